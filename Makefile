@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# `make run` measures this machine's file systems; `make test` runs every test. Both set up what they need.
+
+VENV := .venv
+OUTPUT ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
+MEDIA := $(if $(filter 0,$(shell id -u)),,--media dir)
+
+.PHONY: help run test test-guest lanefs-torture check build setup setup-apps packages packages-test lock clean
+
+help:
+	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
+	@echo "make test    set up, run every test"
+	@echo "make test-guest  set up, boot guests and test them (half an hour)"
+	@echo "make lanefs-torture  test lanefs in guests: a million random operations, 2000 bad images, 1200 power cuts"
+	@echo "             on two kernels (some two hours on two idle cores, extrapolated; it goes on after Ctrl-C)"
+	@echo "make check   formatters, linters and type checker only"
+	@echo "make setup-apps  set up, install the applications that are measured (no mail server is started)"
+	@echo "make build   compile the C workloads and the tools of lanefs"
+	@echo "make lock    pin the Python packages anew"
+	@echo "make clean   remove what was built (results/ stays)"
+
+run: setup
+	bin/fscale run configs/suites/quick.toml $(MEDIA) --output $(OUTPUT)
+	bin/fscale report $(OUTPUT)
+
+test: packages-test setup check
+	$(VENV)/bin/python -m pytest
+
+test-guest: packages-test setup
+	$(VENV)/bin/python -m pytest -m guest
+
+lanefs-torture: packages-test setup
+	$(VENV)/bin/python -m tests.lanefs.torture
+
+check: $(VENV)/.installed
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	shellcheck bin/fscale setup/*.sh .ci/run vm/init/*.sh
+
+build:
+	$(MAKE) -C microbench
+	$(MAKE) -C apps
+	$(MAKE) -C lanefs tools
+
+setup: packages $(VENV)/.installed
+	$(MAKE) build
+
+setup-apps: setup
+	setup/install.sh setup/packages-apps.txt
+	setup/install-exim.sh
+
+packages:
+	setup/install.sh setup/packages-run.txt
+
+packages-test:
+	setup/install.sh setup/packages-run.txt setup/packages-test.txt setup/packages-apps.txt setup/packages-vm.txt
+
+$(VENV)/.installed: requirements.lock | packages
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	touch $@
+
+lock:
+	$(VENV)/bin/pip install -q uv
+	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
+		--extra dev -o requirements.lock pyproject.toml
+
+clean:
+	rm -rf build

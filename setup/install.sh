@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# Installs the Debian packages of the given lists that are missing; it prints them first.
+# Without root it prints the command and goes on if what cannot be done without is there.
+set -eu
+
+names=$(awk '!/^#/ && NF { print $1 }' "$@")
+missing=
+for package in $names; do
+	status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+	[ "$status" = installed ] || missing="$missing $package"
+done
+if [ -z "$missing" ]; then
+	exit 0
+fi
+
+echo "Debian packages to install:$missing"
+if [ "$(id -u)" -eq 0 ]; then
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq
+	# shellcheck disable=SC2086 # the list is meant to be split
+	apt-get install -y -qq --no-install-recommends $missing >/dev/null
+	exit 0
+fi
+
+echo "Not root: ask an administrator to run"
+echo "    apt-get install --no-install-recommends$missing"
+for package in build-essential libblkid-dev libjansson-dev python3-venv uuid-dev; do
+	case " $missing " in
+	*" $package "*)
+		echo "Nothing can be built without $package." >&2
+		exit 2
+		;;
+	esac
+done
+echo "Going on without them, in the unprivileged mode."
