@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "config.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cpulist.h"
+#include "nearest.h"
+
+static const char help[] =
+"Usage: fscale-bench --list\n"
+"       fscale-bench --workload ID --dir DIR --cpus LIST [OPTION]...\n"
+"\n"
+"Runs one microbenchmark in DIR, an empty directory, with one pinned process a\n"
+"CPU, and prints one JSON object.\n"
+"\n"
+"  --list                 print the workloads as JSON\n"
+"  --workload ID          what to run, such as DRBL\n"
+"  --dir DIR              where; what is created there stays there\n"
+"  --cpus LIST            on which CPUs, such as 0,2-5\n"
+"  --mode MODE            buffered (default), direct or dontcache\n"
+"  --duration SEC         timed seconds (5)\n"
+"  --warmup SEC           untimed seconds before them (0.2)\n"
+"  --min-window SEC       shortest window to trust (0.02)\n"
+"  --interval SEC         length of the slices that are counted (0.1)\n"
+"  --seed N               of the random paths (1)\n"
+"  --option NAME=VALUE    an option of the workload; --list shows them\n"
+"  --max-stock N          largest stock of a consuming workload, a worker (1048576)\n"
+"  --space BYTES          how much space a stock may take (default: 3/4 of what is free)\n"
+"  --inodes N             how many inodes a stock may take (default: 9/10 of what is free)\n"
+"  --cgroup DIR           join this cgroup (v2) and record its CPU time\n"
+"  --latency DIR          record each operation's latency in DIR/worker-<id>.u32\n"
+"  --sync-fds R,W         after set-up write \"ready\" to fd W, wait for a byte on fd R\n"
+"\n"
+"Exit status: 0 good, 1 failed or invalid, 2 wrong use, 3 interrupted, 77 the file\n"
+"system cannot do it.\n"
+"\n"
+"Example: fscale-bench --workload MWCL --dir /mnt/test --cpus 0-3 --duration 10\n";
+
+void usage_error(const char *format, ...)
+{
+	va_list args;
+
+	fputs("fscale-bench: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(EXIT_USAGE);
+}
+
+static double seconds(const char *option, const char *text, bool zero)
+{
+	char *end;
+	double value;
+
+	errno = 0;
+	value = strtod(text, &end);
+	if (errno || end == text || *end || !(value >= 0 && value <= 1e6) || (!zero && value == 0))
+		usage_error("--%s wants %s seconds, not \"%s\"", option,
+			    zero ? "zero or more" : "more than zero", text);
+	return value;
+}
+
+static uint64_t number(const char *option, const char *text, uint64_t min, uint64_t max)
+{
+	char *end;
+	unsigned long long value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || !isdigit((unsigned char)*text) || *end || value < min || value > max)
+		usage_error("--%s wants a whole number from %llu to %llu, not \"%s\"", option,
+			    (unsigned long long)min, (unsigned long long)max, text);
+	return value;
+}
+
+static enum mode mode_parse(const char *text)
+{
+	for (unsigned int mode = 0; mode < MODES; mode++)
+		if (!strcmp(mode_names[mode], text))
+			return mode;
+	usage_error("--mode is buffered, direct or dontcache, not \"%s\"", text);
+}
+
+static const struct workload *workload_parse(const char *id)
+{
+	const struct workload *wl = workload_find(id);
+	char near[256];
+
+	if (wl)
+		return wl;
+	nearest_workloads(id, near, sizeof(near));
+	usage_error("there is no workload \"%s\"; did you mean %s? `fscale-bench --list` shows all",
+		    id, near);
+}
+
+static void sync_fds_parse(struct config *cfg, const char *text)
+{
+	char rest;
+
+	if (sscanf(text, "%d,%d%c", &cfg->sync_read, &cfg->sync_write, &rest) != 2 ||
+	    cfg->sync_read < 0 || cfg->sync_write < 0)
+		usage_error("--sync-fds wants two open file descriptors as R,W, not \"%s\"", text);
+}
+
+static void option_set(struct config *cfg, const struct option_desc *option, unsigned int index,
+		       const char *text)
+{
+	union option_value *value = &cfg->options[index];
+	char *end;
+
+	if (option->choices) {
+		for (const char *const *choice = option->choices; *choice; choice++)
+			if (!strcmp(*choice, text)) {
+				value->text = *choice;
+				return;
+			}
+		usage_error("option %s of %s cannot be \"%s\"; see `fscale-bench --list`",
+			    option->name, cfg->workload->id, text);
+	}
+	errno = 0;
+	value->number = strtoll(text, &end, 10);
+	if (errno || end == text || *end || value->number < option->min ||
+	    value->number > option->max ||
+	    (option->multiple_of && value->number % option->multiple_of))
+		usage_error("option %s of %s is a number from %lld to %lld%s, not \"%s\"",
+			    option->name, cfg->workload->id, option->min, option->max,
+			    option->multiple_of ? " and a multiple of 512" : "", text);
+}
+
+static void option_parse(struct config *cfg, const char *text)
+{
+	const struct option_desc *options = cfg->workload->options;
+	const char *equals = strchr(text, '=');
+
+	if (!equals)
+		usage_error("--option wants NAME=VALUE, not \"%s\"", text);
+	for (unsigned int i = 0; options && options[i].name; i++)
+		if (strlen(options[i].name) == (size_t)(equals - text) &&
+		    !strncmp(options[i].name, text, (size_t)(equals - text))) {
+			option_set(cfg, &options[i], i, equals + 1);
+			return;
+		}
+	usage_error("%s has no option \"%.*s\"; `fscale-bench --list` shows the options",
+		    cfg->workload->id, (int)(equals - text), text);
+}
+
+static void options_default(struct config *cfg)
+{
+	const struct option_desc *options = cfg->workload->options;
+
+	for (unsigned int i = 0; options && options[i].name; i++) {
+		if (options[i].choices)
+			cfg->options[i].text = options[i].choices[0];
+		else
+			cfg->options[i].number = options[i].value;
+	}
+}
+
+static void check_dir(struct config *cfg, const char *dir)
+{
+	struct dirent *entry;
+	DIR *stream;
+
+	if (!dir)
+		usage_error("say where to run: --dir DIR, an empty directory");
+	stream = opendir(dir);
+	if (!stream)
+		usage_error("cannot open the directory %s: %s; give --dir an existing, empty directory",
+			    dir, strerror(errno));
+	while ((errno = 0, entry = readdir(stream)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+		    strcmp(entry->d_name, "lost+found"))
+			usage_error("%s is not empty (it holds %s); give --dir an empty directory",
+				    dir, entry->d_name);
+	if (errno)
+		usage_error("cannot read the directory %s: %s", dir, strerror(errno));
+	closedir(stream);
+	if (access(dir, W_OK | X_OK))
+		usage_error("cannot write to %s: %s; give --dir a directory that you may write to",
+			    dir, strerror(errno));
+	cfg->dir = realpath(dir, NULL);
+	if (!cfg->dir)
+		usage_error("cannot resolve %s: %s", dir, strerror(errno));
+}
+
+static void check_cpus(struct config *cfg, const char *text)
+{
+	const struct workload *wl = cfg->workload;
+	int count;
+
+	if (!text)
+		usage_error("say which CPUs to use: --cpus LIST, such as 0-3");
+	count = cpulist_parse(text, &cfg->cpus);
+	if (count < 0)
+		usage_error("--cpus wants a list of different CPUs such as 0,2-5, not \"%s\"", text);
+	for (int i = 0; i < count; i++)
+		if (!cpu_online(cfg->cpus[i]))
+			usage_error("CPU %d is not online; /sys/devices/system/cpu/online lists those that are",
+				    cfg->cpus[i]);
+	cfg->ncpus = (unsigned int)count;
+	if (cfg->ncpus < wl->min_cores)
+		usage_error("%s wants at least %u CPUs (%s); --cpus names %u", wl->id, wl->min_cores,
+			    wl->background_run ? "the last one is the writer's" : "as it shares",
+			    cfg->ncpus);
+	cfg->workers = cfg->ncpus - (wl->background_run ? 1 : 0);
+}
+
+static void check_mode(const struct config *cfg)
+{
+	char modes[64] = "";
+
+	if (cfg->workload->modes & IN_MODE(cfg->mode))
+		return;
+	for (unsigned int mode = 0; mode < MODES; mode++)
+		if (cfg->workload->modes & IN_MODE(mode)) {
+			strcat(modes, *modes ? ", " : "");
+			strcat(modes, mode_names[mode]);
+		}
+	usage_error("%s has no mode %s; it has: %s", cfg->workload->id, mode_names[cfg->mode], modes);
+}
+
+static void check_writable_dir(const char *option, const char *dir)
+{
+	struct stat st;
+
+	if (stat(dir, &st) || !S_ISDIR(st.st_mode) || access(dir, W_OK | X_OK))
+		usage_error("--%s wants a directory that you may write to, not \"%s\"", option, dir);
+}
+
+enum {
+	OPT_LIST, OPT_WORKLOAD, OPT_DIR, OPT_CPUS, OPT_MODE, OPT_DURATION, OPT_WARMUP, OPT_MIN_WINDOW,
+	OPT_INTERVAL, OPT_SEED, OPT_OPTION, OPT_MAX_STOCK, OPT_SPACE, OPT_INODES, OPT_CGROUP,
+	OPT_LATENCY, OPT_SYNC_FDS, OPT_HELP,
+};
+
+static const struct option long_options[] = {
+	{ "list", no_argument, NULL, OPT_LIST },
+	{ "workload", required_argument, NULL, OPT_WORKLOAD },
+	{ "dir", required_argument, NULL, OPT_DIR },
+	{ "cpus", required_argument, NULL, OPT_CPUS },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "duration", required_argument, NULL, OPT_DURATION },
+	{ "warmup", required_argument, NULL, OPT_WARMUP },
+	{ "min-window", required_argument, NULL, OPT_MIN_WINDOW },
+	{ "interval", required_argument, NULL, OPT_INTERVAL },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "option", required_argument, NULL, OPT_OPTION },
+	{ "max-stock", required_argument, NULL, OPT_MAX_STOCK },
+	{ "space", required_argument, NULL, OPT_SPACE },
+	{ "inodes", required_argument, NULL, OPT_INODES },
+	{ "cgroup", required_argument, NULL, OPT_CGROUP },
+	{ "latency", required_argument, NULL, OPT_LATENCY },
+	{ "sync-fds", required_argument, NULL, OPT_SYNC_FDS },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+void config_parse(struct config *cfg, int argc, char **argv)
+{
+	const char *dir = NULL, *cpus = NULL;
+	const char **options = calloc((size_t)argc, sizeof(char *));
+	unsigned int noptions = 0;
+	int option;
+
+	if (!options)
+		usage_error("out of memory");
+	*cfg = (struct config){
+		.duration = 5, .warmup = 0.2, .min_window = 0.02, .interval = 0.1, .seed = 1,
+		.max_stock = 1 << 20, .sync_read = -1, .sync_write = -1,
+	};
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		switch (option) {
+		case OPT_LIST: cfg->list = true; break;
+		case OPT_WORKLOAD: cfg->workload = workload_parse(optarg); break;
+		case OPT_DIR: dir = optarg; break;
+		case OPT_CPUS: cpus = optarg; break;
+		case OPT_MODE: cfg->mode = mode_parse(optarg); break;
+		case OPT_DURATION: cfg->duration = seconds("duration", optarg, false); break;
+		case OPT_WARMUP: cfg->warmup = seconds("warmup", optarg, true); break;
+		case OPT_MIN_WINDOW: cfg->min_window = seconds("min-window", optarg, true); break;
+		case OPT_INTERVAL: cfg->interval = seconds("interval", optarg, false); break;
+		case OPT_SEED: cfg->seed = number("seed", optarg, 0, INT64_MAX); break;
+		case OPT_OPTION: options[noptions++] = optarg; break;
+		case OPT_MAX_STOCK: cfg->max_stock = number("max-stock", optarg, 1, STOCK_MAX); break;
+		case OPT_SPACE: cfg->space = number("space", optarg, 1, INT64_MAX); break;
+		case OPT_INODES: cfg->inodes = number("inodes", optarg, 1, INT64_MAX); break;
+		case OPT_CGROUP: cfg->cgroup = optarg; break;
+		case OPT_LATENCY: cfg->latency = optarg; break;
+		case OPT_SYNC_FDS: sync_fds_parse(cfg, optarg); break;
+		case OPT_HELP: fputs(help, stdout); exit(EXIT_GOOD);
+		default: usage_error("see `fscale-bench --help`");
+		}
+	}
+	if (optind < argc)
+		usage_error("\"%s\" is not an option; see `fscale-bench --help`", argv[optind]);
+	if (cfg->list)
+		goto out;
+	if (!cfg->workload)
+		usage_error("say what to run: --workload ID; `fscale-bench --list` shows all");
+	if (cfg->duration < cfg->min_window)
+		usage_error("--duration %g is shorter than --min-window %g", cfg->duration,
+			    cfg->min_window);
+	options_default(cfg);
+	for (unsigned int i = 0; i < noptions; i++)
+		option_parse(cfg, options[i]);
+	check_mode(cfg);
+	check_cpus(cfg, cpus);
+	if (cfg->cgroup)
+		check_writable_dir("cgroup", cfg->cgroup);
+	if (cfg->latency)
+		check_writable_dir("latency", cfg->latency);
+	check_dir(cfg, dir);
+out:
+	free(options);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The command line, validated. */
+#ifndef FSCALE_CONFIG_H
+#define FSCALE_CONFIG_H
+
+#include "workload.h"
+
+#define EXIT_GOOD 0
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+#define EXIT_INTERRUPTED 3
+#define EXIT_SKIPPED 77
+
+#define OPTIONS_MAX 8
+/* The widest stock whose names have as many digits as all others (names.h). */
+#define STOCK_MAX 99999999
+
+struct config {
+	bool list;
+	const struct workload *workload;
+	const char *dir;		/* absolute */
+	int *cpus;
+	unsigned int ncpus;
+	unsigned int workers;		/* CPUs, without the background writer's */
+	enum mode mode;
+	double duration, warmup, min_window, interval;	/* seconds */
+	uint64_t seed;
+	union option_value options[OPTIONS_MAX];
+	uint64_t max_stock;		/* units a worker */
+	uint64_t space, inodes;		/* of all workers; 0: ask the file system */
+	const char *cgroup;
+	const char *latency;
+	int sync_read, sync_write;	/* -1: none */
+};
+
+/* Parse and check the command line; ends the process with EXIT_USAGE and a sentence where it is wrong. */
+void config_parse(struct config *cfg, int argc, char **argv);
+
+/* End the process with EXIT_USAGE and a sentence. */
+_Noreturn void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

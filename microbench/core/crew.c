@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "crew.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cpulist.h"
+#include "worker.h"
+
+/* How long an operation that was begun inside the window may take to come back. */
+#define HALT_NS 60000000000u
+/* The same when the user wants it to end. */
+#define IMPATIENT_NS 2000000000u
+/* How long a dismissed or killed worker may take to go; one in D state can take for ever. */
+#define END_NS 5000000000u
+
+static void worker_init(struct bench *b, struct worker *w, unsigned int id)
+{
+	const struct config *cfg = b->cfg;
+
+	*w = (struct worker){
+		.id = id, .workers = cfg->workers, .cpu = cfg->cpus[id], .mode = cfg->mode,
+		.seed = cfg->seed, .workload = cfg->workload, .options = cfg->options,
+		.dir = cfg->dir, .shm = b->shm, .slot = &b->shm->slots[id],
+	};
+	if (b->samples && id < cfg->workers) {
+		w->samples = b->samples[id];
+		w->samples_max = b->samples_max;
+	}
+}
+
+enum step crew_start(struct bench *b)
+{
+	struct rlimit files;
+	pid_t parent = getpid();
+	int notify = events_open();
+
+	if (notify < 0)
+		return bench_fail(b, "signalfd", NULL);
+	/* A writer beside many readers, and the parent, hold files open for each of them. */
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return bench_fail(b, "getrlimit", NULL);
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		return bench_fail(b, "setrlimit", NULL);
+	for (unsigned int id = 0; id < b->processes; id++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return bench_fail(b, "fork", NULL);
+		if (!pid) {
+			struct worker w;
+
+			if (b->cfg->sync_read >= 0) {
+				close(b->cfg->sync_read);
+				close(b->cfg->sync_write);
+			}
+			worker_init(b, &w, id);
+			worker_main(&w, notify, parent);
+		}
+		b->pids[id] = pid;
+		b->alive++;
+	}
+	return STEP_OK;
+}
+
+static void record_death(struct bench *b, unsigned int id, pid_t pid, int status)
+{
+	char what[128];
+
+	if (WIFSIGNALED(status))
+		snprintf(what, sizeof(what), "worker %u (pid %d) was killed by signal %d (%s)", id,
+			 (int)pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(what, sizeof(what), "worker %u (pid %d) exited with %d", id, (int)pid,
+			 WEXITSTATUS(status));
+	/* Where the worker recorded why, that came first and stays. */
+	error_record(&b->shm->error, (int)id, "waitpid", NULL, NULL, 0, what);
+}
+
+/* Returns whether somebody has gone. */
+static bool reap(struct bench *b, bool expected)
+{
+	bool gone = false;
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (unsigned int id = 0; id < b->processes; id++)
+			if (b->pids[id] == pid) {
+				b->pids[id] = 0;
+				b->alive--;
+				gone = true;
+				if (!expected || status)
+					record_death(b, id, pid, status);
+			}
+	return gone;
+}
+
+enum step crew_wait(struct bench *b, uint64_t deadline, int fd, enum event *event)
+{
+	*event = events_wait(deadline, fd);
+	switch (*event) {
+	case EVENT_CHILD:
+		return reap(b, false) ? STEP_FAILED : STEP_OK;
+	case EVENT_INTERRUPT:
+		return STEP_INTERRUPTED;
+	case EVENT_ERROR:
+		return bench_fail(b, "ppoll", NULL);
+	default:
+		return STEP_OK;
+	}
+}
+
+static bool all_arrived(const struct bench *b)
+{
+	for (unsigned int i = 0; i < b->processes; i++)
+		if (atomic_load_explicit(&b->shm->slots[i].arrived, memory_order_acquire) !=
+		    b->sequence)
+			return false;
+	return true;
+}
+
+static bool all_finished(const struct bench *b, unsigned int *missing)
+{
+	for (unsigned int i = 0; i < b->processes; i++)
+		if (atomic_load_explicit(&b->shm->slots[i].finished, memory_order_acquire) !=
+		    b->sequence) {
+			*missing = i;
+			return false;
+		}
+	return true;
+}
+
+static void give(struct bench *b, enum command command)
+{
+	b->sequence = ((b->sequence >> 4) + 1) << 4 | command;
+	atomic_store_explicit(&b->shm->command, b->sequence, memory_order_release);
+	syscall(SYS_futex, &b->shm->command, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+enum step crew_command(struct bench *b, enum command command)
+{
+	enum event event;
+
+	atomic_store(&b->shm->exhausted, 0);
+	atomic_store(&b->shm->exhausting, 0);
+	atomic_store(&b->shm->phase, PHASE_ARMED);
+	give(b, command);
+	while (!all_arrived(b)) {
+		enum step step = crew_wait(b, NO_DEADLINE, -1, &event);
+
+		if (step)
+			return step;
+	}
+	return STEP_OK;
+}
+
+void crew_go(struct bench *b)
+{
+	atomic_store_explicit(&b->shm->phase, PHASE_RUN, memory_order_release);
+}
+
+enum step crew_halt(struct bench *b, bool patient)
+{
+	uint64_t deadline = now_ns() + (patient ? HALT_NS : IMPATIENT_NS);
+	unsigned int missing;
+	enum event event;
+	char what[96];
+
+	atomic_store_explicit(&b->shm->phase, PHASE_STOP, memory_order_release);
+	while (!all_finished(b, &missing)) {
+		enum step step = crew_wait(b, deadline, -1, &event);
+
+		if (step)
+			return step;
+		if (event == EVENT_DEADLINE && !patient)
+			return STEP_INTERRUPTED;
+		if (event == EVENT_DEADLINE) {
+			snprintf(what, sizeof(what), "worker %u did not come back from its last operation",
+				 missing);
+			error_record(&b->shm->error, (int)missing, "wait", NULL, NULL, ETIMEDOUT, what);
+			return STEP_FAILED;
+		}
+	}
+	return STEP_OK;
+}
+
+int crew_unpinned(const struct bench *b)
+{
+	int found = -1;
+
+	for (unsigned int id = 0; id < b->processes && found < 0; id++) {
+		int cpu = b->cfg->cpus[id];
+		/* The kernel refuses a set that is smaller than its own. */
+		size_t size = CPU_ALLOC_SIZE(CPU_LIST_MAX);
+		cpu_set_t *set = CPU_ALLOC(CPU_LIST_MAX);
+
+		if (!set)
+			return (int)id;
+		if (sched_getaffinity(b->pids[id], size, set) || CPU_COUNT_S(size, set) != 1 ||
+		    !CPU_ISSET_S((size_t)cpu, size, set))
+			found = (int)id;
+		CPU_FREE(set);
+	}
+	return found;
+}
+
+static void kill_all(const struct bench *b)
+{
+	for (unsigned int id = 0; id < b->processes; id++)
+		if (b->pids[id])
+			kill(b->pids[id], SIGKILL);
+}
+
+static void wait_all(struct bench *b)
+{
+	uint64_t deadline = now_ns() + END_NS;
+
+	for (reap(b, true); b->alive && now_ns() < deadline; reap(b, true))
+		events_wait(deadline, -1);
+}
+
+bool crew_end(struct bench *b, bool kill_them)
+{
+	if (!kill_them) {
+		give(b, CMD_QUIT);
+		wait_all(b);
+	}
+	if (b->alive) {
+		kill_all(b);
+		wait_all(b);
+	}
+	return !b->alive;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <jansson.h>
+
+#include "output.h"
+
+static const char *const types[] = { [TYPE_DATA] = "data", [TYPE_METADATA] = "metadata" };
+static const char *const actions[] = { [ACTION_READ] = "read", [ACTION_WRITE] = "write" };
+static const char *const sharings[] = {
+	[SHARING_LOW] = "low", [SHARING_MEDIUM] = "medium", [SHARING_HIGH] = "high",
+};
+
+static json_t *option(const struct option_desc *desc)
+{
+	json_t *choices = json_array();
+	json_t *value = desc->choices ? json_string(desc->choices[0]) : json_integer(desc->value);
+
+	for (const char *const *choice = desc->choices; choice && *choice; choice++)
+		json_array_append_new(choices, json_string(*choice));
+	return json_pack("{s:s, s:o, s:s, s:o}", "name", desc->name, "default", value, "help",
+			 desc->help, "choices", choices);
+}
+
+static json_t *descriptor(const struct workload *wl)
+{
+	json_t *modes = json_array(), *options = json_array();
+
+	for (unsigned int mode = 0; mode < MODES; mode++)
+		if (wl->modes & IN_MODE(mode))
+			json_array_append_new(modes, json_string(mode_names[mode]));
+	for (const struct option_desc *desc = wl->options; desc && desc->name; desc++)
+		json_array_append_new(options, option(desc));
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:i, s:o, s:o}",
+			 "id", wl->id, "title", wl->title, "operation", wl->operation, "paper",
+			 wl->paper, "type", types[wl->type], "action", actions[wl->action], "sharing",
+			 sharings[wl->sharing], "contention", wl->contention, "setup", wl->setup_text,
+			 "consumes", wl->stock != NULL, "background", wl->background_run != NULL,
+			 "min_cores", (int)wl->min_cores, "modes", modes, "options", options);
+}
+
+bool output_list(void)
+{
+	unsigned int count;
+	const struct workload *const *all = workload_all(&count);
+	json_t *list = json_array();
+	bool good;
+
+	for (unsigned int i = 0; i < count; i++)
+		json_array_append_new(list, descriptor(all[i]));
+	good = !json_dumpf(list, stdout, JSON_INDENT(2)) && putchar('\n') != EOF && !fflush(stdout);
+	json_decref(list);
+	return good;
+}

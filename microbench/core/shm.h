@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The memory that the parent and the workers share, and how they meet in it. */
+#ifndef FSCALE_SHM_H
+#define FSCALE_SHM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Two cache lines: adjacent-line prefetchers fetch them in pairs. */
+#define LINE 128
+
+enum phase {
+	PHASE_ARMED,	/* workers spin at the start gate */
+	PHASE_RUN,	/* the gate is open */
+	PHASE_STOP,
+};
+
+enum command {
+	CMD_NONE,
+	CMD_SETUP,
+	CMD_FILL,	/* make `stock` units available */
+	CMD_SYNC,	/* worker 0 writes the file system back */
+	CMD_PILOT,	/* run, under the set-up name */
+	CMD_WINDOW,	/* run, under the run name */
+	CMD_QUIT,
+};
+
+/* What one worker publishes. The counter has a line of its own. */
+struct slot {
+	_Alignas(LINE) _Atomic uint64_t ops;
+	_Alignas(LINE) _Atomic uint32_t arrived;	/* last command done, or gate reached */
+	_Atomic uint32_t finished;			/* last run that came to its end */
+};
+
+struct error_record {
+	_Atomic int claimed;
+	_Atomic int complete;
+	bool unsupported;	/* the file system cannot do this at all */
+	int worker;		/* -1: the parent */
+	int code;		/* errno, or 0 */
+	char call[32];
+	char path[512];
+	char message[640];
+};
+
+/* The counters of all workers at one moment. */
+struct snapshot {
+	uint64_t ns;		/* CLOCK_MONOTONIC, middle of the reading */
+	uint64_t skew_ns;	/* how long the reading took */
+	uint64_t ops[];
+};
+
+struct shared {
+	_Alignas(LINE) _Atomic uint32_t phase;
+	_Alignas(LINE) _Atomic uint32_t command;	/* sequence << 4 | enum command; a futex */
+	uint64_t stock;
+	_Alignas(LINE) struct error_record error;
+	_Alignas(LINE) _Atomic int exhausted;		/* `last` is valid: somebody ran out */
+	_Atomic int exhausting;
+	struct snapshot *last;				/* taken by who ran out first */
+	unsigned int workers;
+	struct slot slots[];
+};
+
+struct shared *shm_create(unsigned int workers);
+struct snapshot *snapshot_alloc(unsigned int workers);
+void snapshot_take(const struct shared *shm, struct snapshot *snap);
+uint64_t now_ns(void);
+
+/*
+ * Record an error; the first one wins. `code` is an errno, 0 where no system
+ * call failed. `what` replaces the text of the errno where it is not NULL.
+ */
+void error_record(struct error_record *error, int worker, const char *call, const char *dir,
+		  const char *path, int code, const char *what);
+
+#endif

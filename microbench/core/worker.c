@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int event_fd;
+
+static bool is_background(const struct worker *w)
+{
+	return w->id == w->workers;
+}
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+static enum outcome pin(struct worker *w)
+{
+	size_t size = CPU_ALLOC_SIZE((size_t)w->cpu + 1);
+	cpu_set_t *set = CPU_ALLOC((size_t)w->cpu + 1);
+	enum outcome outcome = OP_OK;
+
+	if (!set)
+		return worker_fail(w, "calloc", NULL);
+	CPU_ZERO_S(size, set);
+	CPU_SET_S((size_t)w->cpu, size, set);
+	if (sched_setaffinity(0, size, set))
+		outcome = worker_fail(w, "sched_setaffinity", NULL);
+	CPU_FREE(set);
+	return outcome;
+}
+
+/*
+ * A worker that is stuck in the kernel must not hold the parent's output open:
+ * whoever reads it would wait for the end of file for ever.
+ */
+static enum outcome let_go_of_output(struct worker *w)
+{
+	int fd = open("/dev/null", O_RDWR);
+
+	if (fd < 0)
+		return worker_fail(w, "open", "/dev/null");
+	if (dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 ||
+	    dup2(fd, STDERR_FILENO) < 0)
+		return worker_fail(w, "dup2", "/dev/null");
+	close(fd);
+	return OP_OK;
+}
+
+static enum outcome begin(struct worker *w, pid_t parent)
+{
+	sigset_t none;
+
+	/* Ctrl-C reaches the whole group; stopping is the parent's work. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL))
+		return worker_fail(w, "sigprocmask", NULL);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return worker_fail(w, "prctl", NULL);
+	if (getppid() != parent)
+		_exit(1);
+	prctl(PR_SET_NAME, COMM_SETUP);
+	if (let_go_of_output(w) || pin(w))
+		return OP_FAILED;
+	if (chdir(w->dir))
+		return worker_fail(w, "chdir", w->dir);
+	return OP_OK;
+}
+
+static void notify_parent(_Atomic uint32_t *word, uint32_t sequence)
+{
+	uint64_t one = 1;
+
+	atomic_store_explicit(word, sequence, memory_order_release);
+	if (write(event_fd, &one, sizeof(one)) != sizeof(one))
+		_exit(1);
+}
+
+static uint32_t wait_command(struct worker *w, uint32_t previous)
+{
+	_Atomic uint32_t *word = &w->shm->command;
+	uint32_t now;
+
+	while ((now = atomic_load_explicit(word, memory_order_acquire)) == previous)
+		syscall(SYS_futex, word, FUTEX_WAIT, previous, NULL, NULL, 0);
+	return now;
+}
+
+/*
+ * This worker ran out first: the window ends here for all. The snapshot is
+ * taken before the gate closes, so that it is exact for the others too.
+ */
+static void end_window(struct worker *w)
+{
+	int expected = 0;
+
+	if (!atomic_compare_exchange_strong(&w->shm->exhausting, &expected, 1))
+		return;
+	snapshot_take(w->shm, w->shm->last);
+	atomic_store_explicit(&w->shm->exhausted, 1, memory_order_release);
+	atomic_store_explicit(&w->shm->phase, PHASE_STOP, memory_order_release);
+}
+
+static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
+{
+	const struct workload *wl = w->workload;
+	enum outcome outcome;
+
+	notify_parent(&w->slot->arrived, sequence);
+	while (atomic_load_explicit(&w->shm->phase, memory_order_acquire) == PHASE_ARMED)
+		cpu_relax();
+
+	if (!pilot)
+		prctl(PR_SET_NAME, is_background(w) ? COMM_BACKGROUND : COMM_RUN);
+	if (is_background(w))
+		outcome = wl->background_run(w);
+	else if (w->samples && !pilot)
+		outcome = wl->run_latency(w);
+	else
+		outcome = wl->run(w);
+	if (outcome == OP_EXHAUSTED)
+		end_window(w);
+	prctl(PR_SET_NAME, COMM_SETUP);
+
+	if (outcome == OP_FAILED)
+		return outcome;
+	if (pilot)
+		ops_publish(w, 0);
+	notify_parent(&w->slot->finished, sequence);
+	return OP_OK;
+}
+
+static enum outcome set_up(struct worker *w)
+{
+	return is_background(w) ? w->workload->background_setup(w) : w->workload->setup(w);
+}
+
+static enum outcome fill(struct worker *w)
+{
+	uint64_t stock = w->shm->stock;
+
+	if (w->workload->fill(w, stock))
+		return OP_FAILED;
+	w->stock = stock;
+	w->next = 0;
+	return OP_OK;
+}
+
+static enum outcome write_back(struct worker *w)
+{
+	enum outcome outcome = OP_OK;
+	int fd;
+
+	if (w->id)
+		return OP_OK;
+	fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return worker_fail(w, "open", ".");
+	if (syncfs(fd))
+		outcome = worker_fail(w, "syncfs", ".");
+	close(fd);
+	return outcome;
+}
+
+_Noreturn void worker_main(struct worker *w, int notify, pid_t parent)
+{
+	uint32_t word = 0;
+	enum outcome outcome;
+
+	event_fd = notify;
+	outcome = begin(w, parent);
+	while (outcome == OP_OK) {
+		word = wait_command(w, word);
+		switch ((enum command)(word & 15)) {
+		case CMD_SETUP:
+			outcome = set_up(w);
+			break;
+		case CMD_FILL:
+			outcome = fill(w);
+			break;
+		case CMD_SYNC:
+			outcome = write_back(w);
+			break;
+		case CMD_PILOT:
+		case CMD_WINDOW:
+			outcome = run(w, (word & 15) == CMD_PILOT, word);
+			continue;
+		case CMD_QUIT:
+			_exit(0);
+		case CMD_NONE:
+			continue;
+		}
+		if (outcome == OP_OK)
+			notify_parent(&w->slot->arrived, word);
+	}
+	_exit(1);
+}

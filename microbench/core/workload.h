@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a workload is made of. A workload is one file, workloads/<ID>.c: an
+ * inline function that does one operation, a set-up, and a descriptor.
+ * Every worker is a process of its own, so a workload keeps its state in
+ * static variables. Workers run with DIR as their working directory.
+ */
+#ifndef FSCALE_WORKLOAD_H
+#define FSCALE_WORKLOAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm.h"
+
+enum outcome {
+	OP_OK,
+	OP_EXHAUSTED,	/* the stock is used up; ends the window for all workers */
+	OP_FAILED,	/* recorded by worker_fail() or worker_unsupported() */
+};
+
+enum mode { MODE_BUFFERED, MODE_DIRECT, MODE_DONTCACHE, MODES };
+
+#define IN_MODE(mode) (1u << (mode))
+#define DATA_MODES (IN_MODE(MODE_BUFFERED) | IN_MODE(MODE_DIRECT) | IN_MODE(MODE_DONTCACHE))
+
+enum type { TYPE_DATA, TYPE_METADATA };
+enum action { ACTION_READ, ACTION_WRITE };
+enum sharing { SHARING_LOW, SHARING_MEDIUM, SHARING_HIGH };
+
+/* An option of a workload: an integer, or one of `choices`, the first of which is the default. */
+struct option_desc {
+	const char *name;
+	const char *help;
+	const char *const *choices;
+	long long value, min, max, multiple_of;
+};
+
+union option_value {
+	long long number;
+	const char *text;
+};
+
+/* What a consuming workload uses up, a unit an operation. */
+struct stock_desc {
+	const char *unit;
+	uint64_t bytes;		/* space that one unit takes; 0: `block` bytes */
+	uint64_t inodes;	/* inodes that one unit takes */
+};
+
+struct worker {
+	unsigned int id;
+	unsigned int workers;	/* without the background writer */
+	int cpu;
+	enum mode mode;
+	uint64_t seed;
+	uint64_t next;		/* consuming workloads: the next unit */
+	uint64_t stock;		/* and how many there are */
+	const struct workload *workload;
+	const union option_value *options;
+	const char *dir;
+	struct shared *shm;
+	struct slot *slot;
+	uint32_t *samples;	/* latencies in nanoseconds, one an operation, or NULL */
+	uint64_t samples_max;
+};
+
+struct workload {
+	const char *id, *title, *operation, *paper;
+	enum type type;
+	enum action action;
+	enum sharing sharing;
+	const char *contention;
+	const char *setup_text;
+	unsigned int min_cores;
+	unsigned int modes;
+	const struct option_desc *options;	/* ends with an empty one */
+	const struct stock_desc *stock;		/* NULL: it consumes nothing */
+
+	/* Untimed, by all workers at the same time. */
+	enum outcome (*setup)(struct worker *w);
+	/*
+	 * Untimed: make units 0 .. stock - 1 available. w->stock units were
+	 * there before, of which the first w->next are used up.
+	 */
+	enum outcome (*fill)(struct worker *w, uint64_t stock);
+	/* Made by DEFINE_LOOPS. */
+	enum outcome (*run)(struct worker *w);
+	enum outcome (*run_latency)(struct worker *w);
+	/* The writer of a background variant. */
+	enum outcome (*background_setup)(struct worker *w);
+	enum outcome (*background_run)(struct worker *w);
+};
+
+extern const char *const mode_names[MODES];
+
+/* Record that `call` failed with errno on `path` (relative to DIR, or NULL). */
+enum outcome worker_fail(struct worker *w, const char *call, const char *path);
+/* The same for a call that moved `done` of `wanted` bytes, or failed (-1). */
+enum outcome worker_short(struct worker *w, const char *call, const char *path, long done,
+			  long wanted);
+/* The same where the file system cannot do what is asked: the run is skipped, not failed. */
+enum outcome worker_unsupported(struct worker *w, const char *call, const char *path);
+
+long long option_number(const struct worker *w, const char *name);
+const char *option_text(const struct worker *w, const char *name);
+
+static inline bool gate_open(const struct worker *w)
+{
+	return atomic_load_explicit(&w->shm->phase, memory_order_relaxed) == PHASE_RUN;
+}
+
+static inline uint64_t ops_done(const struct worker *w)
+{
+	return atomic_load_explicit(&w->slot->ops, memory_order_relaxed);
+}
+
+static inline void ops_publish(struct worker *w, uint64_t ops)
+{
+	atomic_store_explicit(&w->slot->ops, ops, memory_order_relaxed);
+}
+
+/* The plain loop: the operation and one relaxed store. */
+#define DEFINE_LOOP(name, op)							\
+static enum outcome name(struct worker *w)					\
+{										\
+	uint64_t ops = ops_done(w);						\
+	enum outcome outcome = OP_OK;						\
+										\
+	while (gate_open(w)) {							\
+		outcome = op(w);						\
+		if (__builtin_expect(outcome != OP_OK, 0))			\
+			break;							\
+		ops_publish(w, ++ops);						\
+	}									\
+	return outcome;								\
+}
+
+/* Defines op_run() and op_run_latency(); the second one reads the clock around each operation. */
+#define DEFINE_LOOPS(op)							\
+DEFINE_LOOP(op##_run, op)							\
+static enum outcome op##_run_latency(struct worker *w)				\
+{										\
+	uint64_t ops = ops_done(w);						\
+	enum outcome outcome = OP_OK;						\
+										\
+	while (gate_open(w)) {							\
+		uint64_t before = now_ns(), ns;					\
+										\
+		outcome = op(w);						\
+		if (__builtin_expect(outcome != OP_OK, 0))			\
+			break;							\
+		ns = now_ns() - before;						\
+		if (ops < w->samples_max)					\
+			w->samples[ops] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX; \
+		ops_publish(w, ++ops);						\
+	}									\
+	return outcome;								\
+}
+
+/* Puts a descriptor where workload_find() and `--list` see it. */
+#define REGISTER_WORKLOAD(name)							\
+static const struct workload *const name##_registered				\
+	__attribute__((used, section("fscale_workloads"))) = &name
+
+/* All workloads, in the order of their ids; *count is set. */
+const struct workload *const *workload_all(unsigned int *count);
+const struct workload *workload_find(const char *id);
+
+#endif

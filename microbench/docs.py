@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Print docs/workloads.md: the text of workloads.md.in with the tables of the descriptors."""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+
+def row(*cells: str) -> str:
+    """A line of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def overview(workloads: list[dict[str, Any]]) -> str:
+    """What each workload does, in one line each."""
+    lines = [row("Id", "One operation", "Sharing", "Expected contention"), row(*["---"] * 4)]
+    lines += [row(w["id"], f"`{w['operation']}`", w["sharing"], w["contention"]) for w in workloads]
+    return "\n".join(lines)
+
+
+def details(workload: dict[str, Any]) -> str:
+    """Everything that a descriptor says."""
+    lines = [f"### {workload['id']}", "", f"{workload['title']}.", ""]
+    lines += [f"- One operation: `{workload['operation']}`"]
+    lines += [f"- Exists before: {workload['setup'].replace('$', chr(92) + '$')}"]
+    lines += [f"- Modes: {', '.join(workload['modes'])}"]
+    if workload["consumes"]:
+        lines += ["- Uses up a stock"]
+    if workload["background"]:
+        lines += ["- The last CPU is the writer's; only the readers' operations count"]
+    for option in workload["options"]:
+        choices = f" ({' or '.join(option['choices'])})" if option["choices"] else ""
+        lines += [f"- Option `{option['name']}={option['default']}`: {option['help']}{choices}"]
+    lines += [f"- Source: {workload['paper']}"]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Fill the template's places."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bench", type=Path, default=HERE / "../build/microbench/fscale-bench")
+    args = parser.parse_args()
+    listed = subprocess.run([args.bench, "--list"], check=True, capture_output=True, text=True)
+    workloads = json.loads(listed.stdout)
+    text = (HERE / "workloads.md.in").read_text()
+    text = text.replace("@OVERVIEW@", overview(workloads))
+    text = text.replace("@DETAILS@", "\n\n".join(details(w) for w in workloads))
+    sys.stdout.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "../core/units.h"
+
+static struct name name;
+
+static enum outcome set_up(struct worker *w)
+{
+	units_shared(w, &name, "");
+	return dir_make(w, "share");
+}
+
+/* The stock is the room for new files: those of the last window go. */
+static enum outcome fill(struct worker *w, uint64_t stock)
+{
+	(void)stock;
+	return units_make(w, &name, 0, w->next, file_unlink);
+}
+
+static inline enum outcome operation(struct worker *w)
+{
+	if (w->next == w->stock)
+		return OP_EXHAUSTED;
+	if (file_create(w, name.path))
+		return OP_FAILED;
+	name_next(&name);
+	w->next++;
+	return OP_OK;
+}
+DEFINE_LOOPS(operation)
+
+static const struct stock_desc stock_of_files = { .unit = "file", .bytes = 2048, .inodes = 1 };
+
+static const struct workload mwcm = {
+	.id = "MWCM",
+	.title = "Create an empty file in a shared directory",
+	.operation = "create(\"share/$ID.$N\")",
+	.paper = "FxMark (USENIX ATC 2016), Table 2: MWCM",
+	.type = TYPE_METADATA,
+	.action = ACTION_WRITE,
+	.sharing = SHARING_MEDIUM,
+	.contention = "inode allocations and insertions",
+	.setup_text = "share/, empty",
+	.min_cores = 1,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.stock = &stock_of_files,
+	.setup = set_up,
+	.fill = fill,
+	.run = operation_run,
+	.run_latency = operation_run_latency,
+};
+REGISTER_WORKLOAD(mwcm);
