@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A paired run before it is measured: two checked sides, their points, and when to look."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from analysis.compare.compare import AB_FILE, AbRecord
+from analysis.compare.curves import curves_of
+from analysis.compare.pairs import RATES
+from analysis.compare.sequential import schedule
+from analysis.compare.settings import THROUGHPUT, Settings
+from fscale.ab.side import Side
+from fscale.errors import FscaleError
+from fscale.model.results import CellKey, Run
+from fscale.request import Prepared, Request, prepare
+from fscale.session import Setup
+from fscale.store import Store, differences, write_atomic
+
+MOST_REPETITIONS = 400
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A point on both sides; the repetition and the side of the keys are filled in later."""
+
+    base: CellKey
+    new: CellKey
+
+    def key(self, side: str, repetition: int) -> CellKey:
+        """The cell of side "A" or "B"."""
+        key = self.base if side == "A" else self.new
+        return key.model_copy(update={"side": side, "repetition": repetition})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a paired run needs. `repetitions`: fixed, or 0 for sequential stopping."""
+
+    setups: dict[str, Setup]
+    run: Run
+    store: Store
+    pairs: list[Pair]
+    settings: Settings
+    repetitions: int
+    looks: tuple[int, ...]
+
+    def order(self, pair: Pair, first: int) -> Iterator[CellKey]:
+        """The four cells of repetitions `first` and `first` + 1: A B B A or B A A B.
+
+        The coin comes from the seed, the point and the repetition, so that a run that goes on
+        after an interruption keeps its order.
+        """
+        coin = random.Random(f"{self.run.seed} {pair.base.point} {first}").random() < 0.5
+        outer, inner = ("A", "B") if coin else ("B", "A")
+        yield pair.key(outer, first)
+        yield pair.key(inner, first)
+        yield pair.key(inner, first + 1)
+        yield pair.key(outer, first + 1)
+
+    def save(self) -> None:
+        """Write run.json and ab.json."""
+        self.store.save_run(self.run)
+        record = AbRecord(
+            base=str(self.run.suite["base"]), new=str(self.run.suite["new"]), looks=list(self.looks)
+        )
+        text = record.model_dump_json(by_alias=True, indent=1) + "\n"
+        write_atomic(self.store.directory / AB_FILE, text)
+
+
+def make(request: Request, base: Side, new: Side, settings: Settings, repetitions: int) -> Plan:
+    """Check both sides and plan the run. Nothing on the machine is changed.
+
+    Raises:
+        FscaleError: a side cannot be measured here, the output holds another run, or there is
+            more than one medium.
+    """
+    store = Store(request.output)
+    old = store.load_run()
+    if request.seed is None and old:
+        request = replace(request, seed=old.seed)
+    a = _prepare(request, base, "a")
+    b = _prepare(replace(request, seed=a.run.seed), new, "b")
+    if len(a.run.media) > 1:
+        raise FscaleError("`fscale ab` measures on one medium; give one with --media")
+    pairs = [
+        Pair(*(_labelled(key, side) for key, side in zip(keys, (base, new), strict=True)))
+        for keys in zip(*(sorted(p.cells, key=_place) for p in (a, b)), strict=True)
+    ]
+    repetitions += repetitions % 2
+    looks: tuple[int, ...] = ()
+    if not repetitions:
+        points = [p.base for p in pairs]
+        rates = RATES.keys() & set(settings.metrics)
+        curves = curves_of(points) if THROUGHPUT in rates else 0
+        family = len(rates) * len(points) + curves
+        if not rates:
+            raise FscaleError(
+                "counted work comes from profiled repetitions, which `fscale ab` does not make; "
+                "give --metric throughput or per-cpu-second"
+            )
+        looks = schedule(settings.fdr, family, MOST_REPETITIONS)
+    run = _run(request, a, b, base, new, repetitions)
+    if old:
+        if changed := differences(old, run):
+            raise FscaleError(
+                f"{request.output} holds another run ({'; '.join(changed)}); give a new --output"
+            )
+        run.started, run.command = old.started, [*old.command, *run.command]
+    setups = {"A": _setup(a, base), "B": _setup(b, new)}
+    return Plan(setups, run, store, pairs, settings, repetitions, looks)
+
+
+def _prepare(request: Request, side: Side, name: str) -> Prepared:
+    # The directory of a side never exists: the store of the paired run is the plan's.
+    own = replace(
+        request,
+        output=request.output / f"side-{name}",
+        overrides=request.overrides | {"filesystems": [side.filesystem], "repeats": 1},
+        explicit=request.explicit | {side.filesystem},
+        binary=side.bench or request.binary,
+    )
+    return prepare(own)
+
+
+def _place(key: CellKey) -> tuple[str, str, int]:
+    return key.workload, key.mode, key.cores
+
+
+def _labelled(key: CellKey, side: Side) -> CellKey:
+    return key.model_copy(update={"filesystem": side.label})
+
+
+def _setup(prepared: Prepared, side: Side) -> Setup:
+    (fs,) = prepared.setup.filesystems.values()
+    missing = dict(prepared.setup.missing)
+    return replace(
+        prepared.setup, filesystems={side.label: side.apply(fs)}, missing=missing, profilers={}
+    )
+
+
+def _run(
+    request: Request, a: Prepared, b: Prepared, base: Side, new: Side, repetitions: int
+) -> Run:
+    filesystems = {}
+    for prepared, side in ((a, base), (b, new)):
+        (fs,) = prepared.setup.filesystems.values()
+        changed = side.apply(fs)
+        filesystems[side.label] = changed.model_dump(mode="json") if changed else {"existing": True}
+    run = a.run.model_copy(deep=True)
+    run.id = request.output.resolve().name
+    run.started = datetime.now(UTC).isoformat(timespec="seconds")
+    run.filesystems = filesystems
+    run.media = a.run.media | b.run.media
+    run.versions = a.run.versions | b.run.versions
+    run.suite |= {"base": base.text, "new": new.text, "repeats": repetitions}
+    run.suite["filesystems"] = [base.label, new.label]
+    run.planned_cells = 2 * repetitions * len(a.cells)
+    return run

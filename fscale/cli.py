@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line: finds the commands and turns errors into sentences and exit codes."""
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+import fscale.commands
+from fscale import __version__
+from fscale.errors import Exit, FscaleError
+
+app = typer.Typer(
+    name="fscale",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Does this file system scale with cores, why does it stop, and did my patch change that?",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fscale {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    pass
+
+
+def _modules() -> list[str]:
+    """The command that was asked for; all of them for the help and for who imports `app`.
+
+    The imports of all commands together take seconds, in an emulated guest half a minute.
+    """
+    names = sorted(m.name for m in pkgutil.iter_modules(fscale.commands.__path__))
+    started = Path(sys.argv[0]) == Path(__file__).with_name("__main__.py")
+    asked = sys.argv[1] if started and len(sys.argv) > 1 else ""
+    return [asked] if asked in names else names
+
+
+for _module in _modules():
+    importlib.import_module(f"fscale.commands.{_module}").register(app)
+
+
+def main() -> None:
+    """Run the command line and exit with one of the codes of `fscale.errors.Exit`."""
+    try:
+        app(prog_name="fscale")
+    except FscaleError as error:
+        Console(stderr=True).print(
+            f"fscale: {error}", markup=False, highlight=False, soft_wrap=True
+        )
+        sys.exit(error.code)
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale ab`: both sides interleaved on this machine, until the data decide."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.compare.settings import Settings
+from fscale import paths
+from fscale.commands.compare import (
+    AllOption,
+    CountMarginOption,
+    FdrOption,
+    HtmlOption,
+    JsonOption,
+    JunitOption,
+    MailOption,
+    MarginOption,
+    MarkdownOption,
+    MetricOption,
+    parse_metrics,
+)
+from fscale.errors import Exit
+from fscale.request import Request, parse_cores
+
+_EPILOG = """
+Examples:\n\n
+fscale ab --base ext4 --new ext4:mount=data=journal --bench DWSL,MWCL --output results/journal\n\n
+fscale ab --base xfs --new xfs:mount=wsync --cores 1,2 --max-minutes 20 --output results/wsync\n\n
+fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj\n\n
+fscale ab --base kernel:6.1 --new kernel:6.12 --bench MWCL --output results/guests\n\n
+A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:bench=FILE]; bench= is another microbenchmark.
+"""
+
+SuiteOption = Annotated[Path, typer.Option(help="What to measure: a suite, by file or name.")]
+BenchOption = Annotated[str | None, typer.Option(help="Workloads, separated by commas.")]
+CoresOption = Annotated[str | None, typer.Option(help="1,2,4 or all or powers.")]
+MediaOption = Annotated[str | None, typer.Option(help="The medium.")]
+ModeOption = Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")]
+DurationOption = Annotated[float | None, typer.Option(help="Timed seconds a repetition.")]
+RunSeedOption = Annotated[int | None, typer.Option(help="Of the order and the workloads.")]
+DirOption = Annotated[
+    Path | None, typer.Option("--dir", help="Measure in this directory, without root.")
+]
+WaitOption = Annotated[
+    float, typer.Option(min=0, help="Seconds to wait for another run to leave the machine.")
+]
+BinaryOption = Annotated[Path, typer.Option(help="The microbenchmark.")]
+
+
+def request_of(
+    suite: Path,
+    output: Path,
+    *,
+    bench: str | None,
+    cores: str | None,
+    media: str | None,
+    mode: str | None,
+    duration: float | None,
+    seed: int | None,
+    directory: Path | None,
+    binary: Path,
+) -> Request:
+    """A request for one side; its file system comes later."""
+    asked: dict[str, Any] = {
+        "workloads": bench.split(",") if bench else None,
+        "cores": parse_cores(cores) if cores else None,
+        "media": [media] if media else None,
+        "modes": mode.split(",") if mode else None,
+        "duration": duration,
+        "profiles": [],
+    }
+    overrides = {name: value for name, value in asked.items() if value is not None}
+    return Request(
+        suite=suite,
+        output=output,
+        overrides=overrides,
+        explicit={n for name in ("workloads", "media") for n in overrides.get(name, [])},
+        seed=seed,
+        directory=directory,
+        binary=binary,
+    )
+
+
+# Boots of each side: a few points need seven repetitions at the default error rate.
+GUEST_REPETITIONS = 8
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ab", epilog=_EPILOG)(_ab)
+
+
+def _ab(
+    base: Annotated[str, typer.Option(help="Side A.")],
+    new: Annotated[str, typer.Option(help="Side B.")],
+    output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
+    *,
+    suite: SuiteOption = Path("quick"),
+    bench: BenchOption = None,
+    cores: CoresOption = None,
+    media: MediaOption = None,
+    mode: ModeOption = None,
+    duration: DurationOption = None,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(min=2, help="Just so many a side, judged once; not until it is decided."),
+    ] = None,
+    max_minutes: Annotated[float, typer.Option(min=0.1, help="Stop after this time.")] = 30,
+    seed: RunSeedOption = None,
+    directory: DirOption = None,
+    binary: BinaryOption = paths.BENCH,
+    wait: WaitOption = 0,
+    metric: MetricOption = None,
+    margin: MarginOption = 0.05,
+    count_margin: CountMarginOption = 0.01,
+    fdr: FdrOption = 0.01,
+    json_file: JsonOption = None,
+    junit: JunitOption = None,
+    markdown: MarkdownOption = None,
+    mail: MailOption = None,
+    html: HtmlOption = None,
+    everything: AllOption = False,
+) -> None:
+    """Compare two file systems, or two ways to mount or make one, interleaved as A B B A.
+
+    It goes on until every point is decided or the time is spent; points that are decided are not
+    measured any more. Looking at the data again and again is paid for in the error rates
+    (docs/method.md). Exit codes as `fscale compare`.
+    """
+    from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
+    from analysis.compare.outputs import Outputs, show, write  # noqa: PLC0415
+    from fscale.ab.execute import execute  # noqa: PLC0415
+    from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.side import parse  # noqa: PLC0415
+    from vm.ab import is_guest  # noqa: PLC0415
+    from vm.ab import measure as measure_guests  # noqa: PLC0415
+    from vm.cli import guest_files  # noqa: PLC0415
+    from vm.options import GuestOptions  # noqa: PLC0415
+
+    settings = Settings(
+        metrics=parse_metrics(metric), margin=margin, count_margin=count_margin, fdr=fdr
+    )
+    if is_guest(base) or is_guest(new):
+        options = {"bench": bench, "cores": cores, "media": media, "mode": mode}
+        options["duration"] = str(duration) if duration else None
+        files, inside = guest_files(suite, None)
+        given = [f"--{name}={value}" for name, value in options.items() if value]
+        measure_guests(
+            base,
+            new,
+            [inside, *given],
+            rounds=repetitions or GUEST_REPETITIONS,
+            seed=seed or 1,
+            output=output,
+            files=files,
+            options=GuestOptions(),
+        )
+    else:
+        request = request_of(
+            suite,
+            output,
+            bench=bench,
+            cores=cores,
+            media=media,
+            mode=mode,
+            duration=duration,
+            seed=seed,
+            directory=directory,
+            binary=binary,
+        )
+        plan = make(request, parse(base), parse(new), settings, repetitions or 0)
+        execute(plan, 60 * max_minutes, wait)
+    comparison = compare(open_sides(output, None), settings)
+    outputs = Outputs(json_file, junit, markdown, mail, html)
+    write(comparison, outputs)
+    if not outputs.to_terminal:
+        show(comparison, everything)
+    if comparison.count("slower"):
+        raise typer.Exit(Exit.FAILED)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale bisect`: one step of `git bisect run`."""
+
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from analysis.compare.settings import (
+    CPU_EFFICIENCY,
+    THROUGHPUT,
+    Comparison,
+    Settings,
+)
+from fscale import paths
+from fscale.commands.ab import (
+    BenchOption,
+    BinaryOption,
+    CoresOption,
+    DurationOption,
+    MediaOption,
+    ModeOption,
+    SuiteOption,
+    WaitOption,
+    request_of,
+)
+from fscale.commands.compare import FdrOption, MarginOption, MetricOption, parse_metrics
+from fscale.errors import FscaleError
+from fscale.request import Request
+
+GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
+"""What git bisect takes them for: 1 to 124, 126 and 127 are bad, from 128 it stops."""
+
+_EPILOG = """
+Examples:\n\n
+git bisect run fscale bisect --base ext4:bench=/srv/good/fscale-bench --new ext4 --bench MWCL
+--output /srv/bisect -- make -C microbench\n\n
+git bisect run fscale bisect --reference /srv/results/v6.17 --output /srv/bisect -- ./build-and-run
+{output}
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("bisect", epilog=_EPILOG)(_bisect)
+
+
+def _bisect(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Builds this commit; with --reference also measures it into {output}.",
+        ),
+    ] = None,
+    *,
+    output: Annotated[Path, typer.Option(help="Results go to a directory a commit in it.")],
+    base: Annotated[str | None, typer.Option(help="The good side, as for `fscale ab`.")] = None,
+    new: Annotated[str | None, typer.Option(help="The side that the build changes.")] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="A run of the good commit, instead of two sides.")
+    ] = None,
+    suite: SuiteOption = Path("quick"),
+    bench: BenchOption = None,
+    cores: CoresOption = None,
+    media: MediaOption = None,
+    mode: ModeOption = None,
+    duration: DurationOption = None,
+    max_minutes: Annotated[float, typer.Option(min=0.1, help="For one commit.")] = 30,
+    binary: BinaryOption = paths.BENCH,
+    wait: WaitOption = 0,
+    metric: MetricOption = None,
+    margin: MarginOption = 0.05,
+    fdr: FdrOption = 0.01,
+) -> None:
+    """Build and judge the commit that is checked out.
+
+    Exit code 0: nothing is slower (good); 1: something is (bad); 125: it does not build, or the
+    data cannot tell (skip); 128: a mistake or a machine that cannot do it (the bisection stops).
+    """
+    console = Console(stderr=True, highlight=False)
+    settings = Settings(metrics=parse_metrics(metric), margin=margin, fdr=fdr)
+    try:
+        directory = output / _commit()
+        if not _sides_given(base, new, reference):
+            raise FscaleError("give either --base and --new, or --reference with a command")
+        if reference and not command:
+            raise FscaleError("--reference needs a command after `--` that measures into {output}")
+        argv = [part.replace("{output}", str(directory)) for part in command or []]
+        if argv and subprocess.run(argv, check=False).returncode != 0:
+            console.print(f"fscale: {argv[0]} failed at this commit: skipped", markup=False)
+            raise typer.Exit(SKIP)
+        if reference:
+            comparison = _compare(reference, directory, settings)
+        else:
+            request = request_of(
+                suite,
+                directory,
+                bench=bench,
+                cores=cores,
+                media=media,
+                mode=mode,
+                duration=duration,
+                seed=None,
+                directory=None,
+                binary=binary,
+            )
+            comparison = _measure(request, (base or "", new or ""), settings, max_minutes, wait)
+    except (FscaleError, OSError) as error:
+        console.print(f"fscale: {error}", markup=False, soft_wrap=True)
+        raise typer.Exit(ABORT) from None
+    raise typer.Exit(verdict(comparison))
+
+
+def _sides_given(base: str | None, new: str | None, reference: Path | None) -> bool:
+    return (base is not None and new is not None) != (reference is not None)
+
+
+def _commit() -> str:
+    argv = ["git", "rev-parse", "--short=12", "HEAD"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise FscaleError("this is no git repository; start it by `git bisect run` in one")
+    return done.stdout.strip()
+
+
+def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
+    from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
+    from analysis.compare.outputs import show  # noqa: PLC0415
+
+    comparison = compare(open_sides(base, new), settings)
+    show(comparison)
+    return comparison
+
+
+def _measure(
+    request: Request, sides: tuple[str, str], settings: Settings, minutes: float, wait: float
+) -> Comparison:
+    from fscale.ab.execute import execute  # noqa: PLC0415
+    from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.side import parse  # noqa: PLC0415
+
+    plan = make(request, parse(sides[0]), parse(sides[1]), settings, 0)
+    execute(plan, 60 * minutes, wait)
+    return _compare(request.output, None, settings)
+
+
+def verdict(comparison: Comparison) -> int:
+    """What to tell git: bad when anything is slower, good when every rate is decided, else skip."""
+    if comparison.count("slower"):
+        return BAD
+    rates = [j.verdict for j in comparison.judgements if j.metric in (THROUGHPUT, CPU_EFFICIENCY)]
+    return SKIP if "undecided" in rates or not rates else GOOD

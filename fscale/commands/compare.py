@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale compare`: is NEW slower than BASE?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.compare.settings import METRICS, Metric, Settings
+from fscale.commands.history import DB, DbOption
+from fscale.errors import Exit, FscaleError
+
+MarginOption = Annotated[
+    float, typer.Option(min=0.001, max=0.9, help="Changes up to this fraction are no finding.")
+]
+CountMarginOption = Annotated[
+    float, typer.Option(min=0.0001, max=0.9, help="The same for counted work per operation.")
+]
+MetricOption = Annotated[
+    list[str] | None,
+    typer.Option("--metric", help=f"Judge only {' or '.join(METRICS)}; repeatable."),
+]
+FdrOption = Annotated[
+    float, typer.Option(min=0.0001, max=0.5, help="False discovery rate over all tests.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", help="Write the comparison as JSON; - is the terminal.")
+]
+JunitOption = Annotated[Path | None, typer.Option(help="Write JUnit XML.")]
+MarkdownOption = Annotated[
+    Path | None, typer.Option(help="Write Markdown for a pull request; - is the terminal.")
+]
+MailOption = Annotated[
+    Path | None,
+    typer.Option(help="Write plain text of 72 columns for a mailing list; - is the terminal."),
+]
+HtmlOption = Annotated[Path | None, typer.Option(help="Write a self-contained page.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Show what is the same, too.")]
+
+
+def parse_metrics(names: list[str] | None) -> tuple[Metric, ...]:
+    """The metrics to judge: all when none is named."""
+    wrong = set(names or ()) - set(METRICS)
+    if wrong:
+        raise FscaleError(f"--metric {', '.join(sorted(wrong))}: there are {', '.join(METRICS)}")
+    return tuple(m for m in METRICS if not names or m in names)
+
+
+def _directory(run: Path, db: Path) -> Path:
+    """A results directory, also by its tag or name in the history."""
+    if run.exists() or not db.exists():
+        return run
+    from analysis.history import index  # noqa: PLC0415
+
+    with index.opened(db) as session:
+        return Path(index.find(session, str(run)).path)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command(
+        epilog="Examples:  fscale compare results/v6.17 results/v6.18 --junit fscale.xml   |   "
+        "fscale compare results/ab-data-journal --mail -"
+    )
+    def compare(
+        base: Annotated[
+            Path,
+            typer.Argument(
+                help="The run to compare with (directory, or tag in the history), or one of "
+                "`fscale ab`."
+            ),
+        ],
+        new: Annotated[
+            Path | None, typer.Argument(help="The run to judge; not with a run of `fscale ab`.")
+        ] = None,
+        *,
+        metric: MetricOption = None,
+        margin: MarginOption = 0.05,
+        count_margin: CountMarginOption = 0.01,
+        fdr: FdrOption = 0.01,
+        seed: SeedOption = 0,
+        json_file: JsonOption = None,
+        junit: JunitOption = None,
+        markdown: MarkdownOption = None,
+        mail: MailOption = None,
+        html: HtmlOption = None,
+        everything: AllOption = False,
+        db: DbOption = DB,
+        fail_undecided: Annotated[
+            bool,
+            typer.Option("--fail-undecided", help="Exit with 1 when a cell is undecided, too."),
+        ] = False,
+    ) -> None:
+        """Say for every cell and curve whether NEW is slower, faster, the same or undecided.
+
+        Exit code 0: no regression; 1: something is slower; 2: the two cannot be compared, or have
+        too few repetitions. docs/compare.md describes the outputs, docs/method.md the statistics.
+        """
+        from analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
+        from analysis.compare.compare import open_sides  # noqa: PLC0415
+        from analysis.compare.outputs import Outputs, show, write  # noqa: PLC0415
+
+        base, new = _directory(base, db), _directory(new, db) if new else None
+        settings = Settings(
+            metrics=parse_metrics(metric),
+            margin=margin,
+            count_margin=count_margin,
+            fdr=fdr,
+            seed=seed,
+        )
+        comparison = compare_sides(open_sides(base, new), settings)
+        outputs = Outputs(json_file, junit, markdown, mail, html)
+        write(comparison, outputs)
+        if not outputs.to_terminal:
+            show(comparison, everything)
+        undecided = fail_undecided and comparison.count("undecided") > 0
+        if comparison.count("slower") or undecided:
+            raise typer.Exit(Exit.FAILED)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale history`: the index of runs."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT
+from fscale import paths
+from fscale.errors import FscaleError
+
+DbOption = Annotated[
+    Path, typer.Option("--db", envvar="FSCALE_HISTORY", help="The index, a SQLite file.")
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RESULTS = paths.ROOT / "results"
+DB = RESULTS / "history.sqlite"
+MOST_SHOWN = 8
+
+_EPILOG = """
+Examples:\n\n
+fscale history rebuild results   |   fscale history add results/today\n\n
+fscale history tag results/today v6.18   |   fscale compare v6.17 v6.18\n\n
+fscale history trend --bench MWCM --fs ext4
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command with its subcommands."""
+    history = typer.Typer(
+        no_args_is_help=True, help="List and tag runs; show trends and their steps."
+    )
+    for function in (_add, _rebuild, _list, _tag, _trend):
+        history.command(function.__name__.removeprefix("_"))(function)
+    app.add_typer(history, name="history", epilog=_EPILOG)
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 160
+    return console
+
+
+def _add(
+    runs: Annotated[list[Path], typer.Argument(help="Results directories.")], db: DbOption = DB
+) -> None:
+    """Index runs, or index them again."""
+    from analysis.history import index  # noqa: PLC0415
+
+    with index.opened(db) as session:
+        for run in runs:
+            row = index.add(session, run)
+            typer.echo(f"{row.name}: {len(row.points)} values")
+
+
+def _rebuild(
+    roots: Annotated[
+        list[Path] | None, typer.Argument(help="Directories to look for runs in (results/).")
+    ] = None,
+    db: DbOption = DB,
+) -> None:
+    """Make the index anew from the result files, which are the truth."""
+    from analysis.history import index  # noqa: PLC0415
+
+    roots = roots or [RESULTS]
+    for root in roots:
+        if not root.is_dir():
+            raise FscaleError(f"{root} is no directory; give the one that holds the runs")
+    try:
+        db.unlink(missing_ok=True)
+    except OSError as error:
+        raise FscaleError(f"{db} cannot be replaced: {error.strerror}") from None
+    with index.opened(db) as session:
+        rows, problems = index.rebuild(session, roots)
+        typer.echo(f"{len(rows)} runs are in {db}")
+    for problem in problems:
+        typer.echo(f"left out: {problem}", err=True)
+
+
+def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
+    """All runs, the oldest first."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    from analysis.history import index  # noqa: PLC0415
+    from analysis.history.schema import RunRow  # noqa: PLC0415
+
+    with index.opened(db) as session:
+        rows = [
+            {
+                "run": row.name,
+                "started": row.started,
+                "state": row.state,
+                "machine": row.machine,
+                "kernel": row.kernel,
+                "values": len(row.points),
+                "tags": sorted(tag.name for tag in row.tags),
+                "path": row.path,
+            }
+            for row in session.scalars(select(RunRow).order_by(RunRow.started, RunRow.id))
+        ]
+    if as_json:
+        typer.echo(json.dumps({"schema": 1, "runs": rows}, indent=1))
+        return
+    if not rows:
+        typer.echo("the index is empty; `fscale history add DIR` or `fscale history rebuild`")
+        return
+    table = Table(*rows[0], box=None, pad_edge=False)
+    for row in rows:
+        cells = {**row, "tags": ", ".join(row["tags"])}  # type: ignore[arg-type]
+        table.add_row(*map(str, cells.values()))
+    _console().print(table)
+
+
+def _tag(
+    run: Annotated[str, typer.Argument(help="A run: its directory, its name or another tag.")],
+    name: Annotated[str, typer.Argument(help="The tag; `compare` takes it for a directory.")],
+    db: DbOption = DB,
+) -> None:
+    """Give a run a name; a run that had it before loses it."""
+    from analysis.history import index  # noqa: PLC0415
+
+    if not name or "/" in name:
+        raise FscaleError("a tag is a name without a slash")
+    with index.opened(db) as session:
+        if (Path(run) / "run.json").exists():
+            row = index.add(session, Path(run))
+        else:
+            row = index.find(session, run)
+        index.tag(session, row, name)
+        typer.echo(f"{name} is {row.path}")
+
+
+def _trend(
+    bench: Annotated[str | None, typer.Option(help="A workload.")] = None,
+    fs: Annotated[str | None, typer.Option(help="A file system.")] = None,
+    metric: Annotated[str, typer.Option(help=f"{THROUGHPUT} or {CPU_EFFICIENCY}.")] = THROUGHPUT,
+    margin: Annotated[float, typer.Option(min=0.001, max=0.9, help="Smallest step.")] = 0.05,
+    db: DbOption = DB,
+    as_json: JsonFlag = False,
+) -> None:
+    """How each point developed, and at which run it made a step."""
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from analysis.compare import wording  # noqa: PLC0415
+    from analysis.history import index  # noqa: PLC0415
+    from analysis.history.trend import FEWEST_RUNS, trends  # noqa: PLC0415
+
+    if metric not in (THROUGHPUT, CPU_EFFICIENCY):
+        raise FscaleError(f"--metric is {THROUGHPUT} or {CPU_EFFICIENCY}")
+    with index.opened(db) as session:
+        found = trends(session, metric, bench, fs, margin)
+    if as_json:
+        typer.echo(json.dumps({"schema": 1, "trends": [asdict(t) for t in found]}, indent=1))
+        return
+    if not found:
+        typer.echo("no such point in the index; `fscale history list` shows the runs")
+        return
+    table = Table("point", "runs", f"latest {MOST_SHOWN} ({metric})", "steps", box=None)
+    for trend in found:
+        values = [wording.number(v.median) for v in trend.values[-MOST_SHOWN:]]
+        steps = [f"{wording.change(s.ratio)} at {s.first.run}" for s in trend.steps]
+        few = len(trend.values) < FEWEST_RUNS
+        none = f"too few runs (from {FEWEST_RUNS})" if few else "none"
+        table.add_row(
+            trend.subject, str(len(trend.values)), " ".join(values), "; ".join(steps) or none
+        )
+    _console().print(table)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale list`: what can be measured, on what."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fscale import config, filesystem, medium, paths
+from fscale.execute import microbench
+from fscale.execute.load import application_loads
+from fscale.model.config import Suite
+
+What = Literal["benches", "filesystems", "media", "suites"]
+Rows = list[dict[str, Any]]
+
+
+def _benches(binary: Path) -> Rows:
+    loads = [*microbench.find(binary), *application_loads()]
+    return [load.descriptor.model_dump() | {"missing": load.missing()} for load in loads]
+
+
+def _filesystems() -> Rows:
+    rows = []
+    for name in config.names(paths.FILESYSTEMS):
+        fs = config.load_filesystem(name)
+        rows.append({"name": name, **fs.model_dump(), "missing": filesystem.missing(fs)})
+    return rows
+
+
+def _media() -> Rows:
+    rows = []
+    for name in config.names(paths.MEDIA):
+        found = config.load_medium(name)
+        rows.append({"name": name, **found.model_dump(), "missing": medium.missing(name, found)})
+    return rows
+
+
+def _suites() -> Rows:
+    rows = []
+    for name in config.names(paths.SUITES):
+        suite = config.load_toml(paths.SUITES / f"{name}.toml", Suite)
+        rows.append({"name": name, **suite.model_dump()})
+    return rows
+
+
+_COLUMNS: dict[str, list[str]] = {
+    "benches": ["id", "title", "operation", "modes", "missing"],
+    "filesystems": ["name", "title", "package", "missing"],
+    "media": ["name", "title", "missing"],
+    "suites": ["name", "title", "filesystems", "media", "cores", "duration", "repeats"],
+}
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return "" if value is None else str(value)
+
+
+def _list(
+    what: Annotated[What, typer.Argument(help="What to list.")],
+    as_json: Annotated[bool, typer.Option("--json", help="All that is known, as JSON.")] = False,
+    binary: Annotated[Path, typer.Option(help="The microbenchmark.")] = paths.BENCH,
+) -> None:
+    """List workloads, file systems, media or suites, and what this machine lacks for them."""
+    makers = {"filesystems": _filesystems, "media": _media, "suites": _suites}
+    rows = _benches(binary) if what == "benches" else makers[what]()
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in _COLUMNS[what]:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(row[column]) for column in _COLUMNS[what]))
+    Console(highlight=False, markup=False).print(table)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("list", epilog="Example: fscale list benches --json")(_list)

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale locks`: what limits each profiled cell of a run, in the terminal."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from analysis.diagnosis import flame
+from analysis.diagnosis.kernelstat import LockClass
+from analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, flame_name, profiled, table
+from analysis.diagnosis.triage import Suspect, Triage
+from analysis.load import Results, load
+from fscale.config import suggest
+from fscale.errors import FscaleError
+
+_EPILOG = """
+Examples:\n\n
+fscale run quick --bench MWCM --profile locks,cpu,offcpu --output results/p\n\n
+fscale locks results/p\n\n
+fscale locks results/p MWCM-ext4 --stacks   (points whose name begins so)\n\n
+fscale locks results/p --json\n\n
+fscale locks results/p --flames flames/
+"""
+_LINES = 8
+_COLUMNS = (
+    *("Workload", "FS", "Cores", "Of linear"),
+    *("First named", "Time", "Blocked", "Spinning", "Named by"),
+)
+
+
+def _locks(
+    run: Annotated[Path, typer.Argument(help="Results directory of a run with profiles.")],
+    cell: Annotated[
+        str | None, typer.Argument(help="A cell, or how its name begins; all without it.")
+    ] = None,
+    stacks: Annotated[
+        bool, typer.Option("--stacks", help="Show the callers of each object.")
+    ] = False,
+    flames: Annotated[
+        Path | None, typer.Option(help="Write flame graphs (SVG) into this directory.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print one table of all points in Markdown.")
+    ] = False,
+) -> None:
+    """Say why cells stop scaling: the contended objects, by the time that goes to them.
+
+    Exit code 0 also when there is contention; 2 when the run has no profiles.
+    """
+    results = load(run)
+    found = diagnose(results, _wanted(results, cell))
+    if flames is not None:
+        _write_flames(found, flames)
+    console = Console(highlight=False)
+    if json:
+        console.print_json(data=_as_json(found, results))
+        return
+    if markdown:
+        for line in _markdown(found):
+            typer.echo(line)
+        return
+    if not console.is_terminal:
+        console.width = max(console.width, 140)
+    for point in found.points:
+        _show(console, point, stacks)
+    if cell is None:
+        _show_run(console, found, results)
+
+
+def _wanted(results: Results, cell: str | None) -> list[str]:
+    points = profiled(results)
+    if not points:
+        raise FscaleError(
+            f"{results.path} has no profiles; measure with --profile locks,cpu,offcpu"
+        )
+    if cell is None:
+        return list(points)
+    chosen = [
+        point
+        for point, cells in points.items()
+        if point.startswith(cell) or any(c.id == cell for c in cells)
+    ]
+    if not chosen:
+        raise FscaleError(f"no profiled cell {cell}{suggest(cell, points)}")
+    return chosen
+
+
+def _show(console: Console, point: Diagnosed, stacks: bool) -> None:
+    key = point.key
+    console.rule(f"{key.workload} {key.filesystem} {key.medium} {key.mode}, {key.cores} cores")
+    console.print(point.judgement.sentence, markup=False)
+    listed = [s for s in point.triage.suspects if s.share >= 1e-4][:_LINES]
+    if listed:
+        console.print(_suspect_table(listed))
+    for suspect in listed if stacks else []:
+        console.print(f"{suspect.name.object}:", markup=False)
+        for frames, share in suspect.callers[:3]:
+            console.print(f"  {100 * share:5.1f}%  {' < '.join(frames[:10])}", markup=False)
+    _show_rest(console, point.triage)
+
+
+def _suspect_table(suspects: list[Suspect]) -> Table:
+    grid = Table(box=None, pad_edge=False)
+    for title, justify in (
+        ("time", "right"),
+        ("blocked", "right"),
+        ("spinning", "right"),
+        ("waits", "right"),
+        ("mean", "right"),
+        ("longest", "right"),
+        ("object", "left"),
+        ("sort", "left"),
+        ("named by", "left"),
+    ):
+        grid.add_column(title, justify=justify, no_wrap=title != "object")  # type: ignore[arg-type]
+    for s in suspects:
+        grid.add_row(
+            f"{100 * s.share:.2f}%",
+            f"{100 * s.blocked:.2f}%",
+            f"{100 * s.spinning:.2f}%",
+            f"{s.count:,}" if s.count else "",
+            _micro(s.mean_us),
+            _micro(s.max_us),
+            s.name.object,
+            f"{s.sort}, {s.kind}" if s.kind != s.sort else s.sort,
+            s.name.by.value,
+        )
+    return grid
+
+
+def _micro(value: float | None) -> str:
+    return "" if value is None else f"{value:,.1f} us"
+
+
+def _lock_stat(classes: list[LockClass]) -> Table:
+    """What Table 1 of SpanFS (ATC'15) shows of a lock class, and how long it was held."""
+    grid = Table(box=None, pad_edge=False)
+    grid.add_column("/proc/lock_stat")
+    for title in ("bounces", "waits", "waited", "mean", "longest", "taken", "held"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    for lock in classes:
+        grid.add_row(
+            lock.name,
+            f"{lock.bounces:,}",
+            f"{lock.contentions:,}",
+            _micro(lock.wait_total),
+            _micro(lock.wait_total / lock.contentions),
+            _micro(lock.wait_max),
+            f"{lock.acquisitions:,}",
+            _micro(lock.hold_total),
+        )
+    return grid
+
+
+def _show_rest(console: Console, triage: Triage) -> None:
+    if triage.counts:
+        parts = [f"{event} {value:.4f}" for event, value in triage.counts.items()]
+        console.print(f"work per operation: {', '.join(parts)}", markup=False)
+    if triage.hardware:
+        parts = [f"{event} {value:,.4g}" for event, value in triage.hardware.items()]
+        console.print(f"hardware: {', '.join(parts)}", markup=False)
+    if triage.lock_classes:
+        console.print(_lock_stat(triage.lock_classes[:_LINES]))
+    for name, text in triage.texts.items():
+        lines = [line for line in text.splitlines() if line.strip()]
+        console.print("\n".join([f"{name}:", *lines[: 4 * _LINES]]), markup=False)
+    if triage.preempted > 0.05:
+        console.print(
+            f"note: workers were off their CPU while runnable {100 * triage.preempted:.0f}% of the "
+            f"time: something else ran",
+            markup=False,
+        )
+    if triage.incomplete:
+        console.print("note: the tracer's table was full; some contention is missing")
+    for file, why in triage.unreadable.items():
+        console.print(f"note: {file} cannot be read: {why}", markup=False)
+
+
+def _show_run(console: Console, found: Diagnosis, results: Results) -> None:
+    rows = table(found, results)
+    if rows:
+        console.rule("the bottlenecks of this run")
+        grid = Table(box=None, pad_edge=False)
+        for title in ("FS", "bottleneck", "object", "scope", "operation", "evidence"):
+            grid.add_column(title)
+        for row in rows:
+            grid.add_row(
+                row.filesystem,
+                row.bottleneck,
+                row.object,
+                row.scope,
+                "; ".join(row.operations),
+                row.evidence,
+            )
+        console.print(grid)
+    for cost in found.costs:
+        console.print(
+            f"cost of the {cost.profiler} profile: {cost.ratio:.3f} of the unprofiled throughput "
+            f"({cost.low:.3f} to {cost.high:.3f}, {cost.points} points)",
+            markup=False,
+        )
+    for warning in found.warnings:
+        console.print(warning, markup=False)
+
+
+def _markdown(found: Diagnosis) -> list[str]:
+    """What was seen, for the docs: the first suspect of each point with more than one core."""
+    lines = [
+        f"| {' | '.join(_COLUMNS)} |",
+        f"|{'---|' * len(_COLUMNS)}",
+    ]
+    for point in found.points:
+        if point.key.cores == 1:
+            continue
+        linear = point.judgement.efficiency
+        cells = [point.key.workload, point.key.filesystem, str(point.key.cores)]
+        cells.append("" if linear is None else f"{100 * linear:.0f}%")
+        first = next(iter(point.suspects), None)
+        if first is None:
+            ruled_out = point.triage.sees_spinning
+            seen = "no contention" if ruled_out else "no lock wait (no cpu profile)"
+            cells += [seen, "", "", "", ""]
+        else:
+            shares = (first.share, first.blocked, first.spinning)
+            cells += [first.name.object, *(f"{100 * s:.1f}%" for s in shares), first.name.by.value]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _write_flames(found: Diagnosis, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for point in found.points:
+        title = f"{point.key.workload} {point.key.filesystem}, {point.key.cores} cores"
+        if point.triage.cpu is not None and point.triage.cpu.samples.total:
+            drawn = flame.svg(flame.fold_cpu(point.triage.cpu), f"{title}: on CPU")
+            (directory / flame_name(point.key, "cpu")).write_text(drawn)
+        if point.triage.offcpu is not None and point.triage.offcpu.stacks.total():
+            drawn = flame.svg(flame.fold_offcpu(point.triage.offcpu), f"{title}: off CPU")
+            (directory / flame_name(point.key, "offcpu")).write_text(drawn)
+
+
+def _as_json(found: Diagnosis, results: Results) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "kernel": results.run.machine.kernel,
+        "points": [_point_json(point) for point in found.points],
+        "table": [asdict(row) for row in table(found, results)],
+        "costs": [asdict(cost) for cost in found.costs],
+        "skipped": found.warnings,
+    }
+
+
+def _point_json(point: Diagnosed) -> dict[str, Any]:
+    judged = point.judgement
+    return {
+        "key": point.key.model_dump(mode="json", exclude={"profile", "repetition"}),
+        "shape": judged.shape.value,
+        "since_cores": judged.since,
+        "efficiency": judged.efficiency,
+        "cause": judged.cause.name.object if judged.cause else None,
+        "confidence": judged.confidence.value if judged.confidence else None,
+        "sentence": judged.sentence,
+        "suspects": [_suspect_json(s) for s in point.triage.suspects],
+        "counts_per_operation": point.triage.counts,
+        "hardware": point.triage.hardware,
+        "lock_classes": [asdict(lock) for lock in point.triage.lock_classes],
+        "preempted": point.triage.preempted,
+        "profiles": point.triage.profiles,
+        "unreadable": point.triage.unreadable,
+    }
+
+
+def _suspect_json(suspect: Suspect) -> dict[str, Any]:
+    rule = suspect.name.rule
+    return {
+        "object": suspect.name.object,
+        "scope": suspect.name.scope,
+        "sort": suspect.sort,
+        "kind": suspect.kind,
+        "named_by": suspect.name.by.value,
+        "table3": rule.table3 if rule else None,
+        "note": rule.note if rule else None,
+        "share": suspect.share,
+        "blocked": suspect.blocked,
+        "spinning": suspect.spinning,
+        "waits": suspect.count,
+        "mean_us": suspect.mean_us,
+        "max_us": suspect.max_us,
+        "addresses": suspect.addresses,
+        "histogram_ns": suspect.histogram,
+        "callers": [{"stack": list(frames), "share": share} for frames, share in suspect.callers],
+    }
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("locks", epilog=_EPILOG)(_locks)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale noise`: what change could be seen on this machine at all?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fscale import paths
+from fscale.commands.ab import (
+    BenchOption,
+    BinaryOption,
+    CoresOption,
+    DirOption,
+    DurationOption,
+    MediaOption,
+    ModeOption,
+    RunSeedOption,
+    SuiteOption,
+    WaitOption,
+    request_of,
+)
+from fscale.errors import Exit
+
+if TYPE_CHECKING:
+    from analysis.compare.noise import NoiseReport
+
+_EPILOG = """
+Examples:\n\n
+fscale noise --fs ext4 --bench DRBL,MWCL,MWRL --output results/noise\n\n
+fscale noise --fs tmpfs --repetitions 20 --budget 10 --wanted 0.05 --output results/noise
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("noise", epilog=_EPILOG)(_noise)
+
+
+def _noise(
+    fs: Annotated[str, typer.Option(help="One side, as for `fscale ab`; both sides are this.")],
+    output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
+    *,
+    suite: SuiteOption = Path("quick"),
+    bench: BenchOption = None,
+    cores: CoresOption = None,
+    media: MediaOption = None,
+    mode: ModeOption = None,
+    duration: DurationOption = None,
+    repetitions: Annotated[int, typer.Option(min=8, help="A side.")] = 10,
+    max_minutes: Annotated[float, typer.Option(min=0.1, help="Stop after this time.")] = 30,
+    budget: Annotated[float, typer.Option(min=0.1, help="Minutes of a later comparison.")] = 30,
+    wanted: Annotated[float, typer.Option(min=0.001, max=0.9, help="Must be visible.")] = 0.10,
+    seed: RunSeedOption = None,
+    directory: DirOption = None,
+    binary: BinaryOption = paths.BENCH,
+    wait: WaitOption = 0,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure A against A and say what this machine can show: spread, drift, steal, others.
+
+    Exit code 1 when a change of --wanted would not show within --budget on some point.
+    """
+    from analysis.compare.compare import open_sides  # noqa: PLC0415
+    from analysis.compare.noise import measure_noise  # noqa: PLC0415
+    from analysis.compare.settings import Settings  # noqa: PLC0415
+    from fscale.ab.execute import execute  # noqa: PLC0415
+    from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.side import parse  # noqa: PLC0415
+
+    settings = Settings()
+    request = request_of(
+        suite,
+        output,
+        bench=bench,
+        cores=cores,
+        media=media,
+        mode=mode,
+        duration=duration,
+        seed=seed,
+        directory=directory,
+        binary=binary,
+    )
+    execute(make(request, parse(fs), parse(fs), settings, repetitions), 60 * max_minutes, wait)
+    report = measure_noise(open_sides(output, None), settings, budget, wanted)
+    if json_output:
+        typer.echo(report.model_dump_json(by_alias=True, indent=1))
+    else:
+        _show(report)
+    if report.blind():
+        raise typer.Exit(Exit.FAILED)
+
+
+def _show(report: "NoiseReport") -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 160
+    table = Table(box=None, pad_edge=False)
+    for name in ("point", "metric"):
+        table.add_column(name)
+    for name in (
+        "n",
+        "CV",
+        "robust",
+        "aligned",
+        "drift",
+        "correlation",
+        "seen by 10",
+        f"in {report.budget_minutes:g} min",
+        "A/A",
+    ):
+        table.add_column(name, justify="right")
+    for p in report.points:
+        table.add_row(
+            p.subject.name,
+            p.metric,
+            str(p.repetitions),
+            *(f"{x:.1%}" for x in (p.cv, p.robust_cv, p.aligned_cv)),
+            f"{p.drift:+.1%}",
+            f"{p.neighbour_correlation:+.2f}",
+            f"{p.smallest_change:.1%}",
+            f"{p.smallest_in_budget:.1%}",
+            p.verdict,
+        )
+    console.print(table)
+    console.print(
+        f"steal {report.steal:.2%} (at worst {report.worst_steal:.2%}); others used "
+        f"{report.others_cpus:.2f} CPUs; {report.disturbed} of {report.repetitions} repetitions "
+        "were disturbed"
+    )
+    blind = report.blind()
+    if blind:
+        console.print(
+            f"too noisy: a change of {report.wanted:.0%} would not show within "
+            f"{report.budget_minutes:g} minutes on {len(blind)} of {len(report.points)}; quieten "
+            "the machine, give more time, or trust only the metrics that are not among them:",
+            soft_wrap=True,
+        )
+        for p in blind:
+            console.print(f"  {p.subject.name}, {p.metric}", markup=False)
+    else:
+        console.print(f"a change of {report.wanted:.0%} would show on every point")

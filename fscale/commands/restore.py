@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale restore`: puts the machine back after a run that was cut off."""
+
+from typing import Annotated
+
+import typer
+
+from fscale import paths
+from fscale.errors import FscaleError
+from fscale.machine.journal import exclusive, recover
+from fscale.signals import Signals
+
+
+def _restore(
+    wait: Annotated[
+        float, typer.Option(help="Seconds to wait for another run to leave the machine.")
+    ] = 0,
+) -> None:
+    """Undo what a killed run left behind: CPUs, mounts, loop devices, files, processes.
+
+    It may be called at any time; with nothing to undo it does nothing. A run that is going on is
+    left alone (exit code 2).
+    """
+    state = paths.state_dir()
+    signals = Signals()
+    with signals.installed(), signals.deferred(), exclusive(state, wait):
+        undone, failures = recover(state)
+    for what in undone:
+        typer.echo(f"put back: {what}")
+    if failures:
+        raise FscaleError(f"could not be put back: {'; '.join(failures)}")
+    if not undone:
+        typer.echo("nothing to put back")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("restore")(_restore)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale run`: measures a suite on this machine."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+from rich.console import Console
+
+from fscale import paths
+from fscale.errors import Exit, FscaleError, Interrupted
+from fscale.executor import DryExecutor, Executor
+from fscale.model.bench import Mode
+from fscale.progress import Reporter, summary, tally
+from fscale.request import Prepared, Request, parse_cores, prepare
+from fscale.session import Session, machine_held, new_tag
+from fscale.signals import Signals
+
+_EPILOG = """
+Examples:\n\n
+fscale run configs/suites/quick.toml --output results/today\n\n
+fscale run quick --bench DRBL,MWCL --fs ext4,xfs --cores 1,2 --repeat 5 --output results/x\n\n
+fscale run quick --bench MWCM --profile locks,cpu,offcpu --output results/p\n\n
+fscale run quick --dir /srv/scratch --output results/y   (without root)\n\n
+fscale run quick --device /dev/disk/by-id/NAME --output results/z
+"""
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _run(
+    suite: Annotated[Path, typer.Argument(help="TOML file, or the name of one in configs/suites.")],
+    output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
+    fs: Annotated[str | None, typer.Option(help="File systems, separated by commas.")] = None,
+    bench: Annotated[str | None, typer.Option(help="Workloads, separated by commas.")] = None,
+    cores: Annotated[str | None, typer.Option(help="1,2,4 or all or powers.")] = None,
+    media: Annotated[str | None, typer.Option(help="Media, separated by commas.")] = None,
+    mode: Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")] = None,
+    duration: Annotated[float | None, typer.Option(help="Timed seconds a cell.")] = None,
+    repeat: Annotated[int | None, typer.Option(help="Cells a point.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the order and the workloads.")] = None,
+    options: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
+    ] = None,
+    device: Annotated[
+        Path | None, typer.Option(help="Measure on this block device: /dev/disk/by-id/NAME.")
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Measure in this directory, without root.")
+    ] = None,
+    yes_format: Annotated[
+        str | None, typer.Option(help="by-id NAME of a device whose content may be lost.")
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="Profilers, separated by commas, or all: each gets repetitions of its own "
+            "(locks, cpu, offcpu, counts, hardware, c2c, lockstat, perf-lock)."
+        ),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            help="Measure each file system on a disk also on this many partitions of the medium "
+            "(exim, rocksdb); the same as --fs ext4,ext4:K."
+        ),
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(help="Seconds to wait for another run to leave the machine.")
+    ] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the commands.")] = False,
+    binary: Annotated[Path, typer.Option(help="The microbenchmark.")] = paths.BENCH,
+) -> None:
+    """Measure a suite: fresh file system, chosen CPUs, one cell at a time.
+
+    Exit code 0 when all cells are good, 1 when one failed, 3 when interrupted (start it again with
+    the same --output to go on), 77 when the machine lacks what was asked for.
+    """
+    modes = _names(mode) if mode else None
+    if modes and (wrong := set(modes) - set(get_args(Mode))):
+        raise FscaleError(f"unknown mode {', '.join(wrong)}; there are {', '.join(get_args(Mode))}")
+    asked: dict[str, Any] = {
+        "filesystems": _names(fs) if fs else None,
+        "workloads": _names(bench) if bench else None,
+        "cores": parse_cores(cores) if cores else None,
+        "media": _names(media) if media else None,
+        "modes": modes,
+        "duration": duration,
+        "repeats": repeat,
+        "profiles": _names(profile) if profile else None,
+    }
+    overrides = {key: value for key, value in asked.items() if value is not None}
+    explicit = {
+        name for key in ("filesystems", "workloads", "media") for name in overrides.get(key, [])
+    }
+    request = Request(
+        suite=suite,
+        output=output,
+        overrides=overrides,
+        options=options or [],
+        explicit=explicit,
+        seed=seed,
+        device=device,
+        directory=directory,
+        yes_format=yes_format,
+        partitions=partitions,
+        binary=binary,
+    )
+    if dry_run:
+        _print_plan(prepare(request))
+        return
+    signals = Signals()
+    with signals.installed(), machine_held(paths.state_dir(), _say, wait):
+        prepared = prepare(request)
+        _measure(prepared, signals)
+    _finish(prepared)
+
+
+def _say(text: str) -> None:
+    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+
+
+def _print_plan(prepared: Prepared) -> None:
+    session = Session(
+        prepared.setup, prepared.store, paths.state_dir(), DryExecutor(typer.echo), Signals()
+    )
+    with session.opened():
+        for number, key in enumerate(prepared.cells, 1):
+            done = " (finished already)" if prepared.store.finished(key) else ""
+            typer.echo(f"# cell {number}/{len(prepared.cells)}: {key.id}{done}")
+            if not done:
+                session.cell(key)
+        typer.echo("# put the machine back")
+
+
+def _measure(prepared: Prepared, signals: Signals) -> None:
+    store, run = prepared.store, prepared.run
+    todo = [key for key in prepared.cells if not store.finished(key)]
+    reporter = Reporter(len(prepared.cells), len(prepared.cells) - len(todo))
+    if prepared.resumed:
+        reporter.say(f"going on: {len(prepared.cells) - len(todo)} cells are finished")
+    for warning in run.warnings:
+        reporter.say(f"warning: {warning}")
+    store.save_run(run)
+    session = Session(prepared.setup, store, paths.state_dir(), Executor(new_tag()), signals)
+    run.state = "failed"  # unless it ends in one of the ways below
+    try:
+        with session.opened(), reporter:
+            for key in todo:
+                reporter.begins(key)
+                reporter.ends(session.cell(key))
+        run.state = "complete"
+    except Interrupted as error:
+        run.state = "interrupted"
+        raise Interrupted(
+            f"{error}; the machine is as it was and finished cells are in {store.directory}; "
+            f"the same command goes on from there"
+        ) from None
+    finally:
+        run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        store.save_run(run)
+
+
+def _finish(prepared: Prepared) -> None:
+    store = prepared.store
+    cells = [cell for key in prepared.cells if (cell := store.load_cell(key))]
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    console.print(summary(cells))
+    console.print(f"{tally(cells)}; results are in {store.directory}", markup=False, soft_wrap=True)
+    failed = [cell for cell in cells if cell.status not in ("ok", "skipped")]
+    for cell in failed:
+        console.print(f"{cell.id}: {cell.status}: {cell.reason}", markup=False, soft_wrap=True)
+    if failed:
+        raise typer.Exit(Exit.FAILED)
+    if cells and all(cell.status == "skipped" for cell in cells):
+        raise typer.Exit(Exit.SKIPPED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run", epilog=_EPILOG)(_run)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale vm`: the suite in a QEMU guest, with any kernel and with modules under test."""
+
+import json
+import os
+import shlex
+import tempfile
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fscale import config
+from fscale.errors import Exit, FscaleError
+from vm import crash as crashes
+from vm import crashload, kbuild, undertest
+from vm import guest as guests
+from vm.cli import FilesystemOption, finish, guest_files, start
+from vm.options import GuestOptions, KernelTreeOption, guest_options
+from vm.steps import Steps
+
+# What a command does not know goes to the guest.
+PASSING_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Run the suite in a guest: another kernel, a module under test, F2FS, more CPUs.",
+)
+
+kernel_app = typer.Typer(no_args_is_help=True, help="Kernels for guests.")
+module_app = typer.Typer(no_args_is_help=True, help="Modules under test.")
+app.add_typer(kernel_app, name="kernel")
+app.add_typer(module_app, name="module")
+
+
+@app.command(context_settings=PASSING_ON)
+@guest_options(timeout=6 * 3600)
+def run(
+    context: typer.Context,
+    *,
+    suite: Annotated[Path, typer.Argument(help="A suite's TOML file or name, as for fscale run.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Results directory; an interrupted one goes on.")
+    ] = None,
+    filesystem: FilesystemOption = None,
+    guest: GuestOptions,
+) -> None:
+    """Run a suite in a guest; every other option goes to `fscale run` in there.
+
+    The first call sets up a Debian root, the kernel and QEMU in the cache (minutes). Figures from
+    an emulated guest are good for ratios only; the results say so.
+
+    Examples:
+
+        fscale vm run quick --kernel trixie --smp 4 --fs f2fs,ext4
+
+        fscale vm run smoke --kernel-tree ~/linux --module my.ko --filesystem my.toml --fs my
+    """
+    files, inside = guest_files(suite, filesystem)
+    if guest.deterministic and guest.smp != 1:
+        Console(stderr=True).print(
+            "--deterministic: the vCPUs take turns, so figures of several cores show no scaling"
+        )
+    if output is None:
+        output = Path("results") / f"vm-{datetime.now():%Y%m%d-%H%M%S}"
+    job = guests.Job(
+        argv=["python3", "-m", "fscale", "run", inside, "--output", "/results", *context.args],
+        output=output.resolve(),
+        files=files,
+    )
+    names = undertest.wanted(suite, context.args)
+    finish(start(job, guest, filesystems=names, own=filesystem or []))
+    if not guest.dry_run:
+        typer.echo(output)
+
+
+@app.command("exec", context_settings=PASSING_ON)
+@guest_options(smp=2, memory="2G", timeout=600)
+def execute(
+    context: typer.Context,
+    *,
+    fs: Annotated[
+        str | None,
+        typer.Option("--fs", help="Build and load what these file systems bring in source."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="A host directory that is /results in there.")
+    ] = None,
+    guest: GuestOptions,
+) -> None:
+    """Run any command in a guest, as root, with the repository in /fscale.
+
+    Example:
+
+        fscale vm exec --kernel trixie --smp 8 -- lscpu
+    """
+    if not context.args:
+        raise FscaleError("no command: fscale vm exec [OPTIONS] -- COMMAND [ARGUMENT]...")
+    job = guests.Job(argv=context.args, output=output.resolve() if output else None)
+    finish(start(job, guest, filesystems=fs.split(",") if fs else ()))
+
+
+@app.command("ab", context_settings=PASSING_ON)
+@guest_options("kernel", "modules", "kernel_tree", "module", "dry_run")
+def compare_kernels(
+    context: typer.Context,
+    *,
+    base: Annotated[str, typer.Option(help="Side A: kernel:KERNEL[:module=KO] or FS:kernel=...")],
+    new: Annotated[str, typer.Option(help="Side B.")],
+    output: Annotated[Path, typer.Option(help="Results directory; an interrupted one goes on.")],
+    suite: Annotated[Path, typer.Option(help="A suite's name or TOML file.")] = Path("quick"),
+    filesystem: FilesystemOption = None,
+    rounds: Annotated[int, typer.Option(min=2, help="Boots a side; a few points need 7.")] = 8,
+    seed: Annotated[int, typer.Option(help="Of the order.")] = 1,
+    guest: GuestOptions,
+) -> None:
+    """Compare two kernels: boots interleaved as A B B A, one repetition a boot.
+
+    Every other option goes to `fscale run` in the guests. Judge the result with `fscale compare`.
+
+    Example:
+
+        fscale vm ab --base kernel:6.1 --new kernel:6.12 --fs ext4 --output results/kernels
+
+        fscale vm ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
+    """
+    from vm import ab  # noqa: PLC0415 - it brings in the statistics, which take seconds
+
+    files, inside = guest_files(suite, filesystem)
+    ab.measure(
+        base,
+        new,
+        [inside, *context.args],
+        rounds=rounds,
+        seed=seed,
+        output=output,
+        files=files,
+        options=guest,
+    )
+    typer.echo(output)
+
+
+@app.command()
+@guest_options(smp=2, memory="3G")
+def crash(
+    *,
+    fs: Annotated[str, typer.Option("--fs", help="As in fscale list filesystems.")],
+    workload: Annotated[str, typer.Option(help=f"{', '.join(crashload.WORKLOADS)}.")] = "mix",
+    points: Annotated[int, typer.Option(min=1, help="Crash points to test.")] = 200,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that write at once.")] = 4,
+    seed: Annotated[int, typer.Option(help="Of the operations.")] = 1,
+    fsck: Annotated[
+        str | None, typer.Option(help="Check command with {device}; must change nothing.")
+    ] = None,
+    mount_options: Annotated[
+        str | None, typer.Option(help="Instead of the configured ones, separated by commas.")
+    ] = None,
+    plant: Annotated[
+        str | None,
+        typer.Option(help="A fault that the test must find: no-flush, lost-flush (see docs)."),
+    ] = None,
+    subsets: Annotated[
+        int,
+        typer.Option(min=0, help="At each flush, also so many random parts of what it writes."),
+    ] = 0,
+    output: Annotated[Path | None, typer.Option("--output", help="Keep what was found.")] = None,
+    guest: GuestOptions,
+) -> None:
+    """Cut the power after every flush: does the file system keep what it promised?
+
+    Records all writes of a workload that fsyncs, replays them up to each flush, mounts, compares
+    with what was fsync'd, runs fsck. Exit code 1 and the first failing point when one fails.
+
+    Examples:
+
+        fscale vm crash --fs ext4 --points 200
+
+        fscale vm crash --fs ext4 --plant lost-flush     (proves that the test finds faults)
+    """
+    spec = crashes.specify(
+        config.load_filesystem(fs),
+        workload=workload,
+        points=points,
+        workers=workers,
+        seed=seed,
+        fsck=shlex.split(fsck) if fsck else None,
+        mount_options=mount_options.split(",") if mount_options else None,
+        plant=plant,
+        subsets=subsets,
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        results = (output or Path(scratch)).resolve()
+        results.mkdir(parents=True, exist_ok=True)
+        written = results / "crash-spec.json"
+        found = results / "crash.json"
+        found.unlink(missing_ok=True)
+        written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
+        argv = ["python3", "-m", "vm.crashtest", f"/results/{written.name}", "/results/crash.json"]
+        own = [Path(fs)] if fs.endswith(".toml") else []
+        outcome = start(guests.Job(argv=argv, output=results), guest, filesystems=[fs], own=own)
+        if outcome is None:
+            return
+        if outcome.end != "finished":
+            finish(outcome)
+        result = crashes.load(found)
+    typer.echo(crashes.verdict(spec, result))
+    if result.first:
+        raise typer.Exit(Exit.FAILED)
+    if result.tested < points:
+        raise FscaleError(
+            f"only {result.tested} of {points} crash points: the workload made too few flushes"
+        )
+
+
+@kernel_app.command("build")
+def kernel_build(
+    source: Annotated[
+        str, typer.Argument(help="A kernel source tree, or bookworm, trixie: Debian's source.")
+    ],
+    config_name: Annotated[
+        str, typer.Option("--config", help=f"{', '.join(kbuild.configs())}.")
+    ] = "default",
+    jobs: Annotated[int, typer.Option(min=1, help="Compilers at once.")] = os.cpu_count() or 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the options only.")] = False,
+) -> None:
+    """Build a small kernel for guests; prints the built tree, for --kernel-tree.
+
+    About ten minutes on two cores. An unchanged source is not built again.
+
+    Example:
+
+        fscale vm run quick --kernel-tree $(fscale vm kernel build trixie --config lockstat)
+    """
+    if dry_run:
+        typer.echo(kbuild.fragment(config_name))
+        return
+    typer.echo(kbuild.build_kernel(source, config_name, jobs, Steps(Console(stderr=True))))
+
+
+@module_app.command("build")
+def module_build(
+    source: Annotated[Path, typer.Argument(help="The module's directory, with its Makefile.")],
+    kernel: Annotated[str, typer.Option("--kernel", help="bookworm, trixie, 6.1, 6.12.")] = "",
+    kernel_tree: KernelTreeOption = None,
+) -> None:
+    """Build an out-of-tree module for a kernel; prints the .ko, for --module.
+
+    Example:
+
+        fscale vm module build tests/fixtures/trivialfs --kernel trixie
+    """
+    if bool(kernel) == bool(kernel_tree):
+        raise FscaleError("give --kernel or --kernel-tree")
+    steps = Steps(Console(stderr=True))
+    target = kbuild.tree_target(kernel_tree) if kernel_tree else kbuild.latest(kernel, steps)
+    for path in kbuild.build_module(source, target, steps):
+        typer.echo(path)
+
+
+def register(main: typer.Typer) -> None:
+    """Add the command to `fscale`."""
+    main.add_typer(app, name="vm")

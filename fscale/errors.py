@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Exit codes and the errors that end a command with one of them."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit codes of every command."""
+
+    GOOD = 0
+    FAILED = 1
+    USAGE = 2
+    INTERRUPTED = 3
+    SKIPPED = 77
+
+
+class FscaleError(Exception):
+    """An error whose text tells the user what is wrong and what to do about it."""
+
+    code = Exit.USAGE
+
+
+class Interrupted(FscaleError):  # noqa: N818 - it is an event that the user asked for
+    """The user stopped the command; the state is saved and the machine is restored."""
+
+    code = Exit.INTERRUPTED
+
+
+class MissingTool(FscaleError):  # noqa: N818 - it says what is the matter
+    """The machine lacks something that the command needs."""
+
+    code = Exit.SKIPPED

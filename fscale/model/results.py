@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The result files: `run.json` and `cells/<id>.json`."""
+
+import hashlib
+import json
+from typing import Any, Literal
+
+from pydantic import Field
+
+from fscale.model.bench import BenchOutput, CpuTimes, Mode, Strict
+
+Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
+
+
+class CellKey(Strict):
+    """What identifies a cell: every parameter that changes what is measured."""
+
+    workload: str
+    filesystem: str
+    medium: str
+    mode: Mode
+    cores: int = Field(ge=1)
+    repetition: int = Field(ge=1)
+    duration: float = Field(gt=0, description="timed seconds asked for")
+    options: dict[str, int | str] = Field(default_factory=dict, description="workload options")
+    side: str | None = Field(default=None, description="A or B of a paired comparison")
+    profile: str | None = Field(default=None, description="a profiling repetition, never scored")
+
+    @property
+    def point(self) -> str:
+        """The cell without its repetition: the group that a statistic is taken over."""
+        data = self.model_dump(exclude={"repetition"})
+        digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
+        parts = [self.workload, self.filesystem, self.medium, self.mode, f"{self.cores}c"]
+        parts += [p for p in (self.side, self.profile) if p]
+        return "-".join([*parts, digest])
+
+    @property
+    def id(self) -> str:
+        """Stable across runs: a readable name and a hash of the parameters."""
+        return f"{self.point}-r{self.repetition}"
+
+
+class Command(Strict):
+    """A command as it was executed."""
+
+    argv: list[str]
+    seconds: float
+    returncode: int
+
+
+class Cell(Strict):
+    """One measured cell. Only `status == "ok"` enters a statistic."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    id: str
+    key: CellKey
+    status: Status
+    reason: str | None = None
+    disturbed: str | None = Field(
+        default=None, description="why others' load makes this figure doubtful; null when it is not"
+    )
+    started: str = Field(description="UTC, ISO 8601")
+    wall_seconds: float = Field(description="the whole cell, with format, mount and set-up")
+    unit: str = Field(default="ops", description="what is counted: ops, messages, MB, ...")
+    ops: float = 0
+    seconds: float = 0
+    ops_per_second: float = 0
+    cpu: CpuTimes | None = None
+    own_cpu_seconds: float | None = Field(default=None, description="of the cell's cgroup")
+    others_cpu_seconds: float | None = Field(
+        default=None, description="of everything else on the CPUs under test, kernel threads too"
+    )
+    cpu_control: Literal["hotplug", "affinity"] = "affinity"
+    cpus: list[int] = Field(default_factory=list)
+    commands: list[Command] = Field(default_factory=list)
+    bench: BenchOutput | None = None
+    latency: dict[str, Any] | None = Field(
+        default=None, description="HdrHistogram (V2, base64) and quantiles in nanoseconds"
+    )
+    counts: dict[str, float] | None = Field(
+        default=None, description="kernel tracepoints per operation, set-up subtracted"
+    )
+    profiles: dict[str, str] = Field(
+        default_factory=dict, description="profiler name -> path relative to the run directory"
+    )
+    extra: dict[str, Any] = Field(default_factory=dict, description="of the application drivers")
+
+
+class Cpu(Strict):
+    """One logical CPU, from lscpu."""
+
+    cpu: int
+    core: int
+    socket: int
+    node: int
+
+
+class Machine(Strict):
+    """The machine as it was found."""
+
+    hostname: str
+    kernel: str
+    kernel_cmdline: str
+    architecture: str
+    cpu_model: str
+    memory_bytes: int
+    topology: list[Cpu]
+    cpu_order: list[int] = Field(description="the order in which CPUs join: socket by socket")
+    governor: str | None
+    mitigations: dict[str, str]
+    virtualization: str | None
+    guest: dict[str, Any] | None = Field(
+        default=None, description="set where the cells were measured in a guest of ours"
+    )
+
+
+class Run(Strict):
+    """`run.json`: everything about a run that is not a cell."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    id: str
+    started: str
+    finished: str | None = None
+    state: Literal["running", "complete", "interrupted", "failed"]
+    fscale_version: str
+    revision: str | None = Field(description="of the fscale repository, `-dirty` when changed")
+    command: list[str]
+    seed: int
+    suite: dict[str, Any] = Field(description="the suite as validated, overrides applied")
+    filesystems: dict[str, dict[str, Any]]
+    media: dict[str, dict[str, Any]]
+    machine: Machine
+    versions: dict[str, str]
+    workloads: list[dict[str, Any]] = Field(description="the descriptors of `fscale-bench --list`")
+    planned_cells: int
+    warnings: list[str] = Field(default_factory=list)

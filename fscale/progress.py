@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the user sees while a run goes on, and the table at its end."""
+
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from fscale.model.results import Cell, CellKey
+
+
+def duration(seconds: float) -> str:
+    """`1:02:03` or `2:03`."""
+    minutes, secs = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{secs:02}" if hours else f"{minutes}:{secs:02}"
+
+
+class Reporter:
+    """A live line on a terminal, one plain line a cell elsewhere; both on standard error."""
+
+    def __init__(self, total: int, done: int) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self._total = total
+        self._done = done
+        self._measured = 0
+        self._started = time.monotonic()
+        self._live: Progress | None = None
+
+    def __enter__(self) -> "Reporter":
+        if sys.stderr.isatty():
+            self._live = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[left]} left"),
+                console=self.console,
+                auto_refresh=False,  # a refresh in the timed window would cost CPU time
+            )
+            self._task = self._live.add_task("", total=self._total, completed=self._done, left="?")
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def begins(self, key: CellKey) -> None:
+        """A cell begins."""
+        if self._live:
+            self._live.update(self._task, description=_name(key), left=self._left())
+            self._live.refresh()
+
+    def ends(self, cell: Cell) -> None:
+        """A cell has ended."""
+        self._done += 1
+        self._measured += 1
+        trouble = cell.status not in ("ok", "skipped") or cell.disturbed
+        if self._live:
+            self._live.update(self._task, completed=self._done, left=self._left())
+            if trouble:
+                self.console.print(_line(cell), markup=False)
+        else:
+            place = f"[{self._done}/{self._total}, {self._left()} left]"
+            self.console.print(f"{place} {_line(cell)}", markup=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """A message for people."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def _left(self) -> str:
+        if not self._measured:
+            return "?"
+        each = (time.monotonic() - self._started) / self._measured
+        return duration(each * (self._total - self._done))
+
+
+def _name(key: CellKey) -> str:
+    mode = "" if key.mode == "buffered" else f" {key.mode}"
+    profile = f" ({key.profile})" if key.profile else ""
+    return f"{key.workload} {key.filesystem}{mode} x{key.cores} r{key.repetition}{profile}"
+
+
+def _line(cell: Cell) -> str:
+    if cell.status == "ok":
+        text = f"{_name(cell.key)}: {cell.ops_per_second:,.0f} {cell.unit}/s"
+        return f"{text} (disturbed: {cell.disturbed})" if cell.disturbed else text
+    return f"{_name(cell.key)}: {cell.status}: {cell.reason or 'no reason given'}"
+
+
+def summary(cells: Iterable[Cell]) -> Table:
+    """Median rates: a row for each workload and mode, a column for each file system and cores."""
+    rates: dict[tuple[str, str], dict[tuple[str, str, int], list[float]]] = {}
+    for cell in cells:
+        if cell.status == "ok" and not cell.key.profile:
+            row = rates.setdefault((cell.key.workload, cell.key.mode), {})
+            column = (cell.key.medium, cell.key.filesystem, cell.key.cores)
+            row.setdefault(column, []).append(cell.ops_per_second)
+    columns = sorted({column for row in rates.values() for column in row})
+    # Between one core and all of them the report has the curve.
+    ends: dict[tuple[str, str], set[int]] = {}
+    for medium, fs, cores in columns:
+        ends.setdefault((medium, fs), set()).add(cores)
+    columns = [c for c in columns if c[2] in (min(ends[c[:2]]), max(ends[c[:2]]))]
+    table = Table(title="Operations per second (median)", title_justify="left")
+    table.add_column("workload")
+    for medium, fs, cores in columns:
+        place = "" if medium == "none" else f"\n{medium}"
+        table.add_column(f"{fs}{place}\nx{cores}", justify="right")
+    for (workload, mode), row in sorted(rates.items()):
+        name = workload if mode == "buffered" else f"{workload} {mode}"
+        medians = [_short(statistics.median(row[c])) if c in row else "" for c in columns]
+        table.add_row(name, *medians)
+    return table
+
+
+def _short(rate: float) -> str:
+    for unit, size in (("M", 1e6), ("K", 1e3)):
+        if rate >= size:
+            return f"{rate / size:.3g}{unit}"
+    return f"{rate:.3g}"
+
+
+def tally(cells: Iterable[Cell]) -> str:
+    """`150 ok, 2 error, 3 of them disturbed`."""
+    listed = list(cells)
+    counts = Counter(cell.status for cell in listed)
+    parts = [f"{n} {status}" for status, n in counts.most_common()]
+    disturbed = sum(cell.disturbed is not None for cell in listed)
+    return ", ".join(parts) + (f"; {disturbed} disturbed by others" if disturbed else "")
