@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`compare` from results directories to a `Comparison`."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from analysis.compare.curves import curve_tests
+from analysis.compare.judge import judge, minimum_repetitions
+from analysis.compare.locks import new_bottlenecks, shares
+from analysis.compare.pairs import pair
+from analysis.compare.settings import Comparison, RunRef, Settings
+from analysis.load import Results, load
+from fscale.errors import FscaleError
+from fscale.model.bench import Strict
+from fscale.model.results import Cell
+
+AB_FILE = "ab.json"
+
+
+class AbRecord(Strict):
+    """`ab.json` beside `run.json`: what the two sides of an interleaved run are."""
+
+    schema_: int = Field(default=1, alias="schema")
+    base: str = Field(description="side A, as it was asked for")
+    new: str = Field(description="side B")
+    looks: list[int] = Field(description="repetitions a side at which it looked; empty: at the end")
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The cells of both sides and where they come from."""
+
+    base: RunRef
+    new: RunRef
+    base_results: Results
+    new_results: Results
+    base_cells: Sequence[Cell]
+    new_cells: Sequence[Cell]
+    interleaved: bool = False
+    looks: tuple[int, ...] = ()
+
+
+def open_sides(base: Path, new: Path | None) -> Sides:
+    """Read two runs, or the two sides of one interleaved run when `new` is None.
+
+    Raises:
+        FscaleError: a directory is no run, or a single one is not of `fscale ab`.
+    """
+    first = load(base)
+    if new is not None:
+        second = load(new)
+        return Sides(
+            _ref(first, first.run.id),
+            _ref(second, second.run.id),
+            first,
+            second,
+            first.cells,
+            second.cells,
+        )
+    record = _record(base)
+    return Sides(
+        _ref(first, record.base),
+        _ref(first, record.new),
+        first,
+        first,
+        [c for c in first.cells if c.key.side == "A"],
+        [c for c in first.cells if c.key.side == "B"],
+        interleaved=True,
+        looks=tuple(record.looks),
+    )
+
+
+def _record(run_dir: Path) -> AbRecord:
+    path = run_dir / AB_FILE
+    try:
+        return AbRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise FscaleError(
+            f"{run_dir} is a single run and not one of `fscale ab`; "
+            "give a second run to compare it with"
+        ) from None
+    except (OSError, ValidationError, json.JSONDecodeError) as error:
+        raise FscaleError(f"cannot use {path}: {error}; run `fscale ab` again") from None
+
+
+def _ref(results: Results, label: str) -> RunRef:
+    machine = results.run.machine
+    return RunRef(
+        path=str(results.path),
+        id=results.run.id,
+        started=results.run.started,
+        kernel=machine.kernel,
+        machine=machine.hostname,
+        label=label,
+    )
+
+
+def compare(sides: Sides, settings: Settings) -> Comparison:
+    """Judge NEW against BASE.
+
+    Raises:
+        FscaleError: nothing can be compared, or there are too few repetitions for any verdict.
+    """
+    pairing = pair(
+        sides.base_cells,
+        sides.new_cells,
+        interleaved=sides.interleaved,
+        looks=sides.looks,
+        metrics=settings.metrics,
+    )
+    if not pairing.tests:
+        raise FscaleError(
+            "the two sides have no cell in common: same workload, file system, medium, mode, "
+            "cores, duration and options; run the same suite for both"
+        )
+    tests = [*pairing.tests, *curve_tests(pairing.tests, settings.margin)]
+    judgements = judge(tests, settings)
+    family = sum(j.p is not None for j in judgements)
+    return Comparison(
+        base=sides.base,
+        new=sides.new,
+        settings=settings,
+        tests=family,
+        repetitions_needed=minimum_repetitions(settings, family, sides.interleaved),
+        judgements=judgements,
+        locks=[]
+        if sides.interleaved
+        else new_bottlenecks(shares(sides.base_results), shares(sides.new_results)),
+        missing_in_base=pairing.missing_in_base,
+        missing_in_new=pairing.missing_in_new,
+        warnings=_warnings(sides),
+    )
+
+
+def _warnings(sides: Sides) -> list[str]:
+    warnings = []
+    base, new = sides.base_results, sides.new_results
+    if not sides.interleaved:
+        warnings.append(
+            "the sides were not interleaved: what changed on the machine between the two runs is "
+            "counted as a change (`fscale ab` avoids that)"
+        )
+        for what in ("hostname", "cpu_model", "memory_bytes", "governor", "mitigations"):
+            values = [getattr(r.run.machine, what) for r in (base, new)]
+            if values[0] != values[1]:
+                warnings.append(f"the machines differ in {what}: {values[0]} and {values[1]}")
+        controls = [{c.cpu_control for c in cells} for cells in (base.scored, new.scored)]
+        if controls[0] != controls[1]:
+            warnings.append(
+                "CPUs were taken away by hotplug on one side and by affinity on the other"
+            )
+    for name, cells in (("BASE", sides.base_cells), ("NEW", sides.new_cells)):
+        scored = [c for c in cells if c.key.profile is None]
+        wrong = sum(c.status != "ok" for c in scored)
+        disturbed = sum(c.status == "ok" and c.disturbed is not None for c in scored)
+        if wrong:
+            warnings.append(f"{wrong} of {len(scored)} repetitions of {name} went wrong: not used")
+        if disturbed:
+            warnings.append(
+                f"{disturbed} of {len(scored)} repetitions of {name} ran beside others' load"
+            )
+    for name, results in {"BASE": base, "NEW": new}.items():
+        if results.unreadable:
+            warnings.append(
+                f"{len(results.unreadable)} cell files of {name} cannot be read: not used"
+            )
+        if results.run.state != "complete":
+            warnings.append(f"the run of {name} is {results.run.state}")
+    guests = [r.run.machine.guest for r in (base, new) if r.run.machine.guest]
+    labels = dict.fromkeys(guest["label"] for guest in guests)
+    return warnings + [f"measured in a guest ({label})" for label in labels]

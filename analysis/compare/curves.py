@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scaling curves as a whole: what one repetition of a curve says, compared like any metric.
+
+A curve's repetition r is made of the repetitions r of its core counts. It gives one speed-up, one
+slope and one peak, so that the unit stays the repetition and the same tests and the same false
+discovery rate serve points and curves.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from analysis.compare.judge import Measured, Test
+from analysis.compare.ranktest import Floats
+from analysis.compare.settings import DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
+from fscale.model.results import CellKey
+
+Curve = tuple[Floats, Floats]  # core counts and throughputs, each of shape (points,)
+
+
+def speedup(curve: Curve) -> float:
+    """Throughput at the highest core count over that at the lowest."""
+    return float(curve[1][-1] / curve[1][0])
+
+
+def gain_per_doubling(curve: Curve) -> float:
+    """Factor by which throughput grows when cores double: 2 ** (slope of log2 over log2)."""
+    slope = np.polyfit(np.log2(curve[0]), np.log2(curve[1]), 1)[0]
+    return float(2**slope)
+
+
+def peak_cores(curve: Curve, margin: float) -> float:
+    """The fewest cores that reach the curve's maximum, to within the margin.
+
+    Without the margin, the peak of a flat curve would wander with the noise.
+    """
+    return float(curve[0][np.argmax(curve[1] >= (1 - margin) * curve[1].max())])
+
+
+def curves_of(points: Sequence[CellKey]) -> int:
+    """How many tests of curves these points will make."""
+    cores: dict[str, set[int]] = defaultdict(set)
+    for key in points:
+        cores[key.model_copy(update={"cores": 1}).point].add(key.cores)
+    return sum(1 if len(counts) == 2 else 3 for counts in cores.values() if len(counts) > 1)
+
+
+def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
+    """Tests of the curves that the throughput tests in `points` make up, if there are any.
+
+    With two core counts there is only the speed-up; a slope and a peak take three.
+    """
+    curves: dict[Subject, list[Test]] = defaultdict(list)
+    for test in points:
+        if test.metric == THROUGHPUT:
+            curves[test.subject.model_copy(update={"cores": ()})].append(test)
+    tests = []
+    for subject, own in curves.items():
+        if len(own) < 2:
+            continue
+        own.sort(key=lambda t: t.subject.cores)
+        cores = tuple(t.subject.cores[0] for t in own)
+        metrics: dict[str, Callable[[Curve], float]] = {SPEEDUP: speedup}
+        if len(own) > 2:
+            metrics[DOUBLING] = gain_per_doubling
+            metrics[PEAK] = lambda curve: peak_cores(curve, margin)
+        for metric, of in metrics.items():
+            base = _measured([t.base for t in own], cores, of)
+            new = _measured([t.new for t in own], cores, of)
+            whole = subject.model_copy(update={"cores": cores})
+            tests.append(Test(whole, metric, base, new, own[0].interleaved, own[0].looks))
+    return tests
+
+
+def _measured(
+    points: Sequence[Measured], cores: Sequence[int], of: Callable[[Curve], float]
+) -> Measured:
+    repetitions = sorted(set.intersection(*(set(p.values) for p in points)))
+    x = np.array(cores, dtype=np.float64)
+    values = {r: of((x, np.array([p.values[r] for p in points]))) for r in repetitions}
+    most = max(len(p.values) for p in points)
+    disturbed = max(p.disturbed for p in points)
+    return Measured(points[0].filesystem, values, most - len(values), min(disturbed, len(values)))

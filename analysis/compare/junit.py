@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The comparison as JUnit XML: a test case for each judgement, for CI systems to show."""
+
+import json
+from pathlib import Path
+
+from junitparser import Failure, JUnitXml, Property, Skipped, TestCase, TestSuite
+
+from analysis.compare import wording
+from analysis.compare.settings import Comparison, Judgement
+
+
+def write(comparison: Comparison, path: Path) -> None:
+    """Write `path`: slower is a failure, undecided is skipped, all else passes."""
+    suite = TestSuite(f"fscale compare {comparison.base.label} {comparison.new.label}")
+    for warning in comparison.warnings:
+        suite.add_property("warning", warning)
+    for judgement in comparison.judgements:
+        suite.add_testcase(_case(judgement))
+    for lock in comparison.locks:
+        case = TestCase(f"new bottleneck {lock.lock}", classname=lock.subject.name)
+        case.system_out = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} before"
+        suite.add_testcase(case)
+    for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
+        for name in missing:
+            case = TestCase("all", classname=name)
+            case.result = [Skipped(f"missing in {side}")]
+            suite.add_testcase(case)
+    xml = JUnitXml("fscale")
+    xml.add_testsuite(suite)
+    xml.update_statistics()  # type: ignore[no-untyped-call]
+    xml.write(str(path), pretty=True)
+
+
+def _case(judgement: Judgement) -> TestCase:
+    case = TestCase(judgement.metric, classname=judgement.subject.name)
+    said = (
+        f"{wording.what(judgement)}: {judgement.metric} "
+        f"{wording.number(judgement.base.median)} -> {wording.number(judgement.new.median)} "
+        f"{wording.unit(judgement)}, "
+        f"{wording.change(judgement.ratio)} {wording.interval(judgement)}"
+    )
+    if judgement.verdict == "slower":
+        case.result = [Failure(said)]
+    elif judgement.verdict == "undecided":
+        case.result = [Skipped(f"undecided: {wording.remark(judgement)}")]
+    case.system_out = f"{judgement.verdict}: {said}\n{wording.remark(judgement)}".strip()
+    for name in ("verdict", "ratio", "low", "high", "p", "q"):
+        case.append(  # type: ignore[no-untyped-call]
+            Property(name, json.dumps(getattr(judgement, name)))
+        )
+    return case

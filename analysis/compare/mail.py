@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The comparison as plain text for a mailing list: 72 columns, as the kernel test robot writes."""
+
+import textwrap
+from itertools import groupby
+
+from analysis.compare import wording
+from analysis.compare.settings import Comparison, Judgement, RunRef
+
+WIDTH = 72
+ALARMING = ("slower", "faster")
+
+
+def render(comparison: Comparison) -> str:
+    """The whole text, with a final newline; no line is longer than `WIDTH`."""
+    rule = "=" * WIDTH
+    lines = [*_wrap(_opening(comparison)), ""]
+    lines += [*_side("base", comparison.base), *_side("new", comparison.new), ""]
+    changed = [j for j in wording.ordered(comparison) if j.verdict in ALARMING]
+    if changed:
+        lines += [rule, *_table(changed), rule, ""]
+    for lock in comparison.locks:
+        lines += _wrap(
+            f"new bottleneck: {lock.lock} in {lock.subject.name}: {lock.base_share:.1%} -> "
+            f"{lock.share:.1%} of the cores' time"
+        )
+    undecided = [j for j in comparison.judgements if j.verdict == "undecided"]
+    if undecided:
+        lines += ["Undecided:", *(line for j in undecided for line in _undecided(j)), ""]
+    for name, missing in (("base", comparison.missing_in_base), ("new", comparison.missing_in_new)):
+        if missing:
+            lines += [*_wrap(f"Missing in {name}: {'; '.join(missing)}"), ""]
+    for warning in comparison.warnings:
+        lines += _wrap(f"Note: {warning}", indent="  ")
+    lines += ["", *_wrap(_method(comparison))]
+    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def _wrap(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent)
+
+
+def _opening(comparison: Comparison) -> str:
+    slower = [j for j in comparison.judgements if j.verdict == "slower" and j.ratio is not None]
+    if not slower:
+        return f"fscale found no regression: {wording.headline(comparison)}."
+    worst = max(slower, key=lambda j: abs(j.ratio - 1) if j.ratio is not None else 0)
+    return (
+        f"fscale noticed a {wording.change(worst.ratio)} regression of {worst.metric} in "
+        f"{wording.what(worst)} ({wording.headline(comparison)})."
+    )
+
+
+def _side(name: str, ref: RunRef) -> list[str]:
+    return _wrap(f"  {name + ':':6}{ref.label} ({ref.kernel}, {ref.machine})", indent="        ")
+
+
+def _table(judgements: list[Judgement]) -> list[str]:
+    lines = [
+        f"{'base':>10} {'%dev':>6}  {'%change':>8} {'new':>10} {'%dev':>6}  metric",
+        f"{'-' * 17}  {'-' * 26}  {'-' * 25}",
+    ]
+    for name, own in groupby(judgements, key=wording.what):
+        lines += _wrap(name, indent="  ")
+        for j in own:
+            lines += [
+                f"{wording.number(j.base.median):>10} {wording.spread(j.base):>6}  "
+                f"{wording.change(j.ratio):>8} {wording.number(j.new.median):>10} "
+                f"{wording.spread(j.new):>6}  {wording.unit(j)}"[:WIDTH],
+                f"{'':19}{wording.interval(j)}  {j.verdict}",
+            ]
+    return lines
+
+
+def _undecided(judgement: Judgement) -> list[str]:
+    text = (
+        f"  {wording.what(judgement)}, {judgement.metric}: {wording.change(judgement.ratio)} "
+        f"{wording.interval(judgement)}: {wording.remark(judgement)}"
+    )
+    return _wrap(text, indent="    ")
+
+
+def _method(comparison: Comparison) -> str:
+    s = comparison.settings
+    return (
+        f"Ratio of medians with BCa intervals; exact rank tests; false discovery rate "
+        f"{s.fdr:.0%} over {comparison.tests} tests; margin {s.margin:.0%} (counted work "
+        f"{s.count_margin:.0%}). The unit is a repetition on a fresh file system."
+    )

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The comparison as Markdown for a pull request."""
+
+from collections.abc import Iterable
+
+from analysis.compare import wording
+from analysis.compare.settings import Comparison, Judgement
+
+HEADER = (
+    "| verdict | cell | metric | base | new | change | interval | remark |",
+    "|---|---|---|--:|--:|--:|---|---|",
+)
+
+
+def render(comparison: Comparison) -> str:
+    """A heading, a table of what changed or is undecided, and everything folded away."""
+    shown = [j for j in wording.ordered(comparison) if j.verdict != "same"]
+    lines = [
+        f"### fscale: {wording.headline(comparison)}",
+        "",
+        f"`{comparison.base.label}` (base) against `{comparison.new.label}` (new)",
+        "",
+    ]
+    if shown:
+        lines += [*_table(shown), ""]
+    lines += [
+        f"- new bottleneck: `{lock.lock}` in {lock.subject.name}: {lock.base_share:.1%} → "
+        f"{lock.share:.1%} of the cores' time"
+        for lock in comparison.locks
+    ]
+    for name, missing in (("base", comparison.missing_in_base), ("new", comparison.missing_in_new)):
+        lines += [f"- missing in {name}: {m}" for m in missing]
+    lines += [f"- {_cell(w)}" for w in comparison.warnings]
+    lines += [
+        "",
+        f"<details><summary>All {len(comparison.judgements)} judgements</summary>",
+        "",
+        *_table(wording.ordered(comparison)),
+        "",
+        "</details>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(judgements: Iterable[Judgement]) -> list[str]:
+    rows = [
+        (
+            f"**{j.verdict}**" if j.verdict == "slower" else j.verdict,
+            wording.what(j),
+            j.metric,
+            f"{wording.number(j.base.median)} {wording.spread(j.base)}",
+            f"{wording.number(j.new.median)} {wording.spread(j.new)}",
+            wording.change(j.ratio),
+            wording.interval(j),
+            wording.remark(j),
+        )
+        for j in judgements
+    ]
+    return [*HEADER, *(f"| {' | '.join(map(_cell, row))} |" for row in rows)]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an A/A run says about a machine: spread, drift, steal, and the smallest visible change."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+from scipy.stats import theilslopes
+
+from analysis.compare.compare import Sides
+from analysis.compare.effect import deviation, smallest_change, spread_of
+from analysis.compare.judge import Test, judge
+from analysis.compare.pairs import pair, subject_of
+from analysis.compare.settings import Settings, Subject, Verdict
+from fscale.model.bench import Strict
+from fscale.model.results import Cell
+
+
+class PointNoise(Strict):
+    """One metric of one point. Fractions, unless said otherwise."""
+
+    subject: Subject
+    metric: str
+    repetitions: int = Field(description="of both sides together")
+    cv: float = Field(description="standard deviation of the logarithms")
+    robust_cv: float = Field(description="1.4826 x MAD of the logarithms")
+    aligned_cv: float = Field(description="the same after interleaving has taken off the drift")
+    drift: float = Field(description="over the run: Theil and Sen's slope of the logarithms")
+    neighbour_correlation: float = Field(description="of successive repetitions")
+    smallest_change: float = Field(description="found with `power` by 10 repetitions a side")
+    smallest_in_budget: float = Field(description="found with `power` in the budget")
+    repetitions_in_budget: int = Field(description="a side, when all points share the budget")
+    verdict: Verdict = Field(description="of A against A: anything but same is noise")
+
+
+class NoiseReport(Strict):
+    """What `fscale noise --json` prints."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    points: list[PointNoise]
+    steal: float = Field(description="share of the CPU time under test, all repetitions")
+    worst_steal: float = Field(description="of one repetition")
+    others_cpus: float = Field(description="CPUs that others used beside the load, mean")
+    disturbed: int
+    repetitions: int
+    budget_minutes: float
+    wanted: float = Field(description="the change that has to be visible")
+
+    def blind(self) -> list[PointNoise]:
+        """The points on which the wanted change would not show within the budget."""
+        return [p for p in self.points if p.smallest_in_budget > self.wanted]
+
+
+STANDARD = 10
+
+
+def measure_noise(
+    sides: Sides, settings: Settings, budget_minutes: float, wanted: float
+) -> NoiseReport:
+    """Evaluate an interleaved A/A run.
+
+    Raises:
+        FscaleError: it has too few repetitions.
+    """
+    cells = [c for c in (*sides.base_cells, *sides.new_cells) if c.status == "ok"]
+    by_subject: dict[Subject, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        by_subject[subject_of(cell.key)].append(cell)
+    a_pair = sum(2 * float(np.mean([c.wall_seconds for c in own])) for own in by_subject.values())
+    affordable = max(2, int(60 * budget_minutes / a_pair))
+    tests = pair(sides.base_cells, sides.new_cells, interleaved=True, looks=sides.looks).tests
+    level = settings.fdr / len(tests)
+    points = [
+        _point(test, by_subject[test.subject], affordable, level, settings.power, j.verdict)
+        for test, j in zip(tests, judge(tests, settings), strict=True)
+        if not test.counted
+    ]
+    steals = [c.cpu.steal / c.cpu.total for c in cells if c.cpu and c.cpu.total > 0]
+    others = [c.others_cpu_seconds / c.seconds for c in cells if c.others_cpu_seconds is not None]
+    return NoiseReport(
+        points=points,
+        steal=float(np.mean(steals)) if steals else 0.0,
+        worst_steal=max(steals, default=0.0),
+        others_cpus=float(np.mean(others)) if others else 0.0,
+        disturbed=sum(c.disturbed is not None for c in cells),
+        repetitions=len(cells),
+        budget_minutes=budget_minutes,
+        wanted=wanted,
+    )
+
+
+def _point(
+    test: Test,
+    cells: Sequence[Cell],
+    affordable: int,
+    level: float,
+    power: float,
+    verdict: Verdict,
+) -> PointNoise:
+    started = {(c.key.side, c.key.repetition): c.started for c in cells}
+    timed = sorted(
+        (datetime.fromisoformat(started[side, r]).timestamp(), np.log(v))
+        for side, measured in (("A", test.base), ("B", test.new))
+        for r, v in measured.values.items()
+    )
+    when, logs = (np.array(column) for column in zip(*timed, strict=True))
+    spread = spread_of(test.samples())
+    still = np.ptp(logs) == 0
+    return PointNoise(
+        subject=test.subject,
+        metric=test.metric,
+        repetitions=len(logs),
+        cv=float(logs.std(ddof=1)),
+        robust_cv=deviation(logs),
+        aligned_cv=spread,
+        drift=float(np.ptp(when) * theilslopes(logs, when).slope) if np.ptp(when) > 0 else 0.0,
+        neighbour_correlation=0.0 if still else float(np.corrcoef(logs[:-1], logs[1:])[0, 1]),
+        smallest_change=smallest_change(spread, STANDARD, level, power),
+        smallest_in_budget=smallest_change(spread, affordable, level, power),
+        repetitions_in_budget=affordable,
+        verdict=verdict,
+    )

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes a comparison in the forms that were asked for."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from analysis.compare import junit, mail, markdown, page, table
+from analysis.compare.settings import Comparison
+from fscale.errors import FscaleError
+
+TERMINAL = Path("-")
+PIPE_COLUMNS = 200
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where each form goes; None: nowhere, `-`: standard output."""
+
+    json: Path | None = None
+    junit: Path | None = None
+    markdown: Path | None = None
+    mail: Path | None = None
+    html: Path | None = None
+
+    @property
+    def to_terminal(self) -> bool:
+        """Whether one of the forms goes to standard output, which then must hold nothing else."""
+        return TERMINAL in (self.json, self.markdown, self.mail, self.html)
+
+
+def write(comparison: Comparison, outputs: Outputs) -> None:
+    """Write every form that has a path.
+
+    Raises:
+        FscaleError: a file cannot be written.
+    """
+    texts: list[tuple[Path | None, Callable[[Comparison], str]]] = [
+        (outputs.json, to_json),
+        (outputs.markdown, markdown.render),
+        (outputs.mail, mail.render),
+        (outputs.html, page.page),
+    ]
+    try:
+        for path, form in texts:
+            if path == TERMINAL:
+                sys.stdout.write(form(comparison))
+            elif path is not None:
+                path.write_text(form(comparison), encoding="utf-8")
+        if outputs.junit is not None:
+            junit.write(comparison, outputs.junit)
+    except OSError as error:
+        raise FscaleError(
+            f"cannot write {error.filename}: {error.strerror}; give a file that you may write"
+        ) from error
+
+
+def to_json(comparison: Comparison) -> str:
+    """The comparison as docs/schemas/compare.schema.json describes it."""
+    return comparison.model_dump_json(by_alias=True, indent=1) + "\n"
+
+
+def show(comparison: Comparison, everything: bool = False) -> None:
+    """Print the table; into a pipe as wide as it needs to be."""
+    console = Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
+    console.print(table.render(comparison, everything))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Matches the cells of two sides and takes the three metrics out of them."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from analysis.compare.judge import Measured, Test
+from analysis.compare.settings import COUNT, CPU_EFFICIENCY, METRICS, THROUGHPUT, Metric, Subject
+from fscale.model.results import Cell, CellKey
+
+
+@dataclass
+class _Side:
+    """Of one subject and metric, before it is frozen."""
+
+    values: dict[int, float] = field(default_factory=dict)
+    unusable: int = 0
+    disturbed: int = 0
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The tests of a comparison and what could not be paired."""
+
+    tests: list[Test]
+    missing_in_base: list[str]
+    missing_in_new: list[str]
+
+
+def subject_of(key: CellKey, place: tuple[str, str] | None = None) -> Subject:
+    """What a cell is a repetition of; `place` replaces its file system and medium."""
+    filesystem, medium = place or (key.filesystem, key.medium)
+    return Subject(
+        workload=key.workload,
+        filesystem=filesystem,
+        medium=medium,
+        mode=key.mode,
+        cores=(key.cores,),
+        duration=key.duration,
+        options=tuple(sorted(key.options.items())),
+    )
+
+
+def throughput(cell: Cell) -> float | None:
+    """Operations per second of wall time."""
+    return cell.ops_per_second
+
+
+def per_cpu_second(cell: Cell) -> float | None:
+    """Operations per second of CPU time that the cell's cgroup used; None where not recorded."""
+    return cell.ops / cell.own_cpu_seconds if cell.own_cpu_seconds else None
+
+
+RATES: dict[str, Callable[[Cell], float | None]] = {
+    THROUGHPUT: throughput,
+    CPU_EFFICIENCY: per_cpu_second,
+}
+
+
+def pair(
+    base: Iterable[Cell],
+    new: Iterable[Cell],
+    *,
+    interleaved: bool = False,
+    looks: tuple[int, ...] = (),
+    metrics: tuple[Metric, ...] = METRICS,
+) -> Pairing:
+    """One test for each of the metrics of each subject that both sides have.
+
+    Where each side has a single file system on a single medium, the two are paired whatever their
+    names, and the tests bear those of BASE. A cell that went wrong, or whose value is not a
+    positive number, counts as unusable and gives no value.
+    """
+    base, new = list(base), list(new)
+    places = [sorted({(c.key.filesystem, c.key.medium) for c in cells}) for cells in (base, new)]
+    common = places[0][0] if len(places[0]) == len(places[1]) == 1 else None
+    sides = [_collect(cells, common) for cells in (base, new)]
+    tests = []
+    for subject, metric in sorted(sides[0].keys() & sides[1].keys(), key=_order):
+        if metric.partition(":")[0] not in metrics:
+            continue
+        measured = [
+            Measured(own, side.values, side.unusable, side.disturbed)
+            for side, own in zip(
+                (s[subject, metric] for s in sides),
+                (p[0][0] if common else subject.filesystem for p in places),
+                strict=True,
+            )
+        ]
+        tests.append(Test(subject, metric, measured[0], measured[1], interleaved, looks))
+    subjects = [{subject.name for subject, _ in side} for side in sides]
+    return Pairing(tests, sorted(subjects[1] - subjects[0]), sorted(subjects[0] - subjects[1]))
+
+
+def _order(item: tuple[Subject, str]) -> tuple[str, str, str, str, tuple[int, ...], str]:
+    subject, metric = item
+    return (
+        subject.workload,
+        subject.filesystem,
+        subject.medium,
+        subject.mode,
+        subject.cores,
+        metric,
+    )
+
+
+def _collect(
+    cells: Iterable[Cell], place: tuple[str, str] | None
+) -> dict[tuple[Subject, str], _Side]:
+    sides: dict[tuple[Subject, str], _Side] = defaultdict(_Side)
+    for cell in cells:
+        subject = subject_of(cell.key, place)
+        repetition = cell.key.repetition
+        if cell.key.profile is None:
+            for metric, value_of in RATES.items():
+                side = sides[subject, metric]
+                value = value_of(cell) if cell.status == "ok" else None
+                if value is None or not math.isfinite(value) or value <= 0:
+                    side.unusable += 1
+                    continue
+                side.values[repetition] = value
+                if metric == THROUGHPUT and cell.disturbed is not None:
+                    side.disturbed += 1
+        if cell.status == "ok":
+            for event, count in (cell.counts or {}).items():
+                side = sides[subject, COUNT + event]
+                if math.isfinite(count) and count >= 0:
+                    side.values[repetition] = count
+                else:
+                    side.unusable += 1
+    return {key: side for key, side in sides.items() if side.values or key[1] == THROUGHPUT}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When a sequential comparison looks at its data, and what each look may cost."""
+
+from analysis.compare.ranktest import repetitions_to_reach
+
+GROWTH = 1.4
+
+
+def weight(look: int) -> float:
+    """The share of the error rate that look 1, 2, ... may spend: 1/2, 1/6, 1/12, ...
+
+    The shares add up to one over any number of looks, so the smallest of p / weight so far is a
+    p-value whenever one stops (a spending function as in Lan and DeMets, "Discrete sequential
+    boundaries for clinical trials", Biometrika 70, 1983, made safe by the union bound; such
+    always-valid p-values may enter Benjamini and Hochberg's procedure: Johari et al., "Always valid
+    inference", Operations Research 70, 2022).
+    """
+    return 1 / (look * (look + 1))
+
+
+def schedule(fdr: float, family: int, most: int) -> tuple[int, ...]:
+    """Repetitions a side at which to look, up to `most`.
+
+    The first look comes where one changed test among `family` can be found; each further one
+    after about 40% more, always after a whole A B B A (an even number of repetitions a side).
+    """
+    looks: list[int] = []
+    n = repetitions_to_reach(fdr * weight(1) / max(1, family), blocked=True)
+    while (n := n + n % 2) <= most:
+        looks.append(n)
+        n = max(n + 2, round(n * GROWTH))
+    return tuple(looks)

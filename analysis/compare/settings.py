@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a comparison is judged by, and what it prints: documented in docs/compare.md."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from fscale.model.bench import Mode, Strict
+
+Verdict = Literal["slower", "faster", "same", "undecided"]
+
+THROUGHPUT = "throughput"
+CPU_EFFICIENCY = "per-cpu-second"
+COUNT = "count:"
+SPEEDUP = "speed-up"
+DOUBLING = "gain-per-doubling"
+PEAK = "peak-cores"
+
+
+Metric = Literal["throughput", "per-cpu-second", "count"]
+METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "count")
+
+
+class Settings(Strict):
+    """The rules of a comparison; the defaults are argued for in docs/method.md."""
+
+    metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1, description="to judge")
+    margin: float = Field(default=0.05, gt=0, lt=1, description="practical margin, as a fraction")
+    count_margin: float = Field(
+        default=0.01, gt=0, lt=1, description="the same for counted work per operation"
+    )
+    fdr: float = Field(
+        default=0.01, gt=0, lt=1, description="false discovery rate over all tests together"
+    )
+    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="of the intervals")
+    power: float = Field(default=0.95, gt=0.5, lt=1, description="for the repetitions needed")
+    resamples: int = Field(default=4999, ge=999, description="of the bootstrap")
+    seed: int = Field(default=0, ge=0)
+
+
+class Subject(Strict, frozen=True):
+    """What a test is about: a cell without its repetition, or a curve (`cores` has them all)."""
+
+    workload: str
+    filesystem: str
+    medium: str
+    mode: Mode
+    cores: tuple[int, ...]
+    duration: float
+    options: tuple[tuple[str, int | str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Readable and unique within a comparison."""
+        cores = ",".join(map(str, self.cores))
+        options = "".join(f" {k}={v}" for k, v in self.options)
+        return (
+            f"{self.workload} {self.filesystem} {self.medium} {self.mode} "
+            f"{cores}c {self.duration:g}s{options}"
+        )
+
+
+class Side(Strict):
+    """One side of a test. `values` keep all repetitions, outliers too."""
+
+    filesystem: str
+    values: dict[int, float] = Field(description="repetition -> value, in the metric's unit")
+    median: float | None
+    cv: float | None = Field(description="robust: 1.4826 x MAD of the logarithms")
+    outliers: list[int] = Field(description="repetitions beyond 3.5 robust deviations; kept")
+    unusable: int = Field(default=0, description="repetitions without a usable value")
+    disturbed: int = Field(default=0, description="repetitions beside others' load")
+
+
+class Judgement(Strict):
+    """The verdict on one metric of one subject."""
+
+    subject: Subject
+    metric: str
+    base: Side
+    new: Side
+    interleaved: bool
+    margin: float
+    verdict: Verdict
+    reason: str = Field(default="", description="why it is undecided, or what else is notable")
+    ratio: float | None = Field(default=None, description="NEW's median over BASE's")
+    low: float | None = Field(default=None, description="of the ratio's interval")
+    high: float | None = None
+    level: float | None = Field(default=None, description="the interval's confidence")
+    p: float | None = Field(
+        default=None, description="of the exact rank test, peeking accounted for"
+    )
+    q: float | None = Field(default=None, description="p adjusted by Benjamini and Hochberg")
+    more_repetitions: int | None = Field(
+        default=None,
+        description="how many more a side would probably decide it; null when decided or unknown",
+    )
+    smallest_change: float | None = Field(
+        default=None,
+        description="the change that so many repetitions of this spread find with the set power",
+    )
+
+
+class LockFinding(Strict):
+    """A lock that is contended in NEW and was not in BASE."""
+
+    subject: Subject
+    lock: str
+    share: float = Field(description="of the cores' time that goes to waiting for it")
+    base_share: float
+
+
+class RunRef(Strict):
+    """Where a side comes from."""
+
+    path: str
+    id: str
+    started: str
+    kernel: str
+    machine: str
+    label: str
+
+
+class Comparison(Strict):
+    """What `fscale compare --json` prints."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    base: RunRef
+    new: RunRef
+    settings: Settings
+    tests: int = Field(description="size of the family that the false discovery rate is over")
+    repetitions_needed: int
+    judgements: list[Judgement]
+    locks: list[LockFinding]
+    missing_in_base: list[str]
+    missing_in_new: list[str]
+    warnings: list[str]
+
+    def count(self, verdict: Verdict) -> int:
+        """How many judgements have that verdict."""
+        return sum(j.verdict == verdict for j in self.judgements)

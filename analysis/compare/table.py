@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The comparison on a terminal."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from analysis.compare import wording
+from analysis.compare.settings import Comparison, Judgement
+
+COLOURS = {"slower": "bold red", "faster": "green", "undecided": "yellow", "same": "dim"}
+
+
+def render(comparison: Comparison, everything: bool = False) -> RenderableType:
+    """A table of all that is not "same" (or of everything), and a line with the sum."""
+    shown = [j for j in wording.ordered(comparison) if everything or j.verdict != "same"]
+    parts: list[RenderableType] = [Text(f"warning: {w}", "yellow") for w in comparison.warnings]
+    if shown:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("verdict", "cell", "metric"):
+            table.add_column(name)
+        for name in ("BASE", "NEW", "change", "interval"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("n", no_wrap=True)
+        table.add_column("remark")
+        for judgement in shown:
+            table.add_row(*_row(judgement), style=COLOURS[judgement.verdict])
+        parts.append(table)
+    parts += [
+        Text(
+            f"new bottleneck: {lock.lock} takes {lock.share:.0%} of the cores' time "
+            f"in {lock.subject.name}",
+            "bold red",
+        )
+        for lock in comparison.locks
+    ]
+    for name, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
+        if missing:
+            parts.append(Text(f"missing in {name}: {'; '.join(missing)}", "yellow"))
+    parts.append(Text(f"{wording.headline(comparison)} ({comparison.tests} tests)", "bold"))
+    return Group(*parts)
+
+
+def _row(judgement: Judgement) -> list[str]:
+    return [
+        judgement.verdict,
+        wording.what(judgement),
+        judgement.metric,
+        f"{wording.number(judgement.base.median)} {wording.spread(judgement.base)}",
+        f"{wording.number(judgement.new.median)} {wording.spread(judgement.new)}",
+        wording.change(judgement.ratio),
+        wording.interval(judgement),
+        f"{len(judgement.base.values)}/{len(judgement.new.values)}",
+        wording.remark(judgement),
+    ]

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How figures and verdicts are written in every output."""
+
+from analysis.compare.settings import (
+    COUNT,
+    CPU_EFFICIENCY,
+    DOUBLING,
+    PEAK,
+    SPEEDUP,
+    THROUGHPUT,
+    Comparison,
+    Judgement,
+    Side,
+    Verdict,
+)
+
+UNITS = {
+    THROUGHPUT: "ops/s",
+    CPU_EFFICIENCY: "ops/CPU s",
+    SPEEDUP: "x",
+    DOUBLING: "x/doubling",
+    PEAK: "cores",
+}
+ORDER: tuple[Verdict, ...] = ("slower", "faster", "undecided", "same")
+
+
+def ordered(comparison: Comparison) -> list[Judgement]:
+    """The judgements, what matters most first."""
+    return sorted(comparison.judgements, key=lambda j: ORDER.index(j.verdict))
+
+
+def headline(comparison: Comparison) -> str:
+    """How many of each verdict: "2 slower, 1 faster, 3 undecided, 40 same"."""
+    return ", ".join(f"{comparison.count(v)} {v}" for v in ORDER)
+
+
+def unit(judgement: Judgement) -> str:
+    """Of the metric's values."""
+    if judgement.metric.startswith(COUNT):
+        return f"{judgement.metric.removeprefix(COUNT)}/op"
+    return UNITS[judgement.metric]
+
+
+def number(value: float | None) -> str:
+    """Four significant digits with a prefix: 4523000 -> "4.523M"."""
+    if value is None:
+        return "-"
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= factor:
+            return f"{value / factor:.4g}{prefix}"
+    return f"{value:.4g}"
+
+
+def change(ratio: float | None) -> str:
+    """A ratio as a change: 0.877 -> "-12.3%"."""
+    if ratio is None:
+        return "-"
+    return f"{100 * (ratio - 1):+.1f}%" if ratio < 10 else f"x{ratio:.3g}"
+
+
+def interval(judgement: Judgement) -> str:
+    """The interval of the change: "[-14.1%, -10.2%]"."""
+    if judgement.low is None or judgement.high is None:
+        return ""
+    return f"[{change(judgement.low)}, {change(judgement.high)}]"
+
+
+def spread(side: Side) -> str:
+    """The robust deviation as the kernel test robot writes it: "± 3%"; empty when unknown."""
+    return "" if side.cv is None else f"± {100 * side.cv:.0f}%"
+
+
+def what(judgement: Judgement) -> str:
+    """The subject in words: "MWCM, ext4 on ram, buffered, 2 cores"."""
+    subject = judgement.subject
+    cores = "/".join(map(str, subject.cores))
+    plural = "" if subject.cores == (1,) else "s"
+    options = "".join(f", {k}={v}" for k, v in subject.options)
+    # Which microbenchmark made it is said of the sides, and its path is long.
+    place = subject.filesystem.partition(":bench=")[0]
+    if subject.medium != "none":
+        place += f" on {subject.medium}"
+    return f"{subject.workload}, {place}, {subject.mode}, {cores} core{plural}{options}"
+
+
+def remark(judgement: Judgement) -> str:
+    """Reason, repetitions still needed, outliers and disturbed repetitions; may be empty."""
+    parts = [judgement.reason] if judgement.reason else []
+    if judgement.verdict == "undecided" and judgement.more_repetitions:
+        parts.append(f"about {judgement.more_repetitions} more repetitions would decide")
+    for name, side in (("BASE", judgement.base), ("NEW", judgement.new)):
+        if side.outliers:
+            shown = ", ".join(number(side.values[r]) for r in side.outliers)
+            parts.append(f"outliers in {name}: {shown}")
+        if side.unusable and judgement.verdict != "same":
+            parts.append(f"{side.unusable} unusable in {name}")
+    return "; ".join(parts)

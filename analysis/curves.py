@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Puts points in the order of a report: page (medium, mode) > group > panel > curve > point."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from analysis.summary import Point
+from fscale.model.bench import Descriptor
+from fscale.model.results import CellKey
+
+# FxMark's figures 2 to 11. A workload's first three letters are its type, mode and operation.
+GROUPS = {
+    "Block read": ("DRB",),
+    "Block overwrite": ("DWO",),
+    "File growing and shrinking": ("DWA", "DWT"),
+    "Synchronous overwrite": ("DWS",),
+    "Path name resolution": ("MRP",),
+    "Directory read": ("MRD",),
+    "File creation and deletion": ("MWC", "MWU"),
+    "Rename": ("MWR",),
+}
+BACKGROUND = "Readers beside a writer"
+OTHER = "Other workloads"
+NO_MEDIUM = "none"  # of file systems that live in memory
+SHARING = ("low", "medium", "high")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A speed-up and the interval that the spreads of its two points allow."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One file system (and side of a comparison) on one panel; points by rising core count."""
+
+    filesystem: str
+    side: str | None
+    points: tuple[Point, ...]
+    base_cores: int
+
+    @property
+    def name(self) -> str:
+        """As the legend has it."""
+        return f"{self.filesystem} ({self.side})" if self.side else self.filesystem
+
+    @property
+    def base(self) -> Point | None:
+        """The point that speed-ups relate to: one core (with a background writer: two)."""
+        return self.points[0] if self.points[0].key.cores == self.base_cores else None
+
+    @property
+    def top(self) -> Point:
+        """The point with the most cores."""
+        return self.points[-1]
+
+    @cached_property
+    def peak(self) -> Point:
+        """The point with the highest median; the fewest cores among equals."""
+        return max(self.points, key=lambda p: (p.median, -p.key.cores))
+
+    def speedup(self, point: Point) -> Ratio | None:
+        """Throughput of `point` over that of the base; None without another point to compare."""
+        base = self.base
+        if base is None or point is base:
+            return None
+        return Ratio(
+            point.median / base.median,
+            point.spread.low / base.spread.high,
+            point.spread.high / base.spread.low,
+        )
+
+    @property
+    def top_speedup(self) -> Ratio | None:
+        """Speed-up at the highest core count."""
+        return self.speedup(self.top)
+
+    @property
+    def linear(self) -> float:
+        """What `top_speedup` would be if every worker ran as fast as at the base."""
+        return self.top.workers / self.points[0].workers
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One workload (with its options): what one plot shows."""
+
+    workload: str
+    variant: str
+    title: str
+    operation: str
+    unit: str
+    curves: tuple[Curve, ...]
+
+    @property
+    def name(self) -> str:
+        """The workload and what makes it differ from its defaults."""
+        return f"{self.workload} {self.variant}".strip()
+
+    @property
+    def points(self) -> list[Point]:
+        """The points of all curves."""
+        return [p for c in self.curves for p in c.points]
+
+    @property
+    def cores(self) -> list[int]:
+        """All core counts, rising."""
+        return sorted({p.key.cores for p in self.points})
+
+    def curve(self, name: str) -> Curve | None:
+        """The curve of that legend name, if it was measured."""
+        return next((c for c in self.curves if c.name == name), None)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The panels of one of the paper's figures."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that was measured on one medium in one I/O mode."""
+
+    medium: str
+    mode: str
+    groups: tuple[Group, ...]
+
+    @property
+    def title(self) -> str:
+        """As the headings have it."""
+        return f"{'no' if self.medium == NO_MEDIUM else self.medium} medium, {self.mode} I/O"
+
+    @property
+    def slug(self) -> str:
+        """For file names."""
+        return f"{self.medium}-{self.mode}"
+
+    @property
+    def panels(self) -> list[Panel]:
+        """All panels, in order."""
+        return [p for g in self.groups for p in g.panels]
+
+    @property
+    def cores(self) -> list[int]:
+        """All core counts, rising."""
+        return sorted({n for p in self.panels for n in p.cores})
+
+    @property
+    def names(self) -> list[str]:
+        """The legend names of all curves, in order."""
+        return list(dict.fromkeys(c.name for p in self.panels for c in p.curves))
+
+
+def _variant(key: CellKey, durations: set[float]) -> str:
+    parts = [f"{name}={value}" for name, value in sorted(key.options.items())]
+    if len(durations) > 1:
+        parts.append(f"{key.duration:g} s")
+    return " ".join(parts)
+
+
+def _group(workload: str, described: Descriptor | None) -> str:
+    if described and described.background:
+        return BACKGROUND
+    for title, prefixes in GROUPS.items():
+        if workload.startswith(prefixes):
+            return title
+    return OTHER
+
+
+def _panel(
+    workload: str,
+    variant: str,
+    points: list[Point],
+    order: list[str],
+    described: Descriptor | None,
+) -> Panel:
+    series: dict[tuple[str, str | None], list[Point]] = defaultdict(list)
+    for point in points:
+        series[point.key.filesystem, point.key.side].append(point)
+    base = max(1, described.min_cores) if described else 1
+    curves = [
+        Curve(filesystem, side, tuple(sorted(own, key=lambda p: p.key.cores)), base)
+        for (filesystem, side), own in series.items()
+    ]
+    rank = {name: i for i, name in enumerate(order)}
+    curves.sort(key=lambda c: (rank.get(c.filesystem, len(rank)), c.filesystem, c.side or ""))
+    return Panel(
+        workload,
+        variant,
+        described.title if described else "",
+        described.operation if described else "",
+        points[0].unit,
+        tuple(curves),
+    )
+
+
+def arrange(
+    points: list[Point], filesystems: list[str], descriptors: dict[str, Descriptor]
+) -> list[Page]:
+    """Arrange points for drawing.
+
+    `filesystems` gives the order of the curves, `descriptors` (by id) the titles, the sharing
+    levels and the background workloads; a workload without one is shown all the same. File
+    systems that need no medium are on every page of their mode, to compare with.
+    """
+    pages: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for point in points:
+        pages[point.key.medium, point.key.mode].append(point)
+    for mode in {mode for medium, mode in pages if medium != NO_MEDIUM}:
+        everywhere = pages.pop((NO_MEDIUM, mode), [])
+        for (_, other), own in pages.items():
+            own.extend(everywhere if other == mode else [])
+    return [
+        Page(medium, mode, _groups(own, filesystems, descriptors))
+        for (medium, mode), own in sorted(pages.items())
+    ]
+
+
+def _groups(
+    points: list[Point], filesystems: list[str], descriptors: dict[str, Descriptor]
+) -> tuple[Group, ...]:
+    durations: dict[str, set[float]] = defaultdict(set)
+    for point in points:
+        durations[point.key.workload].add(point.key.duration)
+    panels: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for point in points:
+        workload = point.key.workload
+        panels[workload, _variant(point.key, durations[workload])].append(point)
+
+    def rank(item: tuple[str, str]) -> tuple[str, int, str, str]:
+        described = descriptors.get(item[0])
+        sharing = SHARING.index(described.sharing) if described else len(SHARING)
+        return (item[0][:3], sharing, *item)
+
+    groups: dict[str, list[Panel]] = {title: [] for title in (*GROUPS, BACKGROUND, OTHER)}
+    for workload, variant in sorted(panels, key=rank):
+        described = descriptors.get(workload)
+        groups[_group(workload, described)].append(
+            _panel(workload, variant, panels[workload, variant], filesystems, described)
+        )
+    return tuple(Group(title, tuple(own)) for title, own in groups.items() if own)

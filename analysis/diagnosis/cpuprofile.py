@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The on-CPU profile of one repetition: spinning on locks, hot atomics, top symbols."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.diagnosis import perfscript, stacks
+from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
+from analysis.diagnosis.rules import match, rules
+
+_NOWHERE = Place("unknown")
+_EMPTY = AddressBook({}, {})
+
+
+@dataclass
+class Spot:
+    """Something that CPU time goes to. `periods` are in the profile's unit."""
+
+    name: Name
+    kind: str
+    periods: int = 0
+    callers: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+
+@dataclass
+class CpuProfile:
+    """Where workers spend CPU time.
+
+    `spinning`: in the slow paths of locks. `atomics`: in functions that do little but change a
+    shared word: reference counts, reader counts, and lock words that are taken without contention.
+    """
+
+    event: str
+    samples: perfscript.Samples
+    spinning: dict[str, Spot]
+    atomics: dict[str, Spot]
+    leaves: Counter[str]
+
+    @property
+    def cpu_share(self) -> float:
+        """Worker CPU time over their windows (1: never idle); 1 where it cannot be known."""
+        if self.event != "cpu-clock" or self.samples.active_ns <= 0:
+            return 1.0
+        return min(1.0, self.samples.total / self.samples.active_ns)
+
+    def share(self, periods: int) -> float:
+        """Of the cores' whole time, idle time included."""
+        return self.cpu_share * periods / self.samples.total if self.samples.total else 0.0
+
+
+_SLOW_PATHS = (
+    ("read_slowpath", "rwsem read"),
+    ("rwsem", "rwsem write"),
+    ("mutex", "mutex"),
+    ("queued_spin", "spinlock"),
+    ("queued_read", "rwlock read"),
+    ("queued_write", "rwlock write"),
+)
+_WORDS = (
+    ("mutex_", "mutex"),
+    ("down_read", "rwsem read"),
+    ("up_read", "rwsem read"),
+    ("down_write", "rwsem write"),
+    ("up_write", "rwsem write"),
+    ("_raw_spin_", "spinlock"),
+    ("_raw_read_", "rwlock read"),
+    ("_raw_write_", "rwlock write"),
+)
+
+
+def kind_of_spin(frames: tuple[str, ...]) -> str | None:
+    """The kind of the lock whose slow path the leaf frames are in; None in no slow path."""
+    for frame in frames:
+        if not stacks.is_primitive(frame):
+            return None
+        if stacks.is_spinning(frame):
+            found = next((kind for mark, kind in _SLOW_PATHS if mark in frame), None)
+            if found:
+                return found
+    return None
+
+
+def kind_of_word(leaf: str) -> str | None:
+    """The kind of lock whose word a leaf function changes.
+
+    The timer's sample of a section with interrupts off lands in the unlock that turns them on, so
+    those functions say nothing.
+    """
+    if "unlock_irq" in leaf:
+        return None
+    return next((kind for prefix, kind in _WORDS if leaf.startswith(prefix)), None)
+
+
+def read(profile: dict[str, Any]) -> CpuProfile:
+    """Summarise a CPU profile (the content of cpu.json.gz); damaged parts are left out."""
+    output, comm = str(profile.get("output", "")), str(profile.get("comm", "fscale-run"))
+    if profile.get("named") is False:
+        samples = perfscript.parse_tree(output, comm, profile["pid"], profile["cores"])
+    else:
+        samples = perfscript.parse(output, comm, profile.get("pid"))
+    spinning: dict[str, Spot] = {}
+    atomics: dict[str, Spot] = {}
+    leaves: Counter[str] = Counter()
+    for frames, periods in samples.workers.items():
+        leaves[frames[0]] += periods
+        inner = stacks.without_interrupt(frames)
+        if not inner or len(inner) < len(frames):
+            continue  # the interrupt handler's time, not the thread's
+        kind = kind_of_spin(inner)
+        if kind is not None:
+            name = name_lock(kind, _NOWHERE, inner, _EMPTY)
+            _add(spinning, name, kind, periods, inner)
+            continue
+        rule = match(rules().counters, inner)
+        if rule is not None:
+            name = Name(rule.object, rule.scope, By.STACK, rule)
+            _add(atomics, name, "shared counter", periods, inner)
+        elif kind := kind_of_word(inner[0]):
+            name = name_lock(kind, _NOWHERE, inner, _EMPTY)
+            if name.rule is not None:
+                _add(atomics, name, f"{kind} word", periods, inner)
+    for frames, periods in samples.user.items():
+        leaves[f"[user] {frames[0]}" if frames else "[user]"] += periods
+    return CpuProfile(str(profile.get("event", "")), samples, spinning, atomics, leaves)
+
+
+def _add(
+    spots: dict[str, Spot], name: Name, kind: str, periods: int, frames: tuple[str, ...]
+) -> None:
+    spot = spots.setdefault(name.object, Spot(name, kind))
+    spot.periods += periods
+    spot.callers[frames] += periods

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The lock profile of one repetition: contended locks by name, with wait times and callers."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.diagnosis import stacks
+from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
+from fscale.profilers.base import MAP_KEYS
+from fscale.profilers.maps import entries, number, numbers, parse
+
+SPIN, READ, WRITE, RT, PERCPU, MUTEX = (1 << bit for bit in range(6))
+
+
+def kind_of(flags: int) -> str:
+    """The lock's kind from the flags of lock:contention_begin (include/trace/events/lock.h)."""
+    side = " read" if flags & READ else " write" if flags & WRITE else ""
+    if flags & PERCPU:
+        return "percpu-rwsem" + side
+    if flags & RT:
+        return "rt-mutex" + side
+    if flags & MUTEX:
+        return "mutex"
+    if flags & SPIN:
+        return "rwlock" + side if side else "spinlock"
+    return "rwsem" + side if side else "semaphore"
+
+
+@dataclass
+class Contended:
+    """A contended lock, or several of one name. Times are nanoseconds."""
+
+    name: Name
+    kinds: set[str] = field(default_factory=set)
+    addresses: set[int] = field(default_factory=set)
+    places: set[Place] = field(default_factory=set)
+    wait_ns: int = 0
+    count: int = 0
+    max_ns: int = 0
+    histogram: Counter[int] = field(default_factory=Counter)  # lower bound of the bucket -> count
+    callers: Counter[tuple[str, ...]] = field(default_factory=Counter)  # stack -> nanoseconds
+
+    @property
+    def mean_ns(self) -> float:
+        """Of one wait."""
+        return self.wait_ns / self.count if self.count else 0.0
+
+
+@dataclass
+class LockProfile:
+    """All contention of one repetition. `active_ns`: windows of all workers, summed."""
+
+    active_ns: int
+    locks: list[Contended]
+    others: Counter[str]  # kernel threads' waits by thread name, nanoseconds
+    full: bool  # a map of the tracer was full: some contention is missing
+
+
+def read(profile: dict[str, Any]) -> LockProfile:
+    """Summarise a lock profile (the content of locks.json.gz); damaged parts are left out."""
+    maps = parse(str(profile.get("output", "")))
+    book = AddressBook(profile, maps)
+    groups: dict[tuple[str, int], Contended] = {}
+    names_of: dict[tuple[int, int], Counter[tuple[str, int]]] = defaultdict(Counter)
+    waits = entries(maps.get("@wait"))
+    known: dict[tuple[str, Place, tuple[str, ...]], Name] = {}  # many locks, few stacks
+    for key, value in waits.items():
+        entry = _entry(key, value)
+        if entry is None:
+            continue
+        flags, address, frames, count, total = entry
+        place = book.place(address)
+        kind = kind_of(flags)
+        name = known.get((kind, place, frames)) or name_lock(kind, place, frames, book)
+        known[kind, place, frames] = name
+        # What has no name is not merged: two unknown locks are two.
+        group = (name.object, address if name.by is By.NOTHING else 0)
+        lock = groups.get(group)
+        if lock is None:
+            lock = groups[group] = Contended(name)
+        lock.kinds.add(kind)
+        lock.addresses.add(address)
+        lock.places.add(place)
+        lock.wait_ns += total
+        lock.count += count
+        lock.callers[frames] += total
+        names_of[flags, address][group] += total
+    _add_extremes(maps, groups, names_of)
+    others: Counter[str] = Counter()
+    for key, value in entries(maps.get("@others")).items():
+        if isinstance(value, dict):
+            others[key.split(",")[0]] += number(value.get("total"))
+    return LockProfile(
+        active_ns=number(maps.get("@active")),
+        locks=sorted(groups.values(), key=lambda lock: -lock.wait_ns),
+        others=others,
+        full=len(waits) >= MAP_KEYS,
+    )
+
+
+def _entry(key: str, value: Any) -> tuple[int, int, tuple[str, ...], int, int] | None:
+    flags, _, rest = key.partition(",")
+    address, _, frames = rest.partition(",")
+    if not isinstance(value, dict):
+        return None
+    try:
+        return (
+            int(flags, 0),
+            int(address, 0) % (1 << 64),
+            stacks.parse(frames),
+            number(value.get("count")),
+            number(value.get("total")),
+        )
+    except ValueError:
+        return None
+
+
+def _add_extremes(
+    maps: dict[str, Any],
+    groups: dict[tuple[str, int], Contended],
+    names_of: dict[tuple[int, int], Counter[tuple[str, int]]],
+) -> None:
+    """Longest waits and histograms are kept by lock: they go to the lock's main name."""
+
+    def owner(key: str) -> Contended | None:
+        flags, _, address = key.partition(",")
+        try:
+            names = names_of.get((int(flags, 0), int(address, 0) % (1 << 64)))
+        except ValueError:
+            return None
+        return groups[names.most_common(1)[0][0]] if names else None
+
+    for key, value in numbers(maps.get("@max")).items():
+        if lock := owner(key):
+            lock.max_ns = max(lock.max_ns, value)
+    for key, buckets in entries(maps.get("@histogram")).items():
+        lock = owner(key)
+        for bucket in buckets if lock and isinstance(buckets, list) else ():
+            if lock and isinstance(bucket, dict) and number(bucket.get("count")):
+                lock.histogram[number(bucket.get("min"))] += number(bucket["count"])

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Names a lock by where it lies and by who takes it; what neither tells stays unnamed."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from analysis.diagnosis import stacks
+from analysis.diagnosis.rules import Compiled, Rule, rules
+from fscale.profilers.maps import entries, numbers
+
+# x86-64 and arm64 put the kernel image above, and modules just below, the rest of its addresses.
+IMAGE = 0xFFFFFFFF80000000
+
+
+class By(Enum):
+    """What a name rests on, best first."""
+
+    ADDRESS_AND_STACK = "address and stack"
+    ADDRESS = "address"
+    STACK = "stack"
+    NOTHING = "unnamed"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a lock lies. `member` is `struct.path` where the address alone says so."""
+
+    kind: str  # "slab", "static", "memory" (kernel memory, no slab), "unknown"
+    cache: str | None = None
+    offset: int | None = None  # in the object, bytes
+    member: str | None = None
+    symbol: str | None = None
+
+
+@dataclass(frozen=True)
+class Name:
+    """A lock's name. `rule` is set when a rule gave it."""
+
+    object: str
+    scope: str | None
+    by: By
+    rule: Rule | None = None
+
+
+class AddressBook:
+    """Finds the place of a lock from what the lock profile recorded."""
+
+    def __init__(self, profile: dict[str, Any], maps: dict[str, Any]) -> None:
+        """`profile` as read from locks.json.gz, `maps` from its output; either may lack parts."""
+        memory = profile.get("memory")
+        self._memory: dict[str, int] = memory if isinstance(memory, dict) else {}
+        self._symbols: dict[str, str] = profile.get("symbols") or {}
+        self._structs: dict[str, str] = profile.get("cache_structs") or {}
+        self._layouts: dict[str, dict[int, list[str]]] = {}
+        for struct, members in (profile.get("layouts") or {}).items():
+            offsets = self._layouts.setdefault(struct, {})
+            for offset, path, _ in members:
+                offsets.setdefault(offset, []).append(path)
+        self._pages = _by_address(numbers(maps.get("@page")))
+        self._caches = _by_address(numbers(maps.get("@cache")))
+        self._names = _by_address(entries(maps.get("@cache_name")))
+        self._sizes = _by_address(numbers(maps.get("@cache_size")))
+
+    def place(self, address: int) -> Place:
+        """Where the lock at `address` lies."""
+        symbol = self._symbols.get(f"{address:#x}")
+        if address >= IMAGE:
+            return Place("static", symbol=symbol)
+        page, cache = self._pages.get(address), self._caches.get(address)
+        if not self._memory or page is None:
+            return Place("unknown", symbol=symbol)
+        if cache is None:
+            return Place("memory", symbol=symbol)
+        name, size = self._names.get(cache % (1 << 64)), self._sizes.get(cache % (1 << 64))
+        if not isinstance(name, str) or not isinstance(size, int) or size <= 0:
+            return Place("unknown")
+        frame = (page % (1 << 64) - self._memory["page_array"]) // self._memory["page_size"]
+        start = self._memory["direct_map"] + (frame << self._memory["page_bits"])
+        offset = (address - start) % size
+        return Place("slab", name, offset, self._member(name, offset))
+
+    def _member(self, cache: str, offset: int) -> str | None:
+        struct = self._structs.get(cache, cache if cache in self._layouts else None)
+        paths = self._layouts.get(struct, {}).get(offset) if struct else None
+        return f"{struct}.{paths[-1]}" if paths else None
+
+    def knows(self, struct: str) -> bool:
+        """Whether the members of `struct` are known."""
+        return struct in self._layouts
+
+    def paths(self, struct: str, offset: int) -> list[str]:
+        """The locks of `struct` at `offset`."""
+        return self._layouts.get(struct, {}).get(offset, [])
+
+
+def _by_address(values: dict[str, Any]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for key, value in values.items():
+        try:
+            found[int(key, 0) % (1 << 64)] = value
+        except ValueError:
+            continue
+    return found
+
+
+def _judge(compiled: Compiled, place: Place, book: AddressBook) -> By | None:
+    """What the rule rests on at this place; None when the place contradicts the rule."""
+    if compiled.rule.static:
+        if place.kind == "static":
+            agrees = place.symbol is None or place.symbol.split("+")[0] in compiled.rule.object
+            return By.ADDRESS_AND_STACK if agrees else None
+        return By.STACK if place.kind == "unknown" else None
+    if compiled.member is None or place.kind in ("memory", "unknown"):
+        return By.STACK
+    paths = _locks_at(compiled.rule, place, book) if place.kind == "slab" else []
+    if paths is None:
+        return By.STACK
+    return By.ADDRESS_AND_STACK if any(map(compiled.member.match, paths)) else None
+
+
+def _locks_at(rule: Rule, place: Place, book: AddressBook) -> list[str] | None:
+    """The members that the lock can be by its offset; None where the object's type is unknown."""
+    if place.member is not None:
+        return [place.member]
+    if rule.struct is None or place.offset is None or not book.knows(rule.struct):
+        return None
+    return book.paths(rule.struct, place.offset)
+
+
+def name_lock(kind: str, place: Place, frames: tuple[str, ...], book: AddressBook) -> Name:
+    """The name of a lock of `kind` at `place`, whose contention was seen with `frames`."""
+    called = stacks.callers(stacks.in_interrupt(frames)) or stacks.callers(frames)
+    family = kind.partition(" ")[0]
+    for compiled in rules().locks:
+        rule = compiled.rule
+        if rule.kind and family not in rule.kind:
+            continue
+        if not compiled.fits(called):
+            continue
+        by = _judge(compiled, place, book)
+        if by is None or (rule.sure and by is not By.ADDRESS_AND_STACK):
+            continue
+        return Name(rule.object, rule.scope, by, rule)
+    if place.member:
+        struct, _, path = place.member.partition(".")
+        return Name(f"{struct}->{path}", None, By.ADDRESS)
+    if place.symbol:
+        return Name(place.symbol, None, By.ADDRESS)
+    return Name(called[0] if called else "?", None, By.NOTHING)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The off-CPU profile of one repetition: what workers were blocked on."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.diagnosis import stacks
+from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
+from analysis.diagnosis.rules import match, rules
+from fscale.profilers.maps import entries, number, parse
+
+RUNNABLE = (0, 256)  # TASK_RUNNING, and the mark of a preempted task since 4.14
+INTERRUPTIBLE = 1
+_NOWHERE = Place("unknown")
+_EMPTY = AddressBook({}, {})
+
+
+@dataclass
+class Wait:
+    """Something that threads slept for. `lock`: they slept in a lock primitive."""
+
+    name: Name
+    lock: bool
+    wait_ns: int = 0
+    count: int = 0
+    callers: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+
+@dataclass
+class OffCpuProfile:
+    """Blocked time of all workers; `preempted_ns` is time off the CPU while runnable.
+
+    Threads of an application also sleep because they have nothing to do: daemons wait for
+    connections, shells for children. Such sleep is interruptible, and no wait for a file system is
+    but those in a lock or known by a rule; so the rest of it is in `idle_ns` and nowhere else.
+    """
+
+    active_ns: int
+    waits: list[Wait]
+    preempted_ns: int
+    stacks: Counter[tuple[str, ...]]
+    idle_ns: int = 0
+
+
+def kind_of_sleep(frames: tuple[str, ...]) -> str | None:
+    """The kind of the sleeping lock whose code the frames (from the sleeper on) begin with."""
+    if not frames or not stacks.is_primitive(frames[0]):
+        return None
+    text = " ".join(f for f in frames if stacks.is_primitive(f))
+    for mark, kind in (
+        ("percpu", "percpu-rwsem"),
+        ("rwsem_down_read", "rwsem read"),
+        ("down_read", "rwsem read"),
+        ("rwsem", "rwsem write"),
+        ("down_write", "rwsem write"),
+        ("mutex", "mutex"),
+        ("rt_", "rt-mutex"),
+    ):
+        if mark in text:
+            return kind
+    return "semaphore"
+
+
+def read(profile: dict[str, Any]) -> OffCpuProfile:
+    """Summarise an off-CPU profile (the content of offcpu.json.gz); damaged parts are left out."""
+    maps = parse(str(profile.get("output", "")))
+    waits: dict[str, Wait] = {}
+    preempted = idle = 0
+    application = profile.get("named") is False
+    folded: Counter[tuple[str, ...]] = Counter()
+    for key, value in entries(maps.get("@blocked")).items():
+        state, _, text = key.partition(",")
+        if not isinstance(value, dict) or not state.strip().isdigit():
+            continue
+        total, count = number(value.get("total")), number(value.get("count"))
+        frames = stacks.parse(text)
+        name, is_lock = _name(stacks.sleepers(frames))
+        unknown = not is_lock and name.rule is None
+        if application and int(state) == INTERRUPTIBLE and unknown:
+            idle += total
+            continue
+        folded[frames] += total
+        if int(state) in RUNNABLE:
+            preempted += total
+            continue
+        wait = waits.setdefault(name.object, Wait(name, is_lock))
+        wait.wait_ns += total
+        wait.count += count
+        wait.callers[frames] += total
+    return OffCpuProfile(
+        number(maps.get("@active")),
+        sorted(waits.values(), key=lambda w: -w.wait_ns),
+        preempted,
+        folded,
+        idle,
+    )
+
+
+def _name(frames: tuple[str, ...]) -> tuple[Name, bool]:
+    kind = kind_of_sleep(frames)
+    if kind is not None:
+        return name_lock(kind, _NOWHERE, frames, _EMPTY), True
+    rule = match(rules().waits, frames)
+    if rule is not None:
+        return Name(rule.object, rule.scope, By.STACK, rule), False
+    return Name(frames[0] if frames else "?", None, By.NOTHING), False

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The diagnosis of a whole run: every profiled point, its curve and its verdict; what it cost."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.curves import Curve, arrange
+from analysis.diagnosis import usl
+from analysis.diagnosis.rules import table3
+from analysis.diagnosis.triage import Suspect, Triage, triage
+from analysis.diagnosis.verdict import Judgement, judge_point, suspects_of
+from analysis.load import Results
+from analysis.summary import summarise
+from fscale.errors import FscaleError
+from fscale.model.results import Cell, CellKey
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """A profiled point with everything that is known about it."""
+
+    triage: Triage
+    curve: Curve | None
+    judgement: Judgement
+    suspects: list[Suspect]  # those that can explain lost throughput
+
+    @property
+    def key(self) -> CellKey:
+        """Of one of its profiling cells."""
+        return self.triage.key
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Throughput of profiled cells over that of scored ones of the same points."""
+
+    profiler: str
+    ratio: float  # median over points
+    low: float
+    high: float
+    points: int
+
+
+@dataclass(frozen=True)
+class Law:
+    """The scaling law of one curve, or why there is none."""
+
+    curve: Curve
+    workload: str
+    fit: usl.Fit | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All of it."""
+
+    points: list[Diagnosed]
+    costs: list[Cost]
+    laws: list[Law]
+    warnings: list[str]
+
+
+def _unprofiled(key: CellKey) -> CellKey:
+    return key.model_copy(update={"profile": None, "repetition": 1})
+
+
+def _curve_key(key: CellKey) -> str:
+    return key.model_copy(update={"profile": None, "repetition": 1, "cores": 1}).id
+
+
+def profiled(results: Results) -> dict[str, list[Cell]]:
+    """The profiling cells by the scored point that they belong to."""
+    groups: dict[str, list[Cell]] = defaultdict(list)
+    for cell in results.cells:
+        if cell.key.profile is not None:
+            groups[_unprofiled(cell.key).point].append(cell)
+    return dict(groups)
+
+
+def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis:
+    """Diagnose the run, or only the scored points (`CellKey.point`) in `points`."""
+    groups = profiled(results)
+    wanted = set(groups if points is None else points)
+    triages: dict[str, Triage] = {}
+    needed = {_curve_key(groups[p][0].key) for p in wanted if p in groups}  # and their one core
+    for point, cells in groups.items():
+        if _curve_key(cells[0].key) not in needed:
+            continue
+        ones = [c for c in cells if c.status == "ok"]
+        if ones:
+            triages[point] = triage(results.path, ones)
+    pages = arrange(summarise(results.scored), list(results.run.filesystems), results.descriptors)
+    curves = {
+        _curve_key(curve.points[0].key): (panel.name, curve)
+        for page in pages
+        for panel in page.panels
+        for curve in panel.curves
+    }
+    bases: dict[str, Triage] = {}
+    for found in triages.values():
+        _, curve = curves.get(_curve_key(found.key), ("", None))
+        if found.key.cores == (curve.base_cores if curve else 1):
+            bases[_curve_key(found.key)] = found
+    diagnosed = []
+    for point, found in triages.items():
+        if point not in wanted:
+            continue
+        _, curve = curves.get(_curve_key(found.key), ("", None))
+        base = bases.get(_curve_key(found.key))
+        base = None if base is found else base
+        judgement = judge_point(found, curve, base)
+        diagnosed.append(Diagnosed(found, curve, judgement, suspects_of(found, base)))
+    diagnosed.sort(key=lambda d: (d.key.workload, d.key.filesystem, d.key.medium, d.key.cores))
+    return Diagnosis(
+        diagnosed,
+        costs(results),
+        [_law(name, curve) for name, curve in curves.values()],
+        [w for w in results.run.warnings if w.startswith("profile ")],
+    )
+
+
+def _law(name: str, curve: Curve) -> Law:
+    pairs = [(p.key.cores, float(rate)) for p in curve.points for rate in p.rates]
+    try:
+        return Law(curve, name, usl.fit(*map(list, zip(*pairs, strict=True))), None)
+    except FscaleError as error:
+        return Law(curve, name, None, str(error))
+
+
+def costs(results: Results) -> list[Cost]:
+    """What each profiler cost: cells of the same run, measured side by side."""
+    scored = {p.key.point: p.median for p in summarise(results.scored)}
+    ratios: dict[str, list[float]] = defaultdict(list)
+    by_point: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for cell in results.cells:
+        if cell.status == "ok" and cell.key.profile is not None:
+            point = _unprofiled(cell.key).point
+            by_point[cell.key.profile, point].append(cell.ops_per_second)
+    for (profiler, point), rates in by_point.items():
+        if point in scored:
+            ratios[profiler].append(statistics.median(rates) / scored[point])
+    return [
+        Cost(profiler, statistics.median(own), min(own), max(own), len(own))
+        for profiler, own in sorted(ratios.items())
+    ]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table like FxMark's Table 3."""
+
+    filesystem: str
+    bottleneck: str
+    object: str
+    scope: str
+    operations: list[str]
+    evidence: str
+    table3: str | None
+
+
+def table(diagnosis: Diagnosis, results: Results) -> list[Row]:
+    """The objects that limit anything in the run: each file system's, largest share first."""
+    groups: dict[tuple[str, str], list[tuple[Diagnosed, Suspect]]] = defaultdict(list)
+    for point in diagnosis.points:
+        cause = point.judgement.cause
+        if cause is not None:
+            groups[point.key.filesystem, cause.name.object].append((point, cause))
+    rows = []
+    for (filesystem, name), found in groups.items():
+        point, worst = max(found, key=lambda item: item[1].share)
+        rule = worst.name.rule
+        known = table3().get(rule.table3) if rule and rule.table3 else None
+        workloads = list(dict.fromkeys(p.key.workload for p, _ in found))
+        rows.append(
+            (
+                worst.share,
+                Row(
+                    filesystem,
+                    known.bottleneck if known else worst.sort,
+                    name,
+                    worst.name.scope or "not known",
+                    [_operation(results, w) for w in workloads],
+                    f"{point.key.workload} at {point.key.cores} cores: "
+                    f"{100 * worst.share:.1f}% of the cores' time; named by "
+                    f"{worst.name.by.value}",
+                    rule.table3 if rule else None,
+                ),
+            )
+        )
+    order = list(results.run.filesystems)
+    rows.sort(
+        key=lambda r: (order.index(r[1].filesystem) if r[1].filesystem in order else 99, -r[0])
+    )
+    return [row for _, row in rows]
+
+
+def _operation(results: Results, workload: str) -> str:
+    described = results.descriptors.get(workload)
+    return f"{workload}: {described.operation}" if described else workload
+
+
+def flame_name(key: CellKey, profiler: str) -> str:
+    """The file name of a flame graph."""
+    return str(Path(f"{_unprofiled(key).point}-{profiler}.svg"))

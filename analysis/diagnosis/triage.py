@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Puts the profiles of one point together: what limits it, in order of the time that it takes."""
+
+import gzip
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from analysis.diagnosis import cpuprofile, kernelstat, lockprofile, offcpu
+from analysis.diagnosis.cpuprofile import CpuProfile, Spot
+from analysis.diagnosis.kernelstat import LockClass
+from analysis.diagnosis.lockprofile import Contended, LockProfile
+from analysis.diagnosis.naming import By, Name
+from analysis.diagnosis.offcpu import OffCpuProfile, Wait
+from fscale.model.results import Cell, CellKey
+
+LOCK, WAIT, COUNTER = "lock", "wait", "shared counter"
+
+
+@dataclass
+class Suspect:
+    """An object and the share of the cores' time that goes to waiting for it (0 to 1).
+
+    `blocked` is waiting that the tracepoints or the scheduler show, `spinning` is CPU time in loops
+    that no tracepoint shows (a reader-writer semaphore's optimistic spinning, atomics).
+    """
+
+    name: Name
+    sort: str  # LOCK, WAIT or COUNTER
+    kind: str
+    blocked: float = 0.0
+    spinning: float = 0.0
+    count: int = 0
+    mean_us: float | None = None
+    max_us: float | None = None
+    addresses: int = 0
+    histogram: dict[int, int] = field(default_factory=dict)
+    callers: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Of the cores' time."""
+        return self.blocked + self.spinning
+
+
+@dataclass
+class Triage:
+    """What the profiles of one point say."""
+
+    key: CellKey  # of one of its profiling cells
+    suspects: list[Suspect]  # by share
+    profiles: dict[str, int]  # profiler -> repetitions that were read
+    unreadable: dict[str, str]  # file -> why
+    cpu: CpuProfile | None = None
+    offcpu: OffCpuProfile | None = None
+    counts: dict[str, float] = field(default_factory=dict)
+    hardware: dict[str, float] = field(default_factory=dict)
+    lock_classes: list[LockClass] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)  # what perf lock and perf c2c printed
+    preempted: float = 0.0  # share of time that others' threads took from workers
+    incomplete: bool = False  # a tracer's table was full
+
+    @property
+    def sees_waiting(self) -> bool:
+        """Whether lock waits would show as shares of time; /proc/lock_stat has no such share."""
+        return bool({"locks", "offcpu"} & self.profiles.keys())
+
+    @property
+    def sees_spinning(self) -> bool:
+        """Whether spinning would show: only the on-CPU profile has it, tracepoints do not."""
+        return "cpu" in self.profiles
+
+    disturbed: bool = False
+    application: bool = False  # more threads than CPUs
+
+
+def load_profile(path: Path) -> dict[str, Any]:
+    """A profile's content. Raises OSError or ValueError when it cannot be read at all."""
+    try:
+        data = json.loads(gzip.decompress(path.read_bytes()))
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"it is cut short or damaged: {error}") from None
+    if not isinstance(data, dict):
+        raise ValueError("it is no profile")
+    return data
+
+
+def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
+    """Diagnose one point from its profiling cells (all with the same key but for the profile)."""
+    usable = [cell for cell in cells if cell.status == "ok" and cell.key.profile]
+    read: dict[str, list[Any]] = {"locks": [], "cpu": [], "offcpu": []}
+    unreadable: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    counts: list[dict[str, float]] = []
+    texts: dict[str, str] = {}
+    application = False
+    readers = {"locks": lockprofile.read, "cpu": cpuprofile.read, "offcpu": offcpu.read}
+    for cell in usable:
+        name = str(cell.key.profile)
+        if cell.counts:
+            counts.append(cell.counts)
+        path = cell.profiles.get(name)
+        if path is None:
+            continue
+        try:
+            content = load_profile(run_dir / path)
+            application |= content.get("named") is False
+            if name in readers:
+                read[name].append(readers[name](content))
+            else:
+                texts[name] = str(content.get("output", ""))
+            seen[name] += 1
+        except (OSError, ValueError) as error:
+            unreadable[path] = str(error)
+    locks, cpu, off = (_longest(read[name]) for name in ("locks", "cpu", "offcpu"))
+    return Triage(
+        key=usable[0].key if usable else next(iter(cells)).key,
+        suspects=_suspects(locks, cpu, off),
+        profiles=dict(seen),
+        unreadable=unreadable,
+        cpu=cpu,
+        offcpu=off,
+        counts=_mean(counts),
+        hardware=kernelstat.hardware(texts.get("hardware", "")),
+        lock_classes=kernelstat.lock_stat(texts.get("lockstat", "")),
+        texts={name: texts[name] for name in ("perf-lock", "c2c") if name in texts},
+        preempted=off.preempted_ns / off.active_ns if off and off.active_ns else 0.0,
+        incomplete=bool(locks and locks.full),
+        disturbed=any(cell.disturbed for cell in usable),
+        application=application,
+    )
+
+
+def _longest(profiles: list[Any]) -> Any:
+    """Of several repetitions the one that saw most: shares of one repetition belong together."""
+
+    def seen(profile: Any) -> int:
+        if isinstance(profile, CpuProfile):
+            return profile.samples.total
+        return int(profile.active_ns)
+
+    return max(profiles, key=seen, default=None)
+
+
+def _mean(counts: list[dict[str, float]]) -> dict[str, float]:
+    events = dict.fromkeys(event for one in counts for event in one)
+    return {e: sum(c.get(e, 0.0) for c in counts) / len(counts) for e in events}
+
+
+def _suspects(
+    locks: LockProfile | None, cpu: CpuProfile | None, off: OffCpuProfile | None
+) -> list[Suspect]:
+    found: dict[tuple[str, str], Suspect] = {}
+    if locks is not None and locks.active_ns > 0:
+        for lock in locks.locks:
+            suspect = _from_lock(lock, locks.active_ns)
+            found[LOCK, _identity(lock)] = suspect
+    if off is not None and off.active_ns > 0:
+        for wait in off.waits:
+            if not wait.lock:
+                found[WAIT, wait.name.object] = _from_wait(wait, off.active_ns, WAIT)
+            elif locks is None:
+                found[LOCK, wait.name.object] = _from_wait(wait, off.active_ns, LOCK)
+    if cpu is not None:
+        for spot in cpu.spinning.values():
+            # The tracepoints see the spinning on all locks but reader-writer semaphores.
+            if locks is None or "rwsem" in spot.kind:
+                _add_spinning(found, LOCK, spot, cpu)
+        for spot in cpu.atomics.values():
+            _add_spinning(found, COUNTER, spot, cpu)
+    return sorted(found.values(), key=lambda s: (-s.share, s.name.object))
+
+
+def _identity(lock: Contended) -> str:
+    if lock.name.by is By.NOTHING:
+        return f"{lock.name.object} {min(lock.addresses):#x}"
+    return lock.name.object
+
+
+def _top(callers: Counter[tuple[str, ...]], total: float) -> list[tuple[tuple[str, ...], float]]:
+    return [(stack, value / total) for stack, value in callers.most_common(5) if total]
+
+
+def _from_lock(lock: Contended, active_ns: int) -> Suspect:
+    name = lock.name
+    if name.by is By.NOTHING:
+        name = Name(f"{name.object} ({min(lock.addresses):#x})", None, By.NOTHING)
+    return Suspect(
+        name,
+        LOCK,
+        ", ".join(sorted(lock.kinds)),
+        blocked=lock.wait_ns / active_ns,
+        count=lock.count,
+        mean_us=lock.mean_ns / 1e3,
+        max_us=lock.max_ns / 1e3,
+        addresses=len(lock.addresses),
+        histogram=dict(sorted(lock.histogram.items())),
+        callers=_top(lock.callers, lock.wait_ns),
+    )
+
+
+def _from_wait(wait: Wait, active_ns: int, sort: str) -> Suspect:
+    return Suspect(
+        wait.name,
+        sort,
+        "blocked",
+        blocked=wait.wait_ns / active_ns,
+        count=wait.count,
+        mean_us=wait.wait_ns / wait.count / 1e3 if wait.count else None,
+        callers=_top(wait.callers, wait.wait_ns),
+    )
+
+
+def _add_spinning(
+    found: dict[tuple[str, str], Suspect], sort: str, spot: Spot, cpu: CpuProfile
+) -> None:
+    suspect = found.setdefault((sort, spot.name.object), Suspect(spot.name, sort, spot.kind))
+    suspect.spinning += cpu.share(spot.periods)
+    if not suspect.callers:
+        suspect.callers = _top(spot.callers, spot.periods)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The table of figures as rows: for the report, figures.csv and figures.json."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from analysis.curves import Curve, Page, Panel
+from analysis.summary import CPU_STATES, Point
+
+Row = dict[str, Any]
+
+
+def rows(pages: list[Page]) -> list[Row]:
+    """One row a point, in the report's order; all rows have the same keys, None where unknown.
+
+    A point that several pages show has one row.
+    """
+    unique = {
+        point.key.point: _row(panel, curve, point)
+        for page in pages
+        for panel in page.panels
+        for curve in panel.curves
+        for point in curve.points
+    }
+    return list(unique.values())
+
+
+def _row(panel: Panel, curve: Curve, point: Point) -> Row:
+    speedup = curve.speedup(point)
+    cpu = point.cpu
+    per_cpu = point.ops_per_cpu_second
+    return {
+        "workload": panel.workload,
+        "variant": panel.variant,
+        "filesystem": curve.filesystem,
+        "side": curve.side,
+        "medium": point.key.medium,
+        "mode": point.key.mode,
+        "cores": point.key.cores,
+        "workers": point.workers,
+        "unit": point.unit,
+        "repetitions": point.n,
+        "disturbed": point.disturbed,
+        "median_per_second": point.median,
+        "low_per_second": point.spread.low,
+        "high_per_second": point.spread.high,
+        "spread": point.spread.kind,
+        "mad_per_second": point.mad,
+        "speedup": speedup.value if speedup else None,
+        "speedup_low": speedup.low if speedup else None,
+        "speedup_high": speedup.high if speedup else None,
+        "per_cpu_second": per_cpu,
+        "cpu_seconds_each": 1 / per_cpu if per_cpu else None,
+        **{f"cpu_{state}": cpu[state] if cpu else None for state in CPU_STATES},
+    }
+
+
+def write(table: list[Row], directory: Path) -> None:
+    """Write `table` to figures.csv and figures.json in `directory`."""
+    with (directory / "figures.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else ["workload"])
+        writer.writeheader()
+        writer.writerows(table)
+    text = json.dumps({"schema": 1, "figures": table}, indent=1)
+    (directory / "figures.json").write_text(text + "\n", encoding="utf-8")

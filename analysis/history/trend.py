@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a point developed from run to run, and where it made a step."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import ruptures
+from numpy.typing import NDArray
+from scipy.stats import median_abs_deviation
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from analysis.history.schema import PointRow, RunRow
+
+FEWEST_RUNS = 6
+SEGMENT = 2
+PENALTY = 3.0
+
+
+@dataclass(frozen=True)
+class Value:
+    """The median of one run."""
+
+    run: str
+    started: str
+    revision: str | None
+    median: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """Between two runs the level changed by `ratio`; `first` is the first run after it."""
+
+    first: Value
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One point's values in the order of the runs, and its steps."""
+
+    subject: str
+    metric: str
+    values: list[Value]
+    steps: list[Step]
+
+
+def trends(
+    session: Session, metric: str, workload: str | None, filesystem: str | None, margin: float
+) -> list[Trend]:
+    """The trends of all points that were measured by themselves, not as a side of `fscale ab`."""
+    query = (
+        select(PointRow, RunRow)
+        .join(RunRow)
+        .where(PointRow.metric == metric, PointRow.side == "")
+        .order_by(PointRow.subject, RunRow.started, RunRow.id)
+    )
+    if workload:
+        query = query.where(PointRow.workload == workload)
+    if filesystem:
+        query = query.where(PointRow.filesystem == filesystem)
+    series: dict[tuple[str, str], list[Value]] = {}
+    for point, run in session.execute(query):
+        own = series.setdefault((point.subject, run.machine), [])
+        own.append(Value(run.name, run.started, run.revision, point.median))
+    return [
+        Trend(f"{subject} on {machine}", metric, values, steps(values, margin))
+        for (subject, machine), values in series.items()
+    ]
+
+
+def steps(values: list[Value], margin: float) -> list[Step]:
+    """Where the level changes by more than the margin; none with fewer than six runs.
+
+    PELT (Killick, Fearnhead and Eckley, J. Am. Stat. Assoc. 107, 2012) on logarithms in units of
+    their own noise, which is the deviation of successive differences: a step does not inflate it.
+    """
+    if len(values) < FEWEST_RUNS:
+        return []
+    logs: NDArray[np.float64] = np.log([v.median for v in values])
+    noise = float(median_abs_deviation(np.diff(logs), scale="normal")) / np.sqrt(2)
+    noise = max(noise, margin / 100)
+    found = ruptures.Pelt(model="l2", min_size=SEGMENT, jump=1).fit(logs / noise)
+    ends = found.predict(pen=PENALTY * 2 * np.log(len(values)))
+    edges = [0, *ends]
+    levels = [float(np.median(logs[a:b])) for a, b in itertools.pairwise(edges)]
+    return [
+        Step(values[edge], float(np.exp(after - before)))
+        for edge, before, after in zip(ends, levels, levels[1:], strict=False)
+        if abs(after - before) > -np.log1p(-margin)
+    ]

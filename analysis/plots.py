@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Draws panels with matplotlib: scaling curves and CPU bars."""
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from analysis.curves import Curve, Page, Panel
+from analysis.style import CPU_COLOURS, FONT_SIZE, INK, MUTED, PAPER, Dashes, Line, speedup_colours
+from analysis.summary import Point
+
+DIGIT = 0.65 * FONT_SIZE / 72  # inches
+
+
+def scaled_unit(largest: float, unit: str) -> tuple[float, str]:
+    """Divisor and axis label that keep the tick labels short: 4.5e6 ops -> (1e6, "M ops/s")."""
+    for divisor, prefix in ((1e9, "G "), (1e6, "M "), (1e3, "k ")):
+        if largest >= divisor:
+            return divisor, f"{prefix}{unit}/s"
+    return 1.0, f"{unit}/s"
+
+
+def core_ticks(cores: list[int], width: float) -> list[int]:
+    """The core counts that get a label on an axis `width` inches wide.
+
+    The most and the fewest cores have one; the others, from the most down, where there is room.
+    """
+    span = max(cores[-1] - cores[0], 1)
+    gap = span * DIGIT * (len(str(cores[-1])) + 1) / width
+    kept: list[int] = []
+    for count in [cores[-1], cores[0], *reversed(cores)]:
+        if all(abs(count - other) >= gap for other in kept if other != count):
+            kept.append(count)
+    return sorted(set(kept))
+
+
+def draw_curves(
+    ax: Axes, panel: Panel, lines: dict[str, Line], width: float, ideal: bool = True
+) -> None:
+    """Throughput against cores, a line for each file system, whiskers for the spread.
+
+    The axis is about `width` inches wide.
+    A hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
+    scaling from the fastest base.
+    """
+    top = max(p.spread.high for p in panel.points)
+    divisor, label = scaled_unit(top, panel.unit)
+    single = len(panel.cores) == 1
+    for i, curve in enumerate(panel.curves):
+        shift = 0.09 * (i - (len(panel.curves) - 1) / 2) if single else 0.0
+        _draw_curve(ax, curve, lines[curve.filesystem], divisor, shift, f"curve-{i}")
+    if ideal and not single:
+        _draw_ideal(ax, panel, divisor)
+    cores = panel.cores
+    margin = 0.5 if single else 0.06 * (cores[-1] - cores[0])
+    ax.set_xlim(cores[0] - margin, cores[-1] + margin)
+    ax.xaxis.set_major_locator(FixedLocator(core_ticks(cores, width)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.grid(visible=False, axis="x")
+    ax.set_ylim(0, 1.08 * top / divisor)
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set_xlabel("cores")
+    ax.set_ylabel(label)
+
+
+def _draw_curve(ax: Axes, curve: Curve, line: Line, divisor: float, shift: float, gid: str) -> None:
+    x = np.array([p.key.cores for p in curve.points]) + shift
+    y = np.array([p.median for p in curve.points]) / divisor
+    low = y - np.array([p.spread.low for p in curve.points]) / divisor
+    high = np.array([p.spread.high for p in curve.points]) / divisor - y
+    ax.plot(x, y, color=line.colour, linestyle=_dashes(line, curve.side), zorder=2, gid=gid)
+    ax.errorbar(
+        x, y, [low, high], fmt="none", ecolor=line.colour, elinewidth=0.8, capsize=2.2, zorder=2.5
+    )
+    for disturbed in (False, True):
+        chosen = np.array([bool(p.disturbed) == disturbed for p in curve.points])
+        if not chosen.any():
+            continue
+        ax.plot(
+            x[chosen],
+            y[chosen],
+            linestyle="none",
+            marker=line.marker,
+            color=line.colour,
+            markerfacecolor=PAPER.light if disturbed else line.colour,
+            clip_on=False,
+            zorder=3,
+        )
+
+
+def _draw_ideal(ax: Axes, panel: Panel, divisor: float) -> None:
+    bases = [c.points[0] for c in panel.curves if c.base is not None and len(c.points) > 1]
+    if not bases:
+        return
+    start = max(bases, key=lambda p: p.median)
+    readers_beside = start.key.cores - start.workers
+    x = np.array([start.key.cores, panel.cores[-1]])
+    y = start.median / divisor / start.workers * (x - readers_beside)
+    ax.plot(x, y, color=MUTED.light, linestyle=":", linewidth=1, zorder=1, gid="ideal")
+
+
+def _dashes(line: Line, side: str | None) -> Dashes:
+    return "--" if side == "B" else line.dashes
+
+
+def legend_key(line: Line, side: str | None = None) -> Line2D:
+    """The legend's sample of a curve."""
+    dashes = _dashes(line, side)
+    return Line2D(
+        [0, 0.5, 1], [0, 0, 0], color=line.colour, ls=dashes, marker=line.marker, markevery=[1]
+    )
+
+
+def ideal_key() -> Line2D:
+    """The legend's sample of linear scaling."""
+    return Line2D([0, 1], [0, 0], color=MUTED.light, linestyle=":", linewidth=1)
+
+
+def cpu_keys() -> list[Patch]:
+    """The legend's samples of the CPU states, in the bars' order."""
+    return [Patch(facecolor=colour.light, label=state) for state, colour in CPU_COLOURS.items()]
+
+
+def cpu_points(panel: Panel) -> list[tuple[str, Point]]:
+    """The bars of a panel: each curve's highest core count, where CPU times were recorded."""
+    return [(c.name, c.top) for c in panel.curves if c.top.cpu is not None]
+
+
+def cpu_labels(panel: Panel) -> list[str]:
+    """The bars' labels; one with fewer cores than the panel's most says so."""
+    most = panel.cores[-1]
+    return [
+        name if point.key.cores == most else f"{name} (at {point.key.cores})"
+        for name, point in cpu_points(panel)
+    ]
+
+
+def draw_cpu(ax: Axes, panel: Panel) -> None:
+    """How the CPUs under test spent their time: one stacked bar for each file system."""
+    bars = cpu_points(panel)
+    left = np.zeros(len(bars))
+    for state, colour in CPU_COLOURS.items():
+        width = np.array([100 * (p.cpu or {})[state] for _, p in bars])
+        ax.barh(
+            range(len(bars)),
+            width,
+            left=left,
+            height=0.68,
+            color=colour.light,
+            edgecolor=PAPER.light,
+            linewidth=0.4,
+        )
+        left += width
+    ax.set_yticks(range(len(bars)), cpu_labels(panel))
+    ax.invert_yaxis()
+    ax.set_xlim(0, 100)
+    ax.xaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
+    ax.set_xlabel("% of CPU time")
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False)
+    ax.spines["left"].set_visible(False)
+
+
+def share_of_linear(curve: Curve) -> float | None:
+    """log(speed-up) / log(linear) at the highest core count: the matrix's colour."""
+    ratio = curve.top_speedup
+    if ratio is None or curve.linear <= 1:
+        return None
+    return math.log(ratio.value) / math.log(curve.linear)
+
+
+def draw_matrix(ax: Axes, page: Page) -> None:
+    """FxMark's Figure 13: colour is the speed-up at most cores, the number the peak's cores.
+
+    A row for each file system, a column for each workload; a colour bar on the right. A dagger
+    marks a curve without a figure at the most cores.
+    """
+    panels, names = page.panels, page.names
+    for column, panel in enumerate(panels):
+        for row, name in enumerate(names):
+            curve = panel.curve(name)
+            if curve is None:
+                continue
+            share = share_of_linear(curve)
+            fill, ink = ("none", INK.light) if share is None else speedup_colours(share)
+            corner = (column - 0.5, row - 0.5)
+            ax.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=PAPER.light))
+            ends_early = curve.top.key.cores < page.cores[-1]
+            number = f"{curve.peak.key.cores}{'†' if ends_early else ''}"
+            ax.text(column, row, number, ha="center", va="center_baseline", color=ink)
+    ax.set_xlim(-0.5, len(panels) - 0.5)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xticks(range(len(panels)), [p.name for p in panels], rotation=60, ha="right")
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(length=0)
+    ax.tick_params(axis="x", pad=1)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+    _draw_scale(ax.inset_axes((1 + 0.25 / len(panels), 0, 0.35 / len(panels), 1)))
+
+
+def _draw_scale(ax: Axes) -> None:
+    steps = 64
+    for i in range(steps):
+        share = 1 - 2 * i / (steps - 1)
+        colour = speedup_colours(share)[0]
+        ax.add_patch(Rectangle((0, i), 1, 1.1, facecolor=colour, linewidth=0))
+    ax.set_xlim(0, 1)
+    ax.set_ylim(steps, 0)
+    ax.set_xticks([])
+    ax.set_yticks([0, steps / 2, steps], ["linear", "1x", "1/linear"])
+    ax.yaxis.tick_right()
+    ax.tick_params(length=0)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)

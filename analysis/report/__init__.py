@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes the report of a run: report.html, plots/*.pdf and *.svg, figures.csv and .json.
+
+A section is added by one line in `SECTIONS`; see `analysis.report.section.Section`.
+"""
+
+from pathlib import Path
+
+from markupsafe import Markup
+
+from analysis import export, figures
+from analysis.load import load
+from analysis.report import (
+    comparison,
+    diagnosis,
+    drawings,
+    headline,
+    matrix,
+    partitions,
+    tables,
+)
+from analysis.report.render import TEMPLATES, render
+from analysis.report.section import Report, Section
+from analysis.style import variables
+from fscale.errors import FscaleError
+
+SECTIONS: list[Section] = [
+    headline.SECTION,
+    comparison.SECTION,
+    matrix.SECTION,
+    drawings.CURVES,
+    drawings.CPU,
+    diagnosis.SECTION,
+    partitions.PARTITIONS,
+    tables.FIGURES,
+    tables.CELLS,
+    tables.MACHINE,
+    tables.COMMANDS,
+    tables.WARNINGS,
+    tables.REPRODUCE,
+]
+
+
+def build(run_dir: Path, out_dir: Path | None = None) -> Path:
+    """Write the report of the run in `run_dir` to `out_dir` (default: beside the results).
+
+    Returns:
+        The path of report.html, which needs no other file and no network.
+
+    Raises:
+        FscaleError: `run_dir` holds no readable run, or `out_dir` cannot be written.
+    """
+    out_dir = out_dir or run_dir
+    report = Report(load(run_dir), out_dir)
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        export.write(report.figures, out_dir)
+        for page in report.pages:
+            directory = (
+                out_dir / "plots" / page.slug if len(report.pages) > 1 else out_dir / "plots"
+            )
+            figures.save_page(page, report.lines, directory)
+        path = out_dir / "report.html"
+        path.write_text(_html(report), encoding="utf-8")
+    except OSError as error:
+        raise FscaleError(
+            f"cannot write the report to {out_dir}: {error.strerror}; "
+            "give a directory that you may write to"
+        ) from error
+    return path
+
+
+def _html(report: Report) -> str:
+    built = [(section, section.build(report)) for section in SECTIONS]
+    return render(
+        "report.html.j2",
+        run=report.results.run,
+        sections=[(section, Markup(html)) for section, html in built if html is not None],
+        colours=variables(),
+        css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        js=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+    )

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The report's section on a paired run."""
+
+from analysis.compare import page
+from analysis.compare.compare import AB_FILE, compare, open_sides
+from analysis.compare.settings import Settings
+from analysis.report.section import Report, Section
+from fscale.errors import FscaleError
+
+
+def _build(report: Report) -> str | None:
+    run_dir = report.results.path
+    if not (run_dir / AB_FILE).exists():
+        return None
+    try:
+        return page.fragment(compare(open_sides(run_dir, None), Settings()))
+    except FscaleError as error:
+        # The report shows what there is, also of a run that was cut short.
+        return page.refusal(str(error))
+
+
+SECTION = Section("Did the change alter scalability?", "compare", _build)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The section that compares a medium cut into partitions with the same medium whole."""
+
+from dataclasses import dataclass
+
+from analysis.curves import Page, Panel, Ratio
+from analysis.report.render import render
+from analysis.report.section import Report, Section
+from analysis.summary import Point
+from fscale.config import split_partitions
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload and file system at one core count, whole and partitioned."""
+
+    page: str
+    workload: str
+    filesystem: str
+    partitions: int
+    whole: Point
+    partitioned: Point
+
+    @property
+    def ratio(self) -> Ratio:
+        """Partitioned over whole, with the interval that both spreads allow."""
+        return Ratio(
+            self.partitioned.median / self.whole.median,
+            self.partitioned.spread.low / self.whole.spread.high,
+            self.partitioned.spread.high / self.whole.spread.low,
+        )
+
+
+def rows(page: Page, panel: Panel) -> list[Row]:
+    """The points of partitioned file systems that were measured whole too (FxMark, Figure 14)."""
+    points = {(c.filesystem, c.side, p.key.cores): p for c in panel.curves for p in c.points}
+    found = []
+    for (name, side, cores), point in points.items():
+        base, count = split_partitions(name)
+        whole = points.get((base, side, cores))
+        if count > 1 and whole is not None:
+            found.append(Row(page.title, panel.name, base, count, whole, point))
+    return found
+
+
+def _partitions(report: Report) -> str | None:
+    found = [row for page in report.pages for panel in page.panels for row in rows(page, panel)]
+    return render("sections/partitions.html.j2", rows=found) if found else None
+
+
+PARTITIONS = Section("Partitioned over whole", "partitions", _partitions)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How plots look: the Okabe-Ito palette (safe for colour-blind readers), markers, fonts.
+
+A colour has a value for white paper, which the PDF and SVG files use, and one for a dark screen.
+Inside the report the first is replaced by a CSS variable that knows both (analysis/svg.py).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
+FONT_SIZE = 8  # points; USENIX captions are 9, text is 10
+
+Dashes = Literal["-", "--", ":"]
+
+
+@dataclass(frozen=True)
+class Colour:
+    """One role's colour on white paper and on a dark screen."""
+
+    light: str
+    dark: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """How one curve is drawn."""
+
+    colour: str
+    marker: str
+    dashes: Dashes
+
+
+INK = Colour("#1b1b1b", "#e9eaec")
+MUTED = Colour("#595f66", "#a9b0b8")
+GRID = Colour("#dfe2e5", "#363b42")
+PAPER = Colour("#ffffff", "#14171a")
+
+SERIES = (
+    Colour("#010101", "#f5f5f5"),  # black; matplotlib leaves pure black out of an SVG
+    Colour("#0072b2", "#3f9fe0"),  # blue
+    Colour("#d55e00", "#ee7733"),  # vermillion
+    Colour("#009e73", "#22b98c"),  # bluish green
+    Colour("#cc79a7", "#dd93bd"),  # reddish purple
+    Colour("#e69f00", "#f0b429"),  # orange
+    Colour("#56b4e9", "#a3d8f7"),  # sky blue
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES: tuple[Dashes, ...] = ("-", "--", ":")
+
+# A file system keeps its colour from report to report; one not listed takes the next free one.
+USUAL = ("tmpfs", "ext4", "xfs", "btrfs", "f2fs", "lanefs", "ext4_nj")
+
+# One digit off the palette where a curve has the same colour: a colour names one variable.
+CPU_COLOURS = {
+    "user": Colour("#56b4e8", "#56b4e8"),
+    "system": Colour("#d55e01", "#d55e01"),
+    "iowait": Colour("#f0e442", "#f0e442"),
+    "irq": Colour("#cc79a8", "#cc79a8"),
+    "steal": Colour("#020202", "#ffffff"),
+    "idle": Colour("#d3d7db", "#4a5058"),
+}
+
+
+def variables() -> dict[str, Colour]:
+    """Every colour by the name of its CSS variable."""
+    named = {"ink": INK, "muted": MUTED, "grid": GRID, "paper": PAPER}
+    named |= {f"series-{i}": colour for i, colour in enumerate(SERIES)}
+    return named | {f"cpu-{state}": colour for state, colour in CPU_COLOURS.items()}
+
+
+def lines(names: list[str]) -> dict[str, Line]:
+    """Colour, marker and dashes for each file system of a report, none used twice."""
+    slots = {name: i for i, name in enumerate(USUAL) if name in names}
+    free = (i for i in range(len(SERIES) * len(DASHES)) if i not in slots.values())
+    for name in names:
+        if name not in slots:
+            slots[name] = next(free)
+    count = len(SERIES)
+    return {
+        name: Line(SERIES[i % count].light, MARKERS[i % count], DASHES[i // count])
+        for name, i in slots.items()
+    }
+
+
+def speedup_colours(share: float) -> tuple[str, str]:
+    """Background and text colour of a matrix cell.
+
+    `share` is log(speed-up) / log(linear speed-up): 1 is linear, 0 is no gain, negative is a
+    loss; beyond +-1 the colour stays. Red to blue, light in the middle.
+    """
+    scale = colormaps["RdBu"]
+    rgba = scale(0.5 + 0.32 * max(-1.0, min(1.0, share)))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgba[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return to_hex(rgba), "#000000" if luminance > 0.179 else "#ffffff"
+
+
+RC: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": FONT_SIZE,
+    "axes.titlesize": FONT_SIZE + 1,
+    "axes.titleweight": "bold",
+    "axes.labelsize": FONT_SIZE,
+    "axes.edgecolor": MUTED.light,
+    "axes.labelcolor": INK.light,
+    "axes.facecolor": "none",
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID.light,
+    "grid.linewidth": 0.6,
+    "xtick.color": MUTED.light,
+    "ytick.color": MUTED.light,
+    "xtick.labelcolor": INK.light,
+    "ytick.labelcolor": INK.light,
+    "xtick.labelsize": FONT_SIZE,
+    "ytick.labelsize": FONT_SIZE,
+    "text.color": INK.light,
+    "legend.frameon": False,
+    "legend.fontsize": FONT_SIZE,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "pdf.fonttype": 42,  # USENIX refuses Type 3 fonts
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fscale",
+}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Statistics of a point: the repetitions of one cell, each on a fresh file system."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from fscale.model.bench import CpuTimes
+from fscale.model.results import Cell, CellKey
+
+CPU_STATES = ("user", "system", "iowait", "irq", "steal", "idle")
+QUARTILES_FROM = 5  # below this many repetitions the quartiles say no more than the extremes
+
+
+@dataclass(frozen=True)
+class Spread:
+    """An interval around a median, in the median's unit, and how it was taken."""
+
+    low: float
+    high: float
+    kind: str  # "none" (one repetition), "min-max" or "quartiles"
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> "Spread":
+        """Min to max with fewer than five values, else the quartiles."""
+        if len(values) < QUARTILES_FROM:
+            kind = "none" if len(values) == 1 else "min-max"
+            return cls(float(values.min()), float(values.max()), kind)
+        low, high = np.percentile(values, (25, 75))
+        return cls(float(low), float(high), "quartiles")
+
+
+@dataclass(frozen=True)
+class Point:
+    """The scored repetitions of one cell (`fscale.model.results.CellKey.point`)."""
+
+    key: CellKey
+    unit: str
+    cells: tuple[Cell, ...]
+
+    @cached_property
+    def rates(self) -> NDArray[np.float64]:
+        """Operations per second, one value a repetition."""
+        return np.array([c.ops_per_second for c in self.cells])
+
+    @property
+    def n(self) -> int:
+        """How many repetitions."""
+        return len(self.cells)
+
+    @cached_property
+    def median(self) -> float:
+        """Operations per second."""
+        return float(np.median(self.rates))
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Of the operations per second."""
+        return Spread.of(self.rates)
+
+    @cached_property
+    def mad(self) -> float | None:
+        """Median absolute deviation of the operations per second; None with one repetition."""
+        return float(stats.median_abs_deviation(self.rates)) if self.n > 1 else None
+
+    @property
+    def disturbed(self) -> int:
+        """How many repetitions ran beside other processes' load."""
+        return sum(c.disturbed is not None for c in self.cells)
+
+    @property
+    def workers(self) -> int:
+        """How many processes were counted: the cores, less the writer of a background workload."""
+        bench = self.cells[0].bench
+        return len(bench.workers) if bench else self.key.cores
+
+    @cached_property
+    def cpu(self) -> dict[str, float] | None:
+        """Fraction of the CPUs' time in each of `CPU_STATES`, over all repetitions; sums to 1."""
+        times = [c.cpu for c in self.cells if c.cpu is not None and c.cpu.total > 0]
+        return _fractions(times) if times else None
+
+    @cached_property
+    def ops_per_cpu_second(self) -> float | None:
+        """Median operations per second of the cell's own CPU time; None where not recorded."""
+        values = [c.ops / c.own_cpu_seconds for c in self.cells if c.own_cpu_seconds]
+        return float(np.median(values)) if len(values) == self.n else None
+
+
+def _fractions(times: list[CpuTimes]) -> dict[str, float]:
+    total = sum(t.total for t in times)
+    fractions = {state: sum(getattr(t, state) for t in times) / total for state in CPU_STATES}
+    fractions["irq"] += sum(t.softirq for t in times) / total
+    return fractions
+
+
+def summarise(scored: Iterable[Cell]) -> list[Point]:
+    """Group scored cells into points, ordered by their names and core counts."""
+    groups: dict[str, list[Cell]] = defaultdict(list)
+    for cell in scored:
+        groups[cell.key.point].append(cell)
+    points = []
+    for cells in groups.values():
+        cells.sort(key=lambda c: c.key.repetition)
+        points.append(Point(cells[0].key, cells[0].unit, tuple(cells)))
+    return sorted(
+        points,
+        key=lambda p: (p.key.workload, p.key.medium, p.key.mode, p.key.filesystem, p.key.cores),
+    )
