@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs one application benchmark by itself: `python -m apps --workload dbench --dir /mnt ...`.
+
+This is the process that the runner starts for a cell. It prints one JSON object, also when it
+fails. Exit codes: 0 good, 1 error, 2 usage, 3 interrupted, 77 something is not installed.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from apps.base import App, AppError, AppSkipped, Measured, Options, Site, Timing, settings
+from apps.registry import applications
+from fscale.errors import Exit, FscaleError
+
+
+class _Stopped(BaseException):
+    """SIGTERM or SIGINT came."""
+
+
+def _cpus(text: str) -> list[int]:
+    cpus: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus += range(int(first), int(last or first) + 1)
+    return cpus
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _arguments(known: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m apps", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="print the applications as JSON")
+    parser.add_argument("--workload", choices=known, metavar="ID", help=", ".join(known))
+    parser.add_argument(
+        "--dir", type=Path, action="append", default=[], help="repeat for each partition"
+    )
+    parser.add_argument("--cpus", type=_cpus, metavar="LIST", help="such as 0,1,4-7")
+    parser.add_argument("--duration", type=float, default=5.0, metavar="SEC")
+    parser.add_argument("--warmup", type=float, default=1.0, metavar="SEC")
+    parser.add_argument("--margin", type=float, default=60.0, metavar="SEC")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--space", type=int, metavar="BYTES", help="most to fill, over all --dir")
+    parser.add_argument("--option", type=_option, action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--scratch", type=Path, help="outside of the file system under test")
+    parser.add_argument("--cgroup", type=Path)
+    parser.add_argument("--sync-fds", metavar="R,W", help="say ready on W, wait for a byte on R")
+    parser.add_argument("--mode", choices=["buffered"], default="buffered")
+    arguments = parser.parse_args()
+    if not arguments.list and not (arguments.workload and arguments.dir and arguments.cpus):
+        parser.error("--workload, --dir and --cpus are needed")
+    return arguments
+
+
+def _free(dirs: list[Path]) -> int:
+    return sum(s.f_bavail * s.f_frsize for s in map(os.statvfs, dirs))
+
+
+def _ready(fds: str | None) -> None:
+    if fds is None:
+        return
+    read, write = (int(fd) for fd in fds.split(","))
+    os.write(write, b"ready\n")
+    if not os.read(read, 1):
+        raise AppError("the runner went away before the timed window")
+
+
+def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> Measured:
+    package = app.missing()
+    if package:
+        raise AppSkipped(f"{app.descriptor.id} needs {package}: make setup-apps installs it")
+    if len(arguments.dir) > 1 and not app.descriptor.partitions:
+        raise AppError(f"{app.descriptor.id} cannot be spread over partitions; give one --dir")
+    given: Options = dict(arguments.option)
+    options = settings(app.descriptor, given)
+    if arguments.cgroup:
+        (arguments.cgroup / "cgroup.procs").write_text(str(os.getpid()))
+    os.sched_setaffinity(0, arguments.cpus)
+    for directory in arguments.dir:
+        if not directory.is_dir():
+            raise AppError(f"{directory} is no directory")
+    site = Site(
+        dirs=[directory.resolve() for directory in arguments.dir],
+        cpus=arguments.cpus,
+        scratch=scratch,
+        space=arguments.space or _free(arguments.dir),
+        seed=arguments.seed,
+        cgroup=arguments.cgroup,
+    )
+    timing = Timing(arguments.duration, arguments.warmup, arguments.margin)
+    measured = app.run(site, timing, options, lambda: _ready(arguments.sync_fds))
+    if not measured.amount > 0 or not measured.seconds > 0:
+        raise AppError(f"{app.descriptor.id} did nothing: {measured.amount} {measured.unit}")
+    measured.extra["options"] = options
+    measured.extra["version"] = app.version()
+    measured.extra["partitions"] = len(site.dirs)
+    return measured
+
+
+def _result(app: App, arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
+    def stop(*_: object) -> None:
+        raise _Stopped
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    try:
+        # The programs run in a directory of their own, so a relative path would lead them astray.
+        parent = arguments.scratch.resolve() if arguments.scratch else None
+        with tempfile.TemporaryDirectory(prefix="fscale-", dir=parent) as scratch:
+            measured = _measure(app, arguments, Path(scratch))
+    except AppSkipped as error:
+        return {"status": "skipped", "reason": str(error)}, Exit.SKIPPED
+    except (FscaleError, OSError) as error:
+        return {"status": "error", "reason": str(error)}, Exit.FAILED
+    except _Stopped:
+        return {"status": "interrupted", "reason": "stopped by a signal"}, Exit.INTERRUPTED
+    return {
+        "status": "ok",
+        "reason": None,
+        "amount": measured.amount,
+        "unit": measured.unit,
+        "seconds": measured.seconds,
+        "usage_seconds": measured.usage.seconds,
+        "cpu": measured.usage.cpu.model_dump(),
+        "own_cpu_seconds": measured.usage.own,
+        "busy_cpu_seconds": measured.usage.busy,
+        "extra": measured.extra,
+        "commands": [command.model_dump() for command in measured.commands],
+    }, Exit.GOOD
+
+
+def main() -> int:
+    """Run what the command line says."""
+    apps = {app.descriptor.id: app for app in applications()}
+    arguments = _arguments(list(apps))
+    if arguments.list:
+        print(json.dumps([app.descriptor.model_dump() for app in apps.values()], indent=1))
+        return Exit.GOOD
+    result, code = _result(apps[arguments.workload], arguments)
+    print(json.dumps({"schema_version": 1, "workload": arguments.workload, **result}, indent=1))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

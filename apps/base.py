@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What every application driver has in common: where it runs, what it returns, how it fails."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from apps.meter import Usage
+from fscale import paths
+from fscale.errors import Exit, FscaleError
+from fscale.model.bench import Descriptor
+from fscale.model.results import Command
+
+Options = dict[str, int | str]
+
+
+class AppError(FscaleError):
+    """The application did not do its work, so there is an error and no result."""
+
+    code = Exit.FAILED
+
+
+class AppSkipped(FscaleError):  # noqa: N818 - it is no failure
+    """The machine lacks what the application needs; the text names it."""
+
+    code = Exit.SKIPPED
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where one run takes place."""
+
+    dirs: Sequence[Path]  # one empty directory on each file system under test
+    cpus: Sequence[int]  # everything that the driver starts is confined to these
+    scratch: Path  # logs and sockets; not on a file system under test
+    space: int  # bytes that the load may fill over all `dirs`
+    seed: int = 1
+    cgroup: Path | None = None  # cgroup v2 directory that the driver and all that it starts are in
+
+    @property
+    def cores(self) -> int:
+        """The number of CPUs under test."""
+        return len(self.cpus)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of the timed window and before it."""
+
+    duration: float
+    warmup: float = 0.0
+    margin: float = 60.0  # beyond both, until a program that hangs is killed
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figure of one run: `amount` of `unit` in `seconds`, never zero."""
+
+    amount: float
+    unit: str
+    seconds: float
+    usage: Usage  # CPU time over (about) the same seconds
+    commands: list[Command]
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """`amount` a second."""
+        return self.amount / self.seconds
+
+
+class App(Protocol):
+    """One application. `run` starts on fresh directories and leaves no process behind."""
+
+    descriptor: Descriptor
+    unit: str
+
+    def missing(self) -> str | None:
+        """The Debian package that this machine lacks, or None."""
+
+    def version(self) -> str:
+        """The version as the program itself prints it."""
+
+    def run(
+        self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
+    ) -> Measured:
+        """Set up, call `ready` (set-up is over), measure, stop everything.
+
+        Raises AppError when anything went wrong: a figure is returned only for a clean run.
+        """
+
+
+def settings(descriptor: Descriptor, given: Options) -> Options:
+    """The descriptor's defaults, overridden by `given`; AppError for what does not exist."""
+    known = {option.name: option for option in descriptor.options}
+    result: Options = {name: option.default for name, option in known.items()}
+    for name, said in given.items():
+        option = known.get(name)
+        if option is None:
+            raise AppError(
+                f"{descriptor.id} has no option {name}; it has {', '.join(known) or 'none'}"
+            )
+        try:
+            value = int(said) if isinstance(option.default, int) else str(said)
+        except ValueError:
+            raise AppError(f"{descriptor.id}: {name} is a number, not {said!r}") from None
+        if option.choices and str(value) not in option.choices:
+            raise AppError(
+                f"{descriptor.id}: {name} is one of {', '.join(option.choices)}, not {value!r}"
+            )
+        result[name] = value
+    return result
+
+
+def build(name: str) -> Path:
+    """A program or library of `apps/Makefile`; AppSkipped when it is not built."""
+    path = paths.ROOT / "build" / "apps" / name
+    if not path.exists():
+        raise AppSkipped(f"{path} is missing; build it with `make -C apps`")
+    return path

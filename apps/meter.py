@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The edges of the timed window: CPU times are read there, and profilers are told of them."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.model.bench import CpuTimes
+from fscale.profilers.workers import COMM
+
+_COMM = Path("/proc/self/comm")
+_STAT = Path("/proc/stat")
+# Columns of /proc/stat (proc(5)); guest time is already in user, nice counts as user.
+_COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What the counters said at one moment."""
+
+    clock: float  # CLOCK_MONOTONIC, seconds
+    ticks: tuple[int, ...]  # one count a column of /proc/stat, summed over the CPUs
+    cgroup: float | None  # CPU seconds of the cgroup
+
+
+@dataclass(frozen=True)
+class Usage:
+    """CPU time between two edges, in seconds."""
+
+    seconds: float
+    cpu: CpuTimes
+    own: float | None  # of the cgroup, where there is one
+
+    @property
+    def busy(self) -> float:
+        """CPU time of everything on the CPUs under test, steal left out."""
+        return self.cpu.user + self.cpu.system + self.cpu.irq + self.cpu.softirq
+
+
+class Meter:
+    """Reads the counters of `cpus` and, where given, of the cgroup v2 directory `cgroup`."""
+
+    def __init__(self, cpus: Sequence[int], cgroup: Path | None, stat: Path = _STAT) -> None:
+        self._names = {f"cpu{cpu}" for cpu in cpus}
+        self._cgroup = cgroup
+        self._stat = stat
+
+    def read(self) -> Edge:
+        """The counters as they are now."""
+        sums = [0] * len(_COLUMNS)
+        for line in self._stat.read_text().splitlines():
+            name, *values = line.split()
+            if name in self._names:
+                for column in range(len(_COLUMNS)):
+                    sums[column] += int(values[column])
+        return Edge(time.monotonic(), tuple(sums), self._cgroup_seconds())
+
+    def open(self) -> Edge:
+        """The timed window begins: this process takes the name that profilers wait for."""
+        _COMM.write_text(COMM)
+        return self.read()
+
+    def close(self) -> Edge:
+        """The timed window has ended."""
+        edge = self.read()
+        _COMM.write_text("fscale-app")
+        return edge
+
+    def _cgroup_seconds(self) -> float | None:
+        if self._cgroup is None:
+            return None
+        for line in (self._cgroup / "cpu.stat").read_text().splitlines():
+            name, value = line.split()
+            if name == "usage_usec":
+                return int(value) / 1e6
+        return None
+
+
+def between(start: Edge, end: Edge) -> Usage:
+    """The CPU time from `start` to `end`."""
+    hertz = os.sysconf("SC_CLK_TCK")
+    spent = [(b - a) / hertz for a, b in zip(start.ticks, end.ticks, strict=True)]
+    by_name = dict(zip(_COLUMNS, spent, strict=True))
+    nice = by_name.pop("nice")
+    by_name["user"] += nice
+    own = None
+    if start.cgroup is not None and end.cgroup is not None:
+        own = end.cgroup - start.cgroup
+    return Usage(end.clock - start.clock, CpuTimes(**by_name), own)

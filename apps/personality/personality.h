@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The frame of a personality: worker processes, one a CPU, between common gates. */
+#ifndef APPS_PERSONALITY_H
+#define APPS_PERSONALITY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../common/util.h"
+
+#define MAX_PHASES 4
+
+struct options {
+	const char **dirs; /* one a partition; worker w works in dirs[w % ndirs] */
+	unsigned int ndirs;
+	unsigned int workers;
+	const int *cpus;
+	unsigned int files;   /* of each file set */
+	unsigned int width;   /* entries of a directory */
+	unsigned int size;    /* mean bytes of a file */
+	unsigned int append;  /* mean bytes of an append */
+	bool shared;          /* one file set for all workers, else one each */
+	uint64_t seed;
+	double warmup, duration;
+};
+
+struct worker {
+	_Alignas(CACHE_LINE) atomic_ulong ops; /* counted by the parent at the window's edges */
+	atomic_ulong bytes;
+	atomic_ulong loops;
+	atomic_int ready;           /* the gate that it waits at, from 1 */
+	atomic_ullong ended_ns[MAX_PHASES];
+	char error[256];            /* empty: none */
+};
+
+enum gate { GATE_STOP = 1000 };
+
+struct state {
+	const struct options *options;
+	_Alignas(CACHE_LINE) atomic_int gate; /* the last gate that is open; GATE_STOP ends all */
+	void *files;                          /* the personality's own shared memory */
+	struct worker worker[];
+};
+
+struct personality {
+	const char *name;
+	unsigned int phases; /* 1: timed by --duration; more: each runs to its end */
+	const char *const *phase_names;
+	/* Before the workers are forked; -1 with a message printed. */
+	int (*prepare)(struct state *state);
+	/* In the worker, before its first gate. -1 with worker->error. */
+	int (*setup)(struct state *state, unsigned int id, void **own);
+	/* One round of a timed personality, or a whole phase. -1 with worker->error. */
+	int (*run)(struct state *state, unsigned int id, void *own, unsigned int phase);
+};
+
+extern const struct personality varmail, fileserver, catd;
+
+/* Say in the worker's error what failed, with errno; returns -1. */
+int failed(struct worker *worker, const char *call, const char *path);
+
+static inline void did(struct worker *worker, unsigned long ops)
+{
+	atomic_store_explicit(&worker->ops,
+			      atomic_load_explicit(&worker->ops, memory_order_relaxed) + ops,
+			      memory_order_relaxed);
+}
+
+static inline void moved(struct worker *worker, unsigned long bytes)
+{
+	atomic_store_explicit(&worker->bytes,
+			      atomic_load_explicit(&worker->bytes, memory_order_relaxed) + bytes,
+			      memory_order_relaxed);
+}
+
+#endif
