@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The cache of everything that takes long to make: roots, kernels, images.
+
+An entry is a directory named after the digest of what it was made from, so that it never goes
+stale; it appears by one rename, so that it is whole or absent.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from fscale.errors import FscaleError
+
+
+def cache_root() -> Path:
+    """`$XDG_CACHE_HOME/fscale/vm`, by default in `~/.cache`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fscale" / "vm"
+
+
+def digest(*parts: object) -> str:
+    """16 hexadecimal digits of the SHA-256 of JSON-able parts."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def file_digest(paths: Iterable[Path]) -> str:
+    """16 hexadecimal digits over the contents of files, in the order given."""
+    whole = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()[:16]
+
+
+def entry(kind: str, key: str, build: Callable[[Path], None]) -> Path:
+    """The cache entry `kind/key`; when absent, `build` fills a temporary directory that becomes it.
+
+    Two processes that want the same entry build it once: the second waits.
+    """
+    directory = cache_root() / kind
+    final = directory / key
+    if final.is_dir():
+        return final
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FscaleError(
+            f"{directory} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a directory "
+            "with about 2 GiB of space"
+        ) from None
+    with (directory / f".{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if final.is_dir():
+            return final
+        partial = Path(tempfile.mkdtemp(dir=directory, prefix=f".{key}."))
+        try:
+            # Other users read what mkdtemp would keep to its owner.
+            partial.chmod(0o755)
+            build(partial)
+            partial.rename(final)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+    return final
+
+
+def prune(keep: Path, days: float = 7) -> None:
+    """Remove the entries beside `keep`, of the same kind, made more than `days` ago."""
+    oldest = time.time() - days * 86400
+    for path in keep.parent.iterdir():
+        if path != keep and path.is_dir() and path.stat().st_mtime < oldest:
+            shutil.rmtree(path, ignore_errors=True)

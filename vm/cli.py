@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the commands of `fscale vm` share: starting a guest, saying how it ended."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from vm import guest as guests
+from vm import kernel as kernels
+from vm import rootfs, undertest
+from vm.options import GuestOptions
+from vm.steps import Steps
+
+FilesystemOption = Annotated[
+    list[Path] | None,
+    typer.Option("--filesystem", help="A TOML file for a file system of your own; for --fs."),
+]
+
+
+def start(
+    job: guests.Job,
+    options: GuestOptions,
+    *,
+    filesystems: Sequence[str] = (),
+    own: Sequence[Path] = (),
+) -> guests.Outcome | None:
+    """Boot the kernel that the options name and run `job`; None after a dry run.
+
+    What the `filesystems` bring in source is built and handed in; `own` are TOML files of the
+    user's that may describe some of them.
+    """
+    steps = Steps(Console(stderr=True))
+    kernel = kernels.resolve(
+        options.kernel, steps, modules=options.modules, tree=options.kernel_tree
+    )
+    parts = undertest.provide(filesystems, own, kernel, options.kernel, options.kernel_tree, steps)
+    job = replace(parts.added(replace(job, modules=options.module or [])), timeout=options.timeout)
+    guest, emulator = guests.prepare(kernel, options, rootfs.images(steps), steps)
+    if options.dry_run:
+        typer.echo(shlex.join(guests.plan(guest, emulator, job, Path("CONTROL"))))
+        typer.echo(f"in the guest: {shlex.join(job.argv)}")
+        return None
+    return guests.run(guest, emulator, job, steps)
+
+
+def guest_files(suite: Path, filesystems: list[Path] | None) -> tuple[dict[str, Path], str]:
+    """Configuration files to hand in, and the suite as its name is in the guest."""
+    files = {f"filesystems/{path.name}": path for path in filesystems or []}
+    if not suite.is_file():
+        return files, str(suite)
+    return {**files, "suite.toml": suite}, "/control/suite.toml"
+
+
+def finish(outcome: guests.Outcome | None) -> None:
+    """Say how the guest ended and leave with the exit code for that."""
+    if outcome is None:
+        return
+    console = Console(stderr=True)
+    if outcome.end != "finished":
+        raise guests.GuestError(outcome)
+    console.print(
+        f"guest done in {outcome.seconds:.0f} s (boot {outcome.boot_seconds or 0:.1f} s)",
+        highlight=False,
+    )
+    if outcome.summary:
+        console.print(f"the kernel complained: {outcome.summary}", markup=False, highlight=False)
+    if outcome.returncode:
+        raise typer.Exit(outcome.returncode)

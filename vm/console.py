@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a guest's console log says about how the guest ended."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Trouble = Literal["panic", "oom"]
+
+# The first line of every kind of report that the kernel ends with a stack.
+START = re.compile(
+    r"BUG: |Oops: |Kernel panic - not syncing|kernel BUG at |general protection fault|"
+    r"Unable to handle kernel|divide error: |WARNING: CPU: |watchdog: BUG|INFO: task .* blocked|"
+    r"rcu: INFO: |invoked oom-killer|Out of memory: Killed process|Kernel BUG|"
+    # lockdep (kernel/locking/lockdep.c, kernel/rcu/update.c)
+    r"WARNING: (?:possible |inconsistent |suspicious |nested |bad unlock|held lock|lock held)|"
+    r"INFO: trying to register non-static key|turning off the locking correctness"
+)
+FATAL = re.compile(r"Kernel panic - not syncing")
+OOM = re.compile(r"Out of memory: Killed process \d+ \(([^)]*)\)|Out of memory and no killable")
+END = re.compile(r"---\[ end (trace|Kernel panic)|Rebooting in|reboot: |Out of memory")
+LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Fatal trouble, if any, and the kernel's first report in full."""
+
+    trouble: Trouble | None
+    summary: str | None
+    report: str | None
+
+
+def plain(text: str) -> str:
+    """The log without terminal escapes and carriage returns."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|\r", "", text)
+
+
+def judge(log: str) -> Verdict:
+    """Read a console log; the report is the first oops, panic or OOM kill with its stack."""
+    lines = plain(log).splitlines()
+    first = next((i for i, line in enumerate(lines) if START.search(line)), None)
+    if first is None:
+        return Verdict(None, None, None)
+    report = []
+    for line in lines[first : first + LONGEST]:
+        report.append(line)
+        if END.search(line):
+            break
+    trouble: Trouble | None = None
+    text = "\n".join(lines)
+    if OOM.search(text):
+        trouble = "oom"
+    elif FATAL.search(text):
+        trouble = "panic"
+    summary = re.sub(r"^\[ *[\d.]+\](\[[^]]*\])? *", "", lines[first]).strip()
+    return Verdict(trouble, summary, "\n".join(report))

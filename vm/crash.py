@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Crash testing from the host's side: which commands, and what the guest found."""
+
+import json
+from pathlib import Path
+
+from fscale.errors import FscaleError
+from fscale.model.config import FileSystem
+from vm import crashload
+from vm.crashtest import PLANTS, Result, Spec
+
+# By the kernel's name of the file system. Each changes nothing and fails when it finds damage.
+FSCK = {
+    "ext4": ["e2fsck", "-f", "-n", "{device}"],
+    "xfs": ["xfs_repair", "-n", "{device}"],
+    "btrfs": ["btrfs", "check", "--readonly", "{device}"],
+    "f2fs": ["fsck.f2fs", "--dry-run", "{device}"],
+}
+# mkfs.xfs makes nothing smaller than 300 MiB.
+SIZE = 320 << 20
+
+
+def specify(
+    filesystem: FileSystem,
+    *,
+    workload: str,
+    points: int,
+    workers: int,
+    seed: int,
+    fsck: list[str] | None,
+    mount_options: list[str] | None,
+    plant: str | None,
+    subsets: int = 0,
+) -> Spec:
+    """The test of a file system as configured; FscaleError when something lacks."""
+    if filesystem.nodev:
+        raise FscaleError(f"{filesystem.title} keeps nothing over a power cut; nothing to test")
+    if workload not in crashload.WORKLOADS:
+        raise FscaleError(
+            f"no crash workload {workload}; there are {', '.join(crashload.WORKLOADS)}"
+        )
+    if plant not in (None, *PLANTS):
+        raise FscaleError(f"no fault {plant} to plant; there are {', '.join(PLANTS)}")
+    check = fsck or filesystem.check or FSCK.get(filesystem.kernel)
+    if check is None:
+        raise FscaleError(
+            f"how is {filesystem.title} checked? Give --fsck 'COMMAND {{device}}', one that "
+            "changes nothing and fails when it finds damage"
+        )
+    return Spec(
+        filesystem=filesystem.kernel,
+        mkfs=filesystem.mkfs,
+        mount_options=mount_options or filesystem.mount_options,
+        fsck=check,
+        workload=workload,
+        workers=workers,
+        # An operation is two fsyncs: about two points, more than one even where workers share a
+        # flush.
+        operations=points // workers + 1,
+        points=points,
+        seed=seed,
+        size=SIZE,
+        plant=plant,
+        subsets=subsets,
+    )
+
+
+def load(path: Path) -> Result:
+    """What the guest found; FscaleError when it found nothing."""
+    if not path.exists():
+        raise FscaleError("the crash test in the guest failed before it found anything; see above")
+    return Result(**json.loads(path.read_text()))
+
+
+def verdict(spec: Spec, result: Result) -> str:
+    """One paragraph that says what was found."""
+    total = f"{result.tested} crash points ({result.flushes} flushes, {result.entries} log entries)"
+    if spec.subsets:
+        total += f" and {result.subsets} with a part of the writes under way"
+    if result.first is None:
+        return f"{spec.filesystem}: {total}: all recover, pass fsck and keep what was fsync'd"
+    return (
+        f"{spec.filesystem}: {result.failing} of {total} FAIL. The first: after log entry "
+        f"{result.first['entry']}, {result.first['what']} fails:\n{result.first['text']}"
+    )

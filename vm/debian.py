@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Debian packages of any suite, whatever the host runs: a private apt with its own state."""
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+from fscale.errors import FscaleError
+from vm.cache import cache_root
+from vm.steps import Steps, need
+
+MIRROR = "http://deb.debian.org/debian"
+SECURITY = "http://deb.debian.org/debian-security"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+SUITES = ("bookworm", "trixie")
+# The package lists are fetched anew when older than this.
+LISTS_SECONDS = 24 * 3600
+
+
+def sources(suite: str) -> str:
+    """The sources.list lines of a stable suite, with its updates and security fixes."""
+    return "".join(
+        f"deb [signed-by={KEYRING}] {mirror} {name} main\n"
+        for mirror, name in (
+            (MIRROR, suite),
+            (MIRROR, f"{suite}-updates"),
+            (SECURITY, f"{suite}-security"),
+        )
+    )
+
+
+class Apt:
+    """apt-get on the packages of one suite, with all its state in the cache."""
+
+    def __init__(self, suite: str, steps: Steps) -> None:
+        if suite not in SUITES:
+            raise FscaleError(f"no Debian suite {suite}; there are {' and '.join(SUITES)}")
+        self.suite = suite
+        self.steps = steps
+        self.base = cache_root() / "apt" / suite
+        self._apt_get = need("apt-get", "apt")
+        self._apt_cache = need("apt-cache", "apt")
+
+    def _options(self) -> list[str]:
+        pairs = {
+            "Dir": self.base,
+            "Dir::State": self.base / "state",
+            "Dir::State::status": self.base / "status",
+            "Dir::Cache": self.base / "cache",
+            "Dir::Etc": self.base / "etc",
+            "Dir::Etc::parts": "/dev/null",
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::Etc::preferencesparts": "/dev/null",
+            "APT::Architecture": "amd64",
+            # The download runs as the caller: the sandbox user cannot write to a home directory.
+            "APT::Sandbox::User": "root",
+        }
+        return [f"-o{name}={value}" for name, value in pairs.items()]
+
+    def _update(self) -> None:
+        stamp = self.base / "updated"
+        if stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_SECONDS:
+            return
+        for directory in ("state/lists/partial", "cache/archives/partial", "etc"):
+            (self.base / directory).mkdir(parents=True, exist_ok=True)
+        (self.base / "status").touch()
+        (self.base / "etc" / "sources.list").write_text(sources(self.suite))
+        self.steps.run(
+            [self._apt_get, *self._options(), "-qq", "update"],
+            f"fetching the package lists of {self.suite}",
+        )
+        stamp.touch()
+
+    def latest_kernel(self) -> str:
+        """The image package that `linux-image-amd64` stands for now."""
+        self._update()
+        shown = subprocess.run(
+            [self._apt_cache, *self._options(), "show", "--no-all-versions", "linux-image-amd64"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = re.search(r"^Depends: (linux-image-\S+)", shown.stdout, re.MULTILINE)
+        if not found:
+            raise FscaleError(f"{self.suite} has no linux-image-amd64: {shown.stderr.strip()}")
+        return found[1]
+
+    def download(self, package: str, directory: Path) -> Path:
+        """Fetch the .deb of `package` into `directory`; StepError when there is none."""
+        self._update()
+        self.steps.run(
+            [self._apt_get, *self._options(), "-qq", "download", package],
+            f"fetching {package} of {self.suite}",
+            cwd=directory,
+        )
+        (path,) = directory.glob("*.deb")
+        return path

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# Second stage of a guest: prepares the machine, runs the job, hands its exit status to the host.
+# /control is shared with the host: modules/order and modules/*.ko to load, `job` to run,
+# `status` and `heartbeat` to write.
+
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
+# No udev runs here: device-mapper makes its own device nodes.
+export DM_DISABLE_UDEV=1
+
+finish() {
+	echo "$1" >/control/status
+	sync -f /control/status
+	# Not `sync`: a file system under test that hangs must not keep the guest alive.
+	echo o >/proc/sysrq-trigger
+	sleep 60
+}
+
+mount -t tmpfs -o mode=755 run /run
+mount -t tmpfs -o mode=1777 tmp /tmp
+mkdir -p /dev/pts /dev/shm
+mount -t devpts devpts /dev/pts
+mount -t tmpfs -o mode=1777 shm /dev/shm
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
+mount -t bpf bpf /sys/fs/bpf 2>/dev/null
+ln -s /proc/self/fd /dev/fd
+hostname fscale-guest 2>/dev/null || echo fscale-guest >/proc/sys/kernel/hostname
+busybox ip link set lo up 2>/dev/null
+# 5 = warnings and worse, as the stack of an OOM or of lockdep: the console is a slow serial line, and
+# the whole log stays readable with dmesg
+echo 5 >/proc/sys/kernel/printk
+stty -F /dev/ttyS1 raw -echo
+
+while read -r module; do
+	# One that is missing or built in is no error: the runner says what it lacks.
+	modprobe -q "$module"
+done </control/modules/wanted
+# Its mount point comes with the module.
+mount -t configfs configfs /sys/kernel/config 2>/dev/null
+if [ -d /control/bin ]; then
+	cp /control/bin/* /usr/local/sbin/
+fi
+while read -r module; do
+	for needed in $(modinfo -F depends "/control/modules/$module" | tr , ' '); do
+		modprobe -q "$needed"
+	done
+	if ! insmod "/control/modules/$module" 2>/dev/ttyS1; then
+		echo "fscale-guest: $module cannot be loaded; see the console log" >/dev/ttyS1
+		dmesg | tail -n 20 >/dev/console
+		finish 2
+	fi
+done </control/modules/order
+
+if [ -d /control/filesystems ]; then
+	# File systems of the user's own beside the repository's, which is read-only.
+	mkdir /run/filesystems
+	cp /fscale/configs/filesystems/* /control/filesystems/* /run/filesystems/
+	mount --bind /run/filesystems /fscale/configs/filesystems
+fi
+
+while echo >/control/heartbeat; do
+	if [ -e /control/dump ]; then
+		# The host is about to end this guest: show what is stuck.
+		dmesg -n 7
+		echo w >/proc/sysrq-trigger
+	fi
+	sleep 5
+done &
+
+/bin/sh /control/job </dev/null 2>&1 | cat >/dev/ttyS1
+finish "$(cat /run/job-status 2>/dev/null || echo 1)"

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""QEMU: which one, which accelerator, which command line."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from fscale.errors import FscaleError, MissingTool
+from fscale.paths import TOOL_PATH
+from vm import rootfs
+from vm.cache import cache_root, digest, entry
+from vm.kernel import Kernel
+from vm.steps import Steps, need
+
+Accelerator = Literal["kvm", "tcg", "tcg-icount"]
+# Debian 12's 7.2 takes over three times as long for a fork and exec as Debian 13's 10.0.
+OLDEST = 10
+PROBE_SECONDS = 10.0
+
+# `no_timer_check`: a busy host makes the check of the 8254 fail. The mitigations cost time that
+# says nothing about a file system; the results record that they are off. panic_print adds the
+# stacks of all CPUs.
+KERNEL_LINE = (
+    "console=ttyS0 no_timer_check mitigations=off nokaslr panic=-1 oops=panic unknown_nmi_panic=1 "
+    "panic_print=0x40 loglevel=6 systemd.unified_cgroup_hierarchy=1"
+)
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """A QEMU that can be started: the first words of its command line."""
+
+    argv: tuple[str, ...]
+    modules: str | None
+    version: str
+
+    def environment(self) -> dict[str, str]:
+        """The environment in which it finds its accelerators and device modules."""
+        extra = {"QEMU_MODULE_DIR": self.modules} if self.modules else {}
+        return {**os.environ, **extra}
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A guest as the user asked for it."""
+
+    kernel: Kernel
+    smp: int
+    memory: str = "4G"
+    accelerator: Accelerator = "tcg"
+    append: str = ""
+    images: Mapping[str, Path] = field(default_factory=dict)
+    """squashfs images by serial number, beside the kernel's modules"""
+
+    def label(self) -> str:
+        """How figures from this guest are to be read."""
+        return {
+            "kvm": "virtualised",
+            "tcg": "emulated: ratios only",
+            "tcg-icount": "emulated, deterministic: instruction cost only, no scaling",
+        }[self.accelerator]
+
+
+def _version(argv: list[str], env: dict[str, str]) -> str:
+    """What `--version` says, such as 10.0.13."""
+    said = subprocess.run([*argv, "--version"], capture_output=True, text=True, env=env, check=True)
+    found = re.search(r"version (\d+\.\d+\.\d+)", said.stdout)
+    if not found:
+        raise FscaleError(f"{argv[0]} does not tell its version: {said.stdout.strip()}")
+    return found[1]
+
+
+def find(steps: Steps) -> Qemu:
+    """The host's QEMU when it is new enough, else Debian 13's, unpacked into the cache once."""
+    host = shutil.which("qemu-system-x86_64", path=TOOL_PATH)
+    if host:
+        version = _version([host], dict(os.environ))
+        if int(version.split(".")[0]) >= OLDEST:
+            return Qemu((host,), None, version)
+
+    def build(directory: Path) -> None:
+        steps.note("unpacking QEMU of Debian trixie: the host's is missing or too old")
+        rootfs.bootstrap("trixie", "extract", ("qemu-system-x86",), directory / "tree", steps)
+
+    tree = entry("qemu", digest("trixie", "qemu-system-x86", 1), build) / "tree"
+    libraries = tree / "usr/lib/x86_64-linux-gnu"
+    argv = [
+        str(tree / "usr/lib64/ld-linux-x86-64.so.2"),
+        *("--library-path", str(libraries)),
+        str(tree / "usr/bin/qemu-system-x86_64"),
+        *("-L", str(tree / "usr/share/qemu")),
+        *("-L", str(tree / "usr/share/seabios")),
+    ]
+    modules = str(libraries / "qemu")
+    version_of = _version(argv[:4], {**os.environ, "QEMU_MODULE_DIR": modules})
+    return Qemu(tuple(argv), modules, version_of)
+
+
+def machine_options(guest: Guest) -> list[str]:
+    """CPU, memory, kernel: what a probe and a run have in common."""
+    # Without what costs much only under emulation: a fifth level of page tables at each miss of the
+    # TLB, and "fast" string moves, which TCG does byte by byte.
+    cpu = ("-cpu", "max,la57=off,erms=off,fsrm=off")
+    accelerator = {
+        "kvm": ["-accel", "kvm", "-cpu", "host"],
+        "tcg": ["-accel", "tcg,thread=multi,tb-size=512", *cpu],
+        "tcg-icount": [
+            *("-accel", "tcg,thread=single,tb-size=512", *cpu),
+            *("-icount", "shift=1,sleep=off"),
+        ],
+    }[guest.accelerator]
+    return [
+        *("-machine", "q35,usb=off,vmport=off,sata=off,smbus=off"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *accelerator,
+        *("-smp", str(guest.smp), "-m", guest.memory),
+        *("-kernel", str(guest.kernel.image), "-initrd", str(guest.kernel.initramfs)),
+    ]
+
+
+def command(
+    qemu: Qemu,
+    guest: Guest,
+    *,
+    images: dict[str, Path],
+    shares: dict[str, Path],
+    console: Path,
+    monitor: Path,
+) -> list[str]:
+    """The whole command line.
+
+    `images` are squashfs images by serial number, `shares` host directories by 9p tag. The
+    kernel's console goes to the file `console`, the job's output to QEMU's standard output.
+    """
+    argv = [*qemu.argv, *machine_options(guest)]
+    argv += ["-append", f"{KERNEL_LINE} {guest.append}".rstrip()]
+    # Line buffered by QEMU as it comes: what a panic prints last must not be lost.
+    argv += ["-serial", f"file:{console}", "-serial", "stdio"]
+    argv += ["-monitor", f"unix:{monitor},server=on,wait=off"]
+    for serial, path in images.items():
+        argv += [
+            *("-drive", f"file={path},format=raw,if=none,id={serial},readonly=on"),
+            *("-device", f"virtio-blk-pci,drive={serial},serial={serial}"),
+        ]
+    for tag, path in shares.items():
+        argv += [
+            "-virtfs",
+            f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap",
+        ]
+    return argv
+
+
+def protected(argv: list[str]) -> list[str]:
+    """The command so that it dies with this process, even when that is killed outright."""
+    return [need("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", *argv]
+
+
+def kvm_works(qemu: Qemu, kernel: Kernel, steps: Steps) -> bool:
+    """Whether this kernel boots under KVM here; tried once a host kernel, QEMU and guest kernel.
+
+    A /dev/kvm says little: nested virtualisation may offer it and start no stock kernel.
+    """
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    known = cache_root() / "kvm" / digest(os.uname().release, qemu.version, str(kernel.image))
+    if known.exists():
+        return known.read_text() == "yes"
+    steps.note(f"trying KVM, once (at most {PROBE_SECONDS:.0f} s)")
+    guest = Guest(kernel, smp=2, memory="512M", accelerator="kvm")
+    argv = [*qemu.argv, *machine_options(guest), "-serial", "stdio"]
+    argv += ["-append", f"{KERNEL_LINE} fscale.probe"]
+    started = time.monotonic()
+    try:
+        tried = subprocess.run(
+            protected(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            env=qemu.environment(),
+            check=False,
+        )
+        works = b"fscale-guest: alive" in tried.stdout
+    except subprocess.TimeoutExpired:
+        works = False
+    steps.note(
+        f"KVM {'works' if works else 'does not boot this kernel'} "
+        f"({time.monotonic() - started:.1f} s)"
+    )
+    known.parent.mkdir(parents=True, exist_ok=True)
+    known.write_text("yes" if works else "no")
+    return works
+
+
+def accelerator(
+    wanted: str, deterministic: bool, qemu: Qemu, kernel: Kernel, steps: Steps
+) -> Accelerator:
+    """The accelerator to use: `wanted` is auto, kvm or tcg; `deterministic` means tcg-icount."""
+    if deterministic:
+        if wanted == "kvm":
+            raise FscaleError("--deterministic counts instructions; KVM cannot")
+        return "tcg-icount"
+    if wanted == "tcg" or (wanted == "auto" and not kvm_works(qemu, kernel, steps)):
+        return "tcg"
+    if wanted in ("auto", "kvm"):
+        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            raise MissingTool("/dev/kvm is missing or closed to this user; use --accel tcg")
+        return "kvm"
+    raise FscaleError(f"no accelerator {wanted}; there are auto, kvm, tcg")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""File systems whose sources are here: their modules and tools, built for a guest's kernel."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fscale import config, paths
+from fscale.errors import FscaleError
+from fscale.model.config import FileSystem
+from vm import kbuild
+from vm.cache import digest, entry, file_digest
+from vm.guest import Job
+from vm.kernel import Kernel
+from vm.steps import Steps, need
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a guest gets besides the suite: modules to load, and tools as /control/bin/NAME."""
+
+    modules: tuple[Path, ...] = ()
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    def added(self, job: Job) -> Job:
+        """The job with these parts; a module given by hand replaces the one of the same name."""
+        given = {path.name for path in job.modules}
+        built = [path for path in self.modules if path.name not in given]
+        return replace(job, modules=[*job.modules, *built], files={**job.files, **self.files})
+
+
+def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:
+    """The file systems that `fscale run SUITE ARGUMENT...` measures, as they are named there."""
+    for number, argument in enumerate(arguments):
+        if argument == "--fs" and number + 1 < len(arguments):
+            return arguments[number + 1].split(",")
+        if argument.startswith("--fs="):
+            return argument.removeprefix("--fs=").split(",")
+    return config.load_suite(suite).filesystems
+
+
+def provide(
+    names: Iterable[str],
+    own: Iterable[Path],
+    kernel: Kernel,
+    spec: str,
+    tree: Path | None,
+    steps: Steps,
+) -> Parts:
+    """Build what the named file systems bring in source; cached by content.
+
+    `own` are TOML files of the user's. `spec` and `tree` are what `kernels.resolve` made the
+    kernel from. A name that is no file system is left to the guest to refuse.
+    """
+    if tree is None and Path(spec).is_dir():
+        tree = Path(spec)
+    files = {path.stem: path for path in own}
+    modules: list[Path] = []
+    tools: dict[str, Path] = {}
+    for name in dict.fromkeys(config.split_partitions(name)[0] for name in names):
+        path = files.get(name, paths.FILESYSTEMS / f"{name}.toml")
+        source = _source(path) if path.exists() else None
+        if source is None:
+            continue
+        target = kbuild.tree_target(tree) if tree else kbuild.suite_target(spec, kernel.release)
+        # Two file systems of the same source, with other options, share one module.
+        modules += [m for m in kbuild.build_module(source, target, steps) if m not in modules]
+        tools |= {f"bin/{tool.name}": tool for tool in build_tools(source, steps)}
+    return Parts(tuple(modules), tools)
+
+
+def _source(path: Path) -> Path | None:
+    """The directory with the sources of the file system that a TOML file describes, if any."""
+    described = config.load_toml(path, FileSystem)
+    return (path.parent / described.source).resolve() if described.source else None
+
+
+def build_tools(source: Path, steps: Steps) -> list[Path]:
+    """The programs that `make -C SOURCE OUT=DIR tools` leaves in DIR.
+
+    None where no Kbuild stands beside the Makefile, which is the module's then. They are built
+    here: a guest's root has the libraries of this host's Debian suite.
+    """
+    if not all((source / name).exists() for name in ("Makefile", "Kbuild")):
+        return []
+
+    def build(directory: Path) -> None:
+        argv = [need("make", "make"), "-s", "-C", str(source), f"OUT={directory}", "tools"]
+        steps.run(argv, f"building the tools of {source.name}")
+        if not _programs(directory):
+            raise FscaleError(
+                f"`make -C {source} OUT={directory} tools` left no program in {directory}"
+            )
+
+    files = kbuild.module_files(source)
+    names = [str(path.relative_to(source)) for path in files]
+    return _programs(entry("tools", digest(names, file_digest(files)), build))
+
+
+def _programs(directory: Path) -> list[Path]:
+    return sorted(p for p in directory.iterdir() if p.is_file() and os.access(p, os.X_OK))

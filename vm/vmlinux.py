@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The uncompressed kernel in a bzImage: an emulated guest takes seconds to unpack itself.
+
+Layout of a bzImage: Documentation/arch/x86/boot.rst. QEMU starts an ELF file by its PVH entry,
+which an ELF note names (xen/include/public/elfnote.h, XEN_ELFNOTE_PHYS32_ENTRY).
+"""
+
+import lzma
+import struct
+import subprocess
+import zlib
+from collections.abc import Iterator
+
+from vm.steps import need
+
+_ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
+_NOTE = struct.Struct("<III")
+_PT_NOTE = 4
+_PHYS32_ENTRY = 18
+
+
+def extract(bzimage: bytes) -> bytes | None:
+    """The ELF file in a bzImage; None when it is compressed in a way that is not known here."""
+    start = (bzimage[0x1F1] + 1) * 512
+    offset, length = struct.unpack_from("<II", bzimage, 0x248)
+    # The last four bytes are the uncompressed size.
+    payload = bzimage[start + offset : start + offset + length - 4]
+    if payload.startswith(b"\x1f\x8b"):
+        return zlib.decompressobj(wbits=31).decompress(payload)
+    if payload.startswith(b"\xfd7zXZ\0"):
+        return lzma.decompress(payload)
+    if payload.startswith(b"\x28\xb5\x2f\xfd"):
+        argv = [need("zstd", "zstd"), "-dcq"]
+        return subprocess.run(argv, input=payload, capture_output=True, check=True).stdout
+    return None
+
+
+def has_pvh_entry(elf: bytes) -> bool:
+    """Whether QEMU can start this 64-bit ELF file."""
+    return any(owner == b"Xen\0" and kind == _PHYS32_ENTRY for owner, kind in _notes(elf))
+
+
+def _notes(elf: bytes) -> Iterator[tuple[bytes, int]]:
+    """(owner, type) of each note."""
+    head = _ELF_HEADER.unpack_from(elf)
+    table, entry_size, entries = head[5], head[9], head[10]
+    for number in range(entries):
+        kind, _, start, _, _, size, *_ = _PROGRAM_HEADER.unpack_from(
+            elf, table + number * entry_size
+        )
+        if kind != _PT_NOTE:
+            continue
+        position = start
+        while position + _NOTE.size <= start + size:
+            name_size, body_size, note = _NOTE.unpack_from(elf, position)
+            name = position + _NOTE.size
+            yield elf[name : name + name_size], note
+            position = name + (name_size + 3) // 4 * 4 + (body_size + 3) // 4 * 4
