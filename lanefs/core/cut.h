@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef LANEFS_CORE_CUT_H
+#define LANEFS_CORE_CUT_H
+
+#include "shim.h"
+#include "../format.h"
+
+/* A complete transaction in a domain's log: what it needs of the other domains. */
+struct lanefs_cut_node {
+	u64 seq;
+	const __le64 *needs;	/* [domains], as jc_needs */
+};
+
+/* The complete transactions of a domain's log, by ascending sequence without gaps. */
+struct lanefs_cut_log {
+	const struct lanefs_cut_node *nodes;
+	u64 count;
+	u64 base;	/* the sequence before the first one: all up to it is in place */
+	u64 end;	/* result: the last sequence to replay; base: none */
+};
+
+/*
+ * The largest cut of @domains logs: no transaction up to a log's end needs one beyond the end of
+ * another. Ends only go down, each by at most its count, so it ends.
+ */
+void lanefs_cut(struct lanefs_cut_log *logs, u32 domains);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of core/ need from their surroundings, so that the same
+ * source is part of the module and of the tools and their unit tests.
+ */
+#ifndef LANEFS_CORE_SHIM_H
+#define LANEFS_CORE_SHIM_H
+
+#ifdef __KERNEL__
+
+#include <asm/byteorder.h>
+#include <linux/bug.h>
+#include <linux/errno.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <linux/types.h>
+
+#else
+
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <linux/types.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;	/* printed by %llu on all machines */
+typedef __s64 s64;
+
+#define le16_to_cpu(x) le16toh((uint16_t)(x))
+#define le32_to_cpu(x) le32toh((uint32_t)(x))
+#define le64_to_cpu(x) le64toh((uint64_t)(x))
+#define cpu_to_le16(x) ((__le16)htole16(x))
+#define cpu_to_le32(x) ((__le32)htole32(x))
+#define cpu_to_le64(x) ((__le64)htole64(x))
+
+#endif
+
+static inline void le32_add(__le32 *number, u32 by)
+{
+	*number = cpu_to_le32(le32_to_cpu(*number) + by);
+}
+
+#endif

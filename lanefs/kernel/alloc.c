@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The block allocator of a domain. The bitmaps on disk are changed with the transaction; the
+ * groups' bitmaps in memory also keep what was freed by a transaction that is not stable, so that
+ * it is not used again too early. d_free counts what is neither in use nor reserved by a handle.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "lanefs.h"
+
+static void *lanefs_bits(const struct lanefs_buf *buf)
+{
+	return buf->b_data + LANEFS_HEADER_SIZE;
+}
+
+static struct lanefs_buf *lanefs_group_buf(struct lanefs_domain *domain, u32 group)
+{
+	return lanefs_buf_read(domain, domain->d_layout.bbitmap + group, LANEFS_MAGIC_BBITMAP,
+			       domain->d_id);
+}
+
+static u32 lanefs_count_zero_bits(const void *bits, u32 count)
+{
+	u32 at, zero = 0;
+
+	for (at = find_next_zero_bit_le(bits, count, 0); at < count;
+	     at = find_next_zero_bit_le(bits, count, at + 1))
+		zero++;
+	return zero;
+}
+
+static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
+	u64 first = (u64)number * LANEFS_BITMAP_BITS;
+	struct lanefs_buf *buf;
+
+	spin_lock_init(&group->g_lock);
+	group->g_bits = min_t(u64, domain->d_layout.end - domain->d_layout.base - first,
+			      LANEFS_BITMAP_BITS);
+	group->g_busy = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
+	if (!group->g_busy)
+		return -ENOMEM;
+	buf = lanefs_group_buf(domain, number);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	mutex_lock(&buf->b_mutex);
+	memcpy(group->g_busy, lanefs_bits(buf), LANEFS_BODY_SIZE);
+	mutex_unlock(&buf->b_mutex);
+	lanefs_buf_put(buf);
+	group->g_free = lanefs_count_zero_bits(group->g_busy, group->g_bits);
+	atomic64_add(group->g_free, &domain->d_free);
+	return 0;
+}
+
+/* The domain's own blocks must be in use, or the allocator would give them away. */
+static bool lanefs_own_blocks_used(struct lanefs_domain *domain)
+{
+	u64 own = domain->d_layout.data - domain->d_layout.base, first;
+	u32 number, count;
+
+	for (number = 0, first = 0; first < own; number++, first += LANEFS_BITMAP_BITS) {
+		count = min_t(u64, own - first, LANEFS_BITMAP_BITS);
+		if (find_next_zero_bit_le(domain->d_groups[number].g_busy, count, 0) < count)
+			return false;
+	}
+	return true;
+}
+
+int lanefs_alloc_start(struct lanefs_domain *domain)
+{
+	u32 i;
+	int err;
+
+	domain->d_groups = kvcalloc(domain->d_layout.bbitmap_blocks, sizeof(*domain->d_groups),
+				    GFP_KERNEL);
+	if (!domain->d_groups)
+		return -ENOMEM;
+	domain->d_ngroups = domain->d_layout.bbitmap_blocks;
+	domain->d_goal = domain->d_layout.data;
+	for (i = 0; i < domain->d_ngroups; i++) {
+		err = lanefs_group_load(domain, i);
+		if (err)
+			return err;
+	}
+	if (!lanefs_own_blocks_used(domain)) {
+		lanefs_error(domain->d_sbi, "domain %u: its bitmap says that its own blocks are free",
+			     domain->d_id);
+		return -EUCLEAN;
+	}
+	return 0;
+}
+
+void lanefs_alloc_stop(struct lanefs_domain *domain)
+{
+	u32 i;
+
+	for (i = 0; domain->d_groups && i < domain->d_ngroups; i++)
+		kfree(domain->d_groups[i].g_busy);
+	kvfree(domain->d_groups);
+	domain->d_groups = NULL;
+}
+
+/* The domain that a data block lies in; NULL if it is no block for data. */
+struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block)
+{
+	struct lanefs_domain *domain;
+	u64 number;
+
+	if (block < sbi->s_domain_start)
+		return NULL;
+	number = div64_u64(block - sbi->s_domain_start, sbi->s_domain_blocks);
+	if (number >= sbi->s_domains)
+		return NULL;
+	domain = &sbi->s_domain[number];
+	return block >= domain->d_layout.data ? domain : NULL;
+}
+
+/* Blocks that data leaves to metadata, and metadata to the ends of I/O that must not fail. */
+static u64 lanefs_keep(const struct lanefs_domain *domain, enum lanefs_reserve purpose)
+{
+	u64 blocks = domain->d_layout.end - domain->d_layout.data;
+	u64 keep = clamp_t(u64, blocks / 64, 16, 2048);
+
+	return purpose == LANEFS_FOR_DATA ? 2 * keep :
+	       purpose == LANEFS_FOR_METADATA ? keep : 0;
+}
+
+/* Blocks that data can have, also those that it can have when what was freed is stable. */
+s64 lanefs_data_room(struct lanefs_domain *domain)
+{
+	s64 room = atomic64_read(&domain->d_free) + atomic64_read(&domain->d_pending);
+
+	return max_t(s64, room - (s64)lanefs_keep(domain, LANEFS_FOR_DATA), 0);
+}
+
+u64 lanefs_data_room_all(struct lanefs_sb *sbi)
+{
+	u64 room = 0;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		room += lanefs_data_room(&sbi->s_domain[i]);
+	return room;
+}
+
+bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
+{
+	return atomic64_read(&domain->d_free) >= (s64)(count + lanefs_keep(domain, purpose));
+}
+
+/* Takes so many blocks from those that are free and not reserved. */
+bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
+{
+	if (atomic64_sub_return(count, &domain->d_free) >= (s64)lanefs_keep(domain, purpose))
+		return true;
+	atomic64_add(count, &domain->d_free);
+	return false;
+}
+
+/* Makes sure that the handle can allocate so many blocks; lanefs_end() gives back the rest. */
+int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
+		   enum lanefs_reserve purpose)
+{
+	int part = lanefs_handle_part(h, domain);
+
+	if (!lanefs_take_free(domain, count, purpose))
+		return -ENOSPC;
+	h->h_part[part].reserved += count;
+	return 0;
+}
+
+static bool lanefs_group_take(struct lanefs_group *group, u32 from, u32 want, u32 *bit, u32 *count)
+{
+	u32 at, end;
+
+	spin_lock(&group->g_lock);
+	if (!group->g_free) {
+		spin_unlock(&group->g_lock);
+		return false;
+	}
+	at = find_next_zero_bit_le(group->g_busy, group->g_bits, from);
+	if (at >= group->g_bits)
+		at = find_next_zero_bit_le(group->g_busy, group->g_bits, 0);
+	if (at >= group->g_bits) {
+		spin_unlock(&group->g_lock);
+		return false;
+	}
+	end = find_next_bit_le(group->g_busy, min(group->g_bits, at + want), at + 1);
+	*bit = at;
+	*count = end - at;
+	for (; at < end; at++)
+		__set_bit_le(at, group->g_busy);
+	group->g_free -= *count;
+	spin_unlock(&group->g_lock);
+	return true;
+}
+
+static void lanefs_group_untake(struct lanefs_group *group, u32 bit, u32 count)
+{
+	spin_lock(&group->g_lock);
+	group->g_free += count;
+	while (count--)
+		__clear_bit_le(bit++, group->g_busy);
+	spin_unlock(&group->g_lock);
+}
+
+/*
+ * Allocates 1 to `want` consecutive blocks near `goal` (0: anywhere) of the domain. At least that
+ * many must be reserved in the handle.
+ */
+int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
+			u64 *start, u32 *count)
+{
+	int part = lanefs_handle_part(h, domain);
+	u32 number, i, bit = 0, from = 0;
+	struct lanefs_group *group;
+	struct lanefs_buf *buf;
+
+	want = min_t(u64, want, h->h_part[part].reserved);
+	if (!want)
+		return -ENOSPC;
+	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
+		goal = READ_ONCE(domain->d_goal);
+	if (goal >= domain->d_layout.end)
+		goal = domain->d_layout.data;
+	number = div_u64_rem(goal - domain->d_layout.base, LANEFS_BITMAP_BITS, &from);
+	for (i = 0; i < domain->d_ngroups; i++, from = 0) {
+		group = &domain->d_groups[number];
+		if (lanefs_group_take(group, from, want, &bit, count))
+			break;
+		number = (number + 1) % domain->d_ngroups;
+	}
+	if (i == domain->d_ngroups) {
+		lanefs_error(domain->d_sbi, "domain %u: reserved blocks are not there",
+			     domain->d_id);
+		return -EUCLEAN;
+	}
+	buf = lanefs_group_buf(domain, number);
+	if (IS_ERR(buf)) {
+		lanefs_group_untake(group, bit, *count);
+		return PTR_ERR(buf);
+	}
+	lanefs_buf_join(h, buf);
+	spin_lock(&group->g_lock);
+	for (i = 0; i < *count; i++)
+		__set_bit_le(bit + i, lanefs_bits(buf));
+	spin_unlock(&group->g_lock);
+	lanefs_buf_put(buf);
+	h->h_part[part].reserved -= *count;
+	*start = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS + bit;
+	WRITE_ONCE(domain->d_goal, *start + *count);
+	return 0;
+}
+
+static int lanefs_clear_used(struct lanefs_handle *h, struct lanefs_domain *domain, u32 number,
+			     u32 bit, u32 count)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
+	struct lanefs_buf *buf = lanefs_group_buf(domain, number);
+	bool used;
+	u32 i;
+
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	lanefs_buf_join(h, buf);
+	spin_lock(&group->g_lock);
+	used = find_next_zero_bit_le(lanefs_bits(buf), bit + count, bit) >= bit + count;
+	for (i = 0; used && i < count; i++)
+		__clear_bit_le(bit + i, lanefs_bits(buf));
+	spin_unlock(&group->g_lock);
+	lanefs_buf_put(buf);
+	if (used)
+		return 0;
+	lanefs_error(domain->d_sbi, "domain %u: blocks to be freed are free already", domain->d_id);
+	return -EUCLEAN;
+}
+
+static void lanefs_note_freed(struct lanefs_txn *txn, u64 start, u64 count, bool metadata)
+{
+	struct lanefs_freed *freed = kmalloc(sizeof(*freed), GFP_NOFS | __GFP_NOFAIL);
+
+	freed->start = start;
+	freed->count = count;
+	freed->metadata = metadata;
+	spin_lock(&txn->t_lock);
+	list_add_tail(&freed->node, &txn->t_freed);
+	txn->t_revokes += metadata;
+	spin_unlock(&txn->t_lock);
+}
+
+/* Frees consecutive data blocks of the domain, or one metadata block. */
+int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
+		       bool metadata)
+{
+	struct lanefs_txn *txn = h->h_part[lanefs_handle_part(h, domain)].txn;
+	u32 bit, number, part;
+	u64 at = start, left;
+	int err;
+
+	if (start < domain->d_layout.data || start + count > domain->d_layout.end) {
+		lanefs_error(domain->d_sbi, "domain %u: blocks %llu+%llu are not to be freed",
+			     domain->d_id, start, count);
+		return -EUCLEAN;
+	}
+	for (left = count; left; left -= part, at += part) {
+		number = div_u64_rem(at - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
+		part = min_t(u64, left, LANEFS_BITMAP_BITS - bit);
+		err = lanefs_clear_used(h, domain, number, bit, part);
+		if (err)
+			return err;
+	}
+	if (metadata)
+		lanefs_buf_unjoin(h, domain, start);
+	lanefs_note_freed(txn, start, count, metadata);
+	atomic64_add(count, &domain->d_pending);
+	return 0;
+}
+
+/* Blocks of one group can be used again. */
+void lanefs_give_free(struct lanefs_domain *domain, u32 group, u32 bit, u32 count)
+{
+	lanefs_group_untake(&domain->d_groups[group], bit, count);
+	atomic64_add(count, &domain->d_free);
+}
+
+/* The transaction that freed the blocks is stable. */
+void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count)
+{
+	u32 bit, number, part;
+	u64 at = start, left;
+
+	for (left = count; left; left -= part, at += part) {
+		number = div_u64_rem(at - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
+		part = min_t(u64, left, LANEFS_BITMAP_BITS - bit);
+		lanefs_give_free(domain, number, bit, part);
+	}
+	atomic64_sub(count, &domain->d_pending);
+}
+
+/* After -ENOSPC, outside of handles: whether it is worth trying again. */
+bool lanefs_retry_alloc(struct lanefs_sb *sbi, int *retries)
+{
+	bool pending = false;
+	u32 i;
+
+	if (++*retries > 2)
+		return false;
+	for (i = 0; i < sbi->s_domains; i++)
+		pending |= atomic64_read(&sbi->s_domain[i].d_pending) > 0;
+	if (!pending || lanefs_stabilise_all(sbi))
+		return false;
+	lanefs_discard_wait(sbi);
+	return true;
+}

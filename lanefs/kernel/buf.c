@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The cache of metadata blocks, one for each domain.
+ *
+ * A block is checked when it is read; from then on only lanefs changes it. Its contents may only
+ * be changed after lanefs_buf_join() in a handle, by who holds the lock of what it describes.
+ * Joining may replace b_data, so pointers into it are taken afterwards.
+ */
+#include <linux/highmem.h>
+#include <linux/slab.h>
+
+#include "core/block.h"
+#include "core/extents.h"
+#include "core/leaf.h"
+#include "core/xattrs.h"
+#include "lanefs.h"
+
+/* Reads or writes one block and waits. */
+int lanefs_bio_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf)
+{
+	struct bio_vec vec;
+	struct bio bio;
+	int err;
+
+	bio_init(&bio, sbi->s_vfs->s_bdev, &vec, 1, opf | REQ_META);
+	bio.bi_iter.bi_sector = block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+	__bio_add_page(&bio, page, LANEFS_BLOCK_SIZE, 0);
+	err = submit_bio_wait(&bio);
+	bio_uninit(&bio);
+	return err;
+}
+
+void lanefs_init_header(struct lanefs_sb *sbi, void *data, u32 magic, u64 block, u64 owner)
+{
+	struct lanefs_header *header = data;
+
+	header->lh_magic = cpu_to_le32(magic);
+	header->lh_block = cpu_to_le64(block);
+	memcpy(header->lh_uuid, sbi->s_uuid, sizeof(header->lh_uuid));
+	header->lh_owner = cpu_to_le64(owner);
+}
+
+static bool lanefs_nodes_sound(const struct lanefs_header *header)
+{
+	const struct lanefs_index *index = (const void *)header + LANEFS_HEADER_SIZE;
+	unsigned int count = le16_to_cpu(header->lh_count), i;
+
+	if (!count || count > LANEFS_NODE_RECORDS)
+		return false;
+	for (i = 1; i < count; i++)
+		if (le64_to_cpu(index[i - 1].ix_key) >= le64_to_cpu(index[i].ix_key))
+			return false;
+	return true;
+}
+
+static bool lanefs_block_sound(struct lanefs_sb *sbi, const void *data, u64 block)
+{
+	const struct lanefs_header *header = data;
+	unsigned int count = le16_to_cpu(header->lh_count);
+	u64 index = lanefs_ino_index(le64_to_cpu(header->lh_owner));
+
+	if (le64_to_cpu(header->lh_block) != block ||
+	    memcmp(header->lh_uuid, sbi->s_uuid, sizeof(header->lh_uuid)) ||
+	    le32_to_cpu(header->lh_crc) != lanefs_block_crc(data))
+		return false;
+	switch (le32_to_cpu(header->lh_magic)) {
+	case LANEFS_MAGIC_DIRENTS:
+		return !header->lh_level && count &&
+		       lanefs_leaf_valid(data, index >= LANEFS_SPAN_INDEX &&
+					 index < LANEFS_FIRST_INDEX);
+	case LANEFS_MAGIC_NODE:
+		return header->lh_level && lanefs_nodes_sound(header);
+	case LANEFS_MAGIC_EXTENTS:
+		return !header->lh_level && count && count <= LANEFS_NODE_RECORDS &&
+		       lanefs_extents_valid(data + LANEFS_HEADER_SIZE, count);
+	case LANEFS_MAGIC_XATTR:
+		return !header->lh_level && count && lanefs_xattrs_valid(data);
+	}
+	return true;
+}
+
+static struct lanefs_buf *lanefs_buf_lookup(struct lanefs_domain *domain, u64 block)
+{
+	struct lanefs_buf *buf;
+
+	rcu_read_lock();
+	buf = xa_load(&domain->d_cache, block);
+	if (buf && !atomic_inc_not_zero(&buf->b_ref))
+		buf = NULL;
+	rcu_read_unlock();
+	return buf;
+}
+
+static struct lanefs_buf *lanefs_buf_get(struct lanefs_domain *domain, u64 block)
+{
+	struct lanefs_buf *buf;
+
+	for (;;) {
+		buf = lanefs_buf_lookup(domain, block);
+		if (buf)
+			break;
+		buf = kzalloc(sizeof(*buf), GFP_NOFS | __GFP_NOFAIL);
+		buf->b_page = alloc_page(GFP_NOFS | __GFP_NOFAIL);
+		buf->b_data = page_address(buf->b_page);
+		buf->b_block = block;
+		buf->b_domain = domain;
+		atomic_set(&buf->b_ref, 2);
+		mutex_init(&buf->b_mutex);
+		INIT_LIST_HEAD(&buf->b_txn_node);
+		INIT_LIST_HEAD(&buf->b_home_node);
+		if (!xa_insert(&domain->d_cache, block, buf, GFP_NOFS | __GFP_NOFAIL)) {
+			spin_lock(&domain->d_cache_lock);
+			list_add_tail(&buf->b_cache_node, &domain->d_cache_list);
+			domain->d_cache_count++;
+			spin_unlock(&domain->d_cache_lock);
+			break;
+		}
+		put_page(buf->b_page);
+		kfree(buf);
+		/* Another task was first, or the shrinker is about to remove it. */
+		cond_resched();
+	}
+	if (!test_bit(LANEFS_BUF_USED, &buf->b_flags))
+		set_bit(LANEFS_BUF_USED, &buf->b_flags);
+	return buf;
+}
+
+void lanefs_buf_put(struct lanefs_buf *buf)
+{
+	if (!buf || !atomic_dec_and_test(&buf->b_ref))
+		return;
+	/* It was taken out of the cache. */
+	put_page(buf->b_page);
+	if (buf->b_home)
+		put_page(buf->b_home);
+	kfree_rcu(buf, b_rcu);
+}
+
+static void lanefs_buf_set_valid(struct lanefs_buf *buf)
+{
+	const struct lanefs_header *header = lanefs_buf_header(buf);
+
+	buf->b_magic = le32_to_cpu(header->lh_magic);
+	buf->b_owner = le64_to_cpu(header->lh_owner);
+	smp_mb__before_atomic();
+	set_bit(LANEFS_BUF_VALID, &buf->b_flags);
+}
+
+/*
+ * The block, checked to be a sound one of kind `magic` that belongs to `owner`; ERR_PTR(-EUCLEAN)
+ * otherwise.
+ */
+struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 magic, u64 owner)
+{
+	struct lanefs_sb *sbi = domain->d_sbi;
+	struct lanefs_buf *buf;
+	int err = 0;
+
+	if (block < domain->d_layout.ibitmap || block >= domain->d_layout.end) {
+		lanefs_error(sbi, "domain %u: block %llu is not one of its metadata blocks",
+			     domain->d_id, block);
+		return ERR_PTR(-EUCLEAN);
+	}
+	buf = lanefs_buf_get(domain, block);
+	if (!test_bit_acquire(LANEFS_BUF_VALID, &buf->b_flags)) {
+		mutex_lock(&buf->b_mutex);
+		if (!test_bit(LANEFS_BUF_VALID, &buf->b_flags)) {
+			err = lanefs_bio_sync(sbi, block, buf->b_page, REQ_OP_READ);
+			if (!err && !lanefs_block_sound(sbi, buf->b_data, block))
+				err = -EUCLEAN;
+			if (!err)
+				lanefs_buf_set_valid(buf);
+		}
+		mutex_unlock(&buf->b_mutex);
+	}
+	/* The page itself may be exchanged by a task that joins the block. */
+	if (!err && (buf->b_magic != magic || buf->b_owner != owner))
+		err = -EUCLEAN;
+	if (!err)
+		return buf;
+	lanefs_buf_put(buf);
+	if (err == -EUCLEAN)
+		lanefs_error(sbi, "domain %u: block %llu is damaged, or not of kind %#x of %llu",
+			     domain->d_id, block, magic, owner);
+	else
+		lanefs_error(sbi, "domain %u: block %llu cannot be read (%d)", domain->d_id, block,
+			     err);
+	return ERR_PTR(err);
+}
+
+/* The block with new contents: an empty one of that kind. It has joined the handle. */
+struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block,
+				  u32 magic, u64 owner)
+{
+	struct lanefs_buf *buf = lanefs_buf_get(domain, block);
+
+	lanefs_buf_join(h, buf);
+	mutex_lock(&buf->b_mutex);
+	memset(buf->b_data, 0, LANEFS_BLOCK_SIZE);
+	lanefs_init_header(domain->d_sbi, buf->b_data, magic, block, owner);
+	lanefs_buf_set_valid(buf);
+	mutex_unlock(&buf->b_mutex);
+	return buf;
+}
+
+/* Makes the block part of the handle's transaction; it may then be changed. */
+void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf)
+{
+	int part = lanefs_handle_part(h, buf->b_domain);
+	struct lanefs_txn *txn = h->h_part[part].txn;
+	struct page *page;
+
+	if (smp_load_acquire(&buf->b_txn) == txn)
+		return;
+	mutex_lock(&buf->b_mutex);
+	if (buf->b_txn == txn)
+		goto out;
+	BUG_ON(buf->b_txn);
+	if (test_bit(LANEFS_BUF_FROZEN, &buf->b_flags)) {
+		page = alloc_page(GFP_NOFS | __GFP_NOFAIL);
+		memcpy(page_address(page), buf->b_data, LANEFS_BLOCK_SIZE);
+		put_page(buf->b_page);
+		buf->b_page = page;
+		buf->b_data = page_address(page);
+		clear_bit(LANEFS_BUF_FROZEN, &buf->b_flags);
+	}
+	atomic_inc(&buf->b_ref);
+	spin_lock(&txn->t_lock);
+	list_add_tail(&buf->b_txn_node, &txn->t_bufs);
+	txn->t_nbufs++;
+	spin_unlock(&txn->t_lock);
+	h->h_part[part].used++;
+	/* Who sees this goes on to use b_data without the mutex. */
+	smp_store_release(&buf->b_txn, txn);
+out:
+	mutex_unlock(&buf->b_mutex);
+}
+
+/* A block that is freed need not be logged. */
+void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block)
+{
+	struct lanefs_txn *txn = h->h_part[lanefs_handle_part(h, domain)].txn;
+	struct lanefs_buf *buf = lanefs_buf_lookup(domain, block);
+	bool joined = false;
+
+	if (!buf)
+		return;
+	mutex_lock(&buf->b_mutex);
+	if (buf->b_txn == txn) {
+		spin_lock(&txn->t_lock);
+		list_del_init(&buf->b_txn_node);
+		txn->t_nbufs--;
+		spin_unlock(&txn->t_lock);
+		buf->b_txn = NULL;
+		joined = true;
+	}
+	mutex_unlock(&buf->b_mutex);
+	if (joined)
+		lanefs_buf_put(buf);
+	lanefs_buf_put(buf);
+}
+
+static void lanefs_cache_remove(struct lanefs_domain *domain, struct lanefs_buf *buf)
+{
+	xa_erase(&domain->d_cache, buf->b_block);
+	list_del_init(&buf->b_cache_node);
+	domain->d_cache_count--;
+}
+
+/* The block was freed by a transaction that is stable: never write it in place again. */
+void lanefs_buf_forget(struct lanefs_domain *domain, u64 block)
+{
+	struct lanefs_buf *buf = lanefs_buf_lookup(domain, block);
+	bool home = false;
+
+	if (!buf)
+		return;
+	spin_lock(&domain->d_home_lock);
+	if (!list_empty(&buf->b_home_node)) {
+		list_del_init(&buf->b_home_node);
+		home = true;
+	}
+	spin_unlock(&domain->d_home_lock);
+	wait_on_bit(&buf->b_flags, LANEFS_BUF_WRITING, TASK_UNINTERRUPTIBLE);
+	if (home)
+		lanefs_buf_put(buf);
+	spin_lock(&domain->d_cache_lock);
+	lanefs_cache_remove(domain, buf);
+	spin_unlock(&domain->d_cache_lock);
+	lanefs_buf_put(buf);	/* the cache's */
+	lanefs_buf_put(buf);
+}
+
+void lanefs_cache_init(struct lanefs_domain *domain)
+{
+	xa_init(&domain->d_cache);
+	spin_lock_init(&domain->d_cache_lock);
+	INIT_LIST_HEAD(&domain->d_cache_list);
+	spin_lock_init(&domain->d_home_lock);
+	INIT_LIST_HEAD(&domain->d_home);
+}
+
+/* Everything is unused, or the file system was aborted and what is changed is given up. */
+void lanefs_cache_destroy(struct lanefs_domain *domain)
+{
+	struct lanefs_buf *buf, *next;
+
+	list_for_each_entry_safe(buf, next, &domain->d_cache_list, b_cache_node) {
+		if (!list_empty(&buf->b_home_node)) {
+			list_del_init(&buf->b_home_node);
+			lanefs_buf_put(buf);
+		}
+		lanefs_cache_remove(domain, buf);
+		WARN_ON_ONCE(atomic_read(&buf->b_ref) != 1);
+		lanefs_buf_put(buf);
+	}
+	xa_destroy(&domain->d_cache);
+}
+
+unsigned long lanefs_cache_count(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	struct lanefs_sb *sbi = lanefs_shrinker_private(shrinker);
+	unsigned long count = 0;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		count += READ_ONCE(sbi->s_domain[i].d_cache_count);
+	return count ?: SHRINK_EMPTY;
+}
+
+static unsigned long lanefs_cache_shrink(struct lanefs_domain *domain, unsigned long count)
+{
+	unsigned long freed = 0;
+	struct lanefs_buf *buf;
+
+	spin_lock(&domain->d_cache_lock);
+	for (count = min(count, domain->d_cache_count); count; count--) {
+		buf = list_first_entry(&domain->d_cache_list, struct lanefs_buf, b_cache_node);
+		list_move_tail(&buf->b_cache_node, &domain->d_cache_list);
+		if (test_and_clear_bit(LANEFS_BUF_USED, &buf->b_flags))
+			continue;
+		if (atomic_cmpxchg(&buf->b_ref, 1, 0) != 1)
+			continue;
+		lanefs_cache_remove(domain, buf);
+		put_page(buf->b_page);
+		kfree_rcu(buf, b_rcu);
+		freed++;
+	}
+	spin_unlock(&domain->d_cache_lock);
+	return freed;
+}
+
+unsigned long lanefs_cache_scan(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	struct lanefs_sb *sbi = lanefs_shrinker_private(shrinker);
+	unsigned long each = sc->nr_to_scan / sbi->s_domains + 1, freed = 0;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		freed += lanefs_cache_shrink(&sbi->s_domain[i], each);
+	/* What is not in place cannot be freed: write it. */
+	for (i = 0; i < sbi->s_domains && !freed && sbi->s_started; i++)
+		lanefs_checkpoint_request(&sbi->s_domain[i]);
+	return freed;
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Checkpoint: writes the stable versions of a domain's blocks in place, so that the log before
+ * them can be used again. One thread for each domain; the cleaning at unmount calls it as well.
+ */
+#include <linux/blkdev.h>
+#include <linux/kthread.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+
+#include "core/block.h"
+#include "lanefs.h"
+
+#define LANEFS_BATCH	256
+
+struct lanefs_home_write {
+	struct lanefs_buf *buf;
+	struct page *page;
+};
+
+struct lanefs_home_io {
+	atomic_t pending;
+	struct completion done;
+	int err;
+};
+
+static void lanefs_home_ended(struct bio *bio)
+{
+	struct lanefs_home_io *io = bio->bi_private;
+
+	if (bio->bi_status)
+		WRITE_ONCE(io->err, blk_status_to_errno(bio->bi_status));
+	if (atomic_dec_and_test(&io->pending))
+		complete(&io->done);
+	bio_put(bio);
+}
+
+static int lanefs_home_order(const void *left, const void *right)
+{
+	u64 a = ((const struct lanefs_home_write *)left)->buf->b_block;
+	u64 b = ((const struct lanefs_home_write *)right)->buf->b_block;
+
+	return a < b ? -1 : a > b;
+}
+
+/* The oldest blocks of d_home, marked as being written; their order stays. */
+static unsigned int lanefs_home_collect(struct lanefs_domain *domain,
+					struct lanefs_home_write *batch)
+{
+	struct lanefs_buf *buf;
+	unsigned int count = 0;
+
+	spin_lock(&domain->d_home_lock);
+	list_for_each_entry(buf, &domain->d_home, b_home_node) {
+		atomic_inc(&buf->b_ref);
+		get_page(buf->b_home);
+		batch[count].buf = buf;
+		batch[count].page = buf->b_home;
+		set_bit(LANEFS_BUF_WRITING, &buf->b_flags);
+		if (++count == LANEFS_BATCH)
+			break;
+	}
+	spin_unlock(&domain->d_home_lock);
+	return count;
+}
+
+static void lanefs_home_written(struct lanefs_domain *domain, struct lanefs_home_write *write,
+				bool good)
+{
+	struct lanefs_buf *buf = write->buf;
+	bool clean = false;
+
+	spin_lock(&domain->d_home_lock);
+	if (good && !list_empty(&buf->b_home_node) && buf->b_home == write->page) {
+		list_del_init(&buf->b_home_node);
+		buf->b_home = NULL;
+		clean = true;
+	}
+	spin_unlock(&domain->d_home_lock);
+	clear_and_wake_up_bit(LANEFS_BUF_WRITING, &buf->b_flags);
+	put_page(write->page);
+	if (clean) {
+		put_page(write->page);
+		lanefs_buf_put(buf);
+	}
+	lanefs_buf_put(buf);
+}
+
+static int lanefs_home_write_batch(struct lanefs_domain *domain, struct lanefs_home_write *batch,
+				   unsigned int count)
+{
+	struct lanefs_home_io io = { .pending = ATOMIC_INIT(1) };
+	struct blk_plug plug;
+	struct bio *bio;
+	unsigned int i;
+
+	init_completion(&io.done);
+	sort(batch, count, sizeof(*batch), lanefs_home_order, NULL);
+	blk_start_plug(&plug);
+	for (i = 0; i < count; i++) {
+		bio = bio_alloc(domain->d_sbi->s_vfs->s_bdev, 1, REQ_OP_WRITE | REQ_META, GFP_NOFS);
+		bio->bi_iter.bi_sector = batch[i].buf->b_block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+		bio->bi_private = &io;
+		bio->bi_end_io = lanefs_home_ended;
+		__bio_add_page(bio, batch[i].page, LANEFS_BLOCK_SIZE, 0);
+		atomic_inc(&io.pending);
+		submit_bio(bio);
+	}
+	blk_finish_plug(&plug);
+	if (!atomic_dec_and_test(&io.pending))
+		wait_for_completion(&io.done);
+	for (i = 0; i < count; i++)
+		lanefs_home_written(domain, &batch[i], !io.err);
+	return io.err;
+}
+
+/* Writes where the log begins: j_tail and j_tail_seq. */
+int lanefs_write_tail(struct lanefs_domain *domain)
+{
+	struct page *page = alloc_page(GFP_NOFS | __GFP_NOFAIL | __GFP_ZERO);
+	struct lanefs_domain_block *block = page_address(page);
+	u64 number = domain->d_layout.base + 1;
+	int err;
+
+	lanefs_init_header(domain->d_sbi, block, LANEFS_MAGIC_DOMAIN, number, domain->d_id);
+	block->db_header.lh_epoch = cpu_to_le64(domain->d_sbi->s_epoch);
+	block->db_domain = cpu_to_le32(domain->d_id);
+	block->db_base = cpu_to_le64(domain->d_layout.base);
+	block->db_tail_seq = cpu_to_le64(domain->j_tail_seq);
+	block->db_tail = cpu_to_le64(domain->j_tail);
+	lanefs_block_seal(block);
+	err = lanefs_bio_sync(domain->d_sbi, number, page,
+			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
+	put_page(page);
+	return err;
+}
+
+/*
+ * Gives the log before the oldest block that is not in place back. The flush before the write of
+ * the tail makes the blocks in place durable first.
+ */
+static int lanefs_tail_advance(struct lanefs_domain *domain)
+{
+	struct lanefs_txn *txn, *next;
+	LIST_HEAD(done);
+	u64 seq, freed = 0;
+	int err;
+
+	mutex_lock(&domain->j_stable_mutex);
+	spin_lock(&domain->d_home_lock);
+	seq = domain->j_stable + 1;
+	if (!list_empty(&domain->d_home))
+		seq = list_first_entry(&domain->d_home, struct lanefs_buf, b_home_node)->b_home_seq;
+	spin_unlock(&domain->d_home_lock);
+	mutex_unlock(&domain->j_stable_mutex);
+	if (seq == domain->j_tail_seq)
+		return 0;
+
+	spin_lock(&domain->j_lock);
+	list_for_each_entry_safe(txn, next, &domain->j_log, t_node) {
+		if (txn->t_seq >= seq)
+			break;
+		list_move_tail(&txn->t_node, &done);
+		freed += txn->t_log_blocks;
+	}
+	domain->j_tail_seq = seq;
+	domain->j_tail = (domain->j_tail + freed) % domain->d_layout.journal_blocks;
+	spin_unlock(&domain->j_lock);
+
+	err = lanefs_write_tail(domain);
+	list_for_each_entry_safe(txn, next, &done, t_node)
+		lanefs_txn_free(txn);
+	if (err)
+		return err;
+	spin_lock(&domain->j_lock);
+	domain->j_free += freed;
+	spin_unlock(&domain->j_lock);
+	wake_up_all(&domain->j_wait_join);
+	return 0;
+}
+
+/* Writes all that is stable in place. */
+int lanefs_checkpoint(struct lanefs_domain *domain)
+{
+	struct lanefs_home_write *batch;
+	unsigned int count, total;
+	u64 target;
+	int err = 0;
+
+	batch = kvmalloc_array(LANEFS_BATCH, sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
+	mutex_lock(&domain->j_checkpoint_mutex);
+	target = READ_ONCE(domain->j_stable);
+	for (;;) {
+		if (READ_ONCE(domain->d_sbi->s_aborted)) {
+			err = -EIO;
+			break;
+		}
+		spin_lock(&domain->d_home_lock);
+		total = !list_empty(&domain->d_home) &&
+			list_first_entry(&domain->d_home, struct lanefs_buf,
+					 b_home_node)->b_home_seq <= target;
+		spin_unlock(&domain->d_home_lock);
+		if (!total)
+			break;
+		count = lanefs_home_collect(domain, batch);
+		err = lanefs_home_write_batch(domain, batch, count);
+		if (err)
+			break;
+	}
+	if (!err)
+		err = lanefs_tail_advance(domain);
+	mutex_unlock(&domain->j_checkpoint_mutex);
+	kvfree(batch);
+	if (err && !READ_ONCE(domain->d_sbi->s_aborted)) {
+		lanefs_error(domain->d_sbi, "domain %u: checkpoint failed (%d)", domain->d_id, err);
+		lanefs_abort(domain->d_sbi);
+	}
+	return err;
+}
+
+/* Has the domain's thread write all that is committed in place. */
+void lanefs_checkpoint_request(struct lanefs_domain *domain)
+{
+	WRITE_ONCE(domain->j_checkpoint_wanted, true);
+	wake_up(&domain->j_wait_checkpoint_work);
+}
+
+int lanefs_checkpoint_thread(void *data)
+{
+	struct lanefs_domain *domain = data;
+	unsigned int nofs = memalloc_nofs_save();
+	u64 seq;
+
+	while (!kthread_should_stop()) {
+		wait_event_interruptible(domain->j_wait_checkpoint_work,
+					 kthread_should_stop() ||
+					 READ_ONCE(domain->j_checkpoint_wanted));
+		if (!READ_ONCE(domain->j_checkpoint_wanted))
+			continue;
+		WRITE_ONCE(domain->j_checkpoint_wanted, false);
+		spin_lock(&domain->j_lock);
+		seq = domain->j_committed;
+		spin_unlock(&domain->j_lock);
+		if (!lanefs_stabilise(domain, seq))
+			lanefs_checkpoint(domain);
+	}
+	memalloc_nofs_restore(nofs);
+	return 0;
+}

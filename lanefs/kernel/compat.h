@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Every difference between the kernels that lanefs builds for: 6.1 and 6.12. */
+#ifndef LANEFS_COMPAT_H
+#define LANEFS_COMPAT_H
+
+#include <linux/fs.h>
+#include <linux/iomap.h>
+#include <linux/shrinker.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#include <asm/unaligned.h>
+#else
+#include <linux/unaligned.h>
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+/* Identity mappings of mounts are passed on unseen. */
+#define mnt_idmap user_namespace
+#define nop_mnt_idmap init_user_ns
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+static inline struct timespec64 lanefs_touch_ctime(struct inode *inode)
+{
+	inode->i_ctime = current_time(inode);
+	return inode->i_ctime;
+}
+
+#define lanefs_get_ctime(inode) ((inode)->i_ctime)
+#define lanefs_set_ctime(inode, ts) ((inode)->i_ctime = (ts))
+#define lanefs_fillattr(idmap, mask, inode, stat) generic_fillattr(idmap, inode, stat)
+#else
+#define lanefs_get_ctime(inode) inode_get_ctime(inode)
+#define lanefs_set_ctime(inode, ts) inode_set_ctime_to_ts(inode, ts)
+#define lanefs_touch_ctime(inode) inode_set_ctime_current(inode)
+#define lanefs_fillattr(idmap, mask, inode, stat) generic_fillattr(idmap, mask, inode, stat)
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define lanefs_get_atime(inode) ((inode)->i_atime)
+#define lanefs_get_mtime(inode) ((inode)->i_mtime)
+#define lanefs_set_atime(inode, ts) ((inode)->i_atime = (ts))
+#define lanefs_set_mtime(inode, ts) ((inode)->i_mtime = (ts))
+#else
+#define lanefs_get_atime(inode) inode_get_atime(inode)
+#define lanefs_get_mtime(inode) inode_get_mtime(inode)
+#define lanefs_set_atime(inode, ts) inode_set_atime_to_ts(inode, ts)
+#define lanefs_set_mtime(inode, ts) inode_set_mtime_to_ts(inode, ts)
+#endif
+
+/* An element of the superblock's table of attribute handlers. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+typedef const struct xattr_handler *lanefs_xattr_table;
+#else
+typedef const struct xattr_handler *const lanefs_xattr_table;
+#endif
+
+/* The shrinker of a mount, and the way from it to what it is for. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+struct lanefs_shrinker {
+	struct shrinker shrinker;
+	void *private;
+};
+
+static inline void *lanefs_shrinker_private(struct shrinker *shrinker)
+{
+	return container_of(shrinker, struct lanefs_shrinker, shrinker)->private;
+}
+
+typedef unsigned long (*lanefs_shrink_fn)(struct shrinker *, struct shrink_control *);
+
+static inline int lanefs_shrinker_start(struct lanefs_shrinker *s, lanefs_shrink_fn count,
+					lanefs_shrink_fn scan, void *private, const char *name)
+{
+	s->private = private;
+	s->shrinker.count_objects = count;
+	s->shrinker.scan_objects = scan;
+	s->shrinker.seeks = DEFAULT_SEEKS;
+	return register_shrinker(&s->shrinker, "lanefs:%s", name);
+}
+
+static inline void lanefs_shrinker_stop(struct lanefs_shrinker *s)
+{
+	unregister_shrinker(&s->shrinker);
+}
+#else
+struct lanefs_shrinker {
+	struct shrinker *shrinker;
+};
+
+static inline void *lanefs_shrinker_private(struct shrinker *shrinker)
+{
+	return shrinker->private_data;
+}
+
+typedef unsigned long (*lanefs_shrink_fn)(struct shrinker *, struct shrink_control *);
+
+static inline int lanefs_shrinker_start(struct lanefs_shrinker *s, lanefs_shrink_fn count,
+					lanefs_shrink_fn scan, void *private, const char *name)
+{
+	s->shrinker = shrinker_alloc(0, "lanefs:%s", name);
+	if (!s->shrinker)
+		return -ENOMEM;
+	s->shrinker->count_objects = count;
+	s->shrinker->scan_objects = scan;
+	s->shrinker->private_data = private;
+	shrinker_register(s->shrinker);
+	return 0;
+}
+
+static inline void lanefs_shrinker_stop(struct lanefs_shrinker *s)
+{
+	shrinker_free(s->shrinker);
+}
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+#define LANEFS_ERROR_REMOVE	.error_remove_page = generic_error_remove_page
+#else
+#define LANEFS_ERROR_REMOVE	.error_remove_folio = generic_error_remove_folio
+#endif
+
+/* An I/O end's bio was a pointer, and the way back from the bio its private field. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#define LANEFS_MAP_BLOCKS_ARGS struct iomap_writepage_ctx *wpc, struct inode *inode, loff_t offset
+#define lanefs_ioend_bio(ioend) ((ioend)->io_bio)
+
+static inline struct iomap_ioend *lanefs_ioend_of(struct bio *bio)
+{
+	return bio->bi_private;
+}
+#else
+#define LANEFS_MAP_BLOCKS_ARGS \
+	struct iomap_writepage_ctx *wpc, struct inode *inode, loff_t offset, unsigned int len
+#define lanefs_ioend_bio(ioend) (&(ioend)->io_bio)
+
+static inline struct iomap_ioend *lanefs_ioend_of(struct bio *bio)
+{
+	return iomap_ioend_from_bio(bio);
+}
+#endif
+
+/* What checks that a mapping is not stale before a folio is written to by it. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define lanefs_iomap_checks iomap_page_ops
+#define iomap_checks page_ops
+#else
+#define lanefs_iomap_checks iomap_folio_ops
+#define iomap_checks folio_ops
+#endif
+
+/* The fourth argument came in 6.13, and in updates of 6.12. */
+typedef ssize_t (*lanefs_write3_fn)(struct kiocb *, struct iov_iter *, const struct iomap_ops *);
+typedef ssize_t (*lanefs_write4_fn)(struct kiocb *, struct iov_iter *, const struct iomap_ops *,
+				    void *);
+
+static inline ssize_t lanefs_write3(lanefs_write3_fn write, struct kiocb *iocb,
+				    struct iov_iter *from, const struct iomap_ops *ops)
+{
+	return write(iocb, from, ops);
+}
+
+static inline ssize_t lanefs_write4(lanefs_write4_fn write, struct kiocb *iocb,
+				    struct iov_iter *from, const struct iomap_ops *ops)
+{
+	return write(iocb, from, ops, NULL);
+}
+
+#define lanefs_iomap_write(iocb, from, ops)						\
+	_Generic(&iomap_file_buffered_write,						\
+		 lanefs_write3_fn: lanefs_write3((void *)iomap_file_buffered_write, iocb, from,	\
+						 ops),					\
+		 lanefs_write4_fn: lanefs_write4((void *)iomap_file_buffered_write, iocb, from,	\
+						 ops))
+
+/* Who moves the position of a buffered write. */
+static inline ssize_t lanefs_buffered_write(struct kiocb *iocb, struct iov_iter *from,
+					    const struct iomap_ops *ops)
+{
+	ssize_t written = lanefs_iomap_write(iocb, from, ops);
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+	if (written > 0)
+		iocb->ki_pos += written;
+#endif
+	return written;
+}
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define lanefs_splice_read generic_file_splice_read
+#else
+#define lanefs_splice_read filemap_splice_read
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define lanefs_dirty_folio filemap_dirty_folio
+#else
+#define lanefs_dirty_folio iomap_dirty_folio
+#endif
+
+#endif

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * File data through iomap. Blocks get into a file as unwritten extents when it is written to (or
+ * a mapping is); when their data is on the device an I/O end makes them written ones and moves
+ * the size on disk. So no crash shows blocks that were not written.
+ */
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/writeback.h>
+
+#include "lanefs.h"
+
+#define LANEFS_PREALLOC_FROM	16	/* logical block; smaller files are given what they use */
+#define LANEFS_PREALLOC_MAX	1024	/* blocks */
+
+static bool lanefs_iomap_valid(struct inode *inode, const struct iomap *iomap)
+{
+	return iomap->validity_cookie == READ_ONCE(LANEFS_I(inode)->li_map_seq);
+}
+
+static const struct lanefs_iomap_checks lanefs_iomap_checks = {
+	.iomap_valid = lanefs_iomap_valid,
+};
+
+static void lanefs_iomap_fill(struct inode *inode, const struct lanefs_map *map, u32 seq,
+			      struct iomap *iomap)
+{
+	const struct lanefs_inode *li = LANEFS_I(inode);
+
+	iomap->offset = (loff_t)map->logical << LANEFS_BLOCK_SHIFT;
+	iomap->length = map->length << LANEFS_BLOCK_SHIFT;
+	iomap->bdev = inode->i_sb->s_bdev;
+	iomap->flags = 0;
+	if (!map->block) {
+		iomap->type = IOMAP_HOLE;
+		iomap->addr = IOMAP_NULL_ADDR;
+	} else {
+		iomap->type = map->unwritten ? IOMAP_UNWRITTEN : IOMAP_MAPPED;
+		iomap->addr = map->block << LANEFS_BLOCK_SHIFT;
+	}
+	if (READ_ONCE(li->li_data_seq) > READ_ONCE(lanefs_domain_of(inode)->j_stable))
+		iomap->flags |= IOMAP_F_DIRTY;
+	iomap->validity_cookie = seq;
+	iomap->iomap_checks = &lanefs_iomap_checks;
+}
+
+/* How many blocks more to allocate after a write of `count`, where a file grows. */
+static u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count)
+{
+	u64 end = DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
+
+	/* Not where there are blocks further on. */
+	if (map->logical > end || map->logical + count <= end ||
+	    map->logical + map->length < LANEFS_MAX_FILE_BLOCKS ||
+	    map->logical < LANEFS_PREALLOC_FROM)
+		return 0;
+	return min_t(u64, map->logical / 2, LANEFS_PREALLOC_MAX);
+}
+
+/* With the tree locked: maps a part of the hole that begins at map->logical. */
+static int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode,
+			    struct lanefs_domain *domain, u64 want, struct lanefs_map *map)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u32 count;
+	int err;
+
+	err = lanefs_alloc_blocks(h, domain, li->li_goal, want, &map->block, &count);
+	if (err)
+		return err;
+	map->length = count;
+	map->unwritten = true;
+	err = lanefs_map_insert(h, inode, map);
+	if (err) {
+		lanefs_free_blocks(h, domain, map->block, count, false);
+		return err;
+	}
+	li->li_goal = map->block + count;
+	lanefs_add_blocks(inode, count);
+	lanefs_inode_log(h, inode, true);
+	return 0;
+}
+
+/*
+ * Sees to it that there are blocks at map->logical, from this domain, for a write of `count`; *map
+ * is what is there then.
+ */
+static int lanefs_allocate_from(struct lanefs_domain *domain, struct inode *inode, u64 count,
+				bool ahead, struct lanefs_map *map, u32 *seq)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+	struct lanefs_handle h;
+	u32 domains[2];
+	u64 want;
+	int err;
+
+	domains[0] = li->li_domain;
+	domains[1] = domain->d_id;
+	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+	if (err)
+		return err;
+	down_write(&li->li_tree_sem);
+	err = lanefs_map_find(inode, map->logical, map);
+	if (err || map->block)
+		goto out;
+	want = count + (ahead ? lanefs_ahead(inode, map, count) : 0);
+	want = min_t(u64, min_t(u64, want, map->length), LANEFS_BITMAP_BITS);
+	err = lanefs_reserve(&h, lanefs_domain_of(inode), 2 * lanefs_tree_blocks_needed(inode),
+			     LANEFS_FOR_METADATA);
+	if (err)
+		goto out;
+	while (want > 1 && lanefs_reserve(&h, domain, want, LANEFS_FOR_DATA))
+		want /= 2;
+	if (want == 1)
+		err = lanefs_reserve(&h, domain, 1, LANEFS_FOR_DATA);
+	if (!err)
+		err = lanefs_fill_hole(&h, inode, domain, want, map);
+	if (!err && ahead &&
+	    map->logical + map->length > DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE))
+		li->li_preallocated = true;
+out:
+	*seq = li->li_map_seq;
+	up_write(&li->li_tree_sem);
+	if (err && err != -ENOSPC)
+		lanefs_abort(sbi);
+	lanefs_end(&h);
+	return err;
+}
+
+static int lanefs_allocate_anywhere(struct inode *inode, u64 count, bool ahead,
+				    struct lanefs_map *map, u32 *seq)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+	struct lanefs_domain *domain;
+	int err = -ENOSPC;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
+		domain = &sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
+		if (lanefs_has_room(domain, 1, LANEFS_FOR_DATA))
+			err = lanefs_allocate_from(domain, inode, count, ahead, map, seq);
+	}
+	return err;
+}
+
+/*
+ * Allocates 1 to `count` blocks for the hole at map->logical, or, with `ahead`, more if the file
+ * grows: from the inode's own domain as long as it has some, then from the next that has.
+ */
+int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq)
+{
+	int err, retries = 0;
+
+	do {
+		err = lanefs_allocate_anywhere(inode, count, ahead, map, seq);
+	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), &retries));
+	return err;
+}
+
+static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
+			      struct iomap *iomap, struct iomap *srcmap)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 first = pos >> LANEFS_BLOCK_SHIFT;
+	u64 count = ((pos + length - 1) >> LANEFS_BLOCK_SHIFT) - first + 1;
+	struct lanefs_map map;
+	u32 seq;
+	int err;
+
+	if (first >= LANEFS_MAX_FILE_BLOCKS)
+		return -EFBIG;
+	if (!(flags & IOMAP_NOWAIT))
+		down_read(&li->li_tree_sem);
+	else if (!down_read_trylock(&li->li_tree_sem))
+		return -EAGAIN;
+	err = lanefs_map_find(inode, first, &map);
+	seq = li->li_map_seq;
+	up_read(&li->li_tree_sem);
+	if (!err && !map.block && (flags & IOMAP_WRITE) && !(flags & IOMAP_ZERO)) {
+		if (flags & IOMAP_NOWAIT)
+			return -EAGAIN;
+		err = lanefs_allocate(inode, count, true, &map, &seq);
+	}
+	if (err)
+		return err;
+	lanefs_iomap_fill(inode, &map, seq, iomap);
+	return 0;
+}
+
+const struct iomap_ops lanefs_iomap_ops = {
+	.iomap_begin = lanefs_iomap_begin,
+};
+
+/*
+ * The data of this range is on the device: its blocks become written ones, if they were not, and
+ * the size on disk follows.
+ */
+int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 at = offset >> LANEFS_BLOCK_SHIFT;
+	u64 end = DIV_ROUND_UP_ULL(offset + size, LANEFS_BLOCK_SIZE), done = end - at;
+	struct lanefs_handle h;
+	loff_t disk_size;
+	int err;
+
+	for (; at < end; at += done) {
+		err = lanefs_begin_inode(&h, inode);
+		if (err)
+			return err;
+		/* If there is no block left the change may still need none. */
+		(void)lanefs_reserve(&h, lanefs_domain_of(inode), lanefs_tree_blocks_needed(inode),
+				     LANEFS_FOR_COMPLETION);
+		down_write(&li->li_tree_sem);
+		if (unwritten)
+			err = lanefs_map_written(&h, inode, at, end - at, &done);
+		disk_size = min_t(loff_t, i_size_read(inode),
+				  min_t(loff_t, offset + size,
+					(loff_t)(at + done) << LANEFS_BLOCK_SHIFT));
+		if (!err && disk_size > li->li_disk_size)
+			li->li_disk_size = disk_size;
+		lanefs_inode_log(&h, inode, true);
+		up_write(&li->li_tree_sem);
+		if (err && err != -ENOSPC)
+			lanefs_abort(LANEFS_SB(inode->i_sb));
+		lanefs_end(&h);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void lanefs_ioend_finish(struct iomap_ioend *ioend)
+{
+	int err = blk_status_to_errno(lanefs_ioend_bio(ioend)->bi_status);
+	unsigned int nofs = memalloc_nofs_save();
+
+	if (!err)
+		err = lanefs_io_ended(ioend->io_inode, ioend->io_offset, ioend->io_size,
+				      ioend->io_type == IOMAP_UNWRITTEN);
+	iomap_finish_ioends(ioend, err);
+	memalloc_nofs_restore(nofs);
+}
+
+void lanefs_io_work(struct work_struct *work)
+{
+	struct lanefs_inode *li = container_of(work, struct lanefs_inode, li_io_work);
+	struct iomap_ioend *ioend;
+	unsigned long flags;
+	LIST_HEAD(list);
+
+	spin_lock_irqsave(&li->li_io_lock, flags);
+	list_replace_init(&li->li_io_done, &list);
+	spin_unlock_irqrestore(&li->li_io_lock, flags);
+	iomap_sort_ioends(&list);
+	while ((ioend = list_first_entry_or_null(&list, struct iomap_ioend, io_list))) {
+		list_del_init(&ioend->io_list);
+		iomap_ioend_try_merge(ioend, &list);
+		lanefs_ioend_finish(ioend);
+	}
+}
+
+static void lanefs_ioend_ended(struct bio *bio)
+{
+	struct iomap_ioend *ioend = lanefs_ioend_of(bio);
+	struct lanefs_inode *li = LANEFS_I(ioend->io_inode);
+	unsigned long flags;
+
+	spin_lock_irqsave(&li->li_io_lock, flags);
+	if (list_empty(&li->li_io_done))
+		queue_work(LANEFS_SB(ioend->io_inode->i_sb)->s_io_done, &li->li_io_work);
+	list_add_tail(&ioend->io_list, &li->li_io_done);
+	spin_unlock_irqrestore(&li->li_io_lock, flags);
+}
+
+static int lanefs_prepare_ioend(struct iomap_ioend *ioend, int status)
+{
+	const struct lanefs_inode *li = LANEFS_I(ioend->io_inode);
+
+	if (!status && (ioend->io_type == IOMAP_UNWRITTEN ||
+			ioend->io_offset + (loff_t)ioend->io_size > READ_ONCE(li->li_disk_size)))
+		lanefs_ioend_bio(ioend)->bi_end_io = lanefs_ioend_ended;
+	return status;
+}
+
+struct lanefs_writeback {
+	struct iomap_writepage_ctx ctx;
+	u32 seq;	/* of the extent map that ctx.iomap was made from */
+};
+
+static int lanefs_map_blocks(LANEFS_MAP_BLOCKS_ARGS)
+{
+	struct lanefs_writeback *writeback = container_of(wpc, struct lanefs_writeback, ctx);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_map map;
+	int err;
+
+	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
+		return -EIO;
+	if (offset >= wpc->iomap.offset && offset < wpc->iomap.offset + wpc->iomap.length &&
+	    writeback->seq == READ_ONCE(li->li_map_seq))
+		return 0;
+	down_read(&li->li_tree_sem);
+	err = lanefs_map_find(inode, offset >> LANEFS_BLOCK_SHIFT, &map);
+	writeback->seq = li->li_map_seq;
+	up_read(&li->li_tree_sem);
+	if (!err)
+		lanefs_iomap_fill(inode, &map, writeback->seq, &wpc->iomap);
+	return err;
+}
+
+static const struct iomap_writeback_ops lanefs_writeback_ops = {
+	.map_blocks = lanefs_map_blocks,
+	.prepare_ioend = lanefs_prepare_ioend,
+};
+
+static int lanefs_writepages(struct address_space *mapping, struct writeback_control *wbc)
+{
+	struct lanefs_writeback writeback = {};
+
+	return iomap_writepages(mapping, wbc, &writeback.ctx, &lanefs_writeback_ops);
+}
+
+static int lanefs_read_folio(struct file *file, struct folio *folio)
+{
+	return iomap_read_folio(folio, &lanefs_iomap_ops);
+}
+
+static void lanefs_readahead(struct readahead_control *rac)
+{
+	iomap_readahead(rac, &lanefs_iomap_ops);
+}
+
+static sector_t lanefs_bmap(struct address_space *mapping, sector_t block)
+{
+	return iomap_bmap(mapping, block, &lanefs_iomap_ops);
+}
+
+const struct address_space_operations lanefs_aops = {
+	.read_folio = lanefs_read_folio,
+	.readahead = lanefs_readahead,
+	.writepages = lanefs_writepages,
+	.dirty_folio = lanefs_dirty_folio,
+	.release_folio = iomap_release_folio,
+	.invalidate_folio = iomap_invalidate_folio,
+	.is_partially_uptodate = iomap_is_partially_uptodate,
+	.migrate_folio = filemap_migrate_folio,
+	.bmap = lanefs_bmap,
+	.direct_IO = noop_direct_IO,
+	LANEFS_ERROR_REMOVE,
+};

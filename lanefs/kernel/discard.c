@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Telling the device which blocks are not in use. With the mount option `discard` the blocks that a
+ * transaction freed are discarded when it is stable, by a worker of the domain, and can be used
+ * again after that. FITRIM discards what is free.
+ */
+#include <linux/blkdev.h>
+#include <linux/mm.h>
+#include <linux/mount.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "lanefs.h"
+
+#define LANEFS_SECTOR_SHIFT	(LANEFS_BLOCK_SHIFT - SECTOR_SHIFT)
+#define LANEFS_TRIM_BLOCKS	2048	/* taken from the allocator at a time */
+
+void lanefs_discard_work(struct work_struct *work)
+{
+	struct lanefs_domain *domain = container_of(work, struct lanefs_domain, d_discard_work);
+	struct block_device *bdev = domain->d_sbi->s_vfs->s_bdev;
+	struct lanefs_freed *freed, *next;
+	struct bio *bio = NULL;
+	struct blk_plug plug;
+	LIST_HEAD(list);
+
+	spin_lock(&domain->d_discard_lock);
+	list_splice_init(&domain->d_discards, &list);
+	spin_unlock(&domain->d_discard_lock);
+	blk_start_plug(&plug);
+	/* What the device does not discard is free all the same. */
+	list_for_each_entry(freed, &list, node)
+		if (__blkdev_issue_discard(bdev, freed->start << LANEFS_SECTOR_SHIFT,
+					   freed->count << LANEFS_SECTOR_SHIFT, GFP_NOFS, &bio))
+			break;
+	if (bio) {
+		submit_bio_wait(bio);
+		bio_put(bio);
+	}
+	blk_finish_plug(&plug);
+	list_for_each_entry_safe(freed, next, &list, node) {
+		lanefs_release_freed(domain, freed->start, freed->count);
+		kfree(freed);
+	}
+}
+
+/* Takes a record of blocks that a stable transaction freed. */
+void lanefs_discard_later(struct lanefs_domain *domain, struct lanefs_freed *freed)
+{
+	spin_lock(&domain->d_discard_lock);
+	list_move_tail(&freed->node, &domain->d_discards);
+	spin_unlock(&domain->d_discard_lock);
+	queue_work(domain->d_sbi->s_io_done, &domain->d_discard_work);
+}
+
+/* Waits until all that was freed, and is stable, can be used again. */
+void lanefs_discard_wait(struct lanefs_sb *sbi)
+{
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		flush_work(&sbi->s_domain[i].d_discard_work);
+}
+
+/*
+ * The next free blocks of the group from bit *at to before `end`, `least` or more, marked as in use
+ * and counted as such; their number, 0: there are none.
+ */
+static u32 lanefs_trim_take(struct lanefs_domain *domain, struct lanefs_group *group, u32 *at,
+			    u32 end, u64 least)
+{
+	u32 stop, bit, count = 0;
+
+	spin_lock(&group->g_lock);
+	for (; !count && *at < end; *at = stop) {
+		bit = find_next_zero_bit_le(group->g_busy, end, *at);
+		if (bit >= end) {
+			*at = end;
+			break;
+		}
+		stop = find_next_bit_le(group->g_busy, min(end, bit + LANEFS_TRIM_BLOCKS), bit);
+		if (stop - bit < least)
+			continue;
+		if (!lanefs_take_free(domain, stop - bit, LANEFS_FOR_METADATA))
+			continue;
+		count = stop - bit;
+	}
+	for (bit = *at - count; count && bit < *at; bit++)
+		__set_bit_le(bit, group->g_busy);
+	group->g_free -= count;
+	spin_unlock(&group->g_lock);
+	return count;
+}
+
+/* Discards the free blocks from `start` to before `end`; *trimmed counts them. */
+static int lanefs_trim_domain(struct lanefs_domain *domain, u64 start, u64 end, u64 least,
+			      u64 *trimmed)
+{
+	u64 base = domain->d_layout.base, first;
+	struct lanefs_group *group;
+	u32 number, at, to, count;
+	int err = 0;
+
+	start = max(start, base) - base;
+	end = min(end, domain->d_layout.end) - base;
+	for (number = 0; number < domain->d_ngroups && !err; number++) {
+		group = &domain->d_groups[number];
+		first = (u64)number * LANEFS_BITMAP_BITS;
+		if (first >= end || first + group->g_bits <= start)
+			continue;
+		at = start > first ? start - first : 0;
+		to = min_t(u64, group->g_bits, end - first);
+		while (!err && (count = lanefs_trim_take(domain, group, &at, to, least))) {
+			err = blkdev_issue_discard(domain->d_sbi->s_vfs->s_bdev,
+						   (base + first + at - count) << LANEFS_SECTOR_SHIFT,
+						   (sector_t)count << LANEFS_SECTOR_SHIFT, GFP_NOFS);
+			lanefs_give_free(domain, number, at - count, count);
+			*trimmed += count;
+			if (fatal_signal_pending(current))
+				err = -ERESTARTSYS;
+			cond_resched();
+		}
+	}
+	return err;
+}
+
+static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
+{
+	u64 least = max_t(u64, range->minlen, bdev_discard_granularity(sbi->s_vfs->s_bdev));
+	u64 start = DIV_ROUND_UP_ULL(range->start, LANEFS_BLOCK_SIZE), trimmed = 0, end;
+	struct lanefs_domain *domain;
+	int err = 0;
+	u32 i;
+
+	if (check_add_overflow(range->start, range->len, &end))
+		end = U64_MAX;
+	end >>= LANEFS_BLOCK_SHIFT;
+	if (start >= le64_to_cpu(lanefs_super_of(sbi)->sb_blocks))
+		return -EINVAL;
+	least = max_t(u64, DIV_ROUND_UP_ULL(least, LANEFS_BLOCK_SIZE), 1);
+	for (i = 0; i < sbi->s_domains && !err; i++) {
+		domain = &sbi->s_domain[i];
+		if (start < domain->d_layout.end && end > domain->d_layout.base)
+			err = lanefs_trim_domain(domain, start, end, least, &trimmed);
+	}
+	range->len = trimmed << LANEFS_BLOCK_SHIFT;
+	return err;
+}
+
+long lanefs_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	struct super_block *sb = file_inode(file)->i_sb;
+	struct fstrim_range range;
+	int err;
+
+	if (command != FITRIM)
+		return -ENOTTY;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (!bdev_max_discard_sectors(sb->s_bdev))
+		return -EOPNOTSUPP;
+	if (copy_from_user(&range, (void __user *)argument, sizeof(range)))
+		return -EFAULT;
+	err = mnt_want_write_file(file);
+	if (err)
+		return err;
+	err = lanefs_trim(LANEFS_SB(sb), &range);
+	mnt_drop_write_file(file);
+	if (!err && copy_to_user((void __user *)argument, &range, sizeof(range)))
+		err = -EFAULT;
+	return err;
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The extent map of a regular file. The caller holds li_tree_sem, for writing where it changes.
+ * No extent crosses the border between two leaves, so each change is one of a leaf.
+ */
+#include "core/extents.h"
+#include "lanefs.h"
+
+struct lanefs_records {
+	struct lanefs_extent *extents;
+	unsigned int count;
+	unsigned int room;
+};
+
+static struct lanefs_records lanefs_records_of(struct inode *inode, const struct lanefs_path *path)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_header *header;
+
+	if (!path->p_level)
+		return (struct lanefs_records){ (struct lanefs_extent *)li->li_root, li->li_count,
+						LANEFS_ROOT_RECORDS };
+	header = lanefs_buf_header(path->p_buf[0]);
+	return (struct lanefs_records){ (struct lanefs_extent *)(header + 1),
+					le16_to_cpu(header->lh_count), LANEFS_NODE_RECORDS };
+}
+
+static int lanefs_map_fill(struct inode *inode, const struct lanefs_extent *extent,
+			   struct lanefs_map *map)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+	struct lanefs_domain *domain;
+
+	map->logical = le32_to_cpu(extent->ex_logical);
+	map->block = le64_to_cpu(extent->ex_block);
+	map->length = lanefs_extent_length(extent);
+	map->unwritten = lanefs_extent_unwritten(extent);
+	domain = lanefs_block_domain(sbi, map->block);
+	if (domain && map->block + map->length <= domain->d_layout.end)
+		return 0;
+	lanefs_error(sbi, "inode %lu: an extent lies at %llu+%llu", inode->i_ino, map->block,
+		     map->length);
+	return -EUCLEAN;
+}
+
+/* What is at this logical block, from there on: (part of) an extent, or (part of) a hole. */
+int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map)
+{
+	struct lanefs_records records;
+	struct lanefs_path path;
+	u64 end, skip;
+	int at, err;
+
+	err = lanefs_tree_find(inode, logical, &path);
+	if (err)
+		return err;
+	records = lanefs_records_of(inode, &path);
+	at = lanefs_extents_find(records.extents, records.count, logical);
+	if (at >= 0 && logical < lanefs_extent_end(&records.extents[at])) {
+		err = lanefs_map_fill(inode, &records.extents[at], map);
+		skip = logical - map->logical;
+		map->logical = logical;
+		map->block += skip;
+		map->length -= skip;
+	} else {
+		end = min_t(u64, path.p_next, LANEFS_MAX_FILE_BLOCKS);
+		if (at + 1 < records.count)
+			end = le32_to_cpu(records.extents[at + 1].ex_logical);
+		*map = (struct lanefs_map){ .logical = logical, .length = end - logical };
+	}
+	lanefs_path_put(&path);
+	return err;
+}
+
+/* The last extent; length 0: there is none. */
+int lanefs_map_last(struct inode *inode, struct lanefs_map *map)
+{
+	struct lanefs_records records;
+	struct lanefs_path path;
+	int err;
+
+	*map = (struct lanefs_map){};
+	err = lanefs_tree_find(inode, U64_MAX, &path);
+	if (err)
+		return err;
+	records = lanefs_records_of(inode, &path);
+	if (records.count)
+		err = lanefs_map_fill(inode, &records.extents[records.count - 1], map);
+	lanefs_path_put(&path);
+	return err;
+}
+
+enum lanefs_change { LANEFS_INSERT, LANEFS_REMOVE, LANEFS_CONVERT };
+
+static int lanefs_records_change(struct lanefs_records *records, enum lanefs_change change,
+				 const struct lanefs_map *map)
+{
+	struct lanefs_extent extent = {
+		.ex_logical = cpu_to_le32(map->logical),
+		.ex_length = cpu_to_le32(map->length |
+					 (map->unwritten ? LANEFS_EXTENT_UNWRITTEN : 0)),
+		.ex_block = cpu_to_le64(map->block),
+	};
+	u64 end = map->logical + map->length;
+
+	switch (change) {
+	case LANEFS_INSERT:
+		return lanefs_extents_insert(records->extents, records->count, records->room,
+					     &extent);
+	case LANEFS_REMOVE:
+		return lanefs_extents_remove(records->extents, records->count, records->room,
+					     map->logical, end);
+	default:
+		return lanefs_extents_convert(records->extents, records->count, records->room,
+					      map->logical, end);
+	}
+}
+
+/* Does the change in the leaf that has its beginning, and cuts map->length to what that covers. */
+static int lanefs_leaf_change(struct lanefs_handle *h, struct inode *inode,
+			      enum lanefs_change change, struct lanefs_map *map)
+{
+	const unsigned int size = 2 * sizeof(struct lanefs_extent);
+	u64 length = map->length;
+	struct lanefs_records records;
+	struct lanefs_path path;
+	int count, err;
+
+	err = lanefs_tree_find(inode, map->logical, &path);
+	if (err)
+		return err;
+	if (path.p_level)
+		lanefs_buf_join(h, path.p_buf[0]);
+	map->length = min(length, path.p_next - map->logical);
+	records = lanefs_records_of(inode, &path);
+	count = lanefs_records_change(&records, change, map);
+	if (count == -ENOSPC) {
+		lanefs_path_put(&path);
+		err = lanefs_tree_find_room(h, inode, map->logical, size, &path);
+		if (err)
+			return err;
+		map->length = min(length, path.p_next - map->logical);
+		records = lanefs_records_of(inode, &path);
+		count = lanefs_records_change(&records, change, map);
+	}
+	if (count >= 0) {
+		WRITE_ONCE(LANEFS_I(inode)->li_map_seq, LANEFS_I(inode)->li_map_seq + 1);
+		if (path.p_level)
+			lanefs_buf_header(path.p_buf[0])->lh_count = cpu_to_le16(count);
+		else
+			LANEFS_I(inode)->li_count = count;
+		if (!count && path.p_level)
+			err = lanefs_tree_drop_leaf(h, inode, &path);
+	} else {
+		err = count;
+	}
+	lanefs_path_put(&path);
+	if (err == -EEXIST) {
+		lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu: extents overlap", inode->i_ino);
+		err = -EUCLEAN;
+	}
+	return err;
+}
+
+static int lanefs_map_change(struct lanefs_handle *h, struct inode *inode,
+			     enum lanefs_change change, struct lanefs_map map)
+{
+	u64 end = map.logical + map.length;
+	int err;
+
+	for (; map.logical < end; map.logical += map.length, map.block += map.length) {
+		map.length = end - map.logical;
+		err = lanefs_leaf_change(h, inode, change, &map);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Maps a hole. It may lie over the border of two leaves, but not of more. */
+int lanefs_map_insert(struct lanefs_handle *h, struct inode *inode, const struct lanefs_map *map)
+{
+	return lanefs_map_change(h, inode, LANEFS_INSERT, *map);
+}
+
+/* Takes blocks that are one extent, or part of one, out of the map; it does not free them. */
+int lanefs_map_remove(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length)
+{
+	struct lanefs_map map = { .logical = logical, .length = length };
+
+	return lanefs_map_change(h, inode, LANEFS_REMOVE, map);
+}
+
+/* Makes unwritten blocks written ones, *done of them: those in one leaf. */
+int lanefs_map_written(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length,
+		       u64 *done)
+{
+	struct lanefs_map map = { .logical = logical, .length = length };
+	int err = lanefs_leaf_change(h, inode, LANEFS_CONVERT, &map);
+
+	*done = map.length;
+	return err;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * fallocate: blocks allocated ahead (unwritten extents), holes punched, ranges zeroed. The inode
+ * is locked, which keeps buffered writes, truncation and new direct I/O away; inode_dio_wait()
+ * waits for direct I/O that is under way; the mapping's invalidate lock keeps page faults away.
+ */
+#include <linux/fs.h>
+#include <linux/falloc.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/writeback.h>
+
+#include "lanefs.h"
+
+/* The holes among the logical blocks from `at` to before `end`, in blocks. */
+static int lanefs_count_holes(struct inode *inode, u64 at, u64 end, u64 *holes)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_map map;
+	int err = 0;
+
+	*holes = 0;
+	down_read(&li->li_tree_sem);
+	for (; at < end && !err; at += map.length) {
+		err = lanefs_map_find(inode, at, &map);
+		if (!err && !map.block)
+			*holes += min(map.length, end - at);
+	}
+	up_read(&li->li_tree_sem);
+	return err;
+}
+
+/*
+ * Fills the holes from logical block `at` to before `end` with unwritten extents. -ENOSPC: as a
+ * rule nothing was allocated; some was if others took the space meanwhile.
+ */
+static int lanefs_fill_range(struct inode *inode, u64 at, u64 end)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_map map;
+	u64 holes;
+	u32 seq;
+	int err;
+
+	err = lanefs_count_holes(inode, at, end, &holes);
+	if (err)
+		return err;
+	if (holes > lanefs_data_room_all(LANEFS_SB(inode->i_sb)))
+		return -ENOSPC;
+	for (; at < end; at += map.length) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		down_read(&li->li_tree_sem);
+		err = lanefs_map_find(inode, at, &map);
+		up_read(&li->li_tree_sem);
+		if (!err && !map.block)
+			err = lanefs_allocate(inode, min(map.length, end - at), false, &map, &seq);
+		if (err)
+			return err;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Makes bytes of one block zeros. What is unwritten yet but dirty would be taken for zeros. */
+static int lanefs_zero_part(struct inode *inode, loff_t start, loff_t end)
+{
+	int err;
+
+	end = min(end, i_size_read(inode));
+	if (start >= end)
+		return 0;
+	err = filemap_write_and_wait_range(inode->i_mapping, start, end - 1);
+	if (err)
+		return err;
+	return iomap_zero_range(inode, start, end - start, NULL, &lanefs_iomap_ops);
+}
+
+static int lanefs_punch(struct inode *inode, loff_t start, loff_t end)
+{
+	loff_t first = round_up(start, LANEFS_BLOCK_SIZE), last = round_down(end, LANEFS_BLOCK_SIZE);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	int err, retries = 0;
+
+	if (first > last)
+		return lanefs_zero_part(inode, start, end);
+	err = lanefs_zero_part(inode, start, first);
+	if (!err)
+		err = lanefs_zero_part(inode, last, end);
+	if (err || first == last)
+		return err;
+	/* If the last page goes unwritten its I/O end cannot move the size on disk. */
+	if (last >= i_size_read(inode) && i_size_read(inode) > li->li_disk_size) {
+		err = lanefs_log_size(inode, i_size_read(inode), false);
+		if (err)
+			return err;
+	}
+	truncate_pagecache_range(inode, first, last - 1);
+	do {
+		err = lanefs_free_range(inode, first >> LANEFS_BLOCK_SHIFT,
+					last >> LANEFS_BLOCK_SHIFT);
+	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), &retries));
+	return err;
+}
+
+/* With the inode and its mapping locked, and no direct I/O under way. */
+static int lanefs_fallocate_locked(struct file *file, int mode, loff_t start, loff_t end)
+{
+	struct inode *inode = file_inode(file);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	int err;
+
+	/* What was allocated ahead is not told from what is asked for now when the file is closed. */
+	if (li->li_preallocated) {
+		li->li_preallocated = false;
+		err = lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode),
+								LANEFS_BLOCK_SIZE),
+					LANEFS_MAX_FILE_BLOCKS);
+		if (err)
+			return err;
+	}
+	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
+		err = lanefs_punch(inode, start, end);
+		if (err || (mode & FALLOC_FL_PUNCH_HOLE))
+			return err;
+	}
+	err = lanefs_fill_range(inode, start >> LANEFS_BLOCK_SHIFT,
+				DIV_ROUND_UP_ULL(end, LANEFS_BLOCK_SIZE));
+	if (err || (mode & FALLOC_FL_KEEP_SIZE) || end <= i_size_read(inode))
+		return err;
+	truncate_setsize(inode, end);
+	return lanefs_log_size(inode, end, false);
+}
+
+long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
+{
+	struct inode *inode = file_inode(file);
+	loff_t end = offset + length;
+	int err = 0;
+
+	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+		return -EOPNOTSUPP;
+	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
+		return -EROFS;
+	inode_lock(inode);
+	if (!(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode))
+		err = inode_newsize_ok(inode, end) ?: lanefs_zero_tail(inode, i_size_read(inode));
+	if (!err)
+		err = file_modified(file);
+	if (!err) {
+		inode_dio_wait(inode);
+		filemap_invalidate_lock(inode->i_mapping);
+		err = lanefs_fallocate_locked(file, mode, offset, end);
+		filemap_invalidate_unlock(inode->i_mapping);
+	}
+	inode_unlock(inode);
+	if (!err && (file->f_flags & O_DSYNC))
+		err = vfs_fsync_range(file, offset, end - 1, !(file->f_flags & __O_SYNC));
+	return err;
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Operations on regular files, and fsync of any inode. */
+#include <linux/blkdev.h>
+#include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/uio.h>
+#include <linux/writeback.h>
+
+#include "lanefs.h"
+
+/*
+ * Makes the bytes from `size` on, which is not beyond the end of the file, to the end of the block
+ * zeros in the page cache. iomap_zero_range() before 6.10 would move the end to there.
+ */
+static int lanefs_zero_cached(struct inode *inode, loff_t size)
+{
+	struct folio *folio = read_mapping_folio(inode->i_mapping, size >> PAGE_SHIFT, NULL);
+
+	if (IS_ERR(folio))
+		return PTR_ERR(folio);
+	folio_lock(folio);
+	folio_zero_segment(folio, offset_in_folio(folio, size), folio_size(folio));
+	folio_mark_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	return 0;
+}
+
+/*
+ * Makes the bytes from the end of the file to the end of its last block zeros, on the device as
+ * well: before the file grows, so that nothing old shows there, even after a crash.
+ */
+int lanefs_zero_tail(struct inode *inode, loff_t size)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	loff_t first = round_down(size, LANEFS_BLOCK_SIZE), end = round_up(size, LANEFS_BLOCK_SIZE);
+	struct lanefs_map map;
+	int err;
+
+	if (size == end)
+		return 0;
+	/* What is unwritten yet but dirty would be taken for zeros. */
+	err = filemap_write_and_wait_range(inode->i_mapping, first, end - 1);
+	if (err)
+		return err;
+	down_read(&li->li_tree_sem);
+	err = lanefs_map_find(inode, first >> LANEFS_BLOCK_SHIFT, &map);
+	up_read(&li->li_tree_sem);
+	if (err || !map.block || map.unwritten)
+		return err;
+	err = lanefs_zero_cached(inode, size);
+	if (err)
+		return err;
+	return filemap_write_and_wait_range(inode->i_mapping, first, end - 1);
+}
+
+static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	ssize_t count;
+
+	if (!(iocb->ki_flags & IOCB_DIRECT))
+		return generic_file_read_iter(iocb, to);
+	if (!iov_iter_count(to))
+		return 0;
+	file_accessed(iocb->ki_filp);
+	inode_lock_shared(inode);
+	count = iomap_dio_rw(iocb, to, &lanefs_iomap_ops, NULL, 0, NULL, 0);
+	inode_unlock_shared(inode);
+	return count;
+}
+
+static int lanefs_direct_ended(struct kiocb *iocb, ssize_t size, int error, unsigned int flags)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+
+	if (error || !size)
+		return error;
+	if (iocb->ki_pos + size > i_size_read(inode))
+		i_size_write(inode, iocb->ki_pos + size);
+	if (!(flags & IOMAP_DIO_UNWRITTEN) &&
+	    iocb->ki_pos + size <= READ_ONCE(LANEFS_I(inode)->li_disk_size))
+		return 0;
+	return lanefs_io_ended(inode, iocb->ki_pos, size, flags & IOMAP_DIO_UNWRITTEN);
+}
+
+static const struct iomap_dio_ops lanefs_direct_ops = {
+	.end_io = lanefs_direct_ended,
+};
+
+/* The inode is locked, so what moves its end, or fills holes, waits for the I/O. */
+static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	bool wait = iocb->ki_pos + iov_iter_count(from) > i_size_read(inode) ||
+		    ((iocb->ki_pos | iov_iter_count(from)) & (LANEFS_BLOCK_SIZE - 1));
+	ssize_t count;
+
+	if (wait)
+		inode_dio_wait(inode);
+	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops,
+			     wait ? IOMAP_DIO_FORCE_WAIT : 0, NULL, 0);
+	/* The page cache could not be emptied: write through it. */
+	return count == -ENOTBLK ? 0 : count;
+}
+
+/* What direct I/O left over is written through the page cache, and on to the device. */
+static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssize_t before)
+{
+	struct address_space *mapping = iocb->ki_filp->f_mapping;
+	loff_t start = iocb->ki_pos;
+	ssize_t count;
+	int err;
+
+	count = lanefs_buffered_write(iocb, from, &lanefs_iomap_ops);
+	if (count <= 0)
+		return before ?: count;
+	err = filemap_write_and_wait_range(mapping, start, start + count - 1);
+	if (err)
+		return before ?: err;
+	invalidate_mapping_pages(mapping, start >> PAGE_SHIFT, (start + count - 1) >> PAGE_SHIFT);
+	return before + count;
+}
+
+static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct file *file = iocb->ki_filp;
+	struct inode *inode = file_inode(file);
+	ssize_t count;
+	int err;
+
+	count = generic_write_checks(iocb, from);
+	if (count <= 0)
+		return count;
+	err = file_remove_privs(file);
+	if (!err)
+		err = file_update_time(file);
+	if (!err && iocb->ki_pos > i_size_read(inode))
+		err = lanefs_zero_tail(inode, i_size_read(inode));
+	if (err)
+		return err;
+	if (!(iocb->ki_flags & IOCB_DIRECT))
+		return lanefs_buffered_write(iocb, from, &lanefs_iomap_ops);
+	count = lanefs_direct_write(iocb, from);
+	if (count >= 0 && iov_iter_count(from))
+		count = lanefs_write_rest(iocb, from, count);
+	return count;
+}
+
+static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	ssize_t count;
+
+	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
+		return -EROFS;
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		return -EOPNOTSUPP;
+	inode_lock(inode);
+	count = lanefs_write_locked(iocb, from);
+	inode_unlock(inode);
+	if (count > 0)
+		count = generic_write_sync(iocb, count);
+	return count;
+}
+
+static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
+{
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	vm_fault_t result;
+
+	sb_start_pagefault(inode->i_sb);
+	file_update_time(vmf->vma->vm_file);
+	filemap_invalidate_lock_shared(inode->i_mapping);
+	result = iomap_page_mkwrite(vmf, &lanefs_iomap_ops);
+	filemap_invalidate_unlock_shared(inode->i_mapping);
+	sb_end_pagefault(inode->i_sb);
+	return result;
+}
+
+static const struct vm_operations_struct lanefs_vm_ops = {
+	.fault = filemap_fault,
+	.map_pages = filemap_map_pages,
+	.page_mkwrite = lanefs_page_mkwrite,
+};
+
+static int lanefs_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	file_accessed(file);
+	vma->vm_ops = &lanefs_vm_ops;
+	return 0;
+}
+
+/*
+ * Writes the inode's data, then commits the last transaction that changed the inode with all that
+ * this one needs (format.h): the inode, and the names that it got or lost in the same operations.
+ */
+int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	struct inode *inode = file->f_mapping->host;
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+	bool flushes;
+	u64 seq;
+	int err;
+
+	err = file_write_and_wait_range(file, start, end);
+	if (err)
+		return err;
+	seq = datasync ? READ_ONCE(li->li_data_seq) : READ_ONCE(li->li_seq);
+	/* A commit that begins from now on flushes the device's cache after the data. */
+	spin_lock(&domain->j_lock);
+	flushes = domain->j_running && domain->j_running->t_seq == seq;
+	spin_unlock(&domain->j_lock);
+	err = lanefs_stabilise(domain, seq);
+	if (!err && !flushes && S_ISREG(inode->i_mode))
+		err = blkdev_issue_flush(inode->i_sb->s_bdev);
+	return err;
+}
+
+static loff_t lanefs_llseek(struct file *file, loff_t offset, int whence)
+{
+	struct inode *inode = file->f_mapping->host;
+
+	switch (whence) {
+	case SEEK_HOLE:
+	case SEEK_DATA:
+		inode_lock_shared(inode);
+		if (whence == SEEK_HOLE)
+			offset = iomap_seek_hole(inode, offset, &lanefs_iomap_ops);
+		else
+			offset = iomap_seek_data(inode, offset, &lanefs_iomap_ops);
+		inode_unlock_shared(inode);
+		if (offset < 0)
+			return offset;
+		return vfs_setpos(file, offset, inode->i_sb->s_maxbytes);
+	default:
+		return generic_file_llseek(file, offset, whence);
+	}
+}
+
+/* The last writer gives blocks past the end back. */
+static int lanefs_release(struct inode *inode, struct file *file)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	if (!(file->f_mode & FMODE_WRITE) || !li->li_preallocated ||
+	    atomic_read(&inode->i_writecount) != 1)
+		return 0;
+	inode_lock(inode);
+	if (li->li_preallocated && inode->i_nlink && !sb_rdonly(inode->i_sb)) {
+		li->li_preallocated = false;
+		lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
+				  LANEFS_MAX_FILE_BLOCKS);
+	}
+	inode_unlock(inode);
+	return 0;
+}
+
+const struct file_operations lanefs_file_fops = {
+	.llseek = lanefs_llseek,
+	.read_iter = lanefs_read_iter,
+	.write_iter = lanefs_write_iter,
+	.mmap = lanefs_mmap,
+	.open = generic_file_open,
+	.release = lanefs_release,
+	.fsync = lanefs_fsync,
+	.fallocate = lanefs_fallocate,
+	.unlocked_ioctl = lanefs_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.splice_read = lanefs_splice_read,
+	.splice_write = iter_file_splice_write,
+};
+
+/*
+ * Logs the new size; an inode that is to lose blocks becomes an orphan until it has lost them. One
+ * without links is an orphan anyhow.
+ */
+int lanefs_log_size(struct inode *inode, loff_t size, bool orphan)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_handle h;
+	int err;
+
+	err = lanefs_begin_inode(&h, inode);
+	if (err)
+		return err;
+	err = lanefs_orphan(&h, inode, orphan || !inode->i_nlink);
+	if (!err) {
+		down_write(&li->li_tree_sem);
+		li->li_disk_size = size;
+		lanefs_inode_log(&h, inode, true);
+		up_write(&li->li_tree_sem);
+	}
+	lanefs_end(&h);
+	return err;
+}
+
+static int lanefs_shrink(struct inode *inode, loff_t size)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 from = DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE);
+	struct lanefs_map map;
+	bool cut;
+	int err;
+
+	down_read(&li->li_tree_sem);
+	err = lanefs_map_last(inode, &map);
+	up_read(&li->li_tree_sem);
+	if (err)
+		return err;
+	cut = map.logical + map.length > from;
+	err = lanefs_log_size(inode, size, cut);
+	if (err || !cut)
+		return err;
+	err = lanefs_free_range(inode, from, LANEFS_MAX_FILE_BLOCKS);
+	if (!err)
+		err = lanefs_log_size(inode, size, false);
+	return err;
+}
+
+static int lanefs_set_size(struct inode *inode, loff_t size)
+{
+	loff_t old = i_size_read(inode);
+	int err;
+
+	inode_dio_wait(inode);
+	err = lanefs_zero_tail(inode, min(old, size));
+	if (err)
+		return err;
+	filemap_invalidate_lock(inode->i_mapping);
+	truncate_setsize(inode, size);
+	if (size > old)
+		err = lanefs_log_size(inode, size, false);
+	else
+		err = lanefs_shrink(inode, size);
+	filemap_invalidate_unlock(inode->i_mapping);
+	return err;
+}
+
+static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct inode *inode = d_inode(dentry);
+	int err;
+
+	err = setattr_prepare(idmap, dentry, attr);
+	if (err)
+		return err;
+	if ((attr->ia_valid & ATTR_SIZE) && attr->ia_size != i_size_read(inode)) {
+		err = lanefs_set_size(inode, attr->ia_size);
+		if (err)
+			return err;
+		/* Changing the size does change the times. */
+		if (!(attr->ia_valid & ATTR_MTIME)) {
+			attr->ia_valid |= ATTR_MTIME | ATTR_CTIME;
+			attr->ia_mtime = current_time(inode);
+			attr->ia_ctime = attr->ia_mtime;
+		}
+	}
+	/* Both are done; a capability cannot be taken away twice. */
+	attr->ia_valid &= ~(ATTR_SIZE | ATTR_KILL_PRIV);
+	return lanefs_setattr(idmap, dentry, attr);
+}
+
+static int lanefs_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 length)
+{
+	int err;
+
+	inode_lock_shared(inode);
+	err = iomap_fiemap(inode, info, start, length, &lanefs_iomap_ops);
+	inode_unlock_shared(inode);
+	return err;
+}
+
+const struct inode_operations lanefs_file_iops = {
+	.setattr = lanefs_file_setattr,
+	.getattr = lanefs_getattr,
+	.listxattr = lanefs_listxattr,
+	.fiemap = lanefs_fiemap,
+};

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Taking blocks away from a file: truncation, deletion and holes punched. */
+#include <linux/sched.h>
+
+#include "lanefs.h"
+
+#define LANEFS_FREE_BLOCKS	LANEFS_BITMAP_BITS	/* of one extent, in one transaction */
+#define LANEFS_FREE_EXTENTS	8
+
+static struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block)
+{
+	struct lanefs_domain *domain = lanefs_block_domain(h->h_sbi, block);
+	int part;
+
+	for (part = 0; part < h->h_parts; part++)
+		if (h->h_part[part].domain == domain)
+			return domain;
+	return NULL;
+}
+
+/* Frees some of what lies from *at to `end`, as long as it is in the handle's domains. */
+static int lanefs_free_some(struct lanefs_handle *h, struct inode *inode, u64 *at, u64 end)
+{
+	struct lanefs_domain *domain;
+	struct lanefs_map map;
+	int err, extents = 0;
+	u64 count;
+
+	while (*at < end && extents < LANEFS_FREE_EXTENTS) {
+		err = lanefs_map_find(inode, *at, &map);
+		if (err)
+			return err;
+		count = min(map.length, end - *at);
+		if (map.block) {
+			domain = lanefs_joined(h, map.block);
+			if (!domain)
+				return 0;
+			count = min_t(u64, count, LANEFS_FREE_BLOCKS);
+			err = lanefs_map_remove(h, inode, *at, count);
+			if (!err)
+				err = lanefs_free_blocks(h, domain, map.block, count, false);
+			if (err)
+				return err;
+			lanefs_add_blocks(inode, -(s64)count);
+			extents++;
+		}
+		*at += count;
+	}
+	return 0;
+}
+
+/* Moves *at to the next block that is mapped, at most to `end`; *block is where it lies. */
+static int lanefs_next_mapped(struct inode *inode, u64 *at, u64 end, u64 *block)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_map map;
+	int err = 0;
+
+	down_read(&li->li_tree_sem);
+	while (*at < end) {
+		err = lanefs_map_find(inode, *at, &map);
+		if (err || map.block)
+			break;
+		*at = min(*at + map.length, end);
+	}
+	up_read(&li->li_tree_sem);
+	*block = map.block;
+	return err;
+}
+
+/*
+ * Frees the file's blocks from logical block `from` to before `to`, in as many transactions as it
+ * takes. Up to LANEFS_MAX_FILE_BLOCKS it needs no blocks itself; -ENOSPC: a cut in the middle of an
+ * extent found none for the tree.
+ */
+int lanefs_free_range(struct inode *inode, u64 from, u64 to)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+	struct lanefs_handle h;
+	u32 domains[2];
+	u64 block;
+	int err;
+
+	for (;;) {
+		err = lanefs_next_mapped(inode, &from, to, &block);
+		if (err || from >= to)
+			return err;
+		domains[0] = li->li_domain;
+		domains[1] = lanefs_block_domain(sbi, block)->d_id;
+		err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+		if (err)
+			return err;
+		down_write(&li->li_tree_sem);
+		if (to < LANEFS_MAX_FILE_BLOCKS)
+			err = lanefs_reserve(&h, lanefs_domain_of(inode),
+					     lanefs_tree_blocks_needed(inode),
+					     LANEFS_FOR_COMPLETION);
+		if (!err) {
+			err = lanefs_free_some(&h, inode, &from, to);
+			if (err)
+				lanefs_abort(sbi);
+			lanefs_inode_log(&h, inode, true);
+		}
+		up_write(&li->li_tree_sem);
+		lanefs_end(&h);
+		if (err)
+			return err;
+		cond_resched();
+	}
+}

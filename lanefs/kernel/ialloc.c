@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Inodes: where a new one is placed, the inode bitmap and table of a domain, orphans.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "lanefs.h"
+
+/* The bit of an inode in the bitmap that begins at block `first`, and the block that has it. */
+static struct lanefs_buf *lanefs_inode_bit(struct lanefs_domain *domain, u64 first, u32 magic,
+					   u64 index, u32 *bit)
+{
+	u64 block = first + div_u64_rem(index, LANEFS_BITMAP_BITS, bit);
+
+	return lanefs_buf_read(domain, block, magic, domain->d_id);
+}
+
+static void *lanefs_bits(const struct lanefs_buf *buf)
+{
+	return buf->b_data + LANEFS_HEADER_SIZE;
+}
+
+int lanefs_inodes_start(struct lanefs_domain *domain)
+{
+	u64 i, inodes = domain->d_sbi->s_domain_inodes, at, used = 0;
+	struct lanefs_buf *buf;
+
+	mutex_init(&domain->d_inode_mutex);
+	domain->d_inode_map = kvzalloc(domain->d_layout.ibitmap_blocks * LANEFS_BODY_SIZE,
+				       GFP_KERNEL);
+	if (!domain->d_inode_map)
+		return -ENOMEM;
+	for (i = 0; i < domain->d_layout.ibitmap_blocks; i++) {
+		buf = lanefs_buf_read(domain, domain->d_layout.ibitmap + i, LANEFS_MAGIC_IBITMAP,
+				      domain->d_id);
+		if (IS_ERR(buf))
+			return PTR_ERR(buf);
+		mutex_lock(&buf->b_mutex);
+		memcpy((u8 *)domain->d_inode_map + i * LANEFS_BODY_SIZE, lanefs_bits(buf),
+		       LANEFS_BODY_SIZE);
+		mutex_unlock(&buf->b_mutex);
+		lanefs_buf_put(buf);
+	}
+	if (find_next_zero_bit_le(domain->d_inode_map, LANEFS_FIRST_INDEX, 0) <
+	    LANEFS_FIRST_INDEX) {
+		lanefs_error(domain->d_sbi, "domain %u: reserved inodes are free", domain->d_id);
+		return -EUCLEAN;
+	}
+	for (at = find_next_bit_le(domain->d_inode_map, inodes, 0); at < inodes;
+	     at = find_next_bit_le(domain->d_inode_map, inodes, at + 1))
+		used++;
+	atomic64_set(&domain->d_inodes_free, inodes - used);
+	domain->d_inode_hint = LANEFS_FIRST_INDEX;
+	return 0;
+}
+
+void lanefs_inodes_stop(struct lanefs_domain *domain)
+{
+	kvfree(domain->d_inode_map);
+	domain->d_inode_map = NULL;
+}
+
+/* The domain for a new object in `dir`: as the mount option says, or the next that has room. */
+u32 lanefs_place(struct inode *dir)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
+	struct lanefs_domain *domain;
+	u32 first = 0, i;
+
+	if (sbi->s_placement == LANEFS_PLACE_LANE)
+		first = raw_smp_processor_id() % sbi->s_domains;
+	else if (sbi->s_placement == LANEFS_PLACE_ROUNDROBIN)
+		first = (u32)atomic_inc_return(&LANEFS_I(dir)->li_next_domain) % sbi->s_domains;
+	for (i = 0; i < sbi->s_domains; i++) {
+		domain = &sbi->s_domain[(first + i) % sbi->s_domains];
+		if (atomic64_read(&domain->d_inodes_free) > 0 &&
+		    lanefs_has_room(domain, 4 * (LANEFS_MAX_LEVEL + 2), LANEFS_FOR_METADATA))
+			return domain->d_id;
+	}
+	return first;
+}
+
+static u64 lanefs_itable_block(const struct lanefs_domain *domain, u64 index)
+{
+	return domain->d_layout.itable + div_u64(index, LANEFS_INODES_PER_BLOCK);
+}
+
+/* Whether no inode of the table block of `index` is in use. */
+static bool lanefs_itable_unused(const struct lanefs_domain *domain, u64 index)
+{
+	u64 first = div_u64(index, LANEFS_INODES_PER_BLOCK) * LANEFS_INODES_PER_BLOCK;
+	u64 end = min_t(u64, first + LANEFS_INODES_PER_BLOCK, domain->d_sbi->s_domain_inodes);
+
+	return find_next_bit_le(domain->d_inode_map, end, first) >= end;
+}
+
+/*
+ * Takes a free inode. *buf is its block of the inode table, joined to the handle. -ENOSPC: the
+ * domain has none left.
+ */
+int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u64 *ino,
+		       struct lanefs_buf **buf)
+{
+	u64 inodes = domain->d_sbi->s_domain_inodes, index;
+	struct lanefs_buf *bitmap;
+	int err = -ENOSPC;
+	u32 bit;
+
+	mutex_lock(&domain->d_inode_mutex);
+	index = find_next_zero_bit_le(domain->d_inode_map, inodes, domain->d_inode_hint);
+	if (index >= inodes)
+		index = find_next_zero_bit_le(domain->d_inode_map, inodes, LANEFS_FIRST_INDEX);
+	if (index >= inodes)
+		goto out;
+	bitmap = lanefs_inode_bit(domain, domain->d_layout.ibitmap, LANEFS_MAGIC_IBITMAP, index,
+				  &bit);
+	err = PTR_ERR_OR_ZERO(bitmap);
+	if (err)
+		goto out;
+	if (lanefs_itable_unused(domain, index))
+		*buf = lanefs_buf_new(h, domain, lanefs_itable_block(domain, index),
+				      LANEFS_MAGIC_ITABLE, domain->d_id);
+	else
+		*buf = lanefs_buf_read(domain, lanefs_itable_block(domain, index),
+				       LANEFS_MAGIC_ITABLE, domain->d_id);
+	err = PTR_ERR_OR_ZERO(*buf);
+	if (!err) {
+		lanefs_buf_join(h, *buf);
+		lanefs_buf_join(h, bitmap);
+		__set_bit_le(bit, lanefs_bits(bitmap));
+		__set_bit_le(index, domain->d_inode_map);
+		domain->d_inode_hint = index + 1;
+		atomic64_dec(&domain->d_inodes_free);
+		*ino = lanefs_ino(domain->d_id, index);
+	}
+	lanefs_buf_put(bitmap);
+out:
+	mutex_unlock(&domain->d_inode_mutex);
+	return err;
+}
+
+/* Frees the inode, which holds no blocks any more. */
+int lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+	u64 index = lanefs_ino_index(inode->i_ino);
+	struct lanefs_buf *table = LANEFS_I(inode)->li_buf, *bitmap;
+	int err = 0;
+	u32 bit;
+
+	mutex_lock(&domain->d_inode_mutex);
+	bitmap = lanefs_inode_bit(domain, domain->d_layout.ibitmap, LANEFS_MAGIC_IBITMAP, index,
+				  &bit);
+	err = PTR_ERR_OR_ZERO(bitmap);
+	if (err)
+		goto out;
+	lanefs_buf_join(h, table);
+	memset(table->b_data + LANEFS_INODE_SIZE * (1 + index % LANEFS_INODES_PER_BLOCK), 0,
+	       LANEFS_INODE_SIZE);
+	lanefs_buf_join(h, bitmap);
+	__clear_bit_le(bit, lanefs_bits(bitmap));
+	__clear_bit_le(index, domain->d_inode_map);
+	domain->d_inode_hint = min(domain->d_inode_hint, index);
+	atomic64_inc(&domain->d_inodes_free);
+	lanefs_buf_put(bitmap);
+out:
+	mutex_unlock(&domain->d_inode_mutex);
+	return err;
+}
+
+/* Marks the inode as one that recovery has to delete or to cut, or takes the mark off. */
+int lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+	struct lanefs_buf *bitmap;
+	u32 bit;
+
+	if (LANEFS_I(inode)->li_orphan == set)
+		return 0;
+	bitmap = lanefs_inode_bit(domain, domain->d_layout.obitmap, LANEFS_MAGIC_OBITMAP,
+				  lanefs_ino_index(inode->i_ino), &bit);
+	if (IS_ERR(bitmap))
+		return PTR_ERR(bitmap);
+	mutex_lock(&domain->d_inode_mutex);
+	lanefs_buf_join(h, bitmap);
+	if (set)
+		__set_bit_le(bit, lanefs_bits(bitmap));
+	else
+		__clear_bit_le(bit, lanefs_bits(bitmap));
+	mutex_unlock(&domain->d_inode_mutex);
+	lanefs_buf_put(bitmap);
+	LANEFS_I(inode)->li_orphan = set;
+	return 0;
+}
+
+/* Deletes the inode if it has no links, or cuts it to its size. */
+static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
+{
+	struct inode *inode = lanefs_iget(domain->d_sbi->s_vfs, lanefs_ino(domain->d_id, index));
+	struct lanefs_handle h;
+	int err = 0;
+
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	LANEFS_I(inode)->li_orphan = true;
+	if (inode->i_nlink) {
+		if (S_ISREG(inode->i_mode))
+			err = lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode),
+									LANEFS_BLOCK_SIZE),
+						LANEFS_MAX_FILE_BLOCKS);
+		if (!err)
+			err = lanefs_begin_inode(&h, inode);
+		if (!err) {
+			err = lanefs_orphan(&h, inode, false);
+			lanefs_end(&h);
+		}
+	}
+	iput(inode);
+	return err;
+}
+
+static int lanefs_orphans_of_block(struct lanefs_domain *domain, u64 block, u64 first)
+{
+	u64 inodes = domain->d_sbi->s_domain_inodes;
+	u32 count = min_t(u64, LANEFS_BITMAP_BITS, inodes - first), bit;
+	struct lanefs_buf *buf;
+	void *bits;
+	int err = 0;
+
+	bits = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
+	if (!bits)
+		return -ENOMEM;
+	buf = lanefs_buf_read(domain, block, LANEFS_MAGIC_OBITMAP, domain->d_id);
+	if (IS_ERR(buf)) {
+		kfree(bits);
+		return PTR_ERR(buf);
+	}
+	mutex_lock(&buf->b_mutex);
+	memcpy(bits, lanefs_bits(buf), LANEFS_BODY_SIZE);
+	mutex_unlock(&buf->b_mutex);
+	lanefs_buf_put(buf);
+	for (bit = find_next_bit_le(bits, count, 0); bit < count && !err;
+	     bit = find_next_bit_le(bits, count, bit + 1))
+		err = lanefs_orphan_process(domain, first + bit);
+	kfree(bits);
+	return err;
+}
+
+/* At mount, after recovery: finishes deletions and truncations. */
+int lanefs_orphans_process(struct lanefs_sb *sbi)
+{
+	struct lanefs_domain *domain;
+	int err = 0;
+	u64 at;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++) {
+		domain = &sbi->s_domain[i];
+		for (at = 0; at < domain->d_layout.ibitmap_blocks && !err; at++)
+			err = lanefs_orphans_of_block(domain, domain->d_layout.obitmap + at,
+						      at * LANEFS_BITMAP_BITS);
+	}
+	return err;
+}

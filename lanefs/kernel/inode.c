@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Inodes between memory and the inode table. A change of an inode goes into its table block at
+ * once, in the handle of the operation; so there is nothing to write back later.
+ */
+#include <linux/iversion.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/writeback.h>
+
+#include "core/extents.h"
+#include "lanefs.h"
+
+static struct lanefs_dinode *lanefs_dinode_of(const struct lanefs_buf *buf, u64 ino)
+{
+	u32 slot;
+
+	div_u64_rem(lanefs_ino_index(ino), LANEFS_INODES_PER_BLOCK, &slot);
+	return (struct lanefs_dinode *)(buf->b_data + LANEFS_INODE_SIZE * (1 + slot));
+}
+
+void lanefs_add_blocks(struct inode *inode, s64 count)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	/* What changes it for data and what does for attributes hold different locks. */
+	spin_lock(&inode->i_lock);
+	li->li_blocks += count;
+	inode->i_blocks = li->li_blocks << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+	spin_unlock(&inode->i_lock);
+}
+
+void lanefs_set_ops(struct inode *inode)
+{
+	switch (inode->i_mode & S_IFMT) {
+	case S_IFREG:
+		inode->i_op = &lanefs_file_iops;
+		inode->i_fop = &lanefs_file_fops;
+		inode->i_mapping->a_ops = &lanefs_aops;
+		break;
+	case S_IFDIR:
+		inode->i_op = &lanefs_dir_iops;
+		inode->i_fop = &lanefs_dir_fops;
+		break;
+	case S_IFLNK:
+		inode->i_op = &lanefs_symlink_iops;
+		break;
+	default:
+		inode->i_op = &lanefs_special_iops;
+		init_special_inode(inode, inode->i_mode, inode->i_rdev);
+	}
+}
+
+static bool lanefs_root_sound(const struct lanefs_dinode *di, umode_t mode)
+{
+	unsigned int level = le16_to_cpu(di->di_level), count = le16_to_cpu(di->di_count), i;
+	const struct lanefs_index *index = (const void *)di->di_root;
+
+	if (count > LANEFS_ROOT_RECORDS || level > LANEFS_MAX_LEVEL)
+		return false;
+	if (S_ISLNK(mode)) {
+		u64 size = le64_to_cpu(di->di_size);
+
+		if (!size || size > LANEFS_SYMLINK_MAX || level > 1 || count != level)
+			return false;
+		return !level == (size <= LANEFS_INLINE_SYMLINK) &&
+		       (level || strnlen(di->di_root, LANEFS_ROOT_SIZE) == size);
+	}
+	if (S_ISDIR(mode) && !level)
+		return !count;
+	if (S_ISREG(mode) && !level)
+		return lanefs_extents_valid((const void *)di->di_root, count);
+	if (!S_ISDIR(mode) && !S_ISREG(mode))
+		return !level && !count;
+	if (!count)
+		return false;
+	for (i = 1; i < count; i++)
+		if (le64_to_cpu(index[i - 1].ix_key) >= le64_to_cpu(index[i].ix_key))
+			return false;
+	return true;
+}
+
+static bool lanefs_dinode_sound(const struct lanefs_domain *domain, const struct lanefs_dinode *di,
+				u64 ino)
+{
+	u64 xattr = le64_to_cpu(di->di_xattr);
+	umode_t mode = le16_to_cpu(di->di_mode);
+
+	if (le64_to_cpu(di->di_ino) != ino || le64_to_cpu(di->di_size) > MAX_LFS_FILESIZE)
+		return false;
+	if (le32_to_cpu(di->di_nlink) > LANEFS_LINK_MAX ||
+	    le64_to_cpu(di->di_blocks) > U64_MAX >> LANEFS_BLOCK_SHIFT)
+		return false;
+	if (xattr && (xattr < domain->d_layout.data || xattr >= domain->d_layout.end))
+		return false;
+	if (!S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode) && !S_ISCHR(mode) &&
+	    !S_ISBLK(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode))
+		return false;
+	return lanefs_root_sound(di, mode);
+}
+
+static struct timespec64 lanefs_time(__le64 seconds, __le32 ns)
+{
+	return (struct timespec64){ (s64)le64_to_cpu(seconds),
+				    min_t(u32, le32_to_cpu(ns), NSEC_PER_SEC - 1) };
+}
+
+static void lanefs_inode_fill(struct inode *inode, const struct lanefs_dinode *di)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	inode->i_mode = le16_to_cpu(di->di_mode);
+	i_uid_write(inode, le32_to_cpu(di->di_uid));
+	i_gid_write(inode, le32_to_cpu(di->di_gid));
+	set_nlink(inode, le32_to_cpu(di->di_nlink));
+	i_size_write(inode, le64_to_cpu(di->di_size));
+	lanefs_set_atime(inode, lanefs_time(di->di_atime, di->di_atime_ns));
+	lanefs_set_mtime(inode, lanefs_time(di->di_mtime, di->di_mtime_ns));
+	lanefs_set_ctime(inode, lanefs_time(di->di_ctime, di->di_ctime_ns));
+	li->li_btime = lanefs_time(di->di_btime, di->di_btime_ns);
+	inode->i_generation = le32_to_cpu(di->di_generation);
+	inode->i_rdev = new_decode_dev(le32_to_cpu(di->di_rdev));
+	li->li_flags = le32_to_cpu(di->di_flags);
+	li->li_disk_size = le64_to_cpu(di->di_size);
+	li->li_parent = le64_to_cpu(di->di_parent);
+	li->li_xattr = le64_to_cpu(di->di_xattr);
+	li->li_level = le16_to_cpu(di->di_level);
+	li->li_count = le16_to_cpu(di->di_count);
+	memcpy(li->li_root, di->di_root, LANEFS_ROOT_SIZE);
+	lanefs_add_blocks(inode, le64_to_cpu(di->di_blocks));
+}
+
+static int lanefs_inode_read(struct inode *inode, u64 ino)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+	struct lanefs_domain *domain = &sbi->s_domain[lanefs_ino_domain(ino)];
+	u64 index = lanefs_ino_index(ino);
+	struct lanefs_dinode di;
+	struct lanefs_buf *buf;
+
+	buf = lanefs_buf_read(domain, domain->d_layout.itable +
+			      div_u64(index, LANEFS_INODES_PER_BLOCK), LANEFS_MAGIC_ITABLE,
+			      domain->d_id);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	mutex_lock(&buf->b_mutex);
+	di = *lanefs_dinode_of(buf, ino);
+	mutex_unlock(&buf->b_mutex);
+	li->li_buf = buf;
+	li->li_domain = domain->d_id;
+	if (!lanefs_dinode_sound(domain, &di, ino)) {
+		lanefs_error(sbi, "inode %llu is damaged", ino);
+		return -EUCLEAN;
+	}
+	lanefs_inode_fill(inode, &di);
+	/* What was done before is on disk. */
+	li->li_seq = READ_ONCE(domain->j_next_seq) - 1;
+	li->li_data_seq = li->li_seq;
+	return 0;
+}
+
+/* -EUCLEAN: no inode in use has that number, or it is damaged. */
+struct inode *lanefs_iget(struct super_block *sb, u64 ino)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(sb);
+	u64 index = lanefs_ino_index(ino);
+	struct inode *inode;
+	int err;
+
+	if (lanefs_ino_domain(ino) >= sbi->s_domains || !index || index >= sbi->s_domain_inodes ||
+	    !test_bit_le(index, sbi->s_domain[lanefs_ino_domain(ino)].d_inode_map)) {
+		lanefs_error(sbi, "there is no inode %llu", ino);
+		return ERR_PTR(-EUCLEAN);
+	}
+	inode = iget_locked(sb, ino);
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+	if (!(inode->i_state & I_NEW))
+		return inode;
+	err = lanefs_inode_read(inode, ino);
+	if (err) {
+		iget_failed(inode);
+		return ERR_PTR(err);
+	}
+	lanefs_set_ops(inode);
+	unlock_new_inode(inode);
+	return inode;
+}
+
+/*
+ * A new inode in the domain, locked and hashed, with one link (a directory: two), logged by the
+ * caller when it is complete. ERR_PTR(-ENOSPC): the domain has none left.
+ */
+struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap, struct inode *dir,
+			       u32 domain, umode_t mode, dev_t rdev)
+{
+	struct super_block *sb = dir->i_sb;
+	struct lanefs_sb *sbi = LANEFS_SB(sb);
+	struct inode *inode = new_inode(sb);
+	struct lanefs_inode *li;
+	u64 ino;
+	int err;
+
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+	li = LANEFS_I(inode);
+	li->li_domain = domain;
+	err = lanefs_inode_alloc(h, &sbi->s_domain[domain], &ino, &li->li_buf);
+	if (err) {
+		li->li_buf = NULL;
+		make_bad_inode(inode);
+		iput(inode);
+		return ERR_PTR(err);
+	}
+	inode->i_ino = ino;
+	inode_init_owner(idmap, inode, dir, mode);
+	inode->i_rdev = rdev;
+	inode->i_generation = get_random_u32();
+	li->li_btime = lanefs_touch_ctime(inode);
+	lanefs_set_atime(inode, li->li_btime);
+	lanefs_set_mtime(inode, li->li_btime);
+	set_nlink(inode, S_ISDIR(mode) ? 2 : 1);
+	if (S_ISDIR(mode))
+		li->li_parent = dir->i_ino;
+	if (insert_inode_locked(inode)) {
+		/* Only if the bitmap had lost it. */
+		lanefs_error(sbi, "inode %llu is given out twice", ino);
+		make_bad_inode(inode);
+		iput(inode);
+		return ERR_PTR(-EUCLEAN);
+	}
+	lanefs_set_ops(inode);
+	return inode;
+}
+
+/*
+ * Puts the inode as it is in memory into its block of the inode table. `data`: more than its
+ * times has changed, so fdatasync must write it. It may catch another task's change half done;
+ * that one logs the inode again, in the same transaction, before its handle ends.
+ */
+void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct timespec64 atime = lanefs_get_atime(inode), mtime = lanefs_get_mtime(inode),
+			  ctime = lanefs_get_ctime(inode);
+	struct lanefs_dinode *di;
+
+	lanefs_buf_join(h, li->li_buf);
+	di = lanefs_dinode_of(li->li_buf, inode->i_ino);
+	spin_lock(&li->li_log_lock);
+	di->di_mode = cpu_to_le16(inode->i_mode);
+	di->di_level = cpu_to_le16(li->li_level);
+	di->di_count = cpu_to_le16(li->li_count);
+	di->di_uid = cpu_to_le32(i_uid_read(inode));
+	di->di_gid = cpu_to_le32(i_gid_read(inode));
+	di->di_nlink = cpu_to_le32(inode->i_nlink);
+	di->di_flags = cpu_to_le32(li->li_flags);
+	di->di_size = cpu_to_le64(S_ISREG(inode->i_mode) ? li->li_disk_size : i_size_read(inode));
+	di->di_blocks = cpu_to_le64(li->li_blocks);
+	di->di_atime = cpu_to_le64(atime.tv_sec);
+	di->di_mtime = cpu_to_le64(mtime.tv_sec);
+	di->di_ctime = cpu_to_le64(ctime.tv_sec);
+	di->di_btime = cpu_to_le64(li->li_btime.tv_sec);
+	di->di_atime_ns = cpu_to_le32(atime.tv_nsec);
+	di->di_mtime_ns = cpu_to_le32(mtime.tv_nsec);
+	di->di_ctime_ns = cpu_to_le32(ctime.tv_nsec);
+	di->di_btime_ns = cpu_to_le32(li->li_btime.tv_nsec);
+	di->di_generation = cpu_to_le32(inode->i_generation);
+	di->di_rdev = cpu_to_le32(new_encode_dev(inode->i_rdev));
+	di->di_ino = cpu_to_le64(inode->i_ino);
+	di->di_xattr = cpu_to_le64(li->li_xattr);
+	di->di_parent = cpu_to_le64(li->li_parent);
+	memcpy(di->di_root, li->li_root, LANEFS_ROOT_SIZE);
+	WRITE_ONCE(li->li_seq, h->h_part[lanefs_handle_part(h, lanefs_domain_of(inode))].txn->t_seq);
+	if (data)
+		WRITE_ONCE(li->li_data_seq, li->li_seq);
+	spin_unlock(&li->li_log_lock);
+}
+
+/* The VFS has changed times (or, with I_DIRTY_DATASYNC, more). */
+void lanefs_dirty_inode(struct inode *inode, int flags)
+{
+	struct lanefs_handle h;
+
+	if (!(flags & (I_DIRTY_SYNC | I_DIRTY_DATASYNC)) || sb_rdonly(inode->i_sb))
+		return;
+	if (lanefs_begin_inode(&h, inode))
+		return;
+	lanefs_inode_log(&h, inode, flags & I_DIRTY_DATASYNC);
+	lanefs_end(&h);
+}
+
+/* Deletes an inode without links. What fails is left to fsck, or to recovery as an orphan. */
+static int lanefs_delete(struct inode *inode)
+{
+	struct lanefs_handle h;
+	int err = 0;
+
+	if (S_ISREG(inode->i_mode))
+		err = lanefs_free_range(inode, 0, LANEFS_MAX_FILE_BLOCKS);
+	if (!err)
+		err = lanefs_begin_inode(&h, inode);
+	if (err)
+		return err;
+	if (S_ISLNK(inode->i_mode))
+		err = lanefs_symlink_drop(&h, inode);
+	if (!err)
+		err = lanefs_xattr_drop(&h, inode);
+	if (S_ISDIR(inode->i_mode) && !lanefs_dir_empty(inode))
+		err = -EUCLEAN;
+	if (!err)
+		err = lanefs_orphan(&h, inode, false);
+	if (!err)
+		err = lanefs_inode_free(&h, inode);
+	if (err)
+		lanefs_abort(LANEFS_SB(inode->i_sb));
+	lanefs_end(&h);
+	return err;
+}
+
+void lanefs_evict_inode(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	truncate_inode_pages_final(&inode->i_data);
+	if (!inode->i_nlink && !is_bad_inode(inode) && li->li_buf && !sb_rdonly(inode->i_sb)) {
+		sb_start_intwrite(inode->i_sb);
+		lanefs_delete(inode);
+		sb_end_intwrite(inode->i_sb);
+	}
+	clear_inode(inode);
+	lanefs_buf_put(li->li_buf);
+	li->li_buf = NULL;
+}
+
+int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
+		   unsigned int flags)
+{
+	struct inode *inode = d_inode(path->dentry);
+
+	lanefs_fillattr(idmap, mask, inode, stat);
+	if (mask & STATX_BTIME) {
+		stat->btime = LANEFS_I(inode)->li_btime;
+		stat->result_mask |= STATX_BTIME;
+	}
+	return 0;
+}
+
+/* Everything but the size. */
+int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct inode *inode = d_inode(dentry);
+	struct lanefs_handle h;
+	int err;
+
+	err = setattr_prepare(idmap, dentry, attr);
+	if (err)
+		return err;
+	err = lanefs_begin_inode(&h, inode);
+	if (err)
+		return err;
+	setattr_copy(idmap, inode, attr);
+	lanefs_inode_log(&h, inode, attr->ia_valid & ~(ATTR_ATIME | ATTR_MTIME | ATTR_CTIME |
+						       ATTR_ATIME_SET | ATTR_MTIME_SET));
+	lanefs_end(&h);
+	return 0;
+}

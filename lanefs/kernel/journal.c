@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The journal of a domain: handles join its running transaction, a thread commits it (commit.c).
+ *
+ * An operation opens one handle on all domains that it changes (lanefs_begin()), which ties their
+ * transactions; format.h has the argument why recovery is atomic. Log space for the handle's
+ * credits is there before it joins, so a commit never waits for space. A task that must wait for
+ * one domain first leaves the others, so waiting for handles to end cannot deadlock.
+ */
+#include <linux/kthread.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "lanefs.h"
+
+#define LANEFS_LOG_SLACK	32	/* blocks, should an operation need more than its credits */
+
+/* Blocks in the log for a transaction of so many metadata blocks. */
+u64 lanefs_log_need(u64 blocks, u64 revokes)
+{
+	return blocks + DIV_ROUND_UP_ULL(blocks, LANEFS_JOURNAL_RECORDS) +
+	       DIV_ROUND_UP_ULL(revokes, LANEFS_JOURNAL_RECORDS) + 1;
+}
+
+static struct lanefs_txn *lanefs_txn_new(struct lanefs_sb *sbi)
+{
+	struct lanefs_txn *txn = kzalloc(sizeof(*txn), GFP_NOFS | __GFP_NOFAIL);
+
+	txn->t_needs = kcalloc(sbi->s_domains, sizeof(*txn->t_needs), GFP_NOFS | __GFP_NOFAIL);
+	spin_lock_init(&txn->t_lock);
+	INIT_LIST_HEAD(&txn->t_bufs);
+	INIT_LIST_HEAD(&txn->t_freed);
+	INIT_LIST_HEAD(&txn->t_node);
+	return txn;
+}
+
+void lanefs_txn_free(struct lanefs_txn *txn)
+{
+	if (!txn)
+		return;
+	kvfree(txn->t_vec);
+	kfree(txn->t_needs);
+	kfree(txn);
+}
+
+void lanefs_commit_request(struct lanefs_domain *domain, u64 seq)
+{
+	spin_lock(&domain->j_lock);
+	if (seq > domain->j_wanted) {
+		domain->j_wanted = seq;
+		wake_up(&domain->j_wait_commit_work);
+	}
+	spin_unlock(&domain->j_lock);
+}
+
+/* Waits until the transaction is on disk. It must have been requested, or be committing. */
+int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
+{
+	wait_event(domain->j_wait_committed, READ_ONCE(domain->j_committed) >= seq ||
+		   READ_ONCE(domain->d_sbi->s_aborted));
+	return READ_ONCE(domain->j_committed) >= seq ? 0 : -EIO;
+}
+
+/* Asks for the commit of the running transaction; under j_lock. */
+static void lanefs_want_commit(struct lanefs_domain *domain, const struct lanefs_txn *txn)
+{
+	if (txn->t_seq <= domain->j_wanted)
+		return;
+	domain->j_wanted = txn->t_seq;
+	wake_up(&domain->j_wait_commit_work);
+}
+
+/*
+ * Whether a handle of so many credits can join now; under j_lock. -EAGAIN: wait on j_wait_join,
+ * holding no handle of any domain.
+ */
+static int lanefs_admit(struct lanefs_domain *domain, unsigned int credits)
+{
+	struct lanefs_txn *txn = domain->j_running;
+	unsigned int reserved = txn ? txn->t_reserved : 0, revokes = txn ? txn->t_revokes : 0;
+
+	if (READ_ONCE(domain->d_sbi->s_aborted))
+		return -EROFS;
+	if (txn && txn->t_locked)
+		return -EAGAIN;
+	if (reserved && reserved + credits > domain->j_max_txn) {
+		if (!txn->t_handles || txn->t_nbufs > domain->j_max_txn / 2)
+			lanefs_want_commit(domain, txn);
+		return -EAGAIN;
+	}
+	if (domain->j_free < lanefs_log_need(reserved + credits, revokes + LANEFS_JOURNAL_RECORDS) +
+			     LANEFS_LOG_SLACK) {
+		lanefs_checkpoint_request(domain);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+static bool lanefs_admits(struct lanefs_domain *domain, unsigned int credits)
+{
+	int err;
+
+	spin_lock(&domain->j_lock);
+	err = lanefs_admit(domain, credits);
+	spin_unlock(&domain->j_lock);
+	return err != -EAGAIN;
+}
+
+/* -ENOBUFS: there is no running transaction, give a fresh one. */
+static int lanefs_join(struct lanefs_domain *domain, unsigned int credits,
+		       struct lanefs_txn **fresh, struct lanefs_txn **joined)
+{
+	struct lanefs_txn *txn;
+	int err;
+
+	spin_lock(&domain->j_lock);
+	err = lanefs_admit(domain, credits);
+	if (err)
+		goto out;
+	txn = domain->j_running;
+	if (!txn) {
+		txn = *fresh;
+		err = -ENOBUFS;
+		if (!txn)
+			goto out;
+		*fresh = NULL;
+		txn->t_domain = domain;
+		txn->t_seq = domain->j_next_seq++;
+		txn->t_started = jiffies;
+		domain->j_running = txn;
+	}
+	txn->t_handles++;
+	txn->t_reserved += credits;
+	*joined = txn;
+	err = 0;
+out:
+	spin_unlock(&domain->j_lock);
+	return err;
+}
+
+static void lanefs_leave(struct lanefs_txn *txn, unsigned int credits, unsigned int used)
+{
+	struct lanefs_domain *domain = txn->t_domain;
+	bool drained, room;
+
+	spin_lock(&domain->j_lock);
+	txn->t_reserved = txn->t_reserved - credits + used;
+	drained = !--txn->t_handles && txn->t_locked;
+	room = !txn->t_locked && waitqueue_active(&domain->j_wait_join);
+	spin_unlock(&domain->j_lock);
+	if (drained)
+		wake_up(&domain->j_wait_drained);
+	if (room)
+		wake_up(&domain->j_wait_join);
+}
+
+/* Joins all domains, or, if one cannot be joined, none: then *blocked is that one. */
+static int lanefs_join_all(struct lanefs_handle *h, struct lanefs_txn **fresh,
+			   struct lanefs_domain **blocked)
+{
+	int i, err;
+
+	for (i = 0; i < h->h_parts; i++) {
+		err = lanefs_join(h->h_part[i].domain, h->h_part[i].credits, fresh,
+				  &h->h_part[i].txn);
+		if (!err)
+			continue;
+		*blocked = h->h_part[i].domain;
+		while (--i >= 0)
+			lanefs_leave(h->h_part[i].txn, h->h_part[i].credits, 0);
+		return err;
+	}
+	return 0;
+}
+
+/* Each of the transactions joined needs the others. */
+static void lanefs_tie(struct lanefs_handle *h)
+{
+	int i, j;
+
+	for (i = 0; i < h->h_parts; i++) {
+		struct lanefs_txn *txn = h->h_part[i].txn;
+
+		spin_lock(&txn->t_domain->j_lock);
+		for (j = 0; j < h->h_parts; j++) {
+			u32 other = h->h_part[j].domain->d_id;
+
+			if (i != j && txn->t_needs[other] < h->h_part[j].txn->t_seq)
+				txn->t_needs[other] = h->h_part[j].txn->t_seq;
+		}
+		txn->t_tied = true;
+		spin_unlock(&txn->t_domain->j_lock);
+	}
+}
+
+/*
+ * Opens a handle on these domains (which may repeat): the operation may change `credits` blocks of
+ * each. -EROFS: the file system was aborted.
+ */
+int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
+		 const u32 *domains, int count)
+{
+	struct lanefs_txn *fresh = NULL;
+	struct lanefs_domain *blocked;
+	int i, j, err;
+
+	WARN_ON_ONCE(current->journal_info);
+	h->h_sbi = sbi;
+	h->h_parts = 0;
+	for (i = 0; i < count; i++) {
+		for (j = 0; j < h->h_parts; j++)
+			if (h->h_part[j].domain->d_id == domains[i])
+				break;
+		if (j < h->h_parts)
+			continue;
+		memset(&h->h_part[j], 0, sizeof(h->h_part[j]));
+		h->h_part[j].domain = &sbi->s_domain[domains[i]];
+		h->h_part[j].credits = credits;
+		h->h_parts++;
+	}
+	for (;;) {
+		err = lanefs_join_all(h, &fresh, &blocked);
+		if (err == -EAGAIN)
+			wait_event(blocked->j_wait_join, lanefs_admits(blocked, credits));
+		else if (err == -ENOBUFS)
+			fresh = lanefs_txn_new(sbi);
+		else
+			break;
+	}
+	lanefs_txn_free(fresh);
+	if (err)
+		return err;
+	if (h->h_parts > 1)
+		lanefs_tie(h);
+	h->h_nofs = memalloc_nofs_save();
+	current->journal_info = h;
+	return 0;
+}
+
+/* A handle for a change of this inode alone. */
+int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode)
+{
+	return lanefs_begin(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS, &LANEFS_I(inode)->li_domain,
+			    1);
+}
+
+void lanefs_end(struct lanefs_handle *h)
+{
+	int i;
+
+	current->journal_info = NULL;
+	memalloc_nofs_restore(h->h_nofs);
+	for (i = 0; i < h->h_parts; i++) {
+		WARN_ON_ONCE(h->h_part[i].used > h->h_part[i].credits);
+		atomic64_add(h->h_part[i].reserved, &h->h_part[i].domain->d_free);
+		lanefs_leave(h->h_part[i].txn, h->h_part[i].credits, h->h_part[i].used);
+	}
+}
+
+/* Which part of the handle is this domain's. Changing a domain that it has not joined is a bug. */
+int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain *domain)
+{
+	int i;
+
+	for (i = 0; i < h->h_parts; i++)
+		if (h->h_part[i].domain == domain)
+			return i;
+	BUG();
+}
+
+/*
+ * Starts with an empty log in the current epoch; the domain superblock says so already. Sequences
+ * go on from an earlier start in the same mount: inodes remember theirs.
+ */
+int lanefs_journal_start(struct lanefs_domain *domain)
+{
+	struct task_struct *task;
+
+	domain->j_free = domain->d_layout.journal_blocks;
+	domain->j_max_txn = domain->d_layout.journal_blocks / 3;
+	task = kthread_run(lanefs_commit_thread, domain, "lanefs-commit/%u", domain->d_id);
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	domain->j_commit_task = task;
+	task = kthread_run(lanefs_checkpoint_thread, domain, "lanefs-ckpt/%u", domain->d_id);
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	domain->j_checkpoint_task = task;
+	return 0;
+}
+
+/* Drops what a transaction holds: it is stable, or the file system was aborted. */
+static void lanefs_txn_drop(struct lanefs_txn *txn)
+{
+	struct lanefs_freed *freed, *next;
+	struct lanefs_buf *buf, *after;
+	unsigned int i;
+
+	list_for_each_entry_safe(buf, after, &txn->t_bufs, b_txn_node) {
+		list_del_init(&buf->b_txn_node);
+		buf->b_txn = NULL;
+		lanefs_buf_put(buf);
+	}
+	for (i = 0; txn->t_vec && i < txn->t_nbufs; i++) {
+		put_page(txn->t_vec[i].page);
+		lanefs_buf_put(txn->t_vec[i].buf);
+	}
+	list_for_each_entry_safe(freed, next, &txn->t_freed, node)
+		kfree(freed);
+	lanefs_txn_free(txn);
+}
+
+/* The log was checkpointed and is empty, or the file system was aborted. */
+void lanefs_journal_stop(struct lanefs_domain *domain)
+{
+	struct lanefs_txn *txn, *next;
+
+	if (domain->j_commit_task)
+		kthread_stop(domain->j_commit_task);
+	if (domain->j_checkpoint_task)
+		kthread_stop(domain->j_checkpoint_task);
+	domain->j_commit_task = NULL;
+	domain->j_checkpoint_task = NULL;
+	list_for_each_entry_safe(txn, next, &domain->j_log, t_node) {
+		list_del(&txn->t_node);
+		lanefs_txn_drop(txn);
+	}
+	if (domain->j_running)
+		lanefs_txn_drop(domain->j_running);
+	domain->j_running = NULL;
+}

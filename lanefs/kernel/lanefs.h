@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the parts of the module share. Read format.h first.
+ *
+ * Locks, outermost first:
+ *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks, folio locks
+ *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
+ *     A task that waits for one domain to let it in holds no handle of another.
+ *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain
+ *   d_inode_mutex of a domain
+ *   b_mutex of a metadata block
+ *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
+ *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache
+ *
+ * Outside of handles: j_checkpoint_mutex, then j_stable_mutex, which both exclude only each
+ * domain's own processing of what is stable. A commit takes the second one when it is done.
+ */
+#ifndef LANEFS_H
+#define LANEFS_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+#include <linux/fs.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "format.h"
+#include "compat.h"
+
+#define LANEFS_SUPER_MAGIC	LANEFS_MAGIC_SUPER
+
+struct lanefs_sb;
+struct lanefs_domain;
+struct lanefs_txn;
+
+/* A metadata block in its domain's cache. b_ref counts the cache itself as one. */
+struct lanefs_buf {
+	u64 b_block;
+	struct lanefs_domain *b_domain;
+	atomic_t b_ref;
+	unsigned long b_flags;
+	u32 b_magic;			/* of the header, once LANEFS_BUF_VALID is set */
+	u64 b_owner;
+	struct mutex b_mutex;		/* reading it in, exchange of b_page */
+	struct page *b_page;		/* the newest contents */
+	u8 *b_data;			/* page_address(b_page) */
+	struct lanefs_txn *b_txn;	/* running transaction that has changed it */
+	struct list_head b_txn_node;
+	struct page *b_home;		/* newest stable version that is not in place yet */
+	u64 b_home_seq;
+	struct list_head b_home_node;	/* in d_home, by b_home_seq */
+	struct list_head b_cache_node;
+	struct rcu_head b_rcu;
+};
+
+/* b_flags */
+enum {
+	LANEFS_BUF_VALID,	/* read and checked, or new */
+	LANEFS_BUF_FROZEN,	/* b_page belongs to a committed transaction: copy before change */
+	LANEFS_BUF_WRITING,	/* b_home is being written in place */
+	LANEFS_BUF_USED,	/* since the shrinker last looked */
+};
+
+/* A block in a transaction that commits or is not stable yet. */
+struct lanefs_log_vec {
+	struct lanefs_buf *buf;
+	struct page *page;
+};
+
+struct lanefs_freed {
+	struct list_head node;
+	u64 start;
+	u64 count;
+	bool metadata;		/* forget the cached block, revoke its copies in the log */
+};
+
+struct lanefs_txn {
+	struct lanefs_domain *t_domain;
+	u64 t_seq;
+	bool t_locked;			/* takes no more handles (j_lock) */
+	unsigned int t_handles;		/* open ones (j_lock) */
+	unsigned int t_reserved;	/* blocks: used, and credits of open handles (j_lock) */
+	unsigned long t_started;	/* jiffies */
+	spinlock_t t_lock;		/* the lists and counts below */
+	struct list_head t_bufs;
+	unsigned int t_nbufs;
+	struct list_head t_freed;
+	unsigned int t_revokes;
+	bool t_tied;
+	u64 *t_needs;			/* by domain; if t_tied (j_lock) */
+	struct lanefs_log_vec *t_vec;
+	u64 t_log_start;		/* block of the journal */
+	u64 t_log_blocks;
+	struct list_head t_node;	/* in j_log */
+};
+
+struct lanefs_group {
+	spinlock_t g_lock;		/* g_busy, g_free, and bits in the on-disk bitmap */
+	u32 g_bits;
+	u32 g_free;
+	unsigned long *g_busy;		/* in use, or freed by a transaction that is not stable */
+};
+
+struct lanefs_domain {
+	struct lanefs_sb *d_sbi;
+	u32 d_id;
+	struct lanefs_layout d_layout;
+
+	/* cache of metadata blocks */
+	struct xarray d_cache;
+	spinlock_t d_cache_lock;
+	struct list_head d_cache_list;
+	unsigned long d_cache_count;
+
+	/* journal */
+	spinlock_t j_lock;
+	struct lanefs_txn *j_running;
+	struct lanefs_txn *j_committing;
+	u64 j_next_seq;
+	u64 j_committed;	/* highest sequence on disk */
+	u64 j_stable;		/* highest stable sequence */
+	u64 j_wanted;		/* commit up to this sequence */
+	u64 j_head;		/* where the next transaction goes: block of the journal */
+	u64 j_free;		/* blocks of the journal */
+	u64 j_tail_seq;
+	u64 j_tail;
+	unsigned int j_max_txn;	/* blocks */
+	struct list_head j_log;	/* transactions in the log, from j_tail_seq, by sequence */
+	struct mutex j_stable_mutex;
+	wait_queue_head_t j_wait_join;		/* handles wait for a new transaction or space */
+	wait_queue_head_t j_wait_drained;	/* the commit waits for handles */
+	wait_queue_head_t j_wait_committed;
+	wait_queue_head_t j_wait_commit_work;
+	wait_queue_head_t j_wait_checkpoint_work;
+	bool j_checkpoint_wanted;
+	struct task_struct *j_commit_task;
+	struct task_struct *j_checkpoint_task;
+	spinlock_t d_home_lock;
+	struct list_head d_home;	/* stable blocks that are not in place yet */
+	struct mutex j_checkpoint_mutex;
+
+	/* freed by stable transactions, to be discarded before they are free */
+	spinlock_t d_discard_lock;
+	struct list_head d_discards;
+	struct work_struct d_discard_work;
+
+	/* blocks */
+	struct lanefs_group *d_groups;
+	u32 d_ngroups;
+	atomic64_t d_free;		/* blocks free and not reserved */
+	atomic64_t d_pending;		/* freed, not stable */
+	u64 d_goal;			/* where the next search begins (a hint, not locked) */
+
+	/* inodes */
+	struct mutex d_inode_mutex;
+	unsigned long *d_inode_map;
+	u64 d_inode_hint;
+	atomic64_t d_inodes_free;
+
+	struct mutex d_span_mutex;
+	struct inode *d_span[LANEFS_MAX_SPAN_DIRS];
+} ____cacheline_aligned_in_smp;
+
+enum lanefs_placement {
+	LANEFS_PLACE_LANE,
+	LANEFS_PLACE_ROUNDROBIN,
+	LANEFS_PLACE_SINGLE,
+};
+
+struct lanefs_sb {
+	struct super_block *s_vfs;
+	u32 s_domains;
+	struct lanefs_domain *s_domain;
+	u8 s_uuid[16];
+	u64 s_hash_seed[2];
+	u64 s_epoch;
+	u64 s_ro_compat;
+	u32 s_span_dirs;
+	u64 s_domain_start;
+	u64 s_domain_blocks;
+	u64 s_domain_inodes;
+	enum lanefs_placement s_placement;
+	bool s_discard;
+	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
+	bool s_damaged;		/* to be noted in the superblock */
+	bool s_started;		/* journals run */
+	struct page *s_super;	/* block 0 */
+	struct workqueue_struct *s_io_done;
+	struct lanefs_shrinker s_shrinker;
+};
+
+struct lanefs_inode {
+	u32 li_domain;
+	u32 li_flags;
+	u16 li_level;
+	u16 li_count;
+	u8 li_root[LANEFS_ROOT_SIZE] __aligned(8);
+	struct rw_semaphore li_tree_sem;	/* regular files: the tree; others: VFS locks */
+	struct rw_semaphore li_xattr_sem;	/* li_xattr and its block */
+	loff_t li_disk_size;			/* di_size: what was written back */
+	u64 li_parent;
+	u64 li_xattr;
+	u64 li_blocks;
+	u64 li_goal;				/* where to look for data blocks */
+	u32 li_map_seq;				/* counts the changes of the extent map */
+	spinlock_t li_log_lock;			/* the copy of the inode into its table block */
+	bool li_orphan;
+	bool li_preallocated;			/* blocks past the end to be given back on close */
+	struct timespec64 li_btime;
+	struct lanefs_buf *li_buf;		/* its block of the inode table */
+	u64 li_seq;				/* last transaction that changed it */
+	u64 li_data_seq;			/* the same, but for times only */
+	atomic_t li_next_domain;		/* placement=roundrobin */
+	spinlock_t li_io_lock;
+	struct list_head li_io_done;		/* I/O ends to be processed */
+	struct work_struct li_io_work;
+	struct inode vfs_inode;
+};
+
+static inline struct lanefs_inode *LANEFS_I(const struct inode *inode)
+{
+	return container_of(inode, struct lanefs_inode, vfs_inode);
+}
+
+static inline struct lanefs_sb *LANEFS_SB(const struct super_block *sb)
+{
+	return sb->s_fs_info;
+}
+
+static inline struct lanefs_domain *lanefs_domain_of(const struct inode *inode)
+{
+	return &LANEFS_SB(inode->i_sb)->s_domain[LANEFS_I(inode)->li_domain];
+}
+
+/* An operation's membership in the running transactions of up to this many domains. */
+#define LANEFS_HANDLE_PARTS	5
+
+struct lanefs_handle {
+	struct lanefs_sb *h_sbi;
+	int h_parts;
+	unsigned int h_nofs;
+	struct {
+		struct lanefs_domain *domain;
+		struct lanefs_txn *txn;
+		unsigned int credits;
+		unsigned int used;
+		u64 reserved;	/* blocks of the domain that may still be allocated */
+	} h_part[LANEFS_HANDLE_PARTS];
+};
+
+/* Blocks of a domain that an operation may change: for each tree that it changes. */
+#define LANEFS_CREDITS		40
+
+/* buf.c */
+int lanefs_bio_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf);
+void lanefs_init_header(struct lanefs_sb *sbi, void *data, u32 magic, u64 block, u64 owner);
+struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 magic, u64 owner);
+struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block,
+				  u32 magic, u64 owner);
+void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf);
+void lanefs_buf_put(struct lanefs_buf *buf);
+void lanefs_buf_forget(struct lanefs_domain *domain, u64 block);
+void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block);
+void lanefs_cache_init(struct lanefs_domain *domain);
+void lanefs_cache_destroy(struct lanefs_domain *domain);
+unsigned long lanefs_cache_count(struct shrinker *shrinker, struct shrink_control *sc);
+unsigned long lanefs_cache_scan(struct shrinker *shrinker, struct shrink_control *sc);
+
+static inline struct lanefs_header *lanefs_buf_header(const struct lanefs_buf *buf)
+{
+	return (struct lanefs_header *)buf->b_data;
+}
+
+/* journal.c */
+int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
+		 const u32 *domains, int count);
+int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode);
+void lanefs_end(struct lanefs_handle *h);
+int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain *domain);
+void lanefs_txn_free(struct lanefs_txn *txn);
+int lanefs_journal_start(struct lanefs_domain *domain);
+void lanefs_journal_stop(struct lanefs_domain *domain);
+void lanefs_commit_request(struct lanefs_domain *domain, u64 seq);
+int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq);
+
+u64 lanefs_log_need(u64 blocks, u64 revokes);
+
+/* commit.c */
+int lanefs_commit_thread(void *data);
+
+/* stable.c */
+int lanefs_stabilise(struct lanefs_domain *domain, u64 seq);
+int lanefs_stabilise_all(struct lanefs_sb *sbi);
+void lanefs_stable_try(struct lanefs_domain *domain);
+
+/* checkpoint.c */
+int lanefs_checkpoint(struct lanefs_domain *domain);
+int lanefs_write_tail(struct lanefs_domain *domain);
+void lanefs_checkpoint_request(struct lanefs_domain *domain);
+int lanefs_checkpoint_thread(void *data);
+
+/* recovery.c */
+int lanefs_recover(struct lanefs_sb *sbi);
+
+/* alloc.c */
+int lanefs_alloc_start(struct lanefs_domain *domain);
+void lanefs_alloc_stop(struct lanefs_domain *domain);
+enum lanefs_reserve { LANEFS_FOR_DATA, LANEFS_FOR_METADATA, LANEFS_FOR_COMPLETION };
+int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
+		   enum lanefs_reserve purpose);
+s64 lanefs_data_room(struct lanefs_domain *domain);
+u64 lanefs_data_room_all(struct lanefs_sb *sbi);
+bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
+int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
+			u64 *start, u32 *count);
+int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
+		       bool metadata);
+bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
+void lanefs_give_free(struct lanefs_domain *domain, u32 group, u32 bit, u32 count);
+void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
+struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
+bool lanefs_retry_alloc(struct lanefs_sb *sbi, int *retries);
+
+/* ialloc.c */
+int lanefs_inodes_start(struct lanefs_domain *domain);
+void lanefs_inodes_stop(struct lanefs_domain *domain);
+u32 lanefs_place(struct inode *dir);
+int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u64 *ino,
+		       struct lanefs_buf **buf);
+int lanefs_inode_free(struct lanefs_handle *h, struct inode *inode);
+int lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set);
+int lanefs_orphans_process(struct lanefs_sb *sbi);
+
+/* tree.c */
+struct lanefs_path {
+	int p_level;			/* of the root; p_buf[0] is the leaf */
+	struct lanefs_buf *p_buf[LANEFS_MAX_LEVEL];
+	int p_slot[LANEFS_MAX_LEVEL + 1];
+	u64 p_next;			/* lowest key of the next leaf; U64_MAX: there is none */
+};
+
+int lanefs_tree_find(struct inode *inode, u64 key, struct lanefs_path *path);
+int lanefs_tree_find_room(struct lanefs_handle *h, struct inode *inode, u64 key, unsigned int size,
+			  struct lanefs_path *path);
+int lanefs_tree_drop_leaf(struct lanefs_handle *h, struct inode *inode, struct lanefs_path *path);
+void lanefs_path_put(struct lanefs_path *path);
+u64 lanefs_tree_blocks_needed(const struct inode *inode);
+
+/* extents.c */
+struct lanefs_map {
+	u64 logical;
+	u64 block;	/* 0: hole */
+	u64 length;
+	bool unwritten;
+};
+
+int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map);
+int lanefs_map_last(struct inode *inode, struct lanefs_map *map);
+int lanefs_map_insert(struct lanefs_handle *h, struct inode *inode, const struct lanefs_map *map);
+int lanefs_map_remove(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length);
+int lanefs_map_written(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length,
+		       u64 *done);
+
+/* dir.c */
+int lanefs_dir_find(struct inode *dir, const void *name, unsigned int length, u64 *key, u64 *ino);
+int lanefs_dir_add(struct lanefs_handle *h, struct inode *dir, const void *name,
+		   unsigned int length, u64 ino, umode_t mode);
+int lanefs_dir_remove(struct lanefs_handle *h, struct inode *dir, u64 key);
+int lanefs_dir_replace(struct lanefs_handle *h, struct inode *dir, u64 key, u64 ino, umode_t mode);
+bool lanefs_dir_empty(const struct inode *dir);
+extern const struct file_operations lanefs_dir_fops;
+
+/* span.c */
+int lanefs_span_start(struct lanefs_sb *sbi);
+void lanefs_span_stop(struct lanefs_sb *sbi);
+int lanefs_span_add(struct lanefs_handle *h, const struct inode *dir, const struct qstr *name,
+		    const struct inode *inode);
+int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const struct qstr *name,
+		       const struct inode *inode);
+
+/* inode.c */
+struct inode *lanefs_iget(struct super_block *sb, u64 ino);
+struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap, struct inode *dir,
+			       u32 domain, umode_t mode, dev_t rdev);
+void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data);
+void lanefs_dirty_inode(struct inode *inode, int flags);
+void lanefs_evict_inode(struct inode *inode);
+int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
+int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
+		   unsigned int flags);
+void lanefs_set_ops(struct inode *inode);
+void lanefs_add_blocks(struct inode *inode, s64 count);
+
+/* free.c */
+int lanefs_free_range(struct inode *inode, u64 from, u64 to);
+
+/* fallocate.c */
+long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length);
+
+/* discard.c */
+void lanefs_discard_work(struct work_struct *work);
+void lanefs_discard_later(struct lanefs_domain *domain, struct lanefs_freed *freed);
+void lanefs_discard_wait(struct lanefs_sb *sbi);
+long lanefs_ioctl(struct file *file, unsigned int command, unsigned long argument);
+
+/* namei.c */
+extern const struct inode_operations lanefs_dir_iops;
+extern const struct inode_operations lanefs_special_iops;
+
+/* symlink.c */
+extern const struct inode_operations lanefs_symlink_iops;
+int lanefs_symlink_store(struct lanefs_handle *h, struct inode *inode, const char *target,
+			 unsigned int length);
+int lanefs_symlink_drop(struct lanefs_handle *h, struct inode *inode);
+
+/* xattr.c */
+extern lanefs_xattr_table lanefs_xattr_handlers[];
+ssize_t lanefs_listxattr(struct dentry *dentry, char *buffer, size_t size);
+int lanefs_xattr_init_security(struct lanefs_handle *h, struct inode *inode, struct inode *dir,
+			       const struct qstr *name);
+int lanefs_xattr_drop(struct lanefs_handle *h, struct inode *inode);
+
+/* file.c */
+extern const struct file_operations lanefs_file_fops;
+extern const struct inode_operations lanefs_file_iops;
+int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync);
+int lanefs_zero_tail(struct inode *inode, loff_t size);
+int lanefs_log_size(struct inode *inode, loff_t size, bool orphan);
+
+/* data.c */
+extern const struct address_space_operations lanefs_aops;
+extern const struct iomap_ops lanefs_iomap_ops;
+int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq);
+int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten);
+void lanefs_io_work(struct work_struct *work);
+
+/* super.c */
+__printf(2, 3) void lanefs_error(struct lanefs_sb *sbi, const char *format, ...);
+void lanefs_abort(struct lanefs_sb *sbi);
+
+/* state.c */
+static inline struct lanefs_super_block *lanefs_super_of(const struct lanefs_sb *sbi)
+{
+	return page_address(sbi->s_super);
+}
+
+struct fs_context;
+int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc);
+int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state);
+int lanefs_start(struct lanefs_sb *sbi);
+int lanefs_clean(struct lanefs_sb *sbi);
+int lanefs_stop(struct lanefs_sb *sbi);
+
+#endif

@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Operations on names. Each is one handle on all domains that it touches: those of the directories
+ * and those of the inodes. Blocks are reserved before anything is changed; what fails after that
+ * is damage, and aborts.
+ */
+#include <linux/namei.h>
+
+#include "lanefs.h"
+
+static struct dentry *lanefs_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
+{
+	struct inode *inode = NULL;
+	u64 key, ino;
+	int err;
+
+	if (dentry->d_name.len > LANEFS_NAME_MAX)
+		return ERR_PTR(-ENAMETOOLONG);
+	err = lanefs_dir_find(dir, dentry->d_name.name, dentry->d_name.len, &key, &ino);
+	if (!err && lanefs_ino_index(ino) < LANEFS_FIRST_INDEX) {
+		lanefs_error(LANEFS_SB(dir->i_sb), "directory %lu names the reserved inode %llu",
+			     dir->i_ino, ino);
+		return ERR_PTR(-EUCLEAN);
+	}
+	if (!err) {
+		inode = lanefs_iget(dir->i_sb, ino);
+		if (!IS_ERR(inode) && !inode->i_nlink) {
+			lanefs_error(LANEFS_SB(dir->i_sb), "inode %llu has a name but no links",
+				     ino);
+			iput(inode);
+			inode = ERR_PTR(-EUCLEAN);
+		}
+	} else if (err != -ENOENT) {
+		return ERR_PTR(err);
+	}
+	return d_splice_alias(inode, dentry);
+}
+
+static void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir)
+{
+	lanefs_set_mtime(dir, lanefs_touch_ctime(dir));
+	lanefs_inode_log(h, dir, true);
+}
+
+/* Reserves what adding a name takes, or two in each of two domains. */
+static int lanefs_reserve_names(struct lanefs_handle *h, struct inode *dir, u64 names)
+{
+	return lanefs_reserve(h, lanefs_domain_of(dir), names * lanefs_tree_blocks_needed(dir),
+			      LANEFS_FOR_METADATA);
+}
+
+/* Takes back an inode that could not get its name. */
+static void lanefs_uncreate(struct lanefs_handle *h, struct inode *inode)
+{
+	/* Its number may be given out again at once. */
+	remove_inode_hash(inode);
+	if (S_ISLNK(inode->i_mode))
+		lanefs_symlink_drop(h, inode);
+	lanefs_xattr_drop(h, inode);
+	lanefs_inode_free(h, inode);
+	/* Nothing is left for the eviction to do. */
+	lanefs_buf_put(LANEFS_I(inode)->li_buf);
+	LANEFS_I(inode)->li_buf = NULL;
+	clear_nlink(inode);
+}
+
+static int lanefs_name_new(struct lanefs_handle *h, struct inode *dir, struct dentry *dentry,
+			   struct inode *inode)
+{
+	const struct qstr *name = &dentry->d_name;
+	int err;
+
+	err = lanefs_dir_add(h, dir, name->name, name->len, inode->i_ino, inode->i_mode);
+	if (err)
+		return err;
+	err = lanefs_span_add(h, dir, name, inode);
+	if (err)
+		lanefs_abort(LANEFS_SB(dir->i_sb));
+	return err;
+}
+
+/*
+ * After -ENOSPC: whether it was the domain chosen for the object that others filled meanwhile, and
+ * not the directory's. Then another one is tried.
+ */
+static bool lanefs_place_again(struct inode *dir, u32 *attempts)
+{
+	return ++*attempts < LANEFS_SB(dir->i_sb)->s_domains &&
+	       lanefs_has_room(lanefs_domain_of(dir), lanefs_tree_blocks_needed(dir),
+			       LANEFS_FOR_METADATA);
+}
+
+/* One attempt to create an object, in the domain that is best now. */
+static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			    umode_t mode, dev_t rdev, const char *target)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
+	u32 domains[2] = { LANEFS_I(dir)->li_domain, lanefs_place(dir) };
+	struct lanefs_handle h;
+	struct inode *inode;
+	int err;
+
+	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+	if (err)
+		return err;
+	err = lanefs_reserve_names(&h, dir, 1);
+	if (!err)
+		err = lanefs_reserve(&h, &sbi->s_domain[domains[1]], 1 + LANEFS_MAX_LEVEL + 2,
+				     LANEFS_FOR_METADATA);
+	if (err)
+		goto out;
+	inode = lanefs_inode_new(&h, idmap, dir, domains[1], mode, rdev);
+	err = PTR_ERR_OR_ZERO(inode);
+	if (err)
+		goto out;
+	err = lanefs_xattr_init_security(&h, inode, dir, &dentry->d_name);
+	if (!err && target)
+		err = lanefs_symlink_store(&h, inode, target, strlen(target));
+	if (!err)
+		err = lanefs_name_new(&h, dir, dentry, inode);
+	if (err) {
+		lanefs_uncreate(&h, inode);
+		lanefs_end(&h);
+		discard_new_inode(inode);
+		return err;
+	}
+	lanefs_inode_log(&h, inode, true);
+	if (S_ISDIR(mode))
+		inc_nlink(dir);
+	lanefs_touch_dir(&h, dir);
+	lanefs_end(&h);
+	d_instantiate_new(dentry, inode);
+	return 0;
+out:
+	lanefs_end(&h);
+	return err;
+}
+
+static int lanefs_create_object(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+				umode_t mode, dev_t rdev, const char *target)
+{
+	int err, retries = 0;
+	u32 attempts = 0;
+
+	if (S_ISDIR(mode) && dir->i_nlink >= LANEFS_LINK_MAX)
+		return -EMLINK;
+	do {
+		err = lanefs_create_in(idmap, dir, dentry, mode, rdev, target);
+	} while (err == -ENOSPC && (lanefs_place_again(dir, &attempts) ||
+				    lanefs_retry_alloc(LANEFS_SB(dir->i_sb), &retries)));
+	return err;
+}
+
+static int lanefs_create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			 umode_t mode, bool excl)
+{
+	return lanefs_create_object(idmap, dir, dentry, mode | S_IFREG, 0, NULL);
+}
+
+static int lanefs_mkdir(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			umode_t mode)
+{
+	return lanefs_create_object(idmap, dir, dentry, mode | S_IFDIR, 0, NULL);
+}
+
+static int lanefs_mknod(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			umode_t mode, dev_t rdev)
+{
+	return lanefs_create_object(idmap, dir, dentry, mode, rdev, NULL);
+}
+
+static int lanefs_symlink(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			  const char *target)
+{
+	if (strlen(target) > LANEFS_SYMLINK_MAX)
+		return -ENAMETOOLONG;
+	return lanefs_create_object(idmap, dir, dentry, S_IFLNK | 0777, 0, target);
+}
+
+/* One attempt to create a file without a name. */
+static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *dir, umode_t mode)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
+	u32 domain = lanefs_place(dir);
+	struct lanefs_handle h;
+	struct inode *inode;
+	int err;
+
+	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, &domain, 1);
+	if (err)
+		return ERR_PTR(err);
+	inode = lanefs_inode_new(&h, idmap, dir, domain, mode, 0);
+	if (IS_ERR(inode))
+		goto out;
+	err = lanefs_xattr_init_security(&h, inode, dir, NULL);
+	if (err) {
+		lanefs_uncreate(&h, inode);
+		lanefs_end(&h);
+		discard_new_inode(inode);
+		return ERR_PTR(err);
+	}
+	clear_nlink(inode);
+	err = lanefs_orphan(&h, inode, true);
+	lanefs_inode_log(&h, inode, true);
+	if (err)
+		lanefs_abort(sbi);
+out:
+	lanefs_end(&h);
+	return inode;
+}
+
+static int lanefs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file,
+			  umode_t mode)
+{
+	struct inode *inode;
+	int retries = 0;
+	u32 attempts = 0;
+
+	do {
+		inode = lanefs_tmpfile_in(idmap, dir, mode);
+	} while (PTR_ERR_OR_ZERO(inode) == -ENOSPC &&
+		 (lanefs_place_again(dir, &attempts) ||
+		  lanefs_retry_alloc(LANEFS_SB(dir->i_sb), &retries)));
+	if (!IS_ERR(inode)) {
+		/* d_tmpfile() takes the link off. */
+		set_nlink(inode, 1);
+		d_tmpfile(file, inode);
+		unlock_new_inode(inode);
+	}
+	return finish_open_simple(file, PTR_ERR_OR_ZERO(inode));
+}
+
+static int lanefs_link_once(struct inode *inode, struct inode *dir, struct dentry *dentry)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
+	u32 domains[2] = { LANEFS_I(dir)->li_domain, LANEFS_I(inode)->li_domain };
+	struct lanefs_handle h;
+	int err;
+
+	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+	if (err)
+		return err;
+	err = lanefs_reserve_names(&h, dir, 1);
+	if (!err)
+		err = lanefs_reserve(&h, lanefs_domain_of(inode), LANEFS_MAX_LEVEL + 2,
+				     LANEFS_FOR_METADATA);
+	if (!err)
+		err = lanefs_name_new(&h, dir, dentry, inode);
+	if (!err && !inode->i_nlink) {
+		/* It was made by O_TMPFILE. */
+		err = lanefs_orphan(&h, inode, false);
+		if (err)
+			lanefs_abort(sbi);
+	}
+	if (!err) {
+		lanefs_touch_ctime(inode);
+		inc_nlink(inode);
+		lanefs_inode_log(&h, inode, true);
+		lanefs_touch_dir(&h, dir);
+	}
+	lanefs_end(&h);
+	return err;
+}
+
+static int lanefs_link(struct dentry *old, struct inode *dir, struct dentry *dentry)
+{
+	struct inode *inode = d_inode(old);
+	int err, retries = 0;
+
+	if (inode->i_nlink >= LANEFS_LINK_MAX)
+		return -EMLINK;
+	do {
+		err = lanefs_link_once(inode, dir, dentry);
+	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(dir->i_sb), &retries));
+	if (!err) {
+		ihold(inode);
+		d_instantiate(dentry, inode);
+	}
+	return err;
+}
+
+/* `dir` has lost a subdirectory. */
+static int lanefs_lose_subdir(struct inode *dir)
+{
+	if (dir->i_nlink <= 2) {
+		lanefs_error(LANEFS_SB(dir->i_sb), "directory %lu has a wrong link count",
+			     dir->i_ino);
+		return -EUCLEAN;
+	}
+	drop_nlink(dir);
+	return 0;
+}
+
+/* The inode has lost a name (a directory: its only one). */
+static int lanefs_lose_link(struct lanefs_handle *h, struct inode *inode)
+{
+	int err = 0;
+
+	if (!inode->i_nlink) {
+		lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu has more names than links",
+			     inode->i_ino);
+		return -EUCLEAN;
+	}
+	lanefs_touch_ctime(inode);
+	if (S_ISDIR(inode->i_mode))
+		clear_nlink(inode);
+	else
+		drop_nlink(inode);
+	if (!inode->i_nlink)
+		err = lanefs_orphan(h, inode, true);
+	lanefs_inode_log(h, inode, true);
+	return err;
+}
+
+static int lanefs_remove_name(struct inode *dir, struct dentry *dentry)
+{
+	struct inode *inode = d_inode(dentry);
+	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
+	u32 domains[2] = { LANEFS_I(dir)->li_domain, LANEFS_I(inode)->li_domain };
+	struct lanefs_handle h;
+	u64 key, ino;
+	int err;
+
+	err = lanefs_dir_find(dir, dentry->d_name.name, dentry->d_name.len, &key, &ino);
+	if (!err)
+		err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+	if (err)
+		return err;
+	err = lanefs_dir_remove(&h, dir, key);
+	if (!err)
+		err = lanefs_span_remove(&h, dir, &dentry->d_name, inode);
+	if (!err)
+		err = lanefs_lose_link(&h, inode);
+	if (!err && S_ISDIR(inode->i_mode))
+		err = lanefs_lose_subdir(dir);
+	lanefs_touch_dir(&h, dir);
+	if (err)
+		lanefs_abort(sbi);
+	lanefs_end(&h);
+	return err;
+}
+
+static int lanefs_unlink(struct inode *dir, struct dentry *dentry)
+{
+	return lanefs_remove_name(dir, dentry);
+}
+
+static int lanefs_rmdir(struct inode *dir, struct dentry *dentry)
+{
+	if (!lanefs_dir_empty(d_inode(dentry)))
+		return -ENOTEMPTY;
+	return lanefs_remove_name(dir, dentry);
+}
+
+/* One side of a rename: a name, and the inode that it has before. */
+struct lanefs_side {
+	struct inode *dir;
+	struct dentry *dentry;
+	struct inode *inode;
+	u64 key;
+};
+
+static int lanefs_side_find(struct lanefs_side *side)
+{
+	const struct qstr *name = &side->dentry->d_name;
+	u64 ino;
+
+	if (!side->inode)
+		return 0;
+	return lanefs_dir_find(side->dir, name->name, name->len, &side->key, &ino);
+}
+
+/* The name of `side` becomes one of `inode`; the inode that had it loses its remote entry. */
+static int lanefs_side_point(struct lanefs_handle *h, struct lanefs_side *side,
+			     struct inode *inode)
+{
+	const struct qstr *name = &side->dentry->d_name;
+	int err;
+
+	if (!side->inode)
+		return lanefs_name_new(h, side->dir, side->dentry, inode);
+	err = lanefs_dir_replace(h, side->dir, side->key, inode->i_ino, inode->i_mode);
+	if (!err)
+		err = lanefs_span_remove(h, side->dir, name, side->inode);
+	if (!err)
+		err = lanefs_span_add(h, side->dir, name, inode);
+	return err;
+}
+
+/* A directory has moved from one parent to another. */
+static int lanefs_move_parent(struct inode *inode, struct inode *from, struct inode *to)
+{
+	if (!S_ISDIR(inode->i_mode) || from == to)
+		return 0;
+	LANEFS_I(inode)->li_parent = to->i_ino;
+	inc_nlink(to);
+	return lanefs_lose_subdir(from);
+}
+
+/* `whiteout`: the domain of an inode that takes the old name, or NULL. */
+static int lanefs_rename_begin(struct lanefs_handle *h, const struct lanefs_side *from,
+			       const struct lanefs_side *to, const u32 *whiteout)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(from->dir->i_sb);
+	u32 domains[LANEFS_HANDLE_PARTS] = { LANEFS_I(from->dir)->li_domain,
+					     LANEFS_I(to->dir)->li_domain,
+					     LANEFS_I(from->inode)->li_domain };
+	int count = 3, err;
+
+	if (to->inode)
+		domains[count++] = LANEFS_I(to->inode)->li_domain;
+	if (whiteout)
+		domains[count++] = *whiteout;
+	err = lanefs_begin(h, sbi, 3 * LANEFS_CREDITS, domains, count);
+	if (err)
+		return err;
+	err = lanefs_reserve_names(h, to->dir, 1);
+	if (!err)
+		err = lanefs_reserve(h, lanefs_domain_of(from->inode), LANEFS_MAX_LEVEL + 2,
+				     LANEFS_FOR_METADATA);
+	if (!err && to->inode)
+		err = lanefs_reserve(h, lanefs_domain_of(to->inode), LANEFS_MAX_LEVEL + 2,
+				     LANEFS_FOR_METADATA);
+	if (!err && whiteout)
+		err = lanefs_reserve(h, &sbi->s_domain[*whiteout], LANEFS_MAX_LEVEL + 2,
+				     LANEFS_FOR_METADATA);
+	if (err)
+		lanefs_end(h);
+	return err;
+}
+
+static int lanefs_rename_done(struct lanefs_handle *h, struct lanefs_side *from,
+			      struct lanefs_side *to, int err)
+{
+	lanefs_touch_ctime(from->inode);
+	lanefs_inode_log(h, from->inode, true);
+	lanefs_touch_dir(h, from->dir);
+	if (to->dir != from->dir)
+		lanefs_touch_dir(h, to->dir);
+	if (err)
+		lanefs_abort(h->h_sbi);
+	lanefs_end(h);
+	return err;
+}
+
+/* The old name goes, or to a whiteout, and what had the new one has lost it. */
+static int lanefs_rename_over(struct lanefs_handle *h, struct lanefs_side *from,
+			      struct lanefs_side *to, struct inode *whiteout)
+{
+	int err;
+
+	if (whiteout)
+		err = lanefs_side_point(h, from, whiteout);
+	else
+		err = lanefs_dir_remove(h, from->dir, from->key);
+	if (!err && !whiteout)
+		err = lanefs_span_remove(h, from->dir, &from->dentry->d_name, from->inode);
+	if (!err && to->inode) {
+		err = lanefs_lose_link(h, to->inode);
+		if (!err && S_ISDIR(to->inode->i_mode))
+			err = lanefs_lose_subdir(to->dir);
+	}
+	return err;
+}
+
+/* What had the new name gets the old one. */
+static int lanefs_rename_exchange(struct lanefs_handle *h, struct lanefs_side *from,
+				  struct lanefs_side *to)
+{
+	int err;
+
+	err = lanefs_side_point(h, from, to->inode);
+	if (!err)
+		err = lanefs_move_parent(to->inode, to->dir, from->dir);
+	lanefs_touch_ctime(to->inode);
+	lanefs_inode_log(h, to->inode, true);
+	return err;
+}
+
+static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
+			      struct lanefs_side *to, unsigned int flags)
+{
+	struct inode *whiteout = NULL;
+	struct lanefs_handle h;
+	u32 domain = 0;
+	int err;
+
+	if (flags & RENAME_WHITEOUT)
+		domain = lanefs_place(from->dir);
+	err = lanefs_rename_begin(&h, from, to, flags & RENAME_WHITEOUT ? &domain : NULL);
+	if (err)
+		return err;
+	if (flags & RENAME_WHITEOUT) {
+		whiteout = lanefs_inode_new(&h, idmap, from->dir, domain, S_IFCHR | WHITEOUT_MODE,
+					    WHITEOUT_DEV);
+		if (IS_ERR(whiteout)) {
+			lanefs_end(&h);
+			return PTR_ERR(whiteout);
+		}
+		err = lanefs_xattr_init_security(&h, whiteout, from->dir, &from->dentry->d_name);
+		if (err)
+			goto take_back;
+		lanefs_inode_log(&h, whiteout, true);
+	}
+	err = lanefs_side_point(&h, to, from->inode);
+	if (err == -ENOSPC && !to->inode)
+		/* Too many names of one hash: nothing is changed. */
+		goto take_back;
+	if (!err)
+		err = flags & RENAME_EXCHANGE ? lanefs_rename_exchange(&h, from, to) :
+						lanefs_rename_over(&h, from, to, whiteout);
+	if (!err)
+		err = lanefs_move_parent(from->inode, from->dir, to->dir);
+	err = lanefs_rename_done(&h, from, to, err);
+	if (whiteout) {
+		unlock_new_inode(whiteout);
+		iput(whiteout);
+	}
+	return err;
+take_back:
+	if (whiteout)
+		lanefs_uncreate(&h, whiteout);
+	lanefs_end(&h);
+	if (whiteout)
+		discard_new_inode(whiteout);
+	return err;
+}
+
+static int lanefs_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry *old_dentry,
+			 struct inode *new_dir, struct dentry *new_dentry, unsigned int flags)
+{
+	struct lanefs_side from = { .dir = old_dir, .dentry = old_dentry,
+				    .inode = d_inode(old_dentry) };
+	struct lanefs_side to = { .dir = new_dir, .dentry = new_dentry,
+				  .inode = d_inode(new_dentry) };
+	int err, retries = 0;
+
+	if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT))
+		return -EINVAL;
+	if (!(flags & RENAME_EXCHANGE) && to.inode && S_ISDIR(to.inode->i_mode) &&
+	    !lanefs_dir_empty(to.inode))
+		return -ENOTEMPTY;
+	if (S_ISDIR(from.inode->i_mode) && old_dir != new_dir &&
+	    new_dir->i_nlink >= LANEFS_LINK_MAX)
+		return -EMLINK;
+	err = lanefs_side_find(&from);
+	if (!err)
+		err = lanefs_side_find(&to);
+	if (err)
+		return err;
+	do {
+		err = lanefs_rename_once(idmap, &from, &to, flags);
+	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(old_dir->i_sb), &retries));
+	return err;
+}
+
+const struct inode_operations lanefs_dir_iops = {
+	.lookup = lanefs_lookup,
+	.create = lanefs_create,
+	.link = lanefs_link,
+	.unlink = lanefs_unlink,
+	.symlink = lanefs_symlink,
+	.mkdir = lanefs_mkdir,
+	.rmdir = lanefs_rmdir,
+	.mknod = lanefs_mknod,
+	.rename = lanefs_rename,
+	.tmpfile = lanefs_tmpfile,
+	.setattr = lanefs_setattr,
+	.getattr = lanefs_getattr,
+	.listxattr = lanefs_listxattr,
+};
+
+const struct inode_operations lanefs_special_iops = {
+	.setattr = lanefs_setattr,
+	.getattr = lanefs_getattr,
+	.listxattr = lanefs_listxattr,
+};

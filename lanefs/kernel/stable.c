@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stability: a transaction is stable when all that it needs is on disk, in its own domain and in
+ * others (format.h). Only then are its blocks written in place, its log space reclaimed and the
+ * blocks that it freed used again.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "lanefs.h"
+
+/* The contents that are to be written in place from now on. */
+static void lanefs_home_add(struct lanefs_txn *txn, struct lanefs_log_vec *vec)
+{
+	struct lanefs_domain *domain = txn->t_domain;
+	struct lanefs_buf *buf = vec->buf;
+	struct page *old;
+
+	spin_lock(&domain->d_home_lock);
+	old = buf->b_home;
+	buf->b_home = vec->page;
+	buf->b_home_seq = txn->t_seq;
+	if (list_empty(&buf->b_home_node))
+		atomic_inc(&buf->b_ref);
+	list_move_tail(&buf->b_home_node, &domain->d_home);
+	spin_unlock(&domain->d_home_lock);
+	if (old)
+		put_page(old);
+	lanefs_buf_put(buf);
+}
+
+static void lanefs_txn_stable(struct lanefs_txn *txn)
+{
+	struct lanefs_domain *domain = txn->t_domain;
+	struct lanefs_freed *freed, *next;
+	unsigned int i;
+
+	for (i = 0; i < txn->t_nbufs; i++)
+		lanefs_home_add(txn, &txn->t_vec[i]);
+	kvfree(txn->t_vec);
+	txn->t_vec = NULL;
+	list_for_each_entry_safe(freed, next, &txn->t_freed, node) {
+		if (freed->metadata)
+			lanefs_buf_forget(domain, freed->start);
+		if (READ_ONCE(domain->d_sbi->s_discard)) {
+			lanefs_discard_later(domain, freed);
+			continue;
+		}
+		lanefs_release_freed(domain, freed->start, freed->count);
+		list_del(&freed->node);
+		kfree(freed);
+	}
+}
+
+/* The domain's transactions up to `seq` are stable. */
+static void lanefs_stable_advance(struct lanefs_domain *domain, u64 seq)
+{
+	struct lanefs_txn *txn;
+
+	mutex_lock(&domain->j_stable_mutex);
+	while (domain->j_stable < seq) {
+		spin_lock(&domain->j_lock);
+		list_for_each_entry_reverse(txn, &domain->j_log, t_node)
+			if (txn->t_seq == domain->j_stable + 1)
+				break;
+		spin_unlock(&domain->j_lock);
+		lanefs_txn_stable(txn);
+		spin_lock(&domain->j_lock);
+		domain->j_stable = txn->t_seq;
+		if (domain->j_free < domain->d_layout.journal_blocks / 2)
+			lanefs_checkpoint_request(domain);
+		spin_unlock(&domain->j_lock);
+	}
+	mutex_unlock(&domain->j_stable_mutex);
+}
+
+/* Adds what the domain's transactions after `from`, up to `to`, need. */
+static void lanefs_needs_of(struct lanefs_domain *domain, u64 from, u64 to, u64 *need)
+{
+	u32 domains = domain->d_sbi->s_domains, i;
+	struct lanefs_txn *txn;
+
+	spin_lock(&domain->j_lock);
+	list_for_each_entry_reverse(txn, &domain->j_log, t_node) {
+		if (txn->t_seq <= from)
+			break;
+		if (txn->t_seq > to || !txn->t_tied)
+			continue;
+		for (i = 0; i < domains; i++)
+			need[i] = max(need[i], txn->t_needs[i]);
+	}
+	spin_unlock(&domain->j_lock);
+}
+
+static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		if (READ_ONCE(sbi->s_domain[i].j_committed) < need[i])
+			lanefs_commit_request(&sbi->s_domain[i], need[i]);
+	for (i = 0; i < sbi->s_domains && !err; i++)
+		if (READ_ONCE(sbi->s_domain[i].j_committed) < need[i])
+			err = lanefs_commit_wait(&sbi->s_domain[i], need[i]);
+	return err;
+}
+
+/*
+ * Extends `need` to the closure of what each domain is to have on disk, and makes that stable.
+ * With `force` missing commits are done, all domains at once; otherwise -EAGAIN if there are any.
+ */
+static int lanefs_close(struct lanefs_sb *sbi, u64 *need, bool force)
+{
+	u64 *seen = kcalloc(2 * sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
+	u64 *committed = seen + sbi->s_domains;
+	bool changed = true;
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		seen[i] = READ_ONCE(sbi->s_domain[i].j_stable);
+	while (changed) {
+		if (force)
+			err = lanefs_commit_needed(sbi, need);
+		for (i = 0; i < sbi->s_domains && !force && !err; i++)
+			if (READ_ONCE(sbi->s_domain[i].j_committed) < need[i])
+				err = -EAGAIN;
+		if (err)
+			goto out;
+		/* What is added to `need` from here on may not be committed yet: the next round's. */
+		memcpy(committed, need, sbi->s_domains * sizeof(*need));
+		changed = false;
+		for (i = 0; i < sbi->s_domains; i++) {
+			if (committed[i] <= seen[i])
+				continue;
+			lanefs_needs_of(&sbi->s_domain[i], seen[i], committed[i], need);
+			seen[i] = committed[i];
+			changed = true;
+		}
+	}
+	for (i = 0; i < sbi->s_domains; i++)
+		if (need[i] > READ_ONCE(sbi->s_domain[i].j_stable))
+			lanefs_stable_advance(&sbi->s_domain[i], need[i]);
+out:
+	kfree(seen);
+	return err;
+}
+
+/* Makes the domain's transactions up to `seq`, and all that they need, durable. */
+int lanefs_stabilise(struct lanefs_domain *domain, u64 seq)
+{
+	struct lanefs_sb *sbi = domain->d_sbi;
+	u64 *need;
+	int err;
+
+	if (READ_ONCE(domain->j_stable) >= seq)
+		return 0;
+	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
+	need[domain->d_id] = seq;
+	err = lanefs_close(sbi, need, true);
+	kfree(need);
+	return err;
+}
+
+/* Makes all that was done before durable. */
+int lanefs_stabilise_all(struct lanefs_sb *sbi)
+{
+	u64 *need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
+	struct lanefs_domain *domain;
+	int err;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++) {
+		domain = &sbi->s_domain[i];
+		spin_lock(&domain->j_lock);
+		need[i] = domain->j_next_seq - 1;
+		spin_unlock(&domain->j_lock);
+	}
+	err = lanefs_close(sbi, need, true);
+	kfree(need);
+	return err;
+}
+
+/* After a commit: makes stable what is, without asking for other commits. */
+void lanefs_stable_try(struct lanefs_domain *domain)
+{
+	struct lanefs_sb *sbi = domain->d_sbi;
+	u64 committed = READ_ONCE(domain->j_committed), untied = READ_ONCE(domain->j_stable);
+	struct lanefs_txn *txn;
+	u64 *need;
+
+	spin_lock(&domain->j_lock);
+	list_for_each_entry(txn, &domain->j_log, t_node) {
+		if (txn->t_seq <= untied)
+			continue;
+		if (txn->t_tied || txn->t_seq > committed)
+			break;
+		untied = txn->t_seq;
+	}
+	spin_unlock(&domain->j_lock);
+	lanefs_stable_advance(domain, untied);
+	if (untied >= committed)
+		return;
+	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
+	need[domain->d_id] = committed;
+	lanefs_close(sbi, need, false);
+	kfree(need);
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Mount, unmount and what concerns the whole file system. */
+#include <linux/blkdev.h>
+#include <linux/fs_context.h>
+#include <linux/fs_parser.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/statfs.h>
+
+#include "lanefs.h"
+
+static struct kmem_cache *lanefs_inode_cache;
+
+/* Stops all changes: what is not stable is given up, and the next mount recovers. */
+void lanefs_abort(struct lanefs_sb *sbi)
+{
+	struct lanefs_domain *domain;
+	u32 i;
+
+	if (xchg(&sbi->s_aborted, true))
+		return;
+	pr_err("lanefs (%s): aborted, read-only from now on\n", sbi->s_vfs->s_id);
+	sbi->s_vfs->s_flags |= SB_RDONLY;
+	for (i = 0; i < sbi->s_domains; i++) {
+		domain = &sbi->s_domain[i];
+		wake_up_all(&domain->j_wait_join);
+		wake_up_all(&domain->j_wait_committed);
+		wake_up_all(&domain->j_wait_checkpoint_work);
+	}
+}
+
+/* Reports damage (or an I/O error of metadata), has it noted in the superblock, and aborts. */
+void lanefs_error(struct lanefs_sb *sbi, const char *format, ...)
+{
+	struct va_format message;
+	va_list args;
+
+	va_start(args, format);
+	message.fmt = format;
+	message.va = &args;
+	pr_err_ratelimited("lanefs (%s): %pV\n", sbi->s_vfs->s_id, &message);
+	va_end(args);
+	sbi->s_damaged = true;
+	lanefs_abort(sbi);
+}
+
+static void lanefs_domain_init(struct lanefs_sb *sbi, u32 id)
+{
+	struct lanefs_domain *domain = &sbi->s_domain[id];
+
+	domain->d_sbi = sbi;
+	domain->d_id = id;
+	lanefs_domain_layout(&domain->d_layout, id, sbi->s_domain_start, sbi->s_domain_blocks,
+			     sbi->s_domain_inodes,
+			     le32_to_cpu(lanefs_super_of(sbi)->sb_journal_blocks));
+	lanefs_cache_init(domain);
+	spin_lock_init(&domain->j_lock);
+	domain->j_next_seq = 1;
+	INIT_LIST_HEAD(&domain->j_log);
+	spin_lock_init(&domain->d_discard_lock);
+	INIT_LIST_HEAD(&domain->d_discards);
+	INIT_WORK(&domain->d_discard_work, lanefs_discard_work);
+	mutex_init(&domain->j_stable_mutex);
+	mutex_init(&domain->j_checkpoint_mutex);
+	mutex_init(&domain->d_span_mutex);
+	init_waitqueue_head(&domain->j_wait_join);
+	init_waitqueue_head(&domain->j_wait_drained);
+	init_waitqueue_head(&domain->j_wait_committed);
+	init_waitqueue_head(&domain->j_wait_commit_work);
+	init_waitqueue_head(&domain->j_wait_checkpoint_work);
+}
+
+static struct inode *lanefs_alloc_inode(struct super_block *sb)
+{
+	struct lanefs_inode *li = alloc_inode_sb(sb, lanefs_inode_cache, GFP_KERNEL);
+
+	if (!li)
+		return NULL;
+	memset(li, 0, offsetof(struct lanefs_inode, vfs_inode));
+	init_rwsem(&li->li_tree_sem);
+	init_rwsem(&li->li_xattr_sem);
+	spin_lock_init(&li->li_log_lock);
+	spin_lock_init(&li->li_io_lock);
+	INIT_LIST_HEAD(&li->li_io_done);
+	INIT_WORK(&li->li_io_work, lanefs_io_work);
+	return &li->vfs_inode;
+}
+
+static void lanefs_free_inode(struct inode *inode)
+{
+	kmem_cache_free(lanefs_inode_cache, LANEFS_I(inode));
+}
+
+static void lanefs_free_sb(struct lanefs_sb *sbi)
+{
+	u32 i;
+
+	for (i = 0; sbi->s_domain && i < sbi->s_domains; i++) {
+		lanefs_alloc_stop(&sbi->s_domain[i]);
+		lanefs_inodes_stop(&sbi->s_domain[i]);
+		lanefs_cache_destroy(&sbi->s_domain[i]);
+	}
+	if (sbi->s_io_done)
+		destroy_workqueue(sbi->s_io_done);
+	kvfree(sbi->s_domain);
+	if (sbi->s_super)
+		put_page(sbi->s_super);
+	kfree(sbi);
+}
+
+static void lanefs_put_super(struct super_block *sb)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(sb);
+
+	lanefs_span_stop(sbi);
+	flush_workqueue(sbi->s_io_done);
+	lanefs_stop(sbi);
+	lanefs_shrinker_stop(&sbi->s_shrinker);
+	lanefs_free_sb(sbi);
+	sb->s_fs_info = NULL;
+}
+
+static int lanefs_sync_fs(struct super_block *sb, int wait)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(sb);
+	u32 i;
+	int err;
+
+	if (!sbi->s_started)
+		return 0;
+	if (sbi->s_aborted)
+		return -EIO;
+	if (!wait) {
+		for (i = 0; i < sbi->s_domains; i++)
+			lanefs_commit_request(&sbi->s_domain[i],
+					      READ_ONCE(sbi->s_domain[i].j_next_seq) - 1);
+		return 0;
+	}
+	err = lanefs_stabilise_all(sbi);
+	return err ?: blkdev_issue_flush(sb->s_bdev);
+}
+
+static int lanefs_freeze_fs(struct super_block *sb)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(sb);
+	int err = sbi->s_started ? lanefs_clean(sbi) : 0;
+
+	lanefs_discard_wait(sbi);
+	return err;
+}
+
+static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
+{
+	struct super_block *sb = dentry->d_sb;
+	struct lanefs_sb *sbi = LANEFS_SB(sb);
+	s64 free = 0, usable = 0, inodes = 0;
+	u64 blocks = 0;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++) {
+		struct lanefs_domain *domain = &sbi->s_domain[i];
+		s64 room = atomic64_read(&domain->d_free) + atomic64_read(&domain->d_pending);
+
+		blocks += domain->d_layout.end - domain->d_layout.data;
+		free += max_t(s64, room, 0);
+		usable += lanefs_data_room(domain);
+		inodes += atomic64_read(&domain->d_inodes_free);
+	}
+	stat->f_type = LANEFS_SUPER_MAGIC;
+	stat->f_bsize = LANEFS_BLOCK_SIZE;
+	stat->f_blocks = blocks;
+	stat->f_bfree = free;
+	stat->f_bavail = usable;
+	stat->f_files = sbi->s_domains * (sbi->s_domain_inodes - LANEFS_FIRST_INDEX);
+	stat->f_ffree = inodes;
+	stat->f_namelen = LANEFS_NAME_MAX;
+	stat->f_fsid = uuid_to_fsid(sbi->s_uuid);
+	return 0;
+}
+
+static const struct constant_table lanefs_placements[] = {
+	{ "lane", LANEFS_PLACE_LANE },
+	{ "roundrobin", LANEFS_PLACE_ROUNDROBIN },
+	{ "single", LANEFS_PLACE_SINGLE },
+	{}
+};
+
+static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
+{
+	const struct lanefs_sb *sbi = LANEFS_SB(root->d_sb);
+
+	seq_printf(seq, ",placement=%s", lanefs_placements[sbi->s_placement].name);
+	if (sbi->s_discard)
+		seq_puts(seq, ",discard");
+	return 0;
+}
+
+static const struct super_operations lanefs_sops = {
+	.alloc_inode = lanefs_alloc_inode,
+	.free_inode = lanefs_free_inode,
+	.dirty_inode = lanefs_dirty_inode,
+	.evict_inode = lanefs_evict_inode,
+	.put_super = lanefs_put_super,
+	.sync_fs = lanefs_sync_fs,
+	.freeze_fs = lanefs_freeze_fs,
+	.statfs = lanefs_statfs,
+	.show_options = lanefs_show_options,
+};
+
+static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
+{
+	struct super_block *sb = sbi->s_vfs;
+	u32 state, domains, i;
+	int err;
+
+	sbi->s_super = alloc_page(GFP_KERNEL);
+	sbi->s_io_done = alloc_workqueue("lanefs-io/%s", WQ_MEM_RECLAIM, 0, sb->s_id);
+	if (!sbi->s_super || !sbi->s_io_done)
+		return -ENOMEM;
+	err = lanefs_read_super(sbi, fc);
+	if (err)
+		return err;
+	domains = le32_to_cpu(lanefs_super_of(sbi)->sb_domains);
+	sbi->s_domain = kvcalloc(domains, sizeof(*sbi->s_domain), GFP_KERNEL);
+	if (!sbi->s_domain)
+		return -ENOMEM;
+	sbi->s_domains = domains;
+	for (i = 0; i < domains; i++)
+		lanefs_domain_init(sbi, i);
+
+	state = le32_to_cpu(lanefs_super_of(sbi)->sb_state);
+	if (state & LANEFS_STATE_ERROR) {
+		pr_warn("lanefs (%s): damage was found before; run fsck.lanefs\n", sb->s_id);
+		sbi->s_damaged = true;
+	}
+	if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN) {
+		if (bdev_read_only(sb->s_bdev)) {
+			errorf(fc, "recovery is needed, but the device is read-only");
+			return -EROFS;
+		}
+		err = lanefs_recover(sbi);
+		if (!err && sb_rdonly(sb))
+			err = lanefs_new_epoch(sbi, LANEFS_STATE_CLEAN);
+	}
+	for (i = 0; i < domains && !err; i++) {
+		err = lanefs_alloc_start(&sbi->s_domain[i]);
+		if (!err)
+			err = lanefs_inodes_start(&sbi->s_domain[i]);
+	}
+	return err;
+}
+
+/* An option that would do nothing is refused. */
+static int lanefs_check_discard(struct super_block *sb, const struct lanefs_sb *asked,
+				struct fs_context *fc)
+{
+	if (asked->s_discard && !bdev_max_discard_sectors(sb->s_bdev))
+		return invalf(fc, "discard: the device cannot");
+	return 0;
+}
+
+static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
+{
+	struct lanefs_sb *sbi = sb->s_fs_info;
+	struct inode *root;
+	int err = -EINVAL;
+
+	sbi->s_vfs = sb;
+	if (!sb_set_blocksize(sb, LANEFS_BLOCK_SIZE)) {
+		errorf(fc, "the device has blocks of more than %u bytes", LANEFS_BLOCK_SIZE);
+		goto free;
+	}
+	err = lanefs_check_discard(sb, sbi, fc);
+	if (err)
+		goto free;
+	sb->s_magic = LANEFS_SUPER_MAGIC;
+	sb->s_op = &lanefs_sops;
+	sb->s_xattr = lanefs_xattr_handlers;
+	sb->s_maxbytes = min_t(u64, MAX_LFS_FILESIZE, LANEFS_MAX_FILE_BLOCKS << LANEFS_BLOCK_SHIFT);
+	sb->s_time_gran = 1;
+	sb->s_max_links = LANEFS_LINK_MAX;
+	err = lanefs_setup(sbi, fc);
+	if (err)
+		goto free;
+	err = lanefs_shrinker_start(&sbi->s_shrinker, lanefs_cache_count, lanefs_cache_scan, sbi,
+				    sb->s_id);
+	if (err)
+		goto free;
+	if (!sb_rdonly(sb))
+		err = lanefs_start(sbi);
+	if (!err)
+		err = lanefs_span_start(sbi);
+	if (err)
+		goto stop;
+	root = lanefs_iget(sb, LANEFS_ROOT_INO);
+	if (!IS_ERR(root) && (!S_ISDIR(root->i_mode) || !root->i_nlink)) {
+		iput(root);
+		root = ERR_PTR(-EUCLEAN);
+	}
+	err = PTR_ERR_OR_ZERO(root);
+	if (err)
+		goto stop;
+	sb->s_root = d_make_root(root);
+	err = -ENOMEM;
+	if (!sb->s_root)
+		goto stop;
+	if (!sb_rdonly(sb)) {
+		err = lanefs_orphans_process(sbi);
+		if (err) {
+			dput(sb->s_root);
+			sb->s_root = NULL;
+			goto stop;
+		}
+	}
+	return 0;
+stop:
+	lanefs_span_stop(sbi);
+	evict_inodes(sb);
+	lanefs_stop(sbi);
+	lanefs_shrinker_stop(&sbi->s_shrinker);
+free:
+	lanefs_free_sb(sbi);
+	sb->s_fs_info = NULL;
+	return err;
+}
+
+enum { LANEFS_OPTION_PLACEMENT, LANEFS_OPTION_DISCARD };
+
+static const struct fs_parameter_spec lanefs_parameters[] = {
+	fsparam_enum("placement", LANEFS_OPTION_PLACEMENT, lanefs_placements),
+	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
+	{}
+};
+
+static int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
+{
+	struct lanefs_sb *sbi = fc->s_fs_info;
+	struct fs_parse_result result;
+	int option = fs_parse(fc, lanefs_parameters, param, &result);
+
+	if (option < 0)
+		return option;
+	if (option == LANEFS_OPTION_PLACEMENT)
+		sbi->s_placement = result.uint_32;
+	else
+		sbi->s_discard = !result.negated;
+	return 0;
+}
+
+static int lanefs_get_tree(struct fs_context *fc)
+{
+	return get_tree_bdev(fc, lanefs_fill_super);
+}
+
+static int lanefs_reconfigure(struct fs_context *fc)
+{
+	struct super_block *sb = fc->root->d_sb;
+	struct lanefs_sb *sbi = LANEFS_SB(sb), *asked = fc->s_fs_info;
+	bool read_only = fc->sb_flags & SB_RDONLY;
+	int err;
+
+	err = lanefs_check_discard(sb, asked, fc);
+	if (err)
+		return err;
+	sync_filesystem(sb);
+	if (sbi->s_aborted && !read_only) {
+		errorf(fc, "aborted after an error: unmount, run fsck.lanefs, mount");
+		return -EROFS;
+	}
+	if (!read_only && (sbi->s_ro_compat & ~LANEFS_RO_COMPAT_KNOWN))
+		return invalf(fc, "unknown features: read-only");
+	if (read_only && !sb_rdonly(sb)) {
+		err = lanefs_stop(sbi);
+		if (err)
+			return err;
+	} else if (!read_only && sb_rdonly(sb)) {
+		err = lanefs_start(sbi);
+		if (err)
+			return err;
+		sb->s_flags &= ~SB_RDONLY;
+		err = lanefs_orphans_process(sbi);
+		if (err)
+			return err;
+	}
+	WRITE_ONCE(sbi->s_placement, asked->s_placement);
+	WRITE_ONCE(sbi->s_discard, asked->s_discard);
+	return 0;
+}
+
+static void lanefs_free_context(struct fs_context *fc)
+{
+	kfree(fc->s_fs_info);
+}
+
+static const struct fs_context_operations lanefs_context_ops = {
+	.parse_param = lanefs_parse_param,
+	.get_tree = lanefs_get_tree,
+	.reconfigure = lanefs_reconfigure,
+	.free = lanefs_free_context,
+};
+
+static int lanefs_init_context(struct fs_context *fc)
+{
+	struct lanefs_sb *sbi = kzalloc(sizeof(*sbi), GFP_KERNEL);
+
+	if (!sbi)
+		return -ENOMEM;
+	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE) {
+		sbi->s_placement = LANEFS_SB(fc->root->d_sb)->s_placement;
+		sbi->s_discard = LANEFS_SB(fc->root->d_sb)->s_discard;
+	}
+	fc->s_fs_info = sbi;
+	fc->ops = &lanefs_context_ops;
+	return 0;
+}
+
+static struct file_system_type lanefs_type = {
+	.owner = THIS_MODULE,
+	.name = "lanefs",
+	.init_fs_context = lanefs_init_context,
+	.parameters = lanefs_parameters,
+	.kill_sb = kill_block_super,
+	.fs_flags = FS_REQUIRES_DEV,
+};
+
+static void lanefs_inode_once(void *object)
+{
+	inode_init_once(&((struct lanefs_inode *)object)->vfs_inode);
+}
+
+static int __init lanefs_init(void)
+{
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct lanefs_super_block) != LANEFS_BLOCK_SIZE);
+	BUILD_BUG_ON(sizeof(struct lanefs_domain_block) != LANEFS_BLOCK_SIZE);
+	BUILD_BUG_ON(sizeof(struct lanefs_commit_block) != LANEFS_BLOCK_SIZE);
+	BUILD_BUG_ON(sizeof(struct lanefs_dinode) != LANEFS_INODE_SIZE);
+	BUILD_BUG_ON(PAGE_SIZE != LANEFS_BLOCK_SIZE);
+	/* Targets of symbolic links are read from li_root. */
+	lanefs_inode_cache = kmem_cache_create_usercopy("lanefs_inode",
+							sizeof(struct lanefs_inode), 0,
+							SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
+							offsetof(struct lanefs_inode, li_root),
+							LANEFS_ROOT_SIZE, lanefs_inode_once);
+	if (!lanefs_inode_cache)
+		return -ENOMEM;
+	err = register_filesystem(&lanefs_type);
+	if (err)
+		kmem_cache_destroy(lanefs_inode_cache);
+	return err;
+}
+
+static void __exit lanefs_exit(void)
+{
+	unregister_filesystem(&lanefs_type);
+	/* Inodes are freed after a grace period. */
+	rcu_barrier();
+	kmem_cache_destroy(lanefs_inode_cache);
+}
+
+module_init(lanefs_init);
+module_exit(lanefs_exit);
+MODULE_DESCRIPTION("lanefs: a file system of domains, fscale's reference");
+MODULE_LICENSE("GPL");
+MODULE_ALIAS_FS("lanefs");

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Symbolic links: the target is in the inode, or in a metadata block of its own. */
+#include <linux/namei.h>
+#include <linux/slab.h>
+
+#include "lanefs.h"
+
+/* Stores the target of a new link; a block must be reserved if it is long. */
+int lanefs_symlink_store(struct lanefs_handle *h, struct inode *inode, const char *target,
+			 unsigned int length)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_index *index = (struct lanefs_index *)li->li_root;
+	struct lanefs_buf *buf;
+	u32 count;
+	u64 block;
+	int err;
+
+	li->li_disk_size = length;
+	i_size_write(inode, length);
+	if (length <= LANEFS_INLINE_SYMLINK) {
+		memcpy(li->li_root, target, length);
+		return 0;
+	}
+	err = lanefs_alloc_blocks(h, domain, 0, 1, &block, &count);
+	if (err)
+		return err;
+	buf = lanefs_buf_new(h, domain, block, LANEFS_MAGIC_SYMLINK, inode->i_ino);
+	memcpy(buf->b_data + LANEFS_HEADER_SIZE, target, length);
+	lanefs_buf_put(buf);
+	index->ix_block = cpu_to_le64(block);
+	li->li_level = 1;
+	li->li_count = 1;
+	lanefs_add_blocks(inode, 1);
+	return 0;
+}
+
+/* Frees what the target takes. */
+int lanefs_symlink_drop(struct lanefs_handle *h, struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_index *index = (struct lanefs_index *)li->li_root;
+
+	if (!li->li_level)
+		return 0;
+	li->li_level = 0;
+	li->li_count = 0;
+	lanefs_add_blocks(inode, -1);
+	return lanefs_free_blocks(h, lanefs_domain_of(inode), le64_to_cpu(index->ix_block), 1,
+				  true);
+}
+
+static const char *lanefs_get_link(struct dentry *dentry, struct inode *inode,
+				   struct delayed_call *done)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	const struct lanefs_index *index = (struct lanefs_index *)li->li_root;
+	loff_t size = i_size_read(inode);
+	struct lanefs_buf *buf;
+	char *target;
+
+	if (!li->li_level) {
+		/* The root of the inode is zero-padded and never changes. */
+		return li->li_root;
+	}
+	if (!dentry)
+		return ERR_PTR(-ECHILD);
+	buf = lanefs_buf_read(lanefs_domain_of(inode), le64_to_cpu(index->ix_block),
+			      LANEFS_MAGIC_SYMLINK, inode->i_ino);
+	if (IS_ERR(buf))
+		return ERR_CAST(buf);
+	target = kmemdup_nul(buf->b_data + LANEFS_HEADER_SIZE, size, GFP_KERNEL);
+	lanefs_buf_put(buf);
+	if (!target)
+		return ERR_PTR(-ENOMEM);
+	set_delayed_call(done, kfree_link, target);
+	return target;
+}
+
+const struct inode_operations lanefs_symlink_iops = {
+	.get_link = lanefs_get_link,
+	.setattr = lanefs_setattr,
+	.getattr = lanefs_getattr,
+	.listxattr = lanefs_listxattr,
+};

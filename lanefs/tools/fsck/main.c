@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* fsck.lanefs: checks a lanefs, and repairs it. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "tools/common/arguments.h"
+#include "tools/common/die.h"
+
+/* Each round but the last mends something. More than this is going in circles. */
+#define MOST_ROUNDS 20
+/* A domain that is full may have room after what else is mended, but not for ever. */
+#define MOST_STUCK 3
+
+static const char help[] =
+"Usage: fsck.lanefs [-n | -y] [OPTION]... DEVICE\n"
+"Checks a lanefs that is not mounted. Journals that a crash left are replayed first, as a\n"
+"mount does it: with -n in memory only.\n"
+"\n"
+"  -n, --no          change nothing (the default)\n"
+"  -y, --yes         repair what can be repaired; what is lost goes to /lost+found\n"
+"  -a, -p            as -y\n"
+"  -f, --force       (a full check is always made)\n"
+"  -q, --quiet       print problems only\n"
+"  -h, --help        this text\n"
+"\n"
+"Examples:\n"
+"  fsck.lanefs -n /dev/vdb\n"
+"  fsck.lanefs -y image\n"
+"\n"
+"Exit code, a sum as fsck(8) has it: 0 clean, 1 repaired, 4 damage is left, 8 the check could\n"
+"not be made, 16 wrong arguments.\n";
+
+struct options {
+	const char *path;
+	bool repair, quiet;
+};
+
+static void parse_arguments(struct options *options, int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "no", no_argument, NULL, 'n' },
+		{ "yes", no_argument, NULL, 'y' },
+		{ "force", no_argument, NULL, 'f' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	bool no = false;
+	int option;
+
+	*options = (struct options){ 0 };
+	while ((option = getopt_long(argc, argv, "nyapfqh", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'n':
+			no = true;
+			break;
+		case 'y':
+		case 'a':
+		case 'p':
+			options->repair = true;
+			break;
+		case 'f':
+			break;
+		case 'q':
+			options->quiet = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			exit(0);
+		default:
+			die_usage(FSCK_USAGE);
+		}
+	}
+	if (no && options->repair)
+		die(FSCK_USAGE, "-n and -y exclude each other");
+	options->path = only_operand(FSCK_USAGE, argc, argv);
+}
+
+static void open_image(struct check *c, const struct options *options)
+{
+	int error = image_open(&c->image, options->path, options->repair, LANEFS_BLOCK_SIZE);
+
+	if (error)
+		die_open(FSCK_FAILED, options->path, error);
+}
+
+static void start_round(struct check *c)
+{
+	for (u32 d = 0; d < c->domains; d++) {
+		/* Fresh memory: most records of a large table are never touched. */
+		free(c->domain[d].records);
+		c->domain[d].records = allocate(c->domain_inodes, sizeof(struct record));
+		memset(c->domain[d].used, 0,
+		       c->domain[d].layout.bbitmap_blocks * LANEFS_BODY_SIZE);
+	}
+	c->report.found = 0;
+	c->files = c->directories = c->others = c->orphans = c->lost_found = 0;
+	c->changed = c->stuck = false;
+	load_inode_bitmaps(c);
+	load_block_bitmaps(c);
+}
+
+static bool is_sound(const struct check *c)
+{
+	return !c->report.found && !c->changed;
+}
+
+/* What was not looked at, as what it builds on is damaged; NULL: all was. */
+static const char *run_stages(struct check *c)
+{
+	check_inodes(c);
+	if (!is_sound(c))
+		return "names, links and bitmaps";
+	check_names(c);
+	if (!is_sound(c))
+		return "the bitmaps";
+	check_bitmaps(c);
+	return NULL;
+}
+
+/* Returns the number of orphans that were found. */
+static u64 run_rounds(struct check *c)
+{
+	const char *left_out = NULL;
+	u64 orphans = 0;
+	int stuck = 0;
+
+	for (int round = 0; round < MOST_ROUNDS && stuck < MOST_STUCK; round++) {
+		c->mended_before = round > 0;
+		start_round(c);
+		left_out = run_stages(c);
+		orphans += c->orphans;
+		stuck += c->stuck;
+		if (!c->changed)
+			break;
+	}
+	if (left_out)
+		printf("Not looked at, for the damage above: %s.\n", left_out);
+	return orphans;
+}
+
+/* Brings the logs' contents into place, and makes the logs void, as a mount does. */
+static void recover(struct check *c, const struct options *options)
+{
+	struct replayed replayed;
+	bool was_clean = (le32_to_cpu(c->super.sb_state) & ~LANEFS_STATE_ERROR) ==
+			 LANEFS_STATE_CLEAN;
+	u64 found;
+
+	check_super_copies(c);
+	replay_logs(c, &replayed);
+	found = c->report.found;
+	if (!options->quiet && !was_clean)
+		printf("It was not unmounted. %s %llu transactions (%llu blocks), %llu discarded.\n",
+		       options->repair ? "Replayed" : "Replayed in memory",
+		       replayed.transactions, replayed.blocks, replayed.discarded);
+	if (options->repair && (!was_clean || found))
+		write_super(c, LANEFS_STATE_CLEAN, c->epoch + !was_clean);
+}
+
+static void print_summary(const struct check *c, u64 orphans, bool repair)
+{
+	if (orphans)
+		printf("%llu orphans (deleted or cut while the system stopped)%s.\n", orphans,
+		       repair ? ": finished" : "");
+	printf("%u domains, %llu files, %llu directories, %llu others: ", c->domains, c->files,
+	       c->directories, c->others);
+	if (!c->report.found)
+		puts(c->report.mended ? "repaired" : "clean");
+	else
+		printf("%llu problems%s\n", (unsigned long long)c->report.found,
+		       repair ? " are left" : "");
+}
+
+static void close_check(struct check *c)
+{
+	for (u32 d = 0; d < c->domains; d++) {
+		free(c->domain[d].records);
+		free(c->domain[d].used);
+		free(c->domain[d].inode_bits);
+		free(c->domain[d].block_bits);
+		free(c->domain[d].orphan_bits);
+	}
+	free(c->domain);
+	free(c->edits);
+	free(c->maps);
+	free(c->halves);
+	image_close(&c->image);
+}
+
+/* All that was found is in c->report when it returns. */
+static void check_all(struct check *c, const struct options *options)
+{
+	u64 before, orphans;
+
+	recover(c, options);
+	before = options->repair ? 0 : c->report.found;
+	orphans = run_rounds(c);
+	c->report.found += before;
+	if (options->repair && c->report.found)
+		write_super(c, LANEFS_STATE_CLEAN | LANEFS_STATE_ERROR, c->epoch);
+	else if (options->repair && image_commit(&c->image))
+		die(FSCK_FAILED, "%s: writing the repairs failed", options->path);
+	if (!options->quiet)
+		print_summary(c, orphans, options->repair);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct check check = { 0 };
+
+	parse_arguments(&options, argc, argv);
+	die_memory_code = FSCK_FAILED;
+	check.report.repair = options.repair;
+	open_image(&check, &options);
+	if (load_super(&check))
+		check_all(&check, &options);
+	close_check(&check);
+	return report_code(&check.report);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef LANEFS_FSCK_REPORT_H
+#define LANEFS_FSCK_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Exit codes of fsck(8); they add up. */
+enum {
+	FSCK_CLEAN = 0,
+	FSCK_REPAIRED = 1,
+	FSCK_DAMAGED = 4,
+	FSCK_FAILED = 8,
+	FSCK_USAGE = 16,
+	FSCK_CANCELLED = 32,
+};
+
+/* What was found. Whether a repair was one is for the next round to say, which looks again. */
+struct report {
+	bool repair;
+	uint64_t found;		/* in this round */
+	uint64_t mended;	/* in all */
+};
+
+/*
+ * Reports a problem that the caller can mend: returns whether it shall do so.
+ */
+__attribute__((format(printf, 2, 3))) bool can_mend(struct report *report, const char *format, ...);
+
+/* Reports a problem for which there is no repair; the text says why where it is not plain. */
+__attribute__((format(printf, 2, 3))) void cannot_mend(struct report *report, const char *format,
+							...);
+
+/* The exit code, if the last round is over. */
+int report_code(const struct report *report);
+
+#endif

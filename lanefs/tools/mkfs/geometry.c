@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "core/shim.h"
+#include "format.h"
+#include "geometry.h"
+#include "tools/common/die.h"
+
+#define MIB (1ull << 20)
+
+/* Domain 0 begins at 1 MiB: clear of boot blocks, and aligned for any device. */
+#define DOMAIN_START (MIB / LANEFS_BLOCK_SIZE)
+
+/* Fewer domains than CPUs rather than domains smaller than this, unless asked for. */
+#define COMFORTABLE_DOMAIN (32 * MIB)
+#define DEFAULT_MOST_DOMAINS 64
+
+/* A domain must have room for something besides its own metadata. */
+#define SMALLEST_DATA (2 * MIB / LANEFS_BLOCK_SIZE)
+
+#define BYTES_PER_INODE 16384
+#define SMALL_DEVICE (4096 * MIB)
+#define SMALL_BYTES_PER_INODE 8192
+
+/* The journal takes a sixteenth of a domain, at most as much as SpanFS gave each (64 MiB). */
+#define JOURNAL_SHARE 16
+#define MOST_JOURNAL (64 * MIB / LANEFS_BLOCK_SIZE)
+
+#define SPAN_DIRS LANEFS_MAX_SPAN_DIRS
+
+static uint64_t choose_domains(uint64_t size, uint64_t wish, long cpus)
+{
+	uint64_t domains = cpus < 1 ? 1 : (uint64_t)cpus;
+
+	if (wish > LANEFS_MAX_DOMAINS)
+		die(1, "%llu domains are too many: %d is the most", (unsigned long long)wish,
+		    LANEFS_MAX_DOMAINS);
+	if (wish)
+		return wish;
+	if (domains > DEFAULT_MOST_DOMAINS)
+		domains = DEFAULT_MOST_DOMAINS;
+	if (domains > size / COMFORTABLE_DOMAIN)
+		domains = size / COMFORTABLE_DOMAIN;
+	return domains ? domains : 1;
+}
+
+static uint64_t choose_journal(uint64_t domain_blocks, uint64_t wish)
+{
+	uint64_t journal = wish ? wish : domain_blocks / JOURNAL_SHARE;
+
+	if (wish && wish < LANEFS_MIN_JOURNAL)
+		die(1, "a journal of %llu blocks is too small: %d (%d KiB) is the least",
+		    (unsigned long long)wish, LANEFS_MIN_JOURNAL,
+		    LANEFS_MIN_JOURNAL * LANEFS_BLOCK_SIZE / 1024);
+	if (wish > UINT32_MAX)
+		die(1, "a journal of %llu blocks is too large", (unsigned long long)wish);
+	if (journal < LANEFS_MIN_JOURNAL)
+		return LANEFS_MIN_JOURNAL;
+	return !wish && journal > MOST_JOURNAL ? MOST_JOURNAL : journal;
+}
+
+static uint64_t choose_inodes(uint64_t size, uint64_t domain_blocks, uint64_t domains,
+			      uint64_t wish)
+{
+	uint64_t per_inode = size < SMALL_DEVICE ? SMALL_BYTES_PER_INODE : BYTES_PER_INODE;
+	uint64_t inodes = wish ? lanefs_blocks_for(wish, domains) :
+			  domain_blocks * LANEFS_BLOCK_SIZE / per_inode;
+	const uint64_t least = LANEFS_FIRST_INDEX + LANEFS_INODES_PER_BLOCK;
+
+	if (inodes < least)
+		inodes = least;
+	/* The inode table's last block is whole. */
+	return lanefs_blocks_for(inodes, LANEFS_INODES_PER_BLOCK) * LANEFS_INODES_PER_BLOCK;
+}
+
+void choose_geometry(struct geometry *geometry, uint64_t size, const struct wishes *wishes,
+		     long cpus)
+{
+	uint64_t blocks = size / LANEFS_BLOCK_SIZE;
+	uint64_t domains = choose_domains(size, wishes->domains, cpus);
+	uint64_t domain_blocks, domain_inodes, journal_blocks;
+	struct lanefs_layout layout;
+
+	if (wishes->inodes > blocks * LANEFS_INODES_PER_BLOCK)
+		die(1, "%llu inodes do not fit: the device has %llu MiB",
+		    (unsigned long long)wishes->inodes, (unsigned long long)(size / MIB));
+	domain_blocks = blocks > DOMAIN_START ? (blocks - DOMAIN_START) / domains : 0;
+	journal_blocks = choose_journal(domain_blocks, wishes->journal_blocks);
+	domain_inodes = choose_inodes(size, domain_blocks, domains, wishes->inodes);
+	lanefs_domain_layout(&layout, 0, DOMAIN_START, domain_blocks, domain_inodes,
+			     (uint32_t)journal_blocks);
+	if (layout.data + SMALLEST_DATA > layout.end)
+		die(1, "the device is too small: %llu domains with %llu KiB of metadata and journal"
+		    " each need %llu MiB, it has %llu MiB", (unsigned long long)domains,
+		    (unsigned long long)(layout.data - layout.base) * LANEFS_BLOCK_SIZE / 1024,
+		    (unsigned long long)(((layout.data - layout.base + SMALLEST_DATA) * domains +
+					  DOMAIN_START) * LANEFS_BLOCK_SIZE / MIB + 1),
+		    (unsigned long long)(size / MIB));
+
+	*geometry = (struct geometry){
+		.blocks = blocks,
+		.domain_start = DOMAIN_START,
+		.domain_blocks = domain_blocks,
+		.domain_inodes = domain_inodes,
+		.domains = (uint32_t)domains,
+		.journal_blocks = (uint32_t)journal_blocks,
+		.span_dirs = SPAN_DIRS,
+	};
+}

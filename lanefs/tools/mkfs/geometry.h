@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef LANEFS_MKFS_GEOMETRY_H
+#define LANEFS_MKFS_GEOMETRY_H
+
+#include <stdint.h>
+
+/* What the user asked for; 0: choose. */
+struct wishes {
+	uint64_t domains;
+	uint64_t inodes;		/* of the whole file system */
+	uint64_t journal_blocks;	/* of each domain */
+};
+
+struct geometry {
+	uint64_t blocks;
+	uint64_t domain_start;
+	uint64_t domain_blocks;
+	uint64_t domain_inodes;
+	uint32_t domains;
+	uint32_t journal_blocks;
+	uint32_t span_dirs;
+};
+
+/* Cuts a device of @size bytes for a machine of @cpus CPUs, or ends the program with the reason. */
+void choose_geometry(struct geometry *geometry, uint64_t size, const struct wishes *wishes,
+		     long cpus);
+
+#endif

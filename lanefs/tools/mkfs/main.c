@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* mkfs.lanefs: makes an empty lanefs. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+#include <uuid/uuid.h>
+
+#include "format.h"
+#include "geometry.h"
+#include "signature.h"
+#include "tools/common/arguments.h"
+#include "tools/common/die.h"
+#include "write.h"
+
+#define USAGE_CODE 2
+
+static const char help[] =
+"Usage: mkfs.lanefs [OPTION]... DEVICE\n"
+"Makes an empty lanefs on a block device, or in a file that has its size already.\n"
+"\n"
+"  -d, --domains N       cut the device into N domains (default: one for each CPU, at most\n"
+"                        64, and not so many that one is smaller than 32 MiB)\n"
+"  -J, --journal SIZE    of each domain, e.g. 16M (default: 1/16 of the domain, 4M to 64M)\n"
+"  -i, --inodes N        of the whole file system (default: one for each 16 KiB; 8 KiB on a\n"
+"                        device below 4 GiB)\n"
+"  -L, --label NAME      at most 32 bytes\n"
+"  -U, --uuid UUID       (default: a random one)\n"
+"  -f, --force           overwrite a file system or partition table that is there\n"
+"  -K, --no-discard      do not discard the device's blocks first\n"
+"  -q, --quiet           print nothing but errors\n"
+"  -h, --help            this text\n"
+"\n"
+"Examples:\n"
+"  mkfs.lanefs /dev/vdb\n"
+"  mkfs.lanefs -f --domains 8 --label scratch /dev/vdb\n"
+"  truncate -s 1G image && mkfs.lanefs --domains 4 image\n"
+"\n"
+"Exit code: 0 done, 1 not done, 2 wrong arguments.\n";
+
+struct options {
+	struct wishes wishes;
+	struct identity identity;
+	const char *path;
+	bool force, discard, quiet;
+};
+
+/* A number with an optional K, M, G or T (if @units). */
+static uint64_t parse_number(const char *name, const char *text, bool units)
+{
+	unsigned long long number;
+	const char *letters = "KMGT", *letter;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (errno || end == text || text[0] < '0' || text[0] > '9' || !number)
+		die(USAGE_CODE, "--%s: \"%s\" is no number above 0", name, text);
+	if (!*end)
+		return number;
+	letter = strchr(letters, *end);
+	if (!units || !letter || end[1])
+		die(USAGE_CODE, "--%s: \"%s\" is no number%s", name, text,
+		    units ? " with K, M, G or T" : "");
+	for (int i = 0; i <= letter - letters; i++)
+		if (__builtin_mul_overflow(number, 1024, &number))
+			die(USAGE_CODE, "--%s: %s is too large", name, text);
+	return number;
+}
+
+static void parse_arguments(struct options *options, int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "domains", required_argument, NULL, 'd' },
+		{ "journal", required_argument, NULL, 'J' },
+		{ "inodes", required_argument, NULL, 'i' },
+		{ "label", required_argument, NULL, 'L' },
+		{ "uuid", required_argument, NULL, 'U' },
+		{ "force", no_argument, NULL, 'f' },
+		{ "no-discard", no_argument, NULL, 'K' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	*options = (struct options){ .discard = true };
+	uuid_generate(options->identity.uuid);
+	while ((option = getopt_long(argc, argv, "d:J:i:L:U:fKqh", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'd':
+			options->wishes.domains = parse_number("domains", optarg, false);
+			break;
+		case 'J':
+			options->wishes.journal_blocks =
+				lanefs_blocks_for(parse_number("journal", optarg, true),
+						  (uint64_t)LANEFS_BLOCK_SIZE);
+			break;
+		case 'i':
+			options->wishes.inodes = parse_number("inodes", optarg, false);
+			break;
+		case 'L':
+			if (strlen(optarg) >= sizeof(options->identity.label))
+				die(USAGE_CODE, "--label: \"%s\" has more than 32 bytes", optarg);
+			strcpy(options->identity.label, optarg);
+			break;
+		case 'U':
+			if (uuid_parse(optarg, options->identity.uuid))
+				die(USAGE_CODE, "--uuid: \"%s\" is no UUID", optarg);
+			options->identity.old_uuid = true;
+			break;
+		case 'f':
+			options->force = true;
+			break;
+		case 'K':
+			options->discard = false;
+			break;
+		case 'q':
+			options->quiet = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			exit(0);
+		default:
+			die_usage(USAGE_CODE);
+		}
+	}
+	options->path = only_operand(USAGE_CODE, argc, argv);
+}
+
+static void open_target(struct device *device, const char *path)
+{
+	int error = device_open(device, path, true);
+
+	if (error)
+		die_open(1, path, error);
+}
+
+/* Tells the device that nothing on it is needed. Not every device can take that: no error. */
+static void discard_all(const struct device *device)
+{
+	uint64_t range[2] = { 0, device->size };
+
+	if (device->block)
+		(void)!ioctl(device->fd, BLKDISCARD, range);
+}
+
+static void print_summary(const struct options *options, const struct geometry *g)
+{
+	char uuid[UUID_STR_LEN];
+
+	uuid_unparse(options->identity.uuid, uuid);
+	printf("%s: lanefs %s, %llu MiB\n", options->path, uuid,
+	       (unsigned long long)g->blocks * LANEFS_BLOCK_SIZE >> 20);
+	printf("%u domains, each: %llu blocks of 4 KiB, %llu inodes, a journal of %u blocks\n",
+	       g->domains, (unsigned long long)g->domain_blocks,
+	       (unsigned long long)g->domain_inodes, g->journal_blocks);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct geometry geometry;
+	struct device device;
+
+	parse_arguments(&options, argc, argv);
+	open_target(&device, options.path);
+	if (!options.force)
+		refuse_known_content(&device);
+	choose_geometry(&geometry, device.size, &options.wishes, sysconf(_SC_NPROCESSORS_CONF));
+	if (options.force)
+		wipe_signatures(&device);
+	if (options.discard)
+		discard_all(&device);
+	write_file_system(&device, &geometry, &options.identity);
+	if (!options.quiet)
+		print_summary(&options, &geometry);
+	device_close(&device);
+	return 0;
+}
