@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Building and running the microbenchmarks, for their tests."""
+
+import json
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fscale.model.bench import BenchOutput, Descriptor
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "microbench"
+BENCH = BUILD / "fscale-bench"
+WORKLOADS = sorted(p.stem for p in (ROOT / "microbench" / "workloads").glob("*.c"))
+SANITIZED = BUILD / "san" / "fscale-bench"
+
+
+@cache
+def build(target: str) -> None:
+    """Make a target of microbench/Makefile, once a session."""
+    argv = ["make", "-C", str(ROOT / "microbench"), "-j2", target]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@cache
+def descriptors() -> dict[str, Descriptor]:
+    """All workloads by id."""
+    build("all")
+    listed = subprocess.run([BENCH, "--list"], check=True, capture_output=True, text=True)
+    return {d["id"]: Descriptor.model_validate(d) for d in json.loads(listed.stdout)}
+
+
+def cpus(count: int) -> list[int]:
+    """That many online CPUs; skips the test where there are fewer."""
+    for _ in range(5):
+        found: list[int] = []
+        for part in Path("/sys/devices/system/cpu/online").read_text().strip().split(","):
+            first, _, last = part.partition("-")
+            found += range(int(first), int(last or first) + 1)
+        if len(found) >= count:
+            return found[:count]
+        time.sleep(0.1)
+    pytest.skip(f"needs {count} online CPUs")
+
+
+def argv(
+    workload: str, directory: Path, *more: str, count: int | None = None, binary: Path = BENCH
+) -> list[str]:
+    """The command line for a workload on as many CPUs as it needs, or `count`."""
+    build("san" if binary == SANITIZED else "all")
+    use = cpus(count or descriptors()[workload].min_cores)
+    directory.mkdir(exist_ok=True)
+    return [
+        *(str(binary), "--workload", workload, "--dir", str(directory)),
+        *("--cpus", ",".join(map(str, use)), *more),
+    ]
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 60) -> tuple[int, BenchOutput]:
+    """Wait for a run; its exit code and its output, validated."""
+    out, _ = process.communicate(timeout=timeout)
+    return process.returncode, BenchOutput.model_validate_json(out)
+
+
+def run(
+    workload: str, directory: Path, *more: str, count: int | None = None, binary: Path = BENCH
+) -> tuple[int, BenchOutput]:
+    """Run a workload to its end."""
+    line = argv(workload, directory, *more, count=count, binary=binary)
+    return finish(subprocess.Popen(line, stdout=subprocess.PIPE, text=True))
+
+
+def run_good(workload: str, directory: Path, *more: str, count: int | None = None) -> BenchOutput:
+    """Run a workload that must succeed."""
+    code, out = run(workload, directory, *more, count=count)
+    assert (code, out.status, out.error) == (0, "ok", None), out.reason
+    return out
+
+
+def children(pid: int) -> list[int]:
+    """The worker processes of a bench."""
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def comm(pid: int) -> str:
+    """The name that a process bears."""
+    return Path(f"/proc/{pid}/comm").read_text().strip()

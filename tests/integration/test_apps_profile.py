@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Profiles of applications: everything in the cell's cgroup, in the timed window only."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.diagnosis import lockprofile, offcpu
+from analysis.diagnosis.cpuprofile import read as read_cpu
+from analysis.diagnosis.triage import load_profile
+from apps.load import LAUNCHER
+from apps.registry import applications
+from fscale import host, paths
+from fscale.execute.profiler import Context
+from fscale.model.config import FileSystem
+from fscale.model.results import Cell, CellKey
+from fscale.profilers import Profiler, create
+from tests.runner_support import machine_alone
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.live,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
+FS = FileSystem(
+    title="tmpfs", kernel="tmpfs", nodev=True, size="25%", counts=["kmem:kmem_cache_alloc"]
+)
+INSTALLED = {app.descriptor.id: app.missing() for app in applications()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "apps")], check=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _machine() -> Iterator[None]:
+    """No run of others takes a CPU off line meanwhile; tracefs is mounted."""
+    with machine_alone():
+        mounted = (paths.TRACEFS / "events").is_dir()
+        if not mounted:
+            subprocess.run(["mount", "-t", "tracefs", "nodev", str(paths.TRACEFS)], check=True)
+        yield
+        if not mounted:
+            subprocess.run(["umount", str(paths.TRACEFS)], check=False)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(prefix="fscale-test-", dir="/dev/shm"))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    root = host.cgroup_root()
+    if root is None:
+        pytest.skip("there is no writable cgroup v2 hierarchy")
+    path = root / f"fscale-test-profile-{os.getpid()}"
+    path.mkdir()
+    yield path
+    assert (path / "cgroup.procs").read_text() == ""
+    path.rmdir()
+
+
+def profiled(
+    workload: str,
+    name: str,
+    place: Path,
+    cgroup: Path,
+    output: Path,
+    options: tuple[str, ...] = (),
+    duration: float = 2,
+) -> tuple[dict[str, Any], dict[str, Any], Profiler]:
+    """What the application and the profiler say of a run on CPUs 0 and 1."""
+    if package := INSTALLED[workload]:
+        pytest.skip(f"{workload} needs {package}")
+    if not {0, 1} <= os.sched_getaffinity(0):
+        pytest.skip("needs CPUs 0 and 1")
+    profiler = create(name)
+    if reason := profiler.unavailable():
+        pytest.skip(reason)
+    go_r, go_w = os.pipe()
+    ready_r, ready_w = os.pipe()
+    argv = [str(LAUNCHER), "--workload", workload, "--dir", str(place), "--cpus", "0,1"]
+    argv += ["--duration", str(duration), "--warmup", "0.5", "--space", str(256 << 20)]
+    argv += ["--cgroup", str(cgroup), "--sync-fds", f"{go_r},{ready_w}"]
+    for option in options:
+        argv += ["--option", option]
+    key = CellKey(
+        workload=workload, filesystem="tmpfs", medium="none", mode="buffered", cores=2,
+        repetition=1, duration=duration, profile=name,
+    )  # fmt: skip
+    with subprocess.Popen(argv, pass_fds=(go_r, ready_w), stdout=subprocess.PIPE) as app:
+        os.close(ready_w)
+        os.close(go_r)
+        try:
+            assert os.read(ready_r, 6) == b"ready\n"
+            context = Context(key, [0, 1], app.pid, cgroup, place, None, FS, output, named=False)
+            profiler.start(context)
+            os.write(go_w, b"g")
+            out, _ = app.communicate(timeout=120)
+        finally:
+            os.close(go_w)
+            os.close(ready_r)
+            app.kill()
+        profiler.stop()
+    said = json.loads(out)
+    assert (said["status"], said["reason"]) == ("ok", None)
+    return said, load_profile(output / f"{name}.json.gz"), profiler
+
+
+@pytest.mark.parametrize(
+    ("workload", "options", "duration"),
+    [("dbench", ("clients=6",), 5), ("exim", ("spools=2", "fsync=off"), 3)],
+)
+def test_the_lock_profile_names_locks(
+    workload: str,
+    options: tuple[str, ...],
+    duration: float,
+    place: Path,
+    cgroup: Path,
+    tmp_path: Path,
+) -> None:
+    _, profile, _ = profiled(workload, "locks", place, cgroup, tmp_path, options, duration)
+    found = lockprofile.read(profile)
+    # The window alone, times two CPUs. DBENCH's begins up to a second late.
+    window = found.active_ns / 1e9 / 2
+    assert duration - (1.3 if workload == "dbench" else 0.2) < window < duration + 0.3
+    named = [lock for lock in found.locks if lock.name.by.value != "unnamed"]
+    assert named
+    assert named[0].wait_ns / found.active_ns > 1e-5
+    assert all(lock.max_ns <= found.active_ns for lock in named)
+
+
+def test_the_cpu_profile_holds_the_whole_family(place: Path, cgroup: Path, tmp_path: Path) -> None:
+    # Exim's daemons run before perf does, its deliveries are forked in the window.
+    options = ("spools=2", "fsync=off")
+    said, profile, _ = profiled("exim", "cpu", place, cgroup, tmp_path, options)
+    found = read_cpu(profile)
+    assert found.samples.active_ns / 2e9 == pytest.approx(said["seconds"], rel=0.1)
+    if found.event == "cpu-clock":
+        assert found.samples.total / 1e9 == pytest.approx(said["own_cpu_seconds"], rel=0.25)
+
+
+def test_nothing_of_others_is_in_the_cpu_profile(place: Path, cgroup: Path, tmp_path: Path) -> None:
+    # A busy process beside the application, in another cgroup and not of its family.
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as other:
+        try:
+            said, profile, _ = profiled(
+                "varmail", "cpu", place, cgroup, tmp_path, ("files=100",), 1
+            )
+        finally:
+            other.kill()
+    found = read_cpu(profile)
+    assert found.samples.others["sh"] > 0
+    if found.event == "cpu-clock":
+        assert found.samples.total / 1e9 == pytest.approx(said["own_cpu_seconds"], rel=0.3)
+
+
+def test_idle_daemons_are_not_blocked(place: Path, cgroup: Path, tmp_path: Path) -> None:
+    options = ("spools=8", "fsync=off")
+    _, profile, _ = profiled("exim", "offcpu", place, cgroup, tmp_path, options)
+    found = offcpu.read(profile)
+    names = [wait.name.object for wait in found.waits]
+    assert not any("poll" in name or "nanosleep" in name or "do_wait" in name for name in names)
+    assert found.idle_ns > 0
+
+
+def test_counts_are_per_unit_of_the_application(place: Path, cgroup: Path, tmp_path: Path) -> None:
+    ratios = []
+    for name in ("a", "b"):
+        where, output = place / name, tmp_path / name
+        where.mkdir()
+        output.mkdir()
+        said, _, profiler = profiled("varmail", "counts", where, cgroup, output, ("files=200",), 1)
+        cell = Cell(
+            id="x", key=CellKey(workload="varmail", filesystem="tmpfs", medium="none",
+            mode="buffered", cores=2, repetition=1, duration=1, profile="counts"), status="ok",
+            started="", wall_seconds=1, ops=said["amount"], seconds=said["seconds"],
+            ops_per_second=said["amount"] / said["seconds"],
+        )  # fmt: skip
+        profiler.complete(cell)
+        assert cell.counts is not None
+        ratios.append(cell.counts["kmem:kmem_cache_alloc"])
+    assert ratios[0] == pytest.approx(ratios[1], rel=0.1)
+    assert ratios[0] > 0.1

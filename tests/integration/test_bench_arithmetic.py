@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the timed loops draw and compute: random paths, offsets beyond 4 GiB, counting names."""
+
+import subprocess
+
+import bench_support as bench
+import pytest
+from scipy.stats import chisquare
+
+PATHS = 8**5
+
+
+def draw(*argv):
+    bench.build("tests")
+    argv = [str(bench.BUILD / "tests" / "draw"), *map(str, argv)]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize(("seed", "stream"), [(1, 0), (1, 1), (2, 0), (0, 300)])
+def test_paths_are_uniform(seed, stream):
+    """All 8^5 paths are drawn, as often as chance has it: neither too unevenly nor too evenly."""
+    counts = [int(c) for c in draw("paths", seed, stream, 100 * PATHS)]
+    assert len(counts) == PATHS
+    assert min(counts) > 0
+    assert 1e-4 < chisquare(counts).pvalue < 1 - 1e-4
+
+
+def test_paths_differ_between_workers_and_seeds():
+    draws = [tuple(draw("paths", *key, 1000)) for key in [(1, 0), (1, 1), (2, 0), (2, 1)]]
+    assert len(set(draws)) == 4
+    assert tuple(draw("paths", 1, 0, 1000)) == draws[0]
+
+
+@pytest.mark.parametrize(
+    ("worker", "size"), [(0, 4096), (257, 4096), (1048576, 4096), (65535, 1 << 20)]
+)
+def test_offsets(worker, size):
+    assert int(draw("offset", worker, size)[0]) == worker * size
+
+
+@pytest.mark.parametrize("first", [0, 8, 98, 9998, 99999996])
+def test_names_count(first):
+    assert draw("names", first, 4) == [f"share/7.{n:08d}.2" for n in range(first, first + 4)]

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What each workload leaves behind in the file system, and how stocks are used up."""
+
+import tempfile
+from pathlib import Path
+
+import bench_support as bench
+import pytest
+
+pytestmark = pytest.mark.live
+
+# A stock of a few hundred lasts for a millisecond: there is no time for a ramp.
+QUICK = ("--duration", "0.1", "--warmup", "0", "--min-window", "0.0001")
+CONSUMING = ["DWAL", "DWTL", "MWCL", "MWCM", "MWRL", "MWRM", "MWUL", "MWUM"]
+BLOCK = 4096
+
+
+@pytest.fixture
+def fast():
+    """A directory in memory: operations are quick, so that small stocks run out."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)
+
+
+def files(directory):
+    """All files below a directory: relative path -> size."""
+    return {
+        str(p.relative_to(directory)): p.stat().st_size for p in directory.rglob("*") if p.is_file()
+    }
+
+
+def numbers(first, end):
+    return [f"{n:08d}" for n in range(first, end)]
+
+
+def consume(workload, directory):
+    """Run on one CPU with a stock of 600; how many units the last window used, and the output."""
+    out = bench.run_good(workload, directory, *QUICK, "--max-stock", "600")
+    assert (out.stock.per_worker, out.stock.bound) == (600, "maximum")
+    assert out.stock.restocks > 0
+    return out.executed_ops - 600 * out.stock.restocks, out
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        ("DRBL", {"0/data": BLOCK, "1/data": BLOCK}),
+        ("DRBM", {"share": 2 * BLOCK}),
+        ("DRBH", {"share": BLOCK}),
+        ("DWOL", {"0/data": BLOCK, "1/data": BLOCK}),
+        ("DWOM", {"share": 2 * BLOCK}),
+        ("DWSL", {"0/data": BLOCK, "1/data": BLOCK}),
+        ("MRPL", {"0/0/0/0/0": 0, "1/0/0/0/0": 0}),
+        ("MRPH", {"0/0/0/0/0": 0}),
+        ("MRDL", {f"{d}/{n}": 0 for d in "01" for n in numbers(0, 1000)}),
+        ("MRDM", {f"share/{n}": 0 for n in numbers(0, 1000)}),
+    ],
+)
+def test_leaves_alone(workload, expected, tmp_path):
+    bench.run_good(workload, tmp_path / "d", *QUICK, count=2)
+    assert files(tmp_path / "d") == expected
+
+
+@pytest.mark.parametrize("workload", ["DRBM", "DWOM"])
+def test_blocks_of_a_shared_file_are_private(workload, tmp_path):
+    bench.run_good(workload, tmp_path / "d", *QUICK, count=2)
+    assert (tmp_path / "d" / "share").read_bytes() == b"a" * BLOCK + b"b" * BLOCK
+
+
+@pytest.mark.parametrize("workload", ["MRPM", "MRPM_bg"])
+def test_tree(workload, tmp_path):
+    bench.run_good(workload, tmp_path / "d", *QUICK)
+    digits = "01234567"
+    tree = {f"{a}/{b}/{c}/{d}/{e}": 0 for a in digits for b in digits for c in digits
+            for d in digits for e in digits}  # fmt: skip
+    assert files(tmp_path / "d") == tree
+
+
+def test_dwal(fast):
+    last, _ = consume("DWAL", fast / "d")
+    assert files(fast / "d") == {"0/data": last * BLOCK}
+
+
+def test_dwtl(fast):
+    last, _ = consume("DWTL", fast / "d")
+    assert files(fast / "d") == {"0/data": (600 - last) * BLOCK}
+
+
+@pytest.mark.parametrize(("workload", "prefix"), [("MWCL", "0/"), ("MWCM", "share/0.")])
+def test_create(workload, prefix, fast):
+    last, _ = consume(workload, fast / "d")
+    assert files(fast / "d") == {prefix + n: 0 for n in numbers(0, last)}
+
+
+@pytest.mark.parametrize(("workload", "prefix"), [("MWUL", "0/"), ("MWUM", "share/0.")])
+def test_unlink(workload, prefix, fast):
+    last, _ = consume(workload, fast / "d")
+    assert files(fast / "d") == {prefix + n: 0 for n in numbers(last, 600)}
+
+
+def test_mwrl(fast):
+    last, _ = consume("MWRL", fast / "d")
+    names = [f"0/{n}.2" for n in numbers(0, last)] + [f"0/{n}" for n in numbers(last, 600)]
+    assert files(fast / "d") == dict.fromkeys(names, 0)
+
+
+def test_mwrm(fast):
+    last, _ = consume("MWRM", fast / "d")
+    names = [f"share/0.{n}" for n in numbers(0, last)] + [f"0/{n}" for n in numbers(last, 600)]
+    assert files(fast / "d") == dict.fromkeys(names, 0)
+
+
+@pytest.mark.parametrize(("workload", "path"), [
+    ("DRBL_bg", "0/data"), ("DRBM_bg", "share"), ("DRBH_bg", "share"),
+])  # fmt: skip
+def test_writer_overwrites_what_is_read(workload, path, tmp_path):
+    """The writer counts in the first eight bytes; the rest of its buffer is the letter b."""
+    out = bench.run_good(workload, tmp_path / "d", *QUICK)
+    content = (tmp_path / "d" / path).read_bytes()
+    assert content[8:] == b"b" * (BLOCK - 8)
+    written = int.from_bytes(content[:8], "little") - int.from_bytes(b"b" * 8, "little")
+    assert written >= out.background.ops > 0
+
+
+@pytest.mark.parametrize(("workload", "directory"), [("MRDL_bg", "0"), ("MRDM_bg", "share")])
+def test_writer_renames_what_is_read(workload, directory, tmp_path):
+    bench.run_good(workload, tmp_path / "d", *QUICK, "--option", "entries=100")
+    left = [p.name for p in (tmp_path / "d" / directory).iterdir()]
+    assert sorted(n.removesuffix(".2") for n in left) == numbers(0, 100)
+    assert sum(n.endswith(".2") for n in left) <= 1
+    made = max(p.stat().st_mtime_ns for p in (tmp_path / "d" / directory).iterdir())
+    assert (tmp_path / "d" / directory).stat().st_mtime_ns > made
+
+
+def test_writer_exchanges_files(tmp_path):
+    bench.run_good("MRPM_bg", tmp_path / "d", *QUICK)
+    made = max(p.stat().st_mtime_ns for p in (tmp_path / "d").rglob("*") if p.is_file())
+    leaves = (tmp_path / "d").glob("?/?/?/?")
+    assert sum(p.stat().st_mtime_ns > made for p in leaves) > 10
+
+
+@pytest.mark.parametrize("workload", CONSUMING)
+def test_windows_end_for_all(workload, fast):
+    """The first to run out ends the window for both, and windows add up to the duration."""
+    out = bench.run_good(workload, fast / "d", *QUICK, "--max-stock", "2000", count=2)
+    assert len(out.windows) > 1
+    assert {w.end for w in out.windows[:-1]} == {"exhausted"}
+    assert out.end == "time"
+    assert out.seconds == pytest.approx(sum(w.seconds for w in out.windows))
+    assert out.seconds >= 0.1
+    assert out.ops == sum(sum(w.ops) for w in out.windows) == sum(w.ops for w in out.workers)
+    assert all(max(w.ops) <= 2000 for w in out.windows)
+    assert out.executed_ops <= 2 * 2000 * (out.stock.restocks + 1)
+
+
+def test_stock_follows_the_pilot(tmp_path):
+    out = bench.run_good("DWAL", tmp_path / "d", "--duration", "0.3", "--warmup", "0.1")
+    assert out.stock.bound == "pilot"
+    assert out.stock.wanted == pytest.approx(out.stock.pilot_ops_per_second * 0.4 * 1.25, rel=0.01)
+
+
+@pytest.mark.parametrize("workload", bench.WORKLOADS)
+def test_counts_agree(workload, fast):
+    """Windows, workers, intervals and totals are sums of the same counts."""
+    out = bench.run_good(workload, fast / "d", "--duration", "0.1", "--warmup", "0.02",
+                         "--interval", "0.02")  # fmt: skip
+    assert out.workload == workload
+    assert sum(out.intervals.ops) == out.ops == sum(w.ops for w in out.workers) > 0
+    assert sum(out.intervals.seconds) == pytest.approx(out.seconds)
+    assert out.ops_per_second == pytest.approx(out.ops / out.seconds)
+    assert out.executed_ops > out.ops
+    assert out.seconds >= 0.1
+    assert out.busy_cpu_seconds <= out.cpu.total + 1e-9
+    assert (out.background is not None) == bench.descriptors()[workload].background
+
+
+def test_cpu_time(tmp_path):
+    """A worker that never sleeps is charged the whole window, its CPU as well."""
+    out = bench.run_good("DRBL", tmp_path / "d", "--duration", "1")
+    assert out.cpu.total == pytest.approx(out.seconds, abs=0.05)
+    charged = out.workers[0].user_seconds + out.workers[0].system_seconds
+    assert 0.05 < charged <= out.seconds * 1.01
+    assert out.workers[0].system_seconds > out.workers[0].user_seconds
+    assert charged <= out.busy_cpu_seconds + out.cpu.steal + 0.05
+    assert out.cgroup_cpu_seconds is None
+
+
+def test_list_is_complete():
+    assert sorted(bench.descriptors()) == bench.WORKLOADS
+    assert len([w for w in bench.WORKLOADS if not w.endswith("_bg")]) == 19
+    assert [w for w in bench.WORKLOADS if bench.descriptors()[w].consumes] == CONSUMING

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What goes wrong is noticed at once, said clearly, and never counted as a result."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import bench_support as bench
+import pytest
+
+pytestmark = pytest.mark.live
+
+QUICK = ("--duration", "0.1", "--warmup", "0.02")
+LONG = ("--duration", "60", "--warmup", "0.02")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@contextmanager
+def mounted(where, *argv):
+    """A mount that is gone afterwards."""
+    where.mkdir(exist_ok=True)
+    subprocess.run(["mount", *argv, str(where)], check=True)
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", str(where)], check=True)
+
+
+@pytest.fixture
+def fast():
+    """A directory in memory."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)
+
+
+def tmpfs(where, options):
+    return mounted(where, "-t", "tmpfs", "-o", options, "fscale-test")
+
+
+def start(workload, directory, *more, count=None):
+    """A run that goes on; returns when its workers are inside the gate."""
+    argv = bench.argv(workload, directory, *more, count=count)
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline:
+        workers = bench.children(process.pid)
+        if workers and all(bench.comm(p) in ("fscale-run", "fscale-bg") for p in workers):
+            return process, workers
+        time.sleep(0.01)
+    process.kill()
+    pytest.fail("the run did not start")
+
+
+def gone(pids):
+    deadline = time.monotonic() + 5
+    while any(Path(f"/proc/{p}").exists() for p in pids) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not any(Path(f"/proc/{p}").exists() for p in pids)
+
+
+@pytest.mark.parametrize("workload", ["DRBL", "MWCL", "MRPL"])
+def test_dead_worker(workload, tmp_path):
+    process, workers = start(workload, tmp_path / "d", *LONG)
+    killed = time.monotonic()
+    os.kill(workers[-1], signal.SIGKILL)
+    code, out = bench.finish(process)
+    assert time.monotonic() - killed < 2
+    assert (code, out.status, out.end) == (1, "error", "error")
+    assert out.error.worker == len(workers) - 1
+    assert "killed by signal 9" in out.error.message
+    assert gone(workers)
+
+
+def test_dead_worker_at_a_barrier(tmp_path):
+    """Worker 0 waits for the go-ahead when it dies: nobody waits for it for ever."""
+    go_read, go_write = os.pipe()
+    ready_read, ready_write = os.pipe()
+    argv = bench.argv("DRBL", tmp_path / "d", *LONG, "--sync-fds", f"{go_read},{ready_write}")
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, pass_fds=(go_read, ready_write)
+    )
+    assert os.read(ready_read, 6) == b"ready\n"
+    os.kill(bench.children(process.pid)[0], signal.SIGKILL)
+    code, out = bench.finish(process, timeout=5)
+    assert (code, out.error.worker) == (1, 0)
+    for fd in (go_read, go_write, ready_read, ready_write):
+        os.close(fd)
+
+
+def test_sync_partner_goes_away(tmp_path):
+    go_read, go_write = os.pipe()
+    ready_read, ready_write = os.pipe()
+    argv = bench.argv("DRBL", tmp_path / "d", *LONG, "--sync-fds", f"{go_read},{ready_write}")
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, pass_fds=(go_read, ready_write)
+    )
+    assert os.read(ready_read, 6) == b"ready\n"
+    for fd in (go_write, go_read, ready_read, ready_write):
+        os.close(fd)
+    code, out = bench.finish(process, timeout=5)
+    assert (code, out.error.name, out.ops) == (1, "EPIPE", 0)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("workload", ["DWOL", "MWUL"])
+def test_signal(workload, signum, tmp_path):
+    process, workers = start(workload, tmp_path / "d", *LONG, "--max-stock", "5000")
+    time.sleep(0.5)
+    process.send_signal(signum)
+    code, out = bench.finish(process, timeout=10)
+    assert (code, out.status, out.end) == (3, "interrupted", "interrupted")
+    assert out.ops > 0
+    assert gone(workers)
+
+
+def test_workers_do_not_outlive_their_parent(tmp_path):
+    process, workers = start("DRBL", tmp_path / "d", *LONG)
+    process.kill()
+    process.communicate()
+    assert gone(workers)
+
+
+def test_failing_operation(tmp_path):
+    """The first failing call ends the run and names itself."""
+    process, _ = start("MRPL", tmp_path / "d", *LONG)
+    (tmp_path / "d/0/0/0/0/0").unlink()
+    code, out = bench.finish(process, timeout=5)
+    assert (code, out.status, out.end) == (1, "error", "error")
+    assert (out.error.call, out.error.name, out.error.worker) == ("open", "ENOENT", 0)
+    assert out.error.path == str(tmp_path / "d/0/0/0/0/0")
+    assert "No such file" in out.error.message
+
+
+def test_short_read(tmp_path):
+    process, _ = start("DRBL", tmp_path / "d", *LONG)
+    os.truncate(tmp_path / "d/0/data", 100)
+    code, out = bench.finish(process, timeout=5)
+    assert (code, out.error.call, out.error.name) == (1, "pread", "EIO")
+    assert "moved 100 of 4096 bytes" in out.error.message
+
+
+def test_too_many_open_files(tmp_path):
+    argv = ["prlimit", "--nofile=5:5", *bench.argv("DRBL", tmp_path / "d", *QUICK)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    code, out = bench.finish(process)
+    assert (code, out.status, out.error.name) == (1, "error", "EMFILE")
+
+
+@needs_root
+@pytest.mark.root
+def test_no_inodes_for_the_set_up(tmp_path):
+    with tmpfs(tmp_path / "m", "nr_inodes=1000") as mount:
+        code, out = bench.run("MRPM", mount, *QUICK)
+    assert (code, out.status, out.end) == (1, "error", "no_space")
+    assert (out.error.call, out.error.name) in {("open", "ENOSPC"), ("mkdir", "ENOSPC")}
+    assert out.error.path.startswith(str(mount))
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("workload", "options", "bound", "most"),
+    [
+        ("DWAL", "size=4m", "space", 768),
+        ("DWTL", "size=4m", "space", 768),
+        ("MWCL", "size=1g,nr_inodes=400", "inodes", 360),
+        ("MWUM", "size=1g,nr_inodes=400", "inodes", 360),
+    ],
+)
+def test_stock_stays_within_bounds(workload, options, bound, most, tmp_path):
+    with tmpfs(tmp_path / "m", options) as mount:
+        out = bench.run_good(workload, mount, *QUICK, "--warmup", "0", "--min-window", "0.0001")
+    assert out.stock.bound == bound
+    assert most * 0.9 < out.stock.per_worker <= most < out.stock.wanted
+
+
+@needs_root
+@pytest.mark.root
+def test_tmpfs_without_limits(tmp_path):
+    with tmpfs(tmp_path / "m", "size=0,nr_inodes=0") as mount:
+        out = bench.run_good("MWCL", mount, *QUICK)
+    assert out.stock.bound == "pilot"
+
+
+@pytest.mark.parametrize(("flag", "value", "bound"), [
+    ("--space", "1048576", "space"),
+    ("--inodes", "512", "inodes"),
+    ("--max-stock", "512", "maximum"),
+])  # fmt: skip
+def test_given_bounds(flag, value, bound, fast):
+    out = bench.run(
+        "MWCL", fast / "d", *QUICK, "--warmup", "0", "--min-window", "0.0001", flag, value
+    )[1]
+    assert (out.stock.bound, out.stock.per_worker) == (bound, 512)
+
+
+def test_no_room_at_all(tmp_path):
+    code, out = bench.run("DWAL", tmp_path / "d", *QUICK, "--space", "4000")
+    assert (code, out.status, out.end, out.error.name) == (1, "error", "no_space", "ENOSPC")
+    assert "no room for a stock of one block" in out.reason
+
+
+def test_window_too_short(tmp_path):
+    code, out = bench.run("MWCL", tmp_path / "d", *QUICK, "--max-stock", "20")
+    assert (code, out.status, out.end) == (1, "invalid", "exhausted")
+    assert "20 units a worker, bounded by --max-stock" in out.reason
+    assert (out.windows, out.ops, out.ops_per_second, out.error) == ([], 0, 0, None)
+
+
+@needs_root
+@pytest.mark.root
+def test_tmpfs_is_not_direct(tmp_path):
+    with tmpfs(tmp_path / "m", "size=10m") as mount:
+        code, out = bench.run("DRBL", mount, *QUICK, "--mode", "direct")
+    assert (code, out.status) == (77, "error")
+    assert (out.error.call, out.error.name) == ("open(O_DIRECT)", "EOPNOTSUPP")
+
+
+@needs_root
+@pytest.mark.root
+def test_dontcache_where_it_is_lacking(tmp_path):
+    with tmpfs(tmp_path / "m", "size=10m") as mount:
+        code, out = bench.run("DRBL", mount, *QUICK, "--mode", "dontcache")
+    assert (code, out.error.call, out.error.name) == (77, "pwritev2", "EOPNOTSUPP")
+
+
+@needs_root
+@pytest.mark.root
+def test_worker_stuck_in_the_kernel(tmp_path):
+    """A frozen file system holds the writer in D state, where SIGKILL does not reach it."""
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    with mounted(tmp_path / "m", "-o", "loop", str(image)) as mount:
+        directory = mount / "d"
+        process, workers = start("DWOL", directory, *LONG)
+        subprocess.run(["fsfreeze", "-f", str(mount)], check=True)
+        try:
+            process.send_signal(signal.SIGINT)
+            code, out = bench.finish(process, timeout=20)
+        finally:
+            subprocess.run(["fsfreeze", "-u", str(mount)], check=True)
+        assert gone(workers)
+    assert (code, out.status) == (3, "interrupted")
+    assert "1 workers cannot be killed" in out.reason
+
+
+def test_latency(tmp_path):
+    (tmp_path / "l").mkdir()
+    out = bench.run_good("DWAL", tmp_path / "d", *QUICK, "--latency", str(tmp_path / "l"))
+    assert out.latency.files == ["worker-0.u32"]
+    assert out.latency.samples == [out.ops]
+    assert out.latency.dropped == [0]
+    raw = (tmp_path / "l/worker-0.u32").read_bytes()
+    samples = memoryview(raw).cast("I")
+    assert len(samples) == out.ops
+    assert min(samples) > 0
+    # The operations fill the window but for the loop around them; one may have begun before it.
+    assert 0.3 * out.seconds < (sum(samples) - max(samples)) / 1e9 <= out.seconds * 1.01
+
+
+@needs_root
+@pytest.mark.root
+def test_cgroup(tmp_path):
+    with mounted(tmp_path / "c", "-t", "cgroup2", "none") as mount:
+        group = mount / f"fscale-test-{os.getpid()}"
+        group.mkdir()
+        try:
+            out = bench.run_good(
+                "DWOL", tmp_path / "d", "--duration", "0.5", "--cgroup", str(group)
+            )
+        finally:
+            group.rmdir()
+    charged = sum(w.user_seconds + w.system_seconds for w in out.workers)
+    assert out.cgroup_cpu_seconds == pytest.approx(charged, rel=0.15)
+
+
+@pytest.mark.parametrize("workload", bench.WORKLOADS)
+def test_sanitizers(workload, tmp_path, fast, monkeypatch):
+    log = tmp_path / "sanitizer"
+    monkeypatch.setenv("ASAN_OPTIONS", f"log_path={log}")
+    monkeypatch.setenv("UBSAN_OPTIONS", f"log_path={log}:print_stacktrace=1")
+    code, out = bench.run(workload, fast, *QUICK, binary=bench.SANITIZED)
+    reports = [p.read_text() for p in tmp_path.glob("sanitizer.*")]
+    assert (code, out.status, reports) == (0, "ok", [])
+
+
+def usage(*argv):
+    bench.build("all")
+    done = subprocess.run([bench.BENCH, *argv], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_usage(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    good = ("--dir", str(tmp_path / "empty"), "--cpus", "0")
+    assert "did you mean DRBL" in usage("--workload", "DRBLL", *good)
+    assert "say what to run" in usage(*good)
+    assert "say where to run" in usage("--workload", "DRBL", "--cpus", "0")
+    assert "Not a directory" in usage("--workload", "DRBL", "--dir", str(tmp_path / "file"),
+                                      "--cpus", "0")  # fmt: skip
+    assert "No such file" in usage("--workload", "DRBL", "--dir", "/no/where", "--cpus", "0")
+    assert "not empty (it holds" in usage(
+        "--workload", "DRBL", "--dir", str(tmp_path), "--cpus", "0"
+    )
+    for wrong in ("", "x", "0,0", "1-0", "0,", "99999999"):
+        assert "list of different CPUs" in usage(
+            "--workload", "DRBL", "--dir", good[1], "--cpus", wrong
+        )
+    assert "CPU 4095 is not online" in usage("--workload", "DRBL", *good[:2], "--cpus", "4095")
+    assert "at least 2 CPUs" in usage("--workload", "DRBL_bg", *good)
+    assert "no mode direct; it has: buffered" in usage(
+        "--workload", "MWCL", *good, "--mode", "direct"
+    )
+    assert "--mode is buffered, direct" in usage("--workload", "MWCL", *good, "--mode", "x")
+    assert "no option" in usage("--workload", "DRBL", *good, "--option", "size=4")
+    assert "NAME=VALUE" in usage("--workload", "DRBL", *good, "--option", "block")
+    assert "multiple of 512" in usage("--workload", "DRBL", *good, "--option", "block=1000")
+    assert "cannot be" in usage("--workload", "MRPL", *good, "--option", "access=read")
+    for flag in ("--duration", "--interval"):
+        assert "more than zero seconds" in usage("--workload", "DRBL", *good, flag, "0")
+    assert "more than zero seconds" in usage("--workload", "DRBL", *good, "--duration", "nan")
+    assert "shorter than --min-window" in usage("--workload", "DRBL", *good, "--duration", "0.01")
+    assert "whole number" in usage("--workload", "DRBL", *good, "--max-stock", "-1")
+    assert "R,W" in usage("--workload", "DRBL", *good, "--sync-fds", "3")
+    assert "--latency wants a directory" in usage("--workload", "DRBL", *good, "--latency", "/no")
+    assert "is not an option" in usage("--workload", "DRBL", *good, "stray")
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+@needs_root
+@pytest.mark.root
+def test_read_only_directory(tmp_path):
+    with tmpfs(tmp_path / "m", "ro") as mount:
+        said = usage("--workload", "DRBL", "--dir", str(mount), "--cpus", "0")
+    assert "cannot write to" in said
+    assert "Read-only file system" in said

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The system calls of one operation are exactly those of the paper's Table 2.
+
+Each worker is traced from the end of set-up on. Between the moments in which it takes and drops
+the name `fscale-run`, it may make no other calls than the operation's, and it makes as many as it
+says that it executed operations.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+
+import bench_support as bench
+import pytest
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed"),
+]
+
+OPEN = r'openat\(AT_FDCWD, "{}", O_RDONLY\|O_CLOEXEC\) = \d+'
+CREATE = r'openat\(AT_FDCWD, "{}", O_WRONLY\|O_CREAT\|O_EXCL\|O_CLOEXEC, 0644\) = \d+'
+CLOSE = r"close\(\d+\) = 0"
+TREE = "[0-7]/[0-7]/[0-7]/[0-7]/[0-7]"
+# One operation of the worker with the id {id}, a pattern a call.
+OPERATION = {
+    "DRBL": [r"pread64\(\d+, .*, 4096, 0\) = 4096"],
+    "DRBM": [r"pread64\(\d+, .*, 4096, {offset}\) = 4096"],
+    "DRBH": [r"pread64\(\d+, .*, 4096, 0\) = 4096"],
+    "DWOL": [r"pwrite64\(\d+, .*, 4096, 0\) = 4096"],
+    "DWOM": [r"pwrite64\(\d+, .*, 4096, {offset}\) = 4096"],
+    "DWAL": [r"write\(\d+, .*, 4096\) = 4096"],
+    "DWTL": [r"ftruncate\(\d+, \d+\) = 0"],
+    "DWSL": [r"pwrite64\(\d+, .*, 4096, 0\) = 4096", r"fsync\(\d+\) = 0"],
+    "MRPL": [OPEN.format("{id}/0/0/0/0"), CLOSE],
+    "MRPM": [OPEN.format(TREE), CLOSE],
+    "MRPH": [OPEN.format("0/0/0/0/0"), CLOSE],
+    "MWCL": [CREATE.format(r"{id}/\d{{8}}"), CLOSE],
+    "MWCM": [CREATE.format(r"share/{id}\.\d{{8}}"), CLOSE],
+    "MWUL": [r'unlink\("{id}/\d{{8}}"\) = 0'],
+    "MWUM": [r'unlink\("share/{id}\.\d{{8}}"\) = 0'],
+    "MWRL": [r'rename\("{id}/(\d{{8}})", "{id}/\1\.2"\) = 0'],
+    "MWRM": [r'rename\("{id}/(\d{{8}})", "share/{id}\.\1"\) = 0'],
+}
+# One operation of the writer beside one reader.
+BACKGROUND = {
+    "DRBL_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
+    "DRBM_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
+    "DRBH_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
+    "MRDL_bg": r'rename\("0/\d{8}(\.2)?", "0/\d{8}(\.2)?"\) = 0',
+    "MRDM_bg": r'rename\("share/\d{8}(\.2)?", "share/\d{8}(\.2)?"\) = 0',
+    "MRPM_bg": rf'renameat2\(AT_FDCWD, "{TREE}", AT_FDCWD, "{TREE}", RENAME_EXCHANGE\) = 0',
+}
+READDIR = ("MRDL", "MRDM")
+QUICK = ("--duration", "0.15", "--warmup", "0.02", "--max-stock", "700", "--min-window", "0.001")
+
+
+def trace(workload, directory, logs, *more):
+    """Run with strace attached after set-up; the output and each worker's calls, by id."""
+    go_read, go_write = os.pipe()
+    ready_read, ready_write = os.pipe()
+    argv = bench.argv(workload, directory, *more, "--sync-fds", f"{go_read},{ready_write}")
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, pass_fds=(go_read, ready_write)
+    )
+    os.close(go_read)
+    os.close(ready_write)
+    with os.fdopen(ready_read) as ready:
+        assert ready.readline() == "ready\n"
+    workers = bench.children(process.pid)
+    assert {bench.comm(p) for p in workers} == {"fscale-set"}
+    strace = ["strace", "-ff", "-a0", "-s64", "-o", str(logs / "calls")]
+    for pid in workers:
+        strace += ["-p", str(pid)]
+    tracer = subprocess.Popen(strace, stderr=subprocess.PIPE, text=True)
+    for _ in workers:
+        assert "attached" in tracer.stderr.readline()
+    os.write(go_write, b"x")
+    os.close(go_write)
+    code, out = bench.finish(process)
+    tracer.stderr.read()
+    tracer.wait()
+    assert (code, out.status) == (0, "ok"), out.reason
+    return out, [(logs / f"calls.{pid}").read_text().splitlines() for pid in workers]
+
+
+def named(calls, name):
+    """The calls that were made under a name."""
+    inside, found, times = False, [], 0
+    for call in calls:
+        if call.startswith("prctl(PR_SET_NAME"):
+            inside = f'"{name}"' in call
+            times += inside
+        elif inside:
+            found.append(call)
+    assert times, f"never bore the name {name}"
+    return found
+
+
+def check_operations(calls, patterns):
+    """The calls are whole operations, one after the other; returns how many."""
+    for number, call in enumerate(calls):
+        assert re.fullmatch(patterns[number % len(patterns)], call), call
+    assert len(calls) % len(patterns) == 0
+    return len(calls) // len(patterns)
+
+
+def filled(patterns, worker):
+    return [p.format(id=worker, offset=worker * 4096) for p in patterns]
+
+
+@pytest.mark.parametrize("workload", sorted(OPERATION))
+def test_calls(workload, tmp_path):
+    out, workers = trace(workload, tmp_path / "d", tmp_path, *QUICK)
+    executed = check_operations(named(workers[0], "fscale-run"), filled(OPERATION[workload], 0))
+    assert executed == out.executed_ops >= out.ops > 50
+
+
+@pytest.mark.parametrize("workload", ["DRBM", "DWOM", "MWRM", "MWCM"])
+def test_calls_of_two(workload, tmp_path):
+    two = ",".join(map(str, bench.cpus(2)))
+    out, workers = trace(workload, tmp_path / "d", tmp_path, *QUICK, "--cpus", two)
+    executed = [
+        check_operations(named(calls, "fscale-run"), filled(OPERATION[workload], worker))
+        for worker, calls in enumerate(workers)
+    ]
+    assert sum(executed) == out.executed_ops
+
+
+@pytest.mark.parametrize("workload", ["MRPL", "MRPM", "MRPH"])
+def test_stat_variant(workload, tmp_path):
+    out, workers = trace(workload, tmp_path / "d", tmp_path, *QUICK, "--option", "access=stat")
+    path = {"MRPL": "0/0/0/0/0", "MRPH": "0/0/0/0/0", "MRPM": TREE}[workload]
+    pattern = rf'newfstatat\(AT_FDCWD, "{path}", \{{.*\}}, 0\) = 0'
+    assert check_operations(named(workers[0], "fscale-run"), [pattern]) == out.executed_ops
+    assert out.options == {"access": "stat"}
+
+
+def check_readdir(calls, executed, entries):
+    """Every pass returns the whole directory, then comes its end, which is no operation."""
+    passes, returned, total = [], 0, 0
+    for call in calls:
+        got = re.fullmatch(r"getdents64\(\d+, 0x\w+ /\* (\d+) entries \*/, \d+\) = \d+", call)
+        if got:
+            returned += int(got[1])
+            total += int(got[1])
+            largest = int(got[1])
+            if got[1] == "0":
+                passes.append(returned)
+                returned = 0
+        else:
+            assert re.fullmatch(r"lseek\(\d+, 0, SEEK_SET\) = 0", call), call
+    assert len(passes) > 2
+    assert set(passes) == {entries + 2}
+    assert Counter(c.split("(")[0] for c in calls)["lseek"] == len(passes)
+    assert 0 <= total - executed <= max(largest, entries + 2)
+
+
+@pytest.mark.parametrize("workload", READDIR)
+def test_readdir(workload, tmp_path):
+    out, workers = trace(workload, tmp_path / "d", tmp_path, *QUICK, "--option", "entries=1500")
+    check_readdir(named(workers[0], "fscale-run"), out.executed_ops, 1500)
+
+
+@pytest.mark.parametrize("workload", sorted(BACKGROUND))
+def test_background(workload, tmp_path):
+    out, (reader, writer) = trace(workload, tmp_path / "d", tmp_path, *QUICK)
+    calls = named(reader, "fscale-run")
+    plain = workload.removesuffix("_bg")
+    if plain in READDIR:
+        assert {c.split("(")[0] for c in calls} == {"getdents64", "lseek"}
+    else:
+        assert check_operations(calls, filled(OPERATION[plain], 0)) == out.executed_ops
+    written = check_operations(named(writer, "fscale-bg"), [BACKGROUND[workload]])
+    assert written >= out.background.ops > 0
+    assert not any("fscale-run" in call for call in writer)
+    assert out.background.cpu == out.cpus[-1]
+    assert len(out.workers) == len(out.cpus) - 1
+
+
+@pytest.mark.parametrize("mode", ["direct", "dontcache"])
+@pytest.mark.parametrize("workload", ["DRBL", "DRBM", "DWOL", "DWAL", "DWSL", "DWTL"])
+def test_modes(workload, mode, tmp_path):
+    code, out = bench.run(workload, tmp_path / "probe", *QUICK, "--mode", mode)
+    if code == 77:
+        pytest.skip(f"{out.error.call}: {out.error.name} here")
+    out, workers = trace(workload, tmp_path / "d", tmp_path, *QUICK, "--mode", mode)
+    calls = named(workers[0], "fscale-run")
+    if mode == "direct" or workload == "DWTL":
+        assert check_operations(calls, filled(OPERATION[workload], 0)) == out.executed_ops
+        return
+    call, offset = ("preadv2", 0) if workload.startswith("DR") else ("pwritev2", 0)
+    offset = -1 if workload == "DWAL" else offset
+    flag = r"(RWF_DONTCACHE|0x80.*)"
+    patterns = [rf"{call}\(\d+, \[\{{.*iov_len=4096\}}\], 1, {offset}, {flag}\) = 4096"]
+    patterns += OPERATION[workload][1:]
+    assert check_operations(calls, patterns) == out.executed_ops
+
+
+def test_every_workload_is_traced():
+    assert {*OPERATION, *BACKGROUND, *READDIR} == set(bench.descriptors())

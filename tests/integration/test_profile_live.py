@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Profiles of the running kernel: the microbenchmark on the tmpfs of /dev/shm, two workers."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis.diagnosis import lockprofile, offcpu
+from analysis.diagnosis.cpuprofile import read as read_cpu
+from analysis.diagnosis.triage import load_profile
+from fscale import paths
+from fscale.execute.profiler import Context
+from fscale.model.bench import BenchOutput
+from fscale.model.config import FileSystem
+from fscale.model.results import CellKey
+from fscale.profilers import Profiler, btf, create, memory
+from fscale.profilers.maps import numbers, parse
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.live,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
+FS = FileSystem(
+    title="tmpfs",
+    kernel="tmpfs",
+    nodev=True,
+    size="25%",
+    counts=["kmem:kmem_cache_alloc", "sched:sched_switch"],
+)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory in tmpfs."""
+    directory = Path(tempfile.mkdtemp(prefix="fscale-test-", dir="/dev/shm"))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(autouse=True)
+def _tracefs() -> Iterator[None]:
+    mounted = (paths.TRACEFS / "events").is_dir()
+    if not mounted:
+        subprocess.run(["mount", "-t", "tracefs", "nodev", str(paths.TRACEFS)], check=True)
+    yield
+    if not mounted:
+        subprocess.run(["umount", str(paths.TRACEFS)], check=False)
+
+
+def profiled(
+    workload: str, name: str, place: Path, output: Path, seconds: float = 0.6
+) -> tuple[BenchOutput, Path]:
+    """Run a workload on CPUs 0 and 1 with a profiler attached between set-up and window."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two CPUs")
+    profiler: Profiler = create(name)
+    if reason := profiler.unavailable():
+        pytest.skip(reason)
+    go_r, go_w = os.pipe()
+    ready_r, ready_w = os.pipe()
+    argv = [str(paths.BENCH), "--workload", workload, "--dir", str(place), "--cpus", "0,1"]
+    argv += ["--duration", str(seconds), "--warmup", "0.05", "--sync-fds", f"{go_r},{ready_w}"]
+    key = CellKey(
+        workload=workload, filesystem="tmpfs", medium="none", mode="buffered", cores=2,
+        repetition=1, duration=seconds, profile=name,
+    )  # fmt: skip
+    with subprocess.Popen(argv, pass_fds=(go_r, ready_w), stdout=subprocess.PIPE) as bench:
+        os.close(ready_w)
+        os.close(go_r)
+        try:
+            assert os.read(ready_r, 6) == b"ready\n"
+            context = Context(key, [0, 1], bench.pid, None, place, None, FS, output)
+            profiler.start(context)
+            os.write(go_w, b"g")
+            out, _ = bench.communicate(timeout=120)
+        finally:
+            os.close(go_w)
+            os.close(ready_r)
+            bench.kill()
+        profiler.stop()
+    return BenchOutput.model_validate(json.loads(out)), output / f"{name}.json.gz"
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        ("MWRM", "sb->s_vfs_rename_mutex"),
+        ("DWOM", "inode->i_rwsem of the shared file"),
+        ("MWRL", "rename_lock"),
+    ],
+)
+def test_the_lock_profile_names_what_theory_says(
+    workload: str, expected: str, place: Path, tmp_path: Path
+) -> None:
+    bench, path = profiled(workload, "locks", place, tmp_path)
+    found = lockprofile.read(load_profile(path))
+    assert bench.status == "ok"
+    names = [lock.name.object for lock in found.locks]
+    # Wake-ups and timers contend as well; what file system code contends for comes first.
+    own = [n for n in names if "rq->__lock" not in n and "RCU" not in n and "pi_lock" not in n]
+    assert own[0] == expected, names
+    lock = next(lock for lock in found.locks if lock.name.object == expected)
+    assert lock.count > 0
+    assert sum(lock.histogram.values()) == lock.count
+    assert lock.max_ns <= lock.wait_ns <= found.active_ns
+    if btf.VMLINUX.is_file():
+        assert lock.name.by.value == "address and stack"
+    seconds = bench.seconds + bench.warmup_seconds
+    assert found.active_ns / 1e9 == pytest.approx(2 * seconds, rel=0.2)
+
+
+def test_the_time_of_all_workers_is_counted(place: Path, tmp_path: Path) -> None:
+    # Both leave their window at the same moment, so an addition that is not atomic loses one.
+    bench, path = profiled("DRBL", "locks", place, tmp_path)
+    found = lockprofile.read(load_profile(path))
+    window = (bench.seconds + bench.warmup_seconds) * 1e9
+    # It would be half; beside others' load the edges of the window take some of it.
+    assert found.active_ns == pytest.approx(2 * window, rel=0.25)
+
+
+def test_private_reads_contend_for_nothing(place: Path, tmp_path: Path) -> None:
+    _, path = profiled("DRBL", "locks", place, tmp_path)
+    found = lockprofile.read(load_profile(path))
+    assert sum(lock.wait_ns for lock in found.locks) < 0.02 * found.active_ns
+
+
+def test_the_cpu_profile_holds_the_workers_alone(place: Path, tmp_path: Path) -> None:
+    bench, path = profiled("DRBL", "cpu", place, tmp_path)
+    found = read_cpu(load_profile(path))
+    used = sum(w.user_seconds + w.system_seconds for w in bench.workers)
+    if found.event == "cpu-clock":
+        assert found.samples.total / 1e9 == pytest.approx(used, rel=0.3)
+    assert any("read" in leaf or "copy" in leaf for leaf in found.leaves)
+
+
+def test_blocked_time_is_found_where_threads_sleep(place: Path, tmp_path: Path) -> None:
+    _, path = profiled("MWRM", "offcpu", place, tmp_path)
+    found = offcpu.read(load_profile(path))
+    assert found.waits
+    assert found.waits[0].name.object == "sb->s_vfs_rename_mutex"
+    assert found.waits[0].lock
+
+
+def test_counts_per_operation_do_not_depend_on_noise(place: Path, tmp_path: Path) -> None:
+    ratios = []
+    for name in ("a", "b"):
+        directory, output = place / name, tmp_path / name
+        directory.mkdir()
+        output.mkdir()
+        bench, path = profiled("MWCL", "counts", directory, output, seconds=0.3)
+        worker = numbers(parse(load_profile(path)["output"])["@worker"])
+        ratios.append(worker["kmem:kmem_cache_alloc"] / bench.executed_ops)
+    assert ratios[0] == pytest.approx(ratios[1], rel=0.02)
+    assert ratios[0] > 1
+
+
+def test_preemption_by_a_neighbour_is_not_the_workers_work(place: Path, tmp_path: Path) -> None:
+    with subprocess.Popen(["taskset", "--cpu-list", "0", "sh", "-c", "while :; do :; done"]) as hog:
+        try:
+            bench, path = profiled("DRBL", "counts", place, tmp_path)
+        finally:
+            hog.kill()
+    # The hog takes the CPU many times a second; a reader of cached blocks never waits.
+    assert sum(w.involuntary_switches for w in bench.workers) > 20
+    counted = numbers(parse(load_profile(path)["output"]).get("@worker"))
+    assert counted.get("sched:sched_switch", 0) < 10
+
+
+def test_kernel_memory_is_found_twice_at_the_same_place(tmp_path: Path) -> None:
+    types = btf.load()
+    if types is None:
+        pytest.skip("the kernel has no BTF")
+    first, second = (memory.find(types, tmp_path) for _ in range(2))
+    assert first is not None
+    assert first == second
+    assert first.direct_map % (1 << first.page_bits) == 0
+
+
+def test_offsets_of_the_running_kernel_are_in_order() -> None:
+    types = btf.load()
+    if types is None:
+        pytest.skip("the kernel has no BTF")
+    size = types.size("super_block")
+    offset = types.offset("super_block", "s_inode_list_lock")
+    assert size is not None
+    assert offset is not None
+    assert 0 < offset < size

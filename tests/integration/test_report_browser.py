@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Opens report.html in headless Chromium, as a reader would, without a network."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.report import build
+from tests.synthetic import BACKGROUND, PAPER, grid, write_run
+
+selenium = pytest.importorskip("selenium", reason="selenium is missing (make test installs it)")
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+
+BROWSER = Path("/usr/bin/chromium")
+DRIVER = Path("/usr/bin/chromedriver")
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
+WORKLOADS = [*PAPER, *BACKGROUND]
+FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs")
+
+pytestmark = pytest.mark.skipif(
+    not (BROWSER.exists() and DRIVER.exists()),
+    reason="no browser; install Debian's chromium and chromium-driver",
+)
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("report")
+    cells = grid((1, 2, 4, 8), 3, WORKLOADS, FILESYSTEMS)
+    cells[0] = cells[0].model_copy(update={"disturbed": "others used 0.4 CPU"})
+    cells[30] = cells[30].model_copy(update={"status": "error", "reason": "a" * 200})
+    write_run(directory, cells, workloads=WORKLOADS, filesystems=FILESYSTEMS, cpus=8)
+    return build(directory)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(BROWSER)
+    for flag in FLAGS.split():
+        options.add_argument(flag)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    yield driver
+    driver.quit()
+
+
+def show(browser: Any, html: Path, width: int = 1280, scheme: str = "light") -> None:
+    """Open the page in a window of this width, on a desktop with this colour scheme."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    browser.get(html.as_uri())
+
+
+def test_no_console_message_and_no_request(browser: Any, html: Path) -> None:
+    browser.get_log("browser")
+    show(browser, html)
+    assert browser.get_log("browser") == []
+    loaded = "return performance.getEntriesByType('resource').map(e => e.name)"
+    assert [name for name in browser.execute_script(loaded) if not name.startswith("data:")] == []
+
+
+def test_every_panel_is_drawn(browser: Any, html: Path) -> None:
+    show(browser, html)
+    panels = browser.execute_script(
+        """return [...document.querySelectorAll("figure")].map(figure => {
+            const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
+            const drawn = [...svg.querySelectorAll("path")].filter(
+                path => path.getBoundingClientRect().width > 0);
+            return {id: figure.id, width: box.width, height: box.height, paths: drawn.length,
+                    curves: svg.querySelectorAll("[id*=-curve-] path").length,
+                    label: svg.getAttribute("aria-label")};
+        })"""
+    )
+    curves = [p for p in panels if p["id"]]
+    assert len(curves) == len(WORKLOADS)
+    assert len(panels) == 2 * len(WORKLOADS)  # and the CPU bars
+    for panel in panels:
+        assert panel["width"] > 200
+        assert panel["height"] > 100
+        assert panel["paths"] > 10
+        assert panel["label"]
+    assert {p["curves"] for p in curves} == {len(FILESYSTEMS)}
+    cells = browser.find_elements(By.CSS_SELECTOR, ".matrix td[style]")
+    assert len(cells) == len(WORKLOADS) * len(FILESYSTEMS)
+
+
+def test_plot_texts_do_not_overlap(browser: Any, html: Path) -> None:
+    show(browser, html)
+    overlaps = browser.execute_script(
+        """const found = [];
+        for (const svg of document.querySelectorAll("figure svg")) {
+            const frame = svg.getBoundingClientRect();
+            const boxes = [...svg.querySelectorAll("text")].map(
+                text => ({text: text.textContent, box: text.getBoundingClientRect()}));
+            boxes.forEach(({text, box}, i) => {
+                if (box.left < frame.left - 1 || box.right > frame.right + 1 ||
+                    box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+                    found.push([text, "is cut"]);
+                for (const other of boxes.slice(i + 1))
+                    if (box.left < other.box.right && other.box.left < box.right &&
+                        box.top + 2 < other.box.bottom && other.box.top + 2 < box.bottom)
+                        found.push([text, other.text]);
+            });
+        }
+        return found"""
+    )
+    assert overlaps == []
+
+
+def column(browser: Any, number: int) -> list[str]:
+    cells = f"#figures-table tbody tr > :nth-child({number})"
+    script = "return [...document.querySelectorAll(arguments[0])].map(c => c.dataset.value)"
+    return list(browser.execute_script(script, cells))
+
+
+def test_table_sorts_by_value_both_ways(browser: Any, html: Path) -> None:
+    show(browser, html)
+    header = browser.find_elements(By.CSS_SELECTOR, "#figures-table thead button")[3]
+    assert header.text.startswith("median")
+    before = [float(v) for v in column(browser, 4)]
+    assert before != sorted(before)
+    header.click()
+    assert [float(v) for v in column(browser, 4)] == sorted(before)
+    header.click()
+    assert [float(v) for v in column(browser, 4)] == sorted(before, reverse=True)
+    sort = browser.find_elements(By.CSS_SELECTOR, "#figures-table th[aria-sort]")
+    assert [s.get_attribute("aria-sort") for s in sort] == ["descending"]
+    browser.find_elements(By.CSS_SELECTOR, "#figures-table thead button")[7].click()
+    speedups = column(browser, 8)
+    known = [float(v) for v in speedups if v]
+    assert known == sorted(known)
+    assert "" in speedups
+    assert speedups[len(known) :] == [""] * (len(speedups) - len(known))
+
+
+def test_filter_keeps_matching_rows(browser: Any, html: Path) -> None:
+    show(browser, html)
+    browser.find_element(By.ID, "filter").send_keys("mwcl ext4")
+    rows = browser.find_elements(By.CSS_SELECTOR, "#figures-table tbody tr:not([hidden])")
+    assert {r.text.split()[0] for r in rows} == {"MWCL"}
+    assert {r.text.split()[1] for r in rows} == {"ext4", "ext4-nj"}
+    assert browser.find_element(By.ID, "shown").text.startswith(f"{len(rows)} of")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_page_never_scrolls_sideways(browser: Any, html: Path, width: int) -> None:
+    show(browser, html, width)
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+CONTRAST = """
+const probe = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+function rgb(colour) {
+    probe.clearRect(0, 0, 1, 1);
+    probe.fillStyle = colour;
+    probe.fillRect(0, 0, 1, 1);
+    return [...probe.getImageData(0, 0, 1, 1).data];
+}
+function luminance(colour) {
+    const [r, g, b] = rgb(colour).map(c => c / 255).map(
+        c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+function contrast(one, two) {
+    const [low, high] = [luminance(one), luminance(two)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+}
+function behind(element) {
+    for (; element; element = element.parentElement) {
+        const colour = getComputedStyle(element).backgroundColor;
+        if (rgb(colour)[3] > 0)
+            return colour;
+    }
+    return "white";
+}
+const found = {};
+function note(kind, ratio, what) {
+    if (!(kind in found) || ratio < found[kind][0])
+        found[kind] = [ratio, what];
+}
+document.querySelectorAll("p, li, a, td, th, h1, h2, h3, h4, dt, dd, button, figcaption, code")
+    .forEach(e => e.textContent.trim() &&
+             note("text", contrast(getComputedStyle(e).color, behind(e)), e.textContent));
+document.querySelectorAll("figure svg text").forEach(
+    e => note("plot text", contrast(getComputedStyle(e).fill, behind(e)), e.textContent));
+document.querySelectorAll("figure svg [id*=-curve-] path").forEach(
+    e => note("curve", contrast(getComputedStyle(e).stroke, behind(e)), e.parentElement.id));
+found.page = [luminance(behind(document.body)), "background"];
+return found;
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_follows_the_scheme(browser: Any, html: Path, scheme: str) -> None:
+    show(browser, html, scheme=scheme)
+    worst = browser.execute_script(CONTRAST)
+    assert (worst["page"][0] < 0.05) == (scheme == "dark")
+    assert worst["text"][0] >= 4.5, worst["text"]  # WCAG 2 AA
+    assert worst["plot text"][0] >= 4.5, worst["plot text"]
+    # Sky blue, the palette's lightest line, has 2.3 on white; marker and legend tell it too.
+    assert worst["curve"][0] >= (3 if scheme == "dark" else 2.2), worst["curve"]
+
+
+def test_button_overrides_the_scheme(browser: Any, html: Path) -> None:
+    show(browser, html)
+    ink = "return getComputedStyle(document.querySelector('figure svg text')).fill"
+    light = browser.execute_script(ink)
+    browser.find_element(By.ID, "theme").click()
+    assert browser.execute_script(ink) != light
+    browser.find_element(By.ID, "theme").click()
+    assert browser.execute_script(ink) == light
+
+
+def test_linear_lines_can_be_hidden(browser: Any, html: Path) -> None:
+    show(browser, html)
+    line = browser.find_element(By.CSS_SELECTOR, "figure [id$='-ideal']")
+    assert line.is_displayed()
+    browser.find_element(By.ID, "ideal").click()
+    assert not line.is_displayed()

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whole runs on this machine, with the fake microbenchmark: what is stored and what is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscale import paths
+from fscale.errors import Exit, FscaleError
+from fscale.execute.profiler import Context
+from fscale.executor import Executor
+from fscale.model.results import Cell, Run
+from fscale.request import Prepared, Request, prepare
+from fscale.session import Session, Stopped, machine_held, new_tag
+from fscale.signals import Signals
+from tests.runner_support import (
+    STATE,
+    command,
+    environment,
+    fake_bench,
+    fscale,
+    machine_alone,
+    state,
+    suite,
+)
+
+pytestmark = pytest.mark.root
+
+
+@pytest.fixture(autouse=True, scope="module")
+def machine() -> Iterator[None]:
+    """No run of others comes in between."""
+    with machine_alone():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def unchanged(machine: None) -> Iterator[None]:
+    """Every test leaves the machine as it was."""
+    before = state()
+    yield
+    assert state() == before
+
+
+def start(
+    tmp_path: Path, *arguments: object, **changes: object
+) -> subprocess.CompletedProcess[str]:
+    given = [
+        "--output",
+        tmp_path / "out",
+        "--binary",
+        fake_bench(tmp_path),
+        "--wait",
+        240,
+        *arguments,
+    ]
+    return fscale("run", suite(tmp_path, **changes), *given)
+
+
+def cells(tmp_path: Path) -> list[Cell]:
+    files = sorted((tmp_path / "out" / "cells").glob("*.json"))
+    return [Cell.model_validate_json(file.read_text()) for file in files]
+
+
+def run(tmp_path: Path) -> Run:
+    return Run.model_validate_json((tmp_path / "out" / "run.json").read_text())
+
+
+def test_a_run_on_every_kind_of_file_system(tmp_path: Path) -> None:
+    done = start(tmp_path, filesystems=["tmpfs", "ext4", "f2fs"], cores="all", repeats=2)
+    assert done.returncode == Exit.GOOD, done.stderr
+    made = cells(tmp_path)
+    count = os.cpu_count() or 1
+    assert len(made) == 3 * count * 2 == run(tmp_path).planned_cells
+    assert run(tmp_path).state == "complete"
+    for cell in made:
+        if cell.key.filesystem == "f2fs" and cell.status == "skipped":
+            assert cell.reason
+            continue
+        assert cell.status == "ok", cell.reason
+        assert cell.ops > 0
+        assert cell.cpus == list(range(cell.key.cores))
+        argvs = [c.argv for c in cell.commands]
+        mkfs = [argv for argv in argvs if argv[0].startswith("mkfs")]
+        assert len(mkfs) == (cell.key.filesystem == "ext4")
+        mounts = [argv for argv in argvs if argv[0] == "mount" and argv[-1].endswith("/mnt")]
+        assert len(mounts) == 1
+        assert "noatime" in mounts[0][4]
+        assert sum(argv[0] == "umount" for argv in argvs) == 1
+    assert "ext4" in done.stdout
+
+
+def test_other_cpus_are_offline_while_a_cell_runs(tmp_path: Path) -> None:
+    probe = tmp_path / "fake-bench"
+    text = fake_bench(tmp_path).read_text()
+    look = (
+        'print(open("/sys/devices/system/cpu/online").read(), file=open(a.dir + "/../../s", "w"))'
+    )
+    probe.write_text(text.replace('if act == "late":', f'{look}\nif act == "late":'))
+    probe.chmod(0o755)
+    given = ["--output", tmp_path / "out", "--binary", probe]
+    done = fscale("run", suite(tmp_path), *given)
+    seen = STATE / "s"
+    online = seen.read_text().strip()
+    seen.unlink()
+    assert done.returncode == Exit.GOOD, done.stderr
+    assert online == "0"
+    assert cells(tmp_path)[0].cpu_control == "hotplug"
+
+
+@pytest.mark.parametrize(
+    ("act", "limit", "says"),
+    [
+        ("enospc", {}, "ENOSPC"),
+        ("garbage", {}, "printed no valid result (exit code 139): Segmentation fault"),
+        ("hang", {"margin": 0.5}, "the load did not end within 0.6 s; it was killed"),
+        ("late", {"setup_limit": 0.5}, "the load was not ready within 0.5 s; it was killed"),
+    ],
+)
+def test_a_failed_cell_is_told_and_the_run_goes_on(
+    tmp_path: Path, act: str, limit: dict[str, float], says: str
+) -> None:
+    done = start(tmp_path, workloads=["DRBL", "MWCL"], options={"DRBL": {"act": act}}, **limit)
+    assert done.returncode == Exit.FAILED
+    by_workload = {cell.key.workload: cell for cell in cells(tmp_path)}
+    assert by_workload["DRBL"].status == "error"
+    assert says in (by_workload["DRBL"].reason or "")
+    assert by_workload["MWCL"].status == "ok"
+
+
+def test_what_the_file_system_cannot_do_is_skipped(tmp_path: Path) -> None:
+    done = start(tmp_path, options={"DRBL": {"act": "nodirect"}})
+    assert cells(tmp_path)[0].status == "skipped"
+    assert done.returncode == Exit.SKIPPED
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        ("work", "ext4 is damaged after the cell: `e2fsck -f -n"),
+        ("enospc", "ENOSPC (No space left on device); ext4 is damaged"),
+    ],
+)
+def test_damage_that_the_check_finds_fails_the_cell(tmp_path: Path, act: str, says: str) -> None:
+    described = (
+        paths.FILESYSTEMS / "ext4.toml"
+    ).read_text() + 'check = ["e2fsck", "-f", "-n", "{device}"]\n'
+    good = tmp_path / "good.toml"
+    good.write_text(described)
+    bad = tmp_path / "bad.toml"
+    bad.write_text(
+        described.replace(
+            '"e2fsck", "-f", "-n", "{device}"', '"e2fsck", "-f", "-n", "-b", "7", "{device}"'
+        )
+    )
+    done = start(tmp_path, filesystems=[str(good), str(bad)], options={"DRBL": {"act": act}})
+    assert done.returncode == Exit.FAILED
+    found = {cell.key.filesystem: cell for cell in cells(tmp_path)}
+    assert found["good"].status == ("ok" if act == "work" else "error")
+    assert "damaged" not in (found["good"].reason or "")
+    assert found["bad"].status == "error"
+    assert says in (found["bad"].reason or "")
+    argvs = [command.argv[0] for command in found["good"].commands]
+    assert argvs.index("umount") < argvs.index("e2fsck")
+
+
+def test_mkfs_that_fails_fails_the_cell(tmp_path: Path) -> None:
+    # 64 MiB are too few for XFS.
+    done = start(tmp_path, filesystems=["xfs"])
+    assert done.returncode == Exit.FAILED
+    assert "mkfs.xfs" in (cells(tmp_path)[0].reason or "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_restored_and_continued(tmp_path: Path, number: signal.Signals) -> None:
+    path = suite(tmp_path, repeats=4, duration=0.5)
+    given = ["--output", tmp_path / "out", "--binary", fake_bench(tmp_path)]
+    argv = command("run", path, *given)
+    child = subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not cells(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == Exit.INTERRUPTED, err
+    assert f"stopped by {number.name}; the machine is as it was" in err
+    assert run(tmp_path).state == "interrupted"
+    finished = {cell.id: cell.started for cell in cells(tmp_path) if cell.status == "ok"}
+    assert 1 <= len(finished) < 4
+    done = fscale("run", path, *given)
+    assert done.returncode == Exit.GOOD, done.stderr
+    after = {cell.id: cell for cell in cells(tmp_path)}
+    assert len(after) == 4
+    assert all(cell.status == "ok" for cell in after.values())
+    assert all(after[name].started == started for name, started in finished.items())
+    assert run(tmp_path).state == "complete"
+    assert len(run(tmp_path).command) == 2
+
+
+def test_another_run_in_the_same_directory_is_refused(tmp_path: Path) -> None:
+    assert start(tmp_path).returncode == Exit.GOOD
+    before = {p: p.read_text() for p in (tmp_path / "out").rglob("*.json")}
+    done = start(tmp_path, duration=0.2)
+    assert done.returncode == Exit.USAGE
+    assert "suite.duration: 0.1 -> 0.2" in done.stderr
+    assert {p: p.read_text() for p in (tmp_path / "out").rglob("*.json")} == before
+
+
+def test_two_runs_at_a_time_are_refused(tmp_path: Path) -> None:
+    with machine_held(STATE, print):
+        done = fscale(
+            "run", suite(tmp_path), "--output", tmp_path / "out", "--binary", fake_bench(tmp_path)
+        )
+        assert done.returncode == Exit.USAGE
+        assert f"another fscale (pid {os.getpid()})" in done.stderr
+        assert fscale("restore").returncode == Exit.USAGE
+
+
+def test_dry_run_prints_what_a_run_does_and_does_nothing(tmp_path: Path) -> None:
+    before = state()
+    dry = start(tmp_path, "--seed", 1, "--dry-run")
+    assert state() == before
+    assert dry.returncode == Exit.GOOD
+    assert not (tmp_path / "out").exists()
+    assert start(tmp_path, "--seed", 1).returncode == Exit.GOOD
+    printed = [line.split() for line in dry.stdout.splitlines()]
+    for done in cells(tmp_path)[0].commands:
+        same = [w for w in printed if w[:1] == done.argv[:1] and len(w) == len(done.argv)]
+        assert same, done.argv
+
+
+def test_an_ordinary_user_measures_a_directory(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if (
+            parent.stat().st_mode & 0o005 != 0o005
+            and parent.owner() == "root"
+            and parent != Path("/")
+        ):
+            parent.chmod(parent.stat().st_mode | 0o055)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    # The interpreter may lie where others may not look, so it loads all before it steps down.
+    code = (
+        "import os, sys\n"
+        "from fscale import cli\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "sys.argv = ['fscale', *sys.argv[1:]]\n"
+        "cli.main()\n"
+    )
+    argv = [sys.executable, "-c", code, "run", suite(tmp_path), "--media", "dir"]
+    argv += ["--output", home / "out", "--binary", fake_bench(tmp_path)]
+    env = environment() | {"HOME": str(home), "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": ""}
+    done = subprocess.run(argv, env=env, cwd=home, capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.GOOD, done.stderr
+    (file,) = (home / "out" / "cells").glob("*.json")
+    cell = json.loads(file.read_text())
+    assert cell["status"] == "ok"
+    assert cell["cpu_control"] == "affinity"
+    assert not any(c["argv"][0] in ("mount", "losetup") for c in cell["commands"])
+    assert [p.name for p in home.iterdir() if not p.name.startswith(".")] == ["out"]
+
+
+class Freezer:
+    """A profiler that freezes the file system, so that writers hang in the kernel."""
+
+    name = "freezer"
+
+    def start(self, context: Context) -> None:
+        subprocess.run(["fsfreeze", "--freeze", context.directory.parent], check=True)
+
+    def stop(self) -> None:
+        pass
+
+    def complete(self, cell: Cell) -> None:
+        pass
+
+
+def prepared(tmp_path: Path, **changes: Any) -> Prepared:
+    request = Request(
+        suite=suite(tmp_path, **changes), output=tmp_path / "out", binary=fake_bench(tmp_path)
+    )
+    made = prepare(request)
+    made.setup.profilers = {"freezer": Freezer()}
+    made.cells = [cell.model_copy(update={"profile": "freezer"}) for cell in made.cells]
+    return made
+
+
+def test_a_worker_that_hangs_in_the_kernel_does_not_hang_us(tmp_path: Path) -> None:
+    made = prepared(tmp_path, margin=0.5, options={"DRBL": {"act": "write"}})
+    messages: list[str] = []
+    target = STATE / "mnt"
+    session = Session(made.setup, made.store, STATE, Executor(new_tag()), Signals())
+    began = time.monotonic()
+    try:
+        with machine_held(STATE, messages.append):
+            made.store.save_run(made.run)
+            with pytest.raises(Stopped, match="fscale restore"), session.opened():
+                session.cell(made.cells[0])
+        assert time.monotonic() - began < 90
+        (cell,) = cells(tmp_path)
+        assert cell.status == "error"
+        assert "hangs in the kernel" in (cell.reason or "")
+        assert "state D" in cell.extra["stuck"][0]
+        assert "kernel stack" in cell.extra["stuck"][0]
+        # The next start refuses as long as the cause is there.
+        with (
+            pytest.raises(FscaleError, match="cannot be undone"),
+            machine_held(STATE, messages.append),
+        ):
+            pass
+    finally:
+        subprocess.run(["fsfreeze", "--unfreeze", target], check=False)
+        restored = fscale("restore")
+    assert restored.returncode == Exit.GOOD, restored.stderr
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A loop device with a stable path, as a disk has."""
+    image = tmp_path / "disk"
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    argv = ["losetup", "--find", "--show", str(image)]
+    node = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+    (tmp_path / "by-id").mkdir()
+    (tmp_path / "by-id" / "wwn-1").symlink_to(node)
+    yield tmp_path / "by-id" / "wwn-1"
+    subprocess.run(["losetup", "--detach", node], check=True)
+
+
+def test_a_device_needs_the_users_word_once(tmp_path: Path, disk: Path) -> None:
+    request = Request(
+        suite=suite(tmp_path),
+        output=tmp_path / "out",
+        binary=fake_bench(tmp_path),
+        device=disk,
+        by_id=disk.parent,
+    )
+    with machine_held(STATE, print):
+        with pytest.raises(FscaleError, match="--yes-format wwn-1"):
+            prepare(request)
+        for number, word in enumerate(["wwn-1", None]):
+            request.yes_format, request.output = word, tmp_path / f"out{number}"
+            made = prepare(request)
+            session = Session(made.setup, made.store, STATE, Executor(new_tag()), Signals())
+            with session.opened():
+                cell = session.cell(made.cells[0])
+            assert cell.status == "ok", cell.reason
+            assert cell.key.medium == "device"
+            assert cell.commands[0].argv[-1] == str(disk.resolve())
+
+
+def test_latencies_are_kept_as_a_histogram(tmp_path: Path) -> None:
+    if not paths.BENCH.exists():
+        pytest.skip("the microbenchmark is not built")
+    path = suite(tmp_path, latency=True, filesystems=["tmpfs"])
+    done = fscale("run", path, "--output", tmp_path / "out")
+    assert done.returncode == Exit.GOOD, done.stderr
+    latency = cells(tmp_path)[0].latency
+    assert latency is not None
+    assert latency["count"] > 0
+    assert 0 < latency["quantiles"]["50"] <= latency["quantiles"]["99"]

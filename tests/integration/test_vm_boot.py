@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Real guests. One short test belongs to `make test`, the others to `make test-guest`."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fscale.paths import BENCH, ROOT, TOOL_PATH
+
+TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
+MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
+pytestmark = [
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
+    # A busy machine emulates slowly, and the first test sets up the cache.
+    pytest.mark.timeout(900),
+]
+
+MARK = ("FSCALE_TEST_OF_GUESTS", str(os.getpid()))
+
+
+def fscale_vm(*arguments: str, timeout: float = 800) -> subprocess.CompletedProcess[str]:
+    """Run `fscale vm` as a user would."""
+    return subprocess.run(
+        [sys.executable, "-m", "fscale", "vm", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@pytest.fixture(autouse=True)
+def mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the commands of these tests start bears a mark: others may run guests meanwhile."""
+    monkeypatch.setenv(*MARK)
+
+
+def qemu_processes() -> list[int]:
+    """The QEMU processes that a command of these tests started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            ours = "=".join(MARK).encode() in (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if ours and any(b"qemu-system" in word for word in words[:4]):
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.live
+def test_a_suite_runs_in_a_guest_on_a_file_system_that_the_host_may_lack(tmp_path):
+    if not BENCH.exists():
+        pytest.skip("not built: make build")
+    output = tmp_path / "run"
+    done = fscale_vm(
+        *("run", "smoke", "--kernel", "bookworm", "--smp", "2", "--memory", "2G"),
+        *("--output", str(output), "--accel", "tcg"),
+        *("--fs", "f2fs", "--bench", "MWCL", "--cores", "1", "--duration", "0.2"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = json.loads((output / "run.json").read_text())
+    assert run["state"] == "complete"
+    assert run["machine"]["guest"]["accelerator"] == "tcg"
+    assert run["machine"]["guest"]["label"] == "emulated: ratios only"
+    assert run["machine"]["kernel"].startswith("6.1.")
+    (cell,) = [json.loads(path.read_text()) for path in (output / "cells").glob("*.json")]
+    assert (cell["status"], cell["key"]["filesystem"]) == ("ok", "f2fs")
+    assert cell["ops"] > 0
+    assert (output / "guest" / "console.log").stat().st_size > 0
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["sh", "-c", "echo c >/proc/sysrq-trigger"], "kernel panicked: Kernel panic"),
+        (["python3", "-c", "x = [bytearray(50 << 20) for _ in range(99)]"], "ran out of memory"),
+    ],
+)
+def test_a_guest_that_fails_says_why_and_leaves_no_process(command, said):
+    before = qemu_processes()
+    done = fscale_vm("exec", "--accel", "tcg", "--memory", "700M", "--", *command)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Call Trace" in done.stderr or "oom-killer" in done.stderr
+    assert qemu_processes() == before
+
+
+@pytest.mark.guest
+def test_a_guest_over_its_time_is_ended_with_its_stacks():
+    done = fscale_vm("exec", "--accel", "tcg", "--timeout", "45", "--", "sleep", "1000")
+    assert done.returncode == 1
+    assert "the time limit ended the guest" in done.stderr
+    assert "Kernel panic - not syncing: NMI" in done.stderr
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_no_guest_survives_its_command(how):
+    before = set(qemu_processes())
+    argv = [sys.executable, "-m", "fscale", "vm", "exec", "--accel", "tcg", "--", "sleep", "1000"]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.DEVNULL) as command:
+        deadline = time.monotonic() + 120
+        while set(qemu_processes()) == before and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert set(qemu_processes()) != before
+        time.sleep(1)
+        command.send_signal(how)
+        code = command.wait(30)
+    assert code == (3 if how == signal.SIGINT else -how)
+    deadline = time.monotonic() + 10
+    while set(qemu_processes()) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert set(qemu_processes()) == before
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(("suite", "release"), [("bookworm", "6.1."), ("trixie", "6.12.")])
+def test_a_module_under_test_is_built_loaded_and_measured(tmp_path, suite, release):
+    if os.geteuid() != 0:
+        pytest.skip("building in a Debian tree needs root")
+    fixture = ROOT / "tests" / "fixtures" / "trivialfs"
+    built = fscale_vm("module", "build", str(fixture), "--kernel", suite)
+    assert built.returncode == 0, built.stderr
+    output = tmp_path / "run"
+    done = fscale_vm(
+        *("run", "smoke", "--kernel", suite, "--smp", "2", "--accel", "tcg"),
+        *("--module", built.stdout.strip(), "--filesystem", str(fixture / "trivialfs.toml")),
+        *("--fs", "trivialfs", "--bench", "MWCL,DWOL", "--cores", "1", "--output", str(output)),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((output / "run.json").read_text())["machine"]["kernel"].startswith(release)
+    cells = [json.loads(path.read_text()) for path in (output / "cells").glob("*.json")]
+    assert [(cell["status"], cell["ops"] > 0) for cell in cells] == [("ok", True)] * 2
+
+
+@pytest.mark.guest
+def test_a_module_that_does_not_load_is_an_error(tmp_path):
+    module = tmp_path / "broken.ko"
+    module.write_bytes(b"\x7fELF" + bytes(100))
+    done = fscale_vm("exec", "--accel", "tcg", "--module", str(module), "--", "true")
+    assert done.returncode == 2
+    assert "broken.ko cannot be loaded" in done.stdout
+
+
+@pytest.mark.guest
+def test_media_in_memory_have_the_latency_that_they_emulate(tmp_path):
+    media = ("brd", "null_blk", "null_ssd", "null_hdd")
+    run = (
+        "python3 -m fscale run quick --fs ext4 --bench DWSL --cores 1 --repeat 1 --duration 1 "
+        "--media $medium --output /results/$medium || exit 1"
+    )
+    script = f"for medium in {' '.join(media)}; do {run}; done"
+    done = fscale_vm(
+        *("exec", "--accel", "tcg", "--output", str(tmp_path), "--", "sh", "-c", script)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rates = {}
+    for medium in media:
+        (path,) = (tmp_path / medium / "cells").glob("*.json")
+        cell = json.loads(path.read_text())
+        assert (cell["status"], cell["key"]["medium"]) == ("ok", medium)
+        rates[medium] = cell["ops_per_second"]
+    # An fsync waits for at least one request: 80 us, 8.2 ms.
+    assert rates["null_ssd"] < 1 / 80e-6
+    assert 1 < rates["null_hdd"] < 1 / 8.2e-3
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
+def test_a_crash_test_passes_and_finds_the_planted_fault(filesystem):
+    arguments = ("crash", "--fs", filesystem, "--accel", "tcg", "--points")
+    good = fscale_vm(*arguments, "20")
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert "20 crash points" in good.stdout
+    bad = fscale_vm(*arguments, "30", "--plant", "lost-flush")
+    assert bad.returncode == 1, bad.stdout + bad.stderr
+    assert "FAIL. The first: after log entry" in bad.stdout

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A file system on a RAM disk of the guest: made, mounted, checked."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.model.config import FileSystem
+from vm import crash
+from vm.crashtest import mapped
+
+MOUNT = Path("/mnt")
+RAM = [Path(f"/dev/ram{n}") for n in range(3)]
+
+
+class Fault(Exception):  # noqa: N818 - it says what happened
+    """The file system or one of its tools did something wrong."""
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A file system and the device that it is on."""
+
+    fs: FileSystem
+    device: str
+    options: Sequence[str] = ()
+    """more mount options"""
+
+    def make(self, *arguments: str) -> None:
+        """Run mkfs, with more arguments before the device."""
+        argv = [a.replace("{device}", self.device) for a in self.fs.mkfs]
+        command([*argv[:-1], *arguments, argv[-1]])
+
+    def mount(self) -> None:
+        """Mount at MOUNT."""
+        options = ",".join([*self.fs.mount_options, *self.options])
+        command(["mount", "-t", self.fs.kernel, "-o", options, self.device, str(MOUNT)])
+
+    def unmount(self) -> None:
+        """Unmount."""
+        command(["umount", str(MOUNT)])
+
+    def check(self) -> None:
+        """Run fsck, which must find nothing; Fault with what it says."""
+        command(self.checker())
+
+    def checker(self) -> list[str]:
+        """The check command."""
+        argv = self.fs.check or crash.FSCK[self.fs.kernel]
+        return [a.replace("{device}", self.device) for a in argv]
+
+    @contextmanager
+    def mounted(self) -> Iterator[Path]:
+        """Mounted, and afterwards unmounted and checked."""
+        self.mount()
+        try:
+            yield MOUNT
+        except BaseException:
+            # The first fault counts.
+            subprocess.run(["umount", str(MOUNT)], capture_output=True, check=False)
+            raise
+        self.unmount()
+        self.check()
+
+
+def command(argv: Sequence[str], timeout: float = 600) -> str:
+    """Run a command that must succeed; Fault with its words."""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Fault(f"{' '.join(argv)} did not end within {timeout:.0f} s") from None
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).strip()[-2000:]
+        raise Fault(f"{' '.join(argv)} ends with {done.returncode}: {said}")
+    return done.stdout
+
+
+@contextmanager
+def volume(fs: FileSystem, mib: int, options: Sequence[str]) -> Iterator[Volume]:
+    """A device of `mib` MiB for the file system; nothing is on it."""
+    with mapped("fscale-test", f"0 {mib * 2048} linear {RAM[0]} 0") as device:
+        yield Volume(fs, device, options)
+
+
+def make_ram_disks(mib: int) -> None:
+    """The RAM disks of this guest; they take memory as they are filled."""
+    command(["modprobe", "brd", f"rd_nr={len(RAM)}", f"rd_size={mib << 10}", "max_part=0"])
+
+
+def warned() -> bool:
+    """Whether the kernel has given a warning (its taint bit W) since it booted."""
+    return bool(int(Path("/proc/sys/kernel/tainted").read_text()) & 1 << 9)
+
+
+def drop_caches() -> None:
+    """What is read next comes from the device."""
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3")

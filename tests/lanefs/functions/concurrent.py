@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many processes on the same names: no deadlock, no error that the order of events cannot give."""
+
+import errno
+import os
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from tests.lanefs.functions.harness import Failed, Place, check, children, equal, run, test
+
+SECONDS = 6.0
+
+
+def allowed(call: Callable[[], object], *codes: int) -> bool:
+    """Do a call that others may make fail with one of `codes`; whether it succeeded."""
+    try:
+        call()
+    except OSError as error:
+        if error.errno not in codes:
+            raise
+        return False
+    return True
+
+
+@test
+def exclusive_creation_has_one_winner(place: Place) -> None:
+    """Of all processes, for each name."""
+    pipe_out, pipe_in = os.pipe()
+
+    def create(number: int) -> None:
+        won = 0
+        for n in range(300):
+            path = place.directory / f"f{n}"
+
+            def make(path: Path = path) -> None:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+
+            won += allowed(make, errno.EEXIST)
+        os.write(pipe_in, b"%d " % won)
+
+    children(4, create)
+    os.close(pipe_in)
+    with os.fdopen(pipe_out) as file:
+        equal(sum(map(int, file.read().split())), 300, "winners")
+    equal(len(os.listdir(place.directory)), 300, "files")
+
+
+@test
+def renames_against_each_other_do_not_deadlock(place: Place) -> None:
+    """Directories and files moved in all directions at once; none is lost, none is there twice."""
+    parents = [place.directory / f"p{n}" for n in range(4)]
+    for number, parent in enumerate(parents):
+        parent.mkdir()
+        for n in range(6):
+            (parent / f"d{number}{n}").mkdir()
+            (parent / f"f{number}{n}").write_text(f"f{number}{n}")
+    names = [f"{kind}{p}{n}" for kind in "df" for p in range(4) for n in range(6)]
+    end = time.monotonic() + SECONDS
+
+    def move(number: int) -> None:
+        rng = random.Random(number)
+        while time.monotonic() < end:
+            name = rng.choice(names)
+            old, new = rng.sample(parents, 2)
+            if rng.random() < 0.2:
+                below = f"d{rng.randrange(4)}{rng.randrange(6)}"
+                new = rng.choice(parents) / below
+            if rng.random() < 0.3:
+                old = rng.choice(parents) / f"d{rng.randrange(4)}{rng.randrange(6)}"
+
+            def rename(a: Path = old / name, b: Path = new / name) -> None:
+                a.rename(b)
+
+            allowed(rename, errno.ENOENT, errno.EINVAL, errno.ENOTEMPTY, errno.ENOTDIR)
+
+    children(4, move)
+    found: list[str] = []
+    for base, directories, files in os.walk(place.directory):
+        found += [name for name in [*directories, *files] if name not in ("p0", "p1", "p2", "p3")]
+        for name in files:
+            equal(Path(base, name).read_text(), name, "a moved file")
+    equal(sorted(found), sorted(names), "the names")
+
+
+@test
+def creation_and_removal_in_one_directory(place: Place) -> None:
+    """All kinds of objects under a few names; in the end the directory can be emptied."""
+    end = time.monotonic() + SECONDS
+    names = [place.directory / f"n{n}" for n in range(12)]
+    expected = (
+        *(errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR),
+        *(errno.EINVAL, errno.EPERM, errno.ELOOP, errno.ENXIO),
+    )
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        while time.monotonic() < end:
+            a, b = rng.choice(names), rng.choice(names)
+            call = rng.choice(
+                (
+                    lambda: a.mkdir(),
+                    lambda: (a / "below").touch(),
+                    lambda: a.touch(),
+                    lambda: os.truncate(a, 5000),
+                    lambda: a.unlink(),
+                    lambda: a.rmdir(),
+                    lambda: os.unlink(a / "below"),
+                    lambda: os.rename(a, b),
+                    lambda: os.rename(a / "below", b),
+                    lambda: os.link(a, b, follow_symlinks=False),
+                    lambda: a.symlink_to(b.name),
+                    lambda: os.listdir(a),
+                    lambda: a.read_bytes(),
+                )
+            )
+            allowed(call, *expected)
+
+    children(4, work)
+    for path in place.directory.iterdir():
+        run("rm", "-rf", str(path))
+    equal(os.listdir(place.directory), [], "the directory")
+    if place.directory.stat().st_nlink != 1:
+        equal(place.directory.stat().st_nlink, 2, "its links")
+
+
+@test
+def links_and_unlinks_of_one_file_count_right(place: Place) -> None:
+    """Its link count is the number of its names when all is quiet."""
+    target = place.directory / "target"
+    target.write_text("x")
+    end = time.monotonic() + SECONDS
+
+    def work(number: int) -> None:
+        own = place.directory / f"d{number}"
+        own.mkdir()
+        rng = random.Random(number)
+        while time.monotonic() < end:
+            path = own / f"l{rng.randrange(20)}"
+            if rng.random() < 0.5:
+                allowed(partial(os.link, target, path), errno.EEXIST)
+            else:
+                allowed(path.unlink, errno.ENOENT)
+
+    children(4, work)
+    names = 1 + sum(len(os.listdir(place.directory / f"d{n}")) for n in range(4))
+    equal(target.stat().st_nlink, names, "links")
+
+
+@test
+def writers_and_a_truncater_of_one_file(place: Place) -> None:
+    """In the end every block is whole: all of one writer, or zeros.
+
+    A read meanwhile may see a part of a write, as Linux's page cache allows, but no other bytes.
+    """
+    path = place.directory / "f"
+    path.touch()
+    end = time.monotonic() + SECONDS
+    size = 64
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        fd = os.open(path, os.O_RDWR)
+        block = bytes([number + 1]) * 4096
+        while time.monotonic() < end:
+            at = rng.randrange(size) * 4096
+            if number == 3:
+                os.ftruncate(fd, at)
+            elif number == 2:
+                data = os.pread(fd, 4096, at)
+                check(set(data) <= {0, 1, 2}, f"bytes that nobody wrote: {set(data)}")
+            else:
+                os.pwrite(fd, block, at)
+            if rng.random() < 0.02:
+                os.fsync(fd)
+        os.close(fd)
+
+    children(4, work)
+    data = path.read_bytes()
+    for at in range(0, len(data), 4096):
+        if len(set(data[at : at + 4096])) > 1:
+            raise Failed(f"block {at // 4096} is mixed: {set(data[at : at + 4096])}")
+
+
+@test
+def syncs_while_others_write(place: Place) -> None:
+    """fsync, syncfs and unlink in the middle of writes of others."""
+    end = time.monotonic() + SECONDS
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        count = 0
+        while time.monotonic() < end:
+            path = place.directory / f"f{number}-{count % 30}"
+            count += 1
+            fd = os.open(path, os.O_CREAT | os.O_WRONLY)
+            os.write(fd, b"x" * rng.randrange(30_000))
+            if rng.random() < 0.3:
+                os.fsync(fd)
+            if number == 0 and rng.random() < 0.1:
+                os.sync()
+            os.close(fd)
+            if rng.random() < 0.5:
+                path.unlink()
+
+    children(4, work)

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""fallocate: blocks allocated ahead, holes punched, ranges zeroed. Discarding what is free."""
+
+import ctypes
+import errno
+import mmap
+import os
+import random
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fscale import config
+from tests.lanefs.functions.files import BLOCK, drop_caches
+from tests.lanefs.functions.harness import (
+    Place,
+    check,
+    children,
+    equal,
+    fails,
+    optional,
+    run,
+    test,
+)
+
+KEEP, PUNCH, ZERO = 1, 2, 0x10
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+
+
+def fallocate(fd: int, mode: int, offset: int, length: int) -> None:
+    """As fallocate(2); OSError."""
+    if _libc.fallocate(fd, mode, offset, length) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def _settle(place: Place) -> None:
+    if os.geteuid() == 0 and place.device is not None:
+        drop_caches()
+
+
+def _blocks(fd: int) -> int:
+    return os.fstat(fd).st_blocks * 512 // BLOCK
+
+
+@test
+def allocation_ahead_reads_as_zeros(place: Place) -> None:
+    """fallocate grows the file with blocks that read as zeros, also around what is written."""
+    path = place.directory / "f"
+    with path.open("w+b") as file:
+        fd = file.fileno()
+        with optional("fallocate"):
+            fallocate(fd, 0, 0, 8 * BLOCK)
+        equal(os.fstat(fd).st_size, 8 * BLOCK, "the size")
+        check(8 <= _blocks(fd) <= 10, f"{_blocks(fd)} blocks for 8")
+        equal(os.pread(fd, 8 * BLOCK, 0).count(0), 8 * BLOCK, "zeros")
+        os.pwrite(fd, b"x" * 100, 3 * BLOCK + 50)
+        _settle(place)
+        data = os.pread(fd, 8 * BLOCK, 0)
+        equal(data.count(b"x"), 100, "bytes written to what was allocated")
+        equal(data.count(0), 8 * BLOCK - 100, "zeros around them")
+        before = _blocks(fd)
+        fallocate(fd, 0, 0, 8 * BLOCK)
+        equal(_blocks(fd), before, "blocks when all are there already")
+        fallocate(fd, 0, 100 * BLOCK + 7, 1)
+        equal(os.fstat(fd).st_size, 100 * BLOCK + 8, "the size after one byte far away")
+
+
+@test
+def blocks_kept_past_the_end_stay(place: Place) -> None:
+    """FALLOC_FL_KEEP_SIZE: the size stays, the blocks stay over close and remount, until a cut."""
+    path = place.directory / "f"
+    with path.open("w+b") as file:
+        with optional("fallocate"):
+            fallocate(file.fileno(), KEEP, 0, 64 * BLOCK)
+        equal(os.fstat(file.fileno()).st_size, 0, "the size")
+        os.pwrite(file.fileno(), b"y" * 20 * BLOCK, 0)
+    if place.device is not None:
+        place.cycle()
+    with path.open("r+b") as file:
+        fd = file.fileno()
+        check(64 <= _blocks(fd) <= 66, f"{_blocks(fd)} blocks, 64 were asked for")
+        equal(os.fstat(fd).st_size, 20 * BLOCK, "the size")
+        os.pwrite(fd, b"z" * BLOCK, 30 * BLOCK)
+        data = os.pread(fd, 40 * BLOCK, 0)
+        expected = b"y" * 20 * BLOCK + bytes(10 * BLOCK) + b"z" * BLOCK
+        check(data == expected, "other bytes in what was kept")
+        os.ftruncate(fd, 10 * BLOCK)
+        check(_blocks(fd) <= 12, f"{_blocks(fd)} blocks after a cut to 10")
+
+
+def _change_at_random(place: Place, mode: int) -> None:
+    """Writes and `mode` of random ranges of one file, which must hold what a bytearray does."""
+    rng = random.Random(mode)
+    right = bytearray()
+    path = place.directory / "f"
+    with path.open("w+b") as file:
+        fd = file.fileno()
+        for number in range(300):
+            start = rng.randrange(60 * BLOCK)
+            length = rng.choice([rng.randrange(1, BLOCK), rng.randrange(1, 20 * BLOCK)])
+            if rng.random() < 0.5:
+                data = bytes([rng.randrange(1, 256)]) * length
+                os.pwrite(fd, data, start)
+                right.extend(bytes(max(0, start + length - len(right))))
+                right[start : start + length] = data
+            else:
+                with optional(f"fallocate of mode {mode}"):
+                    fallocate(fd, mode, start, length)
+                if not mode & KEEP:
+                    right.extend(bytes(max(0, start + length - len(right))))
+                end = min(start + length, len(right))
+                right[start:end] = bytes(max(0, end - start))
+            if number % 20 == 0:
+                os.fsync(fd)
+            if number % 60 == 0:
+                _settle(place)
+            equal(os.fstat(fd).st_size, len(right), "the size")
+            check(os.pread(fd, len(right) + 1, 0) == right, f"other bytes after change {number}")
+        _settle(place)
+        check(os.pread(fd, len(right) + 1, 0) == right, "other bytes from the device")
+
+
+@test
+def punched_holes_read_as_zeros(place: Place) -> None:
+    """FALLOC_FL_PUNCH_HOLE in a file that is also written to; the size stays."""
+    _change_at_random(place, PUNCH | KEEP)
+
+
+@test
+def zeroed_ranges_read_as_zeros(place: Place) -> None:
+    """FALLOC_FL_ZERO_RANGE, with the size kept and not."""
+    _change_at_random(place, ZERO)
+    (place.directory / "f").unlink()
+    _change_at_random(place, ZERO | KEEP)
+
+
+@test
+def punched_blocks_are_given_back(place: Place) -> None:
+    """st_blocks, SEEK_HOLE and SEEK_DATA; what was punched can be written again."""
+    path = place.directory / "f"
+    with path.open("w+b") as file:
+        fd = file.fileno()
+        os.pwrite(fd, b"a" * 2000 * BLOCK, 0)
+        os.fsync(fd)
+        before = _blocks(fd)
+        with optional("punching"):
+            fallocate(fd, PUNCH | KEEP, 100 * BLOCK, 1000 * BLOCK)
+        check(_blocks(fd) <= before - 990, f"{before} blocks, then {_blocks(fd)}")
+        equal(os.lseek(fd, 0, os.SEEK_HOLE), 100 * BLOCK, "the hole")
+        equal(os.lseek(fd, 100 * BLOCK, os.SEEK_DATA), 1100 * BLOCK, "the data after it")
+        # Every other block of the rest: the map gets as many extents.
+        for block in range(1101, 2000, 2):
+            fallocate(fd, PUNCH | KEEP, block * BLOCK, BLOCK)
+        os.pwrite(fd, b"b" * 1100 * BLOCK, 50 * BLOCK)
+        _settle(place)
+        right = bytearray(b"a" * 2000 * BLOCK)
+        for block in range(1101, 2000, 2):
+            right[block * BLOCK : (block + 1) * BLOCK] = bytes(BLOCK)
+        right[50 * BLOCK : 1150 * BLOCK] = b"b" * 1100 * BLOCK
+        check(os.pread(fd, len(right), 0) == right, "other bytes in the end")
+        fallocate(fd, PUNCH | KEEP, 0, 1 << 40)
+        check(_blocks(fd) == 0, f"{_blocks(fd)} blocks when all is a hole")
+        equal(os.fstat(fd).st_size, 2000 * BLOCK, "the size when all is a hole")
+
+
+@test
+def only_known_modes_are_done(place: Place) -> None:
+    """Others: EOPNOTSUPP; read-only descriptors: EBADF; beyond the largest size: EFBIG."""
+    path = place.directory / "f"
+    path.write_bytes(b"x" * 10)
+    with path.open("r+b") as file, path.open("rb") as reader:
+        with optional("fallocate"):
+            fallocate(file.fileno(), 0, 0, 10)
+        with fails(errno.EOPNOTSUPP, "an unknown mode"):
+            fallocate(file.fileno(), 0x4000, 0, BLOCK)
+        with fails(errno.EBADF, "a descriptor for reading"):
+            fallocate(reader.fileno(), 0, 0, BLOCK)
+        with fails(errno.EFBIG, "more than any file can have"):
+            fallocate(file.fileno(), 0, (1 << 63) - 2 * BLOCK, BLOCK)
+    equal(path.read_bytes(), b"x" * 10, "the file")
+
+
+@test
+def allocation_takes_the_right_to_act_as_the_owner(place: Place) -> None:
+    """fallocate of every kind by another user clears S_ISUID."""
+    place.directory.chmod(0o777)
+    for mode in (0, KEEP, PUNCH | KEEP, ZERO):
+        path = place.directory / f"f{mode}"
+        path.write_bytes(b"x" * 3 * BLOCK)
+        path.chmod(0o4777)
+        with path.open("r+b") as file:
+            pid = os.fork()
+            if pid == 0:
+                os.setresuid(12345, 12345, 12345)
+                try:
+                    fallocate(file.fileno(), mode, 0, 2 * BLOCK)
+                except OSError as error:
+                    os._exit(77 if error.errno == errno.EOPNOTSUPP else 1)
+                os._exit(0)
+            _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code == 77:
+            continue
+        equal(code, 0, f"fallocate of mode {mode} by another user")
+        equal(stat.S_IMODE(path.stat().st_mode), 0o777, f"the mode after fallocate {mode}")
+
+
+@test
+def holes_punched_while_others_write(place: Place) -> None:
+    """Buffered, mapped and direct writers of their own blocks; one punches those between them."""
+    path = place.directory / "f"
+    blocks, writers = 256, 3
+    with path.open("w+b") as file:
+        os.ftruncate(file.fileno(), blocks * BLOCK)
+        with optional("punching"):
+            fallocate(file.fileno(), PUNCH | KEEP, 0, BLOCK)
+    # Block n belongs to writer n % 4, or, for 3, to the one who punches.
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        fd = os.open(path, os.O_RDWR | (os.O_DIRECT if number == 2 else 0))
+        memory = mmap.mmap(-1, BLOCK)
+        mapped = mmap.mmap(fd, blocks * BLOCK) if number == 1 else None
+        last = dict.fromkeys(range(number, blocks, 4), 0)
+        for _ in range(400):
+            block = rng.choice(list(last))
+            if number == writers:
+                mode = rng.choice([PUNCH | KEEP, ZERO | KEEP])
+                fallocate(fd, mode, block * BLOCK, BLOCK)
+                if rng.random() < 0.3:
+                    os.pwrite(fd, b"p" * BLOCK, block * BLOCK)
+                    fallocate(fd, PUNCH | KEEP, block * BLOCK + 5, BLOCK - 9)
+                    data = os.pread(fd, BLOCK, block * BLOCK)
+                    check(data == b"ppppp" + bytes(BLOCK - 9) + b"pppp", "a punched block")
+                    fallocate(fd, PUNCH | KEEP, block * BLOCK, BLOCK)
+                equal(os.pread(fd, BLOCK, block * BLOCK).count(0), BLOCK, f"zeros of block {block}")
+                continue
+            last[block] = rng.randrange(1, 256)
+            memory[:] = bytes([last[block]]) * BLOCK
+            if mapped is not None:
+                mapped[block * BLOCK : (block + 1) * BLOCK] = memory[:]
+            else:
+                os.pwritev(fd, [memory], block * BLOCK)
+        for block, value in last.items():
+            os.preadv(fd, [memory], block * BLOCK)
+            equal(memory[:].count(value), BLOCK, f"bytes of writer {number}'s block {block}")
+
+    children(writers + 1, work)
+    _settle(place)
+    data = path.read_bytes()
+    equal(len(data), blocks * BLOCK, "the size")
+    for block in range(blocks):
+        part = data[block * BLOCK : (block + 1) * BLOCK]
+        equal(part.count(part[:1]), BLOCK, f"bytes of one kind in block {block}")
+        check(block % 4 != 3 or not part[0], f"block {block} was punched")
+
+
+@test
+def allocation_beyond_what_is_free_changes_nothing(place: Place) -> None:
+    """ENOSPC; nothing is gone; a hole punched on a full disk gives space."""
+    place.own()
+    big, rest = place.directory / "big", place.directory / "rest"
+    os.sync()
+    before = os.statvfs(place.directory)
+    free = before.f_bavail * before.f_frsize
+    with big.open("w+b") as file:
+        with optional("fallocate"):
+            fallocate(file.fileno(), 0, 0, BLOCK)
+        for mode in (0, KEEP):
+            with fails(errno.ENOSPC, f"fallocate {mode} of more than there is"):
+                fallocate(file.fileno(), mode, 0, free + (1 << 30))
+        equal(os.fstat(file.fileno()).st_size, BLOCK, "the size")
+        os.ftruncate(file.fileno(), 0)
+        fallocate(file.fileno(), 0, 0, free * 9 // 10)
+        os.pwrite(file.fileno(), b"x" * BLOCK, free // 2)
+    with rest.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"r" * BLOCK)
+        except OSError as error:
+            equal(error.errno, errno.ENOSPC, "errno of a write on a full disk")
+        size = os.fstat(file.fileno()).st_size
+        with big.open("r+b") as holes:
+            fallocate(holes.fileno(), PUNCH | KEEP, 3 * BLOCK + 1, 5 << 20)
+        for _ in range(1000):
+            equal(file.write(b"s" * BLOCK), BLOCK, "a write to what was punched free")
+    equal(rest.stat().st_size, size + 1000 * BLOCK, "the size of the other file")
+    rest.unlink()
+    big.unlink()
+    os.sync()
+    after = os.statvfs(place.directory)
+    check(before.f_bfree - after.f_bfree < 300, "blocks did not come back")
+
+
+@contextmanager
+def _loop_device(place: Place, mib: int) -> Iterator[tuple[str, Path]]:
+    """A loop device with a new file system, and the file behind it."""
+    place.own()
+    with tempfile.TemporaryDirectory(dir="/run") as directory:
+        backing = Path(directory) / "backing"
+        with backing.open("wb") as file:
+            file.truncate(mib << 20)
+        subprocess.run(["modprobe", "loop"], capture_output=True, check=False)
+        device = run("losetup", "--find", "--show", str(backing)).strip()
+        try:
+            mkfs = config.load_filesystem(place.filesystem).mkfs
+            run(*(word.replace("{device}", device) for word in mkfs))
+            yield device, backing
+        finally:
+            run("losetup", "--detach", device)
+
+
+@test
+def what_is_freed_is_discarded(place: Place) -> None:
+    """Mounted with `discard` the device gets space back as files go; otherwise by FITRIM."""
+    size = 40 << 20
+    place.directory.joinpath("m").mkdir()
+    mount = str(place.directory / "m")
+    with _loop_device(place, 160) as (device, backing):
+
+        def held() -> int:
+            return backing.stat().st_blocks * 512
+
+        def write_and_remove() -> None:
+            (Path(mount) / "f").write_bytes(b"x" * size)
+            os.sync()
+            check(held() >= size, f"{held()} bytes behind a file of {size}")
+            (Path(mount) / "f").unlink()
+            os.sync()
+
+        run("mount", "-t", place.filesystem, "-o", "nodiscard", device, mount)
+        try:
+            write_and_remove()
+            check(held() >= size, f"{held()} bytes without discard")
+            with (Path(mount) / "kept").open("wb") as file:
+                file.write(b"k" * (5 << 20))
+            run("fstrim", mount)
+            check(held() < size // 2, f"{held()} bytes after fstrim")
+            run("mount", "-o", "remount,discard", mount)
+            write_and_remove()
+        finally:
+            run("umount", mount)
+        check(held() < size // 2, f"{held()} bytes after discarding")
+        run("mount", "-t", place.filesystem, device, mount)
+        try:
+            data = (Path(mount) / "kept").read_bytes()
+        finally:
+            run("umount", mount)
+        check(data == b"k" * (5 << 20), "fstrim took bytes of a file")

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is tested, cut into slices: each is one guest of some minutes.
+
+Slices of one part differ in seed, and take turns in placement and number of domains.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from fscale import config
+from vm.crashload import WORKLOADS as CRASH_WORKLOADS
+
+KERNELS = ("bookworm", "trixie")
+PLACEMENTS = ("lane", "roundrobin", "single")
+# Seconds after which a guest is ended. A slice takes about a third of it on two cores.
+LIMIT = 240
+CORES = "1,2,4,8"
+PROCESSES = 8
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kind of test: so many slices, each of so many units."""
+
+    name: str
+    unit: str
+    slices: int
+    amount: int
+    """units of a slice"""
+    seconds: float
+    """of a slice: first guess of the time that is left"""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What a guest boots, and how long it may take."""
+
+    kernel: str
+    """one of KERNELS, or the path of a built tree"""
+    limit: int = LIMIT
+    """seconds after which it is ended"""
+
+    @property
+    def name(self) -> str:
+        """Of the kernel; of a tree that `fscale vm kernel build` made, the digest."""
+        path = Path(self.kernel)
+        return path.parent.name if path.name == "build" else path.name
+
+    @property
+    def argv(self) -> list[str]:
+        """Options that all commands that boot guests have."""
+        option = "--kernel" if self.kernel in KERNELS else "--kernel-tree"
+        return [option, self.kernel, "--timeout", str(self.limit)]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One guest."""
+
+    boot: Boot
+    part: Part
+    number: int
+    module: str
+    """for python -m"""
+    argv: list[str]
+    amount: int
+    results: bool = False
+    """it leaves a run of the suite in its --output, whose cells must all be ok"""
+
+    @property
+    def id(self) -> str:
+        """Such as `trixie-crash-3`."""
+        return f"{self.boot.name}-{self.part.name}-{self.number}"
+
+
+# Seconds: Linux 6.12 in TCG guests on two cores of an AMD EPYC, shared with others' load.
+FUNCTIONS = Part("functions", "runs", 3, 1, 60)
+MODEL = Part("model", "operations", 10, 102_400, 60)
+PRESSURE = Part("pressure", "operations", 4, 51_200, 75)
+FULL = Part("full", "operations", 4, 102_400, 75)
+IMAGES = Part("images", "images", 20, 100, 80)
+CRASH = Part("crash", "points", 2 * len(CRASH_WORKLOADS), 75, 120)
+SUITE = Part("suite", "cells", 5, 16, 120)
+APPS = Part("apps", "cells", 3, 2, 60)
+
+
+def plan(kernels: Sequence[str] = KERNELS, limit: int = LIMIT) -> list[Slice]:
+    """All slices. The parts and kernels take turns, so that a short run has seen some of each."""
+    lines = [
+        list(make(Boot(kernel, limit)))
+        for make in (_functions, _model, _crash, _images, _suite, _apps, _pressure, _full)
+        for kernel in kernels
+    ]
+    return [found for turn in zip_longest(*lines) for found in turn if found]
+
+
+def _inside(boot: Boot, part: Part, number: int, *argv: str, smp: int = 4) -> Slice:
+    """A part of `python -m tests.lanefs`."""
+    common = [*boot.argv, "--smp", str(smp), "--part", part.name]
+    common += ["-o", f"placement={PLACEMENTS[number % len(PLACEMENTS)]}"]
+    return Slice(boot, part, number, "tests.lanefs", [*common, *argv], part.amount)
+
+
+def _functions(boot: Boot) -> Iterator[Slice]:
+    for number in range(FUNCTIONS.slices):
+        yield _inside(boot, FUNCTIONS, number)
+
+
+def _operations(boot: Boot, part: Part, *argv: str) -> Iterator[Slice]:
+    rounds = 4
+    ops = part.amount // PROCESSES // rounds
+    for number in range(part.slices):
+        seed = 1000 * (number + 1)
+        yield _inside(
+            boot,
+            part,
+            number,
+            *("--processes", str(PROCESSES), "--rounds", str(rounds), "--ops", str(ops)),
+            *("--seed", str(seed), "--mkfs", f"--domains {(4, 8, 1)[number % 3]}"),
+            *argv,
+        )
+
+
+def _model(boot: Boot) -> Iterator[Slice]:
+    return _operations(boot, MODEL)
+
+
+def _pressure(boot: Boot) -> Iterator[Slice]:
+    return _operations(boot, PRESSURE, "--memory", "1G")
+
+
+def _full(boot: Boot) -> Iterator[Slice]:
+    return _operations(boot, FULL)
+
+
+def _images(boot: Boot) -> Iterator[Slice]:
+    for number in range(IMAGES.slices):
+        first = IMAGES.slices * [*KERNELS, boot.kernel].index(boot.kernel)
+        yield _inside(
+            boot,
+            IMAGES,
+            number,
+            "--images",
+            str(IMAGES.amount),
+            "--seed",
+            str(first + number + 1),
+            smp=2,
+        )
+
+
+def _crash(boot: Boot) -> Iterator[Slice]:
+    for number in range(CRASH.slices):
+        workload = list(CRASH_WORKLOADS)[number % len(CRASH_WORKLOADS)]
+        placement = PLACEMENTS[number % len(PLACEMENTS)]
+        argv = ["vm", "crash", "--fs", "lanefs", *boot.argv, "--smp", "4"]
+        argv += ["--workload", workload, "--points", str(CRASH.amount)]
+        # One more state of the disk at each point: a random part of what was under way.
+        argv += ["--subsets", "1", "--seed", str(number + 1)]
+        argv += ["--mount-options", f"noatime,placement={placement}"]
+        yield Slice(boot, CRASH, number, "fscale", argv, CRASH.amount)
+
+
+def _run(boot: Boot, suite: str, workloads: Sequence[str], cores: str, seconds: float) -> list[str]:
+    return [
+        *("vm", "run", suite, "--fs", "lanefs", *boot.argv, "--smp", "8"),
+        *("--bench", ",".join(workloads), "--cores", cores),
+        *("--repeat", "1", "--duration", str(seconds)),
+    ]
+
+
+def _suite(boot: Boot) -> Iterator[Slice]:
+    workloads = config.load_suite(Path("quick")).workloads
+    for number in range(SUITE.slices):
+        taken = workloads[number :: SUITE.slices]
+        argv = _run(boot, "quick", taken, CORES, 0.5)
+        amount = len(taken) * len(CORES.split(","))
+        yield Slice(boot, SUITE, number, "fscale", argv, amount, results=True)
+
+
+def _apps(boot: Boot) -> Iterator[Slice]:
+    for number, name in enumerate(("exim", "rocksdb", "dbench")):
+        # dbench does not start its clock in less than five seconds.
+        argv = _run(boot, "apps", [name], "1,4", 5)
+        yield Slice(boot, APPS, number, "fscale", argv, APPS.amount, results=True)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Profiles of applications: whom they look at, and what is made of it."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.curves import Curve
+from analysis.diagnosis import cpuprofile, offcpu, perfscript
+from analysis.diagnosis.naming import By, Name
+from analysis.diagnosis.triage import LOCK, Suspect, Triage, triage
+from analysis.diagnosis.verdict import Confidence, judge_point
+from analysis.summary import Point
+from apps.load import AppLoad
+from apps.meter import Meter
+from apps.registry import applications
+from fscale.execute.profiler import Context
+from fscale.model.results import Cell, CellKey
+from fscale.profilers import locks
+from fscale.profilers import offcpu as offcpu_profiler
+from fscale.profilers.base import ProfilerError
+from fscale.profilers.counts import Counts
+from fscale.profilers.workers import COMM, workers
+
+KEY = CellKey(
+    workload="exim", filesystem="ext4", medium="ram", mode="buffered", cores=2, repetition=1,
+    duration=2, profile="counts",
+)  # fmt: skip
+CGROUP = Path("/sys/fs/cgroup/fscale-x")
+
+# A driver (100) with a daemon from before (90: its number came round), which forks in the window;
+# the number 102 is that of a stranger afterwards. perf tells of what is there already at time 0.
+SCRIPT = """\
+exim4   90     0.000000: PERF_RECORD_FORK(90:90):(101:101)
+taskset  101     0.000000: PERF_RECORD_FORK(101:101):(100:100)
+bash   50     0.000000: PERF_RECORD_FORK(50:50):(1:1)
+exim4   90     9.900000:    7000000 cpu-clock:
+\tffffffff81009999 before_the_window
+
+fscale-run   100    10.000000: PERF_RECORD_COMM: fscale-run:100/100
+exim4   90    10.001000:    1000000 cpu-clock:
+\tffffffff81001000 rwsem_spin_on_owner
+\tffffffff81001100 rwsem_down_write_slowpath
+\tffffffff81001200 down_write
+\tffffffff81001300 path_openat
+
+exim4  102    10.002000: PERF_RECORD_FORK(102:102):(90:90)
+exim4  102    10.003000:    1000000 cpu-clock:
+\tffffffff81002000 ext4_create
+
+exim4  102    10.004000: PERF_RECORD_EXIT(102:102):(90:90)
+bash  102    10.005000: PERF_RECORD_FORK(102:102):(50:50)
+bash  102    10.006000:    5000000 cpu-clock:
+\tffffffff81002000 strangers_work
+
+fscale-app   100    10.010000: PERF_RECORD_COMM: fscale-app:100/100
+exim4   90    10.011000:    9000000 cpu-clock:
+\tffffffff81009999 after_the_window
+"""
+
+
+def context(named: bool, cgroup: Path | None = CGROUP) -> Context:
+    return Context(KEY, [0, 1], 100, cgroup, Path("/mnt"), None, None, Path("/tmp"), named)
+
+
+def test_applications_are_not_known_by_name() -> None:
+    assert all(not AppLoad(app).named for app in applications())
+
+
+def test_bpftrace_looks_at_the_cgroup_in_the_window() -> None:
+    who = workers(context(named=False))
+    text = locks.program(who, None)
+    here = f'/@open && cgroup == cgroupid("{CGROUP}")/'
+    assert f"tracepoint:lock:contention_begin {here}" in text
+    assert "tracepoint:task:task_rename /args->pid == 100/" in text
+    assert "@active = sum((nsecs - @open) * 2)" in text
+    assert "@on[" not in text
+    # A thread that is gone has no sleep to end, and its number may come again.
+    assert "!(args->prev_state & 48)" in offcpu_profiler.program(who)
+
+
+def test_bpftrace_looks_at_the_microbenchmark_by_name() -> None:
+    text = locks.program(workers(context(named=True)), None)
+    assert "tracepoint:lock:contention_begin /@on[tid]/" in text
+    assert "cgroup" not in text
+
+
+def test_without_a_cgroup_there_is_no_profile_of_an_application() -> None:
+    with pytest.raises(ProfilerError, match="no writable cgroup v2"):
+        workers(context(named=False, cgroup=None))
+
+
+def test_perf_script_follows_the_family_in_the_window() -> None:
+    samples = perfscript.parse_tree(SCRIPT, COMM, 100, cores=2)
+    assert set(samples.workers) == {
+        ("rwsem_spin_on_owner", "rwsem_down_write_slowpath", "down_write", "path_openat"),
+        ("ext4_create",),
+    }
+    assert samples.total == 2_000_000
+    assert samples.active_ns == pytest.approx(2 * 10e6)
+    assert samples.others == {"exim4": 16_000_000, "bash": 5_000_000}
+
+
+def test_a_cut_script_ends_where_it_ends() -> None:
+    cut = SCRIPT[: SCRIPT.index("fscale-app")]
+    assert perfscript.parse_tree(cut, COMM, 100, cores=2).active_ns == pytest.approx(2 * 6e6)
+
+
+def test_the_cpu_profile_of_an_application() -> None:
+    profile = {
+        "output": SCRIPT, "comm": COMM, "pid": 100, "named": False, "cores": 2,
+        "event": "cpu-clock",
+    }  # fmt: skip
+    found = cpuprofile.read(profile)
+    spot = found.spinning["inode->i_rwsem of the shared directory"]
+    assert found.share(spot.periods) == pytest.approx(1e6 / 20e6)
+
+
+def blocked(**entries: int) -> str:
+    stacks = {
+        "epoll": "1,__schedule+1\n schedule+1\n ep_poll+9\n do_epoll_wait+3\n",
+        "commit": "2,__schedule+1\n schedule+1\n jbd2_log_wait_commit+9\n ext4_sync_file+3\n",
+        "lock": "1,__schedule+1\n schedule+1\n rwsem_down_read_slowpath+4\n"
+        " down_read_interruptible+1\n path_openat+1\n",
+        "preempted": "256,__schedule+1\n preempt_schedule+1\n",
+    }
+    data = {stacks[name]: {"count": 1, "total": total} for name, total in entries.items()}
+    return "\n".join(
+        json.dumps(o)
+        for o in (
+            {"type": "map", "data": {"@active": 1000}},
+            {"type": "stats", "data": {"@blocked": data}},
+        )
+    )
+
+
+def test_daemons_without_work_are_not_blocked() -> None:
+    output = blocked(epoll=5000, commit=300, lock=20, preempted=7)
+    found = offcpu.read({"named": False, "output": output})
+    assert [wait.wait_ns for wait in found.waits] == [300, 20]
+    assert (found.idle_ns, found.preempted_ns) == (5000, 7)
+    assert found.stacks.total() == 327
+    # A worker of the micro-benchmark sleeps only where an operation makes it.
+    assert sum(wait.wait_ns for wait in offcpu.read({"output": output}).waits) == 5320
+
+
+@pytest.mark.parametrize(
+    ("window", "per_op"),
+    [
+        pytest.param(2.0, 2.0, id="the-window-of-the-figure"),
+        pytest.param(1.0, 4.0, id="half-of-it-was-seen"),
+        pytest.param(2.4, 2.0, id="the-program's-start-too"),
+    ],
+)
+def test_counts_are_per_unit(
+    window: float, per_op: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = {"@active": int(2 * window * 1e9), "@worker": {"kmem:kmem_cache_alloc": 800}}
+    (tmp_path / "out").write_text(json.dumps({"type": "map", "data": maps}))
+    counts = Counts()
+    monkeypatch.setattr(counts, "run_tool", lambda _: None)
+    monkeypatch.setattr(counts, "finish_tool", lambda: None)
+    monkeypatch.setattr("fscale.profilers.counts.needs_event", lambda _: None)
+    monkeypatch.setattr("fscale.profilers.counts.bpftrace", lambda *_: (None, tmp_path / "out"))
+    counts.attach(context(named=False))
+    counts.detach()
+    cell = Cell(
+        id="x", key=KEY, status="ok", started="", wall_seconds=3, ops=400, seconds=2,
+        ops_per_second=200,
+    )  # fmt: skip
+    counts.complete(cell)
+    assert (cell.counts or {})["kmem:kmem_cache_alloc"] == pytest.approx(per_op)
+
+
+def point(cores: int, rate: float) -> Point:
+    key = KEY.model_copy(update={"cores": cores, "profile": None})
+    cell = Cell(
+        id=key.id, key=key, status="ok", started="", wall_seconds=1, ops=rate, seconds=1,
+        ops_per_second=rate,
+    )  # fmt: skip
+    return Point(key, "messages", (cell, cell, cell))
+
+
+@pytest.mark.parametrize(
+    ("application", "confidence"), [(False, Confidence.CERTAIN), (True, Confidence.LIKELY)]
+)
+def test_more_threads_than_cpus_make_no_certainty(
+    application: bool, confidence: Confidence
+) -> None:
+    lock = Suspect(Name("x->lock", None, By.ADDRESS), LOCK, "mutex", blocked=0.9)
+    found = Triage(KEY, [lock], {"locks": 1}, {}, application=application)
+    curve = Curve("ext4", None, (point(1, 100), point(2, 101)), 1)
+    judgement = judge_point(found, curve)
+    assert judgement.confidence is confidence
+    assert "90.0% of the cores' time" in judgement.sentence
+
+
+def test_the_triage_knows_an_application_by_its_profile(tmp_path: Path) -> None:
+    cell = Cell(
+        id="x", key=KEY.model_copy(update={"profile": "offcpu"}), status="ok", started="",
+        wall_seconds=1, profiles={"offcpu": "p.gz"},
+    )  # fmt: skip
+    for named in (True, False):
+        profile = {"named": named, "output": blocked(commit=5)}
+        (tmp_path / "p.gz").write_bytes(gzip.compress(json.dumps(profile).encode()))
+        assert triage(tmp_path, [cell]).application is not named
+
+
+def test_the_driver_bears_the_name_in_the_window_only() -> None:
+    comm = Path("/proc/self/comm")
+    before = comm.read_text()
+    try:
+        meter = Meter([0], None)
+        start = meter.open()
+        assert comm.read_text().strip() == COMM
+        end = meter.close()
+        assert comm.read_text().strip() != COMM
+        assert end.clock > start.clock
+    finally:
+        comm.write_text(before.strip())

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The index of runs: filled, migrated, rebuilt, tagged, and searched for steps."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine
+from typer.testing import CliRunner
+
+from analysis.history import index
+from analysis.history.schema import Base
+from analysis.history.trend import Value, steps
+from fscale.cli import app
+from fscale.errors import FscaleError
+from tests.synthetic import grid, write_run
+
+RATE = 100_000.0
+
+
+def run(root: Path, number: int, rate: float) -> Path:
+    cells = grid([1], 3, ["MWCL"], ["ext4"], rate=lambda key: rate + key.repetition)
+    return write_run(
+        root / f"run-{number:02}",
+        cells,
+        id=f"run-{number:02}",
+        started=f"2026-01-{number + 1:02}T00:00:00Z",
+    )
+
+
+def fscale(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_migrations_make_the_schema(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'x.sqlite'}")
+    config = Config()
+    config.set_main_option("script_location", str(index.MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+        command.downgrade(config, "base")
+        tables = connection.exec_driver_sql("select name from sqlite_master where type='table'")
+        assert [name for (name,) in tables] == ["alembic_version"]
+
+
+def test_rebuilt_from_the_results_it_is_as_before(tmp_path: Path) -> None:
+    db, results = tmp_path / "h.sqlite", tmp_path / "results"
+    runs = [run(results, n, RATE) for n in range(3)]
+    fscale("history", "add", *runs, "--db", db)
+    fscale("history", "tag", runs[1], "good", "--db", db)
+    fscale("history", "tag", "run-02", "latest", "--db", db)
+    before = json.loads(fscale("history", "list", "--json", "--db", db))
+    db.unlink()
+    fscale("history", "rebuild", results, "--db", db)
+    after = json.loads(fscale("history", "list", "--json", "--db", db))
+    assert after == before
+    assert [r["tags"] for r in after["runs"]] == [[], ["good"], ["latest"]]
+    assert after["runs"][0]["values"] == 2
+
+
+def test_a_tag_moves(tmp_path: Path) -> None:
+    db = tmp_path / "h.sqlite"
+    runs = [run(tmp_path, n, RATE) for n in range(2)]
+    for one in runs:
+        fscale("history", "tag", one, "good", "--db", db)
+    listed = json.loads(fscale("history", "list", "--json", "--db", db))["runs"]
+    assert [r["tags"] for r in listed] == [[], ["good"]]
+    assert index.read_tags(runs[0]) == []
+
+
+def test_indexing_again_replaces(tmp_path: Path) -> None:
+    db = tmp_path / "h.sqlite"
+    for rate in (RATE, 2 * RATE):
+        fscale("history", "add", run(tmp_path, 0, rate), "--db", db)
+    with sqlite3.connect(db) as connection:
+        rows = connection.execute("select median from point where metric='throughput'").fetchall()
+    assert rows == [(2 * RATE + 2,)]
+
+
+def test_a_file_that_is_no_index_is_refused_and_replaced(tmp_path: Path) -> None:
+    db = tmp_path / "h.sqlite"
+    db.write_bytes(b"not a database, but long enough to be taken for one" * 100)
+    with pytest.raises(FscaleError, match="rebuild"), index.opened(db):
+        pass
+    run(tmp_path / "results", 0, RATE)
+    assert "1 runs" in fscale("history", "rebuild", tmp_path / "results", "--db", db)
+
+
+def test_rebuild_names_what_it_leaves_out(tmp_path: Path) -> None:
+    run(tmp_path, 0, RATE)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{}")
+    with index.opened(tmp_path / "h.sqlite") as session:
+        rows, problems = index.rebuild(session, [tmp_path])
+    assert len(rows) == 1
+    assert len(problems) == 1
+    assert "broken" in problems[0]
+
+
+def values(levels: list[float], noise: float, seed: int) -> list[Value]:
+    rng = np.random.default_rng(seed)
+    return [
+        Value(f"run-{i}", str(i), None, level * float(np.exp(rng.normal(0, noise))))
+        for i, level in enumerate(levels)
+    ]
+
+
+def test_a_step_is_found_where_it_is() -> None:
+    found = steps(values([100.0] * 10 + [85.0] * 8, 0.01, 1), 0.05)
+    assert [s.first.run for s in found] == ["run-10"]
+    assert found[0].ratio == pytest.approx(0.85, rel=0.02)
+
+
+def test_noise_makes_no_step() -> None:
+    assert sum(len(steps(values([100.0] * 20, 0.03, s), 0.05)) for s in range(50)) <= 1
+
+
+def test_few_runs_make_no_step() -> None:
+    assert steps(values([100.0, 100, 50, 50, 50], 0.001, 1), 0.05) == []
+
+
+def test_trend_shows_the_step(tmp_path: Path) -> None:
+    db = tmp_path / "h.sqlite"
+    rng = np.random.default_rng(2)
+    for n in range(12):
+        level = RATE if n < 7 else 0.8 * RATE
+        fscale("history", "add", run(tmp_path, n, level * rng.normal(1, 0.01)), "--db", db)
+    (trend,) = json.loads(fscale("history", "trend", "--bench", "MWCL", "--json", "--db", db))[
+        "trends"
+    ]
+    assert [s["first"]["run"] for s in trend["steps"]] == ["run-07"]
+    assert "at run-07" in fscale("history", "trend", "--fs", "ext4", "--db", db)

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From run directories to verdicts, outputs and exit codes."""
+
+import json
+import math
+import random
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+from typer.testing import CliRunner, Result
+
+from analysis.compare.compare import compare, open_sides
+from analysis.compare.curves import gain_per_doubling, peak_cores, speedup
+from analysis.compare.judge import minimum_repetitions
+from analysis.compare.locks import new_bottlenecks
+from analysis.compare.pairs import pair, subject_of
+from analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
+from fscale.cli import app
+from fscale.errors import FscaleError
+from fscale.model.results import CellKey
+from tests.synthetic import cell, grid, machine, write_run
+
+Rate = Callable[[CellKey], float]
+
+
+def noisy(level: Rate, spread: float, seed: str) -> Rate:
+    return lambda key: level(key) * math.exp(random.Random(f"{seed} {key.id}").gauss(0, spread))
+
+
+def flat(key: CellKey) -> float:
+    return 1e5 * key.cores
+
+
+def run(directory: Path, rate: Rate, repetitions: int = 12, **changes: object) -> Path:
+    cells = grid([1, 2, 4], repetitions, ["MWCL", "DRBL"], ["ext4"], rate=rate)
+    return write_run(directory, cells, filesystems=["ext4"], cpus=4, **changes)
+
+
+@pytest.fixture
+def regression(tmp_path: Path) -> tuple[Path, Path]:
+    """MWCL at 4 cores is 25% slower in NEW; all else is the same."""
+
+    def slower(key: CellKey) -> float:
+        return flat(key) * (0.75 if (key.workload, key.cores) == ("MWCL", 4) else 1)
+
+    base = run(tmp_path / "base", noisy(flat, 0.01, "base"), id="v1")
+    return base, run(tmp_path / "new", noisy(slower, 0.01, "new"), id="v2")
+
+
+def fscale(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def judged(base: Path, new: Path, **settings: object) -> Comparison:
+    return compare(open_sides(base, new), Settings(**settings))
+
+
+def test_only_the_changed_cell_and_its_curve_are_slower(regression: tuple[Path, Path]) -> None:
+    comparison = judged(*regression)
+    slower = {(j.subject.workload, j.subject.cores, j.metric) for j in comparison.judgements
+              if j.verdict == "slower"}  # fmt: skip
+    curve = (1, 2, 4)
+    assert slower == {
+        ("MWCL", (4,), THROUGHPUT),
+        ("MWCL", (4,), "per-cpu-second"),
+        ("MWCL", curve, SPEEDUP),
+        ("MWCL", curve, "gain-per-doubling"),
+    }
+    assert comparison.count("faster") == 0
+    assert all(j.verdict == "same" for j in comparison.judgements if j.subject.workload == "DRBL")
+
+
+def test_same_input_same_verdict_other_seed_same_verdict(regression: tuple[Path, Path]) -> None:
+    one, two, other = judged(*regression), judged(*regression), judged(*regression, seed=7)
+    assert one == two
+    assert [j.verdict for j in one.judgements] == [j.verdict for j in other.judgements]
+    assert one.judgements[0].low != other.judgements[0].low
+
+
+def test_exit_codes(regression: tuple[Path, Path], tmp_path: Path) -> None:
+    base, new = regression
+    assert fscale("compare", base, new).exit_code == 1
+    assert fscale("compare", base, base).exit_code == 0
+    for wrong in ([base, tmp_path / "none"], [base], [base, new, "--metric", "speed"]):
+        done = fscale("compare", *wrong)
+        assert isinstance(done.exception, FscaleError)
+        assert done.exception.code == 2
+
+
+def test_too_few_repetitions_are_refused_with_the_number(tmp_path: Path) -> None:
+    base = run(tmp_path / "base", noisy(flat, 0.01, "a"), repetitions=3)
+    # Two metrics of six points, and three tests of two curves.
+    needed = minimum_repetitions(Settings(), 18, interleaved=False)
+    with pytest.raises(FscaleError, match=rf"at most 3 a side.*--repeat {needed}$"):
+        judged(base, base)
+    base = run(tmp_path / "less", noisy(flat, 0.01, "a"), repetitions=needed - 1)
+    with pytest.raises(FscaleError, match=f"among 18 tests .* --repeat {needed}$"):
+        judged(base, base)
+    base = run(tmp_path / "enough", noisy(flat, 0.01, "a"), repetitions=needed)
+    assert judged(base, base).repetitions_needed == needed
+
+
+def test_a_tiny_but_certain_change_is_no_alarm(tmp_path: Path) -> None:
+    base = run(tmp_path / "base", noisy(flat, 0.001, "a"))
+    new = run(tmp_path / "new", noisy(lambda k: 0.98 * flat(k), 0.001, "b"))
+    points = [j for j in judged(base, new).judgements if j.metric == THROUGHPUT]
+    assert {j.verdict for j in points} == {"same"}
+    assert all(j.q is not None and j.q < 0.001 for j in points)
+    strict = judged(base, new, margin=0.01).judgements
+    assert {j.verdict for j in strict if j.metric == THROUGHPUT} == {"slower"}
+
+
+def test_missing_and_failed_cells_are_named(regression: tuple[Path, Path]) -> None:
+    base, new = regression
+    for path in (new / "cells").glob("DRBL-ext4-ram-buffered-4c-*"):
+        path.unlink()
+    broken = sorted((new / "cells").glob("DRBL-ext4-ram-buffered-2c-*"))[0]
+    data = json.loads(broken.read_text()) | {"status": "error", "reason": "EIO"}
+    broken.write_text(json.dumps(data))
+    comparison = judged(base, new)
+    assert len(comparison.missing_in_new) == 1
+    assert comparison.missing_in_new[0].startswith("DRBL ext4 ram buffered 4c")
+    assert any("1 of" in w and "NEW went wrong" in w for w in comparison.warnings)
+    (two,) = (
+        j
+        for j in comparison.judgements
+        if (j.subject.workload, j.subject.cores, j.metric) == ("DRBL", (2,), THROUGHPUT)
+    )
+    assert len(two.new.values) == 11
+    assert two.new.unusable == 1
+    assert fscale("compare", base, new).output.count("missing in NEW") == 1
+
+
+def test_disturbed_repetitions_do_not_raise_an_alarm_between_runs(tmp_path: Path) -> None:
+    base = run(tmp_path / "base", noisy(flat, 0.01, "a"))
+    cells = grid([1], 12, ["MWCL"], ["ext4"], rate=noisy(lambda k: 0.7 * flat(k), 0.01, "b"))
+    for one in cells[:6]:
+        one.disturbed = "others used 0.5 CPUs"
+    new = write_run(tmp_path / "new", cells, filesystems=["ext4"])
+    judgement = next(j for j in judged(base, new).judgements if j.metric == THROUGHPUT)
+    assert judgement.verdict == "undecided"
+    assert "50%" in judgement.reason
+    cpu = next(j for j in judged(base, new).judgements if j.metric == "per-cpu-second")
+    assert cpu.verdict == "slower"
+
+
+def counted(directory: Path, counts: dict[str, list[float]], filesystem: str = "ext4") -> Path:
+    """A run whose counting repetitions have these counts per operation."""
+    keys = [
+        CellKey(
+            workload="MWCL",
+            filesystem=filesystem,
+            medium="ram",
+            mode="buffered",
+            cores=1,
+            repetition=r,
+            duration=1,
+            profile="counts",
+        )
+        for r in range(1, 11)
+    ]
+    cells = [
+        cell(key, 1e5, counts={name: values[key.repetition - 1] for name, values in counts.items()})
+        for key in keys
+    ]
+    return write_run(directory, cells, filesystems=[filesystem])
+
+
+def test_more_counted_work_is_slower_and_rare_events_are_not(tmp_path: Path) -> None:
+    dirty = [4.0336 + 0.00003 * i for i in range(10)]
+    base = counted(
+        tmp_path / "base", {"dirty": dirty, "handle": [1.0] * 10, "new": [0.0] * 10,
+                            "rare": [0.0001] * 10}
+    )  # fmt: skip
+    new = counted(
+        tmp_path / "new", {"dirty": [x + 0.1 for x in dirty], "handle": [1.0] * 10,
+                           "new": [1.0] * 10, "rare": [0.0003] * 10}
+    )  # fmt: skip
+    verdicts = {j.metric: j.verdict for j in judged(base, new).judgements}
+    assert verdicts == {
+        COUNT + "dirty": "slower",
+        COUNT + "handle": "same",
+        COUNT + "new": "slower",
+        COUNT + "rare": "same",
+    }
+
+
+def test_two_single_file_systems_are_paired_whatever_their_names(tmp_path: Path) -> None:
+    base = counted(tmp_path / "base", {"x": [1.0] * 10}, "ext4")
+    new = counted(tmp_path / "new", {"x": [2.0] * 10}, "xfs")
+    (judgement,) = judged(base, new).judgements
+    assert (judgement.base.filesystem, judgement.new.filesystem) == ("ext4", "xfs")
+
+
+def test_other_machines_are_pointed_out(tmp_path: Path) -> None:
+    base = run(tmp_path / "base", noisy(flat, 0.01, "a"))
+    other = machine(4).model_copy(update={"cpu_model": "another CPU"})
+    new = run(tmp_path / "new", noisy(flat, 0.01, "b"), machine=other)
+    assert any("another CPU" in w for w in judged(base, new).warnings)
+
+
+def test_curves() -> None:
+    import numpy as np  # noqa: PLC0415
+
+    cores = np.array([1.0, 2, 4, 8])
+    assert speedup((cores, np.array([10.0, 19, 30, 40]))) == 4
+    assert gain_per_doubling((cores, 10 * cores**0.5)) == pytest.approx(2**0.5)
+    assert peak_cores((cores, np.array([10.0, 19, 30, 20])), 0.05) == 4
+    assert peak_cores((cores, np.array([10.0, 20, 20.2, 20.4])), 0.05) == 2
+
+
+def test_a_peak_that_moves_is_found(tmp_path: Path) -> None:
+    def early(key: CellKey) -> float:
+        return {1: 1e5, 2: 1.8e5, 4: 1.2e5}[key.cores]
+
+    base = run(tmp_path / "base", noisy(flat, 0.01, "a"))
+    new = run(tmp_path / "new", noisy(early, 0.01, "b"))
+    peaks = [j for j in judged(base, new).judgements if j.metric == PEAK]
+    assert [(j.base.median, j.new.median, j.verdict) for j in peaks] == [(4, 2, "slower")] * 2
+
+
+def test_a_cell_without_a_number_is_unusable() -> None:
+    cells = grid([1], 10, ["MWCL"], ["ext4"])
+    cells[3].ops_per_second = math.inf
+    cells[4].own_cpu_seconds = 0.0
+    tests = {t.metric: t for t in pair(cells, cells).tests}
+    assert len(tests[THROUGHPUT].base.values) == 9
+    assert tests[THROUGHPUT].base.unusable == 1
+    assert tests["per-cpu-second"].base.unusable == 1
+
+
+def test_a_lock_that_was_not_contended_before_is_a_finding() -> None:
+    subject = subject_of(grid([1], 1, ["MWCM"], ["ext4"])[0].key)
+    base = {subject: {"inode i_rwsem": 0.4, "j_list_lock": 0.004, "rename_lock": 0.02}}
+    new = {subject: {"inode i_rwsem": 0.6, "j_list_lock": 0.2, "rename_lock": 0.3, "new": 0.03}}
+    (finding,) = new_bottlenecks(base, new)
+    assert (finding.lock, finding.share, finding.base_share) == ("j_list_lock", 0.2, 0.004)
+    # A point without a profile in BASE cannot show what is new.
+    assert new_bottlenecks({}, new) == []
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.rows += tag == "tr"
+        assert not any(name in ("src",) for name, _ in attrs), "the page needs another file"
+
+
+def test_outputs(regression: tuple[Path, Path], tmp_path: Path) -> None:
+    base, new = regression
+    files = {n: tmp_path / f"out.{n}" for n in ("json", "junit", "markdown", "mail", "html")}
+    done = fscale("compare", base, new, *(x for n, p in files.items() for x in (f"--{n}", p)))
+    assert done.exit_code == 1
+    assert "MWCL" in done.output
+    comparison = Comparison.model_validate_json(files["json"].read_text())
+    suite = next(iter(JUnitXml.fromfile(str(files["junit"]))))
+    assert suite.tests == len(comparison.judgements)
+    assert suite.failures == comparison.count("slower") == 4
+    assert suite.skipped == comparison.count("undecided")
+    lines = files["mail"].read_text().splitlines()
+    assert max(map(len, lines)) <= 72
+    assert lines[0].startswith("fscale noticed a -2")
+    markdown = files["markdown"].read_text()
+    assert markdown.count("| **slower** |") == 2 * 4
+    tags = Tags()
+    tags.feed(files["html"].read_text())
+    assert tags.rows == 1 + len(comparison.judgements)
+
+
+def test_json_is_as_the_schema_says(regression: tuple[Path, Path]) -> None:
+    import jsonschema  # noqa: PLC0415
+
+    done = fscale("compare", *regression, "--json", "-")
+    schema = json.loads(
+        (Path(__file__).parents[2] / "docs/schemas/compare.schema.json").read_text()
+    )
+    jsonschema.validate(json.loads(done.output), schema)
+    assert schema == Comparison.model_json_schema(by_alias=True, mode="serialization")
+
+
+def test_tags_stand_for_directories(regression: tuple[Path, Path], tmp_path: Path) -> None:
+    db = tmp_path / "h.sqlite"
+    for path, name in zip(regression, ("good", "bad"), strict=True):
+        assert fscale("history", "tag", path, name, "--db", db).exit_code == 0
+    assert fscale("compare", "good", "bad", "--db", db).exit_code == 1

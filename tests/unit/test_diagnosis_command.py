@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale locks` and the report on a run made of recorded profiles and made-up rates."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from analysis.diagnosis.run import costs, diagnose
+from analysis.load import load
+from analysis.report import build
+from fscale import plan
+from fscale.cli import app
+from fscale.errors import FscaleError
+from fscale.model.config import Medium, Suite
+from fscale.model.results import Cell, CellKey
+from fscale.profilers import parse_names
+from tests.synthetic import cell, descriptor, write_run
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "profiles"
+DIRECTORY = "inode->i_rwsem of the shared directory"
+
+
+def key(cores: int, repetition: int = 1, profile: str | None = None) -> CellKey:
+    return CellKey(
+        workload="MWCM", filesystem="btrfs", medium="ram", mode="buffered", cores=cores,
+        repetition=repetition, duration=1, profile=profile,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Six scored cells that fall from one core to two, and a lock profile that cost 5%."""
+    cells: list[Cell] = [
+        cell(key(n, r), {1: 100.0, 2: 60.0}[n] + r) for n in (1, 2) for r in (1, 2, 3)
+    ]
+    name = key(2, profile="locks").id
+    profiled = cell(key(2, profile="locks"), 0.95 * 62)
+    profiled.profiles["locks"] = f"profiles/{name}/locks.json.gz"
+    profiled.counts = {"kmem:kmem_cache_alloc": 8.1772}
+    directory = write_run(tmp_path / "run", [*cells, profiled])
+    (directory / "profiles" / name).mkdir(parents=True)
+    shutil.copy(
+        GOLDEN / "MWCM-btrfs-locks.json.gz", directory / "profiles" / name / "locks.json.gz"
+    )
+    return directory
+
+
+def test_json_holds_the_verdict_and_the_table(run: Path) -> None:
+    done = CliRunner().invoke(app, ["locks", str(run), "--json"])
+    assert done.exit_code == 0
+    data = json.loads(done.stdout)
+    (point,) = data["points"]
+    assert point["shape"] == "collapses"
+    assert point["cause"] == DIRECTORY
+    assert point["suspects"][0]["named_by"] == "address and stack"
+    assert point["counts_per_operation"] == {"kmem:kmem_cache_alloc": 8.1772}
+    (row,) = data["table"]
+    assert (row["filesystem"], row["bottleneck"]) == ("btrfs", "Directory access lock")
+    assert data["costs"][0]["ratio"] == pytest.approx(0.95)
+
+
+def test_text_and_markdown_name_the_lock(run: Path) -> None:
+    text = CliRunner().invoke(app, ["locks", str(run), "--stacks"]).stdout
+    assert "collapses from 2 cores on" in text
+    assert "down_write < path_openat" in text
+    assert "work per operation: kmem:kmem_cache_alloc 8.1772" in text
+    table = CliRunner().invoke(app, ["locks", str(run), "--markdown"]).stdout
+    assert f"| MWCM | btrfs | 2 | 30% | {DIRECTORY} | 7.3% |" in table
+
+
+def test_a_cell_is_chosen_by_the_start_of_its_name(run: Path) -> None:
+    assert CliRunner().invoke(app, ["locks", str(run), "MWCM-btrfs"]).exit_code == 0
+    done = CliRunner().invoke(app, ["locks", str(run), "MWCX"])
+    assert isinstance(done.exception, FscaleError)
+    assert "no profiled cell MWCX" in str(done.exception)
+
+
+def test_a_run_without_profiles_says_what_to_do(tmp_path: Path) -> None:
+    directory = write_run(tmp_path, [cell(key(1), 10)])
+    done = CliRunner().invoke(app, ["locks", str(directory)])
+    assert isinstance(done.exception, FscaleError)
+    assert "--profile locks,cpu,offcpu" in str(done.exception)
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "gone", "list"])
+def test_a_damaged_profile_is_named_and_the_rest_is_read(run: Path, damage: str) -> None:
+    (path,) = (run / "profiles").glob("*/locks.json.gz")
+    if damage == "gone":
+        path.unlink()
+    else:
+        data = {
+            "cut": path.read_bytes()[:500],
+            "text": b"no profile",
+            "list": gzip.compress(b"[]"),
+        }[damage]
+        path.write_bytes(data)
+    (point,) = diagnose(load(run)).points
+    assert len(point.triage.unreadable) == 1
+    assert "no profile shows what its cores wait for" in point.judgement.sentence
+
+
+def test_cost_compares_profiled_with_scored_cells_of_the_run(run: Path) -> None:
+    (cost,) = costs(load(run))
+    assert (cost.profiler, cost.points) == ("locks", 1)
+    assert cost.ratio == pytest.approx(0.95)
+
+
+def test_the_report_has_the_section(run: Path, tmp_path: Path) -> None:
+    html = build(run, tmp_path / "out").read_text()
+    assert "Why it stops scaling" in html
+    assert "Directory access lock" in html
+
+
+def test_profiling_cells_stand_among_the_scored_ones() -> None:
+    suite = Suite(
+        title="t", workloads=["MWCM"], filesystems=["btrfs"], media=["ram"], cores=[1, 2],
+        duration=1, repeats=2, profiles=["locks", "cpu"], profile_repeats=1,
+    )  # fmt: skip
+    media = {"ram": Medium(title="ram", kind="loop", size=1 << 30)}
+    cells = plan.make(suite, {"MWCM": descriptor("MWCM")}, media, set(), [1, 2], 1)
+    found = sorted((c.repetition, c.profile or "") for c in cells)
+    expected = [(1, ""), (1, "cpu"), (1, "locks"), (2, "")]
+    assert found == sorted(expected * 2)
+    assert len({c.id for c in cells}) == 8
+
+
+def test_unknown_profilers_are_refused() -> None:
+    assert parse_names("locks, cpu,locks") == ["locks", "cpu"]
+    with pytest.raises(FscaleError, match="no profiler 'lock'"):
+        parse_names("lock")

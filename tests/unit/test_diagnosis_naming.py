@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The rules, and that an address can refuse what a stack suggests."""
+
+import json
+from typing import Any
+
+import pytest
+
+from analysis.diagnosis import lockprofile
+from analysis.diagnosis.lockprofile import kind_of
+from analysis.diagnosis.naming import AddressBook, By, Place, name_lock
+from analysis.diagnosis.rules import _compile, rules, table3
+
+DIRECT, PAGES = 0xFFFF888000000000, 0xFFFFEA0000000000
+MEMORY = {"direct_map": DIRECT, "page_array": PAGES, "page_bits": 12, "page_size": 64}
+LAYOUTS = {
+    "ext4_inode_info": [
+        [424, "vfs_inode.i_rwsem", "rw_semaphore"],
+        [96, "i_data_sem", "rw_semaphore"],
+    ],
+    "super_block": [
+        [1032, "s_vfs_rename_mutex", "mutex"],
+        [1344, "s_inode_list_lock", "spinlock_t"],
+    ],
+    "journal_s": [[64, "j_state_lock", "rwlock_t"], [1216, "j_list_lock", "spinlock_t"]],
+}
+CACHES = {1: ("ext4_inode_cache", 1120), 2: ("kmalloc-2k", 2048), 3: ("dentry", 192)}
+
+
+def signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def address_in(cache: int, offset: int, slab_frame: int = 1000) -> int:
+    """The third object of a slab of that cache."""
+    return DIRECT + (slab_frame << 12) + 2 * CACHES[cache][1] + offset
+
+
+def book(cache: int, address: int, slab_frame: int = 1000) -> AddressBook:
+    key = str(signed(address))
+    maps: dict[str, Any] = {
+        "@page": {key: signed(PAGES + slab_frame * 64)},
+        "@cache": {key: cache},
+        "@cache_name": {str(n): name for n, (name, _) in CACHES.items()},
+        "@cache_size": {str(n): size for n, (_, size) in CACHES.items()},
+    }
+    profile = {
+        "memory": MEMORY,
+        "cache_structs": {"ext4_inode_cache": "ext4_inode_info"},
+        "layouts": LAYOUTS,
+    }
+    return AddressBook(profile, maps)
+
+
+def named(kind: str, stack: str, cache: int | None = None, offset: int = 0) -> tuple[str, By]:
+    frames = tuple(stack.split())
+    if cache is None:
+        name = name_lock(kind, Place("unknown"), frames, AddressBook({}, {}))
+    else:
+        address = address_in(cache, offset)
+        found = book(cache, address)
+        name = name_lock(kind, found.place(address), frames, found)
+    return name.object, name.by
+
+
+CREATE = "rwsem_down_write_slowpath down_write path_openat do_filp_open"
+
+
+def test_a_rule_of_one_file_system_does_not_name_the_lock_of_another() -> None:
+    # In a kmalloc cache any structure may lie, so an offset alone proves nothing.
+    rule = _compile(
+        {
+            "object": "a btrfs lock",
+            "scope": "File",
+            "kind": ["spinlock"],
+            "caller": [".*"],
+            "fs": "btrfs",
+        }
+    )
+    assert rule.fits(("btrfs_block_rsv_release", "btrfs_create_new_inode"))
+    assert rule.fits(("evict", "iput"))
+    assert not rule.fits(("xlog_force_lsn", "xfs_log_force_seq", "xfs_file_fsync"))
+
+
+def test_all_25_bottlenecks_are_there_in_the_papers_order() -> None:
+    rows = table3()
+    assert len(rows) == 25
+    by_fs: dict[str, int] = {}
+    for row in rows.values():
+        by_fs[row.fs] = by_fs.get(row.fs, 0) + 1
+    assert by_fs == {"VFS": 5, "btrfs": 5, "ext4": 5, "F2FS": 4, "tmpfs": 3, "XFS": 3}
+
+
+def test_every_bottleneck_has_a_rule_and_every_rule_a_bottleneck_that_exists() -> None:
+    every = (*rules().locks, *rules().waits, *rules().counters)
+    used = {c.rule.table3 for c in every if c.rule.table3}
+    assert used == set(table3())
+
+
+def test_the_slab_offset_gives_the_member() -> None:
+    address = address_in(1, 424)
+    place = book(1, address).place(address)
+    assert (place.kind, place.cache, place.offset) == ("slab", "ext4_inode_cache", 424)
+    assert place.member == "ext4_inode_info.vfs_inode.i_rwsem"
+
+
+def test_address_and_stack_agree() -> None:
+    assert named("rwsem write", CREATE, 1, 424) == (
+        "inode->i_rwsem of the shared directory",
+        By.ADDRESS_AND_STACK,
+    )
+
+
+def test_the_address_refuses_the_stack() -> None:
+    """The same callers, but the lock is another member of the inode."""
+    assert named("rwsem write", CREATE, 1, 96) == ("ext4_inode_info->i_data_sem", By.ADDRESS)
+
+
+def test_a_heap_object_is_confirmed_by_its_offset() -> None:
+    stack = "__mutex_lock do_renameat2 __x64_sys_rename"
+    assert named("mutex", stack, 2, 1032) == ("sb->s_vfs_rename_mutex", By.ADDRESS_AND_STACK)
+    assert named("mutex", stack, 2, 1040) == ("do_renameat2", By.NOTHING)
+    assert named("mutex", stack) == ("sb->s_vfs_rename_mutex", By.STACK)
+
+
+def test_what_only_the_address_tells_apart_is_not_guessed() -> None:
+    stack = "native_queued_spin_lock_slowpath _raw_spin_lock jbd2_journal_dirty_metadata"
+    assert named("spinlock", stack) == ("jbd2_journal_dirty_metadata", By.NOTHING)
+    assert named("spinlock", stack, 2, 1216) == ("journal->j_list_lock", By.ADDRESS_AND_STACK)
+
+
+@pytest.mark.parametrize(
+    ("kind", "frames", "name"),
+    [
+        (
+            "mutex",
+            "__mutex_lock.constprop.0 lanefs_inode_alloc lanefs_inode_new lanefs_create_in",
+            "lanefs: domain->d_inode_mutex (inode bitmap and orphans)",
+        ),
+        (
+            "mutex",
+            "__mutex_lock.constprop.0 lanefs_buf_join lanefs_inode_log",
+            "lanefs: buf->b_mutex (metadata block)",
+        ),
+        (
+            "spinlock",
+            "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_begin lanefs_create_in",
+            "lanefs: domain->j_lock (running transaction)",
+        ),
+        (
+            "spinlock",
+            "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_buf_join lanefs_inode_log",
+            "lanefs: txn->t_lock (blocks of the transaction)",
+        ),
+        (
+            "rwsem write",
+            "rwsem_down_write_slowpath down_write lanefs_write_iter vfs_write",
+            "inode->i_rwsem of the shared file",
+        ),
+    ],
+)
+def test_locks_of_lanefs_are_named_by_their_callers(kind: str, frames: str, name: str) -> None:
+    assert named(kind, frames) == (name, By.STACK)
+
+
+def test_a_static_lock_is_not_in_a_slab() -> None:
+    frames = ("_raw_spin_lock", "d_move", "vfs_rename")
+    empty = AddressBook({}, {})
+    static = name_lock("spinlock", Place("static"), frames, empty)
+    assert (static.object, static.by) == ("rename_lock", By.ADDRESS_AND_STACK)
+    other = name_lock("spinlock", Place("static", symbol="mount_lock"), frames, empty)
+    assert (other.object, other.by) == ("mount_lock", By.ADDRESS)
+    assert named("spinlock", " ".join(frames), 3, 88)[0] != "rename_lock"
+
+
+@pytest.mark.parametrize(
+    ("kind", "stack", "expected"),
+    [
+        (
+            "rwsem write",
+            "down_write shmem_file_write_iter vfs_write",
+            "inode->i_rwsem of the shared file",
+        ),
+        (
+            "rwsem write",
+            "down_write ext4_buffered_write_iter vfs_write",
+            "inode->i_rwsem of the shared file",
+        ),
+        (
+            "rwsem write",
+            "down_write btrfs_inode_lock btrfs_buffered_write",
+            "inode->i_rwsem of the shared file",
+        ),
+        (
+            "rwsem write",
+            "down_write xfs_ilock xfs_file_buffered_write vfs_write",
+            "inode->i_rwsem of the shared file",
+        ),
+        (
+            "rwsem read",
+            "down_read xfs_ilock xfs_file_buffered_read",
+            "inode->i_rwsem of the shared file (read)",
+        ),
+        (
+            "rwsem write",
+            "down_write btrfs_tree_lock_nested btrfs_lock_root_node",
+            "tree locks (extent_buffer->lock)",
+        ),
+        (
+            "rwsem write",
+            "down_write lock_rename do_renameat2",
+            "inode->i_rwsem of the shared directory",
+        ),
+        ("mutex", "__mutex_lock lock_rename do_renameat2", "sb->s_vfs_rename_mutex"),
+        (
+            "rwlock read",
+            "queued_read_lock_slowpath start_this_handle jbd2__journal_start",
+            "journal->j_state_lock",
+        ),
+        ("mutex", "__mutex_lock ext4_orphan_del ext4_evict_inode", "sbi->s_orphan_lock"),
+        (
+            "semaphore",
+            "__down_common __down down xfs_buf_lock xfs_buf_get_map xfs_read_agi",
+            "buffer lock of the AGI (b_sema)",
+        ),
+        (
+            "spinlock",
+            "_raw_spin_lock loop_queue_rq blk_mq_dispatch",
+            "lo->lo_work_lock (loop device)",
+        ),
+        ("rwsem read", "down_read f2fs_lock_op f2fs_create", "sbi->cp_rwsem (checkpoint)"),
+    ],
+)
+def test_names_that_developers_use(kind: str, stack: str, expected: str) -> None:
+    assert named(kind, stack) == (expected, By.STACK)
+
+
+def test_a_caller_is_matched_as_a_whole_name() -> None:
+    assert named("rwsem write", "down_write path_openat_other do_filp_open")[1] is By.NOTHING
+
+
+def test_flags_become_kinds() -> None:
+    kinds = [kind_of(f) for f in (0, 1, 2, 3, 4, 5, 8, 18, 20, 32, 33)]
+    assert kinds == [
+        "semaphore", "spinlock", "rwsem read", "rwlock read", "rwsem write", "rwlock write",
+        "rt-mutex", "percpu-rwsem read", "percpu-rwsem write", "mutex", "mutex",
+    ]  # fmt: skip
+
+
+def profile_of(waits: dict[str, dict[str, int]], **maps: Any) -> dict[str, Any]:
+    lines: list[dict[str, Any]] = [{"type": "stats", "data": {"@wait": waits}}]
+    lines += [{"type": "map", "data": {f"@{k}": v}} for k, v in maps.items()]
+    return {"output": "\n".join(map(json.dumps, lines))}
+
+
+def test_waits_of_one_name_are_summed_and_unknown_locks_are_not() -> None:
+    create, odd = CREATE.replace(" ", "\n"), "_raw_spin_lock\nsomebody"
+    waits = {
+        f"4,-131384255322904,{create}\n": {"count": 2, "total": 200},
+        f"4,-131384255320000,{create}\n": {"count": 1, "total": 50},
+        f"1,-131384255310000,{odd}\n": {"count": 1, "total": 30},
+        f"1,-131384255300000,{odd}\n": {"count": 1, "total": 20},
+    }
+    found = lockprofile.read(
+        profile_of(
+            waits,
+            active=1000,
+            max={"4,-131384255322904": 150, "4,-131384255320000": 50},
+            histogram={"4,-131384255322904": [{"min": 64, "max": 127, "count": 2}]},
+        )
+    )
+    assert [(lock.name.object, lock.wait_ns, lock.count) for lock in found.locks] == [
+        ("inode->i_rwsem of the shared directory", 250, 3),
+        ("somebody", 30, 1),
+        ("somebody", 20, 1),
+    ]
+    assert found.locks[0].max_ns == 150
+    assert found.locks[0].histogram == {64: 2}
+    assert len(found.locks[0].addresses) == 2
+    assert found.active_ns == 1000

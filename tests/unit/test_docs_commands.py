@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every command that the README and the docs show is one that fscale takes."""
+
+import itertools
+import re
+import shlex
+
+import pytest
+import typer
+import typer.main
+
+from fscale.cli import app
+from fscale.paths import ROOT
+
+COMMAND = typer.main.get_command(app)
+SHOWN = re.compile(r"^ {4}(?:bin/)?fscale ([a-z].*)$|`(?:bin/)?fscale ([a-z][^`]*)`")
+SUBSTITUTED = re.compile(r"\$\(.*?\)")
+AFTER = "();<>|&"  # what a shell or a reader takes for something else
+REFUSED = ("Missing ", "No such ", "Got unexpected ")
+
+
+def shown() -> list[tuple[str, str]]:
+    """(where, arguments) of each."""
+    found = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = SUBSTITUTED.sub("PATH", page.read_text().replace("\\\n", " "))
+        for number, line in enumerate(text.splitlines(), 1):
+            for match in SHOWN.finditer(line):
+                found.append((f"{page.name}:{number}", match[1] or match[2]))
+    return found
+
+
+def words_of(arguments: str) -> list[str]:
+    """The words of a command line up to a comment, a remark or another command."""
+    lexer = shlex.shlex(arguments, posix=True, punctuation_chars=AFTER)
+    lexer.whitespace_split = True
+    return list(itertools.takewhile(lambda word: word[0] not in AFTER, lexer))
+
+
+@pytest.mark.parametrize(("where", "arguments"), shown())
+def test_command_is_taken(where: str, arguments: str) -> None:
+    words = words_of(arguments)
+    command, context = COMMAND, typer.Context(COMMAND, info_name="fscale")
+    while words and hasattr(command, "get_command"):
+        name = words.pop(0)
+        found = command.get_command(context, name)
+        assert found is not None, f"{where}: there is no `fscale {arguments}`"
+        command, context = found, typer.Context(found, parent=context, info_name=name)
+    if not words:
+        return  # a sentence names a command
+    try:
+        command.make_context(context.info_name, words, parent=context.parent)
+    except typer.TyperException as error:
+        # Another complaint is about a file that is not here.
+        assert not error.format_message().startswith(REFUSED), f"{where}: fscale {arguments}"

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""mkfs.lanefs: what it writes is clean and as asked for; what it must not overwrite stays."""
+
+import json
+import struct
+import subprocess
+import zlib
+
+import lanefs_image as lanefs
+import pytest
+
+MIB = 1 << 20
+
+
+def dump(path, *what):
+    done = lanefs.tool("lanefs-dump", "--json", path, *what)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def empty(path, size):
+    with path.open("wb") as file:
+        file.truncate(size)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "domains"),
+    [
+        (10 * MIB, ["-d", 1], 1),
+        (16 * MIB + 5000, ["--domains", 2, "--inodes", 100], 2),
+        (64 * MIB, ["-d", 3, "--journal", "8M"], 3),
+        (300 * MIB, ["-d", 1], 1),
+        (1 << 30, ["-d", 7], 7),
+        (3 << 30, ["-d", 256], 256),
+    ],
+)
+def test_is_clean_and_as_asked_for(tmp_path, size, options, domains):
+    path = empty(tmp_path / "image", size)
+    done = lanefs.tool("mkfs.lanefs", *options, path)
+    assert done.returncode == 0, done.stderr
+    assert f"{domains} domains" in done.stdout
+    done = lanefs.tool("fsck.lanefs", "-n", path)
+    assert done.returncode == 0, done.stdout
+    shown = dump(path)
+    assert shown["domains"] == domains
+    assert shown["blocks"] == size // 4096
+    assert shown["domain_start"] + domains * shown["domain_blocks"] <= shown["blocks"]
+    assert shown["header"]["good"]
+    last = dump(path, "domain", domains - 1)
+    assert last["free_blocks"] == last["end"] - last["data"]
+    assert last["free_inodes"] == shown["domain_inodes"] - lanefs.FIRST_INDEX
+
+
+def test_domains_follow_the_cpus_but_not_below_32_mib(tmp_path):
+    path = empty(tmp_path / "image", 70 * MIB)
+    lanefs.tool("mkfs.lanefs", "-q", path)
+    assert dump(path)["domains"] in {1, 2}
+
+
+def test_journal_inodes_label_and_uuid(tmp_path):
+    path = empty(tmp_path / "image", 64 * MIB)
+    uuid = "12345678-9abc-def0-1234-56789abcdef0"
+    label = "a name of just thirty-two bytes!"
+    done = lanefs.tool(
+        *("mkfs.lanefs", "-d", 2, "-J", "5000K", "-i", 900, "-L", label, "-U", uuid, path)
+    )
+    assert done.returncode == 0, done.stderr
+    shown = dump(path)
+    assert (shown["uuid"], shown["label"]) == (uuid, label)
+    assert (shown["journal_blocks"], shown["domain_inodes"]) == (1250, 450)
+
+
+def test_an_old_log_of_the_same_uuid_is_wiped(tmp_path):
+    uuid = "12345678-9abc-def0-1234-56789abcdef0"
+    image = lanefs.make(tmp_path / "image", 24 * MIB, "-d", 2, "-U", uuid)
+    journal = image.layout(1)["journal"]
+    image.data[journal * 4096 : (journal + 9) * 4096] = b"old log!" * (9 * 512)
+    image.save()
+    assert lanefs.tool("mkfs.lanefs", "-fq", "-d", 2, "-U", uuid, image.path).returncode == 0
+    with image.path.open("rb") as file:
+        file.seek(journal * 4096)
+        assert file.read(9 * 4096) == bytes(9 * 4096)
+
+
+@pytest.mark.parametrize("mkfs", [["mkfs.ext4", "-q", "-F"], ["mkfs.xfs", "-q", "-f"], None])
+def test_what_is_there_is_overwritten_by_force_only(tmp_path, mkfs):
+    path = empty(tmp_path / "image", 320 * MIB)
+    if mkfs is None:
+        assert lanefs.tool("mkfs.lanefs", path).returncode == 0
+    else:
+        subprocess.run([*mkfs, path], check=True)
+    with path.open("rb") as file:
+        before = file.read(8 * MIB)
+    done = lanefs.tool("mkfs.lanefs", path)
+    assert done.returncode == 1
+    assert "-f overwrites it" in done.stderr
+    with path.open("rb") as file:
+        assert file.read(8 * MIB) == before
+    assert lanefs.tool("mkfs.lanefs", "-f", path).returncode == 0
+    assert lanefs.tool("fsck.lanefs", "-n", path).returncode == 0
+    kind = subprocess.run(
+        ["blkid", "-p", "-o", "value", "-s", "TYPE", path],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert kind.stdout.strip() not in {"ext4", "xfs"}
+
+
+def partition_table(path):
+    """An empty GUID partition table, at both ends."""
+    last = path.stat().st_size // 512 - 1
+    table = bytes(128 * 128)
+
+    def header(here, other, entries):
+        fields = (b"EFI PART", 0x10000, 92, 0, 0, here, other, 34, last - 33, b"u" * 16, entries)
+        packed = struct.pack("<8sIIIIQQQQ16sQII", *fields, 128, 128)
+        packed += struct.pack("<I", zlib.crc32(table))
+        return packed[:16] + struct.pack("<I", zlib.crc32(packed)) + packed[20:]
+
+    protective = bytes(446) + bytes([0, 0, 2, 0, 0xEE, 255, 255, 255]) + struct.pack("<II", 1, last)
+    with path.open("r+b") as file:
+        file.write(protective + bytes(48) + b"\x55\xaa" + header(1, last, 2))
+        file.seek(last * 512)
+        file.write(header(last, 1, last - 32))
+
+
+def test_force_removes_what_lies_at_the_end(tmp_path):
+    """The second copy of a partition table would be found by others."""
+    path = empty(tmp_path / "image", 64 * MIB)
+    partition_table(path)
+    done = lanefs.tool("mkfs.lanefs", path)
+    assert (done.returncode, "gpt" in done.stderr) == (1, True), done.stderr
+    assert lanefs.tool("mkfs.lanefs", "-f", path).returncode == 0
+    assert not path.read_bytes()[-512:].startswith(b"EFI PART")
+
+
+def test_superblocks_of_an_older_lanefs_are_removed(tmp_path):
+    """Or fsck might take them for those of the new one."""
+    image = lanefs.make(tmp_path / "image", 64 * MIB, "-d", 7)
+    copies = [image.layout(d)["base"] for d in range(7)]
+    assert lanefs.tool("mkfs.lanefs", "-f", "-d", 2, image.path).returncode == 0
+    after = image.path.read_bytes()
+    magic = struct.pack("<I", lanefs.MAGIC["super"])
+    left = [n for n in copies[1:] if after[n * 4096 : n * 4096 + 4] == magic]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "says"),
+    [
+        (2, ["--domains", "0", "IMAGE"], "no number above 0"),
+        (2, ["--domains", "many", "IMAGE"], "no number"),
+        (1, ["--domains", "257", "IMAGE"], "256 is the most"),
+        (1, ["--domains", "9", "IMAGE"], "too small"),
+        (1, ["--journal", "1M", "IMAGE"], "too small"),
+        (2, ["--journal", "1X", "IMAGE"], "K, M, G or T"),
+        (2, ["--journal", "99999999999T", "IMAGE"], "too large"),
+        (1, ["--inodes", "9999999999", "IMAGE"], "do not fit"),
+        (2, ["--label", "x" * 33, "IMAGE"], "more than 32"),
+        (2, ["--uuid", "nonsense", "IMAGE"], "no UUID"),
+        (2, ["IMAGE", "IMAGE"], "one device"),
+        (2, [], "one device"),
+        (2, ["--what"], "--help"),
+        (1, ["/dev/null"], "neither"),
+        (1, ["/nonexistent"], "No such file"),
+    ],
+)
+def test_refusals(tmp_path, code, arguments, says):
+    path = empty(tmp_path / "image", 24 * MIB)
+    done = lanefs.tool("mkfs.lanefs", *(path if a == "IMAGE" else a for a in arguments))
+    assert done.returncode == code
+    assert says in done.stderr
+    assert path.read_bytes() == bytes(24 * MIB)
+
+
+@pytest.mark.parametrize("name", ["mkfs.lanefs", "fsck.lanefs", "lanefs-dump"])
+def test_help_has_examples(name):
+    done = lanefs.tool(name, "--help")
+    assert done.returncode == 0
+    assert "Examples:" in done.stdout

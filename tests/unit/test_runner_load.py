@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from fscale import latency
+from fscale.errors import FscaleError
+from fscale.execute import accounting, microbench
+from fscale.execute.cell import seed_of
+from fscale.execute.load import Settings, Target
+from fscale.machine import processes
+from fscale.model.bench import CpuTimes
+from fscale.model.results import CellKey
+from tests.runner_support import fake_bench
+
+
+def target(tmp_path: Path, **key: object) -> Target:
+    keys: dict[str, object] = {
+        "workload": "DRBL",
+        "filesystem": "ext4",
+        "medium": "ram",
+        "mode": "direct",
+        "cores": 2,
+        "repetition": 1,
+        "duration": 0.05,
+        "options": {"way": "b"},
+    }
+    return Target(
+        key=CellKey.model_validate(keys | key),
+        directory=tmp_path,
+        cpus=[0, 2],
+        seed=7,
+        space=1 << 20,
+        scratch=tmp_path,
+        cgroup=Path("/cg"),
+    )
+
+
+def load(tmp_path: Path) -> microbench.Microbench:
+    return microbench.find(fake_bench(tmp_path))[0]
+
+
+def test_command_line(tmp_path: Path) -> None:
+    settings = Settings(warmup=0.5, interval=0.1, max_stock=9, latency=True)
+    argv = load(tmp_path).command(target(tmp_path), settings, (3, 4))
+    text = " ".join(argv[1:])
+    assert text == (
+        f"--workload DRBL --dir {tmp_path} --cpus 0,2 --mode direct --duration 0.05 --warmup 0.5 "
+        f"--interval 0.1 --max-stock 9 --seed 7 --space 1048576 --option way=b --cgroup /cg "
+        f"--latency {tmp_path} --sync-fds 3,4"
+    )
+
+
+def test_what_it_prints_becomes_an_outcome(tmp_path: Path) -> None:
+    printed = json.loads(_printed(tmp_path, "work"))
+    outcome = load(tmp_path).parse(target(tmp_path), 0, json.dumps(printed), "")
+    assert outcome.status == "ok"
+    assert outcome.ops == printed["ops"] > 0
+    assert outcome.own_cpu_seconds == 0.05
+    assert outcome.others_cpu_seconds == 0
+
+
+def _printed(tmp_path: Path, act: str) -> str:
+    read, theirs = os.pipe()
+    os.write(theirs, b"g")
+    write = os.open(os.devnull, os.O_WRONLY)
+    argv = [str(tmp_path / "fake-bench"), "--workload", "DRBL", "--dir", str(tmp_path)]
+    argv += ["--cpus", "0", "--mode", "direct", "--seed", "1", "--duration", "0.05"]
+    argv += ["--option", f"act={act}", "--sync-fds", f"{read},{write}"]
+    fake_bench(tmp_path)
+    done = subprocess.run(argv, pass_fds=(read, write), capture_output=True, text=True, check=False)
+    for fd in (read, write, theirs):
+        os.close(fd)
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "status", "says"),
+    [
+        ("enospc", 1, "error", "pwrite {dir}/file: ENOSPC (No space left on device)"),
+        ("nodirect", 77, "skipped", "open {dir}/file: EINVAL (Invalid argument)"),
+        ("work", 1, "error", "exit code 1 after a good result"),
+    ],
+)
+def test_failures_are_told(tmp_path: Path, act: str, code: int, status: str, says: str) -> None:
+    outcome = load(tmp_path).parse(target(tmp_path), code, _printed(tmp_path, act), "")
+    assert outcome.status == status
+    assert outcome.reason is not None
+    assert says.format(dir=tmp_path) in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "says"),
+    [(139, "", "exit code 139"), (-9, "", "signal 9"), (0, '{"schema": 2}', "workload")],
+)
+def test_no_valid_json_is_an_error(tmp_path: Path, code: int, out: str, says: str) -> None:
+    outcome = load(tmp_path).parse(target(tmp_path), code, out, "its last words")
+    assert outcome.status == "error"
+    assert outcome.reason is not None
+    assert says in outcome.reason
+    assert "its last words" in outcome.reason
+
+
+def test_missing_and_broken_binaries(tmp_path: Path) -> None:
+    with pytest.raises(FscaleError, match="make -C microbench"):
+        microbench.find(tmp_path / "none")
+    with pytest.raises(FscaleError, match="does not work"):
+        microbench.find(Path("/bin/true"))
+
+
+def test_seeds_are_the_same_for_every_file_system_and_differ_by_repetition(tmp_path: Path) -> None:
+    key = target(tmp_path).key
+    same = key.model_copy(update={"filesystem": "xfs", "cores": 1, "side": "B"})
+    assert seed_of(key, 1) == seed_of(same, 1)
+    assert seed_of(key, 1) != seed_of(key, 2)
+    assert seed_of(key, 1) != seed_of(key.model_copy(update={"repetition": 2}), 1)
+
+
+def test_latencies_become_a_histogram(tmp_path: Path) -> None:
+    values = np.arange(1, 10001, dtype="<u4") * 1000
+    values[:5000].tofile(tmp_path / "worker-0.u32")
+    values[5000:].tofile(tmp_path / "worker-1.u32")
+    made = latency.summarise([tmp_path / f"worker-{n}.u32" for n in (0, 1)], dropped=3)
+    assert made["count"] == 10000
+    assert made["dropped"] == 3
+    for percentile, expected in (("50", 5e6), ("99", 9.9e6), ("100", 1e7)):
+        assert made["quantiles"][percentile] == pytest.approx(expected, rel=2e-3)
+    again = HdrHistogram.decode(made["histogram"])
+    assert again.get_total_count() == 10000
+    assert again.get_value_at_percentile(50) == made["quantiles"]["50"]
+
+
+def _snapshot(when: float, others: float, kernel: float = 0.0) -> accounting.Snapshot:
+    return accounting.Snapshot(when, {}, {2: kernel}, others)
+
+
+def _times(steal: float = 0.0) -> CpuTimes:
+    return CpuTimes(user=1, system=0, idle=0, iowait=0, irq=0, softirq=0, steal=steal)
+
+
+@pytest.mark.parametrize(
+    ("others", "kernel", "processes", "steal", "marked"),
+    [
+        (0.0, 0.0, 0.0, 0.0, None),
+        (0.9, 0.0, 0.05, 0.0, None),  # kernel threads that work for the cell and have ended
+        (0.2, 0.18, 0.15, 0.0, None),  # kernel threads, and children of the cell that init reaped
+        (0.05, 0.0, 0.9, 0.0, None),  # processes on CPUs that are not under test
+        (0.5, 0.0, 0.4, 0.0, "other processes took 0.40 CPUs"),
+        (0.5, 0.2, 0.4, 0.0, "other processes took 0.30 CPUs"),
+        (None, 0.2, 0.4, 0.0, "other processes took 0.40 CPUs"),
+        (0.0, 0.0, 0.0, 0.3, "the hypervisor took 0.30 CPUs (steal)"),
+    ],
+)
+def test_who_disturbs(
+    others: float | None, kernel: float, processes: float, steal: float, marked: str | None
+) -> None:
+    before, after = _snapshot(10, 100, 5), _snapshot(11, 100 + processes, 5 + kernel)
+    assert accounting.disturbed(others, _times(steal), 1.0, before, after, 0.1) == marked
+
+
+def _process(proc: Path, pid: int, parent: int, ticks: tuple[int, int], flags: int = 0) -> None:
+    """A /proc/<pid>/stat with CPU time of its own and of its reaped children, and an odd name."""
+    directory = proc / str(pid)
+    directory.mkdir(exist_ok=True)
+    own, reaped = ticks
+    fields = f"S {parent} 1 1 0 -1 {flags} 0 0 0 0 {own} 0 {reaped} 0 20 0"
+    (directory / "stat").write_text(f"{pid} (a) b) {fields}\n")
+
+
+def test_whose_cpu_time_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "PROC", tmp_path)
+    us, thread = os.getpid(), 0x00200000
+    cgroup = tmp_path / "cgroup"
+    cgroup.mkdir()
+    (cgroup / "cgroup.procs").write_text("777777\n")
+    _process(tmp_path, 1, 0, (100, 0))
+    _process(tmp_path, us, 1, (100, 0))
+    _process(tmp_path, 555555, 1, (0, 0))  # a make of others
+    _process(tmp_path, 555556, 555555, (100, 0))  # its compiler
+    _process(tmp_path, 666666, us, (0, 0))  # a profiler of ours
+    _process(tmp_path, 777777, 1, (0, 0))  # a worker that was given away to init
+    _process(tmp_path, 888888, 2, (0, 0), thread)
+    before = accounting.snapshot(cgroup)
+    _process(tmp_path, us, 1, (200, 300))
+    _process(tmp_path, 666666, us, (400, 0))
+    _process(tmp_path, 777777, 1, (500, 0))
+    _process(tmp_path, 888888, 2, (600, 0), thread)
+    (tmp_path / "555556" / "stat").unlink()  # the compiler has ended after 30 ticks more
+    (tmp_path / "555556").rmdir()
+    _process(tmp_path, 555555, 1, (5, 130))
+    after = accounting.snapshot(cgroup)
+    tick = os.sysconf("SC_CLK_TCK")
+    assert after.other_processes - before.other_processes == pytest.approx(35 / tick)
+    assert accounting.kernel_seconds(before, after) == pytest.approx(600 / tick)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fscale import paths, schema, store
+from fscale.errors import FscaleError
+from fscale.model.results import Cell, CellKey, Machine, Run, Status
+
+KEY = CellKey(
+    workload="DRBL",
+    filesystem="ext4",
+    medium="ram",
+    mode="buffered",
+    cores=1,
+    repetition=1,
+    duration=1.0,
+)
+
+
+def cell(status: Status = "ok") -> Cell:
+    return Cell(id=KEY.id, key=KEY, status=status, started="2026-01-01", wall_seconds=1.0)
+
+
+def run(seed: int = 1, **suite: object) -> Run:
+    return Run(
+        id="r",
+        started="2026-01-01",
+        state="running",
+        fscale_version="0",
+        revision=None,
+        command=["fscale"],
+        seed=seed,
+        suite=suite,
+        filesystems={},
+        media={},
+        machine=Machine(
+            hostname="h",
+            kernel="6",
+            kernel_cmdline="",
+            architecture="x86_64",
+            cpu_model="c",
+            memory_bytes=1,
+            topology=[],
+            cpu_order=[0, 1],
+            governor=None,
+            mitigations={},
+            virtualization=None,
+        ),
+        versions={},
+        workloads=[],
+        planned_cells=1,
+    )
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    store.write_atomic(path, "old")
+
+    def fail(self: Path, target: Path) -> None:
+        raise OSError("power cut")
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="power cut"):
+        store.write_atomic(path, "new")
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("status", "finished"),
+    [("ok", True), ("skipped", True), ("error", False), ("interrupted", False), ("invalid", False)],
+)
+def test_only_good_cells_are_not_measured_again(
+    tmp_path: Path, status: Status, finished: bool
+) -> None:
+    kept = store.Store(tmp_path)
+    assert not kept.finished(KEY)
+    kept.save_cell(cell(status))
+    assert kept.finished(KEY) is finished
+
+
+def test_half_a_cell_counts_as_none(tmp_path: Path) -> None:
+    kept = store.Store(tmp_path)
+    kept.save_cell(cell())
+    path = kept.cell_path(KEY.id)
+    path.write_text(path.read_text()[:100])
+    assert not kept.finished(KEY)
+
+
+def test_foreign_run_json(tmp_path: Path) -> None:
+    assert store.Store(tmp_path).load_run() is None
+    (tmp_path / "run.json").write_text('{"schema": 2}')
+    with pytest.raises(FscaleError, match="is no run of this fscale"):
+        store.Store(tmp_path).load_run()
+
+
+def test_differences_are_named() -> None:
+    assert store.differences(run(duration=1), run(duration=1)) == []
+    assert store.differences(run(duration=1), run(duration=2)) == ["suite.duration: 1 -> 2"]
+    assert store.differences(run(seed=1), run(seed=2)) == ["seed: 1 -> 2"]
+
+
+@pytest.mark.parametrize("name", schema.MODELS)
+def test_schemas_are_current(name: str) -> None:
+    kept = (paths.SCHEMAS / f"{name}.schema.json").read_text()
+    assert kept == schema.text(name), "run `bin/fscale schema --write`"
+
+
+def test_files_match_their_schemas(tmp_path: Path) -> None:
+    kept = store.Store(tmp_path)
+    kept.save_run(run(duration=1))
+    kept.save_cell(cell())
+    for name, path in (("run", tmp_path / "run.json"), ("cell", kept.cell_path(KEY.id))):
+        document = json.loads(path.read_text())
+        jsonschema.validate(document, json.loads(schema.text(name)))
+        assert document["schema"] == 1
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document | {"extra key": 1}, json.loads(schema.text(name)))

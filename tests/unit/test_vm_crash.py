@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The crash test's parts that need no guest: the log, the model of what must survive."""
+
+import io
+import os
+import random
+import stat
+import struct
+from pathlib import Path
+
+import pytest
+
+from fscale import config
+from fscale.errors import FscaleError
+from vm import crash, crashload, crashtest, devmapper, logwrites
+from vm.crashload import Model, Operation
+
+SECTOR = 512
+
+
+def log_of(entries: list[tuple[int, int, bytes, str]], claimed: int | None = None) -> io.BytesIO:
+    """A log as the kernel writes it, from (flags, sector, data, label)."""
+    count = len(entries) if claimed is None else claimed
+    out = struct.pack("<QQQI", logwrites.MAGIC, 1, count, SECTOR).ljust(SECTOR, b"\0")
+    for flags, sector, data, label in entries:
+        head = struct.pack("<QQQQ", sector, len(data) // SECTOR, flags, len(label))
+        out += (head + label.encode()).ljust(SECTOR, b"\0")
+        if not flags & logwrites.DISCARD:
+            out += data
+    return io.BytesIO(out)
+
+
+A, B = b"a" * SECTOR, b"b" * 2 * SECTOR
+LOG = [
+    (0, 4, A, ""),
+    (logwrites.FLUSH, 0, b"", ""),
+    (logwrites.MARK, 0, b"", "0:1"),
+    (logwrites.MARK, 0, b"", "1:7"),
+    (logwrites.DISCARD, 0, B, ""),
+    (logwrites.FUA, 6, B, ""),
+]
+
+
+def test_log_is_read_as_written():
+    entries = logwrites.read_log(log_of(LOG))
+    assert [entry.label for entry in entries] == [None, None, "0:1", "1:7", None, None]
+    assert [entry.durable for entry in entries] == [False, True, False, False, False, True]
+    assert (entries[5].offset, entries[5].length) == (6 * SECTOR, 2 * SECTOR)
+
+
+def test_replay_puts_data_in_place_and_ignores_discards():
+    log = log_of(LOG)
+    device = io.BytesIO(b"\xff" * 16 * SECTOR)
+    for entry in logwrites.read_log(log):
+        logwrites.apply(log, entry, device)
+    image = device.getvalue()
+    assert image[4 * SECTOR : 5 * SECTOR] == A
+    assert image[6 * SECTOR : 8 * SECTOR] == B
+    assert image[: 4 * SECTOR] == b"\xff" * 4 * SECTOR
+
+
+def test_a_cut_during_a_flush_may_keep_any_write_before_it():
+    flags = (0, logwrites.DISCARD, logwrites.MARK, 0, logwrites.FLUSH | logwrites.FUA)
+    log = log_of(
+        [(flag, 2 * n, B if flag != logwrites.MARK else b"", "") for n, flag in enumerate(flags)]
+    )
+    entries = logwrites.read_log(log)
+    assert [entry.index for entry in logwrites.under_way(entries)] == [0, 3]
+    alone = logwrites.read_log(log_of([(logwrites.FUA, 0, A, "")]))
+    assert logwrites.under_way(alone) == alone
+    states = set()
+    for seed in range(3000):
+        device = io.BytesIO(bytes(16 * SECTOR))
+        logwrites.apply_some(log, logwrites.under_way(entries), device, random.Random(seed))
+        image = device.getvalue()
+        assert image.count(0) + image.count(b"b") == len(image)
+        states.add(tuple(image[n * SECTOR] for n in range(16)))
+        assert {n for n in range(16) if image[n * SECTOR]} <= {0, 1, 6, 7}
+    # Each of the four sectors alone, and all combinations of them, by whole writes and torn ones.
+    assert len(states) == 16
+
+
+def test_points_follow_flushes_and_the_last_of_marks_in_a_row():
+    assert logwrites.crash_points(logwrites.read_log(log_of(LOG))) == [3, 5]
+
+
+def test_a_cut_log_and_a_foreign_device_are_errors():
+    with pytest.raises(FscaleError, match="ends within entry 6"):
+        logwrites.read_log(log_of(LOG, claimed=7))
+    with pytest.raises(FscaleError, match="no dm-log-writes log"):
+        logwrites.read_log(io.BytesIO(bytes(4096)))
+
+
+def test_the_ioctl_argument_has_the_kernels_layout():
+    argument = devmapper.request("fscale-log", "mark 0:1")
+    assert devmapper._HEADER.size == 312
+    # _IOWR(0xfd, 14, struct dm_ioctl), as strace shows it for dmsetup
+    assert devmapper._TARGET_MSG == 0xC138FD0E
+    assert struct.unpack_from("=II", argument, 12) == (len(argument), 312)
+    assert argument[48:58] == b"fscale-log"
+    assert argument[312:] == bytes(8) + b"mark 0:1\0"
+
+
+@pytest.mark.parametrize("workload", sorted(crashload.WORKLOADS))
+def test_operations_on_a_real_directory_leave_what_the_model_says(tmp_path, workload):
+    plan = list(crashload.operations(3, 0, 60, crashload.WORKLOADS[workload]))
+    marks = []
+    directory = tmp_path / "w0"
+    crashload.work(directory, iter(plan), marks.append)
+    model = Model(plan)
+    model.advance(60)
+    assert marks == list(range(61))
+    assert model.faults(directory) == []
+    assert {operation.kind for operation in plan} == set(crashload.WORKLOADS[workload])
+
+
+def test_operations_repeat_with_the_seed_only():
+    kinds = crashload.KINDS
+    assert list(crashload.operations(1, 0, 30, kinds)) == list(
+        crashload.operations(1, 0, 30, kinds)
+    )
+    assert list(crashload.operations(1, 0, 30, kinds)) != list(
+        crashload.operations(1, 1, 30, kinds)
+    )
+
+
+def state(
+    tmp_path: Path, files: dict[str, bytes], pending: Operation, found: dict[str, bytes]
+) -> list[str]:
+    directory = tmp_path / "w0"
+    for name in crashload.DIRECTORIES:
+        (directory / name).mkdir(parents=True, exist_ok=True)
+    for name, data in found.items():
+        if name.endswith(")"):
+            os.setxattr(directory / name.split(" ")[0], crashload.ATTRIBUTE, data)
+        elif data == crashload.WHITEOUT:
+            os.mknod(directory / name, stat.S_IFCHR, 0)
+        else:
+            (directory / name).write_bytes(data)
+    return Model([pending], 0, files).faults(directory)
+
+
+OLD = {"a": b"x" * 10, "b": b"y" * 10}
+OF_A, OF_B, OF_C = (crashload.attribute_of(name) for name in "abc")
+WITH = {**OLD, OF_A: b"1", OF_B: b"2"}
+
+
+@pytest.mark.parametrize(
+    ("pending", "found"),
+    [
+        (Operation("create", "c", data=b"z" * 4), OLD),
+        (Operation("create", "c", data=b"z" * 4), {**OLD, "c": b"z\0"}),
+        (Operation("append", "a", data=b"z" * 4), {**OLD, "a": b"x" * 10 + b"z\0"}),
+        (Operation("overwrite", "a", offset=2, data=b"zz"), {**OLD, "a": b"xxz" + b"x" * 7}),
+        (Operation("replace", "a", data=b"z"), {**OLD, "new": b""}),
+        (Operation("replace", "a", data=b"z"), {**OLD, "a": b"z"}),
+        (Operation("rename", "a", target="c"), {"c": b"x" * 10, "b": b"y" * 10}),
+        (Operation("unlink", "a"), {"b": b"y" * 10}),
+        (Operation("rename", "a", target="d0/c"), {"d0/c": b"x" * 10, "b": b"y" * 10}),
+        (Operation("link", "a", target="d1/c"), OLD),
+        (Operation("link", "a", target="d1/c"), {**OLD, "d1/c": b"x" * 10}),
+        (Operation("truncate", "a", offset=4), {**OLD, "a": b"x" * 4}),
+        (Operation("truncate", "a", offset=4), {**OLD, "a": b"x" * 4 + bytes(6)}),
+        (Operation("truncate", "a", offset=12), {**OLD, "a": b"x" * 10 + bytes(2)}),
+    ],
+)
+def test_an_operation_under_way_may_be_done_or_not(tmp_path, pending, found):
+    assert state(tmp_path, OLD, pending, found) == []
+
+
+@pytest.mark.parametrize(
+    ("pending", "found", "fault"),
+    [
+        (Operation("unlink", "a"), {"a": b"x" * 10}, "b is missing, though fsync'd"),
+        (Operation("unlink", "a"), {**OLD, "b": b"y" * 9}, "9 bytes, not the 10"),
+        (Operation("unlink", "a"), {**OLD, "b": b"y" * 9 + b"\0"}, "differs at byte 9"),
+        (Operation("unlink", "a"), {**OLD, "a": b""}, "0 bytes, not the 10"),
+        (Operation("unlink", "a"), {**OLD, "d": b""}, "d is there"),
+        (Operation("create", "c", data=b"z"), {**OLD, "c": b"q"}, "what nobody wrote"),
+        (Operation("create", "c", data=b"z"), {**OLD, "c": b"zz"}, "has 2 bytes"),
+        (Operation("append", "a", data=b"z"), {**OLD, "a": b"x" * 9}, "has 9 bytes"),
+        (Operation("append", "a", data=b"z"), {"b": OLD["b"]}, "a is missing"),
+        (Operation("overwrite", "a", data=b"zz"), {**OLD, "a": b"z\0" + b"x" * 8}, "byte 1"),
+        (Operation("replace", "a", data=b"z"), {**OLD, "a": b""}, "half replaced"),
+        (Operation("rename", "a", target="c"), {**OLD, "c": OLD["a"]}, "both names are there"),
+        (Operation("rename", "a", target="c"), {"b": OLD["b"]}, "neither name is there"),
+        (Operation("rename", "a", target="c"), {"b": OLD["b"], "c": b""}, "0 bytes"),
+        (Operation("rename", "a", target="d0/c"), {**OLD, "d0/c": OLD["a"]}, "both names are"),
+        (Operation("link", "a", target="c"), {"b": OLD["b"], "c": OLD["a"]}, "only a link"),
+        (Operation("link", "a", target="c"), {**OLD, "c": b""}, "c has 0 bytes"),
+        (Operation("truncate", "a", offset=4), {**OLD, "a": b"x" * 3}, "has 3 bytes"),
+        (Operation("truncate", "a", offset=12), {**OLD, "a": b"x" * 11}, "byte 10"),
+    ],
+)
+def test_what_a_cut_must_never_leave_is_found(tmp_path, pending, found, fault):
+    faults = state(tmp_path, OLD, pending, found)
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("pending", "found"),
+    [
+        (Operation("setxattr", "a", data=b"3"), WITH),
+        (Operation("setxattr", "a", data=b"3"), {**WITH, OF_A: b"3"}),
+        (Operation("removexattr", "a"), {**OLD, OF_B: b"2"}),
+        (Operation("replace", "a", data=b"z"), {**OLD, "a": b"z", OF_B: b"2"}),
+        (
+            Operation("rename", "a", target="c"),
+            {"b": OLD["b"], "c": OLD["a"], OF_B: b"2", OF_C: b"1"},
+        ),
+        (Operation("link", "a", target="c"), {**WITH, "c": OLD["a"], OF_C: b"1"}),
+        (Operation("whiteout", "a", target="c"), WITH),
+        (
+            Operation("whiteout", "a", target="c"),
+            {**OLD, "a": crashload.WHITEOUT, "c": OLD["a"], OF_B: b"2", OF_C: b"1"},
+        ),
+    ],
+)
+def test_attributes_and_whiteouts_under_way(tmp_path, pending, found):
+    assert state(tmp_path, WITH, pending, found) == []
+
+
+@pytest.mark.parametrize(
+    ("pending", "found", "fault"),
+    [
+        (Operation("setxattr", "a", data=b"3"), {**WITH, OF_A: b"4"}, "neither the old nor the"),
+        (Operation("setxattr", "a", data=b"3"), {**OLD, OF_B: b"2"}, "neither the old nor the"),
+        (Operation("setxattr", "a", data=b"3"), {**WITH, OF_B: b"3"}, "differs at byte 0"),
+        (Operation("setxattr", "a", data=b"3"), {**WITH, "a": b"x"}, "a has 1 bytes"),
+        (Operation("unlink", "b"), {"a": OLD["a"]}, f"{OF_A} is missing, though fsync'd"),
+        (Operation("link", "a", target="c"), {**WITH, "c": OLD["a"]}, "neither the old nor the"),
+        (
+            Operation("rename", "a", target="c"),
+            {"b": OLD["b"], "c": OLD["a"], OF_B: b"2"},
+            "neither the old nor the new",
+        ),
+        (
+            Operation("whiteout", "a", target="c"),
+            {"b": OLD["b"], "c": OLD["a"], OF_B: b"2", OF_C: b"1"},
+            "not atomic",
+        ),
+        (
+            Operation("whiteout", "a", target="c"),
+            {**OLD, "a": crashload.WHITEOUT, OF_B: b"2"},
+            "not atomic",
+        ),
+        (Operation("whiteout", "a", target="c"), {**WITH, "c": b"", OF_C: b"1"}, "not atomic"),
+    ],
+)
+def test_lost_attributes_and_halves_of_whiteouts_are_found(tmp_path, pending, found, fault):
+    faults = state(tmp_path, WITH, pending, found)
+    assert len(faults) == 1, faults
+    assert fault in faults[0]
+
+
+def test_a_durable_directory_is_missed(tmp_path):
+    (tmp_path / "w0").mkdir()
+    faults = Model([], 0).faults(tmp_path / "w0")
+    assert faults[0] == "w0/d0/ is missing, though fsync'd"
+
+
+def test_no_bytes_of_a_file_with_two_names_are_changed():
+    names: dict[str, int] = {}
+    for operation in crashload.operations(1, 0, 400, crashload.KINDS):
+        if operation.kind == "link":
+            names[operation.name] = names[operation.target or ""] = 1
+        elif operation.kind == "replace":
+            names.pop(operation.name, None)
+        elif operation.kind == "rename" and operation.name in names:
+            names[operation.target or ""] = 1
+        elif operation.kind in crashload.CHANGES:
+            assert operation.name not in names
+
+
+def test_a_directory_that_was_made_durable_must_exist(tmp_path):
+    assert "missing" in Model([], 0).faults(tmp_path / "w0")[0]
+    assert Model([], None).faults(tmp_path / "w0") == []
+
+
+def test_points_are_spread_evenly_and_end_with_the_last():
+    assert crashtest.spaced([1, 2, 3], 5) == {1, 2, 3}
+    chosen = sorted(crashtest.spaced(list(range(100)), 10))
+    assert chosen == [9, 19, 29, 39, 49, 59, 69, 79, 89, 99]
+
+
+def spec(**changes: object) -> crashtest.Spec:
+    options = {
+        "workload": "mix",
+        "points": 200,
+        "workers": 4,
+        "seed": 1,
+        "fsck": None,
+        "mount_options": None,
+        "plant": None,
+    }
+    return crash.specify(config.load_filesystem("ext4"), **{**options, **changes})
+
+
+def test_the_test_of_ext4_uses_its_own_mkfs_and_fsck():
+    made = spec()
+    assert made.mkfs[0] == "mkfs.ext4"
+    assert made.fsck == ["e2fsck", "-f", "-n", "{device}"]
+    assert made.operations * made.workers >= 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"workload": "mxi"}, "no crash workload"), ({"plant": "nothing"}, "no fault nothing")],
+)
+def test_bad_crash_options_are_refused(changes, message):
+    with pytest.raises(FscaleError, match=message):
+        spec(**changes)
+
+
+def test_tmpfs_cannot_be_crash_tested():
+    with pytest.raises(FscaleError, match="keeps nothing"):
+        crash.specify(
+            config.load_filesystem("tmpfs"),
+            workload="mix",
+            points=1,
+            workers=1,
+            seed=1,
+            fsck=None,
+            mount_options=None,
+            plant=None,
+        )
+
+
+def test_the_verdict_names_the_first_point():
+    good = crashtest.Result(entries=9, flushes=3, possible=3, tested=3)
+    assert "keep what was fsync'd" in crash.verdict(spec(), good)
+    bad = crashtest.Result(
+        tested=3, failing=2, first={"entry": 5, "what": "fsck", "text": "bad count"}
+    )
+    assert "after log entry 5, fsck fails:\nbad count" in crash.verdict(spec(), bad)

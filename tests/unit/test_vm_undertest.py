@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""File systems that guests build from source: what is built, and what a job gets of it."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fscale.errors import FscaleError
+from vm import kbuild, undertest
+from vm.guest import Job
+from vm.kernel import Kernel
+from vm.steps import StepError, Steps
+from vm.undertest import Parts
+
+KERNEL = Kernel("Debian trixie", "6.12.1", Path("i"), Path("r"), None)
+MAKEFILE = """\
+tools:
+	printf '#!/bin/sh\\n' >$(OUT)/mkfs.my && chmod +x $(OUT)/mkfs.my
+	touch $(OUT)/mkfs.o
+	echo made >>made
+"""
+
+
+@pytest.fixture
+def steps():
+    return Steps(Console(file=StringIO()))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def source(tmp_path):
+    directory = tmp_path / "my"
+    directory.mkdir()
+    (directory / "Makefile").write_text(MAKEFILE)
+    (directory / "Kbuild").write_text("obj-m := my.o\n")
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--fs", "lanefs,ext4:2", "--cores", "1"], ["lanefs", "ext4:2"]),
+        (["--fs=lanefs"], ["lanefs"]),
+        (["--cores", "1"], ["tmpfs", "ext4"]),
+    ],
+)
+def test_the_file_systems_of_a_run_come_from_its_options_or_its_suite(tmp_path, arguments, names):
+    suite = tmp_path / "s.toml"
+    suite.write_text(
+        'title = "t"\nworkloads = "all"\nfilesystems = ["tmpfs", "ext4"]\nmedia = ["ram"]\n'
+        "cores = [1]\nduration = 1\nrepeats = 1\n"
+    )
+    assert undertest.wanted(suite, arguments) == names
+
+
+def test_tools_are_built_once_for_the_same_sources(source, steps):
+    for _ in range(2):
+        (tool,) = undertest.build_tools(source, steps)
+        assert tool.name == "mkfs.my"
+    assert (source / "made").read_text() == "made\n"
+    (source / "a.c").write_text("int a;\n")
+    undertest.build_tools(source, steps)
+    assert (source / "made").read_text() == "made\nmade\n"
+
+
+def test_the_makefile_of_a_module_builds_no_tools(source, steps):
+    (source / "Kbuild").unlink()
+    assert undertest.build_tools(source, steps) == []
+
+
+def test_tools_that_do_not_build_are_an_error(source, steps):
+    (source / "Makefile").write_text("tools:\n\tfalse\n")
+    with pytest.raises(StepError, match="building the tools of my"):
+        undertest.build_tools(source, steps)
+    (source / "Makefile").write_text("tools:\n\ttrue\n")
+    with pytest.raises(FscaleError, match="left no program"):
+        undertest.build_tools(source, steps)
+
+
+def test_a_file_system_of_the_users_own_is_built_from_beside_its_file(
+    tmp_path, source, steps, monkeypatch
+):
+    described = tmp_path / "my.toml"
+    described.write_text(
+        'title = "t"\nkernel = "my"\nmkfs = ["mkfs.my", "{device}"]\nsource = "my"\n'
+    )
+    asked = []
+
+    def build_module(directory, target, steps):
+        asked.append((directory, target.suite, target.release))
+        return [Path("/cache/my.ko")]
+
+    monkeypatch.setattr(kbuild, "build_module", build_module)
+    parts = undertest.provide(
+        ["my:2", "my", "ext4", "what?"], [described], KERNEL, "6.12", None, steps
+    )
+    assert asked == [(source, "trixie", "6.12.1")]
+    assert parts.modules == (Path("/cache/my.ko"),)
+    assert list(parts.files) == ["bin/mkfs.my"]
+
+
+def test_nothing_is_built_for_file_systems_of_the_kernels_own(steps):
+    assert undertest.provide(["ext4", "tmpfs"], [], KERNEL, "no-suite", None, steps) == Parts()
+
+
+def test_a_module_given_by_hand_replaces_the_built_one():
+    parts = Parts((Path("/cache/my.ko"), Path("/cache/more.ko")), {"bin/a": Path("/cache/a")})
+    job = parts.added(Job(argv=["true"], modules=[Path("/home/my.ko")], files={"s": Path("/s")}))
+    assert job.modules == [Path("/home/my.ko"), Path("/cache/more.ko")]
+    assert job.files == {"s": Path("/s"), "bin/a": Path("/cache/a")}
