@@ -55,6 +55,7 @@ packages:
 
 packages-test:
 	setup/install.sh setup/packages-run.txt setup/packages-test.txt setup/packages-apps.txt setup/packages-vm.txt
+	setup/install-exim.sh
 
 $(VENV)/.installed: requirements.lock | packages
 	python3 -m venv $(VENV)
