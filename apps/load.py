@@ -14,6 +14,9 @@ from fscale.execute.load import Load, Outcome, Settings, Target
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Command, Status
 
+# How late the edges of the window may be noticed, in seconds and as a share of the window.
+LATE_SECONDS = 0.02
+LATE_SHARE = 0.05
 LAUNCHER = paths.ROOT / "bin" / "fscale-app"
 
 
@@ -30,6 +33,7 @@ class AppOutput(BaseModel):
     unit: str = "ops"
     seconds: float = 0
     usage_seconds: float = 0
+    late_seconds: float = 0
     cpu: CpuTimes | None = None
     own_cpu_seconds: float | None = None
     busy_cpu_seconds: float | None = None
@@ -93,13 +97,20 @@ class AppLoad:
             return Outcome("error", f"{self.app.descriptor.id} gave no result ({how}): {said}")
         if output.status == "ok" and returncode:
             return Outcome("error", f"exit code {returncode} after a good result: {said}")
+        status, reason = output.status, output.reason
+        if output.late_seconds > max(LATE_SECONDS, LATE_SHARE * output.seconds):
+            status, reason = (
+                "invalid",
+                f"the edges of the timed window were noticed {output.late_seconds:.2f} s late, so "
+                "CPU times and profiles are of another window: the machine stalled, or is too busy",
+            )
         others = None
         if output.own_cpu_seconds is not None and output.busy_cpu_seconds is not None:
             others = max(0.0, output.busy_cpu_seconds - output.own_cpu_seconds)
         commands = [command.model_dump() for command in output.commands]
         return Outcome(
-            output.status,
-            output.reason,
+            status,
+            reason,
             unit=output.unit,
             ops=output.amount,
             seconds=output.seconds,

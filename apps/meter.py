@@ -32,6 +32,7 @@ class Usage:
     seconds: float
     cpu: CpuTimes
     own: float | None  # of the cgroup, where there is one
+    late: float = 0.0  # how long after the load's own edges these were read
 
     @property
     def busy(self) -> float:
@@ -78,8 +79,11 @@ class Meter:
         return None
 
 
-def between(start: Edge, end: Edge) -> Usage:
-    """The CPU time from `start` to `end`."""
+def between(start: Edge, end: Edge, window: tuple[int, int] | None = None) -> Usage:
+    """The CPU time from `start` to `end`.
+
+    `window` is when the load itself began and ended, CLOCK_MONOTONIC in nanoseconds.
+    """
     hertz = os.sysconf("SC_CLK_TCK")
     spent = [(b - a) / hertz for a, b in zip(start.ticks, end.ticks, strict=True)]
     by_name = dict(zip(_COLUMNS, spent, strict=True))
@@ -88,4 +92,7 @@ def between(start: Edge, end: Edge) -> Usage:
     own = None
     if start.cgroup is not None and end.cgroup is not None:
         own = end.cgroup - start.cgroup
-    return Usage(end.clock - start.clock, CpuTimes(**by_name), own)
+    late = 0.0
+    if window is not None:
+        late = max(0.0, start.clock - window[0] / 1e9, end.clock - window[1] / 1e9)
+    return Usage(end.clock - start.clock, CpuTimes(**by_name), own, late)

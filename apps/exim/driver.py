@@ -132,7 +132,7 @@ class Exim:
             amount=said["delivered"],
             unit=self.unit,
             seconds=said["seconds"],
-            usage=between(*edges),
+            usage=between(*edges, (said["start_ns"], said["end_ns"])),
             commands=processes.commands,
             extra=extra,
         )

@@ -256,8 +256,10 @@ static void print(const struct run *run, const struct edge *a, const struct edge
 	const struct backlog *backlog = &run->backlog;
 	double window = (double)(b->ns - a->ns) / 1e9;
 
-	printf("{\"seconds\": %.9f, \"delivered\": %lu, \"accepted\": %lu, ", window,
-	       b->delivered - a->delivered, b->accepted - a->accepted);
+	printf("{\"seconds\": %.9f, \"start_ns\": %llu, \"end_ns\": %llu, ", window,
+	       (unsigned long long)a->ns, (unsigned long long)b->ns);
+	printf("\"delivered\": %lu, \"accepted\": %lu, ", b->delivered - a->delivered,
+	       b->accepted - a->accepted);
 	printf("\"delivered_in_all\": %lu, \"accepted_in_all\": %lu, \"received_in_all\": %lu, ",
 	       run->counts.delivered, accepted(run), run->counts.received);
 	printf("\"generator_cpu_seconds\": %.6f, \"processes\": %u, ",

@@ -145,7 +145,7 @@ class Personality:
             amount=phase["ops"],
             unit=self.unit,
             seconds=phase["seconds"],
-            usage=between(edges[0], edges[1]),
+            usage=between(edges[0], edges[1], (phase["start_ns"], phase["end_ns"])),
             commands=processes.commands,
             extra={
                 "files": files,

@@ -29,7 +29,7 @@ struct run {
 	struct options options;
 	const struct personality *personality;
 	struct state *state;
-	double seconds[MAX_PHASES];
+	uint64_t start_ns[MAX_PHASES], end_ns[MAX_PHASES];
 	unsigned long ops[MAX_PHASES], bytes;
 };
 
@@ -236,7 +236,7 @@ static int timed(struct run *run)
 {
 	const struct options *o = &run->options;
 	unsigned long ops[2], bytes[2];
-	uint64_t from, to;
+	uint64_t from;
 
 	atomic_store(&run->state->gate, 2);
 	if (crew_until(&run->crew, now_ns() + (uint64_t)(o->warmup * 1e9), NAP_NS, all_at_work))
@@ -246,10 +246,10 @@ static int timed(struct run *run)
 	add_up(run, &ops[0], &bytes[0]);
 	if (crew_until(&run->crew, from + (uint64_t)(o->duration * 1e9), NAP_NS, all_at_work))
 		return -1;
-	to = now_ns();
+	run->start_ns[0] = from;
+	run->end_ns[0] = now_ns();
 	add_up(run, &ops[1], &bytes[1]);
 	say_edge(run, "end", 0);
-	run->seconds[0] = (double)(to - from) / 1e9;
 	run->ops[0] = ops[1] - ops[0];
 	run->bytes = bytes[1] - bytes[0];
 	return 0;
@@ -260,12 +260,12 @@ static int phased(struct run *run)
 {
 	unsigned int phase, i;
 	unsigned long before, after;
-	uint64_t from, ended, last;
+	uint64_t ended, last;
 
 	for (phase = 0; phase < run->personality->phases; phase++) {
 		add_up(run, &before, &run->bytes);
 		say_edge(run, "start", phase);
-		from = now_ns();
+		run->start_ns[phase] = now_ns();
 		atomic_store(&run->state->gate, (int)phase + 2);
 		if (gather(run, (int)phase + 3))
 			return -1;
@@ -275,7 +275,7 @@ static int phased(struct run *run)
 			last = ended > last ? ended : last;
 		}
 		add_up(run, &after, &run->bytes);
-		run->seconds[phase] = (double)(last - from) / 1e9;
+		run->end_ns[phase] = last;
 		run->ops[phase] = after - before;
 	}
 	return 0;
@@ -315,8 +315,11 @@ static void print(const struct run *run)
 
 	printf("{\"personality\": \"%s\", \"phases\": {", run->personality->name);
 	for (phase = 0; phase < run->personality->phases; phase++)
-		printf("%s\"%s\": {\"ops\": %lu, \"seconds\": %.9f}", phase ? ", " : "",
-		       phase_name(run->personality, phase), run->ops[phase], run->seconds[phase]);
+		printf("%s\"%s\": {\"ops\": %lu, \"seconds\": %.9f, \"start_ns\": %llu, \"end_ns\": %llu}",
+		       phase ? ", " : "", phase_name(run->personality, phase), run->ops[phase],
+		       (double)(run->end_ns[phase] - run->start_ns[phase]) / 1e9,
+		       (unsigned long long)run->start_ns[phase],
+		       (unsigned long long)run->end_ns[phase]);
 	printf("}, \"bytes\": %lu, \"error\": ", run->bytes);
 	crew_print_error(&run->crew);
 	puts("}");

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from analysis.diagnosis import lockprofile, offcpu
 from analysis.diagnosis.cpuprofile import read as read_cpu
 from analysis.diagnosis.triage import load_profile
-from apps.load import LAUNCHER
+from apps.load import LATE_SECONDS, LATE_SHARE, LAUNCHER
 from apps.registry import applications
 from fscale import host, paths
 from fscale.execute.profiler import Context
@@ -32,6 +33,7 @@ pytestmark = [
 FS = FileSystem(
     title="tmpfs", kernel="tmpfs", nodev=True, size="25%", counts=["kmem:kmem_cache_alloc"]
 )
+TRIES = 3
 INSTALLED = {app.descriptor.id: app.missing() for app in applications()}
 
 
@@ -80,7 +82,29 @@ def profiled(
     options: tuple[str, ...] = (),
     duration: float = 2,
 ) -> tuple[dict[str, Any], dict[str, Any], Profiler]:
-    """What the application and the profiler say of a run on CPUs 0 and 1."""
+    """What the application and the profiler say of a run on CPUs 0 and 1.
+
+    A machine that stalled in an edge of the window gets another try.
+    """
+    for directory in (place / str(n) for n in range(TRIES)):
+        directory.mkdir()
+        found = profiled_once(workload, name, directory, cgroup, output, options, duration)
+        said = found[0]
+        if said["late_seconds"] <= max(LATE_SECONDS, LATE_SHARE * said["seconds"]):
+            return found
+    raise AssertionError(f"the machine stalled in {TRIES} of {TRIES} windows")
+
+
+def profiled_once(
+    workload: str,
+    name: str,
+    place: Path,
+    cgroup: Path,
+    output: Path,
+    options: tuple[str, ...],
+    duration: float,
+) -> tuple[dict[str, Any], dict[str, Any], Profiler]:
+    """The same, however the machine was."""
     if package := INSTALLED[workload]:
         pytest.skip(f"{workload} needs {package}")
     if not {0, 1} <= os.sched_getaffinity(0):
@@ -173,6 +197,16 @@ def test_idle_daemons_are_not_blocked(place: Path, cgroup: Path, tmp_path: Path)
     names = [wait.name.object for wait in found.waits]
     assert not any("poll" in name or "nanosleep" in name or "do_wait" in name for name in names)
     assert found.idle_ns > 0
+
+
+def test_the_driver_comes_before_its_load() -> None:
+    policy = "import os; print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK)"
+    code = f"import apps.__main__ as m, subprocess, sys; m.hasten(); {policy}; sys.stdout.flush();"
+    code += f"subprocess.run([sys.executable, '-c', {policy!r}], check=True)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [str(os.SCHED_RR), str(os.SCHED_OTHER)]
 
 
 def test_counts_are_per_unit_of_the_application(place: Path, cgroup: Path, tmp_path: Path) -> None:

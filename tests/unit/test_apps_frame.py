@@ -13,7 +13,7 @@ from apps.base import App, AppError, Site, settings
 from apps.dbench.driver import Dbench
 from apps.exim.driver import DESCRIPTOR, Exim
 from apps.load import AppLoad, directories
-from apps.meter import Meter, between
+from apps.meter import Edge, Meter, between
 from apps.process import FileSystemFullError, Processes, failure
 from apps.registry import applications
 from fscale import config, plan
@@ -107,6 +107,14 @@ def test_meter_adds_up_the_cpus_under_test(tmp_path: Path) -> None:
     assert usage.cpu.idle == pytest.approx(40 / hertz)
     assert usage.busy == pytest.approx((30 + 20 + 10) / hertz)
     assert usage.own == pytest.approx(0.5)
+    assert usage.late == 0
+
+
+def test_meter_says_how_late_it_was() -> None:
+    start, end = Edge(10.0, (0,) * 8, None), Edge(12.25, (0,) * 8, None)
+    late_ns = [(9_900_000_000, 12_000_000_000), (9_700_000_000, 12_250_000_000)]
+    assert [between(start, end, window).late for window in late_ns] == pytest.approx([0.25, 0.3])
+    assert between(start, end, (10_001_000_000, 12_251_000_000)).late == 0
 
 
 def target(filesystem: str, tmp_path: Path) -> Target:
@@ -151,6 +159,10 @@ def test_the_runner_reads_results_and_failures(tmp_path: Path) -> None:
     assert load.parse(where, -9, "", "Traceback").reason == (
         "exim gave no result (signal 9): Traceback"
     )
+    late = load.parse(where, 0, json.dumps(good | {"late_seconds": 0.3}), "")
+    assert (late.status, late.ops) == ("invalid", 600)
+    assert "noticed 0.30 s late" in str(late.reason)
+    assert load.parse(where, 0, json.dumps(good | {"late_seconds": 0.09}), "").status == "ok"
     failed = {"schema_version": 1, "workload": "exim", "status": "error", "reason": "disk full"}
     outcome = load.parse(where, 1, json.dumps(failed), "")
     assert (outcome.status, outcome.reason, outcome.ops) == ("error", "disk full", 0)
