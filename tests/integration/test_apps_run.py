@@ -32,6 +32,7 @@ SMALL = {
     "fio_oltp": ["file_mb=1", "log_mb=4"],
     "exim": ["spools=3"],
 }
+STALL_SECONDS = 3
 UNITS = {"exim": "messages", "dbench": "MB"}
 
 
@@ -102,7 +103,8 @@ def test_a_short_run(name: str, tmp_path: Path, cgroup: Path) -> None:
     assert said["unit"] == UNITS.get(name, "ops")
     assert said["amount"] > 0
     if name != "catd":  # which runs to its end
-        assert said["seconds"] == pytest.approx(duration, rel=0.3)
+        # Some programs end late by as much as the machine stalled.
+        assert 0.7 * duration < said["seconds"] < duration + STALL_SECONDS
     assert 0 < said["own_cpu_seconds"] < said["usage_seconds"] * 1.1
     assert all(c["argv"][0] == "taskset" for c in said["commands"])
     assert said["extra"]["version"] not in ("", "unknown")

@@ -108,7 +108,9 @@ def test_sync_partner_goes_away(tmp_path):
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("workload", ["DWOL", "MWUL"])
 def test_signal(workload, signum, tmp_path):
-    process, workers = start(workload, tmp_path / "d", *LONG, "--max-stock", "5000")
+    # A small stock, so that it is interrupted between windows too: these may be short.
+    short = ("--max-stock", "5000", "--min-window", "0.001")
+    process, workers = start(workload, tmp_path / "d", *LONG, *short)
     time.sleep(0.5)
     process.send_signal(signum)
     code, out = bench.finish(process, timeout=10)
