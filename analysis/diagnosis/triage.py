@@ -74,6 +74,11 @@ class Triage:
         """Whether spinning would show: only the on-CPU profile has it, tracepoints do not."""
         return "cpu" in self.profiles
 
+    @property
+    def sees_shares(self) -> bool:
+        """Whether anything that takes the cores' time would show."""
+        return self.sees_waiting or self.sees_spinning
+
     disturbed: bool = False
     application: bool = False  # more threads than CPUs
 

@@ -146,7 +146,7 @@ def _sentence(
     if cause is None:
         seen = f"; the largest is {_share(candidates[0])}" if candidates else ""
         seen += f" (profiles: {', '.join(triage.profiles) or 'none'}){doubt}"
-        if not triage.sees_waiting and not triage.sees_spinning:
+        if not triage.sees_shares:
             return f"{start}: no profile shows what its cores wait for; take locks, offcpu, cpu."
         if shape is Shape.UNKNOWN and not triage.sees_spinning:
             return f"{start}: no lock wait, but only a cpu profile shows spinning{seen}."

@@ -63,6 +63,7 @@ def _build(report: Report) -> str | None:
             for p in shown
         ],
         rows=table(found, report.results),
+        sees_shares=any(p.triage.sees_shares for p in found.points),
         costs=found.costs,
         laws=[law for law in found.laws if law.fit is not None],
         refused=next((law.reason for law in found.laws if law.fit is None), None),

@@ -115,6 +115,14 @@ def test_the_report_has_the_section(run: Path, tmp_path: Path) -> None:
     assert "Directory access lock" in html
 
 
+def test_the_report_says_nothing_of_shares_that_no_profile_shows(run: Path, tmp_path: Path) -> None:
+    (path,) = (run / "profiles").glob("*/locks.json.gz")
+    path.write_bytes(b"no profile")
+    html = build(run, tmp_path / "out").read_text()
+    assert "No object took" not in html
+    assert html.count("No profile shows shares of time.") == 2  # the table's and the point's
+
+
 def test_profiling_cells_stand_among_the_scored_ones() -> None:
     suite = Suite(
         title="t", workloads=["MWCM"], filesystems=["btrfs"], media=["ram"], cores=[1, 2],
