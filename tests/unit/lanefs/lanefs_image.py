@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.lanefs.blocks import BLOCK, HEADER, MAGIC, seal
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build" / "lanefs"
 CHUNK = 16 * BLOCK  # of the file, written or left a hole
 BITS = (BLOCK - HEADER) * 8

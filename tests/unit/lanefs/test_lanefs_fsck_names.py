@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""fsck.lanefs against damaged images, all checksums mended.
+
+Entries of directories, and directories in wrong places.
+"""
+
+import struct
+
+import lanefs_image as lanefs
+import pytest
+from fsck_check import entry_offset, found_and_mended, fsck
+
+
+@pytest.mark.parametrize(
+    ("field", "offset", "size", "value"),
+    [
+        ("key", 0, 8, 1 << 40),
+        ("inode", 8, 8, 0),
+        ("inode", 8, 8, 5),
+        ("inode", 8, 8, lanefs.ino_of(2, 599)),
+        ("inode", 8, 8, lanefs.ino_of(200, 40)),
+        ("inode", 8, 8, (1 << 64) - 1),
+        ("inode", 8, 8, 1),
+        ("length", 16, 2, 0),
+        ("length", 16, 2, 4096),
+        ("name's length", 18, 2, 0),
+        ("name's length", 18, 2, 300),
+        ("name's length", 18, 2, 7),
+        ("type", 20, 1, 2),
+        ("type", 20, 1, 200),
+        ("reserved", 21, 1, 1),
+        ("slash", 25, 1, ord("/")),
+        ("zero", 25, 1, 0),
+        ("another name", 25, 1, ord("z")),
+    ],
+)
+@pytest.mark.parametrize("where", ["own", "remote"])
+def test_entry_field(copy, where, field, offset, size, value):
+    image, named = copy
+    if where == "own":
+        number, at = entry_offset(image, named["dir1"], b"small")
+    else:
+        remote = struct.pack("<Q", named["dir1"]) + b"linked-too"
+        span = lanefs.ino_of(0, lanefs.SPAN_INDEX + image.hash(remote) % image.span_dirs)
+        number, at = entry_offset(image, span, remote)
+        offset += 8 if offset > 24 else 0
+    image.poke(number, at + offset, size, value)
+    found_and_mended(image)
+    if where == "remote":
+        # What the names say is whole, so only the index is made anew.
+        _, text = fsck(image, "-n")
+        assert "206 files, 7 directories, 4 others" in text
+
+
+def test_directory_within_itself(copy):
+    """nested and deep are each other's only parent."""
+    image, named = copy
+    number, at = entry_offset(image, named["dir1"], b"nested")
+    image.poke(number, at + 8, 8, named["empty"])
+    image.poke(number, at + 20, 1, 1)
+    number, at = entry_offset(image, named["deep"], b"linked-three")
+    image.poke(number, at + 8, 8, named["nested"])
+    image.poke(number, at + 20, 1, 2)
+    found_and_mended(image, "lies within itself")
+    _, text = fsck(image, "-n")
+    assert "206 files, 8 directories, 4 others" in text
+
+
+def test_second_name_of_a_directory(copy):
+    image, named = copy
+    number, at = entry_offset(image, named["dir1"], b"small")
+    image.poke(number, at + 8, 8, named["dir0"])
+    image.poke(number, at + 20, 1, 2)
+    found_and_mended(image, "a second name")
+
+
+def test_the_same_name_twice(copy):
+    image, named = copy
+    number, at = entry_offset(image, named["dir1"], b"small")
+    key = image.peek(number, at, 8)
+    block = image.block(number)
+    end = struct.unpack_from("<H", block, 52)[0]
+    entry = bytearray(block[at : at + 32])
+    struct.pack_into("<Q", entry, 0, key + 1)
+    block[at + 32 : end + 32] = block[at:end]
+    block[at + 32 : at + 64] = entry
+    struct.pack_into("<HH", block, 50, struct.unpack_from("<H", block, 50)[0] + 1, end + 32)
+    image.put(number, block)
+    found_and_mended(image, "has the name of one before it")
+
+
+def test_entries_out_of_order(copy):
+    image, named = copy
+    number, at = entry_offset(image, named["big"], b"003")
+    length = image.peek(number, at + 16, 2)
+    block = image.block(number)
+    entry, following = block[at : at + length], block[at + length : at + 2 * length]
+    assert len(following.rstrip(b"\0")) > 100, "the last one of its leaf; choose another name"
+    block[at : at + 2 * length] = following + entry
+    image.put(number, block)
+    found_and_mended(image, "is out of order")
+
+
+def test_missing_remote_entries(copy):
+    """All span directories of a domain are empty: they are made anew from the names."""
+    image, _ = copy
+    for n in range(16):
+        span = lanefs.ino_of(2, lanefs.SPAN_INDEX + n)
+        for name in ("level", "count", "size", "blocks"):
+            image.poke_inode(span, name, 0)
+        block, at = image.slot(span)
+        image.poke(block, at + 128, 8, 0)
+    found_and_mended(image, "has no remote entry")
+    _, text = fsck(image, "-n")
+    assert "206 files, 7 directories, 4 others" in text
