@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs a planned paired comparison on this machine and keeps its run.json true."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -9,9 +10,22 @@ from fscale import paths
 from fscale.ab.measure import Progress, measure
 from fscale.ab.plan import Plan
 from fscale.errors import Interrupted
-from fscale.executor import Executor
+from fscale.executor import DryExecutor, Executor
 from fscale.session import Session, Stopped, machine_held, new_tag
 from fscale.signals import Signals
+
+
+def preview(plan: Plan, say: Callable[[str], None]) -> None:
+    """Tell the commands of the first round, and change nothing."""
+    session = Session(plan.setups["A"], plan.store, paths.state_dir(), DryExecutor(say), Signals())
+    with session.opened():
+        for point in plan.pairs:
+            for key in plan.order(point, 1):
+                assert key.side is not None
+                say(f"# side {key.side}: {key.id}")
+                session.setup = plan.setups[key.side]
+                session.cell(key)
+        say("# and so on, until it is decided; then put the machine back")
 
 
 def execute(plan: Plan, seconds: float, wait: float = 0) -> Progress:

@@ -21,7 +21,8 @@ from fscale.commands.compare import (
     MetricOption,
     parse_metrics,
 )
-from fscale.errors import Exit
+from fscale.dry import tell
+from fscale.errors import Exit, FscaleError
 from fscale.request import Request, parse_cores
 
 _EPILOG = """
@@ -47,6 +48,9 @@ WaitOption = Annotated[
     float, typer.Option(min=0, help="Seconds to wait for another run to leave the machine.")
 ]
 BinaryOption = Annotated[Path, typer.Option(help="The microbenchmark.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Only print the commands of the first round.")
+]
 
 
 def request_of(
@@ -122,6 +126,7 @@ def _ab(
     mail: MailOption = None,
     html: HtmlOption = None,
     everything: AllOption = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Compare two file systems, or two ways to mount or make one, interleaved as A B B A.
 
@@ -131,7 +136,7 @@ def _ab(
     """
     from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
     from analysis.compare.outputs import Outputs, show, write  # noqa: PLC0415
-    from fscale.ab.execute import execute  # noqa: PLC0415
+    from fscale.ab.execute import execute, preview  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
     from vm.ab import is_guest  # noqa: PLC0415
@@ -143,6 +148,10 @@ def _ab(
         metrics=parse_metrics(metric), margin=margin, count_margin=count_margin, fdr=fdr
     )
     if is_guest(base) or is_guest(new):
+        if dry_run:
+            raise FscaleError(
+                "--dry-run is for sides on this machine; `fscale vm run --dry-run` shows a guest's"
+            )
         options = {"bench": bench, "cores": cores, "media": media, "mode": mode}
         options["duration"] = str(duration) if duration else None
         files, inside = guest_files(suite, None)
@@ -171,6 +180,9 @@ def _ab(
             binary=binary,
         )
         plan = make(request, parse(base), parse(new), settings, repetitions or 0)
+        if dry_run:
+            preview(plan, tell)
+            return
         execute(plan, 60 * max_minutes, wait)
     comparison = compare(open_sides(output, None), settings)
     outputs = Outputs(json_file, junit, markdown, mail, html)

@@ -14,6 +14,7 @@ from fscale.commands.ab import (
     BinaryOption,
     CoresOption,
     DirOption,
+    DryRunOption,
     DurationOption,
     MediaOption,
     ModeOption,
@@ -22,6 +23,7 @@ from fscale.commands.ab import (
     WaitOption,
     request_of,
 )
+from fscale.dry import tell
 from fscale.errors import Exit
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def _noise(
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Measure A against A and say what this machine can show: spread, drift, steal, others.
 
@@ -66,7 +69,7 @@ def _noise(
     from analysis.compare.compare import open_sides  # noqa: PLC0415
     from analysis.compare.noise import measure_noise  # noqa: PLC0415
     from analysis.compare.settings import Settings  # noqa: PLC0415
-    from fscale.ab.execute import execute  # noqa: PLC0415
+    from fscale.ab.execute import execute, preview  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
 
@@ -83,7 +86,11 @@ def _noise(
         directory=directory,
         binary=binary,
     )
-    execute(make(request, parse(fs), parse(fs), settings, repetitions), 60 * max_minutes, wait)
+    plan = make(request, parse(fs), parse(fs), settings, repetitions)
+    if dry_run:
+        preview(plan, tell)
+        return
+    execute(plan, 60 * max_minutes, wait)
     report = measure_noise(open_sides(output, None), settings, budget, wanted)
     if json_output:
         typer.echo(report.model_dump_json(by_alias=True, indent=1))

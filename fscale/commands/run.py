@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from fscale import paths
+from fscale.dry import tell
 from fscale.errors import Exit, FscaleError, Interrupted
 from fscale.executor import DryExecutor, Executor
 from fscale.model.bench import Mode
@@ -125,15 +126,15 @@ def _say(text: str) -> None:
 
 def _print_plan(prepared: Prepared) -> None:
     session = Session(
-        prepared.setup, prepared.store, paths.state_dir(), DryExecutor(typer.echo), Signals()
+        prepared.setup, prepared.store, paths.state_dir(), DryExecutor(tell), Signals()
     )
     with session.opened():
         for number, key in enumerate(prepared.cells, 1):
             done = " (finished already)" if prepared.store.finished(key) else ""
-            typer.echo(f"# cell {number}/{len(prepared.cells)}: {key.id}{done}")
+            tell(f"# cell {number}/{len(prepared.cells)}: {key.id}{done}")
             if not done:
                 session.cell(key)
-        typer.echo("# put the machine back")
+        tell("# put the machine back")
 
 
 def _measure(prepared: Prepared, signals: Signals) -> None:

@@ -53,11 +53,32 @@ def test_sides_are_mounted_as_asked_interleaved_and_resumed(tmp_path: Path) -> N
     assert "another run" in other.stderr
 
 
+def test_a_dry_run_tells_one_round_and_measures_nothing(tmp_path: Path) -> None:
+    arguments = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--bench", "DRBL"]
+    arguments += ["--cores", "1", "--output", str(tmp_path / "ab"), "--dry-run"]
+    done = fscale(*arguments)
+    assert done.returncode == 0, done.stderr
+    sides = [line.split()[2][0] for line in done.stdout.splitlines() if "# side" in line]
+    assert "".join(sides) in ("ABBA", "BAAB")
+    mounts = [line for line in done.stdout.splitlines() if line.startswith("mount -t ext4")]
+    assert ["commit=1" in line for line in mounts] == [side == "B" for side in sides]
+    assert not (tmp_path / "ab").exists()
+
+
+def test_a_reader_that_leaves_a_dry_run_is_no_error(tmp_path: Path) -> None:
+    line = f"{ROOT}/bin/fscale run quick --output {tmp_path}/x --dry-run | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["--base", "kernel:", "--new", "ext4"], "kernel"),
         (["--base", "ext4", "--new", "ext5"], "ext5"),
+        (["--base", "kernel:6.1", "--new", "kernel:6.12", "--dry-run"], "vm run --dry-run"),
         (["--base", "ext4", "--new", "ext4:bench=/no/such"], "/no/such is missing"),
         (["--base", "ext4", "--new", "xfs", "--metric", "count"], "counted work"),
         (["--base", "ext4", "--new", "xfs", "--cores", "0"], "at least 1 core"),
