@@ -82,7 +82,7 @@ def _kernel() -> Iterator[Finding]:
             "Linux 5.19 or newer, and root",
         ),
         ("BTF", "/sys/kernel/btf/vmlinux", "a kernel with CONFIG_DEBUG_INFO_BTF"),
-        ("KVM", "/dev/kvm", "hardware virtualization; guests are emulated without it"),
+        ("KVM device", "/dev/kvm", "hardware virtualization; guests are emulated without it"),
     ):
         there = Path(path).exists()
         yield Finding(name, there, path if there else f"no {path}", hint)
