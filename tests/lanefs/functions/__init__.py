@@ -1,6 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Function tests of a mounted file system: what POSIX and Linux promise, one function each."""
 
-from tests.lanefs.functions import concurrent, directories, files, names, space, volume, xattrs
+from tests.lanefs.functions import (
+    concurrent,
+    delayed,
+    directories,
+    files,
+    names,
+    space,
+    volume,
+    xattrs,
+)
 
-__all__ = ["concurrent", "directories", "files", "names", "space", "volume", "xattrs"]
+__all__ = [
+    "concurrent",
+    "delayed",
+    "directories",
+    "files",
+    "names",
+    "space",
+    "volume",
+    "xattrs",
+]
