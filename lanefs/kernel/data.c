@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * File data through iomap. Blocks get into a file as unwritten extents when it is written to (or
- * a mapping is); when their data is on the device an I/O end makes them written ones and moves
- * the size on disk. So no crash shows blocks that were not written.
+ * File data through iomap. Blocks get into a file as unwritten extents: at writeback (delay.c), or
+ * when it is written to directly; when their data is on the device an I/O end makes them written
+ * ones and moves the size on disk. So no crash shows blocks that were not written.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -30,8 +30,11 @@ static void lanefs_iomap_fill(struct inode *inode, const struct lanefs_map *map,
 	iomap->offset = (loff_t)map->logical << LANEFS_BLOCK_SHIFT;
 	iomap->length = map->length << LANEFS_BLOCK_SHIFT;
 	iomap->bdev = inode->i_sb->s_bdev;
-	iomap->flags = 0;
-	if (!map->block) {
+	iomap->flags = map->fresh ? IOMAP_F_NEW : 0;
+	if (map->delayed) {
+		iomap->type = IOMAP_DELALLOC;
+		iomap->addr = IOMAP_NULL_ADDR;
+	} else if (!map->block) {
 		iomap->type = IOMAP_HOLE;
 		iomap->addr = IOMAP_NULL_ADDR;
 	} else {
@@ -45,12 +48,13 @@ static void lanefs_iomap_fill(struct inode *inode, const struct lanefs_map *map,
 }
 
 /* How many blocks more to allocate after a write of `count`, where a file grows. */
-static u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count)
+u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count)
 {
 	u64 end = DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
 
-	/* Not where there are blocks further on. */
-	if (map->logical > end || map->logical + count <= end ||
+	/* Not where there are blocks further on, nor when nobody is left to give them back. */
+	if (map->logical > end || map->logical + count < end ||
+	    !atomic_read(&LANEFS_I(inode)->li_writers) ||
 	    map->logical + map->length < LANEFS_MAX_FILE_BLOCKS ||
 	    map->logical < LANEFS_PREALLOC_FROM)
 		return 0;
@@ -58,8 +62,8 @@ static u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map,
 }
 
 /* With the tree locked: maps a part of the hole that begins at map->logical. */
-static int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode,
-			    struct lanefs_domain *domain, u64 want, struct lanefs_map *map)
+int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
+		     u64 want, struct lanefs_map *map)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u32 count;
@@ -81,9 +85,16 @@ static int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode,
 	return 0;
 }
 
+/* Whether blocks past the end of the file are among those that were allocated. */
+bool lanefs_past_end(const struct inode *inode, const struct lanefs_map *map)
+{
+	return map->logical + map->length >
+	       DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
+}
+
 /*
  * Sees to it that there are blocks at map->logical, from this domain, for a write of `count`; *map
- * is what is there then.
+ * is what is there then. -EAGAIN: they have been promised meanwhile.
  */
 static int lanefs_allocate_from(struct lanefs_domain *domain, struct inode *inode, u64 count,
 				bool ahead, struct lanefs_map *map, u32 *seq)
@@ -104,6 +115,11 @@ static int lanefs_allocate_from(struct lanefs_domain *domain, struct inode *inod
 	err = lanefs_map_find(inode, map->logical, map);
 	if (err || map->block)
 		goto out;
+	lanefs_delay_look(inode, map, U64_MAX);
+	if (map->delayed) {
+		err = -EAGAIN;
+		goto out;
+	}
 	want = count + (ahead ? lanefs_ahead(inode, map, count) : 0);
 	want = min_t(u64, min_t(u64, want, map->length), LANEFS_BITMAP_BITS);
 	err = lanefs_reserve(&h, lanefs_domain_of(inode), 2 * lanefs_tree_blocks_needed(inode),
@@ -116,13 +132,12 @@ static int lanefs_allocate_from(struct lanefs_domain *domain, struct inode *inod
 		err = lanefs_reserve(&h, domain, 1, LANEFS_FOR_DATA);
 	if (!err)
 		err = lanefs_fill_hole(&h, inode, domain, want, map);
-	if (!err && ahead &&
-	    map->logical + map->length > DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE))
+	if (!err && ahead && lanefs_past_end(inode, map))
 		li->li_preallocated = true;
 out:
 	*seq = li->li_map_seq;
 	up_write(&li->li_tree_sem);
-	if (err && err != -ENOSPC)
+	if (err && err != -ENOSPC && err != -EAGAIN)
 		lanefs_abort(sbi);
 	lanefs_end(&h);
 	return err;
@@ -153,8 +168,11 @@ int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_ma
 	int err, retries = 0;
 
 	do {
-		err = lanefs_allocate_anywhere(inode, count, ahead, map, seq);
-	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), &retries));
+		err = lanefs_delay_allocate(inode, map, seq);
+		if (!err && !map->block)
+			err = lanefs_allocate_anywhere(inode, count, ahead, map, seq);
+	} while (err == -EAGAIN ||
+		 (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), &retries)));
 	return err;
 }
 
@@ -175,12 +193,19 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 	else if (!down_read_trylock(&li->li_tree_sem))
 		return -EAGAIN;
 	err = lanefs_map_find(inode, first, &map);
+	/* To what reads pages, a hole: the page of a promised block is there, and dirty. */
+	if (!err && (flags & (IOMAP_REPORT | IOMAP_WRITE | IOMAP_ZERO)))
+		lanefs_delay_look(inode, &map, first + count);
 	seq = li->li_map_seq;
 	up_read(&li->li_tree_sem);
-	if (!err && !map.block && (flags & IOMAP_WRITE) && !(flags & IOMAP_ZERO)) {
+	if (!err && !map.block && (flags & IOMAP_WRITE) &&
+	    ((flags & IOMAP_DIRECT) || !map.delayed)) {
 		if (flags & IOMAP_NOWAIT)
 			return -EAGAIN;
-		err = lanefs_allocate(inode, count, true, &map, &seq);
+		if (flags & IOMAP_DIRECT)
+			err = lanefs_allocate(inode, count, true, &map, &seq);
+		else
+			err = lanefs_delay(inode, count, flags & IOMAP_FAULT, &map, &seq);
 	}
 	if (err)
 		return err;
@@ -188,8 +213,20 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 	return 0;
 }
 
+/* A buffered write that ends early gives back what was promised to the rest. */
+static int lanefs_iomap_end(struct inode *inode, loff_t pos, loff_t length, ssize_t written,
+			    unsigned int flags, struct iomap *iomap)
+{
+	if (iomap->type == IOMAP_DELALLOC && (iomap->flags & IOMAP_F_NEW) &&
+	    !(flags & IOMAP_FAULT) && written < length)
+		lanefs_delay_undo(inode, (pos + written) >> LANEFS_BLOCK_SHIFT,
+				  (iomap->offset + iomap->length) >> LANEFS_BLOCK_SHIFT);
+	return 0;
+}
+
 const struct iomap_ops lanefs_iomap_ops = {
 	.iomap_begin = lanefs_iomap_begin,
+	.iomap_end = lanefs_iomap_end,
 };
 
 /*
@@ -298,20 +335,29 @@ static int lanefs_map_blocks(LANEFS_MAP_BLOCKS_ARGS)
 
 	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return -EIO;
-	if (offset >= wpc->iomap.offset && offset < wpc->iomap.offset + wpc->iomap.length &&
+	/* A hole may have got promises since. */
+	if (wpc->iomap.type != IOMAP_HOLE && offset >= wpc->iomap.offset &&
+	    offset < wpc->iomap.offset + wpc->iomap.length &&
 	    writeback->seq == READ_ONCE(li->li_map_seq))
 		return 0;
-	down_read(&li->li_tree_sem);
-	err = lanefs_map_find(inode, offset >> LANEFS_BLOCK_SHIFT, &map);
-	writeback->seq = li->li_map_seq;
-	up_read(&li->li_tree_sem);
+	map.logical = offset >> LANEFS_BLOCK_SHIFT;
+	err = lanefs_delay_allocate(inode, &map, &writeback->seq);
 	if (!err)
 		lanefs_iomap_fill(inode, &map, writeback->seq, &wpc->iomap);
 	return err;
 }
 
+/* The page could not be mapped, and is not dirty any more. */
+static void lanefs_discard_folio(struct folio *folio, loff_t pos)
+{
+	u64 at = pos >> LANEFS_BLOCK_SHIFT;
+
+	lanefs_delay_drop(folio->mapping->host, at, at + 1);
+}
+
 static const struct iomap_writeback_ops lanefs_writeback_ops = {
 	.map_blocks = lanefs_map_blocks,
+	.discard_folio = lanefs_discard_folio,
 	.prepare_ioend = lanefs_prepare_ioend,
 };
 

@@ -35,6 +35,8 @@ static int lanefs_map_fill(struct inode *inode, const struct lanefs_extent *exte
 	map->block = le64_to_cpu(extent->ex_block);
 	map->length = lanefs_extent_length(extent);
 	map->unwritten = lanefs_extent_unwritten(extent);
+	map->delayed = false;
+	map->fresh = false;
 	domain = lanefs_block_domain(sbi, map->block);
 	if (domain && map->block + map->length <= domain->d_layout.end)
 		return 0;

@@ -90,18 +90,28 @@ static const struct iomap_dio_ops lanefs_direct_ops = {
 	.end_io = lanefs_direct_ended,
 };
 
-/* The inode is locked, so what moves its end, or fills holes, waits for the I/O. */
+/*
+ * The inode is locked, so what moves its end, or fills holes, waits for the I/O. All holes have
+ * blocks promised to them before anything is written: -ENOSPC leaves the file as it was.
+ */
 static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	bool wait = iocb->ki_pos + iov_iter_count(from) > i_size_read(inode) ||
 		    ((iocb->ki_pos | iov_iter_count(from)) & (LANEFS_BLOCK_SIZE - 1));
+	u64 first = iocb->ki_pos >> LANEFS_BLOCK_SHIFT;
+	u64 end = DIV_ROUND_UP_ULL(iocb->ki_pos + iov_iter_count(from), LANEFS_BLOCK_SIZE);
 	ssize_t count;
+	int err;
 
+	err = lanefs_delay_range(inode, first, end);
+	if (err)
+		return err;
 	if (wait)
 		inode_dio_wait(inode);
 	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops,
 			     wait ? IOMAP_DIO_FORCE_WAIT : 0, NULL, 0);
+	lanefs_delay_undo(inode, first, end);
 	/* The page cache could not be emptied: write through it. */
 	return count == -ENOTBLK ? 0 : count;
 }
@@ -170,12 +180,19 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	vm_fault_t result;
+	bool flushed = false;
 
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
-	filemap_invalidate_lock_shared(inode->i_mapping);
-	result = iomap_page_mkwrite(vmf, &lanefs_iomap_ops);
-	filemap_invalidate_unlock_shared(inode->i_mapping);
+	do {
+		filemap_invalidate_lock_shared(inode->i_mapping);
+		result = iomap_page_mkwrite(vmf, &lanefs_iomap_ops);
+		filemap_invalidate_unlock_shared(inode->i_mapping);
+		/* There may be no space, but some to be had, now that the page is not locked. */
+		if (result != VM_FAULT_SIGBUS || flushed)
+			break;
+		flushed = true;
+	} while (lanefs_delay_flush(inode->i_sb));
 	sb_end_pagefault(inode->i_sb);
 	return result;
 }
@@ -241,16 +258,32 @@ static loff_t lanefs_llseek(struct file *file, loff_t offset, int whence)
 	}
 }
 
+static int lanefs_open(struct inode *inode, struct file *file)
+{
+	int err = generic_file_open(inode, file);
+
+	if (!err && (file->f_mode & FMODE_WRITE))
+		atomic_inc(&LANEFS_I(inode)->li_writers);
+	return err;
+}
+
 /* The last writer gives blocks past the end back. */
 static int lanefs_release(struct inode *inode, struct file *file)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
+	bool preallocated;
 
-	if (!(file->f_mode & FMODE_WRITE) || !li->li_preallocated ||
-	    atomic_read(&inode->i_writecount) != 1)
+	if (!(file->f_mode & FMODE_WRITE) || !atomic_dec_and_test(&li->li_writers))
+		return 0;
+	/* Writeback that saw a writer has noted what it allocated ahead. */
+	down_read(&li->li_tree_sem);
+	preallocated = li->li_preallocated;
+	up_read(&li->li_tree_sem);
+	if (!preallocated)
 		return 0;
 	inode_lock(inode);
-	if (li->li_preallocated && inode->i_nlink && !sb_rdonly(inode->i_sb)) {
+	if (!atomic_read(&li->li_writers) && li->li_preallocated && inode->i_nlink &&
+	    !sb_rdonly(inode->i_sb)) {
 		li->li_preallocated = false;
 		lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
 				  LANEFS_MAX_FILE_BLOCKS);
@@ -264,7 +297,7 @@ const struct file_operations lanefs_file_fops = {
 	.read_iter = lanefs_read_iter,
 	.write_iter = lanefs_write_iter,
 	.mmap = lanefs_mmap,
-	.open = generic_file_open,
+	.open = lanefs_open,
 	.release = lanefs_release,
 	.fsync = lanefs_fsync,
 	.fallocate = lanefs_fallocate,
@@ -332,6 +365,7 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 		return err;
 	filemap_invalidate_lock(inode->i_mapping);
 	truncate_setsize(inode, size);
+	lanefs_delay_drop(inode, DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE), LANEFS_MAX_FILE_BLOCKS);
 	if (size > old)
 		err = lanefs_log_size(inode, size, false);
 	else

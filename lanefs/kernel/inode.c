@@ -325,6 +325,7 @@ void lanefs_evict_inode(struct inode *inode)
 	struct lanefs_inode *li = LANEFS_I(inode);
 
 	truncate_inode_pages_final(&inode->i_data);
+	lanefs_delay_evict(inode);
 	if (!inode->i_nlink && !is_bad_inode(inode) && li->li_buf && !sb_rdonly(inode->i_sb)) {
 		sb_start_intwrite(inode->i_sb);
 		lanefs_delete(inode);
@@ -341,6 +342,8 @@ int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct ksta
 	struct inode *inode = d_inode(path->dentry);
 
 	lanefs_fillattr(idmap, mask, inode, stat);
+	stat->blocks += READ_ONCE(LANEFS_I(inode)->li_delayed_blocks) <<
+			(LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
 	if (mask & STATX_BTIME) {
 		stat->btime = LANEFS_I(inode)->li_btime;
 		stat->result_mask |= STATX_BTIME;

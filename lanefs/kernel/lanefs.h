@@ -6,7 +6,8 @@
  *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks, folio locks
  *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
  *     A task that waits for one domain to let it in holds no handle of another.
- *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain
+ *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Promises (delay.c) take
+ *     li_tree_sem without a handle, and open none below it.
  *   d_inode_mutex of a domain
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
@@ -153,7 +154,8 @@ struct lanefs_domain {
 	/* blocks */
 	struct lanefs_group *d_groups;
 	u32 d_ngroups;
-	atomic64_t d_free;		/* blocks free and not reserved */
+	atomic64_t d_free;		/* blocks free and neither reserved nor promised */
+	atomic64_t d_delayed;		/* promised, with what extent maps may need (delay.c) */
 	atomic64_t d_pending;		/* freed, not stable */
 	u64 d_goal;			/* where the next search begins (a hint, not locked) */
 
@@ -212,6 +214,11 @@ struct lanefs_inode {
 	spinlock_t li_log_lock;			/* the copy of the inode into its table block */
 	bool li_orphan;
 	bool li_preallocated;			/* blocks past the end to be given back on close */
+	atomic_t li_writers;			/* open files that can write */
+	struct xarray li_delayed;		/* promised blocks (delay.c), by li_tree_sem */
+	u64 li_delayed_blocks;
+	u64 li_delayed_runs;			/* of consecutive ones */
+	u64 li_delayed_meta;			/* set aside for the extent map */
 	struct timespec64 li_btime;
 	struct lanefs_buf *li_buf;		/* its block of the inode table */
 	u64 li_seq;				/* last transaction that changed it */
@@ -351,6 +358,7 @@ int lanefs_tree_find_room(struct lanefs_handle *h, struct inode *inode, u64 key,
 int lanefs_tree_drop_leaf(struct lanefs_handle *h, struct inode *inode, struct lanefs_path *path);
 void lanefs_path_put(struct lanefs_path *path);
 u64 lanefs_tree_blocks_needed(const struct inode *inode);
+u64 lanefs_tree_room(const struct inode *inode);
 
 /* extents.c */
 struct lanefs_map {
@@ -358,6 +366,8 @@ struct lanefs_map {
 	u64 block;	/* 0: hole */
 	u64 length;
 	bool unwritten;
+	bool delayed;	/* a hole with blocks promised to it (lanefs_delay_look()) */
+	bool fresh;	/* just now */
 };
 
 int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map);
@@ -436,9 +446,24 @@ int lanefs_log_size(struct inode *inode, loff_t size, bool orphan);
 /* data.c */
 extern const struct address_space_operations lanefs_aops;
 extern const struct iomap_ops lanefs_iomap_ops;
+u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count);
+bool lanefs_past_end(const struct inode *inode, const struct lanefs_map *map);
+int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
+		     u64 want, struct lanefs_map *map);
 int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq);
 int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten);
 void lanefs_io_work(struct work_struct *work);
+
+/* delay.c */
+void lanefs_delay_look(struct inode *inode, struct lanefs_map *map, u64 end);
+bool lanefs_delay_flush(struct super_block *sb);
+int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq);
+int lanefs_delay_range(struct inode *inode, u64 at, u64 end);
+void lanefs_delay_drop(struct inode *inode, u64 from, u64 to);
+void lanefs_delay_undo(struct inode *inode, u64 from, u64 to);
+int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq);
+void lanefs_delay_check(struct lanefs_sb *sbi);
+void lanefs_delay_evict(struct inode *inode);
 
 /* super.c */
 __printf(2, 3) void lanefs_error(struct lanefs_sb *sbi, const char *format, ...);

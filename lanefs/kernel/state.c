@@ -148,6 +148,7 @@ int lanefs_stop(struct lanefs_sb *sbi)
 	int err = 0;
 	u32 i;
 
+	lanefs_delay_check(sbi);
 	if (sbi->s_started)
 		err = sbi->s_aborted ? -EIO : lanefs_clean(sbi);
 	for (i = 0; i < sbi->s_domains; i++)

@@ -80,6 +80,7 @@ static struct inode *lanefs_alloc_inode(struct super_block *sb)
 		return NULL;
 	memset(li, 0, offsetof(struct lanefs_inode, vfs_inode));
 	init_rwsem(&li->li_tree_sem);
+	xa_init(&li->li_delayed);
 	init_rwsem(&li->li_xattr_sem);
 	spin_lock_init(&li->li_log_lock);
 	spin_lock_init(&li->li_io_lock);
@@ -147,6 +148,7 @@ static int lanefs_freeze_fs(struct super_block *sb)
 	struct lanefs_sb *sbi = LANEFS_SB(sb);
 	int err = sbi->s_started ? lanefs_clean(sbi) : 0;
 
+	lanefs_delay_check(sbi);
 	lanefs_discard_wait(sbi);
 	return err;
 }

@@ -117,6 +117,16 @@ u64 lanefs_tree_blocks_needed(const struct inode *inode)
 	return READ_ONCE(LANEFS_I(inode)->li_level) + 2;
 }
 
+/* Blocks that must be there before an extent is added, which may lie in two leaves. */
+u64 lanefs_tree_room(const struct inode *inode)
+{
+	const struct lanefs_inode *li = LANEFS_I(inode);
+
+	if (!li->li_level && li->li_count < LANEFS_ROOT_RECORDS)
+		return 0;
+	return 2 * lanefs_tree_blocks_needed(inode);
+}
+
 /* A new block of the tree. Its level and counts are the caller's to set. */
 static struct lanefs_buf *lanefs_tree_new_block(struct lanefs_handle *h, struct inode *inode,
 						int level)

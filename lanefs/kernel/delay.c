@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Delayed allocation. A buffered write to a hole only has blocks promised to it; writeback keeps
+ * the promise, with extents as long as the dirty range. A promise takes blocks of a domain from
+ * those that are free, so that what was accepted finds its blocks later, and blocks of the inode's
+ * own domain for what its extent map may grow by.
+ *
+ * A promise lasts as long as the page is dirty: it is made before the page becomes dirty, and goes
+ * with the allocation, or when the page was cut off or given up. Where a page may be made dirty at
+ * the same time only its lock (and, where there is no page yet, the mapping's invalidate lock)
+ * shows whether the promise is still needed.
+ *
+ * li_delayed has a domain's number for each logical block that it promised. li_tree_sem guards it
+ * with the extent map, as a block is mapped, promised, or neither.
+ */
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/writeback.h>
+
+#include "lanefs.h"
+
+#define LANEFS_DELAY_BATCH	1024	/* blocks promised at once: memory is allocated meanwhile */
+
+/* How many blocks from `at` to before `end` one domain promised, in a row. */
+static u64 lanefs_delay_run(struct lanefs_inode *li, u64 at, u64 end)
+{
+	void *first = xa_load(&li->li_delayed, at), *entry;
+	unsigned long index;
+	u64 run = 0;
+
+	if (!first)
+		return 0;
+	xa_for_each_range(&li->li_delayed, index, entry, at, end - 1) {
+		if (index != at + run || entry != first)
+			break;
+		run++;
+	}
+	return run;
+}
+
+/*
+ * With the tree locked: makes a hole end where it stops being promised, or begins to be, if that
+ * is before `end`.
+ */
+void lanefs_delay_look(struct inode *inode, struct lanefs_map *map, u64 end)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	unsigned long next = map->logical;
+
+	if (map->block || !li->li_delayed_blocks)
+		return;
+	end = min(end, map->logical + map->length);
+	if (!xa_find(&li->li_delayed, &next, end - 1, XA_PRESENT))
+		return;
+	map->delayed = next == map->logical;
+	map->length = map->delayed ? lanefs_delay_run(li, map->logical, end) : next - map->logical;
+}
+
+/*
+ * Blocks that the extent map may need for promised ones, which lie in so many runs: where a leaf is
+ * full already each run splits it, on both sides; full leaves are made of 64 extents at least; and
+ * what splits above them is less than another path for each change.
+ */
+static u64 lanefs_delay_needs(const struct lanefs_inode *li, u64 blocks, u64 runs)
+{
+	if (!blocks || (!li->li_level && li->li_count + blocks <= LANEFS_ROOT_RECORDS))
+		return 0;
+	return 2 * runs + blocks / 64 + 2 * (li->li_level + 3);
+}
+
+static struct lanefs_domain *lanefs_delay_domain(struct inode *inode, void *entry)
+{
+	return &LANEFS_SB(inode->i_sb)->s_domain[xa_to_value(entry)];
+}
+
+static void lanefs_give_back(struct lanefs_domain *domain, u64 count)
+{
+	atomic64_sub(count, &domain->d_delayed);
+	atomic64_add(count, &domain->d_free);
+}
+
+static bool lanefs_take_delayed(struct lanefs_domain *domain, u64 count,
+				enum lanefs_reserve purpose)
+{
+	if (!lanefs_take_free(domain, count, purpose))
+		return false;
+	atomic64_add(count, &domain->d_delayed);
+	return true;
+}
+
+/* How many runs more there are when the blocks from `at` to before `end` get promised. */
+static int lanefs_delay_joins(struct lanefs_inode *li, u64 at, u64 end)
+{
+	return 1 - (at && xa_load(&li->li_delayed, at - 1)) - !!xa_load(&li->li_delayed, end);
+}
+
+/* Gives back what was set aside for the extent map and is not needed any more. */
+static void lanefs_delay_settle(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 needs = lanefs_delay_needs(li, li->li_delayed_blocks, li->li_delayed_runs);
+
+	if (li->li_delayed_meta <= needs)
+		return;
+	lanefs_give_back(lanefs_domain_of(inode), li->li_delayed_meta - needs);
+	li->li_delayed_meta = needs;
+}
+
+/* Ends the promises of a run: they were kept, or given back by the caller. */
+static void lanefs_delay_forget(struct inode *inode, u64 at, u64 count)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 i;
+
+	for (i = 0; i < count; i++) {
+		xa_erase(&li->li_delayed, at + i);
+		cond_resched();
+	}
+	li->li_delayed_runs -= lanefs_delay_joins(li, at, at + count);
+	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks - count);
+	WRITE_ONCE(li->li_map_seq, li->li_map_seq + 1);
+}
+
+/* Promises blocks of this domain to a hole to which none are: all of them or none. */
+static int lanefs_delay_from(struct inode *inode, struct lanefs_domain *domain, u64 at, u64 count)
+{
+	struct lanefs_domain *own = lanefs_domain_of(inode);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	int joins = lanefs_delay_joins(li, at, at + count), err = 0;
+	u64 needs = lanefs_delay_needs(li, li->li_delayed_blocks + count,
+				       li->li_delayed_runs + joins), more = 0, i;
+
+	if (!lanefs_take_delayed(domain, count, LANEFS_FOR_DATA))
+		return -ENOSPC;
+	if (needs > li->li_delayed_meta)
+		more = needs - li->li_delayed_meta;
+	if (more && !lanefs_take_delayed(own, more, LANEFS_FOR_METADATA)) {
+		lanefs_give_back(domain, count);
+		return -ENOSPC;
+	}
+	for (i = 0; i < count && !err; i++)
+		err = xa_err(xa_store(&li->li_delayed, at + i, xa_mk_value(domain->d_id),
+				      GFP_NOFS));
+	if (err) {
+		while (i--)
+			xa_erase(&li->li_delayed, at + i);
+		lanefs_give_back(domain, count);
+		if (more)
+			lanefs_give_back(own, more);
+		return err;
+	}
+	li->li_delayed_meta += more;
+	li->li_delayed_runs += joins;
+	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks + count);
+	return 0;
+}
+
+/* Promises blocks to the beginning of a hole: of the inode's own domain, or else of the next. */
+static int lanefs_delay_some(struct inode *inode, u64 count, struct lanefs_map *map)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+	struct lanefs_domain *domain;
+	int err = -ENOSPC;
+	u64 some;
+	u32 i;
+
+	count = min_t(u64, min(count, map->length), LANEFS_DELAY_BATCH);
+	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
+		domain = &sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
+		if (!lanefs_has_room(domain, 1, LANEFS_FOR_DATA))
+			continue;
+		for (some = count; some && err == -ENOSPC; some /= 2) {
+			err = lanefs_delay_from(inode, domain, map->logical, some);
+			map->length = some;
+		}
+	}
+	if (!err) {
+		map->delayed = true;
+		map->fresh = true;
+	}
+	return err;
+}
+
+static bool lanefs_any_delayed(struct lanefs_sb *sbi)
+{
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		if (atomic64_read(&sbi->s_domain[i].d_delayed))
+			return true;
+	return false;
+}
+
+/*
+ * Has all promises kept, as they take more from what is free than what they are for will use.
+ * Without page locks and handles. False: there was nothing to do, or it cannot be done now.
+ */
+bool lanefs_delay_flush(struct super_block *sb)
+{
+	if (!lanefs_any_delayed(LANEFS_SB(sb)) || !down_read_trylock(&sb->s_umount))
+		return false;
+	sync_inodes_sb(sb);
+	up_read(&sb->s_umount);
+	return true;
+}
+
+/*
+ * Sees to it that blocks are there for a write of `count` at map->logical, or promised; *map is
+ * what is there then. A fault has its page locked, so that its caller must flush for it.
+ */
+int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct super_block *sb = inode->i_sb;
+	int err, retries = 0;
+	bool flushed = fault;
+
+	if (READ_ONCE(LANEFS_SB(sb)->s_aborted))
+		return -EROFS;
+	for (;;) {
+		down_write(&li->li_tree_sem);
+		err = lanefs_map_find(inode, map->logical, map);
+		if (!err && !map->block) {
+			lanefs_delay_look(inode, map, map->logical + count);
+			if (!map->delayed)
+				err = lanefs_delay_some(inode, count, map);
+		}
+		*seq = li->li_map_seq;
+		up_write(&li->li_tree_sem);
+		if (err != -ENOSPC)
+			return err;
+		if (!flushed) {
+			flushed = true;
+			if (lanefs_delay_flush(sb))
+				continue;
+		}
+		if (!lanefs_retry_alloc(LANEFS_SB(sb), &retries))
+			return err;
+	}
+}
+
+/*
+ * The same for all logical blocks from `at` to before `end`, or for none. The inode is locked, and
+ * lanefs_delay_undo() is to follow.
+ */
+int lanefs_delay_range(struct inode *inode, u64 at, u64 end)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_map map = { .logical = at };
+	u64 first = at;
+	int err = 0;
+	u32 seq;
+
+	for (; at < end && !err; at += map.length) {
+		map.logical = at;
+		down_read(&li->li_tree_sem);
+		err = lanefs_map_find(inode, at, &map);
+		up_read(&li->li_tree_sem);
+		if (!err && !map.block)
+			err = lanefs_delay(inode, end - at, false, &map, &seq);
+	}
+	if (err)
+		lanefs_delay_undo(inode, first, end);
+	return err;
+}
+
+/* Gives back what was promised to logical blocks from `from` to before `to`: none is dirty. */
+void lanefs_delay_drop(struct inode *inode, u64 from, u64 to)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	unsigned long at = from;
+	void *entry;
+	u64 run;
+
+	if (from >= to || !READ_ONCE(li->li_delayed_blocks))
+		return;
+	down_write(&li->li_tree_sem);
+	while ((entry = xa_find(&li->li_delayed, &at, to - 1, XA_PRESENT))) {
+		run = lanefs_delay_run(li, at, to);
+		lanefs_delay_forget(inode, at, run);
+		lanefs_give_back(lanefs_delay_domain(inode, entry), run);
+	}
+	lanefs_delay_settle(inode);
+	up_write(&li->li_tree_sem);
+}
+
+/*
+ * The same, but where a page is dirty (a fault came between) the promise stays. The inode is
+ * locked.
+ */
+void lanefs_delay_undo(struct inode *inode, u64 from, u64 to)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct address_space *mapping = inode->i_mapping;
+	unsigned long at = from;
+	struct page *page;
+
+	if (from >= to || !xa_find(&li->li_delayed, &at, to - 1, XA_PRESENT))
+		return;
+	filemap_invalidate_lock(mapping);
+	for (; xa_find(&li->li_delayed, &at, to - 1, XA_PRESENT); at++) {
+		page = find_lock_page(mapping, at);
+		if (!page || !PageDirty(page))
+			lanefs_delay_drop(inode, at, at + 1);
+		if (page) {
+			unlock_page(page);
+			put_page(page);
+		}
+		cond_resched();
+	}
+	filemap_invalidate_unlock(mapping);
+}
+
+/* How much to allocate beyond a run: as lanefs_ahead() says, where the file is written in order. */
+static int lanefs_delay_ahead(struct inode *inode, const struct lanefs_map *map, u64 run,
+			      u64 *ahead)
+{
+	unsigned long next = map->logical + run;
+	struct lanefs_map before;
+	int err;
+
+	*ahead = lanefs_ahead(inode, map, run);
+	if (!*ahead)
+		return 0;
+	err = lanefs_map_find(inode, map->logical - 1, &before);
+	if (err)
+		return err;
+	if (!before.block || xa_find(&LANEFS_I(inode)->li_delayed, &next, ULONG_MAX, XA_PRESENT))
+		*ahead = 0;
+	return 0;
+}
+
+/* With the tree locked: allocates what was promised to map->logical, and the same run after it. */
+static int lanefs_delay_keep(struct lanefs_handle *h, struct inode *inode,
+			     struct lanefs_domain *domain, struct lanefs_map *map)
+{
+	struct lanefs_domain *own = lanefs_domain_of(inode);
+	int part = lanefs_handle_part(h, domain), own_part = lanefs_handle_part(h, own), err;
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 run = lanefs_delay_run(li, map->logical,
+				   min(map->logical + map->length,
+				       map->logical + LANEFS_BITMAP_BITS));
+	u64 meta = li->li_delayed_meta, tree = lanefs_tree_room(inode), ahead, given, taken;
+
+	err = lanefs_delay_ahead(inode, map, run, &ahead);
+	if (!err && meta < tree)
+		err = lanefs_reserve(h, own, tree - meta, LANEFS_FOR_COMPLETION);
+	if (err)
+		return err;
+	if (ahead && lanefs_reserve(h, domain, ahead, LANEFS_FOR_DATA))
+		ahead = 0;
+	h->h_part[part].reserved += run;
+	h->h_part[own_part].reserved += meta;
+	given = h->h_part[part].reserved + (part != own_part ? h->h_part[own_part].reserved : 0);
+	err = lanefs_fill_hole(h, inode, domain, min(run + ahead, map->length), map);
+	if (err)
+		return err == -ENOSPC ? -EUCLEAN : err;
+	given -= h->h_part[part].reserved + (part != own_part ? h->h_part[own_part].reserved : 0);
+	tree = min(given - map->length, meta);
+	taken = min(map->length, run);
+
+	/* What is still promised is not the handle's to give back. */
+	h->h_part[part].reserved -= run - taken;
+	h->h_part[own_part].reserved -= meta - tree;
+	atomic64_sub(taken, &domain->d_delayed);
+	atomic64_sub(tree, &own->d_delayed);
+	li->li_delayed_meta -= tree;
+	lanefs_delay_forget(inode, map->logical, taken);
+	lanefs_delay_settle(inode);
+	if (lanefs_past_end(inode, map))
+		li->li_preallocated = true;
+	return 0;
+}
+
+/* Keeps the promise for map->logical, if there is one; *map is what is there then. */
+int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 logical = map->logical;
+	struct lanefs_handle h;
+	u32 domains[2];
+	void *entry;
+	int err;
+
+	for (;;) {
+		down_read(&li->li_tree_sem);
+		err = lanefs_map_find(inode, logical, map);
+		entry = xa_load(&li->li_delayed, logical);
+		*seq = li->li_map_seq;
+		up_read(&li->li_tree_sem);
+		if (err || map->block || !entry)
+			return err;
+		domains[0] = li->li_domain;
+		domains[1] = xa_to_value(entry);
+		err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+		if (err)
+			return err;
+		down_write(&li->li_tree_sem);
+		err = lanefs_map_find(inode, logical, map);
+		if (!err && !map->block && xa_load(&li->li_delayed, logical) == entry)
+			err = lanefs_delay_keep(&h, inode, lanefs_delay_domain(inode, entry), map);
+		*seq = li->li_map_seq;
+		up_write(&li->li_tree_sem);
+		if (err && err != -ENOSPC)
+			lanefs_abort(sbi);
+		lanefs_end(&h);
+		if (err || map->block)
+			return err;
+	}
+}
+
+/* Nothing waits to be written: no promise may be left. */
+void lanefs_delay_check(struct lanefs_sb *sbi)
+{
+	if (!READ_ONCE(sbi->s_aborted))
+		WARN_ON(lanefs_any_delayed(sbi));
+}
+
+/* The inode leaves memory, and its pages have. Only what was deleted may have promises left. */
+void lanefs_delay_evict(struct inode *inode)
+{
+	WARN_ON(READ_ONCE(LANEFS_I(inode)->li_delayed_blocks) && inode->i_nlink &&
+		!READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted));
+	lanefs_delay_drop(inode, 0, LANEFS_MAX_FILE_BLOCKS);
+}
