@@ -112,6 +112,17 @@ static void check_pinned(struct bench *b)
 		 b->cfg->cpus[id]);
 }
 
+/* One worker may starve behind the others, which is a finding; all of them have measured nothing. */
+static void check_worked(struct bench *b)
+{
+	for (unsigned int id = 0; id < b->cfg->workers; id++)
+		if (result_ops(&b->result, id))
+			return;
+	b->result.status = STATUS_INVALID;
+	snprintf(b->result.reason, sizeof(b->result.reason),
+		 "no operation ended in the timed window: it is too short, or the machine too busy");
+}
+
 static enum step run(struct bench *b)
 {
 	const struct config *cfg = b->cfg;
@@ -138,6 +149,8 @@ static enum step run(struct bench *b)
 		step = synchronize(b);
 	if (step == STEP_OK)
 		step = measure(b);
+	if (step == STEP_OK && b->result.status == STATUS_OK)
+		check_worked(b);
 	if (step == STEP_OK)
 		check_pinned(b);
 	return step;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "window.h"
+
 static const char *const ends[] = {
 	[END_TIME] = "time", [END_EXHAUSTED] = "exhausted", [END_NO_SPACE] = "no_space",
 	[END_ERROR] = "error", [END_INTERRUPTED] = "interrupted",
@@ -36,15 +38,6 @@ static json_t *options(const struct config *cfg)
 	return object;
 }
 
-static uint64_t worker_ops(const struct result *r, unsigned int id)
-{
-	uint64_t ops = 0;
-
-	for (unsigned int i = 0; i < r->nwindows; i++)
-		ops += r->windows[i].ops[id];
-	return ops;
-}
-
 static json_t *windows(const struct bench *b)
 {
 	json_t *array = json_array();
@@ -71,7 +64,7 @@ static json_t *worker(const struct bench *b, unsigned int id)
 	double user = ticks ? total * (double)usage->user / (double)ticks : 0;
 
 	return json_pack("{s:i, s:i, s:o, s:f, s:f, s:o, s:o}", "id", (int)id, "cpu",
-			 b->cfg->cpus[id], "ops", integer(worker_ops(&b->result, id)),
+			 b->cfg->cpus[id], "ops", integer(result_ops(&b->result, id)),
 			 "user_seconds", user, "system_seconds", total - user, "voluntary_switches",
 			 integer(usage->voluntary), "involuntary_switches",
 			 integer(usage->involuntary));
@@ -93,7 +86,7 @@ static json_t *background(const struct bench *b)
 	if (!b->cfg->workload->background_run)
 		return json_null();
 	return json_pack("{s:i, s:o}", "cpu", b->cfg->cpus[id], "ops",
-			 integer(worker_ops(&b->result, id)));
+			 integer(result_ops(&b->result, id)));
 }
 
 static json_t *intervals(const struct result *r)
@@ -217,7 +210,7 @@ bool output_result(const struct bench *b)
 	bool good;
 
 	for (unsigned int id = 0; id < cfg->workers; id++) {
-		ops += worker_ops(r, id);
+		ops += result_ops(r, id);
 		executed += r->executed[id];
 	}
 	object = json_pack("{s:i, s:s, s:s, s:o, s:o, s:s, s:o, s:s, s:o, s:o, s:f, s:f, s:f, s:f}",

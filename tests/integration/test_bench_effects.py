@@ -154,8 +154,12 @@ def test_windows_end_for_all(workload, fast):
 
 
 def test_stock_follows_the_pilot(tmp_path):
-    out = bench.run_good("DWAL", tmp_path / "d", "--duration", "0.3", "--warmup", "0.1")
-    assert out.stock.bound == "pilot"
+    for attempt in range(3):  # a stock that did not last was made larger
+        directory = tmp_path / str(attempt)
+        out = bench.run_good("DWAL", directory, "--duration", "0.3", "--warmup", "0.1")
+        if out.stock.restocks == 0:
+            break
+    assert (out.stock.bound, out.stock.restocks) == ("pilot", 0)
     assert out.stock.wanted == pytest.approx(out.stock.pilot_ops_per_second * 0.4 * 1.25, rel=0.01)
 
 

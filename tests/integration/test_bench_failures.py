@@ -137,6 +137,18 @@ def test_failing_operation(tmp_path):
     assert "No such file" in out.error.message
 
 
+def test_a_window_without_operations(tmp_path):
+    process, workers = start("DRBL", tmp_path / "d", "--warmup", "1", "--duration", "0.2")
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(1.5)
+    for pid in workers:
+        os.kill(pid, signal.SIGCONT)
+    code, out = bench.finish(process, timeout=5)
+    assert (code, out.status, out.ops) == (1, "invalid", 0)
+    assert "no operation ended in the timed window" in out.reason
+
+
 def test_short_read(tmp_path):
     process, _ = start("DRBL", tmp_path / "d", *LONG)
     os.truncate(tmp_path / "d/0/data", 100)
