@@ -2,7 +2,8 @@
 /*
  * The block allocator of a domain. The bitmaps on disk are changed with the transaction; the
  * groups' bitmaps in memory also keep what was freed by a transaction that is not stable, so that
- * it is not used again too early. d_free counts what is neither in use nor reserved by a handle.
+ * it is not used again too early. d_free counts what is neither in use, nor reserved by a handle,
+ * nor promised to data that waits to be written (delay.c).
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -339,14 +340,19 @@ void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count)
 	atomic64_sub(count, &domain->d_pending);
 }
 
-/* After -ENOSPC, outside of handles: whether it is worth trying again. */
-bool lanefs_retry_alloc(struct lanefs_sb *sbi, int *retries)
+/*
+ * After -ENOSPC, outside of handles: whether it is worth trying again. `flush`: no page is locked,
+ * so that data can be written which waits and holds more space than it needs.
+ */
+bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 {
 	bool pending = false;
 	u32 i;
 
-	if (++*retries > 2)
+	if (++*retries > 3)
 		return false;
+	if (flush && *retries == 1 && lanefs_delay_flush(sbi->s_vfs))
+		return true;
 	for (i = 0; i < sbi->s_domains; i++)
 		pending |= atomic64_read(&sbi->s_domain[i].d_pending) > 0;
 	if (!pending || lanefs_stabilise_all(sbi))

@@ -172,7 +172,7 @@ int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_ma
 		if (!err && !map->block)
 			err = lanefs_allocate_anywhere(inode, count, ahead, map, seq);
 	} while (err == -EAGAIN ||
-		 (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), &retries)));
+		 (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), true, &retries)));
 	return err;
 }
 

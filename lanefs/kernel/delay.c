@@ -213,11 +213,10 @@ int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct super_block *sb = inode->i_sb;
 	int err, retries = 0;
-	bool flushed = fault;
 
 	if (READ_ONCE(LANEFS_SB(sb)->s_aborted))
 		return -EROFS;
-	for (;;) {
+	do {
 		down_write(&li->li_tree_sem);
 		err = lanefs_map_find(inode, map->logical, map);
 		if (!err && !map->block) {
@@ -227,16 +226,8 @@ int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *
 		}
 		*seq = li->li_map_seq;
 		up_write(&li->li_tree_sem);
-		if (err != -ENOSPC)
-			return err;
-		if (!flushed) {
-			flushed = true;
-			if (lanefs_delay_flush(sb))
-				continue;
-		}
-		if (!lanefs_retry_alloc(LANEFS_SB(sb), &retries))
-			return err;
-	}
+	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(sb), !fault, &retries));
+	return err;
 }
 
 /*

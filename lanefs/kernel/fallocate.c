@@ -105,7 +105,7 @@ static int lanefs_punch(struct inode *inode, loff_t start, loff_t end)
 	do {
 		err = lanefs_free_range(inode, first >> LANEFS_BLOCK_SHIFT,
 					last >> LANEFS_BLOCK_SHIFT);
-	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), &retries));
+	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), true, &retries));
 	return err;
 }
 

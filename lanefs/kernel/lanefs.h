@@ -332,7 +332,7 @@ bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reser
 void lanefs_give_free(struct lanefs_domain *domain, u32 group, u32 bit, u32 count);
 void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
-bool lanefs_retry_alloc(struct lanefs_sb *sbi, int *retries);
+bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
 
 /* ialloc.c */
 int lanefs_inodes_start(struct lanefs_domain *domain);

@@ -147,7 +147,7 @@ static int lanefs_create_object(struct mnt_idmap *idmap, struct inode *dir, stru
 	do {
 		err = lanefs_create_in(idmap, dir, dentry, mode, rdev, target);
 	} while (err == -ENOSPC && (lanefs_place_again(dir, &attempts) ||
-				    lanefs_retry_alloc(LANEFS_SB(dir->i_sb), &retries)));
+				    lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
 	return err;
 }
 
@@ -220,7 +220,7 @@ static int lanefs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct fil
 		inode = lanefs_tmpfile_in(idmap, dir, mode);
 	} while (PTR_ERR_OR_ZERO(inode) == -ENOSPC &&
 		 (lanefs_place_again(dir, &attempts) ||
-		  lanefs_retry_alloc(LANEFS_SB(dir->i_sb), &retries)));
+		  lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
 	if (!IS_ERR(inode)) {
 		/* d_tmpfile() takes the link off. */
 		set_nlink(inode, 1);
@@ -271,7 +271,7 @@ static int lanefs_link(struct dentry *old, struct inode *dir, struct dentry *den
 		return -EMLINK;
 	do {
 		err = lanefs_link_once(inode, dir, dentry);
-	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(dir->i_sb), &retries));
+	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries));
 	if (!err) {
 		ihold(inode);
 		d_instantiate(dentry, inode);
@@ -550,7 +550,7 @@ static int lanefs_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct 
 		return err;
 	do {
 		err = lanefs_rename_once(idmap, &from, &to, flags);
-	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(old_dir->i_sb), &retries));
+	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(old_dir->i_sb), true, &retries));
 	return err;
 }
 

@@ -170,7 +170,7 @@ static int lanefs_xattr_set(const struct xattr_handler *handler, struct mnt_idma
 	do {
 		err = lanefs_xattr_set_once(inode, handler->flags, name, value, size, flags);
 	} while (err == -ENOSPC && !LANEFS_I(inode)->li_xattr &&
-		 lanefs_retry_alloc(LANEFS_SB(inode->i_sb), &retries));
+		 lanefs_retry_alloc(LANEFS_SB(inode->i_sb), true, &retries));
 	return err;
 }
 

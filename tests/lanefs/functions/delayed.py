@@ -268,3 +268,37 @@ def nothing_is_left_of_promises(place: Place) -> None:
     check(before - _free(place) < 1 << 20, f"{before - _free(place)} bytes are gone")
     place.cycle()
     equal(list(Path(place.directory).iterdir()), [], "the directory")
+
+
+@test
+def blocks_ahead_go_with_the_last_writer(place: Place) -> None:
+    """A file that grows and is synced may hold more than it has; when it is closed, no more."""
+    here = place.directory
+
+    def grow(number: int) -> None:
+        for n in range(8):
+            with (here / f"f{number}.{n}").open("wb", buffering=0) as file:
+                for block in range(100):
+                    file.write(b"%d" % (block % 10) * BLOCK)
+                    if block % 7 == n % 7:
+                        os.fsync(file.fileno())
+            # The last blocks are written back when nobody has the file open any more.
+
+    def sync(number: int) -> None:
+        if number < 2:
+            grow(number)
+            return
+        for _ in range(60):
+            os.sync()
+            time.sleep(0.02)
+
+    children(3, sync)
+    os.sync()
+    for path in here.iterdir():
+        blocks = path.stat().st_blocks * 512 // BLOCK
+        check(blocks <= 103, f"{blocks} blocks of {path.name}, which has 100")
+        data = path.read_bytes()
+        equal(len(data), 100 * BLOCK, f"the size of {path.name}")
+        for block in range(100):
+            part = data[block * BLOCK : (block + 1) * BLOCK]
+            check(part == b"%d" % (block % 10) * BLOCK, f"other bytes in block {block}")
