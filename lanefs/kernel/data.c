@@ -176,6 +176,13 @@ int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_ma
 	return err;
 }
 
+static bool lanefs_appends(const struct inode *inode, loff_t pos, unsigned int flags)
+{
+	const unsigned int others = IOMAP_DIRECT | IOMAP_FAULT | IOMAP_NOWAIT | IOMAP_ZERO;
+
+	return (flags & IOMAP_WRITE) && !(flags & others) && pos >= i_size_read(inode);
+}
+
 static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
 			      struct iomap *iomap, struct iomap *srcmap)
 {
@@ -188,6 +195,12 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 
 	if (first >= LANEFS_MAX_FILE_BLOCKS)
 		return -EFBIG;
+	/* An append will most likely need a promise. */
+	if (lanefs_appends(inode, pos, flags)) {
+		map.logical = first;
+		err = lanefs_delay(inode, count, false, &map, &seq);
+		goto out;
+	}
 	if (!(flags & IOMAP_NOWAIT))
 		down_read(&li->li_tree_sem);
 	else if (!down_read_trylock(&li->li_tree_sem))
@@ -207,6 +220,7 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 		else
 			err = lanefs_delay(inode, count, flags & IOMAP_FAULT, &map, &seq);
 	}
+out:
 	if (err)
 		return err;
 	lanefs_iomap_fill(inode, &map, seq, iomap);

@@ -19,22 +19,20 @@
 
 #include "lanefs.h"
 
-#define LANEFS_DELAY_BATCH	1024	/* blocks promised at once: memory is allocated meanwhile */
+#define LANEFS_DELAY_BATCH	1024	/* blocks promised, or promises ended, without a pause */
 
 /* How many blocks from `at` to before `end` one domain promised, in a row. */
 static u64 lanefs_delay_run(struct lanefs_inode *li, u64 at, u64 end)
 {
-	void *first = xa_load(&li->li_delayed, at), *entry;
-	unsigned long index;
+	XA_STATE(xas, &li->li_delayed, at);
+	void *first, *entry;
 	u64 run = 0;
 
-	if (!first)
-		return 0;
-	xa_for_each_range(&li->li_delayed, index, entry, at, end - 1) {
-		if (index != at + run || entry != first)
-			break;
+	rcu_read_lock();
+	first = xas_load(&xas);
+	for (entry = first; entry && entry == first && run < end - at; entry = xas_next(&xas))
 		run++;
-	}
+	rcu_read_unlock();
 	return run;
 }
 
@@ -110,10 +108,16 @@ static void lanefs_delay_settle(struct inode *inode)
 static void lanefs_delay_forget(struct inode *inode, u64 at, u64 count)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	u64 i;
+	XA_STATE(xas, &li->li_delayed, at);
+	u64 from, end = at + count;
+	void *entry;
 
-	for (i = 0; i < count; i++) {
-		xa_erase(&li->li_delayed, at + i);
+	for (from = at; from < end; from += LANEFS_DELAY_BATCH) {
+		xas_set(&xas, from);
+		xas_lock(&xas);
+		xas_for_each(&xas, entry, min(from + LANEFS_DELAY_BATCH, end) - 1)
+			xas_store(&xas, NULL);
+		xas_unlock(&xas);
 		cond_resched();
 	}
 	li->li_delayed_runs -= lanefs_delay_joins(li, at, at + count);
