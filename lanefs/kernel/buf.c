@@ -108,13 +108,17 @@ static struct lanefs_buf *lanefs_buf_get(struct lanefs_domain *domain, u64 block
 		mutex_init(&buf->b_mutex);
 		INIT_LIST_HEAD(&buf->b_txn_node);
 		INIT_LIST_HEAD(&buf->b_home_node);
-		if (!xa_insert(&domain->d_cache, block, buf, GFP_NOFS | __GFP_NOFAIL)) {
-			spin_lock(&domain->d_cache_lock);
-			list_add_tail(&buf->b_cache_node, &domain->d_cache_list);
-			domain->d_cache_count++;
-			spin_unlock(&domain->d_cache_lock);
+		/* Into the list first: who finds it in the cache may take it out of both. */
+		spin_lock(&domain->d_cache_lock);
+		list_add_tail(&buf->b_cache_node, &domain->d_cache_list);
+		domain->d_cache_count++;
+		spin_unlock(&domain->d_cache_lock);
+		if (!xa_insert(&domain->d_cache, block, buf, GFP_NOFS | __GFP_NOFAIL))
 			break;
-		}
+		spin_lock(&domain->d_cache_lock);
+		list_del(&buf->b_cache_node);
+		domain->d_cache_count--;
+		spin_unlock(&domain->d_cache_lock);
 		put_page(buf->b_page);
 		kfree(buf);
 		/* Another task was first, or the shrinker is about to remove it. */
