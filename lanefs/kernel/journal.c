@@ -79,7 +79,8 @@ static int lanefs_admit(struct lanefs_domain *domain, unsigned int credits)
 	struct lanefs_txn *txn = domain->j_running;
 	unsigned int reserved = txn ? txn->t_reserved : 0, revokes = txn ? txn->t_revokes : 0;
 
-	if (READ_ONCE(domain->d_sbi->s_aborted))
+	/* Nobody would commit what joins a journal that does not run. */
+	if (READ_ONCE(domain->d_sbi->s_aborted) || !READ_ONCE(domain->d_sbi->s_started))
 		return -EROFS;
 	if (txn && txn->t_locked)
 		return -EAGAIN;
@@ -195,7 +196,7 @@ static void lanefs_tie(struct lanefs_handle *h)
 
 /*
  * Opens a handle on these domains (which may repeat): the operation may change `credits` blocks of
- * each. -EROFS: the file system was aborted.
+ * each. -EROFS: the file system was aborted, or has become read-only.
  */
 int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
 		 const u32 *domains, int count)
@@ -310,10 +311,33 @@ static void lanefs_txn_drop(struct lanefs_txn *txn)
 	lanefs_txn_free(txn);
 }
 
-/* The log was checkpointed and is empty, or the file system was aborted. */
+/* Gives up the running transaction, if there is one, when its handles have ended. */
+static void lanefs_running_drop(struct lanefs_domain *domain)
+{
+	struct lanefs_txn *txn;
+
+	spin_lock(&domain->j_lock);
+	txn = domain->j_running;
+	if (txn)
+		txn->t_locked = true;
+	spin_unlock(&domain->j_lock);
+	if (!txn)
+		return;
+	wait_event(domain->j_wait_drained, !READ_ONCE(txn->t_handles));
+	spin_lock(&domain->j_lock);
+	domain->j_running = NULL;
+	spin_unlock(&domain->j_lock);
+	lanefs_txn_drop(txn);
+}
+
+/*
+ * The log was checkpointed and is empty, or the file system was aborted. An fsync may still be
+ * looking at the log, or making what is in there stable.
+ */
 void lanefs_journal_stop(struct lanefs_domain *domain)
 {
 	struct lanefs_txn *txn, *next;
+	LIST_HEAD(log);
 
 	if (domain->j_commit_task)
 		kthread_stop(domain->j_commit_task);
@@ -321,11 +345,12 @@ void lanefs_journal_stop(struct lanefs_domain *domain)
 		kthread_stop(domain->j_checkpoint_task);
 	domain->j_commit_task = NULL;
 	domain->j_checkpoint_task = NULL;
-	list_for_each_entry_safe(txn, next, &domain->j_log, t_node) {
-		list_del(&txn->t_node);
+	mutex_lock(&domain->j_stable_mutex);
+	spin_lock(&domain->j_lock);
+	list_splice_init(&domain->j_log, &log);
+	spin_unlock(&domain->j_lock);
+	list_for_each_entry_safe(txn, next, &log, t_node)
 		lanefs_txn_drop(txn);
-	}
-	if (domain->j_running)
-		lanefs_txn_drop(domain->j_running);
-	domain->j_running = NULL;
+	mutex_unlock(&domain->j_stable_mutex);
+	lanefs_running_drop(domain);
 }

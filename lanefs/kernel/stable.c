@@ -52,6 +52,21 @@ static void lanefs_txn_stable(struct lanefs_txn *txn)
 	}
 }
 
+static struct lanefs_txn *lanefs_log_find(struct lanefs_domain *domain, u64 seq)
+{
+	struct lanefs_txn *txn, *found = NULL;
+
+	spin_lock(&domain->j_lock);
+	list_for_each_entry_reverse(txn, &domain->j_log, t_node) {
+		if (txn->t_seq == seq) {
+			found = txn;
+			break;
+		}
+	}
+	spin_unlock(&domain->j_lock);
+	return found;
+}
+
 /* The domain's transactions up to `seq` are stable. */
 static void lanefs_stable_advance(struct lanefs_domain *domain, u64 seq)
 {
@@ -59,11 +74,9 @@ static void lanefs_stable_advance(struct lanefs_domain *domain, u64 seq)
 
 	mutex_lock(&domain->j_stable_mutex);
 	while (domain->j_stable < seq) {
-		spin_lock(&domain->j_lock);
-		list_for_each_entry_reverse(txn, &domain->j_log, t_node)
-			if (txn->t_seq == domain->j_stable + 1)
-				break;
-		spin_unlock(&domain->j_lock);
+		txn = lanefs_log_find(domain, domain->j_stable + 1);
+		if (!txn)
+			break;	/* After an abort the journal was stopped, and gave it up. */
 		lanefs_txn_stable(txn);
 		spin_lock(&domain->j_lock);
 		domain->j_stable = txn->t_seq;

@@ -127,7 +127,9 @@ int lanefs_start(struct lanefs_sb *sbi)
 	for (i = 0; i < sbi->s_domains && !err; i++)
 		err = lanefs_journal_start(&sbi->s_domain[i]);
 	if (!err)
-		sbi->s_started = true;
+		WRITE_ONCE(sbi->s_started, true);
+	for (i = 0; i < sbi->s_domains && err; i++)
+		lanefs_journal_stop(&sbi->s_domain[i]);
 	return err;
 }
 
@@ -142,21 +144,29 @@ int lanefs_clean(struct lanefs_sb *sbi)
 	return err ?: blkdev_issue_flush(sbi->s_vfs->s_bdev);
 }
 
-/* From read-write to read-only. After an error the state stays one that asks for recovery. */
+/*
+ * From read-write to read-only. After an error the state stays one that asks for recovery. There
+ * may be writers, as an emergency remount (sysrq) does not wait for them: their handles that are
+ * open still count, and no more are opened.
+ */
 int lanefs_stop(struct lanefs_sb *sbi)
 {
+	bool started = sbi->s_started;
 	int err = 0;
 	u32 i;
 
-	lanefs_delay_check(sbi);
-	if (sbi->s_started)
+	WRITE_ONCE(sbi->s_started, false);
+	for (i = 0; i < sbi->s_domains; i++)
+		wake_up_all(&sbi->s_domain[i].j_wait_join);
+	if (started)
 		err = sbi->s_aborted ? -EIO : lanefs_clean(sbi);
+	if (err)
+		lanefs_abort(sbi);
 	for (i = 0; i < sbi->s_domains; i++)
 		lanefs_journal_stop(&sbi->s_domain[i]);
 	lanefs_discard_wait(sbi);
-	if (!sbi->s_started)
+	if (!started)
 		return 0;
-	sbi->s_started = false;
 	if (!err)
 		err = lanefs_write_super(sbi, LANEFS_STATE_CLEAN, false);
 	else if (sbi->s_damaged)

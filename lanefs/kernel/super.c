@@ -117,6 +117,7 @@ static void lanefs_put_super(struct super_block *sb)
 
 	lanefs_span_stop(sbi);
 	flush_workqueue(sbi->s_io_done);
+	lanefs_delay_check(sbi);
 	lanefs_stop(sbi);
 	lanefs_shrinker_stop(&sbi->s_shrinker);
 	lanefs_free_sb(sbi);

@@ -9,9 +9,19 @@ import random
 import signal
 import stat
 import subprocess
+import time
 from pathlib import Path
 
-from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, run, test
+from tests.lanefs.functions.harness import (
+    Place,
+    Skipped,
+    check,
+    children,
+    equal,
+    fails,
+    run,
+    test,
+)
 
 CHUNK = 1 << 20
 
@@ -253,6 +263,52 @@ def read_only_is_read_only(place: Place) -> None:
 def _digest(device: str) -> str:
     with Path(device).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@test
+def an_emergency_remount_stops_writers(place: Place) -> None:
+    """sysrq-u makes all read-only though files are open to write; what was fsync'd stays."""
+    place.own()
+    here = place.directory
+
+    def durable(number: int, round_: int) -> None:
+        for n in range(1_000_000):
+            name = f"{round_}-{number}-{n}"
+            with (here / name).open("xb", buffering=0) as file:
+                file.write(b"%d" % n * 3000)
+                os.fsync(file.fileno())
+            os.rename(here / name, here / f"{name}.{n}")
+
+    def hasty(number: int, round_: int) -> None:
+        for n in range(1_000_000):
+            os.mkdir(here / f"{round_}-{number}-{n}")
+            (here / f"{round_}-{number}-{n}" / "f").touch()
+            if n >= 10:
+                (here / f"{round_}-{number}-{n - 10}" / "f").unlink()
+                os.rmdir(here / f"{round_}-{number}-{n - 10}")
+
+    def work(number: int, round_: int) -> None:
+        if not number:
+            time.sleep(2)
+            Path("/proc/sysrq-trigger").write_text("u")
+            return
+        try:
+            (hasty if number % 2 else durable)(number, round_)
+        except OSError as error:
+            check(error.errno in (errno.EROFS, errno.EIO), f"a writer fails with {error}")
+
+    for round_ in range(4):
+        children(6, lambda number, round_=round_: work(number, round_))  # type: ignore[misc]
+        place.remount("rw")
+        (here / f"after{round_}").write_text("x")
+        for path in here.glob("*/f"):
+            path.unlink()
+    place.cycle()
+    for round_ in range(4):
+        equal((here / f"after{round_}").read_text(), "x", "what was written after remount,rw")
+    for path in here.glob("*.*"):
+        data = path.suffix[1:].encode() * 3000
+        check(path.read_bytes() == data, f"{path.name} lacks what was fsync'd")
 
 
 @test
