@@ -282,11 +282,13 @@ static int lanefs_release(struct inode *inode, struct file *file)
 	if (!preallocated)
 		return 0;
 	inode_lock(inode);
+	/* Where the file system is frozen a later close does it. */
 	if (!atomic_read(&li->li_writers) && li->li_preallocated && inode->i_nlink &&
-	    !sb_rdonly(inode->i_sb)) {
+	    !sb_rdonly(inode->i_sb) && sb_start_intwrite_trylock(inode->i_sb)) {
 		li->li_preallocated = false;
 		lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
 				  LANEFS_MAX_FILE_BLOCKS);
+		sb_end_intwrite(inode->i_sb);
 	}
 	inode_unlock(inode);
 	return 0;
