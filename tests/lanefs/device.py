@@ -2,6 +2,7 @@
 """A file system on a RAM disk of the guest: made, mounted, checked."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -95,6 +96,12 @@ def make_ram_disks(mib: int) -> None:
 def warned() -> bool:
     """Whether the kernel has given a warning (its taint bit W) since it booted."""
     return bool(int(Path("/proc/sys/kernel/tainted").read_text()) & 1 << 9)
+
+
+def lockdep_off() -> bool:
+    """Whether the kernel has lockdep, and it watches no longer (it ends with its first report)."""
+    stats = Path("/proc/lockdep_stats")
+    return stats.exists() and re.search(r"debug_locks: +1$", stats.read_text(), re.M) is None
 
 
 def drop_caches() -> None:

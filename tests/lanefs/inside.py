@@ -16,7 +16,16 @@ import tests.lanefs.functions  # noqa: F401 - registers the tests
 from fscale import config
 from fscale.errors import FscaleError
 from tests.lanefs import images
-from tests.lanefs.device import MOUNT, Fault, Volume, command, make_ram_disks, volume, warned
+from tests.lanefs.device import (
+    MOUNT,
+    Fault,
+    Volume,
+    command,
+    lockdep_off,
+    make_ram_disks,
+    volume,
+    warned,
+)
 from tests.lanefs.functions import harness
 
 REFERENCE = Path("/run/reference")
@@ -197,6 +206,8 @@ def main(spec_path: Path, result_path: Path) -> bool:
             status, text = "ok", PARTS[part](spec)
             if warned():
                 status, text = "failed", "the kernel gave a warning; see the console log"
+            elif lockdep_off():
+                status, text = "failed", "lockdep is off; see the console log"
         except (Fault, FscaleError, harness.Failed) as error:
             status, text = "failed", str(error)
         finding = Finding(part, status, text, round(time.monotonic() - started, 1))
