@@ -219,6 +219,7 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 		h->h_part[j].credits = credits;
 		h->h_parts++;
 	}
+	rwsem_acquire_read(&sbi->s_handle_map, 0, 0, _THIS_IP_);
 	for (;;) {
 		err = lanefs_join_all(h, &fresh, &blocked);
 		if (err == -EAGAIN)
@@ -229,8 +230,10 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 			break;
 	}
 	lanefs_txn_free(fresh);
-	if (err)
+	if (err) {
+		rwsem_release(&sbi->s_handle_map, _THIS_IP_);
 		return err;
+	}
 	if (h->h_parts > 1)
 		lanefs_tie(h);
 	h->h_nofs = memalloc_nofs_save();
@@ -256,6 +259,7 @@ void lanefs_end(struct lanefs_handle *h)
 		atomic64_add(h->h_part[i].reserved, &h->h_part[i].domain->d_free);
 		lanefs_leave(h->h_part[i].txn, h->h_part[i].credits, h->h_part[i].used);
 	}
+	rwsem_release(&h->h_sbi->s_handle_map, _THIS_IP_);
 }
 
 /* Which part of the handle is this domain's. Changing a domain that it has not joined is a bug. */

@@ -6,6 +6,7 @@
  *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks, folio locks
  *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
  *     A task that waits for one domain to let it in holds no handle of another.
+ *     lockdep knows handles as s_handle_map, and who may wait for a commit by lanefs_may_wait().
  *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Promises (delay.c) take
  *     li_tree_sem without a handle, and open none below it.
  *   d_inode_mutex of a domain
@@ -22,6 +23,7 @@
 #include <linux/atomic.h>
 #include <linux/bio.h>
 #include <linux/fs.h>
+#include <linux/lockdep.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -191,7 +193,8 @@ struct lanefs_sb {
 	bool s_discard;
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
 	bool s_damaged;		/* to be noted in the superblock */
-	bool s_started;		/* journals run */
+	bool s_started;		/* journals run, and take handles */
+	struct lockdep_map s_handle_map;
 	struct page *s_super;	/* block 0 */
 	struct workqueue_struct *s_io_done;
 	struct lanefs_shrinker s_shrinker;
@@ -260,6 +263,13 @@ struct lanefs_handle {
 		u64 reserved;	/* blocks of the domain that may still be allocated */
 	} h_part[LANEFS_HANDLE_PARTS];
 };
+
+/* The caller may wait for commits, which wait for all handles: it holds nothing that they need. */
+static inline void lanefs_may_wait(struct lanefs_sb *sbi)
+{
+	rwsem_acquire(&sbi->s_handle_map, 0, 0, _THIS_IP_);
+	rwsem_release(&sbi->s_handle_map, _THIS_IP_);
+}
 
 /* Blocks of a domain that an operation may change: for each tree that it changes. */
 #define LANEFS_CREDITS		40

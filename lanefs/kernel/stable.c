@@ -167,6 +167,7 @@ int lanefs_stabilise(struct lanefs_domain *domain, u64 seq)
 	u64 *need;
 	int err;
 
+	lanefs_may_wait(sbi);
 	if (READ_ONCE(domain->j_stable) >= seq)
 		return 0;
 	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
@@ -184,6 +185,7 @@ int lanefs_stabilise_all(struct lanefs_sb *sbi)
 	int err;
 	u32 i;
 
+	lanefs_may_wait(sbi);
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = &sbi->s_domain[i];
 		spin_lock(&domain->j_lock);

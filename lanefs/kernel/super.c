@@ -12,6 +12,7 @@
 #include "lanefs.h"
 
 static struct kmem_cache *lanefs_inode_cache;
+static struct lock_class_key lanefs_handle_key;
 
 /* Stops all changes: what is not stable is given up, and the next mount recovers. */
 void lanefs_abort(struct lanefs_sb *sbi)
@@ -271,6 +272,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	int err = -EINVAL;
 
 	sbi->s_vfs = sb;
+	lockdep_init_map(&sbi->s_handle_map, "lanefs_handle", &lanefs_handle_key, 0);
 	if (!sb_set_blocksize(sb, LANEFS_BLOCK_SIZE)) {
 		errorf(fc, "the device has blocks of more than %u bytes", LANEFS_BLOCK_SIZE);
 		goto free;
