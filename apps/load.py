@@ -41,6 +41,11 @@ class AppOutput(BaseModel):
     commands: list[Command] = []
 
 
+def too_late(late: float, window: float) -> bool:
+    """Whether edges noticed so late, in seconds, leave nothing certain of a window so long."""
+    return late > max(LATE_SECONDS, LATE_SHARE * window)
+
+
 def directories(target: Target) -> list[Path]:
     """The directory that the runner made, or one on each partition."""
     count = config.split_partitions(target.key.filesystem)[1]
@@ -98,7 +103,7 @@ class AppLoad:
         if output.status == "ok" and returncode:
             return Outcome("error", f"exit code {returncode} after a good result: {said}")
         status, reason = output.status, output.reason
-        if output.late_seconds > max(LATE_SECONDS, LATE_SHARE * output.seconds):
+        if too_late(output.late_seconds, output.seconds):
             status, reason = (
                 "invalid",
                 f"the edges of the timed window were noticed {output.late_seconds:.2f} s late, so "

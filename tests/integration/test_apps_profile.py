@@ -16,7 +16,7 @@ import pytest
 from analysis.diagnosis import lockprofile, offcpu
 from analysis.diagnosis.cpuprofile import read as read_cpu
 from analysis.diagnosis.triage import load_profile
-from apps.load import LATE_SECONDS, LATE_SHARE, LAUNCHER
+from apps.load import LAUNCHER, too_late
 from apps.registry import applications
 from fscale import host, paths
 from fscale.execute.profiler import Context
@@ -90,7 +90,7 @@ def profiled(
         directory.mkdir()
         found = profiled_once(workload, name, directory, cgroup, output, options, duration)
         said = found[0]
-        if said["late_seconds"] <= max(LATE_SECONDS, LATE_SHARE * said["seconds"]):
+        if not too_late(said["late_seconds"], said["seconds"]):
             return found
     raise AssertionError(f"the machine stalled in {TRIES} of {TRIES} windows")
 
