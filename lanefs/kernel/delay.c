@@ -86,12 +86,6 @@ static bool lanefs_take_delayed(struct lanefs_domain *domain, u64 count,
 	return true;
 }
 
-/* How many runs more there are when the blocks from `at` to before `end` get promised. */
-static int lanefs_delay_joins(struct lanefs_inode *li, u64 at, u64 end)
-{
-	return 1 - (at && xa_load(&li->li_delayed, at - 1)) - !!xa_load(&li->li_delayed, end);
-}
-
 /* Gives back what was set aside for the extent map and is not needed any more. */
 static void lanefs_delay_settle(struct inode *inode)
 {
@@ -120,43 +114,75 @@ static void lanefs_delay_forget(struct inode *inode, u64 at, u64 count)
 		xas_unlock(&xas);
 		cond_resched();
 	}
-	li->li_delayed_runs -= lanefs_delay_joins(li, at, at + count);
+	li->li_delayed_runs += (at && xa_load(&li->li_delayed, at - 1)) +
+			       !!xa_load(&li->li_delayed, end) - 1;
 	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks - count);
 	WRITE_ONCE(li->li_map_seq, li->li_map_seq + 1);
+}
+
+/*
+ * Notes that a domain promised the blocks from `at` to before `end`, where none were. One walk finds
+ * what lies before and behind, as an append does this for each block.
+ */
+static int lanefs_delay_note(struct lanefs_inode *li, u32 domain, u64 at, u64 end)
+{
+	XA_STATE(xas, &li->li_delayed, at ? at - 1 : 0);
+	void *before = NULL, *behind = NULL;
+	u64 i;
+
+	xas_lock(&xas);
+	if (at) {
+		before = xas_load(&xas);
+		xas_next(&xas);
+	}
+	while (xas.xa_index < end) {
+		xas_store(&xas, xa_mk_value(domain));
+		if (!xas_error(&xas)) {
+			behind = xas_next(&xas);
+			continue;
+		}
+		xas_unlock(&xas);
+		if (!xas_nomem(&xas, GFP_NOFS))
+			goto err;
+		xas_lock(&xas);
+	}
+	xas_unlock(&xas);
+	li->li_delayed_runs += 1 - !!before - !!behind;
+	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks + end - at);
+	return 0;
+
+err:
+	for (i = at; i < xas.xa_index; i++)
+		xa_erase(&li->li_delayed, i);
+	return xas_error(&xas);
 }
 
 /* Promises blocks of this domain to a hole to which none are: all of them or none. */
 static int lanefs_delay_from(struct inode *inode, struct lanefs_domain *domain, u64 at, u64 count)
 {
-	struct lanefs_domain *own = lanefs_domain_of(inode);
 	struct lanefs_inode *li = LANEFS_I(inode);
-	int joins = lanefs_delay_joins(li, at, at + count), err = 0;
-	u64 needs = lanefs_delay_needs(li, li->li_delayed_blocks + count,
-				       li->li_delayed_runs + joins), more = 0, i;
+	u64 needs, more;
+	int err;
 
 	if (!lanefs_take_delayed(domain, count, LANEFS_FOR_DATA))
 		return -ENOSPC;
-	if (needs > li->li_delayed_meta)
-		more = needs - li->li_delayed_meta;
-	if (more && !lanefs_take_delayed(own, more, LANEFS_FOR_METADATA)) {
-		lanefs_give_back(domain, count);
-		return -ENOSPC;
-	}
-	for (i = 0; i < count && !err; i++)
-		err = xa_err(xa_store(&li->li_delayed, at + i, xa_mk_value(domain->d_id),
-				      GFP_NOFS));
-	if (err) {
-		while (i--)
-			xa_erase(&li->li_delayed, at + i);
-		lanefs_give_back(domain, count);
-		if (more)
-			lanefs_give_back(own, more);
-		return err;
+	err = lanefs_delay_note(li, domain->d_id, at, at + count);
+	if (err)
+		goto err_note;
+	needs = lanefs_delay_needs(li, li->li_delayed_blocks, li->li_delayed_runs);
+	more = needs > li->li_delayed_meta ? needs - li->li_delayed_meta : 0;
+	if (more && !lanefs_take_delayed(lanefs_domain_of(inode), more, LANEFS_FOR_METADATA)) {
+		err = -ENOSPC;
+		goto err_meta;
 	}
 	li->li_delayed_meta += more;
-	li->li_delayed_runs += joins;
-	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks + count);
 	return 0;
+
+err_meta:
+	lanefs_delay_forget(inode, at, count);
+err_note:
+	lanefs_give_back(domain, count);
+	return err;
 }
 
 /* Promises blocks to the beginning of a hole: of the inode's own domain, or else of the next. */

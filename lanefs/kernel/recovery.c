@@ -20,7 +20,7 @@ struct lanefs_log {
 	u64 count;
 	u64 room;
 	u64 end;		/* last sequence to be replayed */
-	struct xarray newest;	/* block: sequence << 1 | whether it is a copy (or a revoke) */
+	struct xarray newest;	/* block: lanefs_log_value() of its last record */
 };
 
 /* What is done with each block that a transaction copies or revokes. */
@@ -192,9 +192,15 @@ static int lanefs_log_scan(struct lanefs_log *log)
 	}
 }
 
+/* Of a copy or a revoke; by the place in the log, as a value has fewer bits than a sequence. */
+static void *lanefs_log_value(const struct lanefs_log *log, u64 seq, bool copy)
+{
+	return xa_mk_value((seq - log->tail_seq) << 1 | copy);
+}
+
 static int lanefs_record_newest(struct lanefs_log *log, u64 seq, u64 block, bool copy, u64 where)
 {
-	return xa_err(xa_store(&log->newest, block, xa_mk_value(seq << 1 | copy), GFP_KERNEL));
+	return xa_err(xa_store(&log->newest, block, lanefs_log_value(log, seq, copy), GFP_KERNEL));
 }
 
 static int lanefs_record_replay(struct lanefs_log *log, u64 seq, u64 block, bool copy, u64 where)
@@ -203,7 +209,7 @@ static int lanefs_record_replay(struct lanefs_log *log, u64 seq, u64 block, bool
 	struct page *page;
 	int err;
 
-	if (!copy || xa_load(&log->newest, block) != xa_mk_value(seq << 1 | 1))
+	if (!copy || xa_load(&log->newest, block) != lanefs_log_value(log, seq, true))
 		return 0;
 	page = alloc_page(GFP_KERNEL);
 	if (!page)

@@ -386,8 +386,11 @@ static int lanefs_reconfigure(struct fs_context *fc)
 			return err;
 		sb->s_flags &= ~SB_RDONLY;
 		err = lanefs_orphans_process(sbi);
-		if (err)
+		if (err) {
+			sb->s_flags |= SB_RDONLY;
+			lanefs_stop(sbi);
 			return err;
+		}
 	}
 	WRITE_ONCE(sbi->s_placement, asked->s_placement);
 	WRITE_ONCE(sbi->s_discard, asked->s_discard);
