@@ -39,10 +39,11 @@ def run(
     rounds: Annotated[int, typer.Option(help="Of random operations.")] = 2,
     seed: Annotated[int, typer.Option(help="Of random operations and corrupted images.")] = 1,
     images: Annotated[int, typer.Option(help="Corrupted images.")] = 200,
+    names: Annotated[int, typer.Option(help="Of one directory, in part names.")] = 50_000,
     output: Annotated[Path | None, typer.Option(help="Keep what was found.")] = None,
     guest: GuestOptions,
 ) -> None:
-    """Function tests, random operations against a model, a full disk, corrupted images.
+    """Function tests, random operations against a model, a full disk, corrupted images, many names.
 
     Exit code 1 when a part fails, with what failed; the console log says more.
 
@@ -67,6 +68,7 @@ def run(
         rounds=rounds,
         seed=seed,
         images=images,
+        names=names,
     )
     subprocess.run(["make", "-s", "-C", str(ROOT / "tests" / "lanefs" / "model")], check=True)
     with tempfile.TemporaryDirectory() as scratch:

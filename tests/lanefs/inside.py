@@ -15,7 +15,7 @@ from pathlib import Path
 import tests.lanefs.functions  # noqa: F401 - registers the tests
 from fscale import config
 from fscale.errors import FscaleError
-from tests.lanefs import images
+from tests.lanefs import images, many
 from tests.lanefs.device import (
     MOUNT,
     Fault,
@@ -50,6 +50,8 @@ class Spec:
     rounds: int = 2
     seed: int = 1
     images: int = 200
+    names: int = 50_000
+    """in one directory"""
 
 
 @dataclass
@@ -185,12 +187,19 @@ def bad_images(spec: Spec) -> str:
         return images.run(made, spec.images, spec.seed)
 
 
+def names(spec: Spec) -> str:
+    """A directory with many names, which must not get slow."""
+    with fresh(spec, spec.mib) as made, made.mounted():
+        return many.run(MOUNT / "names", spec.names)
+
+
 PARTS: dict[str, Callable[[Spec], str]] = {
     "functions": functions,
     "model": model,
     "pressure": pressure,
     "full": full,
     "images": bad_images,
+    "names": names,
 }
 
 

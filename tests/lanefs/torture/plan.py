@@ -84,13 +84,14 @@ IMAGES = Part("images", "images", 20, 100, 80)
 CRASH = Part("crash", "points", 2 * len(CRASH_WORKLOADS), 75, 120)
 SUITE = Part("suite", "cells", 5, 16, 120)
 APPS = Part("apps", "cells", 3, 2, 60)
+NAMES = Part("names", "names", 1, 1_000_000, 300)
 
 
 def plan(kernels: Sequence[str] = KERNELS, limit: int = LIMIT) -> list[Slice]:
     """All slices. The parts and kernels take turns, so that a short run has seen some of each."""
     lines = [
         list(make(Boot(kernel, limit)))
-        for make in (_functions, _model, _crash, _images, _suite, _apps, _pressure, _full)
+        for make in (_functions, _model, _crash, _images, _suite, _apps, _pressure, _full, _names)
         for kernel in kernels
     ]
     return [found for turn in zip_longest(*lines) for found in turn if found]
@@ -133,6 +134,11 @@ def _pressure(boot: Boot) -> Iterator[Slice]:
 
 def _full(boot: Boot) -> Iterator[Slice]:
     return _operations(boot, FULL)
+
+
+def _names(boot: Boot) -> Iterator[Slice]:
+    for number in range(NAMES.slices):
+        yield _inside(boot, NAMES, number, "--names", str(NAMES.amount))
 
 
 def _images(boot: Boot) -> Iterator[Slice]:
