@@ -8,12 +8,12 @@
 /* A complete transaction in a domain's log: what it needs of the other domains. */
 struct lanefs_cut_node {
 	u64 seq;
-	const __le64 *needs;	/* [domains], as jc_needs */
+	__le64 *needs;	/* [domains], as jc_needs; afterwards, of all up to this one */
 };
 
 /* The complete transactions of a domain's log, by ascending sequence without gaps. */
 struct lanefs_cut_log {
-	const struct lanefs_cut_node *nodes;
+	struct lanefs_cut_node *nodes;
 	u64 count;
 	u64 base;	/* the sequence before the first one: all up to it is in place */
 	u64 end;	/* result: the last sequence to replay; base: none */
@@ -21,7 +21,8 @@ struct lanefs_cut_log {
 
 /*
  * The largest cut of @domains logs: no transaction up to a log's end needs one beyond the end of
- * another. Ends only go down, each by at most its count, so it ends.
+ * another. Ends only go down, each by at most its count: the time is O(transactions x @domains), also
+ * for logs made to take long.
  */
 void lanefs_cut(struct lanefs_cut_log *logs, u32 domains);
 

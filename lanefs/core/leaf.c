@@ -52,6 +52,8 @@ bool lanefs_leaf_valid(const void *leaf, bool span)
 		if (count && le64_to_cpu(entry->de_key) <= last)
 			return false;
 		last = le64_to_cpu(entry->de_key);
+		if (LANEFS_KEY_HASH(last) >= LANEFS_HASH_MASK)
+			return false;
 		offset += LANEFS_DIRENT_SIZE(name_len);
 	}
 	return offset == used && count == leaf_count(leaf);

@@ -154,10 +154,14 @@ bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserv
 /* Takes so many blocks from those that are free and not reserved. */
 bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
 {
-	if (atomic64_sub_return(count, &domain->d_free) >= (s64)lanefs_keep(domain, purpose))
-		return true;
-	atomic64_add(count, &domain->d_free);
-	return false;
+	s64 least = count + lanefs_keep(domain, purpose), free = atomic64_read(&domain->d_free);
+
+	/* Not to be taken even for a moment where it is too much: others would find too little. */
+	do {
+		if (free < least)
+			return false;
+	} while (!atomic64_try_cmpxchg(&domain->d_free, &free, free - (s64)count));
+	return true;
 }
 
 /* Makes sure that the handle can allocate so many blocks; lanefs_end() gives back the rest. */
@@ -198,13 +202,41 @@ static bool lanefs_group_take(struct lanefs_group *group, u32 from, u32 want, u3
 	return true;
 }
 
-static void lanefs_group_untake(struct lanefs_group *group, u32 bit, u32 count)
+static void lanefs_group_untake(struct lanefs_domain *domain, u32 number, u32 bit, u32 count)
 {
+	struct lanefs_group *group = &domain->d_groups[number];
+
 	spin_lock(&group->g_lock);
+	atomic64_inc(&domain->d_returns);
 	group->g_free += count;
 	while (count--)
 		__clear_bit_le(bit++, group->g_busy);
 	spin_unlock(&group->g_lock);
+}
+
+/*
+ * The first of `want` free blocks from bit `from` of group *number on, or less, in any group; false:
+ * there is none. Where blocks became free behind the search those before it may have been taken in
+ * exchange, so that it begins again.
+ */
+static bool lanefs_groups_take(struct lanefs_domain *domain, u32 *number, u32 from, u32 want,
+			       u32 *bit, u32 *count)
+{
+	s64 returns;
+	u32 i;
+
+	do {
+		returns = atomic64_read(&domain->d_returns);
+		/* Before the groups' locks, which others took after they had counted. */
+		smp_mb();
+		for (i = 0; i < domain->d_ngroups; i++, from = 0) {
+			if (lanefs_group_take(&domain->d_groups[*number], from, want, bit, count))
+				return true;
+			*number = (*number + 1) % domain->d_ngroups;
+		}
+		cond_resched();
+	} while (atomic64_read(&domain->d_returns) != returns);
+	return false;
 }
 
 /*
@@ -227,20 +259,15 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 	if (goal >= domain->d_layout.end)
 		goal = domain->d_layout.data;
 	number = div_u64_rem(goal - domain->d_layout.base, LANEFS_BITMAP_BITS, &from);
-	for (i = 0; i < domain->d_ngroups; i++, from = 0) {
-		group = &domain->d_groups[number];
-		if (lanefs_group_take(group, from, want, &bit, count))
-			break;
-		number = (number + 1) % domain->d_ngroups;
-	}
-	if (i == domain->d_ngroups) {
+	if (!lanefs_groups_take(domain, &number, from, want, &bit, count)) {
 		lanefs_error(domain->d_sbi, "domain %u: reserved blocks are not there",
 			     domain->d_id);
 		return -EUCLEAN;
 	}
+	group = &domain->d_groups[number];
 	buf = lanefs_group_buf(domain, number);
 	if (IS_ERR(buf)) {
-		lanefs_group_untake(group, bit, *count);
+		lanefs_group_untake(domain, number, bit, *count);
 		return PTR_ERR(buf);
 	}
 	lanefs_buf_join(h, buf);
@@ -300,7 +327,8 @@ int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 	u64 at = start, left;
 	int err;
 
-	if (start < domain->d_layout.data || start + count > domain->d_layout.end) {
+	if (start < domain->d_layout.data || start >= domain->d_layout.end ||
+	    count > domain->d_layout.end - start) {
 		lanefs_error(domain->d_sbi, "domain %u: blocks %llu+%llu are not to be freed",
 			     domain->d_id, start, count);
 		return -EUCLEAN;
@@ -322,7 +350,7 @@ int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 /* Blocks of one group can be used again. */
 void lanefs_give_free(struct lanefs_domain *domain, u32 group, u32 bit, u32 count)
 {
-	lanefs_group_untake(&domain->d_groups[group], bit, count);
+	lanefs_group_untake(domain, group, bit, count);
 	atomic64_add(count, &domain->d_free);
 }
 

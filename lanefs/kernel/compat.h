@@ -116,9 +116,11 @@ static inline void lanefs_shrinker_stop(struct lanefs_shrinker *s)
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
-#define LANEFS_ERROR_REMOVE	.error_remove_page = generic_error_remove_page
+#define LANEFS_ERROR_REMOVE	.error_remove_page = lanefs_error_remove_page
+#define lanefs_generic_error_remove(mapping, folio) generic_error_remove_page(mapping, &(folio)->page)
 #else
-#define LANEFS_ERROR_REMOVE	.error_remove_folio = generic_error_remove_folio
+#define LANEFS_ERROR_REMOVE	.error_remove_folio = lanefs_error_remove
+#define lanefs_generic_error_remove generic_error_remove_folio
 #endif
 
 /* An I/O end's bio was a pointer, and the way back from the bio its private field. */

@@ -85,13 +85,6 @@ int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs
 	return 0;
 }
 
-/* Whether blocks past the end of the file are among those that were allocated. */
-bool lanefs_past_end(const struct inode *inode, const struct lanefs_map *map)
-{
-	return map->logical + map->length >
-	       DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
-}
-
 /*
  * Sees to it that there are blocks at map->logical, from this domain, for a write of `count`; *map
  * is what is there then. -EAGAIN: they have been promised meanwhile.
@@ -132,7 +125,7 @@ static int lanefs_allocate_from(struct lanefs_domain *domain, struct inode *inod
 		err = lanefs_reserve(&h, domain, 1, LANEFS_FOR_DATA);
 	if (!err)
 		err = lanefs_fill_hole(&h, inode, domain, want, map);
-	if (!err && ahead && lanefs_past_end(inode, map))
+	if (!err && ahead && map->length > count)
 		li->li_preallocated = true;
 out:
 	*seq = li->li_map_seq;
@@ -368,6 +361,24 @@ static void lanefs_discard_folio(struct folio *folio, loff_t pos)
 
 	lanefs_delay_drop(folio->mapping->host, at, at + 1);
 }
+
+/*
+ * The memory of a page has failed: it leaves the cache, and what it would have written is lost. The
+ * promise goes first, as the inode may go once the page has.
+ */
+int lanefs_error_remove(struct address_space *mapping, struct folio *folio)
+{
+	if (folio->mapping == mapping)
+		lanefs_delay_drop(mapping->host, folio->index, folio->index + 1);
+	return lanefs_generic_error_remove(mapping, folio);
+}
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+static int lanefs_error_remove_page(struct address_space *mapping, struct page *page)
+{
+	return lanefs_error_remove(mapping, page_folio(page));
+}
+#endif
 
 static const struct iomap_writeback_ops lanefs_writeback_ops = {
 	.map_blocks = lanefs_map_blocks,

@@ -244,7 +244,8 @@ int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *
 	struct super_block *sb = inode->i_sb;
 	int err, retries = 0;
 
-	if (READ_ONCE(LANEFS_SB(sb)->s_aborted))
+	/* No writeback could keep it: after an abort, or an emergency remount. */
+	if (READ_ONCE(LANEFS_SB(sb)->s_aborted) || !READ_ONCE(LANEFS_SB(sb)->s_started))
 		return -EROFS;
 	do {
 		down_write(&li->li_tree_sem);
@@ -388,7 +389,7 @@ static int lanefs_delay_keep(struct lanefs_handle *h, struct inode *inode,
 	li->li_delayed_meta -= tree;
 	lanefs_delay_forget(inode, map->logical, taken);
 	lanefs_delay_settle(inode);
-	if (lanefs_past_end(inode, map))
+	if (map->length > run)
 		li->li_preallocated = true;
 	return 0;
 }
@@ -434,14 +435,17 @@ int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq)
 /* Nothing waits to be written: no promise may be left. */
 void lanefs_delay_check(struct lanefs_sb *sbi)
 {
-	if (!READ_ONCE(sbi->s_aborted))
+	if (!READ_ONCE(sbi->s_aborted) && READ_ONCE(sbi->s_started))
 		WARN_ON(lanefs_any_delayed(sbi));
 }
 
 /* The inode leaves memory, and its pages have. Only what was deleted may have promises left. */
 void lanefs_delay_evict(struct inode *inode)
 {
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+
 	WARN_ON(READ_ONCE(LANEFS_I(inode)->li_delayed_blocks) && inode->i_nlink &&
-		!READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted));
+		!READ_ONCE(sbi->s_aborted) && READ_ONCE(sbi->s_started));
 	lanefs_delay_drop(inode, 0, LANEFS_MAX_FILE_BLOCKS);
+	xa_destroy(&LANEFS_I(inode)->li_delayed);
 }

@@ -128,7 +128,7 @@ static int lanefs_trim_domain(struct lanefs_domain *domain, u64 start, u64 end, 
 static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
 {
 	u64 least = max_t(u64, range->minlen, bdev_discard_granularity(sbi->s_vfs->s_bdev));
-	u64 start = DIV_ROUND_UP_ULL(range->start, LANEFS_BLOCK_SIZE), trimmed = 0, end;
+	u64 blocks = le64_to_cpu(lanefs_super_of(sbi)->sb_blocks), start, end, trimmed = 0;
 	struct lanefs_domain *domain;
 	int err = 0;
 	u32 i;
@@ -136,8 +136,11 @@ static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
 	if (check_add_overflow(range->start, range->len, &end))
 		end = U64_MAX;
 	end >>= LANEFS_BLOCK_SHIFT;
-	if (start >= le64_to_cpu(lanefs_super_of(sbi)->sb_blocks))
+	/* Neither can overflow when it is rounded up. */
+	if (range->start >> LANEFS_BLOCK_SHIFT >= blocks ||
+	    range->minlen >> LANEFS_BLOCK_SHIFT >= blocks)
 		return -EINVAL;
+	start = DIV_ROUND_UP_ULL(range->start, LANEFS_BLOCK_SIZE);
 	least = max_t(u64, DIV_ROUND_UP_ULL(least, LANEFS_BLOCK_SIZE), 1);
 	for (i = 0; i < sbi->s_domains && !err; i++) {
 		domain = &sbi->s_domain[i];

@@ -60,6 +60,11 @@ int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map)
 	at = lanefs_extents_find(records.extents, records.count, logical);
 	if (at >= 0 && logical < lanefs_extent_end(&records.extents[at])) {
 		err = lanefs_map_fill(inode, &records.extents[at], map);
+		if (!err && lanefs_extent_end(&records.extents[at]) > path.p_next) {
+			lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu: an extent goes on in the next leaf",
+				     inode->i_ino);
+			err = -EUCLEAN;
+		}
 		skip = logical - map->logical;
 		map->logical = logical;
 		map->block += skip;

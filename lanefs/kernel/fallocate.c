@@ -132,6 +132,10 @@ static int lanefs_fallocate_locked(struct file *file, int mode, loff_t start, lo
 	}
 	err = lanefs_fill_range(inode, start >> LANEFS_BLOCK_SHIFT,
 				DIV_ROUND_UP_ULL(end, LANEFS_BLOCK_SIZE));
+	/* Writeback may have allocated ahead meanwhile. */
+	down_write(&li->li_tree_sem);
+	li->li_preallocated = false;
+	up_write(&li->li_tree_sem);
 	if (err || (mode & FALLOC_FL_KEEP_SIZE) || end <= i_size_read(inode))
 		return err;
 	truncate_setsize(inode, end);

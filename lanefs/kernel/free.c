@@ -18,33 +18,49 @@ static struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 bl
 	return NULL;
 }
 
+/*
+ * Whether the handle can log what one extent more may change in the inode's domain: its leaf and the
+ * nodes above, the bitmaps of those and of itself. Trees that are all path need it for each.
+ */
+static bool lanefs_free_more(const struct lanefs_handle *h, struct inode *inode)
+{
+	int part = lanefs_handle_part(h, lanefs_domain_of(inode));
+
+	return h->h_part[part].used + 2 * LANEFS_MAX_LEVEL + 4 <= h->h_part[part].credits;
+}
+
 /* Frees some of what lies from *at to `end`, as long as it is in the handle's domains. */
 static int lanefs_free_some(struct lanefs_handle *h, struct inode *inode, u64 *at, u64 end)
 {
 	struct lanefs_domain *domain;
 	struct lanefs_map map;
 	int err, extents = 0;
-	u64 count;
+	u64 count, skip;
 
-	while (*at < end && extents < LANEFS_FREE_EXTENTS) {
+	while (*at < end && extents < LANEFS_FREE_EXTENTS &&
+	       (!extents || lanefs_free_more(h, inode))) {
 		err = lanefs_map_find(inode, *at, &map);
 		if (err)
 			return err;
 		count = min(map.length, end - *at);
+		skip = 0;
 		if (map.block) {
 			domain = lanefs_joined(h, map.block);
 			if (!domain)
 				return 0;
-			count = min_t(u64, count, LANEFS_FREE_BLOCKS);
-			err = lanefs_map_remove(h, inode, *at, count);
+			/* The end of a long one first: its middle would leave two, and need a record. */
+			skip = count - min_t(u64, count, LANEFS_FREE_BLOCKS);
+			count -= skip;
+			err = lanefs_map_remove(h, inode, *at + skip, count);
 			if (!err)
-				err = lanefs_free_blocks(h, domain, map.block, count, false);
+				err = lanefs_free_blocks(h, domain, map.block + skip, count, false);
 			if (err)
 				return err;
 			lanefs_add_blocks(inode, -(s64)count);
 			extents++;
 		}
-		*at += count;
+		if (!skip)
+			*at += count;
 	}
 	return 0;
 }
@@ -53,7 +69,7 @@ static int lanefs_free_some(struct lanefs_handle *h, struct inode *inode, u64 *a
 static int lanefs_next_mapped(struct inode *inode, u64 *at, u64 end, u64 *block)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	struct lanefs_map map;
+	struct lanefs_map map = {};
 	int err = 0;
 
 	down_read(&li->li_tree_sem);

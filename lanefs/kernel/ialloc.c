@@ -28,7 +28,7 @@ int lanefs_inodes_start(struct lanefs_domain *domain)
 
 	mutex_init(&domain->d_inode_mutex);
 	domain->d_inode_map = kvzalloc(domain->d_layout.ibitmap_blocks * LANEFS_BODY_SIZE,
-				       GFP_KERNEL);
+				       GFP_KERNEL | __GFP_NOWARN);
 	if (!domain->d_inode_map)
 		return -ENOMEM;
 	for (i = 0; i < domain->d_layout.ibitmap_blocks; i++) {

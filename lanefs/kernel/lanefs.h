@@ -159,6 +159,7 @@ struct lanefs_domain {
 	atomic64_t d_free;		/* blocks free and neither reserved nor promised */
 	atomic64_t d_delayed;		/* promised, with what extent maps may need (delay.c) */
 	atomic64_t d_pending;		/* freed, not stable */
+	atomic64_t d_returns;		/* how often blocks of the groups became free */
 	u64 d_goal;			/* where the next search begins (a hint, not locked) */
 
 	/* inodes */
@@ -280,6 +281,8 @@ void lanefs_init_header(struct lanefs_sb *sbi, void *data, u32 magic, u64 block,
 struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 magic, u64 owner);
 struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block,
 				  u32 magic, u64 owner);
+struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domain *domain,
+				    u32 magic, u64 owner);
 void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf);
 void lanefs_buf_put(struct lanefs_buf *buf);
 void lanefs_buf_forget(struct lanefs_domain *domain, u64 block);
@@ -457,7 +460,7 @@ int lanefs_log_size(struct inode *inode, loff_t size, bool orphan);
 extern const struct address_space_operations lanefs_aops;
 extern const struct iomap_ops lanefs_iomap_ops;
 u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count);
-bool lanefs_past_end(const struct inode *inode, const struct lanefs_map *map);
+int lanefs_error_remove(struct address_space *mapping, struct folio *folio);
 int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
 		     u64 want, struct lanefs_map *map);
 int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq);

@@ -36,6 +36,14 @@ static struct dentry *lanefs_lookup(struct inode *dir, struct dentry *dentry, un
 	return d_splice_alias(inode, dentry);
 }
 
+/* After an operation in `dir`, without a handle: with -o dirsync or sync it waits for the device. */
+static int lanefs_dirsync(struct inode *dir)
+{
+	if (!IS_DIRSYNC(dir))
+		return 0;
+	return lanefs_stabilise(lanefs_domain_of(dir), READ_ONCE(LANEFS_I(dir)->li_seq));
+}
+
 static void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir)
 {
 	lanefs_set_mtime(dir, lanefs_touch_ctime(dir));
@@ -148,7 +156,7 @@ static int lanefs_create_object(struct mnt_idmap *idmap, struct inode *dir, stru
 		err = lanefs_create_in(idmap, dir, dentry, mode, rdev, target);
 	} while (err == -ENOSPC && (lanefs_place_again(dir, &attempts) ||
 				    lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
-	return err;
+	return err ?: lanefs_dirsync(dir);
 }
 
 static int lanefs_create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
@@ -276,7 +284,7 @@ static int lanefs_link(struct dentry *old, struct inode *dir, struct dentry *den
 		ihold(inode);
 		d_instantiate(dentry, inode);
 	}
-	return err;
+	return err ?: lanefs_dirsync(dir);
 }
 
 /* `dir` has lost a subdirectory. */
@@ -342,14 +350,14 @@ static int lanefs_remove_name(struct inode *dir, struct dentry *dentry)
 
 static int lanefs_unlink(struct inode *dir, struct dentry *dentry)
 {
-	return lanefs_remove_name(dir, dentry);
+	return lanefs_remove_name(dir, dentry) ?: lanefs_dirsync(dir);
 }
 
 static int lanefs_rmdir(struct inode *dir, struct dentry *dentry)
 {
 	if (!lanefs_dir_empty(d_inode(dentry)))
 		return -ENOTEMPTY;
-	return lanefs_remove_name(dir, dentry);
+	return lanefs_remove_name(dir, dentry) ?: lanefs_dirsync(dir);
 }
 
 /* One side of a rename: a name, and the inode that it has before. */
@@ -551,7 +559,9 @@ static int lanefs_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct 
 	do {
 		err = lanefs_rename_once(idmap, &from, &to, flags);
 	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(old_dir->i_sb), true, &retries));
-	return err;
+	if (!err)
+		err = lanefs_dirsync(old_dir);
+	return err ?: lanefs_dirsync(new_dir);
 }
 
 const struct inode_operations lanefs_dir_iops = {

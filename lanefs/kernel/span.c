@@ -35,7 +35,7 @@ static struct inode *lanefs_span_dir(const struct inode *dir, const struct qstr 
 	return lanefs_domain_of(inode)->d_span[hash % sbi->s_span_dirs];
 }
 
-/* The inode gets a name in `dir`. */
+/* The inode gets a name in `dir`. The caller has reserved LANEFS_MAX_LEVEL + 2 blocks for that. */
 int lanefs_span_add(struct lanefs_handle *h, const struct inode *dir, const struct qstr *name,
 		    const struct inode *inode)
 {
@@ -48,10 +48,7 @@ int lanefs_span_add(struct lanefs_handle *h, const struct inode *dir, const stru
 		return 0;
 	span = lanefs_span_dir(dir, name, inode, &remote);
 	mutex_lock(&domain->d_span_mutex);
-	err = lanefs_reserve(h, domain, lanefs_tree_blocks_needed(span), LANEFS_FOR_COMPLETION);
-	if (!err)
-		err = lanefs_dir_add(h, span, remote.bytes, remote.length, inode->i_ino,
-				     inode->i_mode);
+	err = lanefs_dir_add(h, span, remote.bytes, remote.length, inode->i_ino, inode->i_mode);
 	if (!err)
 		lanefs_inode_log(h, span, true);
 	mutex_unlock(&domain->d_span_mutex);

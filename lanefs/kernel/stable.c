@@ -155,6 +155,10 @@ static int lanefs_close(struct lanefs_sb *sbi, u64 *need, bool force)
 	for (i = 0; i < sbi->s_domains; i++)
 		if (need[i] > READ_ONCE(sbi->s_domain[i].j_stable))
 			lanefs_stable_advance(&sbi->s_domain[i], need[i]);
+	/* A journal that was stopped after an abort has given up what was to become stable. */
+	for (i = 0; i < sbi->s_domains && !err; i++)
+		if (need[i] > READ_ONCE(sbi->s_domain[i].j_stable))
+			err = -EIO;
 out:
 	kfree(seen);
 	return err;

@@ -13,9 +13,6 @@ int lanefs_symlink_store(struct lanefs_handle *h, struct inode *inode, const cha
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_index *index = (struct lanefs_index *)li->li_root;
 	struct lanefs_buf *buf;
-	u32 count;
-	u64 block;
-	int err;
 
 	li->li_disk_size = length;
 	i_size_write(inode, length);
@@ -23,13 +20,12 @@ int lanefs_symlink_store(struct lanefs_handle *h, struct inode *inode, const cha
 		memcpy(li->li_root, target, length);
 		return 0;
 	}
-	err = lanefs_alloc_blocks(h, domain, 0, 1, &block, &count);
-	if (err)
-		return err;
-	buf = lanefs_buf_new(h, domain, block, LANEFS_MAGIC_SYMLINK, inode->i_ino);
+	buf = lanefs_buf_alloc(h, domain, LANEFS_MAGIC_SYMLINK, inode->i_ino);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
 	memcpy(buf->b_data + LANEFS_HEADER_SIZE, target, length);
+	index->ix_block = cpu_to_le64(buf->b_block);
 	lanefs_buf_put(buf);
-	index->ix_block = cpu_to_le64(block);
 	li->li_level = 1;
 	li->li_count = 1;
 	lanefs_add_blocks(inode, 1);

@@ -131,16 +131,12 @@ u64 lanefs_tree_room(const struct inode *inode)
 static struct lanefs_buf *lanefs_tree_new_block(struct lanefs_handle *h, struct inode *inode,
 						int level)
 {
-	struct lanefs_domain *domain = lanefs_domain_of(inode);
 	struct lanefs_buf *buf;
-	u32 count;
-	u64 block;
-	int err;
 
-	err = lanefs_alloc_blocks(h, domain, 0, 1, &block, &count);
-	if (err)
-		return ERR_PTR(err);
-	buf = lanefs_buf_new(h, domain, block, lanefs_block_magic(inode, level), inode->i_ino);
+	buf = lanefs_buf_alloc(h, lanefs_domain_of(inode), lanefs_block_magic(inode, level),
+			       inode->i_ino);
+	if (IS_ERR(buf))
+		return buf;
 	lanefs_buf_header(buf)->lh_level = cpu_to_le16(level);
 	lanefs_buf_header(buf)->lh_used = cpu_to_le16(!level && S_ISDIR(inode->i_mode) ?
 						      LANEFS_HEADER_SIZE : 0);

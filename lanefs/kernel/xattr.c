@@ -62,18 +62,16 @@ static struct lanefs_buf *lanefs_xattr_new_block(struct lanefs_handle *h, struct
 {
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 	struct lanefs_buf *buf;
-	u64 block;
-	u32 count;
 	int err;
 
 	err = lanefs_reserve(h, domain, 1, LANEFS_FOR_METADATA);
-	if (!err)
-		err = lanefs_alloc_blocks(h, domain, 0, 1, &block, &count);
 	if (err)
 		return ERR_PTR(err);
-	buf = lanefs_buf_new(h, domain, block, LANEFS_MAGIC_XATTR, inode->i_ino);
+	buf = lanefs_buf_alloc(h, domain, LANEFS_MAGIC_XATTR, inode->i_ino);
+	if (IS_ERR(buf))
+		return buf;
 	lanefs_xattrs_clear(buf->b_data);
-	WRITE_ONCE(LANEFS_I(inode)->li_xattr, block);
+	WRITE_ONCE(LANEFS_I(inode)->li_xattr, buf->b_block);
 	lanefs_add_blocks(inode, 1);
 	return buf;
 }
