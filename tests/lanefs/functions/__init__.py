@@ -3,8 +3,10 @@
 
 from tests.lanefs.functions import (
     concurrent,
+    crafted,
     delayed,
     directories,
+    durable,
     files,
     names,
     space,
@@ -14,8 +16,10 @@ from tests.lanefs.functions import (
 
 __all__ = [
     "concurrent",
+    "crafted",
     "delayed",
     "directories",
+    "durable",
     "files",
     "names",
     "space",

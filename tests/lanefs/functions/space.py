@@ -3,20 +3,18 @@
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import random
 import stat
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import struct
 from pathlib import Path
 
-from fscale import config
 from tests.lanefs.functions.files import BLOCK, drop_caches
 from tests.lanefs.functions.harness import (
     Place,
+    Skipped,
     check,
     children,
     equal,
@@ -25,8 +23,11 @@ from tests.lanefs.functions.harness import (
     run,
     test,
 )
+from tests.lanefs.functions.loop import loop_device, mounted
 
 KEEP, PUNCH, ZERO = 1, 2, 0x10
+_FITRIM = 0xC0185879
+_MADV_HWPOISON = 100
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
 
@@ -297,31 +298,13 @@ def allocation_beyond_what_is_free_changes_nothing(place: Place) -> None:
     check(before.f_bfree - after.f_bfree < 300, "blocks did not come back")
 
 
-@contextmanager
-def _loop_device(place: Place, mib: int) -> Iterator[tuple[str, Path]]:
-    """A loop device with a new file system, and the file behind it."""
-    place.own()
-    with tempfile.TemporaryDirectory(dir="/run") as directory:
-        backing = Path(directory) / "backing"
-        with backing.open("wb") as file:
-            file.truncate(mib << 20)
-        subprocess.run(["modprobe", "loop"], capture_output=True, check=False)
-        device = run("losetup", "--find", "--show", str(backing)).strip()
-        try:
-            mkfs = config.load_filesystem(place.filesystem).mkfs
-            run(*(word.replace("{device}", device) for word in mkfs))
-            yield device, backing
-        finally:
-            run("losetup", "--detach", device)
-
-
 @test
 def what_is_freed_is_discarded(place: Place) -> None:
     """Mounted with `discard` the device gets space back as files go; otherwise by FITRIM."""
     size = 40 << 20
     place.directory.joinpath("m").mkdir()
     mount = str(place.directory / "m")
-    with _loop_device(place, 160) as (device, backing):
+    with loop_device(place, 160) as (device, backing):
 
         def held() -> int:
             return backing.stat().st_blocks * 512
@@ -352,3 +335,98 @@ def what_is_freed_is_discarded(place: Place) -> None:
         finally:
             run("umount", mount)
         check(data == b"k" * (5 << 20), "fstrim took bytes of a file")
+
+
+@test
+def a_cut_inside_a_long_extent_needs_no_space(place: Place) -> None:
+    """Of 300 MiB allocated in one extent all but 40 KiB go, though the inode's map is full."""
+    with loop_device(place, 700, domains=1) as (device, _), mounted(place, device) as mount:
+        before = os.statvfs(mount).f_bfree
+        with (mount / "f").open("w+b") as file:
+            with optional("fallocate"):
+                os.posix_fallocate(file.fileno(), 0, 300 << 20)
+            for block in (0, 2, 4, 6):
+                os.pwrite(file.fileno(), b"w" * BLOCK, block * BLOCK)
+                os.fsync(file.fileno())
+            os.ftruncate(file.fileno(), 10 * BLOCK)
+            os.fsync(file.fileno())
+            check(os.fstat(file.fileno()).st_blocks <= 32 * 8, "blocks are left behind the end")
+            expected = (b"w" * BLOCK + bytes(BLOCK)) * 4 + bytes(2 * BLOCK)
+            equal(os.pread(file.fileno(), 1 << 20, 0), expected, "the bytes")
+        (mount / "other").write_bytes(b"another file")
+        os.sync()
+        check(before - os.statvfs(mount).f_bfree < 300, "blocks did not come back")
+
+
+@test
+def closing_keeps_what_fallocate_allocated(place: Place) -> None:
+    """Blocks beyond the end that were asked for stay, those that writeback took ahead may go."""
+    ahead = 8 << 20
+    direct = place.directory / "direct"
+    fd = os.open(direct, os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+    with mmap.mmap(-1, BLOCK) as aligned:
+        fallocate(fd, KEEP, ahead, ahead)
+        os.pwrite(fd, aligned, 0)
+    os.close(fd)
+    check(direct.stat().st_blocks * 512 >= ahead, f"{direct.stat().st_blocks} sectors, direct")
+    zeroed = place.directory / "zeroed"
+    with zeroed.open("w+b") as file:
+        file.write(b"z" * 99 * BLOCK)
+        file.flush()
+        os.fsync(file.fileno())
+        os.pwrite(file.fileno(), b"z" * 4000, 99 * BLOCK)
+        fallocate(file.fileno(), ZERO | KEEP, 99 * BLOCK + 1000, ahead)
+    check(zeroed.stat().st_blocks * 512 >= ahead, f"{zeroed.stat().st_blocks} sectors, zeroed")
+    equal(zeroed.read_bytes()[99 * BLOCK :], b"z" * 1000 + bytes(3000), "the bytes")
+
+
+@test
+def fstrim_refuses_a_range_that_is_none(place: Place) -> None:
+    """A start or a least length close to 2^64 is not taken for 0."""
+    top = (1 << 64) - 1
+    with loop_device(place, 320) as (device, _), mounted(place, device) as mount:
+        fd = os.open(mount, os.O_RDONLY)
+        with fails(errno.EINVAL, "FITRIM from 2^64-1 on"):
+            fcntl.ioctl(fd, _FITRIM, bytearray(struct.pack("=QQQ", top, top, 0)))
+        asked = bytearray(struct.pack("=QQQ", 0, top, top))
+        try:
+            fcntl.ioctl(fd, _FITRIM, asked)
+            equal(struct.unpack("=QQQ", asked)[1], 0, "bytes trimmed in runs of 2^64-1")
+        except OSError as error:
+            equal(error.errno, errno.EINVAL, "errno of FITRIM with such a least length")
+        os.close(fd)
+
+
+def _lose(path: Path, pages: int) -> int:
+    """Make pages of a file dirty and have their memory fail; 1: that cannot be done."""
+    with path.open("r+b") as file:
+        file.truncate(pages * BLOCK)
+        with mmap.mmap(file.fileno(), pages * BLOCK) as mapped:
+            for page in range(pages):
+                mapped[page * BLOCK] = 1
+            try:
+                mapped.madvise(_MADV_HWPOISON)
+            except OSError:
+                return 1
+    return 0
+
+
+@test
+def a_page_whose_memory_failed_holds_no_space(place: Place) -> None:
+    """Dirty pages that the memory lost leave the cache; what was promised to them is free again."""
+    path = place.directory / "lost"
+    pages = 16
+    place.own()
+    path.touch()
+    os.sync()
+    before = os.statvfs(place.directory).f_bfree
+    child = os.fork()
+    if child == 0:
+        # It may be killed for what its memory has become.
+        os._exit(_lose(path, pages))
+    if os.waitpid(child, 0)[1] >> 8:
+        raise Skipped("this kernel or user cannot have memory fail")
+    os.sync()
+    held = before - os.statvfs(place.directory).f_bfree
+    check(held < pages // 2, f"{held} blocks are held")
+    path.unlink()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Images made to do harm, of which a few words are wrong and all checksums right."""
+
+import errno
+import os
+import struct
+from pathlib import Path
+
+from tests.lanefs import blocks
+from tests.lanefs.blocks import BLOCK
+from tests.lanefs.functions.files import drop_caches
+from tests.lanefs.functions.harness import Place, Skipped, equal, fails, test
+from tests.lanefs.functions.loop import loop_device, mounted
+
+
+@test
+def a_bitmap_that_frees_what_is_in_use_is_found_out(place: Place) -> None:
+    """A directory's blocks, free in a crafted bitmap, are not given out as its new ones."""
+    if place.filesystem != "lanefs":
+        raise Skipped("the format is lanefs's")
+    with loop_device(place, 100, domains=1) as (device, backing):
+        with mounted(place, device) as mount:
+            (mount / "d").mkdir()
+            for n in range(300):
+                (mount / "d" / f"{n}-{'x' * 100}").touch()
+            owner = (mount / "d").stat().st_ino
+        _free_directory_blocks(backing, owner)
+        drop_caches()
+        with mounted(place, device) as mount:
+            equal(len(os.listdir(mount / "d")), 300, "names listed before")
+            with fails(errno.EUCLEAN, "more names"):
+                for n in range(300, 4000):
+                    (mount / "d" / f"{n}-{'x' * 100}").touch()
+            old = {f"{n}-{'x' * 100}" for n in range(300)}
+            equal(len(old & set(os.listdir(mount / "d"))), 300, "of them listed after")
+
+
+def _free_directory_blocks(image: Path, owner: int) -> None:
+    """Clear the bits of the blocks of a directory in the block bitmaps; checksums are mended."""
+    data = bytearray(image.read_bytes())
+    found: dict[str, list[int]] = {}
+    for number in range(len(data) // BLOCK):
+        block = data[number * BLOCK : (number + 1) * BLOCK]
+        kind = blocks.kind_of(block)
+        if kind and blocks.own_number(block) == number:
+            found.setdefault(kind, []).append(number)
+    (domain,) = found["domain"]
+    for number in found["dirents"]:
+        if struct.unpack_from("<Q", data, number * BLOCK + 32)[0] == owner:
+            group, bit = divmod(number - (domain - 1), (BLOCK - blocks.HEADER) * 8)
+            data[found["bbitmap"][group] * BLOCK + blocks.HEADER + bit // 8] &= ~(1 << bit % 8)
+    with image.open("r+b") as file:
+        for number in found["bbitmap"]:
+            block = data[number * BLOCK : (number + 1) * BLOCK]
+            blocks.seal(block)
+            os.pwrite(file.fileno(), block, number * BLOCK)

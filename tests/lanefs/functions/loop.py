@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A second file system, on a loop device, for tests that need one of a size, or change it."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fscale import config
+from tests.lanefs.functions.harness import Place, run
+
+
+@contextmanager
+def loop_device(place: Place, mib: int, domains: int = 0) -> Iterator[tuple[str, Path]]:
+    """A loop device with a new file system, and the file behind it; of `domains`, on lanefs."""
+    place.own()
+    with tempfile.TemporaryDirectory(dir="/run") as directory:
+        backing = Path(directory) / "backing"
+        with backing.open("wb") as file:
+            file.truncate(mib << 20)
+        subprocess.run(["modprobe", "loop"], capture_output=True, check=False)
+        device = run("losetup", "--find", "--show", str(backing)).strip()
+        try:
+            mkfs = config.load_filesystem(place.filesystem).mkfs
+            argv = [word.replace("{device}", device) for word in mkfs]
+            if domains and place.filesystem == "lanefs":
+                argv[-1:-1] = ["--domains", str(domains)]
+            run(*argv)
+            yield device, backing
+        finally:
+            run("losetup", "--detach", device)
+
+
+@contextmanager
+def mounted(place: Place, device: str, *options: str) -> Iterator[Path]:
+    """The device mounted below the test's directory."""
+    point = place.directory / "m"
+    point.mkdir(exist_ok=True)
+    chosen = ["-o", ",".join(options)] if options else []
+    run("mount", "-t", place.filesystem, *chosen, device, str(point))
+    try:
+        yield point
+    finally:
+        run("umount", str(point))
