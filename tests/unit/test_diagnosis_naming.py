@@ -129,6 +129,11 @@ def test_what_only_the_address_tells_apart_is_not_guessed() -> None:
     assert named("spinlock", stack, 2, 1216) == ("journal->j_list_lock", By.ADDRESS_AND_STACK)
 
 
+FULL_DOMAIN = (
+    "lanefs: a full domain has all waiting data written (bdi->wb_switch_rwsem, sb->s_sync_lock)"
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "frames", "name"),
     [
@@ -156,6 +161,31 @@ def test_what_only_the_address_tells_apart_is_not_guessed() -> None:
             "rwsem write",
             "rwsem_down_write_slowpath down_write lanefs_write_iter vfs_write",
             "inode->i_rwsem of the shared file",
+        ),
+        (
+            "rwsem write",
+            "rwsem_down_write_slowpath down_write lanefs_delay lanefs_iomap_begin",
+            "lanefs: lanefs_inode->li_tree_sem (extent map)",
+        ),
+        (
+            "rwsem write",
+            "rwsem_down_write_slowpath down_write sync_inodes_sb lanefs_delay_flush lanefs_delay",
+            FULL_DOMAIN,
+        ),
+        (
+            "mutex",
+            "__mutex_lock.constprop.0 sync_inodes_sb lanefs_delay_flush lanefs_retry_alloc",
+            FULL_DOMAIN,
+        ),
+        (
+            "rwsem write",
+            "rwsem_down_write_slowpath down_write sync_inodes_sb sync_inodes_one_sb ksys_sync",
+            "bdi->wb_switch_rwsem",
+        ),
+        (
+            "mutex",
+            "__mutex_lock.constprop.0 sync_inodes_sb sync_inodes_one_sb ksys_sync",
+            "sb->s_sync_lock",
         ),
     ],
 )
