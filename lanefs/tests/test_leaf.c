@@ -194,6 +194,13 @@ static void test_invalid(void)
 	entry = lanefs_leaf_seek(leaf, 256);
 	entry->de_key = cpu_to_le64(128);
 	CHECK(!lanefs_leaf_valid(leaf, false));
+	/* A listing goes on behind it, and no offset is that large. */
+	entry->de_key = cpu_to_le64(~1ULL);
+	CHECK(!lanefs_leaf_valid(leaf, false));
+	entry->de_key = cpu_to_le64(LANEFS_HASH_MASK << LANEFS_KEY_SEQ_BITS);
+	CHECK(!lanefs_leaf_valid(leaf, false));
+	entry->de_key = cpu_to_le64((LANEFS_HASH_MASK << LANEFS_KEY_SEQ_BITS) - 1);
+	CHECK(lanefs_leaf_valid(leaf, false));
 	entry->de_key = cpu_to_le64(256);
 	header->lh_count = cpu_to_le16(3);
 	CHECK(!lanefs_leaf_valid(leaf, false));
