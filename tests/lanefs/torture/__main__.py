@@ -48,8 +48,9 @@ def run(
 
     For each kernel: function tests; random operations against a model, also with little memory
     and on a full disk; corrupted images; cuts of the power (with torn writes) over every mix of
-    operations; the suite's 19 workloads at 1, 2, 4 and 8 CPUs; Exim, RocksDB and DBENCH. Each
-    slice is a guest of some minutes. Some two hours on two idle cores without KVM (extrapolated).
+    operations; the suite's 19 workloads at 1, 2, 4 and 8 CPUs; Exim, RocksDB and DBENCH; a
+    directory of a million names. Each slice is a guest of some minutes.
+    All of it takes some three hours on two idle cores without KVM (extrapolated).
 
     A slice that passed is not run again until a source of lanefs changes. Exit code 1 when one
     failed; its log is in OUTPUT/SOURCE-HASH/.

@@ -14,8 +14,9 @@ from vm.crashload import WORKLOADS as CRASH_WORKLOADS
 
 KERNELS = ("bookworm", "trixie")
 PLACEMENTS = ("lane", "roundrobin", "single")
-# Seconds after which a guest is ended. A slice takes about a third of it on two cores.
-LIMIT = 240
+# Seconds after which a guest is ended. Most slices take a tenth of it on two cores; one that shows
+# no sign of life is ended sooner.
+LIMIT = 1200
 CORES = "1,2,4,8"
 PROCESSES = 8
 
@@ -84,7 +85,7 @@ IMAGES = Part("images", "images", 20, 100, 80)
 CRASH = Part("crash", "points", 2 * len(CRASH_WORKLOADS), 75, 120)
 SUITE = Part("suite", "cells", 5, 16, 120)
 APPS = Part("apps", "cells", 3, 2, 60)
-NAMES = Part("names", "names", 1, 1_000_000, 300)
+NAMES = Part("names", "names", 1, 1_000_000, 500)
 
 
 def plan(kernels: Sequence[str] = KERNELS, limit: int = LIMIT) -> list[Slice]:
@@ -137,8 +138,14 @@ def _full(boot: Boot) -> Iterator[Slice]:
 
 
 def _names(boot: Boot) -> Iterator[Slice]:
+    mkfs = f"--domains 4 --inodes {NAMES.amount * 5 // 4}"
     for number in range(NAMES.slices):
-        yield _inside(boot, NAMES, number, "--names", str(NAMES.amount))
+        yield _inside(
+            boot,
+            NAMES,
+            number,
+            *("--names", str(NAMES.amount), "--mib", "800", "--mkfs", mkfs),
+        )
 
 
 def _images(boot: Boot) -> Iterator[Slice]:
