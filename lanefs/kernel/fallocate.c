@@ -132,12 +132,14 @@ static int lanefs_fallocate_locked(struct file *file, int mode, loff_t start, lo
 	}
 	err = lanefs_fill_range(inode, start >> LANEFS_BLOCK_SHIFT,
 				DIV_ROUND_UP_ULL(end, LANEFS_BLOCK_SIZE));
+	if (err)
+		return err;
 	/* Writeback may have allocated ahead meanwhile. */
 	down_write(&li->li_tree_sem);
 	li->li_preallocated = false;
 	up_write(&li->li_tree_sem);
-	if (err || (mode & FALLOC_FL_KEEP_SIZE) || end <= i_size_read(inode))
-		return err;
+	if ((mode & FALLOC_FL_KEEP_SIZE) || end <= i_size_read(inode))
+		return 0;
 	truncate_setsize(inode, end);
 	return lanefs_log_size(inode, end, false);
 }

@@ -90,6 +90,30 @@ static const struct iomap_dio_ops lanefs_direct_ops = {
 	.end_io = lanefs_direct_ended,
 };
 
+/* Whether blocks beyond the end of the file are allocated, as far as can be known. */
+static bool lanefs_maps_past_end(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_map last;
+	int err;
+
+	down_read(&li->li_tree_sem);
+	err = lanefs_map_last(inode, &last);
+	up_read(&li->li_tree_sem);
+	return err || last.logical + last.length >
+		      DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
+}
+
+/* A write that should have moved the end did not: what it allocated goes when the file is closed. */
+static void lanefs_give_back_on_close(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	down_write(&li->li_tree_sem);
+	li->li_preallocated = true;
+	up_write(&li->li_tree_sem);
+}
+
 /*
  * The inode is locked, so what moves its end, or fills holes, waits for the I/O. All holes have
  * blocks promised to them before anything is written: -ENOSPC leaves the file as it was.
@@ -101,6 +125,8 @@ static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 		    ((iocb->ki_pos | iov_iter_count(from)) & (LANEFS_BLOCK_SIZE - 1));
 	u64 first = iocb->ki_pos >> LANEFS_BLOCK_SHIFT;
 	u64 end = DIV_ROUND_UP_ULL(iocb->ki_pos + iov_iter_count(from), LANEFS_BLOCK_SIZE);
+	size_t asked = iov_iter_count(from);
+	bool clean = iocb->ki_pos + asked > i_size_read(inode) && !lanefs_maps_past_end(inode);
 	ssize_t count;
 	int err;
 
@@ -112,6 +138,8 @@ static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops,
 			     wait ? IOMAP_DIO_FORCE_WAIT : 0, NULL, 0);
 	lanefs_delay_undo(inode, first, end);
+	if (clean && count != asked)
+		lanefs_give_back_on_close(inode);
 	/* The page cache could not be emptied: write through it. */
 	return count == -ENOTBLK ? 0 : count;
 }

@@ -48,9 +48,10 @@ static int lanefs_free_some(struct lanefs_handle *h, struct inode *inode, u64 *a
 			domain = lanefs_joined(h, map.block);
 			if (!domain)
 				return 0;
-			/* The end of a long one first: its middle would leave two, and need a record. */
-			skip = count - min_t(u64, count, LANEFS_FREE_BLOCKS);
-			count -= skip;
+			/* Of a long one its end first: a piece of the middle would need a record. */
+			if (count == map.length)
+				skip = count - min_t(u64, count, LANEFS_FREE_BLOCKS);
+			count = min_t(u64, count - skip, LANEFS_FREE_BLOCKS);
 			err = lanefs_map_remove(h, inode, *at + skip, count);
 			if (!err)
 				err = lanefs_free_blocks(h, domain, map.block + skip, count, false);

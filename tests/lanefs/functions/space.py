@@ -30,6 +30,8 @@ _FITRIM = 0xC0185879
 _MADV_HWPOISON = 100
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+_libc.pwrite.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
+_libc.pwrite.restype = ctypes.c_ssize_t
 
 
 def fallocate(fd: int, mode: int, offset: int, length: int) -> None:
@@ -378,6 +380,35 @@ def closing_keeps_what_fallocate_allocated(place: Place) -> None:
         fallocate(file.fileno(), ZERO | KEEP, 99 * BLOCK + 1000, ahead)
     check(zeroed.stat().st_blocks * 512 >= ahead, f"{zeroed.stat().st_blocks} sectors, zeroed")
     equal(zeroed.read_bytes()[99 * BLOCK :], b"z" * 1000 + bytes(3000), "the bytes")
+
+
+@test
+def what_a_failed_direct_write_took_goes_with_the_close(place: Place) -> None:
+    """Its memory cannot be read, so nothing is written, and no block stays with the file."""
+    path = place.directory / "f"
+    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+    if _libc.pwrite(fd, None, 40 << 20, 0) >= 0:
+        raise Skipped("this file system writes no memory that is not there")
+    equal(ctypes.get_errno(), errno.EFAULT, "errno of a write from nowhere")
+    os.close(fd)
+    _settle(place)
+    check(path.stat().st_blocks <= 16, f"{path.stat().st_blocks} sectors of an empty file")
+
+
+@test
+def a_failed_fallocate_keeps_nothing_that_was_taken_ahead(place: Place) -> None:
+    """Writeback that makes room for it takes blocks ahead; they go with the close."""
+    path = place.directory / "f"
+    place.own()
+    with path.open("w+b") as file:
+        for _ in range(2):
+            os.fsync(file.fileno())
+            file.write(b"x" * (1 << 20))
+            file.flush()
+        with fails(errno.ENOSPC, "fallocate of more than there is"):
+            fallocate(file.fileno(), KEEP, 0, os.statvfs(path).f_blocks * BLOCK * 2)
+    _settle(place)
+    check(path.stat().st_blocks * 512 < (2 << 20) + 16 * BLOCK, f"{path.stat().st_blocks} sectors")
 
 
 @test
