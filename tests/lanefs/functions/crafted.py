@@ -16,6 +16,7 @@ from tests.lanefs.functions.loop import loop_device, mounted
 @test
 def a_bitmap_that_frees_what_is_in_use_is_found_out(place: Place) -> None:
     """A directory's blocks, free in a crafted bitmap, are not given out as its new ones."""
+    place.own()
     if place.filesystem != "lanefs":
         raise Skipped("the format is lanefs's")
     with loop_device(place, 100, domains=1) as (device, backing):

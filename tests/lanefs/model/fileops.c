@@ -273,7 +273,7 @@ static void op_direct(struct process *p, struct open_file *file)
 		int fd;
 
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd[side]);
-		fd = open(path, flags | (side == TEST ? O_DIRECT : 0) | O_CLOEXEC);
+		fd = (int)OF_PROC(open(path, flags | (side == TEST ? O_DIRECT : 0) | O_CLOEXEC));
 		if (fd < 0) {
 			mismatch(p, "open(%s) anew: %s", file->path, strerror(errno));
 			return;

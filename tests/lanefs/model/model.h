@@ -81,6 +81,17 @@ void path_any(struct process *p, char path[PATH_MAX]);
 
 /* report.c */
 void note(struct process *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * A call on a path in /proc/self/fd, once more where it gives ESRCH. Linux 6.1 does that now and then
+ * while another process has caches dropped: the walk meets an inode of proc that is being evicted.
+ */
+#define OF_PROC(call) ({						\
+	long result_ = (call);						\
+	for (int tries_ = 0; result_ < 0 && errno == ESRCH && tries_ < 100; tries_++)	\
+		result_ = (call);					\
+	result_;							\
+})
+
 void mismatch(struct process *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

@@ -130,7 +130,7 @@ static void op_tmpfile(struct process *p)
 		char path[64];
 
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd[side]);
-		linkat(AT_FDCWD, path, root, name, AT_SYMLINK_FOLLOW);
+		OF_PROC(linkat(AT_FDCWD, path, root, name, AT_SYMLINK_FOLLOW));
 	}));
 	compare_stat(p, name);
 	compare_parent(p, name);
