@@ -21,8 +21,8 @@ struct lanefs_cut_log {
 
 /*
  * The largest cut of @domains logs: no transaction up to a log's end needs one beyond the end of
- * another. Ends only go down, each by at most its count: the time is O(transactions x @domains), also
- * for logs made to take long.
+ * another. Ends only go down, each by at most its count: the time is O(transactions x @domains^2),
+ * also for logs made to take long.
  */
 void lanefs_cut(struct lanefs_cut_log *logs, u32 domains);
 

@@ -39,7 +39,7 @@ def run(
     rounds: Annotated[int, typer.Option(help="Of random operations.")] = 2,
     seed: Annotated[int, typer.Option(help="Of random operations and corrupted images.")] = 1,
     images: Annotated[int, typer.Option(help="Corrupted images.")] = 200,
-    names: Annotated[int, typer.Option(help="Of one directory, in part names.")] = 50_000,
+    names: Annotated[int, typer.Option(help="Of one directory, in part names.")] = 20_000,
     output: Annotated[Path | None, typer.Option(help="Keep what was found.")] = None,
     guest: GuestOptions,
 ) -> None:

@@ -50,7 +50,7 @@ class Spec:
     rounds: int = 2
     seed: int = 1
     images: int = 200
-    names: int = 50_000
+    names: int = 20_000
     """in one directory"""
 
 

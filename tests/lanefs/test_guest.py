@@ -27,7 +27,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_lanefs(kernel):
     done = run("--kernel", kernel, "--ops", "3000", "--images", "60")
     assert done.returncode == 0, done.stdout + done.stderr
-    for part in ("functions", "model", "pressure", "full", "images"):
+    for part in ("functions", "model", "pressure", "full", "images", "names"):
         assert f"\n{part}: ok" in done.stdout
 
 

@@ -11,6 +11,7 @@ from tests.lanefs.blocks import BLOCK
 from tests.lanefs.functions.files import drop_caches
 from tests.lanefs.functions.harness import Place, Skipped, equal, fails, test
 from tests.lanefs.functions.loop import loop_device, mounted
+from tests.lanefs.images import survey
 
 
 @test
@@ -39,12 +40,7 @@ def a_bitmap_that_frees_what_is_in_use_is_found_out(place: Place) -> None:
 def _free_directory_blocks(image: Path, owner: int) -> None:
     """Clear the bits of the blocks of a directory in the block bitmaps; checksums are mended."""
     data = bytearray(image.read_bytes())
-    found: dict[str, list[int]] = {}
-    for number in range(len(data) // BLOCK):
-        block = data[number * BLOCK : (number + 1) * BLOCK]
-        kind = blocks.kind_of(block)
-        if kind and blocks.own_number(block) == number:
-            found.setdefault(kind, []).append(number)
+    found = survey("crafted", image, len(data) >> 20).blocks
     (domain,) = found["domain"]
     for number in found["dirents"]:
         if struct.unpack_from("<Q", data, number * BLOCK + 32)[0] == owner:

@@ -4,7 +4,7 @@
 import os
 
 from tests.lanefs.functions.harness import Place, equal, run, test
-from tests.lanefs.functions.loop import loop_device, mounted
+from tests.lanefs.functions.loop import attached, loop_device, mounted
 
 
 @test
@@ -21,12 +21,8 @@ def dirsync_makes_names_durable(place: Place) -> None:
             (mount / "d" / "removed").unlink()
             os.symlink("x" * 300, mount / "long")
             run("cp", "--sparse=always", str(backing), str(copy))
-        again = run("losetup", "--find", "--show", str(copy)).strip()
-        try:
-            with mounted(place, again) as mount:
-                equal(sorted(os.listdir(mount / "d")), ["linked", "made"], "names of the directory")
-                names = set(os.listdir(mount)) - {"lost+found"}
-                equal(names, {"d", "link", "long", "renamed"}, "names of the root")
-                equal(os.readlink(mount / "long"), "x" * 300, "a long symbolic link")
-        finally:
-            run("losetup", "--detach", again)
+        with attached(copy) as again, mounted(place, again) as mount:
+            equal(sorted(os.listdir(mount / "d")), ["linked", "made"], "names of the directory")
+            names = set(os.listdir(mount)) - {"lost+found"}
+            equal(names, {"d", "link", "long", "renamed"}, "names of the root")
+            equal(os.readlink(mount / "long"), "x" * 300, "a long symbolic link")

@@ -12,6 +12,17 @@ from tests.lanefs.functions.harness import Place, run
 
 
 @contextmanager
+def attached(backing: Path) -> Iterator[str]:
+    """The loop device of a file."""
+    subprocess.run(["modprobe", "loop"], capture_output=True, check=False)
+    device = run("losetup", "--find", "--show", str(backing)).strip()
+    try:
+        yield device
+    finally:
+        run("losetup", "--detach", device)
+
+
+@contextmanager
 def loop_device(place: Place, mib: int, domains: int = 0) -> Iterator[tuple[str, Path]]:
     """A loop device with a new file system, and the file behind it; of `domains`, on lanefs."""
     place.own()
@@ -19,17 +30,13 @@ def loop_device(place: Place, mib: int, domains: int = 0) -> Iterator[tuple[str,
         backing = Path(directory) / "backing"
         with backing.open("wb") as file:
             file.truncate(mib << 20)
-        subprocess.run(["modprobe", "loop"], capture_output=True, check=False)
-        device = run("losetup", "--find", "--show", str(backing)).strip()
-        try:
+        with attached(backing) as device:
             mkfs = config.load_filesystem(place.filesystem).mkfs
             argv = [word.replace("{device}", device) for word in mkfs]
             if domains and place.filesystem == "lanefs":
                 argv[-1:-1] = ["--domains", str(domains)]
             run(*argv)
             yield device, backing
-        finally:
-            run("losetup", "--detach", device)
 
 
 @contextmanager

@@ -79,8 +79,6 @@ void rng_fill(struct process *p, unsigned char *data, size_t length);
 void path_setup(struct process *p);
 void path_any(struct process *p, char path[PATH_MAX]);
 
-/* report.c */
-void note(struct process *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
  * A call on a path in /proc/self/fd, once more where it gives ESRCH. Linux 6.1 does that now and then
  * while another process has caches dropped: the walk meets an inode of proc that is being evicted.
@@ -92,6 +90,8 @@ void note(struct process *p, const char *format, ...) __attribute__((format(prin
 	result_;							\
 })
 
+/* report.c */
+void note(struct process *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mismatch(struct process *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
