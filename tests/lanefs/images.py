@@ -21,6 +21,7 @@ from tests.lanefs.device import MOUNT, RAM, Fault, Volume, warned
 from vm.crashtest import copy, mapped
 
 MIB = 64
+FILES = 160
 LIMIT = 90.0
 MISSED = "refused by the kernel, though clean for fsck"
 _WIDTHS = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
@@ -54,6 +55,11 @@ def survey(name: str, device: Path, mib: int) -> Image:
     return Image(name, device, known if "super" in known else {"any": other})
 
 
+def _name(n: int) -> str:
+    """Long enough that few files make a tree of leaves: looking at each file takes time."""
+    return f"file{n}-{'x' * (n * 7 % 230)}"
+
+
 def attribute(path: Path, name: str, value: bytes) -> None:
     """Set an extended attribute, not following links."""
     os.setxattr(path, name, value, follow_symlinks=False)
@@ -61,8 +67,8 @@ def attribute(path: Path, name: str, value: bytes) -> None:
 
 def populate(root: Path) -> None:
     """Objects of every kind, trees of several levels."""
-    for n in range(600):
-        (root / f"file{n}-{'x' * (n % 100)}").touch()
+    for n in range(FILES):
+        (root / _name(n)).touch()
     for n in range(12):
         (root / f"dir{n}" / "below").mkdir(parents=True)
         (root / f"dir{n}" / "below" / "f").write_bytes(b"x" * n * 3000)
@@ -85,8 +91,8 @@ def populate(root: Path) -> None:
 
 def change(root: Path) -> None:
     """What is in the journal after a cut: removals, renames, new blocks."""
-    for n in range(0, 600, 3):
-        (root / f"file{n}-{'x' * (n % 100)}").unlink()
+    for n in range(0, FILES, 3):
+        (root / _name(n)).unlink()
     for n in range(6):
         (root / f"dir{n}").rename(root / f"moved{n}")
         attribute(root / f"moved{n}" / "below" / "f", "user.new", b"4" * 900)

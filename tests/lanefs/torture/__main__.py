@@ -42,6 +42,7 @@ def run(
     limit: Annotated[
         int, typer.Option(min=60, help="Seconds after which a slice's guest is ended.")
     ] = LIMIT,
+    append: Annotated[str, typer.Option(help="More kernel parameters of the guests.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
 ) -> None:
     """Functions, 1,000,000 random operations, 2,000 bad images, 1,000 power cuts, all workloads.
@@ -66,7 +67,7 @@ def run(
     if unknown := set(kernel or []) - set(KERNELS):
         raise FscaleError(f"no kernel {', '.join(unknown)}; there are {', '.join(KERNELS)}")
     kernels = [str(kernel_tree.resolve())] if kernel_tree else kernel or KERNELS
-    planned = choose(plan(kernels, limit), part)
+    planned = choose(plan(kernels, limit, append), part)
     state = State(output.resolve())
     if dry_run:
         for piece in planned:

@@ -42,6 +42,8 @@ class Boot:
     """one of KERNELS, or the path of a built tree"""
     limit: int = LIMIT
     """seconds after which it is ended"""
+    append: str = ""
+    """more kernel parameters"""
 
     @property
     def name(self) -> str:
@@ -53,7 +55,8 @@ class Boot:
     def argv(self) -> list[str]:
         """Options that all commands that boot guests have."""
         option = "--kernel" if self.kernel in KERNELS else "--kernel-tree"
-        return [option, self.kernel, "--timeout", str(self.limit)]
+        more = ["--append", self.append] if self.append else []
+        return [option, self.kernel, "--timeout", str(self.limit), *more]
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,10 @@ APPS = Part("apps", "cells", 3, 2, 60)
 NAMES = Part("names", "names", 1, 1_000_000, 500)
 
 
-def plan(kernels: Sequence[str] = KERNELS, limit: int = LIMIT) -> list[Slice]:
+def plan(kernels: Sequence[str] = KERNELS, limit: int = LIMIT, append: str = "") -> list[Slice]:
     """All slices. The parts and kernels take turns, so that a short run has seen some of each."""
     lines = [
-        list(make(Boot(kernel, limit)))
+        list(make(Boot(kernel, limit, append)))
         for make in (_functions, _model, _crash, _images, _suite, _apps, _pressure, _full, _names)
         for kernel in kernels
     ]
