@@ -62,7 +62,7 @@ def run(
 
         python -m tests.lanefs.torture --slices 1        (one guest, then the table)
 
-        python -m tests.lanefs.torture --limit 1800 --kernel-tree TREE     (KASAN, lockdep)
+        python -m tests.lanefs.torture --limit 3600 --kernel-tree TREE     (KASAN, lockdep)
     """
     if unknown := set(kernel or []) - set(KERNELS):
         raise FscaleError(f"no kernel {', '.join(unknown)}; there are {', '.join(KERNELS)}")

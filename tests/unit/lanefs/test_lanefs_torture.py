@@ -237,11 +237,18 @@ with Signals().installed():
 
 
 def test_a_built_tree_takes_the_place_of_the_kernels():
-    planned = plan(["/cache/0123/build"], 1800)
+    planned = plan(["/cache/0123/build"], 1800, "nokaslr quiet")
     assert planned[0].id == "0123-functions-0"
     for one in planned:
         assert option(one, "--kernel-tree") == "/cache/0123/build" and "--kernel" not in one.argv
         assert option(one, "--timeout") == "1800"
+        assert option(one, "--append") == "nokaslr quiet"
+
+
+def test_images_hold_entries_of_other_domains_also_on_one_cpu():
+    for one in (p for p in plan() if p.part.name == "images"):
+        assert (option(one, "--smp"), option(one, "-o")) == ("1", "placement=roundrobin")
+        assert option(one, "--mkfs") == "--domains 2"
 
 
 def test_unknown_names_are_refused():

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A sample of all that is tested of lanefs in guests, for `make test`: some minutes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fscale.paths import ROOT
+from tests.lanefs.inside import PARTS
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+def module(*argv: str) -> str:
+    """What a command of ours prints, which must end with 0."""
+    done = subprocess.run(
+        [sys.executable, "-m", *argv],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1700,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("kernel", ["bookworm", "trixie"])
+def test_every_part(kernel: str) -> None:
+    said = module(
+        *("tests.lanefs", "--kernel", kernel, "--processes", "8", "--ops", "250"),
+        *("--images", "15", "--names", "10000", "--timeout", "1500"),
+    )
+    for part in PARTS:
+        assert f"\n{part}: ok" in said
+
+
+def test_power_cuts() -> None:
+    cut = ("--kernel", "trixie", "--accel", "tcg", "--workload", "mix", "--points", "20")
+    assert "20 crash points" in module("fscale", "vm", "crash", "--fs", "lanefs", *cut)
+
+
+def test_the_suite(tmp_path: Path) -> None:
+    module(
+        *("fscale", "vm", "run", "smoke", "--kernel", "bookworm", "--accel", "tcg"),
+        *("--smp", "4", "--cores", "4", "--duration", "0.2", "--fs", "lanefs,lanefs_single"),
+        *("--bench", "MWCL,MWUL,DWAL,DWSL", "--output", str(tmp_path / "run")),
+    )
+    found = [path.read_text() for path in (tmp_path / "run" / "cells").glob("*.json")]
+    cells = [json.loads(text) for text in found]
+    assert len(cells) == 8
+    assert all(cell["status"] == "ok" and cell["ops"] > 0 for cell in cells)
+    assert all('"fsck.lanefs"' in text for text in found)
