@@ -89,8 +89,11 @@ def mapped(name: str, table: str) -> Iterator[str]:
     command(["dmsetup", "create", name, "--table", table])
     try:
         yield f"/dev/mapper/{name}"
-    finally:
-        command(["dmsetup", "--retry", "remove", name])
+    except BaseException:
+        # The first fault counts: what holds the device is part of it.
+        subprocess.run(["dmsetup", "remove", name], capture_output=True, check=False)
+        raise
+    command(["dmsetup", "--retry", "remove", name])
 
 
 def copy(source: Path, target: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Are the tests of file systems right? They run on this host's file systems, and find faults."""
 
+import os
 import random
 import shutil
 import struct
@@ -125,6 +126,14 @@ def test_a_function_test_that_fails_hangs_or_is_skipped_says_so(tmp_path, monkey
     assert harness.one("fail", Place(tmp_path / "a")).text == "one: 1, right is 2"
     assert "no end after 1 s" in harness.one("hang", Place(tmp_path / "b"), limit=1).text
     assert harness.one("skip", place).status == "skipped"
+
+
+def test_a_visit_waits_for_no_fifo(binary, tmp_path):
+    # visit makes new0 and more; what an image held may have been renamed to that before.
+    for number in range(40):
+        os.mkfifo(tmp_path / f"new{number}")
+    visit = binary.parent / "visit"
+    assert subprocess.run([visit, tmp_path, "0"], timeout=60, check=False).returncode == 0
 
 
 def test_the_checksum_of_a_changed_block_is_right():

@@ -184,7 +184,8 @@ static void alter(int root, unsigned int seed)
 		snprintf(name, sizeof(name), "new%d", n);
 		if (n % 4 == 0 && mkdirat(root, name, 0755) < 0)
 			failed++;
-		fd = openat(root, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+		/* A FIFO may have been renamed to that. */
+		fd = openat(root, name, O_CREAT | O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0644);
 		if (fd < 0)
 			continue;
 		if (write(fd, bytes, 9000) < 0 || (n % 8 == 1 && fsync(fd) < 0))

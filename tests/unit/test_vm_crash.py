@@ -6,6 +6,7 @@ import os
 import random
 import stat
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -282,6 +283,18 @@ def test_points_are_spread_evenly_and_end_with_the_last():
     assert crashtest.spaced([1, 2, 3], 5) == {1, 2, 3}
     chosen = sorted(crashtest.spaced(list(range(100)), 10))
     assert chosen == [9, 19, 29, 39, 49, 59, 69, 79, 89, 99]
+
+
+def test_what_holds_a_mapped_device_does_not_hide_the_fault(monkeypatch):
+    def busy(argv, **_options):
+        failed = argv[-2:] == ["remove", "x"]
+        return subprocess.CompletedProcess(argv, int(failed), "", "busy" if failed else "")
+
+    monkeypatch.setattr("subprocess.run", busy)
+    with pytest.raises(ValueError, match="first"), crashtest.mapped("x", "0 8 zero"):
+        raise ValueError("first")
+    with pytest.raises(FscaleError, match="busy"), crashtest.mapped("x", "0 8 zero"):
+        pass
 
 
 def spec(**changes: object) -> crashtest.Spec:
