@@ -21,7 +21,7 @@ def module(*argv: str) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=1700,
+        timeout=3500,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
