@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A sample of all that is tested of lanefs in guests, for `make test`: some minutes."""
+"""A sample of all that is tested of lanefs in guests, for `make test`: some minutes.
+
+All with Linux 6.12: in about one of a hundred emulated guests with 6.1 a CPU's timer stops, which
+the kernel itself tells ("Possible timer handling issue"). `make test-guest` has both.
+"""
 
 import json
 import subprocess
@@ -28,10 +32,9 @@ def module(*argv: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("kernel", ["bookworm", "trixie"])
-def test_every_part(kernel: str) -> None:
+def test_every_part() -> None:
     said = module(
-        *("tests.lanefs", "--kernel", kernel, "--processes", "8", "--ops", "250"),
+        *("tests.lanefs", "--kernel", "trixie", "--processes", "8", "--ops", "250"),
         *("--images", "15", "--names", "10000", "--timeout", "1500"),
     )
     for part in PARTS:
@@ -45,7 +48,7 @@ def test_power_cuts() -> None:
 
 def test_the_suite(tmp_path: Path) -> None:
     module(
-        *("fscale", "vm", "run", "smoke", "--kernel", "bookworm", "--accel", "tcg"),
+        *("fscale", "vm", "run", "smoke", "--kernel", "trixie", "--accel", "tcg"),
         *("--smp", "4", "--cores", "4", "--duration", "0.2", "--fs", "lanefs,lanefs_single"),
         *("--bench", "MWCL,MWUL,DWAL,DWSL", "--output", str(tmp_path / "run")),
     )
