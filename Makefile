@@ -11,7 +11,7 @@ help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
 	@echo "make test    set up, run every test"
 	@echo "make test-guest  set up, boot guests and test them (half an hour)"
-	@echo "make lanefs-torture  test lanefs in guests: a million random operations, 2000 bad images, 1200 power cuts"
+	@echo "make lanefs-torture  test lanefs in guests: a million random operations, 2000 bad images, 1350 power cuts"
 	@echo "             on two kernels (some three hours on two idle cores, extrapolated; it goes on after Ctrl-C)"
 	@echo "make check   formatters, linters and type checker only"
 	@echo "make setup-apps  set up, install the applications that are measured (no mail server is started)"

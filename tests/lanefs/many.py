@@ -46,14 +46,16 @@ def run(directory: Path, count: int) -> str:
     rounds = [(_cost(empty), _cost(full)) for _ in range(ROUNDS)]
     drop_caches()
     _listed(full, count)
-    create = [median(cost.create for cost in costs) for costs in zip(*rounds, strict=True)]
-    remove = [median(cost.remove for cost in costs) for costs in zip(*rounds, strict=True)]
+    less, more = (
+        Cost(median(cost.create for cost in costs), median(cost.remove for cost in costs))
+        for costs in zip(*rounds, strict=True)
+    )
     told = (
-        f"{count} names; a create costs {create[0]:.0f} us in an empty directory and "
-        f"{create[1]:.0f} in the full one, a removal {remove[0]:.0f} and {remove[1]:.0f} "
+        f"{count} names; a create costs {less.create:.0f} us in an empty directory and "
+        f"{more.create:.0f} in the full one, a removal {less.remove:.0f} and {more.remove:.0f} "
         f"(medians of {ROUNDS} rounds in turn)"
     )
-    if max(create[1] / create[0], remove[1] / remove[0]) > SLOWER:
+    if max(more.create / less.create, more.remove / less.remove) > SLOWER:
         raise Fault(f"it gets slow: {told}")
     return told
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A sample of all that is tested of lanefs in guests, for `make test`: some minutes.
 
-All with Linux 6.12: in about one of a hundred emulated guests with 6.1 a CPU's timer stops, which
-the kernel itself tells ("Possible timer handling issue"). `make test-guest` has both.
+All with Linux 6.12: an emulated guest with 6.1 may stand still while it boots, as a CPU's timer
+stops ("Possible timer handling issue"); two of three did in one run. `make test-guest` has both.
 """
 
 import json
