@@ -36,6 +36,7 @@ check: $(VENV)/.installed
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
 	shellcheck bin/fscale setup/*.sh .ci/run vm/init/*.sh
 
 build:

@@ -17,7 +17,7 @@ from typing import Any
 
 from apps.base import App, AppError, AppSkipped, Measured, Options, Site, Timing, settings
 from apps.registry import applications
-from fscale.errors import Exit, FscaleError
+from fscale.model.errors import Exit, FscaleError
 
 
 class _Stopped(BaseException):

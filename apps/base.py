@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from apps.meter import Usage
-from fscale import paths
-from fscale.errors import Exit, FscaleError
+from fscale.model import paths
 from fscale.model.bench import Descriptor
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Command
 
 Options = dict[str, int | str]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.model.bench import CpuTimes
-from fscale.profilers.workers import COMM
+from fscale.model.load import COMM
 
 _COMM = Path("/proc/self/comm")
 _STAT = Path("/proc/stat")

@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import IO
 
 from apps.base import AppError, Site
-from fscale import paths
-from fscale.executor import TAG, which
-from fscale.machine.processes import in_cgroup, in_groups, kill, where
+from fscale.model import paths
 from fscale.model.results import Command
+from fscale.system.executor import TAG, which
+from fscale.system.processes import in_cgroup, in_groups, kill, where
 
 _NO_SPACE = os.strerror(errno.ENOSPC)
 _COMPLAINT = re.compile(

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import fscale.commands
 from fscale import __version__
-from fscale.errors import Exit, FscaleError
+from fscale.model.errors import Exit, FscaleError
 
 app = typer.Typer(
     name="fscale",
@@ -54,7 +54,7 @@ for _module in _modules():
 
 
 def main() -> None:
-    """Run the command line and exit with one of the codes of `fscale.errors.Exit`."""
+    """Run the command line and exit with one of the codes of `fscale.model.errors.Exit`."""
     try:
         app(prog_name="fscale")
     except FscaleError as error:

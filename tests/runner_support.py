@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from fscale import paths
-from fscale.machine.journal import exclusive
+from fscale.model import paths
+from fscale.runner.machine.journal import exclusive
 
 ROOT = paths.ROOT
 # A state directory of the tests' own: while they hold the machine's real lock, no run of others
@@ -19,7 +19,7 @@ STATE = Path(f"/run/fscale-test-{os.getpid()}") if paths.is_root() else paths.st
 _START = f"""
 import sys
 from pathlib import Path
-from fscale import paths
+from fscale.model import paths
 paths.state_dir = lambda: Path({str(STATE)!r})
 sys.argv[0] = {str(ROOT / "fscale" / "__main__.py")!r}
 from fscale import cli

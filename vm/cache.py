@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 
 def cache_root() -> Path:

@@ -4,8 +4,8 @@
 import json
 from pathlib import Path
 
-from fscale.errors import FscaleError
 from fscale.model.config import FileSystem
+from fscale.model.errors import FscaleError
 from vm import crashload
 from vm.crashtest import PLANTS, Result, Spec
 

@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import BinaryIO
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from vm import crashload, devmapper, logwrites
 from vm.crashload import Model
 

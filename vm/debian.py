@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from vm.cache import cache_root
 from vm.steps import Steps, need
 

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
-from fscale.errors import Exit, FscaleError, Interrupted
-from fscale.request import revision
+from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.model.revision import revision
 from vm import console, qemu
 from vm.cache import cache_root
 from vm.kernel import Kernel

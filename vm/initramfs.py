@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from vm.cache import file_digest
 from vm.steps import StepError, Steps, need
 

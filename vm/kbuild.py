@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from vm import rootfs
 from vm.cache import digest, entry, file_digest
 from vm.debian import SUITES, Apt

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from vm import initramfs, vmlinux
 from vm.cache import cache_root, digest, entry, file_digest
 from vm.debian import LISTS_SECONDS, SUITES, Apt

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 MAGIC = 0x6A736677736872
 VERSION = 1

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from fscale.errors import FscaleError, MissingTool
-from fscale.paths import TOOL_PATH
+from fscale.model.errors import FscaleError, MissingTool
+from fscale.model.paths import TOOL_PATH
 from vm import rootfs
 from vm.cache import cache_root, digest, entry
 from vm.kernel import Kernel

@@ -8,8 +8,8 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
-from fscale.errors import FscaleError
-from fscale.paths import BENCH, ROOT
+from fscale.model.errors import FscaleError
+from fscale.model.paths import BENCH, ROOT
 from vm import debian
 from vm.cache import digest, entry, file_digest, prune
 from vm.steps import Steps, need

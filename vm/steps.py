@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from fscale.errors import Exit, FscaleError, MissingTool
-from fscale.paths import TOOL_PATH
+from fscale.model.errors import Exit, FscaleError, MissingTool
+from fscale.model.paths import TOOL_PATH
 
 
 class StepError(FscaleError):

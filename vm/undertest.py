@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fscale import config, paths
-from fscale.errors import FscaleError
+from fscale.model import catalogue, paths
 from fscale.model.config import FileSystem
+from fscale.model.errors import FscaleError
 from vm import kbuild
 from vm.cache import digest, entry, file_digest
 from vm.guest import Job
@@ -37,7 +37,7 @@ def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:
             return arguments[number + 1].split(",")
         if argument.startswith("--fs="):
             return argument.removeprefix("--fs=").split(",")
-    return config.load_suite(suite).filesystems
+    return catalogue.load_suite(suite).filesystems
 
 
 def provide(
@@ -58,7 +58,7 @@ def provide(
     files = {path.stem: path for path in own}
     modules: list[Path] = []
     tools: dict[str, Path] = {}
-    for name in dict.fromkeys(config.split_partitions(name)[0] for name in names):
+    for name in dict.fromkeys(catalogue.split_partitions(name)[0] for name in names):
         path = files.get(name, paths.FILESYSTEMS / f"{name}.toml")
         source = _source(path) if path.exists() else None
         if source is None:
@@ -72,7 +72,7 @@ def provide(
 
 def _source(path: Path) -> Path | None:
     """The directory with the sources of the file system that a TOML file describes, if any."""
-    described = config.load_toml(path, FileSystem)
+    described = catalogue.load_toml(path, FileSystem)
     return (path.parent / described.source).resolve() if described.source else None
 
 

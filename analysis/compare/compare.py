@@ -13,9 +13,9 @@ from analysis.compare.judge import judge, minimum_repetitions
 from analysis.compare.locks import new_bottlenecks, shares
 from analysis.compare.pairs import pair
 from analysis.compare.settings import Comparison, RunRef, Settings
-from analysis.load import Results, load
-from fscale.errors import FscaleError
+from analysis.reader import Results, load
 from fscale.model.bench import Strict
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
 
 AB_FILE = "ab.json"

@@ -16,21 +16,21 @@ from analysis.compare.ranktest import Floats
 from analysis.compare.settings import DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
 from fscale.model.results import CellKey
 
-Curve = tuple[Floats, Floats]  # core counts and throughputs, each of shape (points,)
+Series = tuple[Floats, Floats]  # core counts and throughputs, each of shape (points,)
 
 
-def speedup(curve: Curve) -> float:
+def speedup(curve: Series) -> float:
     """Throughput at the highest core count over that at the lowest."""
     return float(curve[1][-1] / curve[1][0])
 
 
-def gain_per_doubling(curve: Curve) -> float:
+def gain_per_doubling(curve: Series) -> float:
     """Factor by which throughput grows when cores double: 2 ** (slope of log2 over log2)."""
     slope = np.polyfit(np.log2(curve[0]), np.log2(curve[1]), 1)[0]
     return float(2**slope)
 
 
-def peak_cores(curve: Curve, margin: float) -> float:
+def peak_cores(curve: Series, margin: float) -> float:
     """The fewest cores that reach the curve's maximum, to within the margin.
 
     Without the margin, the peak of a flat curve would wander with the noise.
@@ -61,7 +61,7 @@ def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
             continue
         own.sort(key=lambda t: t.subject.cores)
         cores = tuple(t.subject.cores[0] for t in own)
-        metrics: dict[str, Callable[[Curve], float]] = {SPEEDUP: speedup}
+        metrics: dict[str, Callable[[Series], float]] = {SPEEDUP: speedup}
         if len(own) > 2:
             metrics[DOUBLING] = gain_per_doubling
             metrics[PEAK] = lambda curve: peak_cores(curve, margin)
@@ -74,7 +74,7 @@ def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
 
 
 def _measured(
-    points: Sequence[Measured], cores: Sequence[int], of: Callable[[Curve], float]
+    points: Sequence[Measured], cores: Sequence[int], of: Callable[[Series], float]
 ) -> Measured:
     repetitions = sorted(set.intersection(*(set(p.values) for p in points)))
     x = np.array(cores, dtype=np.float64)

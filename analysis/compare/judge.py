@@ -20,8 +20,8 @@ from analysis.compare.effect import (
 )
 from analysis.compare.ranktest import Floats, Samples, p_value, repetitions_to_reach
 from analysis.compare.sequential import weight
-from analysis.compare.settings import COUNT, PEAK, Judgement, Settings, Side, Subject
-from fscale.errors import FscaleError
+from analysis.compare.settings import COUNT, PEAK, Judgement, Sample, Settings, Subject
+from fscale.model.errors import FscaleError
 
 DISTURBED_SHARE = 0.25
 NOISY = 0.25
@@ -227,10 +227,10 @@ def _undecided(test: Test, margin: float) -> Judgement:
     )
 
 
-def _side(side: Measured, counted: bool) -> Side:
+def _side(side: Measured, counted: bool) -> Sample:
     values = np.array(list(side.values.values()), dtype=np.float64)
     logs: Floats = np.log(values + 1 if counted else values)
-    return Side(
+    return Sample(
         filesystem=side.filesystem,
         values=side.values,
         median=float(np.median(values)) if values.size else None,

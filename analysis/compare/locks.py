@@ -6,7 +6,7 @@ from analysis.compare.settings import LockFinding, Subject
 from analysis.diagnosis.run import profiled
 from analysis.diagnosis.triage import triage
 from analysis.diagnosis.verdict import BLAMED_FROM, MENTIONED_FROM
-from analysis.load import Results
+from analysis.reader import Results
 
 Shares = dict[Subject, dict[str, float]]
 

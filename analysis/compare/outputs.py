@@ -10,7 +10,7 @@ from rich.console import Console
 
 from analysis.compare import junit, mail, markdown, page, table
 from analysis.compare.settings import Comparison
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 TERMINAL = Path("-")
 PIPE_COLUMNS = 200

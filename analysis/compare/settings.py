@@ -60,7 +60,7 @@ class Subject(Strict, frozen=True):
         )
 
 
-class Side(Strict):
+class Sample(Strict):
     """One side of a test. `values` keep all repetitions, outliers too."""
 
     filesystem: str
@@ -77,8 +77,8 @@ class Judgement(Strict):
 
     subject: Subject
     metric: str
-    base: Side
-    new: Side
+    base: Sample
+    new: Sample
     interleaved: bool
     margin: float
     verdict: Verdict

@@ -10,7 +10,7 @@ from analysis.compare.settings import (
     THROUGHPUT,
     Comparison,
     Judgement,
-    Side,
+    Sample,
     Verdict,
 )
 
@@ -65,7 +65,7 @@ def interval(judgement: Judgement) -> str:
     return f"[{change(judgement.low)}, {change(judgement.high)}]"
 
 
-def spread(side: Side) -> str:
+def spread(side: Sample) -> str:
     """The robust deviation as the kernel test robot writes it: "± 3%"; empty when unknown."""
     return "" if side.cv is None else f"± {100 * side.cv:.0f}%"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from analysis.diagnosis.cpuprofile import CpuProfile
 from analysis.diagnosis.offcpu import OffCpuProfile
-from fscale.errors import FscaleError, MissingTool
+from fscale.model.errors import FscaleError, MissingTool
 
 DEBIAN = Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
 PACKAGE = "libdevel-nytprof-perl"

@@ -7,8 +7,7 @@ from typing import Any
 
 from analysis.diagnosis import stacks
 from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
-from fscale.profilers.base import MAP_KEYS
-from fscale.profilers.maps import entries, number, numbers, parse
+from fscale.model.maps import MAP_KEYS, entries, number, numbers, parse
 
 SPIN, READ, WRITE, RT, PERCPU, MUTEX = (1 << bit for bit in range(6))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.diagnosis import stacks
 from analysis.diagnosis.rules import Compiled, Rule, rules
-from fscale.profilers.maps import entries, numbers
+from fscale.model.maps import entries, numbers
 
 # x86-64 and arm64 put the kernel image above, and modules just below, the rest of its addresses.
 IMAGE = 0xFFFFFFFF80000000

@@ -8,7 +8,7 @@ from typing import Any
 from analysis.diagnosis import stacks
 from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
 from analysis.diagnosis.rules import match, rules
-from fscale.profilers.maps import entries, number, parse
+from fscale.model.maps import entries, number, parse
 
 RUNNABLE = (0, 256)  # TASK_RUNNING, and the mark of a preempted task since 4.14
 INTERRUPTIBLE = 1

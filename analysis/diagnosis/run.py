@@ -12,9 +12,9 @@ from analysis.diagnosis import usl
 from analysis.diagnosis.rules import table3
 from analysis.diagnosis.triage import Suspect, Triage, triage
 from analysis.diagnosis.verdict import Judgement, judge_point, suspects_of
-from analysis.load import Results
+from analysis.reader import Results
 from analysis.summary import summarise
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 
 

@@ -15,7 +15,7 @@ import lmfit
 import numpy as np
 from numpy.typing import NDArray
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 FEWEST = 4  # distinct core counts: three parameters, and one to disagree
 _TWO_SIGMA = 2

@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 
 from analysis.compare.pairs import RATES, subject_of
 from analysis.history.schema import PointRow, RunRow, TagRow
-from analysis.load import Results, load
-from fscale.errors import FscaleError
+from analysis.reader import Results, load
+from fscale.model.errors import FscaleError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 TAGS_FILE = "tags.json"

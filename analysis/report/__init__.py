@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from analysis import export, figures
-from analysis.load import load
+from analysis.reader import load
 from analysis.report import (
     comparison,
     diagnosis,
@@ -22,7 +22,7 @@ from analysis.report import (
 from analysis.report.render import TEMPLATES, render
 from analysis.report.section import Report, Section
 from analysis.style import variables
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 SECTIONS: list[Section] = [
     headline.SECTION,

@@ -5,7 +5,7 @@ from analysis.compare import page
 from analysis.compare.compare import AB_FILE, compare, open_sides
 from analysis.compare.settings import Settings
 from analysis.report.section import Report, Section
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 
 def _build(report: Report) -> str | None:

@@ -8,7 +8,7 @@ from analysis.diagnosis import flame
 from analysis.diagnosis.run import Diagnosed, diagnose, profiled, table
 from analysis.report.render import render
 from analysis.report.section import Report, Section
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 SHOWN_FROM = 0.001  # share of the cores' time
 MOST = 8  # objects a point

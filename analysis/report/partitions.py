@@ -7,7 +7,7 @@ from analysis.curves import Page, Panel, Ratio
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 from analysis.summary import Point
-from fscale.config import split_partitions
+from fscale.model.catalogue import split_partitions
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.curves import Page, Panel, arrange
 from analysis.export import Row, rows
-from analysis.load import Results
+from analysis.reader import Results
 from analysis.style import Line, lines
 from analysis.summary import Point, summarise
 

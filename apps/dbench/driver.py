@@ -10,8 +10,8 @@ from pathlib import Path
 from apps.base import AppError, Measured, Options, Site, Timing
 from apps.meter import Edge, Meter, Usage, between
 from apps.process import Processes, ask
-from fscale.executor import which
 from fscale.model.bench import Descriptor, OptionHelp
+from fscale.system.executor import which
 
 LOAD = Path("/usr/share/dbench/client.txt")
 _LEAST_SECONDS = 5  # dbench warms up for a fifth of its time, in whole seconds

@@ -18,10 +18,10 @@ from apps.exim import config
 from apps.meter import Edge, Meter, between
 from apps.namespace import private_tree
 from apps.process import FileSystemFullError, Processes, ask, failure, told
-from fscale import paths
-from fscale.errors import FscaleError
-from fscale.executor import which
+from fscale.model import paths
 from fscale.model.bench import Descriptor, OptionHelp
+from fscale.model.errors import FscaleError
+from fscale.system.executor import which
 
 _PORT_TRIES = 3  # another program may take a free port before Exim does
 _START_SECONDS = 30.0

@@ -10,8 +10,8 @@ from typing import Any
 from apps.base import AppError, Measured, Options, Site, Timing
 from apps.meter import Meter, between
 from apps.process import Processes, ask
-from fscale.executor import which
 from fscale.model.bench import Descriptor, OptionHelp
+from fscale.system.executor import which
 
 _MB = 1 << 20
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from apps.base import AppError, Measured, Options, Site, Timing
 from apps.meter import Meter, between
 from apps.process import Processes, ask
-from fscale.executor import which
 from fscale.model.bench import Descriptor, OptionHelp
+from fscale.system.executor import which
 
 _VALUE = 8192
 _KEY = 16

@@ -10,10 +10,10 @@ from analysis.compare.judge import judge
 from analysis.compare.pairs import RATES, pair, subject_of
 from analysis.compare.settings import Subject
 from fscale.ab.plan import Pair, Plan
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
-from fscale.progress import duration
-from fscale.session import Session
+from fscale.runner.progress import duration
+from fscale.runner.session import Session
 
 
 @dataclass

@@ -12,11 +12,12 @@ from analysis.compare.pairs import RATES
 from analysis.compare.sequential import schedule
 from analysis.compare.settings import THROUGHPUT, Settings
 from fscale.ab.side import Side
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run
-from fscale.request import Prepared, Request, prepare
-from fscale.session import Setup
-from fscale.store import Store, differences, write_atomic
+from fscale.model.store import Store, differences, write_atomic
+from fscale.runner.prepare import Prepared, prepare
+from fscale.runner.request import Request
+from fscale.runner.session import Setup
 
 MOST_REPETITIONS = 400
 

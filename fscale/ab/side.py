@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.errors import FscaleError
 from fscale.model.config import FileSystem
+from fscale.model.errors import FscaleError
 
 _PART = re.compile(r":(?=(?:mount|mkfs|bench|module|kernel)=)")
 _GUEST = ("kernel", "module")

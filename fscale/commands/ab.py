@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.compare.settings import Settings
-from fscale import paths
+from apps.adapter import loads
 from fscale.commands.compare import (
     AllOption,
     CountMarginOption,
@@ -21,9 +21,10 @@ from fscale.commands.compare import (
     MetricOption,
     parse_metrics,
 )
-from fscale.dry import tell
-from fscale.errors import Exit, FscaleError
-from fscale.request import Request, parse_cores
+from fscale.model import paths
+from fscale.model.errors import Exit, FscaleError
+from fscale.runner.dry import tell
+from fscale.runner.request import Request, parse_cores
 
 _EPILOG = """
 Examples:\n\n
@@ -84,6 +85,7 @@ def request_of(
         seed=seed,
         directory=directory,
         binary=binary,
+        applications=loads,
     )
 
 
@@ -136,11 +138,11 @@ def _ab(
     """
     from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
     from analysis.compare.outputs import Outputs, show, write  # noqa: PLC0415
-    from fscale.ab.execute import execute, preview  # noqa: PLC0415
+    from fscale.ab.guests import is_guest  # noqa: PLC0415
+    from fscale.ab.guests import measure as measure_guests  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
-    from vm.ab import is_guest  # noqa: PLC0415
-    from vm.ab import measure as measure_guests  # noqa: PLC0415
     from vm.cli import guest_files  # noqa: PLC0415
     from vm.options import GuestOptions  # noqa: PLC0415
 

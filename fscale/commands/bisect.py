@@ -14,7 +14,6 @@ from analysis.compare.settings import (
     Comparison,
     Settings,
 )
-from fscale import paths
 from fscale.commands.ab import (
     BenchOption,
     BinaryOption,
@@ -27,8 +26,9 @@ from fscale.commands.ab import (
     request_of,
 )
 from fscale.commands.compare import FdrOption, MarginOption, MetricOption, parse_metrics
-from fscale.errors import FscaleError
-from fscale.request import Request
+from fscale.model import paths
+from fscale.model.errors import FscaleError
+from fscale.runner.request import Request
 
 GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
 """What git bisect takes them for: 1 to 124, 126 and 127 are bad, from 128 it stops."""
@@ -137,8 +137,8 @@ def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
 def _measure(
     request: Request, sides: tuple[str, str], settings: Settings, minutes: float, wait: float
 ) -> Comparison:
-    from fscale.ab.execute import execute  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.run import execute  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
 
     plan = make(request, parse(sides[0]), parse(sides[1]), settings, 0)

@@ -8,7 +8,7 @@ import typer
 
 from analysis.compare.settings import METRICS, Metric, Settings
 from fscale.commands.history import DB, DbOption
-from fscale.errors import Exit, FscaleError
+from fscale.model.errors import Exit, FscaleError
 
 MarginOption = Annotated[
     float, typer.Option(min=0.001, max=0.9, help="Changes up to this fraction are no finding.")

@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fscale.doctor import examine
-from fscale.errors import Exit
+from apps.adapter import loads
+from fscale.model.errors import Exit
+from fscale.runner.doctor import examine
 
 
 def _doctor(
@@ -19,7 +20,7 @@ def _doctor(
 
     Exit code 2 when nothing at all can be measured.
     """
-    findings = examine()
+    findings = examine(loads())
     if as_json:
         typer.echo(json.dumps([finding.as_dict() for finding in findings], indent=1))
     else:

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT
-from fscale import paths
-from fscale.errors import FscaleError
+from fscale.model import paths
+from fscale.model.errors import FscaleError
 
 DbOption = Annotated[
     Path, typer.Option("--db", envvar="FSCALE_HISTORY", help="The index, a SQLite file.")

@@ -9,40 +9,40 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fscale import config, filesystem, medium, paths
-from fscale.execute import microbench
-from fscale.execute.load import application_loads
+from apps import adapter
+from fscale.model import catalogue, paths
 from fscale.model.config import Suite
+from fscale.runner import filesystem, medium, microbench
 
 What = Literal["benches", "filesystems", "media", "suites"]
 Rows = list[dict[str, Any]]
 
 
 def _benches(binary: Path) -> Rows:
-    loads = [*microbench.find(binary), *application_loads()]
+    loads = [*microbench.find(binary), *adapter.loads()]
     return [load.descriptor.model_dump() | {"missing": load.missing()} for load in loads]
 
 
 def _filesystems() -> Rows:
     rows = []
-    for name in config.names(paths.FILESYSTEMS):
-        fs = config.load_filesystem(name)
+    for name in catalogue.names(paths.FILESYSTEMS):
+        fs = catalogue.load_filesystem(name)
         rows.append({"name": name, **fs.model_dump(), "missing": filesystem.missing(fs)})
     return rows
 
 
 def _media() -> Rows:
     rows = []
-    for name in config.names(paths.MEDIA):
-        found = config.load_medium(name)
+    for name in catalogue.names(paths.MEDIA):
+        found = catalogue.load_medium(name)
         rows.append({"name": name, **found.model_dump(), "missing": medium.missing(name, found)})
     return rows
 
 
 def _suites() -> Rows:
     rows = []
-    for name in config.names(paths.SUITES):
-        suite = config.load_toml(paths.SUITES / f"{name}.toml", Suite)
+    for name in catalogue.names(paths.SUITES):
+        suite = catalogue.load_toml(paths.SUITES / f"{name}.toml", Suite)
         rows.append({"name": name, **suite.model_dump()})
     return rows
 

@@ -13,9 +13,9 @@ from analysis.diagnosis import flame
 from analysis.diagnosis.kernelstat import LockClass
 from analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, flame_name, profiled, table
 from analysis.diagnosis.triage import Suspect, Triage
-from analysis.load import Results, load
-from fscale.config import suggest
-from fscale.errors import FscaleError
+from analysis.reader import Results, load
+from fscale.model.catalogue import suggest
+from fscale.model.errors import FscaleError
 
 _EPILOG = """
 Examples:\n\n

@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fscale import paths
 from fscale.commands.ab import (
     BenchOption,
     BinaryOption,
@@ -23,8 +22,9 @@ from fscale.commands.ab import (
     WaitOption,
     request_of,
 )
-from fscale.dry import tell
-from fscale.errors import Exit
+from fscale.model import paths
+from fscale.model.errors import Exit
+from fscale.runner.dry import tell
 
 if TYPE_CHECKING:
     from analysis.compare.noise import NoiseReport
@@ -69,8 +69,8 @@ def _noise(
     from analysis.compare.compare import open_sides  # noqa: PLC0415
     from analysis.compare.noise import measure_noise  # noqa: PLC0415
     from analysis.compare.settings import Settings  # noqa: PLC0415
-    from fscale.ab.execute import execute, preview  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
 
     settings = Settings()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 
 def _report(

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from fscale import paths
-from fscale.errors import FscaleError
-from fscale.machine.journal import exclusive, recover
-from fscale.signals import Signals
+from fscale.model import paths
+from fscale.model.errors import FscaleError
+from fscale.runner.machine.journal import exclusive, recover
+from fscale.runner.signals import Signals
 
 
 def _restore(

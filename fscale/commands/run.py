@@ -8,15 +8,17 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.console import Console
 
-from fscale import paths
-from fscale.dry import tell
-from fscale.errors import Exit, FscaleError, Interrupted
-from fscale.executor import DryExecutor, Executor
+from apps.adapter import loads
+from fscale.model import paths
 from fscale.model.bench import Mode
-from fscale.progress import Reporter, summary, tally
-from fscale.request import Prepared, Request, parse_cores, prepare
-from fscale.session import Session, machine_held, new_tag
-from fscale.signals import Signals
+from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.runner.dry import tell
+from fscale.runner.prepare import Prepared, prepare
+from fscale.runner.progress import Reporter, summary, tally
+from fscale.runner.request import Request, parse_cores
+from fscale.runner.session import Session, machine_held, new_tag
+from fscale.runner.signals import Signals
+from fscale.system.executor import DryExecutor, Executor
 
 _EPILOG = """
 Examples:\n\n
@@ -109,6 +111,7 @@ def _run(
         yes_format=yes_format,
         partitions=partitions,
         binary=binary,
+        applications=loads,
     )
     if dry_run:
         _print_plan(prepare(request))

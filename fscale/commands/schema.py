@@ -1,25 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale schema`: the JSON Schemas of the result files."""
+"""`fscale schema`: the JSON Schemas of the files that are written, made from the models."""
 
+import json
 from typing import Annotated, Literal
 
 import typer
 
-from fscale import schema
+from analysis.compare.settings import Comparison
+from fscale.model import paths
+from fscale.model.bench import Strict
+from fscale.model.results import Cell, Run
+
+MODELS: dict[str, type[Strict]] = {"run": Run, "cell": Cell, "compare": Comparison}
+
+
+def text(name: str) -> str:
+    """The schema of one kind of file, as it is kept in docs/schemas."""
+    schema = MODELS[name].model_json_schema(by_alias=True, mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return json.dumps(schema, indent=1, sort_keys=True) + "\n"
 
 
 def _schema(
-    name: Annotated[Literal["run", "cell"] | None, typer.Argument(help="Which file.")] = None,
+    name: Annotated[
+        Literal["run", "cell", "compare"] | None, typer.Argument(help="Which file.")
+    ] = None,
     write: Annotated[bool, typer.Option("--write", help="Renew docs/schemas.")] = False,
 ) -> None:
-    """Print the JSON Schema of run.json or of a cell's file."""
+    """Print the JSON Schema of run.json, of a cell's file or of `compare --json`."""
     if write:
-        for path in schema.write():
+        for chosen in MODELS:
+            path = paths.SCHEMAS / f"{chosen}.schema.json"
+            path.write_text(text(chosen))
             typer.echo(path)
-    for chosen in [name] if name else [] if write else list(schema.MODELS):
-        typer.echo(schema.text(chosen), nl=False)
+    for chosen in [name] if name else [] if write else list(MODELS):
+        typer.echo(text(chosen), nl=False)
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("schema")(_schema)
+    app.command("schema", epilog="Example: fscale schema run > run.schema.json")(_schema)

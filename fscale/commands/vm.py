@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fscale import config
-from fscale.errors import Exit, FscaleError
+from fscale.model import catalogue
+from fscale.model.errors import Exit, FscaleError
 from vm import crash as crashes
 from vm import crashload, kbuild, undertest
 from vm import guest as guests
@@ -127,7 +127,7 @@ def compare_kernels(
 
         fscale vm ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
     """
-    from vm import ab  # noqa: PLC0415 - it brings in the statistics, which take seconds
+    from fscale.ab import guests as ab  # noqa: PLC0415 - it brings in the statistics, which take seconds
 
     files, inside = guest_files(suite, filesystem)
     ab.measure(
@@ -181,7 +181,7 @@ def crash(
         fscale vm crash --fs ext4 --plant lost-flush     (proves that the test finds faults)
     """
     spec = crashes.specify(
-        config.load_filesystem(fs),
+        catalogue.load_filesystem(fs),
         workload=workload,
         points=points,
         workers=workers,

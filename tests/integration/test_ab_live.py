@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.cli import app
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
+from fscale.model.paths import BENCH, ROOT, is_root
 from fscale.model.results import Cell
-from fscale.paths import BENCH, ROOT, is_root
 
 pytestmark = [
     pytest.mark.root,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fscale import paths
+from fscale.model import paths
 
 pytestmark = [
     pytest.mark.root,

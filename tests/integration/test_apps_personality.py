@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fscale import paths
+from fscale.model import paths
 
 
 @pytest.fixture(scope="module")

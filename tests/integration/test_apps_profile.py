@@ -16,13 +16,14 @@ import pytest
 from analysis.diagnosis import lockprofile, offcpu
 from analysis.diagnosis.cpuprofile import read as read_cpu
 from analysis.diagnosis.triage import load_profile
-from apps.load import LAUNCHER, too_late
+from apps.adapter import LAUNCHER, too_late
 from apps.registry import applications
-from fscale import host, paths
-from fscale.execute.profiler import Context
+from fscale.model import paths
 from fscale.model.config import FileSystem
 from fscale.model.results import Cell, CellKey
-from fscale.profilers import Profiler, create
+from fscale.runner import host
+from fscale.runner.profilers import Profiler, create
+from fscale.runner.profilers.context import Context
 from tests.runner_support import machine_alone
 
 pytestmark = [

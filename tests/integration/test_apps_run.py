@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from apps.load import LAUNCHER
+from apps.adapter import LAUNCHER
 from apps.registry import applications
-from fscale import host, paths
-from fscale.machine import processes
+from fscale.model import paths
+from fscale.runner import host
+from fscale.system import processes
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from analysis.diagnosis.triage import load_profile
-from fscale import paths
-from fscale.errors import Exit
-from fscale.executor import Executor
-from fscale.machine.settings import LoopDevice, Partitions
+from fscale.model import paths
+from fscale.model.errors import Exit
 from fscale.model.results import Cell
-from fscale.profilers import usable
+from fscale.runner.machine.settings import LoopDevice, Partitions
+from fscale.runner.profilers import usable
+from fscale.system.executor import Executor
 from tests.runner_support import command, environment, fake_bench, machine_alone, state, suite
 
 pytestmark = pytest.mark.root

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fscale import paths
+from fscale.model import paths
 
 SOURCES = paths.ROOT / "apps"
 STAMP = "2026-01-31 12:00:00 "

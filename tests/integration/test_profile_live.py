@@ -14,13 +14,13 @@ import pytest
 from analysis.diagnosis import lockprofile, offcpu
 from analysis.diagnosis.cpuprofile import read as read_cpu
 from analysis.diagnosis.triage import load_profile
-from fscale import paths
-from fscale.execute.profiler import Context
+from fscale.model import paths
 from fscale.model.bench import BenchOutput
 from fscale.model.config import FileSystem
+from fscale.model.maps import numbers, parse
 from fscale.model.results import CellKey
-from fscale.profilers import Profiler, btf, create, memory
-from fscale.profilers.maps import numbers, parse
+from fscale.runner.profilers import Profiler, btf, create, memory
+from fscale.runner.profilers.context import Context
 
 pytestmark = [
     pytest.mark.root,

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fscale import guard, paths
-from fscale.errors import Exit, FscaleError, MissingTool
-from fscale.executor import which
-from fscale.request import Request, prepare
+from fscale.model import paths
+from fscale.model.errors import Exit, FscaleError, MissingTool
+from fscale.runner import guard
+from fscale.runner.prepare import prepare
+from fscale.runner.request import Request
+from fscale.system.executor import which
 from tests.runner_support import fake_bench, fscale, own_state, state, suite
 
 
@@ -80,9 +82,9 @@ def test_missing_mkfs_and_kernel(
     small.overrides = {"filesystems": ["ext4", "xfs"]}
     small.explicit = {"ext4", "xfs"}
     monkeypatch.setattr(
-        "fscale.filesystem.which", lambda tool: None if tool == "mkfs.xfs" else which(tool)
+        "fscale.runner.filesystem.which", lambda tool: None if tool == "mkfs.xfs" else which(tool)
     )
-    monkeypatch.setattr("fscale.medium.missing", lambda name, medium: None)
+    monkeypatch.setattr("fscale.runner.medium.missing", lambda name, medium: None)
     with pytest.raises(MissingTool, match=r"xfs: mkfs.xfs is not installed; apt-get install xfsp"):
         prepare(small)
     # Not asked for by name, it is skipped with the reason, and the rest is measured.

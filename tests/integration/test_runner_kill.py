@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fscale.errors import Exit
+from fscale.model.errors import Exit
 from tests.runner_support import (
     command,
     environment,

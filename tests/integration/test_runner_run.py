@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from fscale import paths
-from fscale.errors import Exit, FscaleError
-from fscale.execute.profiler import Context
-from fscale.executor import Executor
+from fscale.model import paths
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, Run
-from fscale.request import Prepared, Request, prepare
-from fscale.session import Session, Stopped, machine_held, new_tag
-from fscale.signals import Signals
+from fscale.runner.prepare import Prepared, prepare
+from fscale.runner.profilers.context import Context
+from fscale.runner.request import Request
+from fscale.runner.session import Session, Stopped, machine_held, new_tag
+from fscale.runner.signals import Signals
+from fscale.system.executor import Executor
 from tests.runner_support import (
     STATE,
     command,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fscale.paths import BENCH, ROOT, TOOL_PATH
+from fscale.model.paths import BENCH, ROOT, TOOL_PATH
 
 TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]

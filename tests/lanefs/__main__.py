@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fscale.errors import Exit, FscaleError
-from fscale.paths import ROOT
+from fscale.model.errors import Exit, FscaleError
+from fscale.model.paths import ROOT
 from tests.lanefs.inside import PARTS, Spec
 from vm import guest as guests
 from vm.cli import start

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import tests.lanefs.functions  # noqa: F401 - registers the tests
-from fscale import config
-from fscale.errors import FscaleError
+from fscale.model import catalogue
+from fscale.model.errors import FscaleError
 from tests.lanefs import images, many
 from tests.lanefs.device import (
     MOUNT,
@@ -67,7 +67,7 @@ class Finding:
 @contextmanager
 def fresh(spec: Spec, mib: int) -> Iterator[Volume]:
     """A volume with a new file system."""
-    with volume(config.load_filesystem(spec.filesystem), mib, spec.mount_options) as made:
+    with volume(catalogue.load_filesystem(spec.filesystem), mib, spec.mount_options) as made:
         made.make(*spec.mkfs_options)
         yield made
 

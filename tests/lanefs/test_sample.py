@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fscale.paths import ROOT
+from fscale.model.paths import ROOT
 from tests.lanefs.inside import PARTS
 
 pytestmark = pytest.mark.timeout(1800)

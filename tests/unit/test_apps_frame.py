@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from apps.adapter import AppLoad, directories
 from apps.base import App, AppError, Site, settings
 from apps.dbench.driver import Dbench
 from apps.exim.driver import DESCRIPTOR, Exim
-from apps.load import AppLoad, directories
 from apps.meter import Edge, Meter, between
 from apps.process import FileSystemFullError, Processes, failure
 from apps.registry import applications
-from fscale import config, plan
-from fscale.errors import FscaleError
-from fscale.execute.load import Target
+from fscale.model import catalogue
 from fscale.model.config import Medium, Suite
+from fscale.model.errors import FscaleError
+from fscale.model.load import Target
 from fscale.model.results import CellKey
+from fscale.runner import plan
 
 CPU = min(os.sched_getaffinity(0))
 
@@ -184,12 +185,12 @@ def test_all_applications_are_found() -> None:
 
 
 def test_partitions_are_part_of_a_file_system_name() -> None:
-    assert config.split_partitions("ext4:8") == ("ext4", 8)
-    assert config.load_filesystem("ext4:8").partitions == 8
-    assert config.load_filesystem("ext4").partitions == 1
+    assert catalogue.split_partitions("ext4:8") == ("ext4", 8)
+    assert catalogue.load_filesystem("ext4:8").partitions == 8
+    assert catalogue.load_filesystem("ext4").partitions == 1
     for wrong in ("ext4:", "ext4:1", "ext4:x", "ext4:129"):
         with pytest.raises(FscaleError, match="number of partitions"):
-            config.load_filesystem(wrong)
+            catalogue.load_filesystem(wrong)
 
 
 def test_only_loads_that_can_be_spread_get_partitions() -> None:

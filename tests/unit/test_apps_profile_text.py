@@ -13,16 +13,17 @@ from analysis.diagnosis.naming import By, Name
 from analysis.diagnosis.triage import LOCK, Suspect, Triage, triage
 from analysis.diagnosis.verdict import Confidence, judge_point
 from analysis.summary import Point
-from apps.load import AppLoad
+from apps.adapter import AppLoad
 from apps.meter import Meter
 from apps.registry import applications
-from fscale.execute.profiler import Context
+from fscale.model.load import COMM
 from fscale.model.results import Cell, CellKey
-from fscale.profilers import locks
-from fscale.profilers import offcpu as offcpu_profiler
-from fscale.profilers.base import ProfilerError
-from fscale.profilers.counts import Counts
-from fscale.profilers.workers import COMM, workers
+from fscale.runner.profilers import locks
+from fscale.runner.profilers import offcpu as offcpu_profiler
+from fscale.runner.profilers.base import ProfilerError
+from fscale.runner.profilers.context import Context
+from fscale.runner.profilers.counts import Counts
+from fscale.runner.profilers.workers import workers
 
 KEY = CellKey(
     workload="exim", filesystem="ext4", medium="ram", mode="buffered", cores=2, repetition=1,
@@ -162,8 +163,10 @@ def test_counts_are_per_unit(
     counts = Counts()
     monkeypatch.setattr(counts, "run_tool", lambda _: None)
     monkeypatch.setattr(counts, "finish_tool", lambda: None)
-    monkeypatch.setattr("fscale.profilers.counts.needs_event", lambda _: None)
-    monkeypatch.setattr("fscale.profilers.counts.bpftrace", lambda *_: (None, tmp_path / "out"))
+    monkeypatch.setattr("fscale.runner.profilers.counts.needs_event", lambda _: None)
+    monkeypatch.setattr(
+        "fscale.runner.profilers.counts.bpftrace", lambda *_: (None, tmp_path / "out")
+    )
     counts.attach(context(named=False))
     counts.detach()
     cell = Cell(

@@ -15,16 +15,16 @@ from analysis.compare.compare import compare, open_sides
 from analysis.compare.noise import measure_noise
 from analysis.compare.sequential import schedule
 from analysis.compare.settings import Settings
-from fscale import config
 from fscale.ab.measure import Progress, measure
 from fscale.ab.plan import Pair, Plan
 from fscale.ab.side import parse
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP, verdict
-from fscale.errors import FscaleError
+from fscale.model import catalogue
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
-from fscale.session import Session, Setup
-from fscale.store import Store
+from fscale.model.store import Store
+from fscale.runner.session import Session, Setup
 from tests.synthetic import cell, grid, write_run
 
 SECONDS = 1e6
@@ -32,7 +32,7 @@ SECONDS = 1e6
 
 def test_sides() -> None:
     side = parse("ext4:mount=data=journal,commit=1:mkfs=-O ^has_journal -I 512")
-    ext4 = config.load_filesystem("ext4")
+    ext4 = catalogue.load_filesystem("ext4")
     changed = side.apply(ext4)
     assert changed is not None
     assert changed.mount_options == [*ext4.mount_options, "data=journal", "commit=1"]
@@ -63,7 +63,7 @@ def test_wrong_sides(text: str, says: str) -> None:
 
 def test_a_side_that_cannot_be_changed_is_refused() -> None:
     with pytest.raises(FscaleError, match="no mkfs"):
-        parse("tmpfs:mkfs=-q").apply(config.load_filesystem("tmpfs"))
+        parse("tmpfs:mkfs=-q").apply(catalogue.load_filesystem("tmpfs"))
     with pytest.raises(FscaleError, match="existing directory"):
         parse("ext4:mount=commit=1").apply(None)
 

@@ -10,7 +10,7 @@ import pytest
 from analysis.compare.judge import judge
 from analysis.compare.pairs import pair
 from analysis.compare.settings import THROUGHPUT, Settings
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell
 

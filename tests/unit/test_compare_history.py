@@ -18,7 +18,7 @@ from analysis.history import index
 from analysis.history.schema import Base
 from analysis.history.trend import Value, steps
 from fscale.cli import app
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from tests.synthetic import grid, write_run
 
 RATE = 100_000.0

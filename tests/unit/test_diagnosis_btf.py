@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fscale.profilers.btf import BadBtf, Btf
-from fscale.profilers.memory import bases
+from fscale.runner.profilers.btf import BadBtf, Btf
+from fscale.runner.profilers.memory import bases
 
 
 class Builder:

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.diagnosis.run import costs, diagnose
-from analysis.load import load
+from analysis.reader import load
 from analysis.report import build
-from fscale import plan
 from fscale.cli import app
-from fscale.errors import FscaleError
 from fscale.model.config import Medium, Suite
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
-from fscale.profilers import parse_names
+from fscale.runner import plan
+from fscale.runner.profilers import parse_names
 from tests.synthetic import cell, descriptor, write_run
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "profiles"

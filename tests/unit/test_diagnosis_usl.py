@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from analysis.diagnosis import usl
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 
 CORES = np.array([1, 2, 4, 8, 16, 32, 64], float)
 

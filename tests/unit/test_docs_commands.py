@@ -10,7 +10,7 @@ import typer
 import typer.main
 
 from fscale.cli import app
-from fscale.paths import ROOT
+from fscale.model.paths import ROOT
 
 COMMAND = typer.main.get_command(app)
 SHOWN = re.compile(r"^ {4}(?:bin/)?fscale ([a-z].*)$|`(?:bin/)?fscale ([a-z][^`]*)`")

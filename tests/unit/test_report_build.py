@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from analysis import report as reporting
-from analysis.load import load
+from analysis.reader import load
 from analysis.report import Section, build
 from analysis.report.tables import templates
 from analysis.svg import inline
-from fscale.errors import Exit, FscaleError
 from fscale.model.bench import BenchError
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Command
 from tests.synthetic import cell, grid, write_run
 

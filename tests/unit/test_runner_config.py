@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from fscale import config, paths
-from fscale.errors import FscaleError
+from fscale.model import catalogue, paths
 from fscale.model.config import FileSystem, Medium, Suite, parse_size, resolve_size
+from fscale.model.errors import FscaleError
 
 GOOD = """
 title = "t"
@@ -21,21 +21,21 @@ repeats = 1
 def load(tmp_path: Path, text: str) -> Suite:
     path = tmp_path / "s.toml"
     path.write_text(text)
-    return config.load_toml(path, Suite)
+    return catalogue.load_toml(path, Suite)
 
 
-@pytest.mark.parametrize("name", config.names(paths.SUITES))
+@pytest.mark.parametrize("name", catalogue.names(paths.SUITES))
 def test_shipped_suites_name_what_there_is(name: str) -> None:
-    suite = config.load_suite(Path(name))
+    suite = catalogue.load_suite(Path(name))
     for fs in suite.filesystems:
-        config.load_filesystem(fs)
+        catalogue.load_filesystem(fs)
     for medium in suite.media:
-        config.load_medium(medium)
+        catalogue.load_medium(medium)
 
 
-@pytest.mark.parametrize("name", config.names(paths.FILESYSTEMS))
+@pytest.mark.parametrize("name", catalogue.names(paths.FILESYSTEMS))
 def test_shipped_filesystems(name: str) -> None:
-    fs = config.load_filesystem(name)
+    fs = catalogue.load_filesystem(name)
     assert "noatime" in fs.mount_options
     assert all(":" in event for event in fs.counts)
     if not fs.nodev:
@@ -43,9 +43,9 @@ def test_shipped_filesystems(name: str) -> None:
         assert "fscale" in fs.mkfs  # the label by which a device is known to be ours
 
 
-@pytest.mark.parametrize("name", config.names(paths.MEDIA))
+@pytest.mark.parametrize("name", catalogue.names(paths.MEDIA))
 def test_shipped_media(name: str) -> None:
-    assert config.load_medium(name).title
+    assert catalogue.load_medium(name).title
 
 
 @pytest.mark.parametrize(
@@ -69,30 +69,30 @@ def test_errors_name_the_file_and_the_key(tmp_path: Path, text: str, says: str) 
 
 def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(FscaleError, match="does not exist"):
-        config.load_suite(tmp_path / "none.toml")
+        catalogue.load_suite(tmp_path / "none.toml")
     with pytest.raises(FscaleError, match="cannot be read"):
-        config.load_suite(tmp_path)
+        catalogue.load_suite(tmp_path)
     (tmp_path / "bytes.toml").write_bytes(b"title = '\xff'")
     with pytest.raises(FscaleError, match="not valid TOML"):
-        config.load_suite(tmp_path / "bytes.toml")
+        catalogue.load_suite(tmp_path / "bytes.toml")
 
 
 def test_near_names_are_suggested() -> None:
     with pytest.raises(FscaleError, match=r"unknown file system ext5; did you mean ext4"):
-        config.load_filesystem("ext5")
+        catalogue.load_filesystem("ext5")
     with pytest.raises(FscaleError, match=r"unknown medium rma; did you mean ram"):
-        config.load_medium("rma")
+        catalogue.load_medium("rma")
     with pytest.raises(FscaleError, match=r"there is no suite quikc; did you mean quick"):
-        config.load_suite(Path("quikc"))
-    assert "did you mean" in config.suggest("drbl", ["DRBL", "MWCM"])
-    assert config.suggest("zzz", ["DRBL"]) == "; there are DRBL"
+        catalogue.load_suite(Path("quikc"))
+    assert "did you mean" in catalogue.suggest("drbl", ["DRBL", "MWCM"])
+    assert catalogue.suggest("zzz", ["DRBL"]) == "; there are DRBL"
 
 
 def test_a_filesystem_is_added_with_one_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('title = "m"\nkernel = "ext2"\nmkfs = ["mkfs.ext2", "{device}"]\n')
-    assert config.load_filesystem(str(path)).kernel == "ext2"
-    assert config.short_name(str(path)) == "mine"
+    assert catalogue.load_filesystem(str(path)).kernel == "ext2"
+    assert catalogue.short_name(str(path)) == "mine"
 
 
 def test_contradictions_are_refused() -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fscale.errors import FscaleError
-from fscale.executor import DryExecutor, Executor
-from fscale.machine.journal import Journal, exclusive, recover
-from fscale.machine.settings import NotUndone, Setting, TempDir, mountpoints
+from fscale.model.errors import FscaleError
+from fscale.runner.machine.journal import Journal, exclusive, recover
+from fscale.runner.machine.settings import NotUndone, Setting, TempDir, mountpoints
+from fscale.system.executor import DryExecutor, Executor
 
 
 def lines(path: Path) -> list[dict[str, object]]:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from fscale import latency
-from fscale.errors import FscaleError
-from fscale.execute import accounting, microbench
-from fscale.execute.cell import seed_of
-from fscale.execute.load import Settings, Target
-from fscale.machine import processes
 from fscale.model.bench import CpuTimes
+from fscale.model.errors import FscaleError
+from fscale.model.load import Settings, Target
 from fscale.model.results import CellKey
+from fscale.runner import latency, microbench
+from fscale.runner.cell import accounting
+from fscale.runner.cell.measure import seed_of
+from fscale.system import processes
 from tests.runner_support import fake_bench
 
 

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from fscale import host, paths, plan
-from fscale.errors import FscaleError
+from apps.adapter import loads
+from fscale.model import paths
 from fscale.model.bench import Descriptor, Mode, OptionHelp
 from fscale.model.config import Medium, Suite
+from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Cpu
-from fscale.request import Request, read_suite
+from fscale.runner import host, plan
+from fscale.runner.request import Request, read_suite
 
 MEDIA = {"ram": Medium(title="r", kind="loop", size=1 << 30)}
 
@@ -133,7 +135,9 @@ def test_what_is_left_out_is_said() -> None:
 
 
 def test_partitions_are_measured_beside_the_whole_medium() -> None:
-    request = Request(suite=paths.SUITES / "apps.toml", output=Path("x"), partitions=8)
+    request = Request(
+        suite=paths.SUITES / "apps.toml", output=Path("x"), partitions=8, applications=loads
+    )
     request.overrides = {"filesystems": ["tmpfs", "ext4", "xfs"], "workloads": ["exim"]}
     asked = read_suite(request)
     assert asked.filesystems == ["tmpfs", "ext4", "xfs", "ext4:8", "xfs:8"]

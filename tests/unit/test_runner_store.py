@@ -5,8 +5,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from fscale import paths, schema, store
-from fscale.errors import FscaleError
+from fscale.commands import schema
+from fscale.model import paths, store
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Machine, Run, Status
 
 KEY = CellKey(

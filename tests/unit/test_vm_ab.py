@@ -8,10 +8,10 @@ import pytest
 
 from analysis.compare.compare import compare, open_sides
 from analysis.compare.settings import Settings
-from fscale.errors import FscaleError
+from fscale.ab import guests as ab
+from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Machine, Run
-from fscale.store import Store
-from vm import ab
+from fscale.model.store import Store
 
 
 def test_sides_are_read():

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fscale import config
-from fscale.errors import FscaleError
+from fscale.model import catalogue
+from fscale.model.errors import FscaleError
 from vm import crash, crashload, crashtest, devmapper, logwrites
 from vm.crashload import Model, Operation
 
@@ -307,7 +307,7 @@ def spec(**changes: object) -> crashtest.Spec:
         "mount_options": None,
         "plant": None,
     }
-    return crash.specify(config.load_filesystem("ext4"), **{**options, **changes})
+    return crash.specify(catalogue.load_filesystem("ext4"), **{**options, **changes})
 
 
 def test_the_test_of_ext4_uses_its_own_mkfs_and_fsck():
@@ -329,7 +329,7 @@ def test_bad_crash_options_are_refused(changes, message):
 def test_tmpfs_cannot_be_crash_tested():
     with pytest.raises(FscaleError, match="keeps nothing"):
         crash.specify(
-            config.load_filesystem("tmpfs"),
+            catalogue.load_filesystem("tmpfs"),
             workload="mix",
             points=1,
             workers=1,

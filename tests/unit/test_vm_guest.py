@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fscale.errors import FscaleError, MissingTool
+from fscale.model.errors import FscaleError, MissingTool
 from vm import cache, console, guest, initramfs, kbuild, kernel, qemu, rootfs
 from vm.guest import Job
 from vm.kernel import Kernel

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fscale.errors import FscaleError
+from fscale.model.errors import FscaleError
 from vm import kbuild, undertest
 from vm.guest import Job
 from vm.kernel import Kernel

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from fscale.paths import TOOL_PATH
+from fscale.model.paths import TOOL_PATH
 from vm import vmlinux
 
 

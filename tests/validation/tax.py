@@ -4,7 +4,7 @@
 import subprocess
 from pathlib import Path
 
-from fscale.paths import BENCH, ROOT
+from fscale.model.paths import BENCH, ROOT
 
 BUILD = ROOT / "build" / "validation"
 

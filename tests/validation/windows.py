@@ -9,12 +9,12 @@ from analysis.compare.compare import open_sides
 from analysis.compare.judge import judge
 from analysis.compare.pairs import pair, subject_of
 from analysis.compare.settings import Judgement, Settings
-from fscale.ab.execute import execute
 from fscale.ab.plan import make
+from fscale.ab.run import execute
 from fscale.ab.side import parse
+from fscale.model.paths import BENCH
 from fscale.model.results import Cell
-from fscale.paths import BENCH
-from fscale.request import Request
+from fscale.runner.request import Request
 
 FOREVER = 1e7
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fscale import config
+from fscale.model import catalogue
 from tests.lanefs.functions.harness import Place, run
 
 
@@ -31,7 +31,7 @@ def loop_device(place: Place, mib: int, domains: int = 0) -> Iterator[tuple[str,
         with backing.open("wb") as file:
             file.truncate(mib << 20)
         with attached(backing) as device:
-            mkfs = config.load_filesystem(place.filesystem).mkfs
+            mkfs = catalogue.load_filesystem(place.filesystem).mkfs
             argv = [word.replace("{device}", device) for word in mkfs]
             if domains and place.filesystem == "lanefs":
                 argv[-1:-1] = ["--domains", str(domains)]

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fscale.errors import Exit, FscaleError
-from fscale.paths import ROOT
-from fscale.progress import duration
-from fscale.signals import Signals
+from fscale.model.errors import Exit, FscaleError
+from fscale.model.paths import ROOT
+from fscale.runner.progress import duration
+from fscale.runner.signals import Signals
 from tests.lanefs.torture import drive
 from tests.lanefs.torture.plan import KERNELS, LIMIT, Slice, plan
 from tests.lanefs.torture.state import Record, State, source_hash

@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.paths import ROOT
-from fscale.store import Store
+from fscale.model.paths import ROOT
+from fscale.model.store import Store
 from tests.lanefs.torture.plan import Slice
 from vm.qemu import protected
 

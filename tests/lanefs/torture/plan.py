@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from fscale import config
+from fscale.model import catalogue
 from vm.crashload import WORKLOADS as CRASH_WORKLOADS
 
 KERNELS = ("bookworm", "trixie")
@@ -190,7 +190,7 @@ def _run(boot: Boot, suite: str, workloads: Sequence[str], cores: str, seconds: 
 
 
 def _suite(boot: Boot) -> Iterator[Slice]:
-    workloads = config.load_suite(Path("quick")).workloads
+    workloads = catalogue.load_suite(Path("quick")).workloads
     for number in range(SUITE.slices):
         taken = workloads[number :: SUITE.slices]
         argv = _run(boot, "quick", taken, CORES, 0.5)

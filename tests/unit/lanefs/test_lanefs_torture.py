@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fscale.errors import FscaleError
-from fscale.paths import ROOT
+from fscale.model.errors import FscaleError
+from fscale.model.paths import ROOT
 from tests.lanefs.torture import __main__ as torture
 from tests.lanefs.torture import drive
 from tests.lanefs.torture.plan import KERNELS, LIMIT, Boot, Part, Slice, plan
@@ -212,7 +212,7 @@ def test_an_interrupt_ends_the_slice_too(tmp_path):
     script = """
 import sys
 from pathlib import Path
-from fscale.signals import Signals
+from fscale.runner.signals import Signals
 from tests.lanefs.torture import drive
 from tests.lanefs.torture.plan import Boot, Part, Slice
 piece = Slice(Boot("k"), Part("p", "u", 1, 1, 1), 0, "http.server", ["--bind", "127.0.0.1", "0"], 1)

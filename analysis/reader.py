@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads a results directory into the models, and keeps apart what cannot be used."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fscale.model.bench import Descriptor
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell, Run
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A cell file that cannot be used: its name and what is wrong with it."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run directory in memory. `scored` is all that a statistic may ever see."""
+
+    path: Path
+    run: Run
+    descriptors: dict[str, Descriptor]
+    cells: tuple[Cell, ...]
+    unreadable: tuple[Unreadable, ...]
+
+    @property
+    def scored(self) -> list[Cell]:
+        """The cells that count: they ended well and were not profiled."""
+        return [c for c in self.cells if c.status == "ok" and c.key.profile is None]
+
+    @property
+    def missing(self) -> int:
+        """How many planned cells left no file."""
+        return max(0, self.run.planned_cells - len(self.cells) - len(self.unreadable))
+
+
+def first_error(error: ValidationError) -> str:
+    """The first complaint of pydantic in one sentence."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the file"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{place}: {first['msg']}{more}"
+
+
+def _read_run(path: Path) -> tuple[Run, dict[str, Descriptor]]:
+    try:
+        run = Run.model_validate_json(path.read_bytes())
+        return run, {d.id: d for d in map(Descriptor.model_validate, run.workloads)}
+    except FileNotFoundError:
+        raise FscaleError(
+            f"{path.parent} is not a results directory (it has no run.json); "
+            "give the directory that `fscale run --output DIR` wrote"
+        ) from None
+    except OSError as error:
+        raise FscaleError(f"cannot read {path}: {error.strerror}; check its permissions") from None
+    except ValidationError as error:
+        raise FscaleError(
+            f"{path} is not a run of this version of fscale: {first_error(error)}; "
+            "use the version that wrote it, or run the suite again"
+        ) from None
+
+
+def _read_cell(path: Path) -> Cell | Unreadable:
+    try:
+        cell = Cell.model_validate_json(path.read_bytes())
+    except OSError as error:
+        return Unreadable(path.name, f"cannot be read: {error.strerror}")
+    except ValidationError as error:
+        return Unreadable(path.name, first_error(error))
+    if cell.id != path.stem or cell.id != cell.key.id:
+        return Unreadable(path.name, f"the file, its id ({cell.id}) and its key disagree")
+    if cell.status == "ok" and not (
+        math.isfinite(cell.ops_per_second) and cell.ops_per_second > 0 and cell.seconds > 0
+    ):
+        return Unreadable(path.name, "it claims to be ok but counted nothing")
+    return cell
+
+
+def load(run_dir: Path) -> Results:
+    """Read `run_dir` (run.json and cells/*.json).
+
+    A cell file that is broken does not stop the reading: it is returned in `unreadable`, so that
+    the report shows it and no statistic uses it.
+
+    Raises:
+        FscaleError: run.json is missing or of another schema, or no cell at all can be read.
+    """
+    run, descriptors = _read_run(run_dir / "run.json")
+    cells: list[Cell] = []
+    unreadable: list[Unreadable] = []
+    for path in sorted((run_dir / "cells").glob("*.json")):
+        read = _read_cell(path)
+        if isinstance(read, Cell):
+            cells.append(read)
+        else:
+            unreadable.append(read)
+    if not cells:
+        why = f"the first says: {unreadable[0].reason}" if unreadable else "it holds none"
+        raise FscaleError(
+            f"no cell in {run_dir / 'cells'} can be read ({why}); "
+            "run the suite again with the same --output to measure them"
+        )
+    return Results(run_dir, run, descriptors, tuple(cells), tuple(unreadable))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The applications as loads of the runner: each cell runs `bin/fscale-app` once."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from apps.base import App
+from apps.registry import applications
+from fscale.model import catalogue, paths
+from fscale.model.bench import CpuTimes
+from fscale.model.load import Load, Outcome, Settings, Target
+from fscale.model.results import Command, Status
+
+# How late the edges of the window may be noticed, in seconds and as a share of the window.
+LATE_SECONDS = 0.02
+LATE_SHARE = 0.05
+LAUNCHER = paths.ROOT / "bin" / "fscale-app"
+
+
+class AppOutput(BaseModel):
+    """What `bin/fscale-app` prints."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int
+    workload: str
+    status: Status
+    reason: str | None
+    amount: float = 0
+    unit: str = "ops"
+    seconds: float = 0
+    usage_seconds: float = 0
+    late_seconds: float = 0
+    cpu: CpuTimes | None = None
+    own_cpu_seconds: float | None = None
+    busy_cpu_seconds: float | None = None
+    extra: dict[str, object] = {}
+    commands: list[Command] = []
+
+
+def too_late(late: float, window: float) -> bool:
+    """Whether edges noticed so late, in seconds, leave nothing certain of a window so long."""
+    return late > max(LATE_SECONDS, LATE_SHARE * window)
+
+
+def directories(target: Target) -> list[Path]:
+    """The directory that the runner made, or one on each partition."""
+    count = catalogue.split_partitions(target.key.filesystem)[1]
+    if count == 1:
+        return [target.directory]
+    return [target.directory / str(number) / "work" for number in range(count)]
+
+
+class AppLoad:
+    """One application."""
+
+    synced = True
+    named = False  # other people's programs bear their own names
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.descriptor = app.descriptor
+
+    def missing(self) -> str | None:
+        """The package that would help."""
+        package = self.app.missing()
+        return f"it needs {package}; make setup-apps installs it" if package else None
+
+    def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
+        """Nothing: the application sets itself up before it says that it is ready."""
+
+    def command(
+        self, target: Target, settings: Settings, sync: tuple[int, int] | None
+    ) -> list[str]:
+        """The command line of `bin/fscale-app`."""
+        key = target.key
+        argv = [str(LAUNCHER), "--workload", key.workload]
+        for directory in directories(target):
+            argv += ["--dir", str(directory)]
+        argv += ["--cpus", ",".join(str(cpu) for cpu in target.cpus), "--mode", key.mode]
+        argv += ["--duration", f"{key.duration:g}", "--warmup", f"{settings.warmup:g}"]
+        argv += ["--seed", str(target.seed), "--space", str(target.space)]
+        argv += ["--scratch", str(target.scratch)]
+        for name, value in key.options.items():
+            argv += ["--option", f"{name}={value}"]
+        if target.cgroup:
+            argv += ["--cgroup", str(target.cgroup)]
+        if sync:
+            argv += ["--sync-fds", f"{sync[0]},{sync[1]}"]
+        return argv
+
+    def parse(self, target: Target, returncode: int, stdout: str, stderr: str) -> Outcome:
+        """Read the JSON object."""
+        said = " / ".join(stderr.strip().splitlines()[-3:])
+        try:
+            output = AppOutput.model_validate(json.loads(stdout))
+        except (ValueError, ValidationError):
+            how = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
+            return Outcome("error", f"{self.app.descriptor.id} gave no result ({how}): {said}")
+        if output.status == "ok" and returncode:
+            return Outcome("error", f"exit code {returncode} after a good result: {said}")
+        status, reason = output.status, output.reason
+        if too_late(output.late_seconds, output.seconds):
+            status, reason = (
+                "invalid",
+                f"the edges of the timed window were noticed {output.late_seconds:.2f} s late, so "
+                "CPU times and profiles are of another window: the machine stalled, or is too busy",
+            )
+        others = None
+        if output.own_cpu_seconds is not None and output.busy_cpu_seconds is not None:
+            others = max(0.0, output.busy_cpu_seconds - output.own_cpu_seconds)
+        commands = [command.model_dump() for command in output.commands]
+        return Outcome(
+            status,
+            reason,
+            unit=output.unit,
+            ops=output.amount,
+            seconds=output.seconds,
+            cpu=output.cpu,
+            own_cpu_seconds=output.own_cpu_seconds,
+            others_cpu_seconds=others,
+            extra={**output.extra, "commands": commands, "usage_seconds": output.usage_seconds},
+        )
+
+
+def loads() -> list[Load]:
+    """All applications, also those that are not installed (`missing` says so)."""
+    return [AppLoad(app) for app in applications()]

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Two kernels (or one with two modules) against each other: boots interleaved as A B B A.
+
+Each boot measures every point once. The boots become one paired run of the form that
+`fscale compare` reads: a repetition is a boot, which also takes in what differs between boots.
+"""
+
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from analysis.compare.compare import AB_FILE, AbRecord
+from fscale.model.errors import FscaleError
+from fscale.model.results import Run
+from fscale.model.store import Store, write_atomic
+from vm import guest as guests
+from vm import kernel as kernels
+from vm import rootfs
+from vm.guest import GuestError, Job
+from vm.options import GuestOptions
+from vm.qemu import Guest, Qemu
+from vm.steps import Steps
+from vm.undertest import Parts, provide, wanted
+
+_PART = re.compile(r":(?=(?:kernel|module)=)")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A side as the user named it; no file system: those of the suite."""
+
+    text: str
+    kernel: str
+    filesystem: str | None
+    modules: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side, and its guest."""
+
+    named: Named
+    guest: Guest
+    parts: Parts = field(default_factory=Parts)
+
+
+def is_guest(text: str) -> bool:
+    """Whether a side of a comparison has to run in a guest."""
+    return text.startswith("kernel:") or len(_PART.split(text)) > 1
+
+
+def parse(text: str) -> Named:
+    """Read `kernel:KERNEL[:module=FILE]...` or `FS[:kernel=KERNEL][:module=FILE]...`.
+
+    KERNEL is what `--kernel` takes. FscaleError when the text is neither.
+    """
+    first, *parts = _PART.split(text)
+    named = first.removeprefix("kernel:") if first.startswith("kernel:") else None
+    kernels = [part.removeprefix("kernel=") for part in parts if part.startswith("kernel=")]
+    if named is not None:
+        kernels.insert(0, named)
+    modules = [part.removeprefix("module=") for part in parts if part.startswith("module=")]
+    if len(kernels) > 1 or not all([first, *kernels, *modules]) or "=" in first:
+        raise FscaleError(
+            f"{text}: a side in a guest is kernel:KERNEL[:module=FILE] or "
+            "FS[:kernel=KERNEL][:module=FILE], such as kernel:6.12 or ext4:kernel=6.1"
+        )
+    return Named(
+        text,
+        kernels[0] if kernels else "bookworm",
+        None if named is not None else first,
+        tuple(Path(module) for module in modules),
+    )
+
+
+def measure(
+    base: str,
+    new: str,
+    arguments: Sequence[str],
+    *,
+    rounds: int,
+    seed: int,
+    output: Path,
+    files: Mapping[str, Path],
+    options: GuestOptions,
+) -> None:
+    """Compare two named sides; `arguments` are those of `fscale run`, the suite first.
+
+    The sides, not the `options`, say which kernels boot.
+
+    Raises FscaleError and what `interleave` raises.
+    """
+    steps = Steps(Console(stderr=True))
+    suite = files.get("suite.toml", Path(arguments[0]))
+    own = [path for name, path in files.items() if name.startswith("filesystems/")]
+    sides = {}
+    # One state of this repository for all boots, though somebody may work on it meanwhile.
+    images = rootfs.images(steps)
+    for name, text in (("A", base), ("B", new)):
+        named = parse(text)
+        kernel = kernels.resolve(named.kernel, steps)
+        names = [named.filesystem] if named.filesystem else wanted(suite, arguments)
+        parts = provide(names, own, kernel, named.kernel, None, steps)
+        guest, emulator = guests.prepare(kernel, options, images, steps)
+        sides[name] = Side(named, guest, parts)
+    if sides["A"].guest.accelerator != sides["B"].guest.accelerator:
+        raise FscaleError(
+            "one kernel boots under KVM and the other does not; their figures cannot be compared: "
+            "give --accel tcg"
+        )
+    interleave(
+        sides,
+        emulator,
+        arguments,
+        rounds=rounds,
+        seed=seed,
+        output=output.resolve(),
+        timeout=options.timeout,
+        steps=steps,
+        files=files,
+    )
+
+
+def order(rounds: int, seed: int) -> Iterator[tuple[str, int]]:
+    """(side, repetition) of each boot: A B B A or B A A B for two repetitions each."""
+    coins = random.Random(seed)
+    for first in range(1, rounds + 1, 2):
+        outer, inner = ("A", "B") if coins.random() < 0.5 else ("B", "A")
+        yield from ((outer, first), (inner, first))
+        if first < rounds:
+            yield from ((inner, first + 1), (outer, first + 1))
+
+
+def interleave(
+    sides: Mapping[str, Side],
+    emulator: Qemu,
+    arguments: Sequence[str],
+    *,
+    rounds: int,
+    seed: int,
+    output: Path,
+    timeout: float,
+    steps: Steps,
+    files: Mapping[str, Path],
+) -> None:
+    """Boot sides "A" and "B" in turn, `rounds` times each, and merge the results into `output`.
+
+    `arguments` are those of `fscale run` without --output, --repeat and --seed. Boots that an
+    earlier, interrupted call finished are not measured again.
+
+    Raises:
+        GuestError: a guest panicked, hung or ran out of time; earlier boots are kept.
+        FscaleError: `fscale run` failed in a guest.
+    """
+    boots = list(order(rounds, seed))
+    for number, (name, repetition) in enumerate(boots, start=1):
+        directory = boot_directory(output, name, repetition)
+        side = sides[name]
+        steps.note(f"boot {number} of {len(boots)}: {side.named.text}")
+        if _complete(directory):
+            continue
+        job = Job(
+            argv=[
+                *("python3", "-m", "fscale", "run", *arguments),
+                *(("--fs", side.named.filesystem) if side.named.filesystem else ()),
+                *("--output", "/results", "--repeat", "1", "--seed", str(seed + repetition)),
+            ],
+            output=directory,
+            modules=side.named.modules,
+            files=files,
+            timeout=timeout,
+        )
+        outcome = guests.run(side.guest, emulator, side.parts.added(job), steps)
+        if outcome.end != "finished":
+            raise GuestError(outcome)
+        if not _complete(directory):
+            raise FscaleError(f"`fscale run` failed in the guest of {side.named.text}; see above")
+    merge(output, {name: side.named.text for name, side in sides.items()}, boots)
+
+
+def boot_directory(output: Path, side: str, repetition: int) -> Path:
+    """Where one boot's own results are."""
+    return output / "boots" / f"{side}{repetition}"
+
+
+def _complete(directory: Path) -> bool:
+    run = Store(directory).load_run()
+    return run is not None and run.state == "complete"
+
+
+def merge(output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int]]) -> None:
+    """Make one paired run in `output` of the boots' results."""
+    store = Store(output)
+    count = 0
+    runs: dict[str, Run] = {}
+    revisions: dict[str, None] = {}
+    for name, repetition in boots:
+        boot = Store(boot_directory(output, name, repetition))
+        run = boot.load_run()
+        if run is None:
+            raise FscaleError(f"{boot.directory} holds no results; start the comparison again")
+        runs.setdefault(name, run)
+        revisions[run.revision or "unknown"] = None
+        for cell in boot.cells():
+            key = cell.key.model_copy(update={"side": name, "repetition": repetition})
+            store.save_cell(cell.model_copy(update={"key": key, "id": key.id}))
+            count += 1
+    merged = runs["A"].model_copy(deep=True)
+    merged.id = output.resolve().name
+    merged.finished = datetime.now(UTC).isoformat(timespec="seconds")
+    merged.planned_cells = count
+    merged.suite |= {
+        "base": texts["A"],
+        "new": texts["B"],
+        "repeats": max(repetition for _, repetition in boots),
+    }
+    merged.versions |= {f"{what} of B": text for what, text in runs["B"].versions.items()}
+    merged.warnings = list(dict.fromkeys(w for run in runs.values() for w in run.warnings))
+    if len(revisions) > 1:
+        merged.warnings.append(f"boots are of several revisions of fscale: {', '.join(revisions)}")
+    merged.machine.guest = {**(runs["A"].machine.guest or {}), "B": runs["B"].machine.guest}
+    store.save_run(merged)
+    record = AbRecord(base=texts["A"], new=texts["B"], looks=[])
+    write_atomic(output / AB_FILE, json.dumps(record.model_dump(by_alias=True), indent=1) + "\n")

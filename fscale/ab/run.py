@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs a planned paired comparison on this machine and keeps its run.json true."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from fscale.ab.measure import Progress, measure
+from fscale.ab.plan import Plan
+from fscale.model import paths
+from fscale.model.errors import Interrupted
+from fscale.runner.session import Session, Stopped, machine_held, new_tag
+from fscale.runner.signals import Signals
+from fscale.system.executor import DryExecutor, Executor
+
+
+def preview(plan: Plan, say: Callable[[str], None]) -> None:
+    """Tell the commands of the first round, and change nothing."""
+    session = Session(plan.setups["A"], plan.store, paths.state_dir(), DryExecutor(say), Signals())
+    with session.opened():
+        for point in plan.pairs:
+            for key in plan.order(point, 1):
+                assert key.side is not None
+                say(f"# side {key.side}: {key.id}")
+                session.setup = plan.setups[key.side]
+                session.cell(key)
+        say("# and so on, until it is decided; then put the machine back")
+
+
+def execute(plan: Plan, seconds: float, wait: float = 0) -> Progress:
+    """Measure `plan` for at most so many seconds; the machine is put back whatever happens.
+
+    `wait`: seconds to wait for another run to leave the machine.
+
+    Raises:
+        FscaleError: nothing could be measured, the user stopped it, or the machine is not as it
+            was.
+    """
+    console = Console(stderr=True, highlight=False)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    for warning in plan.run.warnings:
+        say(f"warning: {warning}")
+    state, signals, run = paths.state_dir(), Signals(), plan.run
+    with signals.installed(), machine_held(state, say, wait):
+        plan.save()
+        session = Session(plan.setups["A"], plan.store, state, Executor(new_tag()), signals)
+        run.state = "failed"
+        try:
+            with session.opened():
+                progress = measure(plan, session, seconds, say)
+            run.planned_cells = len(progress.cells)
+            run.state = "complete"
+        except Interrupted as error:
+            run.state = "interrupted"
+            raise Interrupted(
+                f"{error}; the machine is as it was, and the same command goes on from there"
+            ) from None
+        except Stopped:
+            raise
+        finally:
+            run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+            plan.store.save_run(run)
+    for reason in progress.given_up.values():
+        say(f"given up: {reason}")
+    if progress.out_of_time and progress.open:
+        say(f"the time is spent; {len(progress.open)} points are undecided")
+    return progress

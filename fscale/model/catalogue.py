@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads the TOML files into validated models; every error names the file and the key."""
+
+import difflib
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fscale.model import paths
+from fscale.model.config import FileSystem, Medium, Suite
+from fscale.model.errors import FscaleError
+
+MOST_PARTITIONS = 128  # as many as a GPT has room for
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def explain(error: ValidationError) -> str:
+    """One line a mistake: the key, and what is wrong with it."""
+    lines = []
+    for item in error.errors(include_url=False):
+        # Unions name their branch in the location; a key of the file is what helps.
+        where = ".".join(str(part) for part in item["loc"] if not _is_branch(part)) or "the file"
+        message = item["msg"].removeprefix("Value error, ")
+        if item["type"] == "extra_forbidden":
+            message = "is no key that fscale knows"
+        lines.append(f"{where}: {message}")
+    return "; ".join(dict.fromkeys(lines))
+
+
+def _is_branch(part: int | str) -> bool:
+    return isinstance(part, str) and ("[" in part or part in {"str", "int"})
+
+
+def load_toml(path: Path, model: type[Model]) -> Model:
+    """Read `path` as `model`, or raise an FscaleError that names the file and the key."""
+    try:
+        with path.open("rb") as file:
+            data = tomllib.load(file)
+    except FileNotFoundError:
+        raise FscaleError(f"{path} does not exist") from None
+    except OSError as error:
+        raise FscaleError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FscaleError(f"{path} is not valid TOML: {error}") from None
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise FscaleError(f"{path}: {explain(error)}") from None
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean ...?` for a misspelt name, else the list of what there is."""
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
+    originals = [n for n in names if n.lower() in near]
+    if originals:
+        return f"; did you mean {' or '.join(originals)}?"
+    return f"; there are {', '.join(names)}" if names else ""
+
+
+def names(directory: Path) -> list[str]:
+    """The names that can be given for the TOML files of a directory."""
+    return sorted(path.stem for path in directory.glob("*.toml"))
+
+
+def load_suite(path: Path) -> Suite:
+    """A suite by path, or by the name of one in `configs/suites`."""
+    if not path.is_file() and path.suffix != ".toml" and len(path.parts) == 1:
+        named = paths.SUITES / f"{path}.toml"
+        if not named.exists():
+            raise FscaleError(f"there is no suite {path}{suggest(str(path), names(paths.SUITES))}")
+        path = named
+    return load_toml(path, Suite)
+
+
+def short_name(name: str) -> str:
+    """The name that results bear: the stem where the path of a TOML file was given."""
+    return Path(name).stem if name.endswith(".toml") else name
+
+
+def _find(name: str, directory: Path, what: str) -> Path:
+    if name.endswith(".toml"):
+        return Path(name)
+    path = directory / f"{name}.toml"
+    if not path.exists():
+        raise FscaleError(f"unknown {what} {name}{suggest(name, names(directory))}")
+    return path
+
+
+def load_filesystem(name: str) -> FileSystem:
+    """A file system by name or by the path of its TOML file; FscaleError with near names.
+
+    `ext4:8` is ext4 on each of eight partitions of the medium.
+    """
+    base, partitions = split_partitions(name)
+    fs = load_toml(_find(base, paths.FILESYSTEMS, "file system"), FileSystem)
+    return fs.model_copy(update={"partitions": partitions}) if partitions > 1 else fs
+
+
+def split_partitions(name: str) -> tuple[str, int]:
+    """("ext4", 8) of `ext4:8`, ("ext4", 1) of `ext4`; FscaleError for a count that is none."""
+    base, colon, count = name.partition(":")
+    if not colon:
+        return base, 1
+    if not count.isdigit() or not 2 <= int(count) <= MOST_PARTITIONS:
+        raise FscaleError(
+            f"file system {name}: what follows the colon is the number of partitions, "
+            f"2 to {MOST_PARTITIONS}"
+        )
+    return base, int(count)
+
+
+def load_medium(name: str) -> Medium:
+    """A medium by name or by the path of its TOML file; FscaleError with near names."""
+    return load_toml(_find(name, paths.MEDIA, "medium"), Medium)

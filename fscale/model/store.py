@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The results directory: run.json, and one file a cell that is whole or not there."""
+
+import json
+import os
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fscale.model.bench import Strict
+from fscale.model.catalogue import explain
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell, CellKey, Run
+
+FINAL = {"ok", "skipped"}  # of these a second attempt is not made
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a file so that after a crash the old or the new content is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _dump(model: Strict) -> str:
+    return model.model_dump_json(by_alias=True, indent=1) + "\n"
+
+
+class Store:
+    """Reads and writes `results/<run>/`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @property
+    def _run(self) -> Path:
+        return self.directory / "run.json"
+
+    def cell_path(self, cell_id: str) -> Path:
+        """The file of a cell."""
+        return self.directory / "cells" / f"{cell_id}.json"
+
+    def profile_dir(self, cell_id: str) -> Path:
+        """Where the raw profiles of a cell go."""
+        return self.directory / "profiles" / cell_id
+
+    def load_run(self) -> Run | None:
+        """The run that is in the directory, if one is."""
+        try:
+            return Run.model_validate_json(self._run.read_text())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise FscaleError(f"{self._run} cannot be read: {error.strerror}") from None
+        except ValidationError as error:
+            raise FscaleError(f"{self._run} is no run of this fscale: {explain(error)}") from None
+
+    def save_run(self, run: Run) -> None:
+        """Write run.json."""
+        write_atomic(self._run, _dump(run))
+
+    def save_cell(self, cell: Cell) -> None:
+        """Write a cell's file."""
+        write_atomic(self.cell_path(cell.id), _dump(cell))
+
+    def load_cell(self, key: CellKey) -> Cell | None:
+        """A cell that is there and whole."""
+        try:
+            return Cell.model_validate_json(self.cell_path(key.id).read_text())
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def finished(self, key: CellKey) -> bool:
+        """Whether a cell need not be measured again: it is good, or cannot be had here."""
+        cell = self.load_cell(key)
+        return cell is not None and cell.status in FINAL
+
+    def cells(self) -> list[Cell]:
+        """All cells of the run."""
+        files = sorted((self.directory / "cells").glob("*.json"))
+        return [Cell.model_validate_json(file.read_text()) for file in files]
+
+
+def differences(old: Run, new: Run) -> list[str]:
+    """What would make cells of one run incomparable, as `what: old -> new`."""
+    found = []
+    for what in ("suite", "filesystems", "media"):
+        a, b = getattr(old, what), getattr(new, what)
+        for key in sorted(a.keys() | b.keys()):
+            if a.get(key) != b.get(key):
+                found.append(f"{what}.{key}: {json.dumps(a.get(key))} -> {json.dumps(b.get(key))}")
+    for what in ("hostname", "kernel", "cpu_order", "guest"):
+        a, b = getattr(old.machine, what), getattr(new.machine, what)
+        if a != b:
+            found.append(f"machine.{what}: {a} -> {b}")
+    if old.seed != new.seed:
+        found.append(f"seed: {old.seed} -> {new.seed}")
+    return found

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The process of a load: every wait has an end, and so has the process if the kernel allows."""
+
+import contextlib
+import os
+import select
+import subprocess
+import time
+from pathlib import Path
+
+from fscale.model.results import Command
+from fscale.runner.machine.settings import Cgroup
+from fscale.system import processes
+from fscale.system.executor import Executor
+
+
+class TooLong(Exception):  # noqa: N818
+    """The load did not get ready, or did not end, within its limit."""
+
+
+class Child:
+    """A running load. Output goes to files, so that no full pipe can hold it up."""
+
+    def __init__(self, do: Executor, scratch: Path, cgroup: Cgroup | None, synced: bool) -> None:
+        self._do = do
+        self._cgroup = cgroup
+        self._out = scratch / "stdout"
+        self._err = scratch / "stderr"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+        self.sync: tuple[int, int] | None = None
+        self._ready = self._go = -1
+        if synced:
+            theirs_go, self._go = os.pipe()
+            self._ready, theirs_ready = os.pipe()
+            self.sync = (theirs_go, theirs_ready)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, once started."""
+        return self._process.pid if self._process else None
+
+    def start(self, argv: list[str]) -> None:
+        """Start the load in a process group of its own."""
+        self._argv = argv
+        self._started = time.monotonic()
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                pass_fds=self.sync or (),
+                env=self._do.environment(),
+                process_group=0,
+            )
+        for fd in self.sync or ():
+            os.close(fd)
+
+    def wait_ready(self, timeout: float) -> bool:
+        """Wait for "ready"; False when the load ended instead. Raises TooLong."""
+        ready, _, _ = select.select([self._ready], [], [], timeout)
+        if not ready:
+            raise TooLong(f"the load was not ready within {timeout:g} s")
+        return os.read(self._ready, 16).startswith(b"ready")
+
+    def go(self) -> None:
+        """Open the gate."""
+        with contextlib.suppress(BrokenPipeError):  # it died; wait() will tell
+            os.write(self._go, b"g")
+
+    def wait(self, timeout: float) -> tuple[int, str, str]:
+        """Wait for the end: exit code, standard output, standard error. Raises TooLong."""
+        assert self._process
+        # Popen.wait() with a timeout wakes up every 50 ms, on the CPUs under test.
+        pidfd = os.pidfd_open(self._process.pid)
+        try:
+            ended, _, _ = select.select([pidfd], [], [], timeout)
+        finally:
+            os.close(pidfd)
+        if not ended:
+            raise TooLong(f"the load did not end within {timeout:g} s")
+        code = self._process.wait()
+        seconds = round(time.monotonic() - self._started, 4)
+        self._do.log.append(Command(argv=self._argv, seconds=seconds, returncode=code))
+        return code, self._out.read_text(errors="replace"), self._err.read_text(errors="replace")
+
+    def end(self, timeout: float = 10) -> list[str]:
+        """End whatever is left of the load; says where those hang that cannot be ended."""
+        for fd in (self._ready, self._go):
+            if fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+        self._ready = self._go = -1
+        if not self._process:
+            return []
+        if self._cgroup:
+            left = self._cgroup.kill(timeout)
+        else:
+            left = processes.kill(lambda: processes.tagged(self._do.tag), timeout)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        return [processes.where(pid) for pid in left]

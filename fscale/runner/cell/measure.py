@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs the load of one cell in a file system that is mounted already."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fscale.model.load import Load, Outcome, Settings, Target
+from fscale.model.results import CellKey
+from fscale.runner.cell import accounting
+from fscale.runner.cell.child import Child, TooLong
+from fscale.runner.machine.settings import Cgroup
+from fscale.runner.profilers.context import Context, Profiler
+from fscale.system.executor import Executor
+
+DISTURBED_CPUS = 0.1  # others' share of a CPU above which a cell is marked
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds that a load may take."""
+
+    setup: float
+    margin: float
+
+
+def seed_of(key: CellKey, seed: int) -> int:
+    """The seed of a cell's load: the same for all file systems and both sides of a comparison."""
+    text = f"{seed}:{key.workload}:{key.repetition}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+
+
+def measure(
+    load: Load,
+    target: Target,
+    settings: Settings,
+    limits: Limits,
+    do: Executor,
+    profiler: Profiler | None,
+    context: Context,
+) -> tuple[Outcome, str | None]:
+    """Run the load once, bounded in time, and account for the CPUs.
+
+    Returns the outcome, and why the cell is disturbed. A load that hangs or fails gives an
+    outcome with status "error"; when its processes cannot even be killed, `extra["stuck"]` says
+    where in the kernel they hang.
+    """
+    load.prepare(target, do.run)
+    if do.dry:
+        argv = load.command(target, settings, (3, 4) if load.synced else None)
+        do.run(argv if load.synced else _bound(argv, target))
+        return Outcome("skipped", "dry run"), None
+    cgroup = Cgroup(path=target.cgroup) if target.cgroup else None
+    child = Child(do, target.scratch, cgroup, load.synced)
+    disturbed = None
+    try:
+        outcome, disturbed = _run(child, load, target, settings, limits, profiler, context)
+    except TooLong as error:
+        outcome = Outcome("error", f"{error}; it was killed")
+    finally:
+        left = child.end()
+    if left:
+        outcome = Outcome("error", f"the load hangs in the kernel: {'; '.join(left)}")
+        outcome.extra["stuck"] = left
+    return outcome, disturbed
+
+
+def _run(
+    child: Child,
+    load: Load,
+    target: Target,
+    settings: Settings,
+    limits: Limits,
+    profiler: Profiler | None,
+    context: Context,
+) -> tuple[Outcome, str | None]:
+    argv = load.command(target, settings, child.sync)
+    if load.synced:
+        child.start(argv)
+        if not child.wait_ready(limits.setup):
+            return load.parse(target, *child.wait(10)), None
+    before = accounting.snapshot(target.cgroup)
+    used = _cgroup_seconds(target.cgroup)
+    with _attached(profiler, replace(context, pid=child.pid, named=load.named)):
+        if load.synced:
+            child.go()
+        else:
+            child.start(_bound(argv, target))
+        result = child.wait(settings.warmup + target.key.duration + limits.margin)
+    after = accounting.snapshot(target.cgroup)
+    used = _cgroup_seconds(target.cgroup) - used
+    outcome = load.parse(target, *result)
+    _account(outcome, target, before, after, used)
+    disturbed = accounting.disturbed(
+        outcome.others_cpu_seconds, outcome.cpu, outcome.seconds, before, after, DISTURBED_CPUS
+    )
+    return outcome, disturbed
+
+
+@contextlib.contextmanager
+def _attached(profiler: Profiler | None, context: Context) -> Iterator[None]:
+    if profiler is None:
+        yield
+        return
+    profiler.start(context)
+    try:
+        yield
+    finally:
+        profiler.stop()
+
+
+def _bound(argv: list[str], target: Target) -> list[str]:
+    """Start a load that knows nothing of us on the cell's CPUs and in its cgroup."""
+    argv = ["taskset", "--cpu-list", ",".join(map(str, target.cpus)), *argv]
+    if target.cgroup:
+        join = 'echo $$ > "$0" && exec "$@"'
+        argv = ["/bin/sh", "-c", join, str(target.cgroup / "cgroup.procs"), *argv]
+    return argv
+
+
+def _cgroup_seconds(cgroup: Path | None) -> float:
+    if cgroup is None:
+        return 0.0
+    first = (cgroup / "cpu.stat").read_text().splitlines()[0]
+    return int(first.removeprefix("usage_usec ")) / 1e6
+
+
+def _account(
+    outcome: Outcome,
+    target: Target,
+    before: accounting.Snapshot,
+    after: accounting.Snapshot,
+    used: float,
+) -> None:
+    """Fill in what the load does not know, over the whole time of the command."""
+    if outcome.cpu is None:
+        outcome.cpu = accounting.between(before, after, target.cpus)
+        idle = outcome.cpu.idle + outcome.cpu.iowait + outcome.cpu.steal
+        if target.cgroup:
+            outcome.own_cpu_seconds = used
+            outcome.others_cpu_seconds = max(0.0, outcome.cpu.total - idle - used)
+    outcome.extra["accounted_seconds"] = round(after.when - before.when, 4)
+    outcome.extra["kernel_threads_cpu_seconds"] = round(accounting.kernel_seconds(before, after), 3)
+    outcome.extra["other_processes_cpu_seconds"] = round(
+        after.other_processes - before.other_processes, 3
+    )

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What this machine can and cannot do, and what would help."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fscale.model import catalogue, paths
+from fscale.model.load import Load
+from fscale.runner import filesystem, host, medium
+from fscale.system.executor import which
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One ability; `help` says what to do without it, `needed` that nothing works without it."""
+
+    name: str
+    good: bool
+    detail: str
+    help: str | None = None
+    needed: bool = False
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self)
+
+
+# Command, Debian package, what it is for.
+_TOOLS = (
+    ("mount", "mount", "fresh file systems"),
+    ("losetup", "mount", "the ram medium"),
+    ("lscpu", "util-linux", "the order of CPUs"),
+    ("wipefs", "util-linux", "a look at a device before it is formatted"),
+    ("blkid", "util-linux", "a look at a device before it is formatted"),
+    ("gcc", "gcc", "building the microbenchmark"),
+    ("make", "make", "building the microbenchmark"),
+    ("perf", "linux-perf", "profiles and tracepoint counts"),
+    ("bpftrace", "bpftrace", "lock profiles"),
+    ("chromium", "chromium", "the test of the report"),
+    ("exim4", "exim4-daemon-light", "the mail server load"),
+    ("db_bench", "rocksdb-tools", "the RocksDB load"),
+    ("dbench", "dbench", "the file server load"),
+    ("fio", "fio", "comparison with fio"),
+    ("sysbench", "sysbench", "comparison with sysbench"),
+    ("strace", "strace", "the test of the workloads' system calls"),
+    ("qemu-system-x86_64", "qemu-system-x86", "guests with other kernels"),
+)
+
+
+def _root() -> Iterator[Finding]:
+    root = paths.is_root()
+    yield Finding(
+        "root",
+        root,
+        "may mount, format and take CPUs off" if root else "runs as an ordinary user",
+        "run as root; without root only --dir DIRECTORY works",
+    )
+
+
+def _kernel() -> Iterator[Finding]:
+    hotplug = host.hotplug_possible()
+    yield Finding(
+        "CPU hotplug",
+        hotplug,
+        "CPUs that are not under test go offline" if hotplug else "CPUs can only be left idle",
+        "needs root and a kernel with CONFIG_HOTPLUG_CPU",
+    )
+    group = host.cgroup_root()
+    yield Finding(
+        "cgroup v2",
+        group is not None,
+        f"at {group}" if group else "not mounted, or not writable",
+        "mount -t cgroup2 none /sys/fs/cgroup/unified, as root",
+    )
+    for name, path, hint in (
+        ("loop devices", "/dev/loop-control", "a kernel with CONFIG_BLK_DEV_LOOP"),
+        ("tracefs", "/sys/kernel/tracing/events", "mount -t tracefs none /sys/kernel/tracing"),
+        (
+            "lock tracepoints",
+            "/sys/kernel/tracing/events/lock/contention_begin",
+            "Linux 5.19 or newer, and root",
+        ),
+        ("BTF", "/sys/kernel/btf/vmlinux", "a kernel with CONFIG_DEBUG_INFO_BTF"),
+        ("KVM device", "/dev/kvm", "hardware virtualization; guests are emulated without it"),
+    ):
+        there = Path(path).exists()
+        yield Finding(name, there, path if there else f"no {path}", hint)
+
+
+def _filesystems() -> Iterator[Finding]:
+    for name in catalogue.names(paths.FILESYSTEMS):
+        lacks = filesystem.missing(catalogue.load_filesystem(name))
+        yield Finding(f"file system {name}", not lacks, lacks or "mkfs and kernel have it", lacks)
+
+
+def _media() -> Iterator[Finding]:
+    for name in catalogue.names(paths.MEDIA):
+        lacks = medium.missing(name, catalogue.load_medium(name))
+        yield Finding(f"medium {name}", not lacks, lacks or "possible", lacks)
+
+
+def _tools() -> Iterator[Finding]:
+    for tool, package, purpose in _TOOLS:
+        path = which(tool)
+        # Debian's Exim would start a mail server when it is installed.
+        how = "make setup-apps" if tool == "exim4" else f"apt-get install {package}"
+        yield Finding(tool, path is not None, path or f"not installed ({purpose})", how)
+
+
+def _bench() -> Iterator[Finding]:
+    there = os.access(paths.BENCH, os.X_OK)
+    yield Finding(
+        "microbenchmark",
+        there,
+        str(paths.BENCH) if there else "not built",
+        "make -C microbench",
+        needed=True,
+    )
+
+
+def _applications(loads: Sequence[Load]) -> Iterator[Finding]:
+    for load in loads:
+        lacks = load.missing()
+        yield Finding(f"load {load.descriptor.id}", not lacks, lacks or "possible", lacks)
+
+
+def examine(applications: Sequence[Load]) -> list[Finding]:
+    """All findings, from what everything needs to single tools."""
+    return [
+        *_root(),
+        *_kernel(),
+        *_bench(),
+        *_filesystems(),
+        *_media(),
+        *_applications(applications),
+        *_tools(),
+    ]

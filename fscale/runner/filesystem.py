@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Makes and mounts a file system as its TOML file says."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from fscale.model.config import FileSystem
+from fscale.runner.machine.settings import Mount
+from fscale.system.executor import CommandFailed, Executor, which
+
+
+def missing(fs: FileSystem) -> str | None:
+    """Why this machine cannot have the file system, and what would help; None when it can."""
+    tools = [*fs.mkfs[:1], *fs.check[:1], *fs.needs]
+    absent = [tool for tool in tools if which(tool) is None]
+    if absent:
+        hint = f"; apt-get install {fs.package}" if fs.package else ""
+        if fs.source:
+            hint = "; guests build it from source: fscale vm run"
+        return f"{', '.join(absent)} is not installed{hint}"
+    if not kernel_has(fs.kernel):
+        return f"this kernel has no {fs.kernel} (not in /proc/filesystems, no module)"
+    return None
+
+
+def kernel_has(name: str) -> bool:
+    """Whether the kernel knows a file system, or has a module for it."""
+    known = [line.split()[-1] for line in Path("/proc/filesystems").read_text().splitlines()]
+    if name in known:
+        return True
+    if which("modprobe") is None:
+        return False
+    try:
+        Executor().run(["modprobe", "--dry-run", "--quiet", f"fs-{name}"])
+    except CommandFailed:
+        return False
+    return True
+
+
+def make(fs: FileSystem, device: str, do: Executor) -> None:
+    """Format a device; udev's look at it is over before this returns."""
+    argv = [argument.replace("{device}", device) for argument in fs.mkfs]
+    try:
+        do.run(argv, timeout=600)
+    except CommandFailed as error:
+        raise CommandFailed(_hinted(fs, str(error))) from None
+    if Path("/run/udev/control").exists() and which("udevadm"):
+        do.run(["udevadm", "settle", "--timeout=10"])
+
+
+def mount(fs: FileSystem, device: str | None, target: Path, size: int) -> Mount:
+    """The mount of a file system of `size` bytes; without a device it lives in memory."""
+    options = [option.replace("{size}", str(size)) for option in fs.mount_options]
+    return Mount(source=device or "fscale", target=target, fstype=fs.kernel, options=options)
+
+
+@contextlib.contextmanager
+def checked(fs: FileSystem, device: str | None, do: Executor) -> Iterator[None]:
+    """Check the file system when the `with` block, which mounts and unmounts it, ended well.
+
+    CommandFailed, with the checker's words, when it finds damage.
+    """
+    yield
+    if device and fs.check:
+        argv = [argument.replace("{device}", device) for argument in fs.check]
+        try:
+            do.run(argv, timeout=600)
+        except CommandFailed as error:
+            raise CommandFailed(f"{fs.title} is damaged after the cell: {error}") from None
+
+
+def _hinted(fs: FileSystem, message: str) -> str:
+    return f"{message}; {fs.error_hint}" if fs.error_hint else message
+
+
+def version(fs: FileSystem) -> str | None:
+    """What its mkfs says about its version."""
+    program = which(fs.version[0]) if fs.version else None
+    if program is None:
+        return None
+    # Some say it on standard error, so Executor.run does not do.
+    done = subprocess.run(
+        [program, *fs.version[1:]],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
+    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
+    return said[0].strip() if said else None

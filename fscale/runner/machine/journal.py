@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The journal of machine changes and the lock that lets one run at a time have the machine.
+
+The journal is a file of JSON lines: `{"seq": 3, "do": {...}}` is on the disk before change 3 is
+made, `{"seq": 3, "undone": true}` follows after it was undone. Undoing is idempotent, so a lost
+last line does no harm. The file is removed when nothing is left to undo.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from pydantic import TypeAdapter, ValidationError
+
+from fscale.model.errors import FscaleError
+from fscale.runner.machine.settings import AnySetting, Cgroup, Processes, Setting
+from fscale.system.executor import Executor
+
+_SETTINGS: TypeAdapter[AnySetting] = TypeAdapter(AnySetting)
+
+
+def _nothing() -> contextlib.AbstractContextManager[object]:
+    return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def exclusive(state: Path, wait: float = 0) -> Iterator[None]:
+    """Hold the machine; FscaleError when another run still holds it after `wait` seconds."""
+    state.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with (state / "lock").open("a+") as file:
+        deadline = time.monotonic() + wait
+        while not _locked(file):
+            if time.monotonic() >= deadline:
+                file.seek(0)
+                raise FscaleError(
+                    f"another fscale (pid {file.read().strip() or 'unknown'}) is at work on this "
+                    f"machine; wait for it (--wait), or stop it with Ctrl-C or SIGTERM"
+                )
+            time.sleep(0.1)
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class Journal:
+    """Makes changes after writing them down, and undoes them in reverse.
+
+    `shield` wraps every undo: the runner defers signals there, so that a second Ctrl-C cannot stop
+    the machine from being put back.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        do: Executor,
+        shield: Callable[[], contextlib.AbstractContextManager[object]] = _nothing,
+    ) -> None:
+        self.path = path
+        self.do = do
+        self._shield = shield
+        self._file: IO[str] | None = None
+        self._open: dict[int, Setting] = {}
+        self.next = 1  # the number of the next change
+
+    def apply(self, setting: Setting) -> int:
+        """Write the change down, make it, and return its number for `undo`."""
+        number = self.next
+        self.next += 1
+        if not self.do.dry:
+            self._write({"seq": number, "do": setting.model_dump(mode="json")})
+        self._open[number] = setting
+        setting.apply(self.do)
+        return number
+
+    def undo(self, number: int) -> None:
+        """Undo one change; raises NotUndone and keeps it in the journal when that fails."""
+        with self._shield():
+            self._open[number].undo(self.do)
+            del self._open[number]
+            if not self.do.dry:
+                self._write({"seq": number, "undone": True})
+
+    @contextlib.contextmanager
+    def change(self, setting: Setting) -> Iterator[None]:
+        """The change holds inside the `with` block."""
+        number = self.next
+        try:
+            self.apply(setting)
+            yield
+        finally:
+            if number in self._open:
+                self.undo(number)
+
+    def undo_all(self) -> list[str]:
+        """Undo what is left, newest first, processes before all else; returns the failures."""
+        failures = []
+        with self._shield():
+            for setting in self._open.values():
+                if isinstance(setting, Processes | Cgroup) and not self.do.dry:
+                    setting.kill()
+            for number in sorted(self._open, reverse=True):
+                try:
+                    self.undo(number)
+                except (FscaleError, OSError) as error:
+                    failures.append(str(error))
+            if not self._open:
+                self.close()
+                if not self.do.dry:
+                    self.path.unlink(missing_ok=True)
+        return failures
+
+    def close(self) -> None:
+        """Close the file; the journal stays where it is."""
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def _write(self, record: dict[str, object]) -> None:
+        if self._file is None:
+            self.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self._file = self.path.open("a")
+            directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        self._file.write(json.dumps(record) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def load(self) -> list[Setting]:
+        """Read what an earlier run left to undo; it is then undone by `undo_all`."""
+        try:
+            text = self.path.read_text()
+        except FileNotFoundError:
+            return []
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            # The power went while the last line was written: its change was never made.
+            os.truncate(self.path, len(whole.encode()))
+        for line in whole.splitlines():
+            try:
+                record = json.loads(line)
+                if "do" in record:
+                    self._open[record["seq"]] = _SETTINGS.validate_python(record["do"])
+                else:
+                    self._open.pop(record["seq"], None)
+            except (ValueError, KeyError, ValidationError) as error:
+                raise FscaleError(
+                    f"{self.path} is damaged ({error}); put the machine back by hand "
+                    f"(CPUs online, mounts and loop devices of {self.path.parent}) and remove it"
+                ) from None
+            self.next = max(self.next, record["seq"] + 1)
+        return list(self._open.values())
+
+
+def recover(state: Path) -> tuple[list[str], list[str]]:
+    """Undo what an earlier run left behind.
+
+    Returns what was put back and what could not be. The caller holds the lock.
+    """
+    journal = Journal(state / "journal", Executor())
+    left = journal.load()
+    what = [f"{s.__class__.__name__} {s.model_dump_json(exclude={'kind'})}" for s in reversed(left)]
+    return what, journal.undo_all()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Brings a medium into being: a loop device, a RAM disk, a block device or a directory."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.model.config import Medium, resolve_size
+from fscale.model.errors import FscaleError
+from fscale.model.paths import is_root
+from fscale.runner import guard
+from fscale.runner.machine.journal import Journal
+from fscale.runner.machine.settings import NULLB, LoopDevice, Module, Mount, NullBlock, TempDir
+from fscale.system.executor import CommandFailed, Executor, which
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A medium that can be used: a block device of `size` bytes, or a directory."""
+
+    size: int
+    device: str | None = None
+    directory: Path | None = None
+
+
+def missing(name: str, medium: Medium) -> str | None:
+    """Why this machine cannot have the medium; None when it can."""
+    if medium.kind == "dir":
+        return None
+    if not is_root():
+        return (
+            f"medium {name} needs root; run as root, or measure an existing directory "
+            f"without root: --dir DIRECTORY"
+        )
+    if medium.kind == "loop":
+        if which("losetup") is None:
+            return "losetup is not installed; apt-get install mount"
+        if not Path("/dev/loop-control").exists():
+            return "this kernel has no loop devices (no /dev/loop-control)"
+    if medium.kind in ("brd", "null_blk") and not _module_there(medium.kind):
+        return f"this kernel has no {medium.kind} (no module of that name)"
+    return None
+
+
+def _module_there(name: str) -> bool:
+    if (Path("/sys/module") / name).exists():
+        return True
+    try:
+        Executor().run(["modprobe", "--dry-run", "--quiet", name])
+    except CommandFailed:
+        return False
+    return True
+
+
+def size_of(medium: Medium, memory: int) -> int:
+    """Bytes: of a made medium as configured, of a directory what is free, of a device all."""
+    if medium.size is not None:
+        return resolve_size(medium.size, medium.max_size, memory)
+    path = Path(medium.path or "/")
+    if medium.kind == "dir":
+        return shutil.disk_usage(path).free
+    name = path.resolve().name
+    return int((Path("/sys/class/block") / name / "size").read_text()) * 512
+
+
+def check(
+    name: str,
+    medium: Medium,
+    memory: int,
+    yes_format: str | None = None,
+    by_id: Path = guard.BY_ID,
+) -> None:
+    """Nothing is in the way of `prepare`; FscaleError says what is."""
+    if medium.kind == "device":
+        if not medium.path:
+            raise FscaleError(f"medium {name} has no path; add --device {by_id}/NAME")
+        guard.check_device(Path(medium.path), yes_format, by_id)
+    elif medium.kind == "dir":
+        guard.check_directory(Path(medium.path or ""))
+    elif medium.backing:
+        size = size_of(medium, memory)
+        guard.check_directory(Path(medium.backing))
+        if shutil.disk_usage(medium.backing).free < size:
+            raise FscaleError(f"no space: {medium.backing} has no {size >> 20} MiB for {name}")
+    else:
+        guard.check_memory(size_of(medium, memory), f"medium {name}")
+
+
+def prepare(
+    name: str, medium: Medium, memory: int, journal: Journal, state: Path, tag: str
+) -> Ready:
+    """Make the medium; every change is in the journal. Raises FscaleError."""
+    size = size_of(medium, memory)
+    if medium.kind == "device":
+        return Ready(size, device=str(Path(medium.path or "").resolve()))
+    if medium.kind == "dir":
+        directory = Path(medium.path or "").resolve() / f"fscale-{tag}"
+        journal.apply(TempDir(path=directory))
+        return Ready(size, directory=directory)
+    if medium.kind == "brd":
+        return _brd(size, journal)
+    if medium.kind == "null_blk":
+        return _null_blk(medium, size, journal)
+    return _loop(name, medium, size, journal, state, tag)
+
+
+def _loop(name: str, medium: Medium, size: int, journal: Journal, state: Path, tag: str) -> Ready:
+    if medium.backing:
+        directory = Path(medium.backing).resolve() / f"fscale-{tag}"
+        journal.apply(TempDir(path=directory))
+    else:
+        directory = state / f"medium-{name}"
+        # tmpfs needs a little more than the file for its own bookkeeping.
+        options = [f"size={size + (1 << 20)}", "noatime"]
+        if HUGE_PAGES.exists():
+            # Dropping the caches visits each folio of the image before each cell: a third of a
+            # second for 6 GiB in small pages.
+            options.append("huge=always")
+        journal.apply(Mount(source="fscale", target=directory, fstype="tmpfs", options=options))
+    file = directory / "image"
+    journal.do.allocate(file, size)
+    loop = LoopDevice(file=file, direct_io=medium.direct_io)
+    journal.apply(loop)
+    device = "/dev/loopN" if journal.do.dry else loop.devices()[0]
+    return Ready(size, device=device)
+
+
+def _brd(size: int, journal: Journal) -> Ready:
+    if (Path("/sys/module") / "brd").exists():
+        raise FscaleError("brd is loaded already and may be in use; unload it (modprobe -r brd)")
+    journal.apply(Module(name="brd", parameters=["rd_nr=1", f"rd_size={size >> 10}"]))
+    return Ready(size, device="/dev/ram0")
+
+
+def _null_blk(medium: Medium, size: int, journal: Journal) -> Ready:
+    if not (Path("/sys/module") / "null_blk").exists():
+        journal.apply(Module(name="null_blk", parameters=["nr_devices=0"]))
+    if not journal.do.dry and not NULLB.is_dir():
+        raise FscaleError(f"{NULLB} is not there; mount configfs at /sys/kernel/config")
+    # The kernel names the device after its directory since Linux 5.20, nullb<N> before.
+    before = {p.name for p in Path("/sys/class/block").glob("*")}
+    journal.apply(
+        NullBlock(
+            name="fscale",
+            size=size,
+            latency_ns=medium.latency_ns,
+            queue_depth=medium.queue_depth,
+        )
+    )
+    new = sorted({p.name for p in Path("/sys/class/block").glob("*")} - before)
+    return Ready(size, device=f"/dev/{new[0]}" if new else "/dev/fscale")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The microbenchmark as a load."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from fscale.model import catalogue
+from fscale.model.bench import BenchOutput, Descriptor
+from fscale.model.errors import Exit, FscaleError
+from fscale.model.load import Outcome, Settings, Target
+from fscale.model.results import Status
+
+_DESCRIPTORS = TypeAdapter(list[Descriptor])
+
+
+class Microbench:
+    """One workload of `fscale-bench`."""
+
+    synced = True
+    named = True
+
+    def __init__(self, descriptor: Descriptor, binary: Path) -> None:
+        self.descriptor = descriptor
+        self.binary = binary
+
+    def missing(self) -> str | None:
+        """Nothing: without the binary there is no descriptor either."""
+        return None
+
+    def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
+        """Nothing: the binary sets up by itself before it says that it is ready."""
+
+    def command(
+        self, target: Target, settings: Settings, sync: tuple[int, int] | None
+    ) -> list[str]:
+        """The command line of the microbenchmark."""
+        key = target.key
+        argv = [str(self.binary), "--workload", key.workload, "--dir", str(target.directory)]
+        argv += ["--cpus", ",".join(str(cpu) for cpu in target.cpus), "--mode", key.mode]
+        argv += ["--duration", f"{key.duration:g}", "--warmup", f"{settings.warmup:g}"]
+        for flag, value in (
+            ("--min-window", settings.min_window),
+            ("--interval", settings.interval),
+            ("--max-stock", settings.max_stock),
+        ):
+            argv += (
+                [flag, f"{value:g}" if isinstance(value, float) else str(value)] if value else []
+            )
+        argv += ["--seed", str(target.seed), "--space", str(target.space)]
+        for name, option in key.options.items():
+            argv += ["--option", f"{name}={option}"]
+        if target.cgroup:
+            argv += ["--cgroup", str(target.cgroup)]
+        if settings.latency:
+            argv += ["--latency", str(target.scratch)]
+        if sync:
+            argv += ["--sync-fds", f"{sync[0]},{sync[1]}"]
+        return argv
+
+    def parse(self, target: Target, returncode: int, stdout: str, stderr: str) -> Outcome:
+        """Read the one JSON object that the binary prints."""
+        said = " / ".join(stderr.strip().splitlines()[-3:])
+        try:
+            bench = BenchOutput.model_validate(json.loads(stdout))
+        except (ValueError, ValidationError) as error:
+            if isinstance(error, ValidationError):
+                said = f"{said}; {catalogue.explain(error)}".removeprefix("; ")
+            how = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
+            return Outcome(
+                "error", f"the microbenchmark printed no valid result ({how}): {said or 'no words'}"
+            )
+        status: Status = bench.status
+        reason = bench.reason
+        if bench.error:
+            error_ = bench.error
+            reason = f"{error_.call} {error_.path or ''}: {error_.name} ({error_.message})"
+            if bench.reason:
+                reason = f"{bench.reason}: {reason}"
+        if returncode == Exit.SKIPPED:
+            status = "skipped"
+        elif returncode != 0 and status == "ok":
+            status, reason = "error", f"exit code {returncode} after a good result: {said}"
+        own = bench.cgroup_cpu_seconds
+        if own is None:
+            own = sum(w.user_seconds + w.system_seconds for w in bench.workers)
+        outcome = Outcome(
+            status,
+            reason,
+            ops=bench.ops,
+            seconds=bench.seconds,
+            cpu=bench.cpu,
+            own_cpu_seconds=own,
+            others_cpu_seconds=max(0.0, bench.busy_cpu_seconds - own),
+            bench=bench,
+        )
+        if bench.latency:
+            from fscale.runner import latency  # noqa: PLC0415 - numpy takes its time to load
+
+            files = [target.scratch / Path(name).name for name in bench.latency.files]
+            outcome.latency = latency.summarise(files, sum(bench.latency.dropped))
+        return outcome
+
+
+def find(binary: Path) -> list[Microbench]:
+    """All workloads of the binary, in the order in which it lists them."""
+    if not binary.exists():
+        raise FscaleError(f"{binary} is missing; build it with `make -C microbench`")
+    try:
+        done = subprocess.run(
+            [str(binary), "--list"], capture_output=True, text=True, timeout=30, check=True
+        )
+        descriptors = _DESCRIPTORS.validate_json(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValidationError) as error:
+        raise FscaleError(
+            f"{binary} --list does not work ({error}); rebuild it with `make -C microbench`"
+        ) from None
+    return [Microbench(descriptor, binary) for descriptor in descriptors]

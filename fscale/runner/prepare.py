@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From a request to a checked plan: nothing on the machine is changed here."""
+
+import random
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from fscale import __version__
+from fscale.model import catalogue
+from fscale.model.config import FileSystem, Suite
+from fscale.model.errors import FscaleError
+from fscale.model.load import Settings
+from fscale.model.results import CellKey, Machine, Run
+from fscale.model.revision import revision
+from fscale.model.store import Store, differences
+from fscale.runner import filesystem, guard, host, plan, resources
+from fscale.runner.cell.measure import Limits
+from fscale.runner.request import Request, read_suite
+from fscale.runner.session import Setup
+from fscale.system.executor import CommandFailed, Executor
+
+
+@dataclass
+class Prepared:
+    """A checked request: what to measure and with what."""
+
+    setup: Setup
+    run: Run
+    cells: list[CellKey]
+    store: Store
+    resumed: bool
+
+
+def _versions(machine: Machine, filesystems: Mapping[str, FileSystem | None]) -> dict[str, str]:
+    versions = {"kernel": machine.kernel, "python": sys.version.split()[0]}
+    for name, argv in (("gcc", ["gcc", "--version"]), ("util-linux", ["lscpu", "--version"])):
+        try:
+            versions[name] = Executor().run(argv, timeout=10).splitlines()[0]
+        except CommandFailed:
+            continue
+    for name, fs in filesystems.items():
+        if fs and (said := filesystem.version(fs)):
+            versions[f"mkfs of {name}"] = said
+    return versions
+
+
+def prepare(request: Request) -> Prepared:
+    """Check everything that can be checked without changing anything, and make the plan."""
+    suite = read_suite(request)
+    media = resources.media_of(request, suite)
+    recorded = {name: m.model_dump(mode="json") for name, m in media.items()}
+    # Without a path, the directory that the results go to; a resumed run may find it elsewhere.
+    place = {"path": str(guard.existing(request.output))}
+    media = {
+        name: m if m.path or m.kind != "dir" else m.model_copy(update=place)
+        for name, m in media.items()
+    }
+    suite = suite.model_copy(update={"media": list(media)})
+    suite = resources.directory_filesystem(request, suite, media)
+    suite, profilers, no_profile = resources.profilers(suite)
+    existing = any(m.kind == "dir" for m in media.values())
+    filesystems = {
+        catalogue.short_name(name): None if existing else catalogue.load_filesystem(name)
+        for name in suite.filesystems
+    }
+    suite = suite.model_copy(update={"filesystems": list(filesystems)})
+    loads = resources.loads_of(request, suite)
+    descriptors = {name: load.descriptor for name, load in loads.items()}
+    plan.check_names(suite, descriptors)
+    machine = host.read_machine()
+    counts = host.core_counts(suite.cores, len(machine.cpu_order))
+    guard.check_output(request.output)
+    in_memory = {name for name, fs in filesystems.items() if fs and fs.nodev}
+    used = {} if set(filesystems) == in_memory and not existing else media
+    store = Store(request.output)
+    old = store.load_run()
+    seed = request.seed
+    if seed is None:
+        seed = old.seed if old else random.SystemRandom().getrandbits(32)
+    cells = plan.make(suite, descriptors, media, in_memory, counts, seed)
+    wanted = {cell.workload for cell in cells}
+    missing = resources.missing(request, filesystems, used, loads, wanted)
+    usable = {name: m for name, m in used.items() if name not in missing}
+    resources.check_media(request, machine, filesystems, usable)
+    run = Run(
+        id=request.output.resolve().name,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        state="running",
+        fscale_version=__version__,
+        revision=revision(),
+        command=[shlex.join(sys.argv)],
+        seed=seed,
+        suite=suite.model_dump(mode="json"),
+        filesystems={
+            name: fs.model_dump(mode="json") if fs else {"kernel": name, "existing": True}
+            for name, fs in filesystems.items()
+        },
+        media=recorded,
+        machine=machine,
+        versions=_versions(machine, filesystems),
+        workloads=[descriptors[n].model_dump(mode="json") for n in descriptors if n in wanted],
+        planned_cells=len(cells),
+        warnings=host.warnings(machine)
+        + _order_warning(suite)
+        + plan.left_out(suite, descriptors, counts)
+        + sorted(
+            f"{name} is skipped: {reason}" for name, reason in {**missing, **no_profile}.items()
+        ),
+    )
+    if old:
+        if changed := differences(old, run):
+            raise FscaleError(
+                f"{request.output} holds a run with other parameters ({'; '.join(changed)}); "
+                f"give another --output, or the parameters of that run"
+            )
+        run.started, run.command = old.started, [*old.command, *run.command]
+        run.warnings = list(dict.fromkeys(old.warnings + run.warnings))
+    setup = Setup(
+        machine=machine,
+        filesystems=filesystems,
+        media=media,
+        loads=loads,
+        settings=Settings(
+            warmup=suite.warmup,
+            min_window=suite.min_window,
+            interval=suite.interval,
+            max_stock=suite.max_stock,
+            latency=suite.latency,
+        ),
+        limits=Limits(setup=suite.setup_limit, margin=suite.margin),
+        seed=seed,
+        missing=missing,
+        profilers=profilers,
+    )
+    return Prepared(setup, run, cells, store, resumed=old is not None)
+
+
+def _order_warning(suite: Suite) -> list[str]:
+    if suite.order == "cores":
+        return ["cells of one core count were measured together, not in a fully random order"]
+    return []

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all profilers share, and how a tool is attached and ended."""
+
+import gzip
+import json
+import os
+import platform
+import selectors
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fscale.model.errors import FscaleError
+from fscale.model.maps import MAP_KEYS
+from fscale.model.paths import TOOL_PATH, TRACEFS, is_root
+from fscale.model.results import Cell
+from fscale.runner.profilers.context import Context
+from fscale.system.executor import which
+
+ATTACH_SECONDS = 60.0
+STOP_SECONDS = 120.0
+
+
+class ProfilerError(FscaleError):
+    """A profiler that ought to work did not."""
+
+
+class Profiler(ABC):
+    """A profile of one cell: attached after its set-up, detached when its load has ended.
+
+    One object serves a whole run. It is a `fscale.runner.profilers.context.Profiler`.
+    """
+
+    name: str
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._named = True
+
+    @abstractmethod
+    def unavailable(self) -> str | None:
+        """Why this machine cannot do it, in words for the user; None where it can."""
+
+    @abstractmethod
+    def attach(self, context: Context) -> None:
+        """Return when nothing of what follows can be missed."""
+
+    @abstractmethod
+    def detach(self) -> Mapping[str, Any]:
+        """Stop, and return what goes into the profile's file."""
+
+    def start(self, context: Context) -> None:
+        """Attach; the load has set up and waits. ProfilerError where this machine cannot."""
+        if reason := self.unavailable():
+            raise ProfilerError(f"no {self.name} profile: {reason}")
+        self._path = context.output / f"{self.name}.json.gz"
+        self._named = context.named
+        self.attach(context)
+
+    def stop(self) -> None:
+        """Detach and write the profile."""
+        if self._path is None:
+            raise ProfilerError(f"the profiler {self.name} was not started")
+        common = {
+            "schema": 1,
+            "profiler": self.name,
+            "kernel": platform.release(),
+            "named": self._named,
+        }
+        data = json.dumps({**common, **self.detach()}, separators=(",", ":")).encode()
+        self._path.write_bytes(gzip.compress(data, mtime=0))
+
+    def complete(self, cell: Cell) -> None:
+        """Enter the profile's path, relative to the run's directory, into the cell."""
+        if self._path is not None:
+            cell.profiles[self.name] = str(
+                Path("profiles", self._path.parent.name, self._path.name)
+            )
+
+
+class ToolProfiler(Profiler):
+    """A profile that one tool takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tool: Tool | None = None
+
+    def run_tool(self, tool: "Tool") -> None:
+        """Start the tool; `finish_tool` ends it."""
+        self._tool = tool
+        tool.start()
+
+    def finish_tool(self) -> None:
+        """Let the tool detach and write its output."""
+        if self._tool is None:
+            raise ProfilerError(f"the profiler {self.name} was not started")
+        try:
+            self._tool.stop()
+        finally:
+            self._tool = None
+
+
+def needs_tool(tool: str, package: str) -> str | None:
+    """Why a tool cannot be used, or None."""
+    return None if which(tool) else f"{tool} is not installed (Debian package {package})"
+
+
+def needs_root() -> str | None:
+    """Why an ordinary user cannot profile, or None."""
+    return None if is_root() else "profiling the kernel needs root"
+
+
+def needs_event(event: str) -> str | None:
+    """Why one tracepoint (`subsystem:event`) cannot be used, or None.
+
+    While tracefs is not mounted (a run mounts it), events are taken to exist.
+    """
+    if missing := needs_root():
+        return missing
+    if not (TRACEFS / "events").is_dir():
+        there = "tracefs" in Path("/proc/filesystems").read_text().split()
+        return None if there else "this kernel was built without tracing (no tracefs)"
+    if (TRACEFS / "events" / event.replace(":", "/")).is_dir():
+        return None
+    return f"this kernel has no tracepoint {event}"
+
+
+class Tool:
+    """A tracing tool around a child `cat`.
+
+    bpftrace and perf start their child only when everything is attached. So the line that `cat`
+    returns says "attached", and closing its input ends the tool in good order.
+    """
+
+    CHILD = "/bin/cat"
+
+    def __init__(self, argv: list[str], log: Path, **environment: str) -> None:
+        """`argv` must run CHILD; the tool's own words go to the file `log`."""
+        self._argv = argv
+        self._log = log
+        self._environment = {**os.environ, "PATH": TOOL_PATH, "LC_ALL": "C", **environment}
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self, timeout: float = ATTACH_SECONDS) -> None:
+        """Return when the tool is attached; raise ProfilerError with its words when it is not."""
+        with self._log.open("wb") as log:
+            self._child = subprocess.Popen(
+                self._argv,
+                executable=which(self._argv[0]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=self._environment,
+                start_new_session=True,
+            )
+        try:
+            if not self._attached(self._child, timeout):
+                raise ProfilerError(f"{self._argv[0]} did not attach: {self.words()}")
+        except BaseException:
+            self.kill()
+            raise
+
+    def _attached(self, child: subprocess.Popen[bytes], timeout: float) -> bool:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            child.stdin.write(b"attached\n")
+            child.stdin.flush()
+        except BrokenPipeError:
+            return False
+        seen = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(child.stdout, selectors.EVENT_READ)
+            deadline = time.monotonic() + timeout
+            while b"attached" not in seen:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    return False
+                chunk = os.read(child.stdout.fileno(), 4096)
+                if not chunk:
+                    return False
+                seen += chunk
+        return True
+
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
+        """Let the tool detach and write its output; raise ProfilerError when it fails."""
+        child = self._child
+        if child is None:
+            raise ProfilerError(f"{self._argv[0]} was not started")
+        assert child.stdin is not None
+        try:
+            child.stdin.close()
+            code = child.wait(timeout)
+        except (BrokenPipeError, subprocess.TimeoutExpired):
+            self.kill()
+            raise ProfilerError(f"{self._argv[0]} did not stop: {self.words()}") from None
+        finally:
+            assert child.stdout is not None
+            child.stdout.close()
+            self._child = None
+        if code != 0:
+            raise ProfilerError(f"{self._argv[0]} ended with {code}: {self.words()}")
+
+    def kill(self) -> None:
+        """End it at once (the child `cat` ends with its input)."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            for stream in (self._child.stdin, self._child.stdout):
+                if stream is not None:
+                    stream.close()
+            self._child = None
+
+    def words(self) -> str:
+        """The last lines that the tool wrote to its log."""
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return "; ".join(line.strip() for line in lines[-4:]) or "it said nothing"
+
+
+def bpftrace(name: str, program: str, directory: Path) -> tuple[Tool, Path]:
+    """bpftrace on `program`, and the file with its maps (JSON lines) once it has ended."""
+    source, output = directory / f"{name}.bt", directory / f"{name}.out"
+    source.write_text(program)
+    tool = Tool(
+        ["bpftrace", "-f", "json", "-o", str(output), "-c", Tool.CHILD, str(source)],
+        directory / f"{name}.log",
+        BPFTRACE_MAP_KEYS_MAX=str(MAP_KEYS),  # 0.20 and older
+        BPFTRACE_MAX_MAP_KEYS=str(MAP_KEYS),  # 0.21 and newer
+        BPFTRACE_STRLEN="32",
+    )
+    return tool, output
+
+
+def take(path: Path) -> str:
+    """The text of a raw file, which is removed: the profile's file holds it compressed."""
+    text = path.read_text(errors="replace")
+    path.unlink()
+    return text

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads the kernel's type information (BTF): struct sizes, members and their offsets.
+
+Format: Documentation/bpf/btf.rst. The readers of Debian 12 (bpftool 7.1, pahole 1.24) stop at the
+type tags of newer kernels, and a lock's name must not depend on their being installed.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.model.errors import FscaleError
+
+VMLINUX = Path("/sys/kernel/btf/vmlinux")
+
+_MAGIC = 0xEB9F
+_HEADER = struct.Struct("<HBBIIIII")
+_TYPE = struct.Struct("<III")
+_MEMBER = struct.Struct("<III")
+_ENUM = struct.Struct("<Ii")
+_ENUM64 = struct.Struct("<III")
+
+_INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM_KIND = 1, 2, 3, 4, 5, 6
+_TYPEDEF, _VOLATILE, _CONST, _RESTRICT = 8, 9, 10, 11
+_FUNC_PROTO, _VAR, _DATASEC, _DECL_TAG, _TYPE_TAG, _ENUM64_KIND = 13, 14, 15, 17, 18, 19
+_MODIFIERS = (_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG)
+_KNOWN = 19
+
+
+class BadBtf(FscaleError):  # noqa: N818 - it says what it is
+    """The type information is damaged or of an unknown kind."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member: byte offset from the start of the outermost struct, dotted path, type name."""
+
+    offset: int
+    path: str
+    type: str
+
+
+@dataclass(frozen=True)
+class _Type:
+    name: str
+    kind: int
+    size_or_type: int
+    flag: bool
+    members: tuple[tuple[str, int, int], ...] = ()
+
+
+class Btf:
+    """The types of a kernel, or of a module on top of its kernel (`base`)."""
+
+    def __init__(self, data: bytes, base: "Btf | None" = None) -> None:
+        """Parse `data`; raise BadBtf on anything that is not complete BTF."""
+        self._strings: bytes = base._strings if base else b""
+        self._types: list[_Type] = list(base._types) if base else [_Type("void", 0, 0, False)]
+        try:
+            self._parse(data)
+        except (struct.error, IndexError, ValueError) as error:
+            raise BadBtf(f"the kernel's BTF cannot be read: {error}") from None
+        self._structs: dict[str, int] = {}
+        for number, kind in enumerate(self._types):
+            if kind.kind in (_STRUCT, _UNION, _TYPEDEF) and kind.name:
+                self._structs.setdefault(kind.name, number)
+
+    def _parse(self, data: bytes) -> None:
+        magic, _, _, length, type_at, type_size, string_at, string_size = _HEADER.unpack_from(data)
+        if magic != _MAGIC or len(data) < length + string_at + string_size:
+            raise ValueError("not BTF, or cut short")
+        self._strings = self._strings + data[length + string_at : length + string_at + string_size]
+        at, end = length + type_at, length + type_at + type_size
+        while at < end:
+            name, info, size = _TYPE.unpack_from(data, at)
+            at += _TYPE.size
+            kind, count, flag = (info >> 24) & 0x1F, info & 0xFFFF, bool(info >> 31)
+            members: tuple[tuple[str, int, int], ...] = ()
+            if kind in (_STRUCT, _UNION):
+                members = tuple(
+                    (self._string(n), t, o)
+                    for n, t, o in _MEMBER.iter_unpack(data[at : at + 12 * count])
+                )
+                at += 12 * count
+            elif kind == _ENUM_KIND:
+                members = tuple(
+                    (self._string(n), v, 0) for n, v in _ENUM.iter_unpack(data[at : at + 8 * count])
+                )
+                at += 8 * count
+            elif kind == _ENUM64_KIND:
+                members = tuple(
+                    (self._string(n), low | high << 32, 0)
+                    for n, low, high in _ENUM64.iter_unpack(data[at : at + 12 * count])
+                )
+                at += 12 * count
+            elif kind == _ARRAY:
+                element, _, nelems = struct.unpack_from("<III", data, at)
+                members = (("", element, nelems),)
+                at += 12
+            elif kind > _KNOWN:
+                raise ValueError(f"type kind {kind} is unknown")
+            else:
+                at += {
+                    _INT: 4,
+                    _VAR: 4,
+                    _DECL_TAG: 4,
+                    _FUNC_PROTO: 8 * count,
+                    _DATASEC: 12 * count,
+                }.get(kind, 0)
+            self._types.append(_Type(self._string(name), kind, size, flag, members))
+
+    def _string(self, offset: int) -> str:
+        end = self._strings.index(b"\0", offset)
+        return self._strings[offset:end].decode(errors="replace")
+
+    def _resolve(self, number: int) -> tuple[_Type, str]:
+        """The type behind typedefs and qualifiers, and the outermost name on the way there."""
+        name = ""
+        for _ in range(32):
+            kind = self._types[number]
+            if kind.name and kind.kind != _TYPE_TAG:
+                name = name or kind.name
+            if kind.kind not in _MODIFIERS:
+                return kind, name
+            number = kind.size_or_type
+        raise BadBtf("the kernel's BTF has a typedef that never ends")
+
+    def _find(self, struct_name: str) -> _Type | None:
+        number = self._structs.get(struct_name)
+        if number is None:
+            return None
+        kind = self._resolve(number)[0]
+        return kind if kind.kind in (_STRUCT, _UNION) else None
+
+    def size(self, struct_name: str) -> int | None:
+        """Bytes of a struct (or of the struct behind a typedef); None where there is none."""
+        kind = self._find(struct_name)
+        return kind.size_or_type if kind else None
+
+    def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
+        """All members of a struct, those of nested structs too, outer ones first.
+
+        The elements of an array are given one by one up to 64 of them.
+        """
+        kind = self._find(struct_name)
+        if kind:
+            yield from self._walk(kind, 0, "", depth)
+
+    def _walk(self, kind: _Type, start: int, prefix: str, depth: int) -> Iterator[Member]:
+        for name, number, position in kind.members:
+            bits = position & 0xFFFFFF if kind.flag else position
+            offset = start + bits // 8
+            path = f"{prefix}.{name}" if prefix and name else prefix or name
+            yield from self._member(number, offset, path, depth)
+
+    def _member(self, number: int, offset: int, path: str, depth: int) -> Iterator[Member]:
+        inner, type_name = self._resolve(number)
+        if path:
+            yield Member(offset, path, type_name)
+        if depth == 0:
+            return
+        if inner.kind in (_STRUCT, _UNION):
+            yield from self._walk(inner, offset, path, depth - 1)
+        elif inner.kind == _ARRAY:
+            _, element, count = inner.members[0]
+            size = self._resolve(element)[0].size_or_type
+            if self._resolve(element)[0].kind in (_STRUCT, _UNION) and count <= 64:
+                for index in range(count):
+                    yield from self._member(
+                        element, offset + index * size, f"{path}[{index}]", depth - 1
+                    )
+
+    def offset(self, struct_name: str, path: str) -> int | None:
+        """Byte offset of a member given by its dotted path; None where it does not exist."""
+        return next((m.offset for m in self.members(struct_name) if m.path == path), None)
+
+    def enum(self, value_name: str) -> int | None:
+        """The value of an enumerator; None where there is none."""
+        for kind in self._types:
+            if kind.kind in (_ENUM_KIND, _ENUM64_KIND):
+                for name, value, _ in kind.members:
+                    if name == value_name:
+                        return value
+        return None
+
+
+def load(path: Path = VMLINUX) -> Btf | None:
+    """The running kernel's BTF; None where it has none."""
+    return Btf(path.read_bytes()) if path.is_file() else None
+
+
+def load_module(module: str, base: Btf, directory: Path = VMLINUX.parent) -> Btf | None:
+    """A module's types on top of its kernel's; None where it is built in or not loaded."""
+    path = directory / module
+    return Btf(path.read_bytes(), base) if module and path.is_file() else None

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Work per operation: how often tracepoints fired in workers, and in kernel threads beside them."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fscale.model import maps
+from fscale.model.maps import numbers
+from fscale.model.results import Cell
+from fscale.runner.profilers.base import (
+    ProfilerError,
+    ToolProfiler,
+    bpftrace,
+    needs_event,
+    needs_tool,
+    take,
+)
+from fscale.runner.profilers.context import Context
+from fscale.runner.profilers.workers import Workers, workers
+
+# For a file system that no TOML file describes.
+DEFAULT = ("kmem:kmem_cache_alloc", "block:block_rq_issue", "sched:sched_switch")
+# Of context switches those count that a task made because it had to wait: how often it was
+# preempted says how busy the neighbours were. The bits are TASK_REPORT and idle.
+CONDITIONS = {"sched:sched_switch": "(args->prev_state & 0xff) != 0"}
+_EVENT = re.compile(r"[a-z0-9_]+:[a-z0-9_]+", re.IGNORECASE)
+
+
+def program(who: Workers, events: tuple[str, ...]) -> str:
+    """The bpftrace program that counts `events` (`subsystem:event`)."""
+    probes = "".join(
+        f"""
+tracepoint:{event} /{_all(who.current, event)}/ {{ @worker["{event}"] = count(); }}
+tracepoint:{event} /{_all(who.kernel, event)}/ {{ @kernel["{event}"] = count(); }}"""
+        for event in events
+    )
+    return f"{who.probes}{probes}\nEND {{ {who.clear} }}\n"
+
+
+def _all(who: str, event: str) -> str:
+    return f"({who}) && {CONDITIONS[event]}" if event in CONDITIONS else who
+
+
+class Counts(ToolProfiler):
+    """`bpftrace` on the list of tracepoints that the file system's TOML file gives.
+
+    Counts workers in their windows only, so set-up is never in them; `executed_ops` of the
+    benchmark's output is what to divide by. An application's window can be shorter than what its
+    figure is over (DBENCH says that it began when a second is over): then so much less of it.
+    """
+
+    name = "counts"
+    _output: Path
+    _missing: dict[str, str]
+    _events: tuple[str, ...]
+    _worker: dict[str, int]
+    _cores: int
+    _active: int
+
+    def unavailable(self) -> str | None:
+        """See Profiler."""
+        return needs_tool("bpftrace", "bpftrace") or needs_event("task:task_rename")
+
+    def attach(self, context: Context) -> None:
+        """See Profiler; an event that the kernel lacks is left out and named in the profile."""
+        wanted = list(dict.fromkeys(context.filesystem.counts if context.filesystem else DEFAULT))
+        for event in wanted:
+            if not _EVENT.fullmatch(event):
+                raise ProfilerError(f"not a tracepoint: {event!r}; write subsystem:event")
+        self._missing = {e: why for e in wanted if (why := needs_event(e))}
+        self._events = tuple(e for e in wanted if e not in self._missing)
+        self._cores = len(context.cpus)
+        text = program(workers(context), self._events)
+        tool, self._output = bpftrace(self.name, text, context.output)
+        self.run_tool(tool)
+
+    def detach(self) -> Mapping[str, Any]:
+        """See Profiler."""
+        self.finish_tool()
+        output = take(self._output)
+        found = maps.parse(output)
+        self._worker = numbers(found.get("@worker"))
+        self._active = maps.number(found.get("@active"))
+        return {"events": self._events, "missing": self._missing, "output": output}
+
+    def complete(self, cell: Cell) -> None:
+        """See Profiler; the workers' counts become `cell.counts`, for each operation."""
+        super().complete(cell)
+        if cell.bench:
+            executed: float = cell.bench.executed_ops
+        else:
+            seconds = self._active / self._cores / 1e9
+            executed = min(cell.ops, cell.ops_per_second * seconds)
+        if executed > 0:
+            cell.counts = {event: self._worker.get(event, 0) / executed for event in self._events}

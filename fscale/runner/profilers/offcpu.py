@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The off-CPU profile: how long workers were blocked, by the stack that they blocked in."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fscale.runner.profilers.base import ToolProfiler, bpftrace, needs_event, needs_tool, take
+from fscale.runner.profilers.context import Context
+from fscale.runner.profilers.workers import Workers, workers
+
+
+def program(who: Workers) -> str:
+    """The bpftrace program: time from switch-out to switch-in, by state and stack.
+
+    State 0 (and 256, preempted) is a thread that was pushed off its CPU and could have run on.
+    """
+    return f"""{who.probes}
+tracepoint:sched:sched_switch {{
+	if ({who.previous}) {{
+		@out[args->prev_pid] = nsecs;
+		@stack[args->prev_pid] = kstack(24);
+		@state[args->prev_pid] = args->prev_state;
+	}}
+	$next = args->next_pid;
+	$out = @out[$next];
+	if ($out) {{
+		@blocked[@state[$next], @stack[$next]] = stats(nsecs - $out);
+		delete(@out[$next]);
+	}}
+}}
+END {{ {who.clear} clear(@out); clear(@stack); clear(@state); }}
+"""
+
+
+class OffCpu(ToolProfiler):
+    """`bpftrace` on sched:sched_switch."""
+
+    name = "offcpu"
+    _output: Path
+
+    def unavailable(self) -> str | None:
+        """See Profiler."""
+        return (
+            needs_tool("bpftrace", "bpftrace")
+            or needs_event("sched:sched_switch")
+            or needs_event("task:task_rename")
+        )
+
+    def attach(self, context: Context) -> None:
+        """See Profiler."""
+        tool, self._output = bpftrace(self.name, program(workers(context)), context.output)
+        self.run_tool(tool)
+
+    def detach(self) -> Mapping[str, Any]:
+        """See Profiler."""
+        self.finish_tool()
+        return {"output": take(self._output)}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the user asked for: a suite with overrides, read and validated."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fscale.model import catalogue, paths
+from fscale.model.config import Suite
+from fscale.model.errors import FscaleError
+from fscale.model.load import Load
+from fscale.runner import guard
+
+
+@dataclass
+class Request:
+    """What the user asked for. `overrides` holds suite keys; `explicit` the names given by hand."""
+
+    suite: Path
+    output: Path
+    overrides: dict[str, Any] = field(default_factory=dict)
+    options: list[str] = field(default_factory=list)
+    explicit: set[str] = field(default_factory=set)
+    seed: int | None = None
+    device: Path | None = None
+    directory: Path | None = None
+    yes_format: str | None = None
+    partitions: int | None = None
+    binary: Path = paths.BENCH
+    by_id: Path = guard.BY_ID
+    applications: Callable[[], list[Load]] = list
+    """what can be measured beside the microbenchmarks"""
+
+
+def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
+    """`NAME=VALUE` for all workloads that have it, `WORKLOAD.NAME=VALUE` for one."""
+    options: dict[str, dict[str, int | str]] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        workload, dot, option = name.rpartition(".")
+        if not equals or not option:
+            raise FscaleError(f"--options {text}: give NAME=VALUE or WORKLOAD.NAME=VALUE")
+        parsed = int(value) if value.lstrip("-").isdigit() else value
+        options.setdefault(workload if dot else "all", {})[option] = parsed
+    return options
+
+
+def parse_cores(text: str) -> list[int] | str:
+    """`1,2,4`, `all` or `powers`."""
+    if text in ("all", "powers"):
+        return text
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise FscaleError(
+            f"--cores {text}: give numbers such as 1,2,4, or all, or powers"
+        ) from None
+
+
+def _with_partitions(names: list[str], partitions: int) -> list[str]:
+    """Each file system on a disk, whole and cut into so many partitions."""
+    split = [name for name in names if not catalogue.load_filesystem(name).nodev]
+    return [*names, *(f"{name}:{partitions}" for name in split if ":" not in name)]
+
+
+def read_suite(request: Request) -> Suite:
+    """The suite as the file and the overrides say it, validated; FscaleError where it is wrong."""
+    suite = catalogue.load_suite(request.suite)
+    data = suite.model_dump() | request.overrides
+    if request.directory and "media" not in request.overrides:
+        data["media"] = ["dir"]
+    if request.device and "media" not in request.overrides:
+        data["media"] = ["device"]
+    if request.partitions is not None:
+        data["filesystems"] = _with_partitions(data["filesystems"], request.partitions)
+    for name, options in parse_options(request.options).items():
+        data["options"] = {**data["options"], name: data["options"].get(name, {}) | options}
+    if data["cores"] and isinstance(data["cores"], list) and min(data["cores"]) < 1:
+        raise FscaleError("a measurement needs at least 1 core; give --cores 1 or more")
+    try:
+        return Suite.model_validate(data)
+    except ValidationError as error:
+        raise FscaleError(f"{request.suite} with overrides: {catalogue.explain(error)}") from None

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a suite needs of this machine, and what of it the machine lacks. Nothing is changed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fscale.model import catalogue, paths
+from fscale.model.config import FileSystem, Medium, Suite, resolve_size
+from fscale.model.errors import FscaleError, MissingTool
+from fscale.model.load import Load
+from fscale.model.results import Machine
+from fscale.runner import filesystem, guard, medium, microbench
+from fscale.runner.profilers import Profiler, parse_names, usable
+from fscale.runner.request import Request
+from fscale.system.executor import Executor
+
+
+def media_of(request: Request, suite: Suite) -> dict[str, Medium]:
+    """The media by their short names, with the paths of the device or directory asked for."""
+    media = {}
+    for name in suite.media:
+        found = catalogue.load_medium(name)
+        path = {"device": request.device, "dir": request.directory}.get(found.kind)
+        if path:
+            found = found.model_copy(update={"path": str(path.absolute())})
+        media[catalogue.short_name(name)] = found
+    return media
+
+
+def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Medium]) -> Suite:
+    """With an existing directory the file system is the one that is there."""
+    directories = [m for m in media.values() if m.kind == "dir"]
+    if not directories:
+        return suite
+    if len(directories) < len(media):
+        raise FscaleError("an existing directory cannot be measured together with other media")
+    where = Path(directories[0].path or "")
+    guard.check_directory(where)
+    argv = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(where)]
+    there = Executor().run(argv).split()[-1]
+    if "filesystems" in request.overrides and suite.filesystems != [there]:
+        raise FscaleError(f"{where} lies on {there}; leave --fs out, or measure another medium")
+    return suite.model_copy(update={"filesystems": [there]})
+
+
+def profilers(suite: Suite) -> tuple[Suite, dict[str, Profiler], dict[str, str]]:
+    """The profilers that this machine can do, the suite without the others, and why not those."""
+    names = parse_names(",".join(suite.profiles))
+    found, skipped = usable(names)
+    profilers = {profiler.name: profiler for profiler in found}
+    reasons = {f"profile {name}": reason for name, reason in skipped.items()}
+    return suite.model_copy(update={"profiles": list(profilers)}), profilers, reasons
+
+
+def loads_of(request: Request, suite: Suite) -> dict[str, Load]:
+    """All that can be measured, by id; applications only where workloads are named."""
+    loads: dict[str, Load] = {w.descriptor.id: w for w in microbench.find(request.binary)}
+    if suite.workloads != "all":
+        for load in request.applications():
+            loads[load.descriptor.id] = load
+    return loads
+
+
+def missing(
+    request: Request,
+    filesystems: Mapping[str, FileSystem | None],
+    media: Mapping[str, Medium],
+    loads: Mapping[str, Load],
+    wanted: set[str],
+) -> dict[str, str]:
+    """What this machine cannot have. FscaleError when the user asked for it by name."""
+    found: dict[str, str | None] = {}
+    for name, fs in filesystems.items():
+        found[name] = filesystem.missing(fs) if fs else None
+        if fs and not paths.is_root():
+            raise FscaleError(
+                f"mounting {name} needs root; run as root, or measure an existing directory "
+                f"without root: --dir DIRECTORY"
+            )
+    found |= {name: medium.missing(name, m) for name, m in media.items()}
+    found |= {name: loads[name].missing() for name in wanted}
+    missing = {name: reason for name, reason in found.items() if reason}
+    explicit = {catalogue.short_name(name) for name in request.explicit}
+    for name, reason in missing.items():
+        if name in explicit:
+            raise MissingTool(f"{name}: {reason}")
+    for group in (filesystems, media):
+        if group and all(name in missing for name in group):
+            raise MissingTool("; ".join(f"{name}: {missing[name]}" for name in group))
+    return missing
+
+
+def check_media(
+    request: Request,
+    machine: Machine,
+    filesystems: Mapping[str, FileSystem | None],
+    media: Mapping[str, Medium],
+) -> None:
+    """FscaleError where a medium must not be used, or memory does not suffice for the run."""
+    memory = 0
+    for name, found in media.items():
+        medium.check(name, found, machine.memory_bytes, request.yes_format, request.by_id)
+        if found.kind in ("loop", "brd", "null_blk") and not found.backing:
+            memory += medium.size_of(found, machine.memory_bytes)
+    sizes = [
+        resolve_size(fs.size, fs.max_size, machine.memory_bytes)
+        for fs in filesystems.values()
+        if fs and fs.nodev and fs.size is not None
+    ]
+    guard.check_memory(memory + max(sizes, default=0), "the run")

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A run on this machine: takes cells one at a time, and leaves the machine as it was."""
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fscale.model.config import FileSystem, Medium, resolve_size
+from fscale.model.errors import FscaleError, Interrupted
+from fscale.model.load import Load, Outcome, Settings, Target
+from fscale.model.paths import TRACEFS, is_root
+from fscale.model.results import Cell, CellKey, Machine
+from fscale.model.store import Store
+from fscale.runner import filesystem, host, medium
+from fscale.runner.cell.measure import Limits, measure, seed_of
+from fscale.runner.machine.journal import Journal, exclusive, recover
+from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Partitions, Processes, TempDir
+from fscale.runner.profilers.context import Context, Profiler
+from fscale.runner.signals import Signals
+from fscale.system.executor import Executor
+
+FILL = 0.6  # share of a medium that a load may fill: file systems slow down when nearly full
+FILL_DIRECTORY = 0.25  # share of the free space of somebody's directory
+
+
+class Stopped(FscaleError):  # noqa: N818 - it says what happened
+    """The machine could not be put back after a cell, so the run cannot go on."""
+
+
+@dataclass
+class Setup:
+    """What the cells of a run have in common."""
+
+    machine: Machine
+    filesystems: Mapping[str, FileSystem | None]  # None: what is in the directory already
+    media: Mapping[str, Medium]
+    loads: Mapping[str, Load]
+    settings: Settings
+    limits: Limits
+    seed: int
+    missing: Mapping[str, str] = field(default_factory=dict)  # name of anything -> why it lacks
+    profilers: Mapping[str, Profiler] = field(default_factory=dict)
+
+
+class Session:
+    """Holds the machine between `opened` and its end."""
+
+    def __init__(
+        self, setup: Setup, store: Store, state: Path, do: Executor, signals: Signals
+    ) -> None:
+        self.setup = setup
+        self.store = store
+        self.state = state
+        self.do = do
+        self.tag = do.tag or "dry"
+        self.journal = Journal(state / "journal", do, signals.deferred)
+        self.cpus = host.Cpus(setup.machine.cpu_order, self.journal)
+        self._ready: dict[str, medium.Ready] = {}
+        self._cgroup_root = host.cgroup_root()
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """The machine is put back at the end of the `with` block, whatever happens in it."""
+        try:
+            self.journal.apply(Processes(tag=self.tag))
+            if self.setup.profilers and is_root() and not (TRACEFS / "events").is_dir():
+                self.journal.apply(
+                    Mount(source="tracefs", target=TRACEFS, fstype="tracefs", own=False)
+                )
+            yield
+        finally:
+            if failures := self.journal.undo_all():
+                raise Stopped(
+                    f"the machine is not as it was: {'; '.join(failures)}. When the cause is "
+                    f"gone, run `fscale restore`"
+                )
+
+    def cell(self, key: CellKey) -> Cell:
+        """Measure one cell and store it.
+
+        What goes wrong with the cell is in the cell. Raises Interrupted (the cell is stored as
+        such) and Stopped.
+        """
+        started, clock = datetime.now(UTC), time.monotonic()
+        self.do.log.clear()
+        cell = Cell(
+            id=key.id,
+            key=key,
+            status="error",
+            started=started.isoformat(timespec="seconds"),
+            wall_seconds=0,
+        )
+        stop: FscaleError | None = None
+        reason = self._lacking(key)
+        if reason:
+            cell.status, cell.reason = "skipped", reason
+        else:
+            try:
+                self._measure(key, cell)
+            except NotUndone as error:
+                stop = Stopped(str(error))
+                cell.status, cell.reason = "error", cell.reason or str(error)
+            except Interrupted as error:
+                stop = error
+                cell.status, cell.reason = "interrupted", str(error)
+            except (FscaleError, OSError) as error:
+                reasons = [cell.reason] if cell.status == "error" and cell.reason else []
+                cell.status, cell.reason = "error", "; ".join([*reasons, str(error)])
+        cell.commands = list(self.do.log)
+        cell.wall_seconds = round(time.monotonic() - clock, 3)
+        if not self.do.dry:
+            self.store.save_cell(cell)
+        if stop:
+            raise stop
+        return cell
+
+    def _lacking(self, key: CellKey) -> str | None:
+        for name in (key.filesystem, key.medium, key.workload):
+            if name in self.setup.missing:
+                return self.setup.missing[name]
+        return None
+
+    def _measure(self, key: CellKey, cell: Cell) -> None:
+        with contextlib.ExitStack() as stack:
+            cell.cpus = self.cpus.select(key.cores)
+            cell.cpu_control = self.cpus.control
+            directory, device, size = self._fresh(key, stack)
+            self.do.mkdir(directory)
+            if is_root():
+                self.do.write(Path("/proc/sys/vm/drop_caches"), "3")
+            profile = self.store.profile_dir(key.id)
+            scratch = self.store.directory / ".scratch"
+            stack.enter_context(self.journal.change(TempDir(path=scratch)))
+            group = None
+            if self._cgroup_root:
+                group = self._cgroup_root / f"fscale-{self.tag}"
+                stack.enter_context(self.journal.change(Cgroup(path=group)))
+            target = Target(
+                key=key,
+                directory=directory,
+                cpus=cell.cpus,
+                seed=seed_of(key, self.setup.seed),
+                space=size,
+                scratch=scratch,
+                cgroup=group,
+            )
+            profiler = self.setup.profilers[key.profile] if key.profile else None
+            if profiler:
+                self.do.mkdir(profile)
+            context = Context(
+                key=key,
+                cpus=cell.cpus,
+                pid=None,
+                cgroup=group,
+                directory=directory,
+                device=device,
+                filesystem=self.setup.filesystems[key.filesystem],
+                output=profile,
+            )
+            outcome, cell.disturbed = measure(
+                self.setup.loads[key.workload],
+                target,
+                self.setup.settings,
+                self.setup.limits,
+                self.do,
+                profiler,
+                context,
+            )
+            _fill(cell, outcome)
+            if profiler and not self.do.dry:
+                profiler.complete(cell)
+
+    def _fresh(self, key: CellKey, stack: contextlib.ExitStack) -> tuple[Path, str | None, int]:
+        """An empty directory in a fresh file system, its device, and how many bytes may be used."""
+        ready = self._medium(key.medium) if key.medium != "none" else None
+        if ready and ready.directory:
+            directory = ready.directory / "cell"
+            stack.enter_context(self.journal.change(TempDir(path=directory)))
+            return directory, None, int(ready.size * FILL_DIRECTORY)
+        fs = self.setup.filesystems[key.filesystem]
+        assert fs is not None
+        device = ready.device if ready else None
+        if ready:
+            size = ready.size
+        else:
+            size = resolve_size(fs.size or 0, fs.max_size, self.setup.machine.memory_bytes)
+        target = self.state / "mnt"
+        if fs.partitions > 1:
+            self._partitioned(fs, device, size, target, stack)
+            return target, device, int(size * FILL)
+        if device:
+            filesystem.make(fs, device, self.do)
+        stack.enter_context(filesystem.checked(fs, device, self.do))
+        stack.enter_context(self.journal.change(filesystem.mount(fs, device, target, size)))
+        return target / "work", device, int(size * FILL)
+
+    def _partitioned(
+        self,
+        fs: FileSystem,
+        device: str | None,
+        size: int,
+        target: Path,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        """Fresh file systems on all partitions of a device, mounted at `target`/0, /1, ...
+
+        Each holds an empty directory `work`. Without a device the file system lives in memory and
+        there are several of it, which share the size.
+        """
+        cut = Partitions(device=device or "memory", count=fs.partitions, size=size)
+        if device:
+            stack.enter_context(self.journal.change(cut))
+        stack.enter_context(self.journal.change(TempDir(path=target)))
+        for number in range(fs.partitions):
+            node = cut.node(number + 1) if device else None
+            if node:
+                filesystem.make(fs, node, self.do)
+            stack.enter_context(filesystem.checked(fs, node, self.do))
+            mount = filesystem.mount(fs, node, target / str(number), cut.each)
+            stack.enter_context(self.journal.change(mount))
+            self.do.mkdir(target / str(number) / "work")
+
+    def _medium(self, name: str) -> medium.Ready:
+        if name not in self._ready:
+            self._ready[name] = medium.prepare(
+                name,
+                self.setup.media[name],
+                self.setup.machine.memory_bytes,
+                self.journal,
+                self.state,
+                self.tag,
+            )
+        return self._ready[name]
+
+
+def _fill(cell: Cell, outcome: Outcome) -> None:
+    cell.status, cell.reason, cell.unit = outcome.status, outcome.reason, outcome.unit
+    cell.ops, cell.seconds = outcome.ops, outcome.seconds
+    cell.ops_per_second = outcome.ops / outcome.seconds if outcome.seconds else 0
+    cell.cpu, cell.bench, cell.latency = outcome.cpu, outcome.bench, outcome.latency
+    cell.own_cpu_seconds = outcome.own_cpu_seconds
+    cell.others_cpu_seconds = outcome.others_cpu_seconds
+    cell.extra = outcome.extra
+
+
+def new_tag() -> str:
+    """A name for a run's processes, cgroup and directories that no other run has."""
+    return uuid.uuid4().hex[:12]
+
+
+@contextlib.contextmanager
+def machine_held(state: Path, say: Callable[[str], None], wait: float = 0) -> Iterator[None]:
+    """Hold the lock, with all undone that an earlier run left behind.
+
+    Only here are all CPUs online for sure, so a run is prepared inside of it.
+    """
+    with exclusive(state, wait):
+        undone, failures = recover(state)
+        if undone:
+            say(f"an earlier run was cut off; put back: {', '.join(undone)}")
+        if failures:
+            raise FscaleError(
+                f"an earlier run was cut off and cannot be undone: {'; '.join(failures)}. "
+                f"Remove the cause and run `fscale restore`"
+            )
+        yield

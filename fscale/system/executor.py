@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The only way to the machine: runs commands and writes files, or (dry run) only prints them."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fscale.model.errors import FscaleError
+from fscale.model.paths import TOOL_PATH
+from fscale.model.results import Command
+
+TAG = "FSCALE_RUN"
+
+
+class CommandFailed(FscaleError):  # noqa: N818 - it says what happened
+    """A command ended with an error, or did not end in time."""
+
+
+def which(tool: str) -> str | None:
+    """The path of an installed command, in /sbin and /usr/sbin too."""
+    return shutil.which(tool, path=TOOL_PATH)
+
+
+class Executor:
+    """Changes the machine and remembers the commands.
+
+    `tag` goes into the environment of every child (as FSCALE_RUN), so that the processes of a
+    killed run can be told from all others.
+    """
+
+    dry = False
+
+    def __init__(self, tag: str = "") -> None:
+        self.tag = tag
+        self.log: list[Command] = []
+
+    def environment(self) -> dict[str, str]:
+        """The environment of every child: C locale, and the tag."""
+        return {**os.environ, "PATH": TOOL_PATH, "LC_ALL": "C", TAG: self.tag}
+
+    def run(self, argv: list[str], *, timeout: float = 60, dry_output: str = "") -> str:
+        """Run a command to its end and return its standard output.
+
+        `dry_output` is what a dry run returns in its place. Raises CommandFailed with the
+        command's own words. Never waits longer than `timeout` and a few seconds, also when the
+        child cannot be killed (it then stays behind, tagged).
+        """
+        program = which(argv[0])
+        if program is None:
+            raise CommandFailed(f"{argv[0]} is not installed")
+        started = time.monotonic()
+        child = subprocess.Popen(
+            argv,
+            executable=program,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=self.environment(),
+            start_new_session=True,
+        )
+        try:
+            out, err = child.communicate(timeout=timeout)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=2)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CommandFailed(
+                    f"`{shlex.join(argv)}` did not end within {timeout:g} s"
+                ) from None
+            raise
+        seconds = time.monotonic() - started
+        self.log.append(Command(argv=argv, seconds=round(seconds, 4), returncode=child.returncode))
+        if child.returncode != 0:
+            said = (err.strip() or out.strip() or "it said nothing").splitlines()
+            raise CommandFailed(
+                f"`{shlex.join(argv)}` failed ({child.returncode}): {' / '.join(said[-3:])}"
+            )
+        return out
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a kernel file such as `/sys/devices/system/cpu/cpu1/online`."""
+        path.write_text(text)
+
+    def mkdir(self, path: Path) -> None:
+        """Make a directory, with parents."""
+        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty directory; one that is gone is fine."""
+        with contextlib.suppress(FileNotFoundError):
+            path.rmdir()
+
+    def rmtree(self, path: Path) -> None:
+        """Remove a directory of ours and what is in it; one that is gone is fine."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def allocate(self, path: Path, size: int) -> None:
+        """Make a file of `size` bytes, all of them allocated."""
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+
+class DryExecutor(Executor):
+    """Prints what an Executor would do, and does nothing."""
+
+    dry = True
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__()
+        self.show = show
+
+    def run(self, argv: list[str], *, timeout: float = 60, dry_output: str = "") -> str:
+        """Print the command."""
+        self.show(shlex.join(argv))
+        return dry_output
+
+    def write(self, path: Path, text: str) -> None:
+        """Print the write as a shell would do it."""
+        self.show(f"echo {shlex.quote(text)} > {shlex.quote(str(path))}")
+
+    def mkdir(self, path: Path) -> None:
+        """Print it."""
+        self.show(f"mkdir -p {shlex.quote(str(path))}")
+
+    def rmdir(self, path: Path) -> None:
+        """Print it."""
+        self.show(f"rmdir {shlex.quote(str(path))}")
+
+    def rmtree(self, path: Path) -> None:
+        """Print it."""
+        self.show(f"rm -rf {shlex.quote(str(path))}")
+
+    def allocate(self, path: Path, size: int) -> None:
+        """Print it."""
+        self.show(f"fallocate -l {size} {shlex.quote(str(path))}")
