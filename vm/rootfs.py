@@ -42,7 +42,7 @@ PYTHONS = {"bookworm": (3, 11), "trixie": (3, 13)}
 HOST_ONLY = (
     *("mypy", "mypyc", "ruff", "selenium", "trio", "hypothesis", "pytest", "_pytest", "uv", "pip"),
     *("setuptools", "scipy", "scipy.libs", "scipy-stubs", "matplotlib", "mpl_toolkits"),
-    *("fontTools", "PIL", "pillow.libs", "sqlalchemy", "alembic"),
+    *("fontTools", "PIL", "pillow.libs"),
 )
 SQUASHFS = ("-comp", "lz4", "-no-progress", "-quiet", "-noappend")
 

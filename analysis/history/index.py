@@ -1,59 +1,98 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Opens the index, brings its schema up to date, and fills it from run directories."""
+"""Opens the index and fills it from run directories."""
 
 import contextlib
 import json
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from alembic import command
-from alembic.config import Config
-from alembic.util.exc import CommandError
-from sqlalchemy import create_engine, delete, event, select
-from sqlalchemy.exc import DatabaseError
-from sqlalchemy.orm import Session
 
 from analysis.compare.pairs import RATES, subject_of
-from analysis.history.schema import PointRow, RunRow, TagRow
 from analysis.reader import Results, load
 from fscale.model.errors import FscaleError
 
-MIGRATIONS = Path(__file__).parent / "migrations"
 TAGS_FILE = "tags.json"
+VERSION = 1  # of the tables; an index of another version is made anew, never converted
+
+_TABLES = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS run (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    started TEXT NOT NULL,
+    state TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    kernel TEXT NOT NULL,
+    revision TEXT
+);
+CREATE TABLE IF NOT EXISTS point (
+    run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+    subject TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    filesystem TEXT NOT NULL,
+    side TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    median REAL NOT NULL,
+    PRIMARY KEY (run_id, subject, side, metric)
+);
+CREATE TABLE IF NOT EXISTS tag (
+    name TEXT PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE
+);
+"""
+
+
+@dataclass(frozen=True)
+class IndexedRun:
+    """One run directory as the index knows it; `values` counts its medians."""
+
+    id: int
+    path: str
+    name: str
+    started: str
+    state: str
+    machine: str
+    kernel: str
+    values: int
+    tags: list[str]
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Session]:
-    """A session on the index at `path`, created or migrated first; commits at the end.
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to the index at `path`, created when it is not there; commits at the end.
 
     Raises:
-        FscaleError: the file is no index, or of a newer fscale.
+        FscaleError: the file is no index, or of another version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(f"sqlite:///{path}")
-    event.listen(engine, "connect", lambda c, _: c.execute("PRAGMA foreign_keys = ON"))
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
     try:
-        with engine.begin() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-        with Session(engine) as session:
-            yield session
-            session.commit()
-    except (DatabaseError, CommandError) as error:
-        first = str(error).splitlines()[0]
+        with contextlib.closing(sqlite3.connect(path)) as index, index:
+            index.row_factory = sqlite3.Row
+            index.execute("PRAGMA foreign_keys = ON")
+            _check(index)
+            yield index
+    except sqlite3.Error as error:
         raise FscaleError(
-            f"{path} cannot be used as the index ({first}); it can be made anew from the results "
+            f"{path} cannot be used as the index ({error}); it can be made anew from the results "
             "with `fscale history rebuild`"
         ) from None
-    finally:
-        engine.dispose()
 
 
-def add(session: Session, run_dir: Path) -> RunRow:
+def _check(index: sqlite3.Connection) -> None:
+    (version,) = index.execute("PRAGMA user_version").fetchone()
+    (tables,) = index.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not version and not tables:
+        index.executescript(f"{_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+    elif version != VERSION:
+        raise sqlite3.DatabaseError(f"its tables are of version {version}, not {VERSION}")
+
+
+def add(index: sqlite3.Connection, run_dir: Path) -> IndexedRun:
     """Index a run directory, or index it again; its tags come from its `tags.json`.
 
     Raises:
@@ -61,64 +100,65 @@ def add(session: Session, run_dir: Path) -> RunRow:
     """
     run_dir = run_dir.resolve()
     results = load(run_dir)
-    session.execute(delete(RunRow).where(RunRow.path == str(run_dir)))
-    run = results.run
-    row = RunRow(
-        path=str(run_dir),
-        name=run.id,
-        started=run.started,
-        state=run.state,
-        machine=run.machine.hostname,
-        kernel=run.machine.kernel,
-        revision=run.revision,
-        points=list(_points(results)),
+    run, machine = results.run, results.run.machine
+    index.execute("DELETE FROM run WHERE path = ?", [str(run_dir)])
+    columns = (run.id, run.started, run.state, machine.hostname, machine.kernel, run.revision)
+    number = index.execute(
+        "INSERT INTO run (path, name, started, state, machine, kernel, revision)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [str(run_dir), *columns],
+    ).lastrowid
+    index.executemany(
+        "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(number, *point) for point in _points(results)],
     )
-    session.add(row)
-    session.flush()
     for name in read_tags(run_dir):
-        session.merge(TagRow(name=name, run_id=row.id))
-    return row
+        index.execute("INSERT OR REPLACE INTO tag VALUES (?, ?)", [name, number])
+    (added,) = runs(index, "run.id = ?", number)
+    return added
 
 
-def _points(results: Results) -> Iterator[PointRow]:
-    values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    keys = {}
+def _points(results: Results) -> Iterator[tuple[str, str, str, str, str, float]]:
+    """(subject, workload, file system, side, metric, median) of each metric of each point."""
+    values: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for cell in results.scored:
+        key = cell.key
+        place = (subject_of(key).name, key.workload, key.filesystem, key.side or "")
         for metric, value_of in RATES.items():
             value = value_of(cell)
             if value is not None:
-                place = (subject_of(cell.key).name, cell.key.side or "", metric)
-                values[place].append(value)
-                keys[place] = cell.key
-    for (subject, side, metric), own in values.items():
-        key = keys[subject, side, metric]
-        yield PointRow(
-            subject=subject,
-            workload=key.workload,
-            filesystem=key.filesystem,
-            cores=key.cores,
-            side=side,
-            metric=metric,
-            median=float(np.median(own)),
-            repetitions=len(own),
-        )
+                values[*place, metric].append(value)
+    for (subject, workload, filesystem, side, metric), own in values.items():
+        yield subject, workload, filesystem, side, metric, float(np.median(own))
 
 
-def rebuild(session: Session, roots: Iterable[Path]) -> tuple[list[RunRow], list[str]]:
+def rebuild(index: sqlite3.Connection, roots: Iterable[Path]) -> tuple[list[IndexedRun], list[str]]:
     """Empty the index and fill it from all run directories below `roots`.
 
     Returns:
         The runs, and for each directory that cannot be read a sentence that says why.
     """
-    session.execute(delete(RunRow))
+    index.execute("DELETE FROM run")
     rows, problems = [], []
     for root in roots:
         for file in sorted(root.rglob("run.json")):
             try:
-                rows.append(add(session, file.parent))
+                rows.append(add(index, file.parent))
             except FscaleError as error:
                 problems.append(str(error))
     return rows, problems
+
+
+def runs(index: sqlite3.Connection, where: str = "true", *values: object) -> list[IndexedRun]:
+    """The runs that an SQL condition selects, the oldest first."""
+    found = index.execute(
+        "SELECT id, path, name, started, state, machine, kernel,"
+        ' (SELECT count(*) FROM point WHERE run_id = run.id) AS "values",'
+        " (SELECT json_group_array(tag.name) FROM tag WHERE run_id = run.id) AS tags"
+        f" FROM run WHERE {where} ORDER BY started, id",
+        values,
+    )
+    return [IndexedRun(**{**row, "tags": sorted(json.loads(row["tags"]))}) for row in found]
 
 
 def read_tags(run_dir: Path) -> list[str]:
@@ -134,37 +174,33 @@ def read_tags(run_dir: Path) -> list[str]:
     return tags
 
 
-def find(session: Session, name: str) -> RunRow:
+def _tagged(index: sqlite3.Connection, name: str) -> IndexedRun | None:
+    found = runs(index, "id = (SELECT run_id FROM tag WHERE tag.name = ?)", name)
+    return found[0] if found else None
+
+
+def find(index: sqlite3.Connection, name: str) -> IndexedRun:
     """A run by tag, directory or id; the latest of several.
 
     Raises:
         FscaleError: there is none.
     """
-    tag = session.get(TagRow, name)
-    if tag is not None:
-        return tag.run
-    row = session.scalars(
-        select(RunRow)
-        .where((RunRow.name == name) | (RunRow.path == str(Path(name).resolve())))
-        .order_by(RunRow.started.desc())
-    ).first()
-    if row is None:
+    if tagged := _tagged(index, name):
+        return tagged
+    found = runs(index, "name = ? OR path = ?", name, str(Path(name).resolve()))
+    if not found:
         raise FscaleError(f"no run {name} in the index; `fscale history list` shows what there is")
-    return row
+    return found[-1]
 
 
-def tag(session: Session, run: RunRow, name: str) -> None:
+def tag(index: sqlite3.Connection, run: IndexedRun, name: str) -> None:
     """Give a run a name, taking it from the run that has it; the run directories follow."""
-    old = session.get(TagRow, name)
-    if old is not None:
-        directory = Path(old.run.path)
-        if directory.exists():
-            _write_tags(directory, [t for t in read_tags(directory) if t != name])
-        session.delete(old)
-        session.flush()
+    old = _tagged(index, name)
+    if old and (directory := Path(old.path)).exists():
+        _write_tags(directory, [t for t in read_tags(directory) if t != name])
     directory = Path(run.path)
     _write_tags(directory, sorted({*read_tags(directory), name}))
-    session.add(TagRow(name=name, run_id=run.id))
+    index.execute("INSERT OR REPLACE INTO tag VALUES (?, ?)", [name, run.id])
 
 
 def _write_tags(run_dir: Path, tags: list[str]) -> None:

@@ -2,16 +2,13 @@
 """How a point developed from run to run, and where it made a step."""
 
 import itertools
+import sqlite3
 from dataclasses import dataclass
 
 import numpy as np
 import ruptures
 from numpy.typing import NDArray
 from scipy.stats import median_abs_deviation
-from sqlalchemy import select
-from sqlalchemy.orm import Session
-
-from analysis.history.schema import PointRow, RunRow
 
 FEWEST_RUNS = 6
 SEGMENT = 2
@@ -47,23 +44,24 @@ class Trend:
 
 
 def trends(
-    session: Session, metric: str, workload: str | None, filesystem: str | None, margin: float
+    index: sqlite3.Connection,
+    metric: str,
+    workload: str | None,
+    filesystem: str | None,
+    margin: float,
 ) -> list[Trend]:
     """The trends of all points that were measured by themselves, not as a side of `fscale ab`."""
-    query = (
-        select(PointRow, RunRow)
-        .join(RunRow)
-        .where(PointRow.metric == metric, PointRow.side == "")
-        .order_by(PointRow.subject, RunRow.started, RunRow.id)
+    rows = index.execute(
+        "SELECT subject, machine, run.name, started, revision, median"
+        " FROM point JOIN run ON run.id = run_id"
+        " WHERE metric = :metric AND side = ''"
+        " AND :workload IN ('', workload) AND :filesystem IN ('', filesystem)"
+        " ORDER BY subject, started, run.id",
+        {"metric": metric, "workload": workload or "", "filesystem": filesystem or ""},
     )
-    if workload:
-        query = query.where(PointRow.workload == workload)
-    if filesystem:
-        query = query.where(PointRow.filesystem == filesystem)
     series: dict[tuple[str, str], list[Value]] = {}
-    for point, run in session.execute(query):
-        own = series.setdefault((point.subject, run.machine), [])
-        own.append(Value(run.name, run.started, run.revision, point.median))
+    for subject, machine, *value in rows:
+        series.setdefault((subject, machine), []).append(Value(*value))
     return [
         Trend(f"{subject} on {machine}", metric, values, steps(values, margin))
         for (subject, machine), values in series.items()

@@ -53,8 +53,8 @@ def _directory(run: Path, db: Path) -> Path:
         return run
     from analysis.history import index  # noqa: PLC0415
 
-    with index.opened(db) as session:
-        return Path(index.find(session, str(run)).path)
+    with index.opened(db) as connection:
+        return Path(index.find(connection, str(run)).path)
 
 
 def register(app: typer.Typer) -> None:

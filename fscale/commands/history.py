@@ -52,10 +52,10 @@ def _add(
     """Index runs, or index them again."""
     from analysis.history import index  # noqa: PLC0415
 
-    with index.opened(db) as session:
+    with index.opened(db) as connection:
         for run in runs:
-            row = index.add(session, run)
-            typer.echo(f"{row.name}: {len(row.points)} values")
+            row = index.add(connection, run)
+            typer.echo(f"{row.name}: {row.values} values")
 
 
 def _rebuild(
@@ -75,8 +75,8 @@ def _rebuild(
         db.unlink(missing_ok=True)
     except OSError as error:
         raise FscaleError(f"{db} cannot be replaced: {error.strerror}") from None
-    with index.opened(db) as session:
-        rows, problems = index.rebuild(session, roots)
+    with index.opened(db) as connection:
+        rows, problems = index.rebuild(connection, roots)
         typer.echo(f"{len(rows)} runs are in {db}")
     for problem in problems:
         typer.echo(f"left out: {problem}", err=True)
@@ -84,12 +84,9 @@ def _rebuild(
 
 def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
     """All runs, the oldest first."""
-    from sqlalchemy import select  # noqa: PLC0415
-
     from analysis.history import index  # noqa: PLC0415
-    from analysis.history.schema import RunRow  # noqa: PLC0415
 
-    with index.opened(db) as session:
+    with index.opened(db) as connection:
         rows = [
             {
                 "run": row.name,
@@ -97,11 +94,11 @@ def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
                 "state": row.state,
                 "machine": row.machine,
                 "kernel": row.kernel,
-                "values": len(row.points),
-                "tags": sorted(tag.name for tag in row.tags),
+                "values": row.values,
+                "tags": row.tags,
                 "path": row.path,
             }
-            for row in session.scalars(select(RunRow).order_by(RunRow.started, RunRow.id))
+            for row in index.runs(connection)
         ]
     if as_json:
         typer.echo(json.dumps({"schema": 1, "runs": rows}, indent=1))
@@ -126,12 +123,12 @@ def _tag(
 
     if not name or "/" in name:
         raise FscaleError("a tag is a name without a slash")
-    with index.opened(db) as session:
+    with index.opened(db) as connection:
         if (Path(run) / "run.json").exists():
-            row = index.add(session, Path(run))
+            row = index.add(connection, Path(run))
         else:
-            row = index.find(session, run)
-        index.tag(session, row, name)
+            row = index.find(connection, run)
+        index.tag(connection, row, name)
         typer.echo(f"{name} is {row.path}")
 
 
@@ -152,8 +149,8 @@ def _trend(
 
     if metric not in (THROUGHPUT, CPU_EFFICIENCY):
         raise FscaleError(f"--metric is {THROUGHPUT} or {CPU_EFFICIENCY}")
-    with index.opened(db) as session:
-        found = trends(session, metric, bench, fs, margin)
+    with index.opened(db) as connection:
+        found = trends(connection, metric, bench, fs, margin)
     if as_json:
         typer.echo(json.dumps({"schema": 1, "trends": [asdict(t) for t in found]}, indent=1))
         return

@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The index of runs: filled, migrated, rebuilt, tagged, and searched for steps."""
+"""The index of runs: filled, rebuilt, tagged, and searched for steps."""
 
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine
 from typer.testing import CliRunner
 
 from analysis.history import index
-from analysis.history.schema import Base
 from analysis.history.trend import Value, steps
 from fscale.cli import app
 from fscale.model.errors import FscaleError
@@ -40,17 +35,18 @@ def fscale(*arguments: object) -> str:
     return done.output
 
 
-def test_the_migrations_make_the_schema(tmp_path: Path) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'x.sqlite'}")
-    config = Config()
-    config.set_main_option("script_location", str(index.MIGRATIONS))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
-        command.downgrade(config, "base")
-        tables = connection.exec_driver_sql("select name from sqlite_master where type='table'")
-        assert [name for (name,) in tables] == ["alembic_version"]
+@pytest.mark.parametrize(
+    "table", ["CREATE TABLE alembic_version (version_num)", "PRAGMA user_version = 9999"]
+)
+def test_an_index_of_another_version_is_made_anew(tmp_path: Path, table: str) -> None:
+    db = tmp_path / "h.sqlite"
+    with contextlib.closing(sqlite3.connect(db)) as other, other:
+        other.execute(table)
+    run(tmp_path / "results", 0, RATE)
+    with pytest.raises(FscaleError, match=r"not 1.*`fscale history rebuild`"):
+        fscale("history", "list", "--db", db)
+    fscale("history", "rebuild", tmp_path / "results", "--db", db)
+    assert len(json.loads(fscale("history", "list", "--json", "--db", db))["runs"]) == 1
 
 
 def test_rebuilt_from_the_results_it_is_as_before(tmp_path: Path) -> None:
