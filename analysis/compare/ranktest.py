@@ -51,16 +51,6 @@ class Samples:
         )
 
     @property
-    def base_values(self) -> Floats:
-        """The values of side BASE, in order."""
-        return self.value[~self.new]
-
-    @property
-    def new_values(self) -> Floats:
-        """The values of side NEW, in order."""
-        return self.value[self.new]
-
-    @property
     def blocked(self) -> bool:
         """Whether there is more than one block."""
         return np.unique(self.block).size > 1

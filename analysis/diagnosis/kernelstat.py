@@ -17,7 +17,6 @@ class LockClass:
     wait_max: float
     wait_total: float
     acquisitions: int
-    hold_max: float
     hold_total: float
 
 
@@ -34,7 +33,7 @@ def lock_stat(output: str) -> list[LockClass]:
             continue
         if n[1] > 0:
             found.append(
-                LockClass(match["name"], int(n[0]), int(n[1]), n[3], n[4], int(n[7]), n[9], n[10])
+                LockClass(match["name"], int(n[0]), int(n[1]), n[3], n[4], int(n[7]), n[10])
             )
     return sorted(found, key=lambda c: -c.wait_total)
 

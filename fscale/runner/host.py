@@ -177,7 +177,3 @@ class Cpus:
     def _bring_back(self, cpu: int) -> None:
         if cpu in self._off:
             self._journal.undo(self._off.pop(cpu))
-
-    def stayed(self, count: int) -> list[int]:
-        """CPUs outside of the first `count` that cannot be taken off."""
-        return [c for c in self.order[count:] if not (CPUS / f"cpu{c}" / "online").exists()]
