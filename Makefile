@@ -5,7 +5,7 @@ VENV := .venv
 OUTPUT ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
 MEDIA := $(if $(filter 0,$(shell id -u)),,--media dir)
 
-.PHONY: help run test test-guest lanefs-torture check build setup setup-apps packages packages-test lock clean
+.PHONY: help run test test-guest lanefs-torture check build setup setup-apps setup-vm packages packages-test lock clean
 
 help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
@@ -37,7 +37,7 @@ check: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	shellcheck bin/fscale setup/*.sh .ci/run vm/init/*.sh
+	shellcheck bin/fscale setup/*.sh .ci/run vm/init/*.sh docs/ci/*.sh
 
 build:
 	$(MAKE) -C microbench
@@ -50,6 +50,9 @@ setup: packages $(VENV)/.installed
 setup-apps: setup
 	setup/install.sh setup/packages-apps.txt
 	setup/install-exim.sh
+
+setup-vm: setup
+	setup/install.sh setup/packages-vm.txt
 
 packages:
 	setup/install.sh setup/packages-run.txt

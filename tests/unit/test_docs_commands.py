@@ -6,17 +6,13 @@ import re
 import shlex
 
 import pytest
-import typer
-import typer.main
 
-from fscale.cli import app
 from fscale.model.paths import ROOT
+from tests.command_lines import refusal
 
-COMMAND = typer.main.get_command(app)
 SHOWN = re.compile(r"^ {4}(?:bin/)?fscale ([a-z].*)$|`(?:bin/)?fscale ([a-z][^`]*)`")
 SUBSTITUTED = re.compile(r"\$\(.*?\)")
 AFTER = "();<>|&"  # what a shell or a reader takes for something else
-REFUSED = ("Missing ", "No such ", "Got unexpected ")
 
 
 def shown() -> list[tuple[str, str]]:
@@ -39,17 +35,5 @@ def words_of(arguments: str) -> list[str]:
 
 @pytest.mark.parametrize(("where", "arguments"), shown())
 def test_command_is_taken(where: str, arguments: str) -> None:
-    words = words_of(arguments)
-    command, context = COMMAND, typer.Context(COMMAND, info_name="fscale")
-    while words and hasattr(command, "get_command"):
-        name = words.pop(0)
-        found = command.get_command(context, name)
-        assert found is not None, f"{where}: there is no `fscale {arguments}`"
-        command, context = found, typer.Context(found, parent=context, info_name=name)
-    if not words:
-        return  # a sentence names a command
-    try:
-        command.make_context(context.info_name, words, parent=context.parent)
-    except typer.TyperException as error:
-        # Another complaint is about a file that is not here.
-        assert not error.format_message().startswith(REFUSED), f"{where}: fscale {arguments}"
+    refused = refusal(words_of(arguments))
+    assert refused is None, f"{where}: {refused}"

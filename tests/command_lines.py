@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether fscale takes a command line, without running it."""
+
+from collections.abc import Sequence
+
+import typer
+import typer.main
+
+from fscale.cli import app
+
+COMMAND = typer.main.get_command(app)
+REFUSED = ("Missing ", "No such ", "Got unexpected ")
+
+
+def refusal(arguments: Sequence[str]) -> str | None:
+    """Why not; None where it does, also where it would complain about a file that is not here."""
+    words = list(arguments)
+    command, context = COMMAND, typer.Context(COMMAND, info_name="fscale")
+    while words and hasattr(command, "get_command"):
+        name = words.pop(0)
+        found = command.get_command(context, name)
+        if found is None:
+            return f"there is no `fscale {' '.join(arguments)}`"
+        command, context = found, typer.Context(found, parent=context, info_name=name)
+    if not words:
+        return None  # a sentence names a command
+    try:
+        command.make_context(context.info_name, words, parent=context.parent)
+    except typer.TyperException as error:
+        if error.format_message().startswith(REFUSED):
+            return f"{error.format_message()} (fscale {' '.join(arguments)})"
+    return None
