@@ -174,7 +174,8 @@ def read_tags(run_dir: Path) -> list[str]:
     return tags
 
 
-def _tagged(index: sqlite3.Connection, name: str) -> IndexedRun | None:
+def tagged(index: sqlite3.Connection, name: str) -> IndexedRun | None:
+    """The run that bears a tag; None when there is none."""
     found = runs(index, "id = (SELECT run_id FROM tag WHERE tag.name = ?)", name)
     return found[0] if found else None
 
@@ -185,8 +186,8 @@ def find(index: sqlite3.Connection, name: str) -> IndexedRun:
     Raises:
         FscaleError: there is none.
     """
-    if tagged := _tagged(index, name):
-        return tagged
+    if run := tagged(index, name):
+        return run
     found = runs(index, "name = ? OR path = ?", name, str(Path(name).resolve()))
     if not found:
         raise FscaleError(f"no run {name} in the index; `fscale history list` shows what there is")
@@ -195,7 +196,7 @@ def find(index: sqlite3.Connection, name: str) -> IndexedRun:
 
 def tag(index: sqlite3.Connection, run: IndexedRun, name: str) -> None:
     """Give a run a name, taking it from the run that has it; the run directories follow."""
-    old = _tagged(index, name)
+    old = tagged(index, name)
     if old and (directory := Path(old.path)).exists():
         _write_tags(directory, [t for t in read_tags(directory) if t != name])
     directory = Path(run.path)

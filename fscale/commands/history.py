@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
     history = typer.Typer(
         no_args_is_help=True, help="List and tag runs; show trends and their steps."
     )
-    for function in (_add, _rebuild, _list, _tag, _trend):
+    for function in (_add, _rebuild, _list, _tag, _path, _trend):
         history.command(function.__name__.removeprefix("_"))(function)
     app.add_typer(history, name="history", epilog=_EPILOG)
 
@@ -130,6 +130,20 @@ def _tag(
             row = index.find(connection, run)
         index.tag(connection, row, name)
         typer.echo(f"{name} is {row.path}")
+
+
+def _path(
+    tag: Annotated[str, typer.Argument(help="A tag; nothing else is taken for one.")],
+    db: DbOption = DB,
+) -> None:
+    """Print the directory of the run that bears a tag; exit code 2 when none does."""
+    from analysis.history import index  # noqa: PLC0415
+
+    with index.opened(db) as connection:
+        run = index.tagged(connection, tag)
+    if run is None:
+        raise FscaleError(f"no run has the tag {tag}; `fscale history list` shows what there is")
+    typer.echo(run.path)
 
 
 def _trend(
