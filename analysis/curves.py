@@ -9,17 +9,6 @@ from analysis.summary import Point
 from fscale.model.bench import Descriptor
 from fscale.model.results import CellKey
 
-# FxMark's figures 2 to 11. A workload's first three letters are its type, mode and operation.
-GROUPS = {
-    "Block read": ("DRB",),
-    "Block overwrite": ("DWO",),
-    "File growing and shrinking": ("DWA", "DWT"),
-    "Synchronous overwrite": ("DWS",),
-    "Path name resolution": ("MRP",),
-    "Directory read": ("MRD",),
-    "File creation and deletion": ("MWC", "MWU"),
-    "Rename": ("MWR",),
-}
 BACKGROUND = "Readers beside a writer"
 OTHER = "Other workloads"
 NO_MEDIUM = "none"  # of file systems that live in memory
@@ -119,7 +108,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Group:
-    """The panels of one of the paper's figures."""
+    """The panels of workloads that do the same to the same: read data, write metadata, ..."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -166,13 +155,12 @@ def _variant(key: CellKey, durations: set[float]) -> str:
     return " ".join(parts)
 
 
-def _group(workload: str, described: Descriptor | None) -> str:
-    if described and described.background:
-        return BACKGROUND
-    for title, prefixes in GROUPS.items():
-        if workload.startswith(prefixes):
-            return title
-    return OTHER
+def _group(described: Descriptor | None) -> str:
+    if described is None:
+        return OTHER
+    return (
+        BACKGROUND if described.background else f"{described.type} {described.action}s".capitalize()
+    )
 
 
 def _panel(
@@ -207,8 +195,8 @@ def arrange(
 ) -> list[Page]:
     """Arrange points for drawing.
 
-    `filesystems` gives the order of the curves, `descriptors` (by id) the titles, the sharing
-    levels and the background workloads; a workload without one is shown all the same. File
+    `filesystems` gives the order of the curves, `descriptors` (by id) the titles and the
+    groups; a workload without one is shown all the same. File
     systems that need no medium are on every page of their mode, to compare with.
     """
     pages: dict[tuple[str, str], list[Point]] = defaultdict(list)
@@ -235,15 +223,17 @@ def _groups(
         workload = point.key.workload
         panels[workload, _variant(point.key, durations[workload])].append(point)
 
-    def rank(item: tuple[str, str]) -> tuple[str, int, str, str]:
+    def rank(item: tuple[str, str]) -> tuple[bool, bool, str, str, int, str, str]:
         described = descriptors.get(item[0])
-        sharing = SHARING.index(described.sharing) if described else len(SHARING)
-        return (item[0][:3], sharing, *item)
+        if described is None:
+            return (True, False, "", "", 0, *item)
+        sharing = SHARING.index(described.sharing)
+        return (False, described.background, described.type, described.action, sharing, *item)
 
-    groups: dict[str, list[Panel]] = {title: [] for title in (*GROUPS, BACKGROUND, OTHER)}
+    groups: dict[str, list[Panel]] = defaultdict(list)
     for workload, variant in sorted(panels, key=rank):
         described = descriptors.get(workload)
-        groups[_group(workload, described)].append(
+        groups[_group(described)].append(
             _panel(workload, variant, panels[workload, variant], filesystems, described)
         )
-    return tuple(Group(title, tuple(own)) for title, own in groups.items() if own)
+    return tuple(Group(title, tuple(own)) for title, own in groups.items())

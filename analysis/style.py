@@ -5,11 +5,14 @@ A colour has a value for white paper, which the PDF and SVG files use, and one f
 Inside the report the first is replaced by a CSS variable that knows both (analysis/svg.py).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
+
+from fscale.model.config import ColourName
 
 FONT_SIZE = 8  # points; USENIX captions are 9, text is 10
 
@@ -38,20 +41,17 @@ MUTED = Colour("#595f66", "#a9b0b8")
 GRID = Colour("#dfe2e5", "#363b42")
 PAPER = Colour("#ffffff", "#14171a")
 
-SERIES = (
-    Colour("#010101", "#f5f5f5"),  # black; matplotlib leaves pure black out of an SVG
-    Colour("#0072b2", "#3f9fe0"),  # blue
-    Colour("#d55e00", "#ee7733"),  # vermillion
-    Colour("#009e73", "#22b98c"),  # bluish green
-    Colour("#cc79a7", "#dd93bd"),  # reddish purple
-    Colour("#e69f00", "#f0b429"),  # orange
-    Colour("#56b4e9", "#a3d8f7"),  # sky blue
-)
+SERIES: dict[ColourName, Colour] = {
+    "black": Colour("#010101", "#f5f5f5"),  # matplotlib leaves pure black out of an SVG
+    "blue": Colour("#0072b2", "#3f9fe0"),
+    "vermillion": Colour("#d55e00", "#ee7733"),
+    "green": Colour("#009e73", "#22b98c"),
+    "purple": Colour("#cc79a7", "#dd93bd"),
+    "orange": Colour("#e69f00", "#f0b429"),
+    "sky blue": Colour("#56b4e9", "#a3d8f7"),
+}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Dashes, ...] = ("-", "--", ":")
-
-# A file system keeps its colour from report to report; one not listed takes the next free one.
-USUAL = ("tmpfs", "ext4", "xfs", "btrfs", "f2fs", "lanefs", "ext4_nj")
 
 # One digit off the palette where a curve has the same colour: a colour names one variable.
 CPU_COLOURS = {
@@ -67,20 +67,28 @@ CPU_COLOURS = {
 def variables() -> dict[str, Colour]:
     """Every colour by the name of its CSS variable."""
     named = {"ink": INK, "muted": MUTED, "grid": GRID, "paper": PAPER}
-    named |= {f"series-{i}": colour for i, colour in enumerate(SERIES)}
+    named |= {f"series-{i}": colour for i, colour in enumerate(SERIES.values())}
     return named | {f"cpu-{state}": colour for state, colour in CPU_COLOURS.items()}
 
 
-def lines(names: list[str]) -> dict[str, Line]:
-    """Colour, marker and dashes for each file system of a report, none used twice."""
-    slots = {name: i for i, name in enumerate(USUAL) if name in names}
+def lines(wanted: Mapping[str, str | None]) -> dict[str, Line]:
+    """Colour, marker and dashes for each file system of a report, none used twice.
+
+    `wanted`: the colour that each has in its TOML file, so that it keeps it from report to report;
+    one without, or whose colour is taken, gets the next free one.
+    """
+    colours = list(SERIES)
+    slots: dict[str, int] = {}
+    for name, colour in wanted.items():
+        if colour in SERIES and colours.index(colour) not in slots.values():
+            slots[name] = colours.index(colour)
     free = (i for i in range(len(SERIES) * len(DASHES)) if i not in slots.values())
-    for name in names:
+    for name in wanted:
         if name not in slots:
             slots[name] = next(free)
     count = len(SERIES)
     return {
-        name: Line(SERIES[i % count].light, MARKERS[i % count], DASHES[i // count])
+        name: Line(SERIES[colours[i % count]].light, MARKERS[i % count], DASHES[i // count])
         for name, i in slots.items()
     }
 

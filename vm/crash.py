@@ -9,13 +9,6 @@ from fscale.model.errors import FscaleError
 from vm import crashload
 from vm.crashtest import PLANTS, Result, Spec
 
-# By the kernel's name of the file system. Each changes nothing and fails when it finds damage.
-FSCK = {
-    "ext4": ["e2fsck", "-f", "-n", "{device}"],
-    "xfs": ["xfs_repair", "-n", "{device}"],
-    "btrfs": ["btrfs", "check", "--readonly", "{device}"],
-    "f2fs": ["fsck.f2fs", "--dry-run", "{device}"],
-}
 # mkfs.xfs makes nothing smaller than 300 MiB.
 SIZE = 320 << 20
 
@@ -41,11 +34,11 @@ def specify(
         )
     if plant not in (None, *PLANTS):
         raise FscaleError(f"no fault {plant} to plant; there are {', '.join(PLANTS)}")
-    check = fsck or filesystem.check or FSCK.get(filesystem.kernel)
-    if check is None:
+    check = fsck or filesystem.check or filesystem.fsck
+    if not check:
         raise FscaleError(
-            f"how is {filesystem.title} checked? Give --fsck 'COMMAND {{device}}', one that "
-            "changes nothing and fails when it finds damage"
+            f"how is {filesystem.title} checked? Give --fsck 'COMMAND {{device}}', or fsck in "
+            "its TOML file, one that changes nothing and fails when it finds damage"
         )
     return Spec(
         filesystem=filesystem.kernel,

@@ -8,22 +8,20 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
+from fscale.model import catalogue, paths
 from fscale.model.errors import FscaleError
 from fscale.model.paths import BENCH, ROOT
 from vm import debian
 from vm.cache import digest, entry, file_digest, prune
 from vm.steps import Steps, need
 
-# What the suite runs inside a guest, and what init/guest.sh needs.
+# What the suite runs inside a guest beside mkfs, and what init/guest.sh needs.
 PACKAGES = (
     "busybox-static",
     "bpftrace",
-    "btrfs-progs",
     "dbench",
     "dmsetup",
-    "e2fsprogs",
     "exim4-daemon-light",
-    "f2fs-tools",
     "fio",
     "kmod",
     "libjansson4",
@@ -35,7 +33,6 @@ PACKAGES = (
     "strace",
     "udev",
     "util-linux",
-    "xfsprogs",
 )
 PYTHONS = {"bookworm": (3, 11), "trixie": (3, 13)}
 # Never imported in a guest, and most of the packages' size: the tests' tools and the analysis'.
@@ -68,14 +65,20 @@ def images(steps: Steps) -> dict[str, Path]:
     }
 
 
+def packages() -> list[str]:
+    """The Debian packages of the root, with the mkfs of every file system that is configured."""
+    configured = map(catalogue.load_filesystem, catalogue.names(paths.FILESYSTEMS))
+    return sorted({*PACKAGES, *(fs.package for fs in configured if fs.package)})
+
+
 def root_image(steps: Steps) -> Path:
     """The Debian tree as a squashfs image, bootstrapped on the first call (about a minute)."""
-    suite = root_suite()
+    suite, wanted = root_suite(), packages()
 
     def build(directory: Path) -> None:
         steps.note(f"making the guest's root file system from Debian {suite}, once")
         tree = directory / "tree"
-        bootstrap(suite, "minbase", PACKAGES, tree, steps)
+        bootstrap(suite, "minbase", wanted, tree, steps)
         listing = subprocess.run(
             [
                 need("dpkg-query", "dpkg"),
@@ -90,7 +93,7 @@ def root_image(steps: Steps) -> Path:
         image(tree, directory / "root.squashfs", steps)
         shutil.rmtree(tree)
 
-    return entry("root", digest(suite, PACKAGES), build) / "root.squashfs"
+    return entry("root", digest(suite, wanted), build) / "root.squashfs"
 
 
 def bootstrap(

@@ -8,19 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from fscale.model import catalogue, paths
 from fscale.model.bench import Strict
 
 HERE = Path(__file__).parent
-
-# How the functions of a file system begin: a stack with those of one is no case for another's rule.
-FUNCTIONS = {
-    "btrfs": ("btrfs_",),
-    "ext4": ("ext4_", "jbd2_"),
-    "XFS": ("xfs_", "xlog_"),
-    "F2FS": ("f2fs_",),
-    "tmpfs": ("shmem_",),
-    "lanefs": ("lanefs_",),
-}
 
 
 class Bottleneck(Strict):
@@ -73,17 +64,28 @@ class Compiled:
             return False
         if self.without and any(self.without.fullmatch(f) for f in frames):
             return False
-        if self.rule.fs in FUNCTIONS and _of_another(self.rule.fs, frames):
+        if _of_another(self.rule.fs, frames):
             return False
         rest = iter(frames)
         return all(any(pattern.fullmatch(f) for f in rest) for pattern in self.below)
 
 
+@cache
+def functions() -> dict[str, tuple[str, ...]]:
+    """How the functions of each file system begin, by its name in the kernel."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in catalogue.names(paths.FILESYSTEMS):
+        fs = catalogue.load_filesystem(name)
+        if fs.functions:
+            found[fs.kernel] = (*found.get(fs.kernel, ()), *fs.functions)
+    return found
+
+
 def _of_another(fs: str, frames: tuple[str, ...]) -> bool:
-    owners = {
-        name for name, starts in FUNCTIONS.items() if any(f.startswith(starts) for f in frames)
-    }
-    return bool(owners) and fs not in owners
+    """Whether a rule of `fs` meets a stack with another file system's functions and none of its."""
+    known = functions()
+    owners = {name for name, starts in known.items() if any(f.startswith(starts) for f in frames)}
+    return fs in known and bool(owners) and fs not in owners
 
 
 @dataclass(frozen=True)

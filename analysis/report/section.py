@@ -39,7 +39,8 @@ class Report:
     @cached_property
     def lines(self) -> dict[str, Line]:
         """Colour and marker of each file system, the same in the whole report."""
-        return lines(self.filesystems)
+        described = self.results.run.filesystems
+        return lines({name: described.get(name, {}).get("colour") for name in self.filesystems})
 
     @cached_property
     def figures(self) -> list[Row]:

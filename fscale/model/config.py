@@ -34,6 +34,7 @@ SizeOrShare = Annotated[
 ]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+]*$")]
 Options = dict[str, int | str]
+ColourName = Literal["black", "blue", "vermillion", "green", "purple", "orange", "sky blue"]
 
 
 class Suite(Strict):
@@ -94,6 +95,17 @@ class FileSystem(Strict):
         description="argv that checks an unmounted {device} and changes nothing, after each cell; "
         "a failure makes the cell an error",
     )
+    fsck: list[str] = Field(
+        default=[],
+        description="argv that checks an unmounted {device} and changes nothing, for crash tests; "
+        "not needed beside check",
+    )
+    colour: ColourName | None = Field(default=None, description="in plots; else one that is free")
+    functions: list[str] = Field(
+        default=[],
+        description="how the names of its kernel functions begin: the lock profile then takes "
+        "their locks for no other file system's",
+    )
     source: str | None = Field(
         default=None,
         description="directory with the sources of its module and tools, from this file; guests "
@@ -111,12 +123,13 @@ class FileSystem(Strict):
     @model_validator(mode="after")
     def _whole(self) -> "FileSystem":
         if self.nodev:
-            if self.mkfs or self.check or self.size is None:
-                raise ValueError("a nodev file system has a size, no mkfs and no check")
+            if self.mkfs or self.check or self.fsck or self.size is None:
+                raise ValueError("a nodev file system has a size, no mkfs, check or fsck")
         elif not any("{device}" in argument for argument in self.mkfs):
             raise ValueError("mkfs must name {device}")
-        if self.check and not any("{device}" in argument for argument in self.check):
-            raise ValueError("check must name {device}")
+        for name, argv in (("check", self.check), ("fsck", self.fsck)):
+            if argv and not any("{device}" in argument for argument in argv):
+                raise ValueError(f"{name} must name {{device}}")
         return self
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.model.config import FileSystem
-from vm import crash
 from vm.crashtest import mapped
 
 MOUNT = Path("/mnt")
@@ -50,7 +49,7 @@ class Volume:
 
     def checker(self) -> list[str]:
         """The check command."""
-        argv = self.fs.check or crash.FSCK[self.fs.kernel]
+        argv = self.fs.check or self.fs.fsck
         return [a.replace("{device}", self.device) for a in argv]
 
     @contextmanager

@@ -132,7 +132,7 @@ def test_plots_are_files_too_and_reproducible(run: Path, tmp_path: Path) -> None
     build(run, tmp_path / "one")
     build(run, tmp_path / "two")
     names = sorted(p.name for p in (tmp_path / "one" / "plots").iterdir())
-    stems = ["block-read", "block-read-cpu", "matrix"]
+    stems = ["data-reads", "data-reads-cpu", "matrix"]
     assert names == sorted(f"{s}.{x}" for s in stems for x in ("pdf", "svg"))
     for name in ["report.html", *(f"plots/{n}" for n in names)]:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

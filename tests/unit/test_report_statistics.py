@@ -16,7 +16,7 @@ from analysis.plots import core_ticks, scaled_unit, share_of_linear
 from analysis.report.render import interval, microseconds, rate, span, times
 from analysis.style import MARKERS, SERIES, lines, speedup_colours
 from analysis.summary import Point, Spread, summarise
-from fscale.model.bench import CpuTimes
+from fscale.model.bench import CpuTimes, Descriptor
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell, descriptor
 
@@ -174,24 +174,31 @@ def test_findings_cover_every_curve_with_a_speedup() -> None:
     assert findings(page(scored, "DRBL"))[0].disturbed
 
 
-def test_pages_groups_and_panels_are_in_the_papers_order() -> None:
-    names = ["MWRM", "DRBH", "DWTL", "DRBL", "DWAL", "DRBM", "ZZZZ"]
-    scored = [c for w in names for c in cells([1], workload=w)]
-    arranged = page(scored, *names[:-1])
-    assert [g.title for g in arranged.groups] == [
-        "Block read",
-        "File growing and shrinking",
-        "Rename",
-        "Other workloads",
-    ]
-    assert [p.name for p in arranged.panels] == [
-        "DRBL",
-        "DRBM",
-        "DRBH",
-        "DWAL",
-        "DWTL",
-        "MWRM",
-        "ZZZZ",
+def test_groups_and_panels_come_from_the_descriptors() -> None:
+    described = {
+        name: Descriptor.model_validate(
+            {
+                **descriptor("DRBL").model_dump(),
+                **{"id": name, "type": type_, "action": action},
+                **{"sharing": sharing, "background": beside},
+            }
+        )
+        for name, type_, action, sharing, beside in (
+            ("alpha", "metadata", "write", "medium", False),
+            ("beta", "data", "read", "high", False),
+            ("gamma", "data", "write", "low", False),
+            ("delta", "data", "read", "low", False),
+            ("epsilon", "data", "read", "low", True),
+        )
+    }
+    scored = [c for w in ["unknown", *described] for c in cells([1], workload=w)]
+    (arranged,) = arrange(summarise(scored), ["ext4"], described)
+    assert [(g.title, [p.name for p in g.panels]) for g in arranged.groups] == [
+        ("Data reads", ["delta", "beta"]),
+        ("Data writes", ["gamma"]),
+        ("Metadata writes", ["alpha"]),
+        ("Readers beside a writer", ["epsilon"]),
+        ("Other workloads", ["unknown"]),
     ]
     two = arrange(summarise(scored + cells([1], medium="ssd")), [], {})
     assert [p.title for p in two] == ["ram medium, buffered I/O", "ssd medium, buffered I/O"]
@@ -240,10 +247,12 @@ def test_rows_and_files(tmp_path: Path) -> None:
 
 
 def test_file_systems_keep_their_colours() -> None:
-    alone, together = lines(["xfs", "zfs"]), lines(["tmpfs", "ext4", "xfs", "btrfs"])
-    assert alone["xfs"] == together["xfs"]
-    assert alone["zfs"] not in together.values() or alone["zfs"] != alone["xfs"]
-    many = lines([f"fs{i}" for i in range(2 * len(SERIES))])
+    alone, together = lines({"new": "green", "old": None}), lines({"a": None, "new": "green"})
+    assert alone["new"] == together["new"]
+    assert alone["new"].colour == SERIES["green"].light
+    twice = lines({"one": "green", "two": "green", "three": "no such colour"})
+    assert len(set(twice.values())) == 3
+    many = lines({f"fs{i}": None for i in range(2 * len(SERIES))})
     assert len({(v.colour, v.marker, v.dashes) for v in many.values()}) == len(many)
     assert len(MARKERS) == len(SERIES)
 
