@@ -2,13 +2,14 @@
 """Brings a medium into being: a loop device, a RAM disk, a block device or a directory."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscale.model.config import Medium, resolve_size
 from fscale.model.errors import FscaleError
 from fscale.model.paths import is_root
-from fscale.runner import guard
+from fscale.runner import disk, guard
+from fscale.runner.disk import Checked, Disk
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import NULLB, LoopDevice, Module, Mount, NullBlock, TempDir
 from fscale.system.executor import CommandFailed, Executor, which
@@ -23,6 +24,8 @@ class Ready:
     size: int
     device: str | None = None
     directory: Path | None = None
+    disk: Disk | None = None
+    """the block device, taken until the end of the run; None in a dry run"""
 
 
 def missing(name: str, medium: Medium) -> str | None:
@@ -55,14 +58,10 @@ def _module_there(name: str) -> bool:
 
 
 def size_of(medium: Medium, memory: int) -> int:
-    """Bytes: of a made medium as configured, of a directory what is free, of a device all."""
+    """Bytes: of a made medium as configured, of a directory what is free."""
     if medium.size is not None:
         return resolve_size(medium.size, medium.max_size, memory)
-    path = Path(medium.path or "/")
-    if medium.kind == "dir":
-        return shutil.disk_usage(path).free
-    name = path.resolve().name
-    return int((Path("/sys/class/block") / name / "size").read_text()) * 512
+    return shutil.disk_usage(medium.path or "/").free
 
 
 def check(
@@ -70,14 +69,17 @@ def check(
     medium: Medium,
     memory: int,
     yes_format: str | None = None,
-    by_id: Path = guard.BY_ID,
-) -> None:
-    """Nothing is in the way of `prepare`; FscaleError says what is."""
+    by_id: Path = disk.BY_ID,
+) -> Checked | None:
+    """Nothing is in the way of `prepare`; FscaleError says what is.
+
+    Returns the device that was checked, where the medium is one.
+    """
     if medium.kind == "device":
         if not medium.path:
             raise FscaleError(f"medium {name} has no path; add --device {by_id}/NAME")
-        guard.check_device(Path(medium.path), yes_format, by_id)
-    elif medium.kind == "dir":
+        return disk.check_device(Path(medium.path), yes_format, by_id)
+    if medium.kind == "dir":
         guard.check_directory(Path(medium.path or ""))
     elif medium.backing:
         size = size_of(medium, memory)
@@ -86,15 +88,35 @@ def check(
             raise FscaleError(f"no space: {medium.backing} has no {size >> 20} MiB for {name}")
     else:
         guard.check_memory(size_of(medium, memory), f"medium {name}")
+    return None
 
 
 def prepare(
-    name: str, medium: Medium, memory: int, journal: Journal, state: Path, tag: str
+    name: str,
+    medium: Medium,
+    memory: int,
+    journal: Journal,
+    state: Path,
+    tag: str,
+    checked: Checked | None = None,
 ) -> Ready:
-    """Make the medium; every change is in the journal. Raises FscaleError."""
-    size = size_of(medium, memory)
+    """Make the medium, or take the device that was checked; every change is in the journal.
+
+    Raises FscaleError. The caller closes `Ready.disk` before the changes are undone.
+    """
     if medium.kind == "device":
-        return Ready(size, device=str(Path(medium.path or "").resolve()))
+        if checked is None:
+            raise FscaleError(f"medium {name} was not checked; nothing is formatted")
+        taken = None if journal.do.dry else Disk(checked)
+        return Ready(checked.identity.size, str(checked.node), disk=taken)
+    ready = _make(name, medium, memory, journal, state, tag)
+    if ready.device and not journal.do.dry:
+        return replace(ready, disk=Disk(disk.made(ready.device)))
+    return ready
+
+
+def _make(name: str, medium: Medium, memory: int, journal: Journal, state: Path, tag: str) -> Ready:
+    size = size_of(medium, memory)
     if medium.kind == "dir":
         directory = Path(medium.path or "").resolve() / f"fscale-{tag}"
         journal.apply(TempDir(path=directory))

@@ -84,7 +84,9 @@ def prepare(request: Request) -> Prepared:
     wanted = {cell.workload for cell in cells}
     missing = resources.missing(request, filesystems, used, loads, wanted)
     usable = {name: m for name, m in used.items() if name not in missing}
-    resources.check_media(request, machine, filesystems, usable)
+    devices = resources.check_media(request, machine, filesystems, usable)
+    for name, checked in devices.items():
+        recorded[name]["identity"] = checked.identity.recorded()
     run = Run(
         id=request.output.resolve().name,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -122,6 +124,7 @@ def prepare(request: Request) -> Prepared:
         machine=machine,
         filesystems=filesystems,
         media=media,
+        devices=devices,
         loads=loads,
         settings=Settings(
             warmup=suite.warmup,

@@ -12,7 +12,7 @@ from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load
-from fscale.runner import guard
+from fscale.runner import disk
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Request:
     yes_format: str | None = None
     partitions: int | None = None
     binary: Path = paths.BENCH
-    by_id: Path = guard.BY_ID
+    by_id: Path = disk.BY_ID
     applications: Callable[[], list[Load]] = list
     """what can be measured beside the microbenchmarks"""
 

@@ -10,6 +10,7 @@ from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
 from fscale.model.results import Machine
 from fscale.runner import filesystem, guard, medium, microbench
+from fscale.runner.disk import Checked
 from fscale.runner.profilers import Profiler, parse_names, usable
 from fscale.runner.request import Request
 from fscale.system.executor import Executor
@@ -95,11 +96,17 @@ def check_media(
     machine: Machine,
     filesystems: Mapping[str, FileSystem | None],
     media: Mapping[str, Medium],
-) -> None:
-    """FscaleError where a medium must not be used, or memory does not suffice for the run."""
+) -> dict[str, Checked]:
+    """FscaleError where a medium must not be used, or memory does not suffice for the run.
+
+    Returns the block devices of others among the media, as they were checked.
+    """
     memory = 0
+    devices = {}
     for name, found in media.items():
-        medium.check(name, found, machine.memory_bytes, request.yes_format, request.by_id)
+        checked = medium.check(name, found, machine.memory_bytes, request.yes_format, request.by_id)
+        if checked:
+            devices[name] = checked
         if found.kind in ("loop", "brd", "null_blk") and not found.backing:
             memory += medium.size_of(found, machine.memory_bytes)
     sizes = [
@@ -108,3 +115,4 @@ def check_media(
         if fs and fs.nodev and fs.size is not None
     ]
     guard.check_memory(memory + max(sizes, default=0), "the run")
+    return devices

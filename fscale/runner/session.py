@@ -17,6 +17,7 @@ from fscale.model.results import Cell, CellKey, Machine
 from fscale.model.store import Store
 from fscale.runner import filesystem, host, medium
 from fscale.runner.cell.measure import Limits, measure, seed_of
+from fscale.runner.disk import Checked, Disk
 from fscale.runner.machine.journal import Journal, exclusive, recover
 from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Partitions, Processes, TempDir
 from fscale.runner.profilers.context import Context, Profiler
@@ -42,6 +43,7 @@ class Setup:
     settings: Settings
     limits: Limits
     seed: int
+    devices: Mapping[str, Checked] = field(default_factory=dict)  # of the media that are others'
     missing: Mapping[str, str] = field(default_factory=dict)  # name of anything -> why it lacks
     profilers: Mapping[str, Profiler] = field(default_factory=dict)
 
@@ -73,6 +75,9 @@ class Session:
                 )
             yield
         finally:
+            for ready in self._ready.values():
+                if ready.disk:
+                    ready.disk.close()
             if failures := self.journal.undo_all():
                 raise Stopped(
                     f"the machine is not as it was: {'; '.join(failures)}. When the cause is "
@@ -189,11 +194,14 @@ class Session:
         else:
             size = resolve_size(fs.size or 0, fs.max_size, self.setup.machine.memory_bytes)
         target = self.state / "mnt"
+        disk = ready.disk if ready else None
+        if disk:
+            stack.enter_context(disk.lent())
         if fs.partitions > 1:
-            self._partitioned(fs, device, size, target, stack)
+            self._partitioned(fs, device, disk, size, target, stack)
             return target, device, int(size * FILL)
         if device:
-            filesystem.make(fs, device, self.do)
+            self._format(fs, device, disk)
         stack.enter_context(filesystem.checked(fs, device, self.do))
         stack.enter_context(self.journal.change(filesystem.mount(fs, device, target, size)))
         return target / "work", device, int(size * FILL)
@@ -202,6 +210,7 @@ class Session:
         self,
         fs: FileSystem,
         device: str | None,
+        disk: Disk | None,
         size: int,
         target: Path,
         stack: contextlib.ExitStack,
@@ -218,11 +227,20 @@ class Session:
         for number in range(fs.partitions):
             node = cut.node(number + 1) if device else None
             if node:
-                filesystem.make(fs, node, self.do)
+                if disk:
+                    disk.confirm_partition(Path(node))
+                self._format(fs, node, disk)
             stack.enter_context(filesystem.checked(fs, node, self.do))
             mount = filesystem.mount(fs, node, target / str(number), cut.each)
             stack.enter_context(self.journal.change(mount))
             self.do.mkdir(target / str(number) / "work")
+
+    def _format(self, fs: FileSystem, node: str, disk: Disk | None) -> None:
+        try:
+            filesystem.make(fs, node, self.do)
+        finally:  # a mkfs that failed may have written, too
+            if disk:
+                disk.formatted()
 
     def _medium(self, name: str) -> medium.Ready:
         if name not in self._ready:
@@ -233,6 +251,7 @@ class Session:
                 self.journal,
                 self.state,
                 self.tag,
+                self.setup.devices.get(name),
             )
         return self._ready[name]
 

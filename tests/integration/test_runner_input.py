@@ -10,7 +10,7 @@ import pytest
 
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError, MissingTool
-from fscale.runner import guard
+from fscale.runner import disk, guard
 from fscale.runner.prepare import prepare
 from fscale.runner.request import Request
 from fscale.system.executor import which
@@ -165,32 +165,32 @@ def test_a_foreign_device_is_not_formatted(device: Path, tmp_path: Path) -> None
     subprocess.run(["mkfs.ext4", "-q", "-L", "precious", device], check=True)
     before = contents(device)
     with pytest.raises(FscaleError) as caught:
-        guard.check_device(device, None, device.parent)
+        disk.check_device(device, None, device.parent)
     assert "holds: ext4 precious" in str(caught.value)
     assert "--yes-format wwn-1" in str(caught.value)
     with pytest.raises(FscaleError, match="is not ours"):
-        guard.check_device(device, "wwn-2", device.parent)
-    assert guard.check_device(device, "wwn-1", device.parent) == device.resolve()
+        disk.check_device(device, "wwn-2", device.parent)
+    assert disk.check_device(device, "wwn-1", device.parent).node == device.resolve()
     assert contents(device) == before
 
 
 @pytest.mark.root
 def test_our_own_label_needs_no_word(device: Path) -> None:
     with pytest.raises(FscaleError, match="nothing that wipefs knows"):
-        guard.check_device(device, None, device.parent)
-    subprocess.run(["mkfs.ext4", "-q", "-L", guard.LABEL, device], check=True)
-    assert guard.check_device(device, None, device.parent) == device.resolve()
+        disk.check_device(device, None, device.parent)
+    subprocess.run(["mkfs.ext4", "-q", "-L", disk.LABEL, device], check=True)
+    assert disk.check_device(device, None, device.parent).node == device.resolve()
 
 
 @pytest.mark.root
 def test_a_mounted_device_is_never_formatted(device: Path, tmp_path: Path) -> None:
-    subprocess.run(["mkfs.ext4", "-q", "-L", guard.LABEL, device], check=True)
+    subprocess.run(["mkfs.ext4", "-q", "-L", disk.LABEL, device], check=True)
     target = tmp_path / "mnt"
     target.mkdir()
     subprocess.run(["mount", device, target], check=True)
     try:
         with pytest.raises(FscaleError, match=rf"is mounted at {target}"):
-            guard.check_device(device, "wwn-1", device.parent)
+            disk.check_device(device, "wwn-1", device.parent)
     finally:
         subprocess.run(["umount", target], check=True)
 
@@ -200,7 +200,7 @@ def test_a_held_device_is_never_formatted(device: Path) -> None:
     fd = os.open(device, os.O_RDONLY | os.O_EXCL)
     try:
         with pytest.raises(FscaleError, match="cannot be opened for us alone"):
-            guard.check_device(device, "wwn-1", device.parent)
+            disk.check_device(device, "wwn-1", device.parent)
     finally:
         os.close(fd)
 
@@ -208,11 +208,11 @@ def test_a_held_device_is_never_formatted(device: Path) -> None:
 @pytest.mark.root
 def test_only_stable_paths(device: Path) -> None:
     with pytest.raises(FscaleError, match="is not a stable path"):
-        guard.check_device(device.resolve(), "loop0", device.parent)
+        disk.check_device(device.resolve(), "loop0", device.parent)
     with pytest.raises(FscaleError, match="is not a stable path"):
-        guard.check_device(device, "wwn-1")  # the real by-id directory
+        disk.check_device(device, "wwn-1")  # the real by-id directory
     with pytest.raises(FscaleError, match="No such file"):
-        guard.check_device(device.parent / "none", None, device.parent)
+        disk.check_device(device.parent / "none", None, device.parent)
     (device.parent / "file").symlink_to("/etc/passwd")
     with pytest.raises(FscaleError, match="is not a block device"):
-        guard.check_device(device.parent / "file", "file", device.parent)
+        disk.check_device(device.parent / "file", "file", device.parent)
