@@ -117,7 +117,7 @@ def suite(directory: Path, **changes: object) -> Path:
         "cores": [1],
         "duration": 0.1,
         "warmup": 0.0,
-        "repeats": 1,
+        "repetitions": 1,
     }
     keys |= changes
     options = keys.pop("options", {})

@@ -133,7 +133,8 @@ def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> No
     raise FscaleError(
         f"too few repetitions: at most {max(t.repetitions for t in tests)} a side, but a single "
         f"change among {tested} tests is found at a false discovery rate of "
-        f"{settings.fdr:g} only with {needed} or more; measure both sides with --repeat {needed}"
+        f"{settings.fdr:g} only with {needed} or more; measure both sides "
+        f"with --repetitions {needed}"
     )
 
 

@@ -18,9 +18,9 @@ PIPE_COLUMNS = 200
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where each form goes; None: nowhere, `-`: standard output."""
+    """Where each form goes; None: nowhere, `-`: standard output. `json` always goes there."""
 
-    json: Path | None = None
+    json: bool = False
     junit: Path | None = None
     markdown: Path | None = None
     mail: Path | None = None
@@ -29,7 +29,7 @@ class Outputs:
     @property
     def to_terminal(self) -> bool:
         """Whether one of the forms goes to standard output, which then must hold nothing else."""
-        return TERMINAL in (self.json, self.markdown, self.mail, self.html)
+        return self.json or TERMINAL in (self.markdown, self.mail, self.html)
 
 
 def write(comparison: Comparison, outputs: Outputs) -> None:
@@ -39,7 +39,7 @@ def write(comparison: Comparison, outputs: Outputs) -> None:
         FscaleError: a file cannot be written.
     """
     texts: list[tuple[Path | None, Callable[[Comparison], str]]] = [
-        (outputs.json, to_json),
+        (TERMINAL if outputs.json else None, to_json),
         (outputs.markdown, markdown.render),
         (outputs.mail, mail.render),
         (outputs.html, page.page),

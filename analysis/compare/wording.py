@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How figures and verdicts are written in every output."""
 
+import re
+
 from analysis.compare.settings import (
     COUNT,
     CPU_EFFICIENCY,
@@ -76,8 +78,8 @@ def what(judgement: Judgement) -> str:
     cores = "/".join(map(str, subject.cores))
     plural = "" if subject.cores == (1,) else "s"
     options = "".join(f", {k}={v}" for k, v in subject.options)
-    # Which microbenchmark made it is said of the sides, and its path is long.
-    place = subject.filesystem.partition(":bench=")[0]
+    # Which microbenchmark made it is said of the sides, and is long; older runs have bench=.
+    place = re.split(":(?:binary|bench)=", subject.filesystem)[0]
     if subject.medium != "none":
         place += f" on {subject.medium}"
     return f"{subject.workload}, {place}, {subject.mode}, {cores} core{plural}{options}"

@@ -26,7 +26,7 @@ def _limits(report: Report) -> list[str]:
     if counts == {1}:
         said.append(
             "Every point was measured once. There is no spread, so a small difference "
-            "may be chance; measure again with --repeat 3 or more."
+            "may be chance; measure again with --repetitions 3 or more."
         )
     elif 1 in counts:
         few = sum(p.n == 1 for p in report.points)

@@ -84,7 +84,7 @@ def measure(
     new: str,
     arguments: Sequence[str],
     *,
-    rounds: int,
+    repetitions: int,
     seed: int,
     output: Path,
     files: Mapping[str, Path],
@@ -118,7 +118,7 @@ def measure(
         sides,
         emulator,
         arguments,
-        rounds=rounds,
+        repetitions=repetitions,
         seed=seed,
         output=output.resolve(),
         timeout=options.timeout,
@@ -127,13 +127,13 @@ def measure(
     )
 
 
-def order(rounds: int, seed: int) -> Iterator[tuple[str, int]]:
+def order(repetitions: int, seed: int) -> Iterator[tuple[str, int]]:
     """(side, repetition) of each boot: A B B A or B A A B for two repetitions each."""
     coins = random.Random(seed)
-    for first in range(1, rounds + 1, 2):
+    for first in range(1, repetitions + 1, 2):
         outer, inner = ("A", "B") if coins.random() < 0.5 else ("B", "A")
         yield from ((outer, first), (inner, first))
-        if first < rounds:
+        if first < repetitions:
             yield from ((inner, first + 1), (outer, first + 1))
 
 
@@ -142,23 +142,23 @@ def interleave(
     emulator: Qemu,
     arguments: Sequence[str],
     *,
-    rounds: int,
+    repetitions: int,
     seed: int,
     output: Path,
     timeout: float,
     steps: Steps,
     files: Mapping[str, Path],
 ) -> None:
-    """Boot sides "A" and "B" in turn, `rounds` times each, and merge the results into `output`.
+    """Boot sides "A" and "B" in turn, `repetitions` times each; merge the results into `output`.
 
-    `arguments` are those of `fscale run` without --output, --repeat and --seed. Boots that an
+    `arguments` are those of `fscale run` without --output, --repetitions and --seed. Boots that an
     earlier, interrupted call finished are not measured again.
 
     Raises:
         GuestError: a guest panicked, hung or ran out of time; earlier boots are kept.
         FscaleError: `fscale run` failed in a guest.
     """
-    boots = list(order(rounds, seed))
+    boots = list(order(repetitions, seed))
     for number, (name, repetition) in enumerate(boots, start=1):
         directory = boot_directory(output, name, repetition)
         side = sides[name]
@@ -169,7 +169,7 @@ def interleave(
             argv=[
                 *("python3", "-m", "fscale", "run", *arguments),
                 *(("--fs", side.named.filesystem) if side.named.filesystem else ()),
-                *("--output", "/results", "--repeat", "1", "--seed", str(seed + repetition)),
+                *("--output", "/results", "--repetitions", "1", "--seed", str(seed + repetition)),
             ],
             output=directory,
             modules=side.named.modules,
@@ -218,7 +218,7 @@ def merge(output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int
     merged.suite |= {
         "base": texts["A"],
         "new": texts["B"],
-        "repeats": max(repetition for _, repetition in boots),
+        "repetitions": max(repetition for _, repetition in boots),
     }
     merged.versions |= {f"{what} of B": text for what, text in runs["B"].versions.items()}
     merged.warnings = list(dict.fromkeys(w for run in runs.values() for w in run.warnings))

@@ -118,9 +118,9 @@ def _prepare(request: Request, side: Side, name: str) -> Prepared:
     own = replace(
         request,
         output=request.output / f"side-{name}",
-        overrides=request.overrides | {"filesystems": [side.filesystem], "repeats": 1},
+        overrides=request.overrides | {"filesystems": [side.filesystem], "repetitions": 1},
         explicit=request.explicit | {side.filesystem},
-        binary=side.bench or request.binary,
+        binary=side.binary or request.binary,
     )
     return prepare(own)
 
@@ -155,7 +155,7 @@ def _run(
     run.filesystems = filesystems
     run.media = a.run.media | b.run.media
     run.versions = a.run.versions | b.run.versions
-    run.suite |= {"base": base.text, "new": new.text, "repeats": repetitions}
+    run.suite |= {"base": base.text, "new": new.text, "repetitions": repetitions}
     run.suite["filesystems"] = [base.label, new.label]
     run.planned_cells = 2 * repetitions * len(a.cells)
     return run

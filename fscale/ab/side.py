@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What one side of a paired comparison is: `FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:bench=FILE]`."""
+"""What one side of a paired comparison is: `FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]`."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from pathlib import Path
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 
-_PART = re.compile(r":(?=(?:mount|mkfs|bench|module|kernel)=)")
+_PART = re.compile(r":(?=(?:mount|mkfs|binary|module|kernel)=)")
 _GUEST = ("kernel", "module")
 
 
@@ -21,7 +21,7 @@ class Side:
     filesystem: str
     mount: tuple[str, ...] = ()
     mkfs: tuple[str, ...] = ()
-    bench: Path | None = None
+    binary: Path | None = None
 
     @property
     def label(self) -> str:
@@ -58,7 +58,7 @@ def parse(text: str) -> Side:
         )
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+]*", first):
         raise FscaleError(
-            f"{text}: a side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:bench=FILE], such as ext4, "
+            f"{text}: a side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE], such as ext4, "
             "ext4:mount=data=journal or 'ext4:mkfs=-O ^has_journal'"
         )
     given: dict[str, str] = {}
@@ -74,5 +74,5 @@ def parse(text: str) -> Side:
     mount = given.get("mount", "")
     if any(c.isspace() for c in mount):
         raise FscaleError(f"{text}: mount options are separated by commas, without blanks")
-    bench = Path(given["bench"]).absolute() if "bench" in given else None
-    return Side(text, first, tuple(mount.split(",")) if mount else (), mkfs, bench)
+    binary = Path(given["binary"]).absolute() if "binary" in given else None
+    return Side(text, first, tuple(mount.split(",")) if mount else (), mkfs, binary)

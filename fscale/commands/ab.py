@@ -13,7 +13,6 @@ from fscale.commands.compare import (
     CountMarginOption,
     FdrOption,
     HtmlOption,
-    JsonOption,
     JunitOption,
     MailOption,
     MarginOption,
@@ -21,6 +20,7 @@ from fscale.commands.compare import (
     MetricOption,
     parse_metrics,
 )
+from fscale.commands.history import JsonFlag
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.runner.dry import tell
@@ -28,15 +28,15 @@ from fscale.runner.request import Request, parse_cores
 
 _EPILOG = """
 Examples:\n\n
-fscale ab --base ext4 --new ext4:mount=data=journal --bench DWSL,MWCL --output results/journal\n\n
+fscale ab --base ext4 --new ext4:mount=data=journal --workload DWSL --output results/journal\n\n
 fscale ab --base xfs --new xfs:mount=wsync --cores 1,2 --max-minutes 20 --output results/wsync\n\n
 fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj\n\n
-fscale ab --base kernel:6.1 --new kernel:6.12 --bench MWCL --output results/guests\n\n
-A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:bench=FILE]; bench= is another microbenchmark.
+fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/guests\n\n
+A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]; binary= is another microbenchmark.
 """
 
 SuiteOption = Annotated[Path, typer.Option(help="What to measure: a suite, by file or name.")]
-BenchOption = Annotated[str | None, typer.Option(help="Workloads, separated by commas.")]
+WorkloadOption = Annotated[str | None, typer.Option(help="Workloads, separated by commas.")]
 CoresOption = Annotated[str | None, typer.Option(help="1,2,4 or all or powers.")]
 MediaOption = Annotated[str | None, typer.Option(help="The medium.")]
 ModeOption = Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")]
@@ -58,7 +58,7 @@ def request_of(
     suite: Path,
     output: Path,
     *,
-    bench: str | None,
+    workload: str | None,
     cores: str | None,
     media: str | None,
     mode: str | None,
@@ -69,7 +69,7 @@ def request_of(
 ) -> Request:
     """A request for one side; its file system comes later."""
     asked: dict[str, Any] = {
-        "workloads": bench.split(",") if bench else None,
+        "workloads": workload.split(",") if workload else None,
         "cores": parse_cores(cores) if cores else None,
         "media": [media] if media else None,
         "modes": mode.split(",") if mode else None,
@@ -104,7 +104,7 @@ def _ab(
     output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
     *,
     suite: SuiteOption = Path("quick"),
-    bench: BenchOption = None,
+    workload: WorkloadOption = None,
     cores: CoresOption = None,
     media: MediaOption = None,
     mode: ModeOption = None,
@@ -122,7 +122,7 @@ def _ab(
     margin: MarginOption = 0.05,
     count_margin: CountMarginOption = 0.01,
     fdr: FdrOption = 0.01,
-    json_file: JsonOption = None,
+    as_json: JsonFlag = False,
     junit: JunitOption = None,
     markdown: MarkdownOption = None,
     mail: MailOption = None,
@@ -154,7 +154,7 @@ def _ab(
             raise FscaleError(
                 "--dry-run is for sides on this machine; `fscale vm run --dry-run` shows a guest's"
             )
-        options = {"bench": bench, "cores": cores, "media": media, "mode": mode}
+        options = {"workload": workload, "cores": cores, "media": media, "mode": mode}
         options["duration"] = str(duration) if duration else None
         files, inside = guest_files(suite, None)
         given = [f"--{name}={value}" for name, value in options.items() if value]
@@ -162,7 +162,7 @@ def _ab(
             base,
             new,
             [inside, *given],
-            rounds=repetitions or GUEST_REPETITIONS,
+            repetitions=repetitions or GUEST_REPETITIONS,
             seed=seed or 1,
             output=output,
             files=files,
@@ -172,7 +172,7 @@ def _ab(
         request = request_of(
             suite,
             output,
-            bench=bench,
+            workload=workload,
             cores=cores,
             media=media,
             mode=mode,
@@ -187,7 +187,7 @@ def _ab(
             return
         execute(plan, 60 * max_minutes, wait)
     comparison = compare(open_sides(output, None), settings)
-    outputs = Outputs(json_file, junit, markdown, mail, html)
+    outputs = Outputs(as_json, junit, markdown, mail, html)
     write(comparison, outputs)
     if not outputs.to_terminal:
         show(comparison, everything)

@@ -15,7 +15,6 @@ from analysis.compare.settings import (
     Settings,
 )
 from fscale.commands.ab import (
-    BenchOption,
     BinaryOption,
     CoresOption,
     DurationOption,
@@ -23,6 +22,7 @@ from fscale.commands.ab import (
     ModeOption,
     SuiteOption,
     WaitOption,
+    WorkloadOption,
     request_of,
 )
 from fscale.commands.compare import FdrOption, MarginOption, MetricOption, parse_metrics
@@ -35,7 +35,7 @@ GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
 
 _EPILOG = """
 Examples:\n\n
-git bisect run fscale bisect --base ext4:bench=/srv/good/fscale-bench --new ext4 --bench MWCL
+git bisect run fscale bisect --base ext4:binary=/srv/good/fscale-bench --new ext4 --workload MWCL
 --output /srv/bisect -- make -C microbench\n\n
 git bisect run fscale bisect --reference /srv/results/v6.17 --output /srv/bisect -- ./build-and-run
 {output}
@@ -62,7 +62,7 @@ def _bisect(
         Path | None, typer.Option(help="A run of the good commit, instead of two sides.")
     ] = None,
     suite: SuiteOption = Path("quick"),
-    bench: BenchOption = None,
+    workload: WorkloadOption = None,
     cores: CoresOption = None,
     media: MediaOption = None,
     mode: ModeOption = None,
@@ -97,7 +97,7 @@ def _bisect(
             request = request_of(
                 suite,
                 directory,
-                bench=bench,
+                workload=workload,
                 cores=cores,
                 media=media,
                 mode=mode,

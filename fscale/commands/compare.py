@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from analysis.compare.settings import METRICS, Metric, Settings
-from fscale.commands.history import DB, DbOption
+from fscale.commands.history import DB, DbOption, JsonFlag
 from fscale.model.errors import Exit, FscaleError
 
 MarginOption = Annotated[
@@ -24,9 +24,6 @@ FdrOption = Annotated[
     float, typer.Option(min=0.0001, max=0.5, help="False discovery rate over all tests.")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", help="Write the comparison as JSON; - is the terminal.")
-]
 JunitOption = Annotated[Path | None, typer.Option(help="Write JUnit XML.")]
 MarkdownOption = Annotated[
     Path | None, typer.Option(help="Write Markdown for a pull request; - is the terminal.")
@@ -81,7 +78,7 @@ def register(app: typer.Typer) -> None:
         count_margin: CountMarginOption = 0.01,
         fdr: FdrOption = 0.01,
         seed: SeedOption = 0,
-        json_file: JsonOption = None,
+        as_json: JsonFlag = False,
         junit: JunitOption = None,
         markdown: MarkdownOption = None,
         mail: MailOption = None,
@@ -111,7 +108,7 @@ def register(app: typer.Typer) -> None:
             seed=seed,
         )
         comparison = compare_sides(open_sides(base, new), settings)
-        outputs = Outputs(json_file, junit, markdown, mail, html)
+        outputs = Outputs(as_json, junit, markdown, mail, html)
         write(comparison, outputs)
         if not outputs.to_terminal:
             show(comparison, everything)

@@ -25,7 +25,7 @@ _EPILOG = """
 Examples:\n\n
 fscale history rebuild results   |   fscale history add results/today\n\n
 fscale history tag results/today v6.18   |   fscale compare v6.17 v6.18\n\n
-fscale history trend --bench MWCM --fs ext4
+fscale history trend --workload MWCM --fs ext4
 """
 
 
@@ -147,7 +147,7 @@ def _path(
 
 
 def _trend(
-    bench: Annotated[str | None, typer.Option(help="A workload.")] = None,
+    workload: Annotated[str | None, typer.Option(help="A workload.")] = None,
     fs: Annotated[str | None, typer.Option(help="A file system.")] = None,
     metric: Annotated[str, typer.Option(help=f"{THROUGHPUT} or {CPU_EFFICIENCY}.")] = THROUGHPUT,
     margin: Annotated[float, typer.Option(min=0.001, max=0.9, help="Smallest step.")] = 0.05,
@@ -164,7 +164,7 @@ def _trend(
     if metric not in (THROUGHPUT, CPU_EFFICIENCY):
         raise FscaleError(f"--metric is {THROUGHPUT} or {CPU_EFFICIENCY}")
     with index.opened(db) as connection:
-        found = trends(connection, metric, bench, fs, margin)
+        found = trends(connection, metric, workload, fs, margin)
     if as_json:
         typer.echo(json.dumps({"schema": 1, "trends": [asdict(t) for t in found]}, indent=1))
         return

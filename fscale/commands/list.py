@@ -14,11 +14,11 @@ from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.runner import filesystem, medium, microbench
 
-What = Literal["benches", "filesystems", "media", "suites"]
+What = Literal["workloads", "filesystems", "media", "suites"]
 Rows = list[dict[str, Any]]
 
 
-def _benches(binary: Path) -> Rows:
+def _workloads(binary: Path) -> Rows:
     loads = [*microbench.find(binary), *adapter.loads()]
     return [load.descriptor.model_dump() | {"missing": load.missing()} for load in loads]
 
@@ -48,10 +48,10 @@ def _suites() -> Rows:
 
 
 _COLUMNS: dict[str, list[str]] = {
-    "benches": ["id", "title", "operation", "modes", "missing"],
+    "workloads": ["id", "title", "operation", "modes", "missing"],
     "filesystems": ["name", "title", "package", "missing"],
     "media": ["name", "title", "missing"],
-    "suites": ["name", "title", "filesystems", "media", "cores", "duration", "repeats"],
+    "suites": ["name", "title", "filesystems", "media", "cores", "duration", "repetitions"],
 }
 
 
@@ -68,7 +68,7 @@ def _list(
 ) -> None:
     """List workloads, file systems, media or suites, and what this machine lacks for them."""
     makers = {"filesystems": _filesystems, "media": _media, "suites": _suites}
-    rows = _benches(binary) if what == "benches" else makers[what]()
+    rows = _workloads(binary) if what == "workloads" else makers[what]()
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -82,4 +82,4 @@ def _list(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list", epilog="Example: fscale list benches --json")(_list)
+    app.command("list", epilog="Example: fscale list workloads --json")(_list)

@@ -19,7 +19,7 @@ from fscale.model.errors import FscaleError
 
 _EPILOG = """
 Examples:\n\n
-fscale run quick --bench MWCM --profile locks,cpu,offcpu --output results/p\n\n
+fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p\n\n
 fscale locks results/p\n\n
 fscale locks results/p MWCM-ext4 --stacks   (points whose name begins so)\n\n
 fscale locks results/p --json\n\n
@@ -45,8 +45,9 @@ def _locks(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print one table of all points in Markdown.")
-    ] = False,
+        typer.FileTextWrite | None,
+        typer.Option(help="Write one table of all points in Markdown; - is the terminal."),
+    ] = None,
 ) -> None:
     """Say why cells stop scaling: the contended objects, by the time that goes to them.
 
@@ -60,9 +61,8 @@ def _locks(
     if json:
         console.print_json(data=_as_json(found, results))
         return
-    if markdown:
-        for line in _markdown(found):
-            typer.echo(line)
+    if markdown is not None:
+        markdown.writelines(f"{line}\n" for line in _markdown(found))
         return
     if not console.is_terminal:
         console.width = max(console.width, 140)

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from fscale.commands.ab import (
-    BenchOption,
     BinaryOption,
     CoresOption,
     DirOption,
@@ -20,6 +19,7 @@ from fscale.commands.ab import (
     RunSeedOption,
     SuiteOption,
     WaitOption,
+    WorkloadOption,
     request_of,
 )
 from fscale.model import paths
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """
 Examples:\n\n
-fscale noise --fs ext4 --bench DRBL,MWCL,MWRL --output results/noise\n\n
+fscale noise --fs ext4 --workload DRBL,MWCL,MWRL --output results/noise\n\n
 fscale noise --fs tmpfs --repetitions 20 --budget 10 --wanted 0.05 --output results/noise
 """
 
@@ -46,7 +46,7 @@ def _noise(
     output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
     *,
     suite: SuiteOption = Path("quick"),
-    bench: BenchOption = None,
+    workload: WorkloadOption = None,
     cores: CoresOption = None,
     media: MediaOption = None,
     mode: ModeOption = None,
@@ -77,7 +77,7 @@ def _noise(
     request = request_of(
         suite,
         output,
-        bench=bench,
+        workload=workload,
         cores=cores,
         media=media,
         mode=mode,

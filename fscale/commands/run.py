@@ -23,8 +23,8 @@ from fscale.system.executor import DryExecutor, Executor
 _EPILOG = """
 Examples:\n\n
 fscale run configs/suites/quick.toml --output results/today\n\n
-fscale run quick --bench DRBL,MWCL --fs ext4,xfs --cores 1,2 --repeat 5 --output results/x\n\n
-fscale run quick --bench MWCM --profile locks,cpu,offcpu --output results/p\n\n
+fscale run quick --workload DRBL --fs ext4,xfs --cores 1,2 --repetitions 5 --output results/x\n\n
+fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p\n\n
 fscale run quick --dir /srv/scratch --output results/y   (without root)\n\n
 fscale run quick --device /dev/disk/by-id/NAME --output results/z
 """
@@ -38,14 +38,14 @@ def _run(
     suite: Annotated[Path, typer.Argument(help="TOML file, or the name of one in configs/suites.")],
     output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
     fs: Annotated[str | None, typer.Option(help="File systems, separated by commas.")] = None,
-    bench: Annotated[str | None, typer.Option(help="Workloads, separated by commas.")] = None,
+    workload: Annotated[str | None, typer.Option(help="Workloads, separated by commas.")] = None,
     cores: Annotated[str | None, typer.Option(help="1,2,4 or all or powers.")] = None,
     media: Annotated[str | None, typer.Option(help="Media, separated by commas.")] = None,
     mode: Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")] = None,
     duration: Annotated[float | None, typer.Option(help="Timed seconds a cell.")] = None,
-    repeat: Annotated[int | None, typer.Option(help="Cells a point.")] = None,
+    repetitions: Annotated[int | None, typer.Option(help="Cells a point.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the order and the workloads.")] = None,
-    options: Annotated[
+    option: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
     ] = None,
     device: Annotated[
@@ -87,12 +87,12 @@ def _run(
         raise FscaleError(f"unknown mode {', '.join(wrong)}; there are {', '.join(get_args(Mode))}")
     asked: dict[str, Any] = {
         "filesystems": _names(fs) if fs else None,
-        "workloads": _names(bench) if bench else None,
+        "workloads": _names(workload) if workload else None,
         "cores": parse_cores(cores) if cores else None,
         "media": _names(media) if media else None,
         "modes": modes,
         "duration": duration,
-        "repeats": repeat,
+        "repetitions": repetitions,
         "profiles": _names(profile) if profile else None,
     }
     overrides = {key: value for key, value in asked.items() if value is not None}
@@ -103,7 +103,7 @@ def _run(
         suite=suite,
         output=output,
         overrides=overrides,
-        options=options or [],
+        options=option or [],
         explicit=explicit,
         seed=seed,
         device=device,

@@ -113,7 +113,7 @@ def compare_kernels(
     output: Annotated[Path, typer.Option(help="Results directory; an interrupted one goes on.")],
     suite: Annotated[Path, typer.Option(help="A suite's name or TOML file.")] = Path("quick"),
     filesystem: FilesystemOption = None,
-    rounds: Annotated[int, typer.Option(min=2, help="Boots a side; a few points need 7.")] = 8,
+    repetitions: Annotated[int, typer.Option(min=2, help="Boots a side; a few points need 7.")] = 8,
     seed: Annotated[int, typer.Option(help="Of the order.")] = 1,
     guest: GuestOptions,
 ) -> None:
@@ -134,7 +134,7 @@ def compare_kernels(
         base,
         new,
         [inside, *context.args],
-        rounds=rounds,
+        repetitions=repetitions,
         seed=seed,
         output=output,
         files=files,

@@ -18,8 +18,8 @@ MOST_PARTITIONS = 128  # as many as a GPT has room for
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def explain(error: ValidationError) -> str:
-    """One line a mistake: the key, and what is wrong with it."""
+def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """One line a mistake: the key, what is wrong with it, and near names where `model` is known."""
     lines = []
     for item in error.errors(include_url=False):
         # Unions name their branch in the location; a key of the file is what helps.
@@ -27,6 +27,8 @@ def explain(error: ValidationError) -> str:
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
             message = "is no key that fscale knows"
+            if model and len(item["loc"]) == 1:
+                message += suggest(where, model.model_fields)
         lines.append(f"{where}: {message}")
     return "; ".join(dict.fromkeys(lines))
 
@@ -49,7 +51,7 @@ def load_toml(path: Path, model: type[Model]) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise FscaleError(f"{path}: {explain(error)}") from None
+        raise FscaleError(f"{path}: {explain(error, model)}") from None
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -41,7 +41,7 @@ class Suite(Strict):
     """`configs/suites/<name>.toml`: what is measured; the plan is the product of its lists."""
 
     title: str
-    workloads: list[str] | Literal["all"] = Field(description="ids of `fscale list benches`")
+    workloads: list[str] | Literal["all"] = Field(description="ids of `fscale list workloads`")
     filesystems: list[str] = Field(min_length=1)
     media: list[str] = Field(min_length=1)
     modes: list[Mode] = Field(default=["buffered"], min_length=1)
@@ -54,7 +54,7 @@ class Suite(Strict):
         default=None, gt=0, description="shortest window to trust, seconds"
     )
     interval: float | None = Field(default=None, gt=0, description="of the time series, seconds")
-    repeats: int = Field(ge=1, description="cells a point, each on a fresh file system")
+    repetitions: int = Field(ge=1, description="cells a point, each on a fresh file system")
     order: Literal["random", "cores"] = Field(
         default="random",
         description='within a repetition; "cores" groups by core count, which saves CPU hotplug',
@@ -63,7 +63,7 @@ class Suite(Strict):
     profiles: list[str] = Field(
         default=[], description="profilers; each gets repetitions of its own, which never score"
     )
-    profile_repeats: int = Field(default=1, ge=1, description="cells a point and profiler")
+    profile_repetitions: int = Field(default=1, ge=1, description="cells a point and profiler")
     max_stock: int | None = Field(default=None, ge=1, description="most files or blocks of a stock")
     setup_limit: float = Field(default=120, gt=0, description="seconds until a load must be ready")
     margin: float = Field(

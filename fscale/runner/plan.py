@@ -84,9 +84,9 @@ def make(
     )
     rng = random.Random(seed)
     cells = []
-    for repetition in range(1, max(suite.repeats, suite.profile_repeats) + 1):
-        profiles: list[str | None] = [None] if repetition <= suite.repeats else []
-        profiles += suite.profiles if repetition <= suite.profile_repeats else []
+    for repetition in range(1, max(suite.repetitions, suite.profile_repetitions) + 1):
+        profiles: list[str | None] = [None] if repetition <= suite.repetitions else []
+        profiles += suite.profiles if repetition <= suite.profile_repetitions else []
         block = [
             CellKey(
                 workload=name,

@@ -42,7 +42,7 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
         name, equals, value = text.partition("=")
         workload, dot, option = name.rpartition(".")
         if not equals or not option:
-            raise FscaleError(f"--options {text}: give NAME=VALUE or WORKLOAD.NAME=VALUE")
+            raise FscaleError(f"--option {text}: give NAME=VALUE or WORKLOAD.NAME=VALUE")
         parsed = int(value) if value.lstrip("-").isdigit() else value
         options.setdefault(workload if dot else "all", {})[option] = parsed
     return options
@@ -83,4 +83,6 @@ def read_suite(request: Request) -> Suite:
     try:
         return Suite.model_validate(data)
     except ValidationError as error:
-        raise FscaleError(f"{request.suite} with overrides: {catalogue.explain(error)}") from None
+        raise FscaleError(
+            f"{request.suite} with overrides: {catalogue.explain(error, Suite)}"
+        ) from None

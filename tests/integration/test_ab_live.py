@@ -28,9 +28,9 @@ def fscale(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def test_sides_are_mounted_as_asked_interleaved_and_resumed(tmp_path: Path) -> None:
     output = tmp_path / "ab"
-    arguments = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--bench", "DRBL"]
+    arguments = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--workload", "DRBL"]
     arguments += ["--cores", "1", "--duration", "0.05", "--repetitions", "6", "--seed", "1"]
-    arguments += ["--output", str(output), "--json", "-"]
+    arguments += ["--output", str(output), "--json"]
     done = fscale(*arguments)
     assert done.returncode in (0, 1), done.stderr
     judgement = json.loads(done.stdout)["judgements"][0]
@@ -54,7 +54,7 @@ def test_sides_are_mounted_as_asked_interleaved_and_resumed(tmp_path: Path) -> N
 
 
 def test_a_dry_run_tells_one_round_and_measures_nothing(tmp_path: Path) -> None:
-    arguments = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--bench", "DRBL"]
+    arguments = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--workload", "DRBL"]
     arguments += ["--cores", "1", "--output", str(tmp_path / "ab"), "--dry-run"]
     done = fscale(*arguments)
     assert done.returncode == 0, done.stderr
@@ -79,14 +79,14 @@ def test_a_reader_that_leaves_a_dry_run_is_no_error(tmp_path: Path) -> None:
         (["--base", "kernel:", "--new", "ext4"], "kernel"),
         (["--base", "ext4", "--new", "ext5"], "ext5"),
         (["--base", "kernel:6.1", "--new", "kernel:6.12", "--dry-run"], "vm run --dry-run"),
-        (["--base", "ext4", "--new", "ext4:bench=/no/such"], "/no/such is missing"),
+        (["--base", "ext4", "--new", "ext4:binary=/no/such"], "/no/such is missing"),
         (["--base", "ext4", "--new", "xfs", "--metric", "count"], "counted work"),
         (["--base", "ext4", "--new", "xfs", "--cores", "0"], "at least 1 core"),
     ],
 )
 def test_bad_input_changes_nothing(tmp_path: Path, arguments: list[str], says: str) -> None:
     done = CliRunner().invoke(
-        app, ["ab", *arguments, "--output", str(tmp_path / "out"), "--bench", "DRBL"]
+        app, ["ab", *arguments, "--output", str(tmp_path / "out"), "--workload", "DRBL"]
     )
     assert isinstance(done.exception, FscaleError)
     assert done.exception.code == 2
@@ -95,7 +95,7 @@ def test_bad_input_changes_nothing(tmp_path: Path, arguments: list[str], says: s
 
 
 def test_a_side_that_cannot_be_mounted_is_an_error_with_its_reason(tmp_path: Path) -> None:
-    done = fscale("ab", "--base", "ext4", "--new", "ext4:mount=nosuchoption", "--bench", "DRBL",
+    done = fscale("ab", "--base", "ext4", "--new", "ext4:mount=nosuchoption", "--workload", "DRBL",
                   "--cores", "1", "--duration", "0.05", "--output", tmp_path / "out")  # fmt: skip
     assert done.returncode == 2
     assert "nothing could be measured" in done.stderr

@@ -147,7 +147,7 @@ def test_what_is_not_installed_is_skipped(tmp_path: Path, without_dbench: str) -
 
 
 def test_what_was_asked_for_and_is_not_installed(tmp_path: Path, without_dbench: str) -> None:
-    code, said = start(tmp_path, without_dbench, "--bench", "dbench", duration=5)
+    code, said = start(tmp_path, without_dbench, "--workload", "dbench", duration=5)
     assert code == Exit.SKIPPED
     assert "make setup-apps" in said
 

@@ -44,7 +44,7 @@ def fscale(root: Path, *arguments: str) -> str:
 
 
 def test_list_and_docs_have_it(copy: Path) -> None:
-    assert "new" in {w["id"] for w in json.loads(fscale(copy, "list", "benches", "--json"))}
+    assert "new" in {w["id"] for w in json.loads(fscale(copy, "list", "workloads", "--json"))}
     systems = json.loads(fscale(copy, "list", "filesystems", "--json"))
     assert "newfs" in {fs["name"] for fs in systems}
     argv = [sys.executable, "microbench/docs.py"]
@@ -54,7 +54,7 @@ def test_list_and_docs_have_it(copy: Path) -> None:
 
 
 def test_run_plots_and_report_have_it(copy: Path, tmp_path: Path) -> None:
-    given = ["--bench", "new,DWOL", "--fs", "newfs", "--cores", "1", "--duration", "0.1"]
+    given = ["--workload", "new,DWOL", "--fs", "newfs", "--cores", "1", "--duration", "0.1"]
     fscale(copy, "run", "smoke", *given, "--wait", "300", "--output", str(tmp_path))
     fscale(copy, "report", str(tmp_path))
     page = (tmp_path / "report.html").read_text()

@@ -76,7 +76,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_a_run_on_every_kind_of_file_system(tmp_path: Path) -> None:
-    done = start(tmp_path, filesystems=["tmpfs", "ext4", "f2fs"], cores="all", repeats=2)
+    done = start(tmp_path, filesystems=["tmpfs", "ext4", "f2fs"], cores="all", repetitions=2)
     assert done.returncode == Exit.GOOD, done.stderr
     made = cells(tmp_path)
     count = os.cpu_count() or 1
@@ -182,7 +182,7 @@ def test_mkfs_that_fails_fails_the_cell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_restored_and_continued(tmp_path: Path, number: signal.Signals) -> None:
-    path = suite(tmp_path, repeats=4, duration=0.5)
+    path = suite(tmp_path, repetitions=4, duration=0.5)
     given = ["--output", tmp_path / "out", "--binary", fake_bench(tmp_path)]
     argv = command("run", path, *given)
     child = subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE, text=True)

@@ -65,7 +65,7 @@ def test_a_suite_runs_in_a_guest_on_a_file_system_that_the_host_may_lack(tmp_pat
     done = fscale_vm(
         *("run", "smoke", "--kernel", "bookworm", "--smp", "2", "--memory", "2G"),
         *("--output", str(output), "--accel", "tcg"),
-        *("--fs", "f2fs", "--bench", "MWCL", "--cores", "1", "--duration", "0.2"),
+        *("--fs", "f2fs", "--workload", "MWCL", "--cores", "1", "--duration", "0.2"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     run = json.loads((output / "run.json").read_text())
@@ -136,7 +136,7 @@ def test_a_module_under_test_is_built_loaded_and_measured(tmp_path, suite, relea
     done = fscale_vm(
         *("run", "smoke", "--kernel", suite, "--smp", "2", "--accel", "tcg"),
         *("--module", built.stdout.strip(), "--filesystem", str(fixture / "trivialfs.toml")),
-        *("--fs", "trivialfs", "--bench", "MWCL,DWOL", "--cores", "1", "--output", str(output)),
+        *("--fs", "trivialfs", "--workload", "MWCL,DWOL", "--cores", "1", "--output", str(output)),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((output / "run.json").read_text())["machine"]["kernel"].startswith(release)
@@ -157,8 +157,8 @@ def test_a_module_that_does_not_load_is_an_error(tmp_path):
 def test_media_in_memory_have_the_latency_that_they_emulate(tmp_path):
     media = ("brd", "null_blk", "null_ssd", "null_hdd")
     run = (
-        "python3 -m fscale run quick --fs ext4 --bench DWSL --cores 1 --repeat 1 --duration 1 "
-        "--media $medium --output /results/$medium || exit 1"
+        "python3 -m fscale run quick --fs ext4 --workload DWSL --cores 1 --repetitions 1 "
+        "--duration 1 --media $medium --output /results/$medium || exit 1"
     )
     script = f"for medium in {' '.join(media)}; do {run}; done"
     done = fscale_vm(

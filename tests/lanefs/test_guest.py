@@ -32,7 +32,7 @@ def test_a_suite_runs_on_lanefs_and_checks_it(tmp_path: Path):
     output = tmp_path / "run"
     module(
         *("fscale", "vm", "run", "smoke", "--kernel", "trixie", "--accel", "tcg"),
-        *("--smp", "2", "--fs", "lanefs,ext4", "--bench", "MWCL,DWAL"),
+        *("--smp", "2", "--fs", "lanefs,ext4", "--workload", "MWCL,DWAL"),
         *("--cores", "2", "--output", str(output)),
     )
     cells = list((output / "cells").glob("*lanefs*.json"))

@@ -50,7 +50,7 @@ def test_the_suite(tmp_path: Path) -> None:
     module(
         *("fscale", "vm", "run", "smoke", "--kernel", "trixie", "--accel", "tcg"),
         *("--smp", "4", "--cores", "4", "--duration", "0.2", "--fs", "lanefs,lanefs_single"),
-        *("--bench", "MWCL,MWUL,DWAL,DWSL", "--output", str(tmp_path / "run")),
+        *("--workload", "MWCL,MWUL,DWAL,DWSL", "--output", str(tmp_path / "run")),
     )
     found = [path.read_text() for path in (tmp_path / "run" / "cells").glob("*.json")]
     cells = [json.loads(text) for text in found]

@@ -196,7 +196,7 @@ def test_partitions_are_part_of_a_file_system_name() -> None:
 def test_only_loads_that_can_be_spread_get_partitions() -> None:
     suite = Suite(
         title="t", workloads=["exim", "dbench"], filesystems=["ext4", "ext4:4"], media=["ram"],
-        cores=[1], duration=5, repeats=1,
+        cores=[1], duration=5, repetitions=1,
     )  # fmt: skip
     descriptors = {app.descriptor.id: app.descriptor for app in applications()}
     media = {"ram": Medium(title="m", kind="loop", size=1 << 30)}

@@ -38,7 +38,7 @@ def test_sides() -> None:
     assert changed.mount_options == [*ext4.mount_options, "data=journal", "commit=1"]
     device = changed.mkfs.index("{device}")
     assert changed.mkfs[device - 4 : device] == ["-O", "^has_journal", "-I", "512"]
-    assert "/" not in parse("ext4:bench=/a/b").label
+    assert "/" not in parse("ext4:binary=/a/b").label
     assert parse("ext4").apply(ext4) == ext4
 
 

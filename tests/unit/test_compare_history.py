@@ -131,7 +131,7 @@ def test_trend_shows_the_step(tmp_path: Path) -> None:
     for n in range(12):
         level = RATE if n < 7 else 0.8 * RATE
         fscale("history", "add", run(tmp_path, n, level * rng.normal(1, 0.01)), "--db", db)
-    (trend,) = json.loads(fscale("history", "trend", "--bench", "MWCL", "--json", "--db", db))[
+    (trend,) = json.loads(fscale("history", "trend", "--workload", "MWCL", "--json", "--db", db))[
         "trends"
     ]
     assert [s["first"]["run"] for s in trend["steps"]] == ["run-07"]

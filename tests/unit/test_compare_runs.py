@@ -94,10 +94,10 @@ def test_too_few_repetitions_are_refused_with_the_number(tmp_path: Path) -> None
     base = run(tmp_path / "base", noisy(flat, 0.01, "a"), repetitions=3)
     # Two metrics of six points, and three tests of two curves.
     needed = minimum_repetitions(Settings(), 18, interleaved=False)
-    with pytest.raises(FscaleError, match=rf"at most 3 a side.*--repeat {needed}$"):
+    with pytest.raises(FscaleError, match=rf"at most 3 a side.*--repetitions {needed}$"):
         judged(base, base)
     base = run(tmp_path / "less", noisy(flat, 0.01, "a"), repetitions=needed - 1)
-    with pytest.raises(FscaleError, match=f"among 18 tests .* --repeat {needed}$"):
+    with pytest.raises(FscaleError, match=f"among 18 tests .* --repetitions {needed}$"):
         judged(base, base)
     base = run(tmp_path / "enough", noisy(flat, 0.01, "a"), repetitions=needed)
     assert judged(base, base).repetitions_needed == needed
@@ -254,11 +254,12 @@ class Tags(HTMLParser):
 
 def test_outputs(regression: tuple[Path, Path], tmp_path: Path) -> None:
     base, new = regression
-    files = {n: tmp_path / f"out.{n}" for n in ("json", "junit", "markdown", "mail", "html")}
+    files = {n: tmp_path / f"out.{n}" for n in ("junit", "markdown", "mail", "html")}
     done = fscale("compare", base, new, *(x for n, p in files.items() for x in (f"--{n}", p)))
     assert done.exit_code == 1
     assert "MWCL" in done.output
-    comparison = Comparison.model_validate_json(files["json"].read_text())
+    printed = fscale("compare", base, new, "--json").stdout
+    comparison = Comparison.model_validate_json(printed)
     suite = next(iter(JUnitXml.fromfile(str(files["junit"]))))
     assert suite.tests == len(comparison.judgements)
     assert suite.failures == comparison.count("slower") == 4
@@ -276,7 +277,7 @@ def test_outputs(regression: tuple[Path, Path], tmp_path: Path) -> None:
 def test_json_is_as_the_schema_says(regression: tuple[Path, Path]) -> None:
     import jsonschema  # noqa: PLC0415
 
-    done = fscale("compare", *regression, "--json", "-")
+    done = fscale("compare", *regression, "--json")
     schema = json.loads(
         (Path(__file__).parents[2] / "docs/schemas/compare.schema.json").read_text()
     )

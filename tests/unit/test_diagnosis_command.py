@@ -68,7 +68,7 @@ def test_text_and_markdown_name_the_lock(run: Path) -> None:
     assert "collapses from 2 cores on" in text
     assert "down_write < path_openat" in text
     assert "work per operation: kmem:kmem_cache_alloc 8.1772" in text
-    table = CliRunner().invoke(app, ["locks", str(run), "--markdown"]).stdout
+    table = CliRunner().invoke(app, ["locks", str(run), "--markdown", "-"]).stdout
     assert f"| MWCM | btrfs | 2 | 30% | {DIRECTORY} | 7.3% |" in table
 
 
@@ -126,7 +126,7 @@ def test_the_report_says_nothing_of_shares_that_no_profile_shows(run: Path, tmp_
 def test_profiling_cells_stand_among_the_scored_ones() -> None:
     suite = Suite(
         title="t", workloads=["MWCM"], filesystems=["btrfs"], media=["ram"], cores=[1, 2],
-        duration=1, repeats=2, profiles=["locks", "cpu"], profile_repeats=1,
+        duration=1, repetitions=2, profiles=["locks", "cpu"], profile_repetitions=1,
     )  # fmt: skip
     media = {"ram": Medium(title="ram", kind="loop", size=1 << 30)}
     cells = plan.make(suite, {"MWCM": descriptor("MWCM")}, media, set(), [1, 2], 1)

@@ -14,7 +14,7 @@ filesystems = ["ext4"]
 media = ["ram"]
 cores = [1]
 duration = 1
-repeats = 1
+repetitions = 1
 """
 
 

@@ -52,7 +52,7 @@ def suite(**changes: object) -> Suite:
         "modes": ["buffered", "direct"],
         "cores": [1, 2],
         "duration": 1,
-        "repeats": 3,
+        "repetitions": 3,
     }
     return Suite.model_validate(keys | changes)
 
@@ -87,7 +87,7 @@ def test_order_is_random_and_reproducible() -> None:
 
 
 def test_grouped_order_changes_the_core_count_once_a_group() -> None:
-    cells = make(suite(order="cores", repeats=1))
+    cells = make(suite(order="cores", repetitions=1))
     counts = [cell.cores for cell in cells]
     assert sum(a != b for a, b in itertools.pairwise(counts)) == 1
 

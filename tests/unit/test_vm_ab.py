@@ -37,13 +37,13 @@ def test_only_kernels_and_modules_need_a_guest():
     assert not ab.is_guest("ext4:mount=data=journal")
 
 
-@pytest.mark.parametrize("rounds", [2, 3, 6])
-def test_boots_are_interleaved_and_each_is_made_once(rounds):
-    boots = list(ab.order(rounds, 5))
-    assert Counter(boots) == {(s, r): 1 for s in "AB" for r in range(1, rounds + 1)}
+@pytest.mark.parametrize("repetitions", [2, 3, 6])
+def test_boots_are_interleaved_and_each_is_made_once(repetitions):
+    boots = list(ab.order(repetitions, 5))
+    assert Counter(boots) == {(s, r): 1 for s in "AB" for r in range(1, repetitions + 1)}
     sides = "".join(side for side, _ in boots)
     assert all(sides[i : i + 4] in ("ABBA", "BAAB") for i in range(0, len(sides) - 3, 4))
-    assert boots == list(ab.order(rounds, 5))
+    assert boots == list(ab.order(repetitions, 5))
 
 
 def test_the_coin_does_not_always_fall_on_the_same_side():

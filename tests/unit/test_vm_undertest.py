@@ -54,7 +54,7 @@ def test_the_file_systems_of_a_run_come_from_its_options_or_its_suite(tmp_path, 
     suite = tmp_path / "s.toml"
     suite.write_text(
         'title = "t"\nworkloads = "all"\nfilesystems = ["tmpfs", "ext4"]\nmedia = ["ram"]\n'
-        "cores = [1]\nduration = 1\nrepeats = 1\n"
+        "cores = [1]\nduration = 1\nrepetitions = 1\n"
     )
     assert undertest.wanted(suite, arguments) == names
 

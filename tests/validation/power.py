@@ -43,7 +43,7 @@ def instructions(fs: str, workload: str, change: float, duration: float, place: 
     wanted = change / (1 - change)
 
     def measured(count: int, name: str) -> float:
-        base, new = (f"{fs}:bench={bench(n)}" for n in (0, count))
+        base, new = (f"{fs}:binary={bench(n)}" for n in (0, count))
         return slow_down(run(base, new, [workload], CALIBRATION, duration, place / name))
 
     far = measured(PROBE, "coarse")
@@ -69,7 +69,7 @@ def main() -> None:
         place = given.output / workload
         for change in map(float, given.changes.split(",")):
             tax = instructions(given.filesystem, workload, change, given.duration, place)
-            base, new = (f"{given.filesystem}:bench={bench(n)}" for n in (0, tax))
+            base, new = (f"{given.filesystem}:binary={bench(n)}" for n in (0, tax))
             repetitions = 10 * given.tries
             output = run(base, new, [workload], repetitions, given.duration, place / f"{change:g}")
             took = slow_down(output)

@@ -184,8 +184,8 @@ def _crash(boot: Boot) -> Iterator[Slice]:
 def _run(boot: Boot, suite: str, workloads: Sequence[str], cores: str, seconds: float) -> list[str]:
     return [
         *("vm", "run", suite, "--fs", "lanefs", *boot.argv, "--smp", "8"),
-        *("--bench", ",".join(workloads), "--cores", cores),
-        *("--repeat", "1", "--duration", str(seconds)),
+        *("--workload", ",".join(workloads), "--cores", cores),
+        *("--repetitions", "1", "--duration", str(seconds)),
     ]
 
 

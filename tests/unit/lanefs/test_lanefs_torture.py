@@ -34,7 +34,7 @@ def test_the_plan_adds_up(kernel):
     assert amount(kernel, "images") >= 2_000
     assert amount(kernel, "crash") >= 1_000
     assert amount(kernel, "suite") == 19 * 4
-    apps = [option(p, "--bench") for p in plan([kernel]) if p.part.name == "apps"]
+    apps = [option(p, "--workload") for p in plan([kernel]) if p.part.name == "apps"]
     assert sorted(apps) == ["dbench", "exim", "rocksdb"]
 
 

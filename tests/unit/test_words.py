@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One thing has one name: in the options of all commands, in suites and in the results."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.core import TyperGroup
+
+from fscale.cli import app
+from fscale.model import catalogue
+from fscale.model.config import Suite
+from fscale.model.errors import FscaleError
+
+# Old or tempting words for what has another name.
+OTHERS = {
+    "--bench": "--workload",
+    "--benches": "--workload",
+    "--workloads": "--workload",
+    "--repeat": "--repetitions",
+    "--repeats": "--repetitions",
+    "--rounds": "--repetitions",
+    "--options": "--option",
+    "--opt": "--option",
+    "--filesystems": "--fs",
+    "--modes": "--mode",
+    "--profiles": "--profile",
+    "--out": "--output",
+    "--medium": "--media",
+}
+
+
+def options() -> dict[str, list[tuple[str, bool]]]:
+    """Option -> (command, whether it is a flag) of each command that has it."""
+    found = defaultdict(list)
+
+    def visit(command: object, name: str) -> None:
+        if isinstance(command, TyperGroup):
+            for word, below in command.commands.items():
+                visit(below, f"{name} {word}")
+            return
+        for parameter in command.params:  # type: ignore[attr-defined]
+            for option in parameter.opts:
+                if option.startswith("--"):
+                    found[option].append((name, bool(getattr(parameter, "is_flag", False))))
+
+    visit(typer.main.get_command(app), "fscale")
+    return found
+
+
+def test_no_option_has_two_names() -> None:
+    known = options()
+    assert {"--workload", "--repetitions", "--option", "--json"} <= known.keys()
+    assert {wrong: known[wrong] for wrong in OTHERS if wrong in known} == {}
+
+
+def test_an_option_is_a_flag_everywhere_or_nowhere() -> None:
+    mixed = {name: used for name, used in options().items() if len({flag for _, flag in used}) > 1}
+    assert mixed == {}
+
+
+def test_an_older_suite_is_told_the_new_word(tmp_path: Path) -> None:
+    path = tmp_path / "old.toml"
+    path.write_text('title = "t"\nrepeats = 2\n')
+    with pytest.raises(FscaleError, match=r"repeats: is no key.*did you mean .*repetitions"):
+        catalogue.load_toml(path, Suite)
