@@ -157,8 +157,15 @@ def usl_rate(key: CellKey, noise: float = 0.02) -> float:
     return exact * (1 + noise * _random("noise", key.id).gauss(0, 1))
 
 
-def machine(cpus: int) -> Machine:
-    """A machine that says it is made up."""
+def cpus_of(sockets: int, cores: int, threads: int = 1) -> list[Cpu]:
+    """CPUs of so many sockets with so many cores each, numbered as Linux does: threads last."""
+    count = sockets * cores
+    places = [(n, n // cores) for n in range(count)] * threads
+    return [Cpu(cpu=i, core=n, socket=s, node=s) for i, (n, s) in enumerate(places)]
+
+
+def machine(cpus: int, topology: list[Cpu] | None = None) -> Machine:
+    """A machine that says it is made up; without a topology its sockets have ten cores each."""
     return Machine(
         hostname="synthetic-test-host",
         kernel="0.0.0-synthetic",
@@ -166,7 +173,8 @@ def machine(cpus: int) -> Machine:
         architecture="x86_64",
         cpu_model="made-up CPU",
         memory_bytes=16 << 30,
-        topology=[Cpu(cpu=i, core=i, socket=i // 10, node=i // 10) for i in range(cpus)],
+        topology=topology
+        or [Cpu(cpu=i, core=i, socket=i // 10, node=i // 10) for i in range(cpus)],
         cpu_order=list(range(cpus)),
         governor=None,
         mitigations={"spectre_v2": "Mitigation: made up"},

@@ -37,7 +37,7 @@ A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]; binary= is another 
 
 SuiteOption = Annotated[Path, typer.Option(help="What to measure: a suite, by file or name.")]
 WorkloadOption = Annotated[str | None, typer.Option(help="Workloads, separated by commas.")]
-CoresOption = Annotated[str | None, typer.Option(help="1,2,4 or all or powers.")]
+CoresOption = Annotated[str | None, typer.Option(help="1,2,4 or topology or powers or all.")]
 MediaOption = Annotated[str | None, typer.Option(help="The medium.")]
 ModeOption = Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")]
 DurationOption = Annotated[float | None, typer.Option(help="Timed seconds a repetition.")]

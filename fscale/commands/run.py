@@ -39,7 +39,7 @@ def _run(
     output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
     fs: Annotated[str | None, typer.Option(help="File systems, separated by commas.")] = None,
     workload: Annotated[str | None, typer.Option(help="Workloads, separated by commas.")] = None,
-    cores: Annotated[str | None, typer.Option(help="1,2,4 or all or powers.")] = None,
+    cores: Annotated[str | None, typer.Option(help="1,2,4 or topology or powers or all.")] = None,
     media: Annotated[str | None, typer.Option(help="Media, separated by commas.")] = None,
     mode: Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")] = None,
     duration: Annotated[float | None, typer.Option(help="Timed seconds a cell.")] = None,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from fscale.model.bench import Mode, Strict
+from fscale.model.topology import Preset
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
@@ -45,8 +46,10 @@ class Suite(Strict):
     filesystems: list[str] = Field(min_length=1)
     media: list[str] = Field(min_length=1)
     modes: list[Mode] = Field(default=["buffered"], min_length=1)
-    cores: list[Annotated[int, Field(ge=1)]] | Literal["all", "powers"] = Field(
-        description='a list; "powers": powers of two and all; "all": every count'
+    cores: list[Annotated[int, Field(ge=1)]] | Preset = Field(
+        default="topology",
+        description='a list; "topology": powers of two, each full socket, all physical cores and '
+        'all hardware threads; "powers": powers of two and all; "all": every count',
     )
     duration: float = Field(gt=0, description="timed seconds a cell")
     warmup: float = Field(default=0.1, ge=0, description="seconds before the timed window")
@@ -83,6 +86,10 @@ class FileSystem(Strict):
     mkfs: list[str] = Field(default=[], description="argv; {device} stands for the medium")
     mount_options: list[str] = Field(
         default=["noatime"], description="{size} stands for the medium's size in bytes"
+    )
+    sized_by_cpus: bool = Field(
+        default=True,
+        description="mkfs may look at the CPUs that are online: all are while it runs",
     )
     size: SizeOrShare | None = Field(default=None, description="of a nodev file system")
     max_size: Bytes | None = None

@@ -8,9 +8,9 @@ import platform
 from pathlib import Path
 from typing import Literal
 
-from fscale.model.errors import FscaleError
 from fscale.model.paths import is_root
 from fscale.model.results import Cpu, Machine
+from fscale.model.topology import cpu_order
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import CPUS, CpuOffline
 from fscale.system.executor import Executor
@@ -26,47 +26,19 @@ def _lscpu(*arguments: str) -> list[dict[str, object]]:
 
 def topology() -> list[Cpu]:
     """The online CPUs as lscpu sees them."""
-    rows = _lscpu("--online", "--extended=CPU,CORE,SOCKET,NODE")
-
-    def number(value: object) -> int:
-        return int(str(value)) if value not in (None, "-") else 0
-
-    return [
-        Cpu(**{k: number(row.get(k)) for k in ("cpu", "core", "socket", "node")}) for row in rows
-    ]
+    return [_cpu(row) for row in _lscpu("--online", "--extended=CPU,CORE,SOCKET,NODE")]
 
 
-def cpu_order(cpus: list[Cpu]) -> list[int]:
-    """The order in which CPUs join a measurement.
+def _cpu(row: dict[str, object]) -> Cpu:
+    def number(key: str, unknown: int) -> int:
+        value = row.get(key)
+        return int(str(value)) if value not in (None, "-") else unknown
 
-    The physical cores of socket 0, then those of socket 1 and so on; the second hardware threads
-    of all cores come last, in the same order.
-    """
-    seen: dict[tuple[int, int], int] = {}
-    ranked = []
-    for cpu in sorted(cpus, key=lambda c: c.cpu):
-        thread = seen.get((cpu.socket, cpu.core), 0)
-        seen[cpu.socket, cpu.core] = thread + 1
-        ranked.append((thread, cpu.socket, cpu.node, cpu.core, cpu.cpu))
-    return [rank[-1] for rank in sorted(ranked)]
-
-
-def core_counts(asked: list[int] | Literal["all", "powers"], available: int) -> list[int]:
-    """The core counts of a suite on this machine; FscaleError when one is more than there are."""
-    if asked == "all":
-        return list(range(1, available + 1))
-    if asked == "powers":
-        counts = {1 << n for n in range(available.bit_length()) if 1 << n <= available}
-        return sorted(counts | {available})
-    for count in asked:
-        if count < 1:
-            raise FscaleError("a measurement needs at least 1 core")
-        if count > available:
-            raise FscaleError(
-                f"{count} cores are asked for, but this machine has {available} online; "
-                f"give --cores up to {available}"
-            )
-    return sorted(set(asked))
+    cpu = number("cpu", 0)
+    # A CPU whose core is unknown, as in some virtual machines, is a core of its own.
+    return Cpu(
+        cpu=cpu, core=number("core", cpu), socket=number("socket", 0), node=number("node", 0)
+    )
 
 
 def _text(path: Path) -> str | None:
@@ -76,9 +48,14 @@ def _text(path: Path) -> str | None:
 
 
 def read_machine() -> Machine:
-    """What the machine says about itself."""
+    """What the machine says about itself.
+
+    The CPUs to use are those that this process may run on: neither its affinity (taskset) nor its
+    cpuset is overstepped.
+    """
     said = {str(row["field"]).rstrip(":"): str(row["data"]) for row in _flat(_lscpu())}
     cpus = topology()
+    allowed = os.sched_getaffinity(0)
     governors = {_text(path) for path in CPUS.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
     vulnerabilities = sorted((CPUS / "vulnerabilities").glob("*"))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -90,7 +67,7 @@ def read_machine() -> Machine:
         cpu_model=said.get("Model name", "unknown"),
         memory_bytes=memory,
         topology=cpus,
-        cpu_order=cpu_order(cpus),
+        cpu_order=cpu_order([cpu for cpu in cpus if cpu.cpu in allowed]),
         governor=",".join(sorted(g for g in governors if g)) or None,
         mitigations={path.name: _text(path) or "" for path in vulnerabilities},
         virtualization=said.get("Hypervisor vendor") or said.get("Virtualization type"),
@@ -109,9 +86,31 @@ def _flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     return flat
 
 
+def ranges(numbers: list[int]) -> str:
+    """`0-3,8` from rising numbers, as the kernel writes lists of CPUs."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs)
+
+
+def denied(machine: Machine) -> list[int]:
+    """The online CPUs that the affinity or the cpuset of this process kept from use."""
+    return sorted({cpu.cpu for cpu in machine.topology} - set(machine.cpu_order))
+
+
 def warnings(machine: Machine) -> list[str]:
     """What makes figures from this machine doubtful."""
     found = []
+    if others := denied(machine):
+        found.append(
+            f"CPUs {ranges(others)} are not used and all CPUs stay online: the "
+            f"affinity (taskset) or the cpuset of this process does not allow them, so they are "
+            f"others'; what runs there shares caches and the kernel's locks with the cells"
+        )
     if machine.governor and machine.governor != "performance":
         found.append(f"CPU frequency governor is {machine.governor}, not performance")
     if machine.virtualization:
@@ -134,24 +133,39 @@ def hotplug_possible() -> bool:
     return is_root() and any(os.access(path, os.W_OK) for path in CPUS.glob("cpu[0-9]*/online"))
 
 
-def cgroup_root() -> Path | None:
-    """Where cgroup v2 is mounted and we may make groups, if anywhere."""
+def cgroup_root(inside: bool = False) -> Path | None:
+    """Where cgroup v2 is mounted and we may make groups, if anywhere.
+
+    With `inside` it is our own group: a cell then stays within our cpuset.
+    """
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")
         root = Path(fields.split()[4])
         if rest.split()[0] == "cgroup2" and os.access(root, os.W_OK):
-            return root
+            return root / _own_cgroup() if inside else root
     return None
+
+
+def _own_cgroup() -> str:
+    """The path of this process's group below the root of cgroup v2."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    return next((line[4:] for line in lines if line.startswith("0::/")), "")
 
 
 class Cpus:
     """Which CPUs are online: those under test and no others, where hotplug is possible."""
 
-    def __init__(self, order: list[int], journal: Journal) -> None:
-        self.order = order
+    def __init__(self, machine: Machine, journal: Journal) -> None:
+        self.order = machine.cpu_order
         self._journal = journal
         self._off: dict[int, int] = {}
-        self.control: Control = "hotplug" if hotplug_possible() else "affinity"
+        # CPUs that are not ours to use are not ours to take off.
+        alone = hotplug_possible() and not denied(machine)
+        self.control: Control = "hotplug" if alone else "affinity"
+
+    def all(self) -> None:
+        """Bring all CPUs back."""
+        self.select(len(self.order))
 
     def select(self, count: int) -> list[int]:
         """Leave the first `count` CPUs of the order online and return them.

@@ -16,6 +16,7 @@ from fscale.model.load import Settings
 from fscale.model.results import CellKey, Machine, Run
 from fscale.model.revision import revision
 from fscale.model.store import Store, differences
+from fscale.model.topology import core_counts, machine_layout
 from fscale.runner import filesystem, guard, host, plan, resources
 from fscale.runner.cell.measure import Limits
 from fscale.runner.request import Request, read_suite
@@ -71,7 +72,7 @@ def prepare(request: Request) -> Prepared:
     descriptors = {name: load.descriptor for name, load in loads.items()}
     plan.check_names(suite, descriptors)
     machine = host.read_machine()
-    counts = host.core_counts(suite.cores, len(machine.cpu_order))
+    counts = core_counts(suite.cores, machine_layout(machine))
     guard.check_output(request.output)
     in_memory = {name for name, fs in filesystems.items() if fs and fs.nodev}
     used = {} if set(filesystems) == in_memory and not existing else media

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -12,6 +12,7 @@ from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load
+from fscale.model.topology import Preset
 from fscale.runner import disk
 
 
@@ -49,14 +50,14 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
 
 
 def parse_cores(text: str) -> list[int] | str:
-    """`1,2,4`, `all` or `powers`."""
-    if text in ("all", "powers"):
+    """`1,2,4`, or the name of a preset."""
+    if text in get_args(Preset):
         return text
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise FscaleError(
-            f"--cores {text}: give numbers such as 1,2,4, or all, or powers"
+            f"--cores {text}: give numbers such as 1,2,4, or {', or '.join(get_args(Preset))}"
         ) from None
 
 

@@ -60,9 +60,9 @@ class Session:
         self.do = do
         self.tag = do.tag or "dry"
         self.journal = Journal(state / "journal", do, signals.deferred)
-        self.cpus = host.Cpus(setup.machine.cpu_order, self.journal)
+        self.cpus = host.Cpus(setup.machine, self.journal)
         self._ready: dict[str, medium.Ready] = {}
-        self._cgroup_root = host.cgroup_root()
+        self._cgroup_root = host.cgroup_root(inside=bool(host.denied(setup.machine)))
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -131,9 +131,13 @@ class Session:
 
     def _measure(self, key: CellKey, cell: Cell) -> None:
         with contextlib.ExitStack() as stack:
+            ready = self._medium(key.medium) if key.medium != "none" else None
+            fs = self.setup.filesystems[key.filesystem]
+            nodes = self._formatted(fs, ready, stack) if fs else []
             cell.cpus = self.cpus.select(key.cores)
             cell.cpu_control = self.cpus.control
-            directory, device, size = self._fresh(key, stack)
+            directory, size = self._mounted(fs, ready, nodes, stack)
+            device = ready.device if ready else None
             self.do.mkdir(directory)
             if is_root():
                 self.do.write(Path("/proc/sys/vm/drop_caches"), "3")
@@ -179,61 +183,81 @@ class Session:
             if profiler and not self.do.dry:
                 profiler.complete(cell)
 
-    def _fresh(self, key: CellKey, stack: contextlib.ExitStack) -> tuple[Path, str | None, int]:
-        """An empty directory in a fresh file system, its device, and how many bytes may be used."""
-        ready = self._medium(key.medium) if key.medium != "none" else None
+    def _formatted(
+        self, fs: FileSystem, ready: medium.Ready | None, stack: contextlib.ExitStack
+    ) -> list[str | None]:
+        """The devices of fresh file systems; None stands for one that lives in memory.
+
+        All CPUs are online for a mkfs that may size by them: so the file system is the same one
+        along a curve, and the one that users of the whole machine have.
+        """
+        device = ready.device if ready else None
+        disk = ready.disk if ready else None
+        nodes: list[str | None] = [device] * fs.partitions
+        if device and fs.sized_by_cpus:
+            self.cpus.all()  # before the device is lent: this takes a while
+        if disk:
+            stack.enter_context(disk.lent())
+        if device and fs.partitions > 1:
+            cut = self._cut(fs, ready)
+            stack.enter_context(self.journal.change(cut))
+            nodes = [cut.node(number + 1) for number in range(fs.partitions)]
+        for node in nodes:
+            if node:
+                if disk and node != device:
+                    disk.confirm_partition(Path(node))
+                self._format(fs, node, disk)
+        return nodes
+
+    def _mounted(
+        self,
+        fs: FileSystem | None,
+        ready: medium.Ready | None,
+        nodes: list[str | None],
+        stack: contextlib.ExitStack,
+    ) -> tuple[Path, int]:
+        """The directory to work in, and how many bytes may be used.
+
+        Several file systems are mounted at its subdirectories 0, 1, ..., each with an empty
+        directory `work`; those that live in memory share the size.
+        """
         if ready and ready.directory:
             directory = ready.directory / "cell"
             stack.enter_context(self.journal.change(TempDir(path=directory)))
-            return directory, None, int(ready.size * FILL_DIRECTORY)
-        fs = self.setup.filesystems[key.filesystem]
+            return directory, int(ready.size * FILL_DIRECTORY)
         assert fs is not None
-        device = ready.device if ready else None
-        if ready:
-            size = ready.size
-        else:
-            size = resolve_size(fs.size or 0, fs.max_size, self.setup.machine.memory_bytes)
+        size = self._size(fs, ready)
         target = self.state / "mnt"
-        disk = ready.disk if ready else None
-        if disk:
-            stack.enter_context(disk.lent())
-        if fs.partitions > 1:
-            self._partitioned(fs, device, disk, size, target, stack)
-            return target, device, int(size * FILL)
-        if device:
-            self._format(fs, device, disk)
-        stack.enter_context(filesystem.checked(fs, device, self.do))
-        stack.enter_context(self.journal.change(filesystem.mount(fs, device, target, size)))
-        return target / "work", device, int(size * FILL)
+        if len(nodes) == 1:
+            self._mount(fs, nodes[0], target, size, stack)
+            return target / "work", int(size * FILL)
+        stack.enter_context(self.journal.change(TempDir(path=target)))
+        for number, node in enumerate(nodes):
+            self._mount(fs, node, target / str(number), self._cut(fs, ready).each, stack)
+            self.do.mkdir(target / str(number) / "work")
+        return target, int(size * FILL)
 
-    def _partitioned(
+    def _mount(
         self,
         fs: FileSystem,
-        device: str | None,
-        disk: Disk | None,
-        size: int,
+        node: str | None,
         target: Path,
+        size: int,
         stack: contextlib.ExitStack,
     ) -> None:
-        """Fresh file systems on all partitions of a device, mounted at `target`/0, /1, ...
+        stack.enter_context(filesystem.checked(fs, node, self.do))
+        stack.enter_context(self.journal.change(filesystem.mount(fs, node, target, size)))
 
-        Each holds an empty directory `work`. Without a device the file system lives in memory and
-        there are several of it, which share the size.
-        """
-        cut = Partitions(device=device or "memory", count=fs.partitions, size=size)
-        if device:
-            stack.enter_context(self.journal.change(cut))
-        stack.enter_context(self.journal.change(TempDir(path=target)))
-        for number in range(fs.partitions):
-            node = cut.node(number + 1) if device else None
-            if node:
-                if disk:
-                    disk.confirm_partition(Path(node))
-                self._format(fs, node, disk)
-            stack.enter_context(filesystem.checked(fs, node, self.do))
-            mount = filesystem.mount(fs, node, target / str(number), cut.each)
-            stack.enter_context(self.journal.change(mount))
-            self.do.mkdir(target / str(number) / "work")
+    def _size(self, fs: FileSystem, ready: medium.Ready | None) -> int:
+        if ready:
+            return ready.size
+        return resolve_size(fs.size or 0, fs.max_size, self.setup.machine.memory_bytes)
+
+    def _cut(self, fs: FileSystem, ready: medium.Ready | None) -> Partitions:
+        device = ready.device if ready else None
+        return Partitions(
+            device=device or "memory", count=fs.partitions, size=self._size(fs, ready)
+        )
 
     def _format(self, fs: FileSystem, node: str, disk: Disk | None) -> None:
         try:
@@ -244,6 +268,7 @@ class Session:
 
     def _medium(self, name: str) -> medium.Ready:
         if name not in self._ready:
+            self.cpus.all()
             self._ready[name] = medium.prepare(
                 name,
                 self.setup.media[name],

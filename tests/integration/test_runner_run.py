@@ -117,6 +117,55 @@ def test_other_cpus_are_offline_while_a_cell_runs(tmp_path: Path) -> None:
     assert cells(tmp_path)[0].cpu_control == "hotplug"
 
 
+def test_mkfs_sees_all_cpus_whatever_is_under_test(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    mkfs = tmp_path / "mkfs"
+    mkfs.write_text(f'#!/bin/sh\ngetconf _NPROCESSORS_ONLN >> {seen}\nexec mkfs.ext4 -q -F "$1"\n')
+    mkfs.chmod(0o755)
+    fs = tmp_path / "by_cpus.toml"
+    fs.write_text(f'title = "t"\nkernel = "ext4"\nmkfs = ["{mkfs}", "{{device}}"]\n')
+    done = start(tmp_path, filesystems=[str(fs)], cores="all", repetitions=2)
+    assert done.returncode == Exit.GOOD, done.stderr
+    count = os.cpu_count() or 1
+    assert [cell.cpu_control for cell in cells(tmp_path)] == ["hotplug"] * 2 * count
+    assert seen.read_text().split() == [str(count)] * 2 * count
+
+
+def of_others(tmp_path: Path, *restricted: object) -> None:
+    """Run as a process that may use the last CPU only; it keeps to that one."""
+    given = ["run", suite(tmp_path), "--output", tmp_path / "out", "--binary", fake_bench(tmp_path)]
+    argv = [*map(str, restricted), *command(*given)]
+    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.GOOD, done.stderr
+    last = (os.cpu_count() or 1) - 1
+    (cell,) = cells(tmp_path)
+    assert (cell.cpus, cell.cpu_control) == ([last], "affinity")
+    assert run(tmp_path).machine.cpu_order == [last]
+    assert "not used and all CPUs stay online" in done.stderr
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="one CPU")
+def test_an_affinity_is_kept(tmp_path: Path) -> None:
+    of_others(tmp_path, "taskset", "--cpu-list", (os.cpu_count() or 1) - 1)
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="one CPU")
+def test_a_cpuset_is_kept(tmp_path: Path) -> None:
+    root = Path("/sys/fs/cgroup/cpuset")
+    if not root.is_dir():
+        root = Path("/sys/fs/cgroup")
+        (root / "cgroup.subtree_control").write_text("+cpuset")
+    group = root / f"test-cpus-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "cpuset.mems").write_text("0")
+        (group / "cpuset.cpus").write_text(str((os.cpu_count() or 1) - 1))
+        join = 'echo $$ > "$0" && exec "$@"'
+        of_others(tmp_path, "/bin/sh", "-c", join, group / "cgroup.procs")
+    finally:
+        group.rmdir()
+
+
 @pytest.mark.parametrize(
     ("act", "limit", "says"),
     [

@@ -10,8 +10,8 @@ from fscale.model import paths
 from fscale.model.bench import Descriptor, Mode, OptionHelp
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
-from fscale.model.results import CellKey, Cpu
-from fscale.runner import host, plan
+from fscale.model.results import CellKey
+from fscale.runner import plan
 from fscale.runner.request import Request, read_suite
 
 MEDIA = {"ram": Medium(title="r", kind="loop", size=1 << 30)}
@@ -141,25 +141,3 @@ def test_partitions_are_measured_beside_the_whole_medium() -> None:
     request.overrides = {"filesystems": ["tmpfs", "ext4", "xfs"], "workloads": ["exim"]}
     asked = read_suite(request)
     assert asked.filesystems == ["tmpfs", "ext4", "xfs", "ext4:8", "xfs:8"]
-
-
-def test_cpu_order_by_socket_with_threads_last() -> None:
-    # 2 sockets x 2 cores x 2 threads, numbered as Linux usually does: threads in the second half.
-    cpus = [
-        Cpu(cpu=cpu, core=cpu % 4, socket=(cpu % 4) // 2, node=(cpu % 4) // 2) for cpu in range(8)
-    ]
-    assert host.cpu_order(cpus) == [0, 1, 2, 3, 4, 5, 6, 7]
-    # And with the sockets interleaved, as some firmware does.
-    cpus = [Cpu(cpu=cpu, core=cpu % 4, socket=cpu % 2, node=cpu % 2) for cpu in range(8)]
-    assert host.cpu_order(cpus) == [0, 2, 1, 3, 4, 6, 5, 7]
-
-
-def test_core_counts() -> None:
-    assert host.core_counts("powers", 6) == [1, 2, 4, 6]
-    assert host.core_counts("powers", 8) == [1, 2, 4, 8]
-    assert host.core_counts("all", 3) == [1, 2, 3]
-    assert host.core_counts([2, 1, 2], 2) == [1, 2]
-    with pytest.raises(FscaleError, match="3 cores are asked for, but this machine has 2"):
-        host.core_counts([3], 2)
-    with pytest.raises(FscaleError, match="at least 1 core"):
-        host.core_counts([0], 2)
