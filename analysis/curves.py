@@ -8,6 +8,7 @@ from functools import cached_property
 from analysis.summary import Point
 from fscale.model.bench import Descriptor
 from fscale.model.results import CellKey
+from fscale.model.topology import Layout
 
 BACKGROUND = "Readers beside a writer"
 OTHER = "Other workloads"
@@ -32,6 +33,8 @@ class Curve:
     side: str | None
     points: tuple[Point, ...]
     base_cores: int
+    physical: int | None = None
+    """physical cores of the machine; None: every CPU is one"""
 
     @property
     def name(self) -> str:
@@ -69,9 +72,26 @@ class Curve:
         """Speed-up at the highest core count."""
         return self.speedup(self.top)
 
+    def linear_at(self, point: Point) -> float:
+        """What the speed-up of a point would be if every physical core did as much as at the base.
+
+        Hardware threads share a core, so they add nothing to it; a core that a background writer
+        has does no work of a worker.
+        """
+        return self._worked(point) / self._worked(self.points[0])
+
+    def _worked(self, point: Point) -> int:
+        cores = point.key.cores
+        return min(cores, self.physical or cores) - (cores - point.workers)
+
     @property
     def linear(self) -> float:
-        """What `top_speedup` would be if every worker ran as fast as at the base."""
+        """`linear_at` of the highest core count."""
+        return self.linear_at(self.top)
+
+    @property
+    def most(self) -> float:
+        """What `top_speedup` would be if every hardware thread were worth a core."""
         return self.top.workers / self.points[0].workers
 
 
@@ -85,6 +105,7 @@ class Panel:
     operation: str
     unit: str
     curves: tuple[Curve, ...]
+    layout: Layout | None = None
 
     @property
     def name(self) -> str:
@@ -169,13 +190,15 @@ def _panel(
     points: list[Point],
     order: list[str],
     described: Descriptor | None,
+    there: Layout | None,
 ) -> Panel:
     series: dict[tuple[str, str | None], list[Point]] = defaultdict(list)
     for point in points:
         series[point.key.filesystem, point.key.side].append(point)
     base = max(1, described.min_cores) if described else 1
+    physical = there.cores if there else None
     curves = [
-        Curve(filesystem, side, tuple(sorted(own, key=lambda p: p.key.cores)), base)
+        Curve(filesystem, side, tuple(sorted(own, key=lambda p: p.key.cores)), base, physical)
         for (filesystem, side), own in series.items()
     ]
     rank = {name: i for i, name in enumerate(order)}
@@ -187,17 +210,21 @@ def _panel(
         described.operation if described else "",
         points[0].unit,
         tuple(curves),
+        there,
     )
 
 
 def arrange(
-    points: list[Point], filesystems: list[str], descriptors: dict[str, Descriptor]
+    points: list[Point],
+    filesystems: list[str],
+    descriptors: dict[str, Descriptor],
+    there: Layout | None = None,
 ) -> list[Page]:
     """Arrange points for drawing.
 
-    `filesystems` gives the order of the curves, `descriptors` (by id) the titles and the
-    groups; a workload without one is shown all the same. File
-    systems that need no medium are on every page of their mode, to compare with.
+    `filesystems` gives the order of the curves, `descriptors` (by id) the titles and the groups; a
+    workload without one is shown all the same. `there` is the layout of the machine, if it is
+    known. File systems that need no medium are on every page of their mode, to compare with.
     """
     pages: dict[tuple[str, str], list[Point]] = defaultdict(list)
     for point in points:
@@ -207,13 +234,16 @@ def arrange(
         for (_, other), own in pages.items():
             own.extend(everywhere if other == mode else [])
     return [
-        Page(medium, mode, _groups(own, filesystems, descriptors))
+        Page(medium, mode, _groups(own, filesystems, descriptors, there))
         for (medium, mode), own in sorted(pages.items())
     ]
 
 
 def _groups(
-    points: list[Point], filesystems: list[str], descriptors: dict[str, Descriptor]
+    points: list[Point],
+    filesystems: list[str],
+    descriptors: dict[str, Descriptor],
+    there: Layout | None,
 ) -> tuple[Group, ...]:
     durations: dict[str, set[float]] = defaultdict(set)
     for point in points:
@@ -234,6 +264,6 @@ def _groups(
     for workload, variant in sorted(panels, key=rank):
         described = descriptors.get(workload)
         groups[_group(described)].append(
-            _panel(workload, variant, panels[workload, variant], filesystems, described)
+            _panel(workload, variant, panels[workload, variant], filesystems, described, there)
         )
     return tuple(Group(title, tuple(own)) for title, own in groups.items())

@@ -110,7 +110,9 @@ def save_page(page: Page, lines: dict[str, Line], directory: Path, ideal: bool =
     with mpl.rc_context(RC):
         for group in page.groups:
             name = group.title.lower().replace(" ", "-")
-            save(_curve_sheet(group.panels, lines, ideal), directory / name)
+            save(
+                _curve_sheet(group.panels, lines, plots.layout_keys(page), ideal), directory / name
+            )
             measured = tuple(p for p in group.panels if plots.cpu_points(p))
             if measured:
                 save(_cpu_sheet(measured), directory / f"{name}-cpu")
@@ -118,10 +120,17 @@ def save_page(page: Page, lines: dict[str, Line], directory: Path, ideal: bool =
             save(_matrix(page), directory / "matrix")
 
 
-def _curve_sheet(panels: tuple[Panel, ...], lines: dict[str, Line], ideal: bool) -> Figure:
+def _curve_sheet(
+    panels: tuple[Panel, ...],
+    lines: dict[str, Line],
+    marks: list[tuple[Artist, str]],
+    ideal: bool,
+) -> Figure:
     curves = {c.name: c for p in panels for c in p.curves}
     keys: list[Artist] = [plots.legend_key(lines[c.filesystem], c.side) for c in curves.values()]
     labels = list(curves)
+    keys += [key for key, _ in marks]
+    labels += [label for _, label in marks]
     if ideal and any(len(p.cores) > 1 for p in panels):
         keys.append(plots.ideal_key())
         labels.append("linear")

@@ -7,7 +7,9 @@ from enum import Enum
 from analysis.curves import Curve, Page, Panel, Ratio
 
 SCALES_FROM = 0.8  # of linear
-SUPERLINEAR_FROM = 1.15  # of linear: more than the noise of two quiet points
+SUPERLINEAR_FROM = (
+    1.15  # of one core for each hardware thread: more than the noise of two quiet points
+)
 CLEAR_FROM = 0.05  # a ratio this close to 1 is no practical change
 
 
@@ -37,18 +39,18 @@ class Finding:
         return bool(self.curve.top.disturbed or (base and base.disturbed))
 
 
-def judge(ratio: Ratio, linear: float) -> Verdict:
-    """Judge a speed-up against the linear one.
+def judge(ratio: Ratio, linear: float, most: float) -> Verdict:
+    """Judge a speed-up against the linear one, by physical cores, and `most`, by hardware threads.
 
     Flat when the interval that the two spreads allow includes 1, or when the ratio is within
     `CLEAR_FROM` of 1; otherwise it falls (below 1), gains partly, scales (at least `SCALES_FROM`
-    of linear) or gains more than the cores can give (`SUPERLINEAR_FROM`).
+    of linear) or gains more than the CPUs can give (`SUPERLINEAR_FROM`, of `most`).
     """
     if ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) <= CLEAR_FROM:
         return Verdict.FLAT
     if ratio.value < 1:
         return Verdict.FALLS
-    if ratio.value >= SUPERLINEAR_FROM * linear:
+    if ratio.value >= SUPERLINEAR_FROM * most:
         return Verdict.SUPERLINEAR
     return Verdict.SCALES if ratio.value >= SCALES_FROM * linear else Verdict.PARTLY
 
@@ -60,5 +62,5 @@ def findings(page: Page) -> list[Finding]:
         for curve in panel.curves:
             ratio = curve.top_speedup
             if ratio is not None:
-                found.append(Finding(panel, curve, ratio, judge(ratio, curve.linear)))
+                found.append(Finding(panel, curve, ratio, judge(ratio, curve.linear, curve.most)))
     return found

@@ -2,16 +2,32 @@
 """Draws panels with matplotlib: scaling curves and CPU bars."""
 
 import math
+from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from analysis.curves import Curve, Page, Panel
-from analysis.style import CPU_COLOURS, FONT_SIZE, INK, MUTED, PAPER, Dashes, Line, speedup_colours
+from analysis.style import (
+    CPU_COLOURS,
+    FONT_SIZE,
+    GRID,
+    INK,
+    MUTED,
+    PAPER,
+    Dashes,
+    Line,
+    speedup_colours,
+)
 from analysis.summary import Point
+from fscale.model.topology import Layout
+
+_SOCKET: dict[str, Any] = {"color": MUTED.light, "linewidth": 0.5, "alpha": 0.55}
+_THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.6}
 
 DIGIT = 0.65 * FONT_SIZE / 72  # inches
 
@@ -45,7 +61,8 @@ def draw_curves(
 
     The axis is about `width` inches wide.
     A hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
-    scaling from the fastest base.
+    scaling from the fastest base. A thin upright line stands behind each full socket; the ground
+    is grey where hardware threads share cores.
     """
     top = max(p.spread.high for p in panel.points)
     divisor, label = scaled_unit(top, panel.unit)
@@ -58,6 +75,8 @@ def draw_curves(
     cores = panel.cores
     margin = 0.5 if single else 0.06 * (cores[-1] - cores[0])
     ax.set_xlim(cores[0] - margin, cores[-1] + margin)
+    if panel.layout and not single:
+        _draw_layout(ax, panel.layout, cores)
     ax.xaxis.set_major_locator(FixedLocator(core_ticks(cores, width)))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.grid(visible=False, axis="x")
@@ -100,8 +119,33 @@ def _draw_ideal(ax: Axes, panel: Panel, divisor: float) -> None:
     start = max(bases, key=lambda p: p.median)
     readers_beside = start.key.cores - start.workers
     x = np.array([start.key.cores, panel.cores[-1]])
-    y = start.median / divisor / start.workers * (x - readers_beside)
+    physical = panel.layout.cores if panel.layout else panel.cores[-1]
+    if x[0] < physical < x[-1]:
+        x = np.insert(x, 1, physical)
+    y = start.median / divisor / start.workers * (np.minimum(x, physical) - readers_beside)
     ax.plot(x, y, color=MUTED.light, linestyle=":", linewidth=1, zorder=1, gid="ideal")
+
+
+def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:
+    for end in there.sockets:
+        if cores[0] <= end < cores[-1]:
+            ax.axvline(end + 0.5, zorder=0.5, gid="socket", **_SOCKET)
+    if there.cores < cores[-1]:
+        right = ax.get_xlim()[1]
+        ax.axvspan(there.cores + 0.5, right, zorder=0, gid="threads", **_THREADS)
+
+
+def layout_keys(page: Page) -> list[tuple[Artist, str]]:
+    """The legend's samples of what the machine's layout draws on a page."""
+    there = next((panel.layout for panel in page.panels), None)
+    if there is None or len(page.cores) < 2:
+        return []
+    keys: list[tuple[Artist, str]] = []
+    if any(page.cores[0] <= end < page.cores[-1] for end in there.sockets):
+        keys.append((Line2D([0.5, 0.5], [-1, 1], **_SOCKET), "a socket is full"))
+    if there.cores < page.cores[-1]:
+        keys.append((Rectangle((0.2, -0.8), 0.6, 1.6, **_THREADS), "hardware threads"))
+    return keys
 
 
 def _dashes(line: Line, side: str | None) -> Dashes:

@@ -16,6 +16,7 @@ from analysis.reader import Results
 from analysis.summary import summarise
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
+from fscale.model.topology import machine_layout
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,12 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
         ones = [c for c in cells if c.status == "ok"]
         if ones:
             triages[point] = triage(results.path, ones)
-    pages = arrange(summarise(results.scored), list(results.run.filesystems), results.descriptors)
+    pages = arrange(
+        summarise(results.scored),
+        list(results.run.filesystems),
+        results.descriptors,
+        machine_layout(results.run.machine),
+    )
     curves = {
         _curve_key(curve.points[0].key): (panel.name, curve)
         for page in pages
@@ -124,7 +130,9 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
 
 
 def _law(name: str, curve: Curve) -> Law:
-    pairs = [(p.key.cores, float(rate)) for p in curve.points for rate in p.rates]
+    # The law is of equal processors: a hardware thread that shares a core is none.
+    points = [p for p in curve.points if p.key.cores <= (curve.physical or p.key.cores)]
+    pairs = [(p.key.cores, float(rate)) for p in points for rate in p.rates]
     try:
         return Law(curve, name, usl.fit(*map(list, zip(*pairs, strict=True))), None)
     except FscaleError as error:

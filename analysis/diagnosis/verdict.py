@@ -54,12 +54,12 @@ def shape_of(curve: Curve | None) -> tuple[Shape, int | None, float | None]:
         return Shape.UNKNOWN, None, None
     base = curve.base
     efficiency = {
-        p.key.cores: p.median / base.median / (p.workers / base.workers) for p in curve.points[1:]
+        p.key.cores: p.median / base.median / curve.linear_at(p) for p in curve.points[1:]
     }
     last = efficiency[curve.top.key.cores]
     first_bad = next((n for n, e in efficiency.items() if e < SCALES_FROM), None)
     fallen = curve.peak is not curve.top and curve.top.spread.high < curve.peak.spread.low
-    if judge(curve.top_speedup, curve.linear) is Verdict.FALLS or fallen:
+    if judge(curve.top_speedup, curve.linear, curve.most) is Verdict.FALLS or fallen:
         after_peak = [n for n in efficiency if n > curve.peak.key.cores]
         return Shape.COLLAPSES, min(after_peak, default=curve.top.key.cores), last
     if first_bad is None:

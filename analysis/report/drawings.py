@@ -18,6 +18,8 @@ def _curve_keys(report: Report, page: Page, prefix: str) -> list[Key]:
         (Markup(figures.curve_key(report.lines[c.filesystem], f"{prefix}-{i}", c.side)), name)
         for i, (name, c) in enumerate(curves.items())
     ]
+    for i, (mark, name) in enumerate(plots.layout_keys(page)):
+        keys.append((Markup(figures.key_svg(mark, f"{prefix}-mark{i}")), name))
     if len(page.cores) > 1:
         ideal = figures.key_svg(plots.ideal_key(), f"{prefix}-ideal")
         keys.append((Markup(ideal), "linear, from the fastest base"))

@@ -11,6 +11,7 @@ from analysis.export import Row, rows
 from analysis.reader import Results
 from analysis.style import Line, lines
 from analysis.summary import Point, summarise
+from fscale.model.topology import machine_layout
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Report:
     @cached_property
     def pages(self) -> list[Page]:
         """A page for each medium and I/O mode."""
-        return arrange(self.points, self.filesystems, self.results.descriptors)
+        there = machine_layout(self.results.run.machine)
+        return arrange(self.points, self.filesystems, self.results.descriptors, there)
 
     @cached_property
     def lines(self) -> dict[str, Line]:

@@ -8,17 +8,21 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from analysis.curves import BACKGROUND, Curve, Page, Ratio, arrange
+from analysis.diagnosis.run import Law, _law
+from analysis.diagnosis.verdict import Shape, shape_of
 from analysis.export import rows, write
 from analysis.findings import Verdict, findings, judge
-from analysis.plots import core_ticks, scaled_unit, share_of_linear
+from analysis.plots import core_ticks, draw_curves, scaled_unit, share_of_linear
 from analysis.report.render import interval, microseconds, rate, span, times
 from analysis.style import MARKERS, SERIES, lines, speedup_colours
 from analysis.summary import Point, Spread, summarise
 from fscale.model.bench import CpuTimes, Descriptor
 from fscale.model.results import Cell, CellKey
-from tests.synthetic import cell, descriptor
+from fscale.model.topology import core_counts, layout
+from tests.synthetic import cell, cpus_of, descriptor
 
 
 def key(
@@ -147,6 +151,65 @@ def test_background_workloads_start_at_two_cores_and_count_their_readers() -> No
     assert curve.linear == 3  # three readers against one
 
 
+def threaded(workload: str = "DRBL", base: int = 1) -> Curve:
+    """A curve on 2 sockets x 4 cores x 2 threads, 10 operations a second and physical core."""
+    counts = [base, 4, 8, 16]
+    scored = [c for n in counts for c in cells([10 * min(n, 8)], cores=n, workload=workload)]
+    there = layout(cpus_of(2, 4, 2), range(16))
+    described = {workload: descriptor(workload)}
+    return arrange(summarise(scored), ["ext4"], described, there)[0].panels[0].curves[0]
+
+
+def test_linear_is_by_physical_cores() -> None:
+    curve = threaded()
+    assert [curve.linear_at(p) for p in curve.points] == [1, 4, 8, 8]
+    assert curve.linear == 8
+    assert share_of_linear(curve) == 1
+    assert curve.top_speedup is not None
+    assert judge(curve.top_speedup, curve.linear, curve.most) is Verdict.SCALES
+    assert shape_of(curve) == (Shape.SCALES, None, 1)
+
+
+def test_a_writer_beside_the_readers_takes_a_physical_core() -> None:
+    curve = threaded("DRBL_bg", base=2)
+    assert [curve.linear_at(p) for p in curve.points] == [1, 3, 7, 7]
+
+
+def test_hardware_threads_may_gain_over_the_cores_but_not_over_themselves() -> None:
+    assert judge(Ratio(10, 9.9, 10.1), linear=8, most=16) is Verdict.SCALES
+    assert judge(Ratio(19, 18, 20), linear=8, most=16) is Verdict.SUPERLINEAR
+
+
+def test_the_scaling_law_is_fitted_to_physical_cores() -> None:
+    def law(counts: list[int]) -> Law:
+        points = summarise([c for n in counts for c in cells([100 * min(n, 8)], cores=n)])
+        points.sort(key=lambda p: p.key.cores)
+        return _law("DRBL", Curve("ext4", None, tuple(points), 1, physical=8))
+
+    found = law([1, 2, 4, 8, 16]).fit
+    assert found is not None
+    assert (found.sigma.value, found.kappa.value) == pytest.approx((0, 0), abs=1e-3)
+    assert law([1, 2, 4, 16]).fit is None
+
+
+def test_plots_mark_full_sockets_and_hardware_threads() -> None:
+    def marks(sockets: int, cores: int, threads: int) -> tuple[list[float], list[float]]:
+        count = sockets * cores * threads
+        there = layout(cpus_of(sockets, cores, threads), range(count))
+        scored = [c for n in core_counts("topology", there) for c in cells([10], cores=n)]
+        (panel,) = arrange(summarise(scored), ["ext4"], {}, there)[0].panels
+        ax = Figure().add_subplot()
+        draw_curves(ax, panel, lines({"ext4": None}), width=2)
+        lines_at = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "socket"]
+        grey = [patch.get_x() for patch in ax.patches if patch.get_gid() == "threads"]
+        return lines_at, grey
+
+    assert marks(8, 10, 1) == ([10.5, 20.5, 30.5, 40.5, 50.5, 60.5, 70.5], [])
+    assert marks(2, 48, 2) == ([48.5, 96.5], [96.5])
+    assert marks(1, 6, 2) == ([], [6.5])
+    assert marks(1, 2, 1) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
     [
@@ -162,7 +225,7 @@ def test_background_workloads_start_at_two_cores_and_count_their_readers() -> No
     ],
 )
 def test_verdicts_at_two_cores(ratio: Ratio, verdict: Verdict) -> None:
-    assert judge(ratio, linear=2) is verdict
+    assert judge(ratio, linear=2, most=2) is verdict
 
 
 def test_findings_cover_every_curve_with_a_speedup() -> None:
