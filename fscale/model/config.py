@@ -35,6 +35,7 @@ SizeOrShare = Annotated[
 ]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+]*$")]
 Options = dict[str, int | str]
+Placement = Literal["interleave", "local"] | Annotated[int, Field(ge=0)]
 ColourName = Literal["black", "blue", "vermillion", "green", "purple", "orange", "sky blue"]
 
 
@@ -93,6 +94,11 @@ class FileSystem(Strict):
     )
     size: SizeOrShare | None = Field(default=None, description="of a nodev file system")
     max_size: Bytes | None = None
+    numa: Placement | None = Field(
+        default=None,
+        description='tmpfs: its pages lie on all NUMA nodes in turn ("interleave"), on that of the '
+        'writer ("local") or on one; without it as the kernel does it',
+    )
     partitions: int = Field(
         default=1, ge=1, description="the medium is cut into that many, a file system on each"
     )
@@ -134,6 +140,8 @@ class FileSystem(Strict):
                 raise ValueError("a nodev file system has a size, no mkfs, check or fsck")
         elif not any("{device}" in argument for argument in self.mkfs):
             raise ValueError("mkfs must name {device}")
+        if self.numa is not None and self.kernel != "tmpfs":
+            raise ValueError("numa belongs to tmpfs; what lies on a medium has the medium's")
         for name, argv in (("check", self.check), ("fsck", self.fsck)):
             if argv and not any("{device}" in argument for argument in argv):
                 raise ValueError(f"{name} must name {{device}}")
@@ -152,6 +160,11 @@ class Medium(Strict):
     backing: str | None = Field(
         default=None, description="loop: directory of the file; without it our own tmpfs"
     )
+    numa: Placement | None = Field(
+        default=None,
+        description="loop on our own tmpfs, brd, null_blk: its pages lie on all NUMA nodes in turn "
+        '("interleave"), on that of the runner ("local") or on one; without it where they come to',
+    )
     direct_io: bool = Field(default=False, description="loop: open the file with O_DIRECT")
     path: str | None = Field(
         default=None, description="device: /dev/disk/by-id/...; dir: an existing directory"
@@ -168,6 +181,10 @@ class Medium(Strict):
     def _whole(self) -> "Medium":
         if self.kind != "null_blk" and (self.latency_ns or self.queue_depth != 64):
             raise ValueError("latency_ns and queue_depth belong to a null_blk medium")
+        if self.numa is not None and (self.kind in ("device", "dir") or self.backing):
+            raise ValueError("numa belongs to a medium that is made in memory")
+        if self.numa is not None and self.latency_ns:
+            raise ValueError("a null_blk with latency is not filled, so its pages have no numa")
         if self.kind in ("loop", "brd", "null_blk") and self.size is None:
             raise ValueError(f"a {self.kind} medium needs a size")
         if self.kind in ("device", "dir") and self.size is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fscale.model.config import FileSystem
+from fscale.runner import numa
 from fscale.runner.machine.settings import Mount
 from fscale.system.executor import CommandFailed, Executor, which
 
@@ -53,6 +54,7 @@ def make(fs: FileSystem, device: str, do: Executor) -> None:
 def mount(fs: FileSystem, device: str | None, target: Path, size: int) -> Mount:
     """The mount of a file system of `size` bytes; without a device it lives in memory."""
     options = [option.replace("{size}", str(size)) for option in fs.mount_options]
+    options += numa.mount_options(fs.numa)
     return Mount(source=device or "fscale", target=target, fstype=fs.kernel, options=options)
 
 

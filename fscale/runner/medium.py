@@ -8,7 +8,7 @@ from pathlib import Path
 from fscale.model.config import Medium, resolve_size
 from fscale.model.errors import FscaleError
 from fscale.model.paths import is_root
-from fscale.runner import disk, guard
+from fscale.runner import disk, guard, numa
 from fscale.runner.disk import Checked, Disk
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import NULLB, LoopDevice, Module, Mount, NullBlock, TempDir
@@ -42,8 +42,16 @@ def missing(name: str, medium: Medium) -> str | None:
             return "losetup is not installed; apt-get install mount"
         if not Path("/dev/loop-control").exists():
             return "this kernel has no loop devices (no /dev/loop-control)"
-    if medium.kind in ("brd", "null_blk") and not _module_there(medium.kind):
+    if medium.kind in ("brd", "null_blk"):
+        return _memory_device_missing(medium)
+    return None
+
+
+def _memory_device_missing(medium: Medium) -> str | None:
+    if not _module_there(medium.kind):
         return f"this kernel has no {medium.kind} (no module of that name)"
+    if numa.prefix(medium.numa) and which("numactl") is None:
+        return "numactl is not installed; apt-get install numactl, or leave numa out"
     return None
 
 
@@ -122,7 +130,7 @@ def _make(name: str, medium: Medium, memory: int, journal: Journal, state: Path,
         journal.apply(TempDir(path=directory))
         return Ready(size, directory=directory)
     if medium.kind == "brd":
-        return _brd(size, journal)
+        return _brd(medium, size, journal)
     if medium.kind == "null_blk":
         return _null_blk(medium, size, journal)
     return _loop(name, medium, size, journal, state, tag)
@@ -135,7 +143,7 @@ def _loop(name: str, medium: Medium, size: int, journal: Journal, state: Path, t
     else:
         directory = state / f"medium-{name}"
         # tmpfs needs a little more than the file for its own bookkeeping.
-        options = [f"size={size + (1 << 20)}", "noatime"]
+        options = [f"size={size + (1 << 20)}", "noatime", *numa.mount_options(medium.numa)]
         if HUGE_PAGES.exists():
             # Dropping the caches visits each folio of the image before each cell: a third of a
             # second for 6 GiB in small pages.
@@ -149,10 +157,22 @@ def _loop(name: str, medium: Medium, size: int, journal: Journal, state: Path, t
     return Ready(size, device=device)
 
 
-def _brd(size: int, journal: Journal) -> Ready:
+def _fill(medium: Medium, device: str, size: int, journal: Journal) -> None:
+    """Write all of a device in memory, so that its pages are there, and on which nodes.
+
+    Direct writes: those of the page cache come from kernel threads, wherever these run. With a
+    latency this would take hours for a disk.
+    """
+    if not medium.latency_ns:
+        copy = ["dd", "if=/dev/zero", f"of={device}", "bs=1M", f"count={size >> 20}"]
+        journal.do.run([*numa.prefix(medium.numa), *copy, "oflag=direct"], timeout=600)
+
+
+def _brd(medium: Medium, size: int, journal: Journal) -> Ready:
     if (Path("/sys/module") / "brd").exists():
         raise FscaleError("brd is loaded already and may be in use; unload it (modprobe -r brd)")
     journal.apply(Module(name="brd", parameters=["rd_nr=1", f"rd_size={size >> 10}"]))
+    _fill(medium, "/dev/ram0", size, journal)
     return Ready(size, device="/dev/ram0")
 
 
@@ -172,4 +192,6 @@ def _null_blk(medium: Medium, size: int, journal: Journal) -> Ready:
         )
     )
     new = sorted({p.name for p in Path("/sys/class/block").glob("*")} - before)
-    return Ready(size, device=f"/dev/{new[0]}" if new else "/dev/fscale")
+    device = f"/dev/{new[0]}" if new else "/dev/fscale"
+    _fill(medium, device, size, journal)
+    return Ready(size, device=device)
