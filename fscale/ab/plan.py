@@ -154,7 +154,10 @@ def _run(
     run.started = datetime.now(UTC).isoformat(timespec="seconds")
     run.filesystems = filesystems
     run.media = a.run.media | b.run.media
-    run.versions = a.run.versions | b.run.versions
+    other = {
+        f"{what} of B": v for what, v in b.run.versions.items() if a.run.versions.get(what) != v
+    }
+    run.versions = a.run.versions | other
     run.suite |= {"base": base.text, "new": new.text, "repetitions": repetitions}
     run.suite["filesystems"] = [base.label, new.label]
     run.planned_cells = 2 * repetitions * len(a.cells)

@@ -78,6 +78,19 @@ class Suite(Strict):
     )
 
 
+class Geometry(Strict):
+    """How to ask a fresh file system what its mkfs chose."""
+
+    command: list[str] = Field(
+        min_length=1, description="argv that describes an unmounted {device}"
+    )
+    keys: list[str] = Field(
+        min_length=1,
+        description="what of it is kept: the words before a colon, a tab or two blanks; or "
+        "SECTION.NAME where a line has NAME=VALUE",
+    )
+
+
 class FileSystem(Strict):
     """`configs/filesystems/<name>.toml`: how a file system is made, mounted and counted."""
 
@@ -124,6 +137,7 @@ class FileSystem(Strict):
         description="directory with the sources of its module and tools, from this file; guests "
         "build and load them",
     )
+    geometry: Geometry | None = None
     version: list[str] = Field(default=[], description="argv that prints the mkfs version")
     needs: list[str] = Field(default=[], description="further commands that must be installed")
     counts: list[str] = Field(
@@ -136,8 +150,8 @@ class FileSystem(Strict):
     @model_validator(mode="after")
     def _whole(self) -> "FileSystem":
         if self.nodev:
-            if self.mkfs or self.check or self.fsck or self.size is None:
-                raise ValueError("a nodev file system has a size, no mkfs, check or fsck")
+            if self.mkfs or self.check or self.fsck or self.geometry or self.size is None:
+                raise ValueError("a nodev file system has a size, no mkfs, check, fsck or geometry")
         elif not any("{device}" in argument for argument in self.mkfs):
             raise ValueError("mkfs must name {device}")
         if self.numa is not None and self.kernel != "tmpfs":

@@ -78,6 +78,9 @@ class Cell(Strict):
     latency: dict[str, Any] | None = Field(
         default=None, description="HdrHistogram (V2, base64) and quantiles in nanoseconds"
     )
+    geometry: dict[str, str] | None = Field(
+        default=None, description="what mkfs chose, where the file system's TOML file asks for it"
+    )
     counts: dict[str, float] | None = Field(
         default=None, description="kernel tracepoints per operation, set-up subtracted"
     )
@@ -96,11 +99,34 @@ class Cpu(Strict):
     node: int
 
 
+class KernelBuild(Strict):
+    """Which build of its release the kernel is: two builds are two kernels."""
+
+    version: str = Field(description="`uname -v`: the number and time of the build")
+    id: str | None = Field(description="GNU build id, hexadecimal")
+    taint: int | None = Field(description="/proc/sys/kernel/tainted at the start")
+    debug: list[str] = Field(description="options of the kernel that are on and cost speed")
+    debug_from: str = Field(description="the configuration that says so, or `signs` without one")
+
+
+class Tuning(Strict):
+    """Settings of the machine that move its figures; null where it has no such setting."""
+
+    turbo: bool | None
+    idle_driver: str | None
+    idle_governor: str | None
+    idle_states: dict[str, bool] = Field(description="C-state -> whether all CPUs may enter it")
+    numa_balancing: str | None
+    huge_pages: str | None = Field(description="transparent huge pages: always, madvise, never")
+    shmem_huge_pages: str | None = Field(description="the same for tmpfs without huge=")
+
+
 class Machine(Strict):
     """The machine as it was found."""
 
     hostname: str
-    kernel: str
+    kernel: str = Field(description="`uname -r`")
+    build: KernelBuild | None = Field(default=None, description="null in results before it was")
     kernel_cmdline: str
     architecture: str
     cpu_model: str
@@ -108,6 +134,7 @@ class Machine(Strict):
     topology: list[Cpu]
     cpu_order: list[int] = Field(description="the order in which CPUs join: socket by socket")
     governor: str | None
+    tuning: Tuning | None = None
     mitigations: dict[str, str]
     virtualization: str | None
     guest: dict[str, Any] | None = Field(

@@ -12,7 +12,8 @@ from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Run
 
-FINAL = {"ok", "skipped"}  # of these a second attempt is not made
+BENCH = "fscale-bench"
+"""The microbenchmark's name among the versions of a run; its value is a digest of the file."""
 
 
 def write_atomic(path: Path, text: str) -> None:
@@ -80,9 +81,11 @@ class Store:
             return None
 
     def finished(self, key: CellKey) -> bool:
-        """Whether a cell need not be measured again: it is good, or cannot be had here."""
+        """Whether a cell need not be measured again: only a good one, for what was missing may be
+        there by now.
+        """
         cell = self.load_cell(key)
-        return cell is not None and cell.status in FINAL
+        return cell is not None and cell.status == "ok"
 
     def cells(self) -> list[Cell]:
         """All cells of the run."""
@@ -91,17 +94,36 @@ class Store:
 
 
 def differences(old: Run, new: Run) -> list[str]:
-    """What would make cells of one run incomparable, as `what: old -> new`."""
+    """What would make cells of one run incomparable, as `what: old -> new`.
+
+    A tool that only one of the two has is no difference: no cell was measured without it.
+    """
     found = []
     for what in ("suite", "filesystems", "media"):
         a, b = getattr(old, what), getattr(new, what)
         for key in sorted(a.keys() | b.keys()):
             if a.get(key) != b.get(key):
                 found.append(f"{what}.{key}: {json.dumps(a.get(key))} -> {json.dumps(b.get(key))}")
-    for what in ("hostname", "kernel", "cpu_order", "guest"):
+    for what in ("hostname", "kernel", "kernel_cmdline", "cpu_order", "governor", "guest"):
         a, b = getattr(old.machine, what), getattr(new.machine, what)
         if a != b:
             found.append(f"machine.{what}: {a} -> {b}")
-    if old.seed != new.seed:
-        found.append(f"seed: {old.seed} -> {new.seed}")
+    for name, one, other in (
+        ("kernel build", _build(old), _build(new)),
+        ("tuning", old.machine.tuning, new.machine.tuning),
+        ("revision of fscale", old.revision, new.revision),
+        ("seed", old.seed, new.seed),
+    ):
+        if one != other:
+            found.append(f"{name}: {one} -> {other}")
+    for name in sorted(old.versions.keys() & new.versions.keys()):
+        if name.startswith((BENCH, "mkfs of ")):
+            one, other = old.versions[name], new.versions[name]
+            if one != other:
+                found.append(f"{name}: {one} -> {other}")
     return found
+
+
+def _build(run: Run) -> str:
+    build = run.machine.build
+    return f"{build.version} ({build.id})" if build else "unknown"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The machine: its CPUs and their order, what it says about itself, and taking CPUs off."""
 
-import contextlib
 import json
 import os
 import platform
@@ -11,9 +10,11 @@ from typing import Literal
 from fscale.model.paths import is_root
 from fscale.model.results import Cpu, Machine
 from fscale.model.topology import cpu_order
+from fscale.runner import kernel, tuning
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import CPUS, CpuOffline
 from fscale.system.executor import Executor
+from fscale.system.sysfs import text
 
 Control = Literal["hotplug", "affinity"]
 
@@ -41,12 +42,6 @@ def _cpu(row: dict[str, object]) -> Cpu:
     )
 
 
-def _text(path: Path) -> str | None:
-    with contextlib.suppress(OSError):
-        return path.read_text().strip()
-    return None
-
-
 def read_machine() -> Machine:
     """What the machine says about itself.
 
@@ -56,20 +51,22 @@ def read_machine() -> Machine:
     said = {str(row["field"]).rstrip(":"): str(row["data"]) for row in _flat(_lscpu())}
     cpus = topology()
     allowed = os.sched_getaffinity(0)
-    governors = {_text(path) for path in CPUS.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
+    governors = {text(path) for path in CPUS.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
     vulnerabilities = sorted((CPUS / "vulnerabilities").glob("*"))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Machine(
         hostname=platform.node(),
         kernel=platform.release(),
-        kernel_cmdline=_text(Path("/proc/cmdline")) or "",
+        build=kernel.read(),
+        kernel_cmdline=text(Path("/proc/cmdline")) or "",
         architecture=platform.machine(),
         cpu_model=said.get("Model name", "unknown"),
         memory_bytes=memory,
         topology=cpus,
         cpu_order=cpu_order([cpu for cpu in cpus if cpu.cpu in allowed]),
         governor=",".join(sorted(g for g in governors if g)) or None,
-        mitigations={path.name: _text(path) or "" for path in vulnerabilities},
+        tuning=tuning.read(),
+        mitigations={path.name: text(path) or "" for path in vulnerabilities},
         virtualization=said.get("Hypervisor vendor") or said.get("Virtualization type"),
         guest=json.loads(os.environ["FSCALE_GUEST"]) if "FSCALE_GUEST" in os.environ else None,
     )
@@ -113,13 +110,17 @@ def warnings(machine: Machine) -> list[str]:
         )
     if machine.governor and machine.governor != "performance":
         found.append(f"CPU frequency governor is {machine.governor}, not performance")
+    if machine.build and machine.build.debug:
+        found.append(
+            f"the kernel has {', '.join(machine.build.debug)}: its figures are those of debugging"
+        )
     if machine.virtualization:
         found.append(f"runs in a virtual machine ({machine.virtualization}): CPUs may be shared")
     if machine.guest:
         found.append(f"measured in a guest ({machine.guest['label']})")
-    if _text(CPUS / "smt" / "active") == "1":
+    if text(CPUS / "smt" / "active") == "1":
         found.append("SMT is on: the counts beyond the physical cores add hardware threads")
-    swaps = (_text(Path("/proc/swaps")) or "").splitlines()[1:]
+    swaps = (text(Path("/proc/swaps")) or "").splitlines()[1:]
     if swaps:
         found.append("swap is on: memory-backed file systems may be swapped out")
     load = os.getloadavg()[0]

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From a request to a checked plan: nothing on the machine is changed here."""
 
+import hashlib
 import random
 import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from fscale import __version__
 from fscale.model import catalogue
@@ -15,13 +17,15 @@ from fscale.model.errors import FscaleError
 from fscale.model.load import Settings
 from fscale.model.results import CellKey, Machine, Run
 from fscale.model.revision import revision
-from fscale.model.store import Store, differences
+from fscale.model.store import BENCH, Store, differences
 from fscale.model.topology import core_counts, machine_layout
 from fscale.runner import filesystem, guard, host, plan, resources
 from fscale.runner.cell.measure import Limits
 from fscale.runner.request import Request, read_suite
 from fscale.runner.session import Setup
 from fscale.system.executor import CommandFailed, Executor
+
+SKIPPED = " is skipped: "
 
 
 @dataclass
@@ -35,8 +39,14 @@ class Prepared:
     resumed: bool
 
 
-def _versions(machine: Machine, filesystems: Mapping[str, FileSystem | None]) -> dict[str, str]:
-    versions = {"kernel": machine.kernel, "python": sys.version.split()[0]}
+def _versions(
+    machine: Machine, filesystems: Mapping[str, FileSystem | None], binary: Path
+) -> dict[str, str]:
+    versions = {
+        "kernel": machine.kernel,
+        "python": sys.version.split()[0],
+        BENCH: f"sha256:{hashlib.sha256(binary.read_bytes()).hexdigest()[:16]}",
+    }
     for name, argv in (("gcc", ["gcc", "--version"]), ("util-linux", ["lscpu", "--version"])):
         try:
             versions[name] = Executor().run(argv, timeout=10).splitlines()[0]
@@ -61,6 +71,7 @@ def prepare(request: Request) -> Prepared:
     }
     suite = suite.model_copy(update={"media": list(media)})
     suite = resources.directory_filesystem(request, suite, media)
+    asked_profiles = suite.profiles
     suite, profilers, no_profile = resources.profilers(suite)
     existing = any(m.kind == "dir" for m in media.values())
     filesystems = {
@@ -96,31 +107,32 @@ def prepare(request: Request) -> Prepared:
         revision=revision(),
         command=[shlex.join(sys.argv)],
         seed=seed,
-        suite=suite.model_dump(mode="json"),
+        # What was asked for, not what this machine has: a later call may find more of it.
+        suite=suite.model_dump(mode="json") | {"profiles": asked_profiles},
         filesystems={
             name: fs.model_dump(mode="json") if fs else {"kernel": name, "existing": True}
             for name, fs in filesystems.items()
         },
         media=recorded,
         machine=machine,
-        versions=_versions(machine, filesystems),
+        versions=_versions(machine, filesystems, request.binary),
         workloads=[descriptors[n].model_dump(mode="json") for n in descriptors if n in wanted],
         planned_cells=len(cells),
         warnings=host.warnings(machine)
         + _order_warning(suite)
         + plan.left_out(suite, descriptors, counts)
-        + sorted(
-            f"{name} is skipped: {reason}" for name, reason in {**missing, **no_profile}.items()
-        ),
+        + sorted(f"{name}{SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()),
     )
     if old:
         if changed := differences(old, run):
             raise FscaleError(
-                f"{request.output} holds a run with other parameters ({'; '.join(changed)}); "
-                f"give another --output, or the parameters of that run"
+                f"{request.output} holds a run that cannot be gone on with: {'; '.join(changed)}. "
+                f"Give another --output; or go on as that run began: with its parameters, the "
+                f"kernel that it was booted with, and the tools and the revision that it had"
             )
         run.started, run.command = old.started, [*old.command, *run.command]
-        run.warnings = list(dict.fromkeys(old.warnings + run.warnings))
+        kept = [warning for warning in old.warnings if SKIPPED not in warning]
+        run.warnings = list(dict.fromkeys(kept + run.warnings))
     setup = Setup(
         machine=machine,
         filesystems=filesystems,

@@ -15,7 +15,7 @@ from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.paths import TRACEFS, is_root
 from fscale.model.results import Cell, CellKey, Machine
 from fscale.model.store import Store
-from fscale.runner import filesystem, host, medium
+from fscale.runner import filesystem, geometry, host, medium
 from fscale.runner.cell.measure import Limits, measure, seed_of
 from fscale.runner.disk import Checked, Disk
 from fscale.runner.machine.journal import Journal, exclusive, recover
@@ -134,6 +134,8 @@ class Session:
             ready = self._medium(key.medium) if key.medium != "none" else None
             fs = self.setup.filesystems[key.filesystem]
             nodes = self._formatted(fs, ready, stack) if fs else []
+            if fs and nodes and nodes[0]:
+                cell.geometry = geometry.read(fs, nodes[0], self.do)
             cell.cpus = self.cpus.select(key.cores)
             cell.cpu_control = self.cpus.control
             directory, size = self._mounted(fs, ready, nodes, stack)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fscale.model import paths
+from fscale.model import catalogue, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, Run
 from fscale.runner.prepare import Prepared, prepare
@@ -263,6 +263,60 @@ def test_another_run_in_the_same_directory_is_refused(tmp_path: Path) -> None:
     assert done.returncode == Exit.USAGE
     assert "suite.duration: 0.1 -> 0.2" in done.stderr
     assert {p: p.read_text() for p in (tmp_path / "out").rglob("*.json")} == before
+
+
+def test_another_microbenchmark_does_not_go_on_with_a_run(tmp_path: Path) -> None:
+    path, binary = suite(tmp_path), fake_bench(tmp_path)
+    given = ["--output", tmp_path / "out", "--binary", binary]
+    assert fscale("run", path, *given).returncode == Exit.GOOD
+    binary.write_text(binary.read_text() + "# rebuilt\n")
+    done = fscale("run", path, *given)
+    assert done.returncode == Exit.USAGE
+    assert "fscale-bench: sha256:" in done.stderr
+    assert "Give another --output" in done.stderr
+
+
+def test_what_was_missing_is_measured_once_it_is_there(tmp_path: Path) -> None:
+    tool = tmp_path / "mkfs.later"
+    later = tmp_path / "later.toml"
+    ext4 = (paths.FILESYSTEMS / "ext4.toml").read_text()
+    later.write_text(f'{ext4}needs = ["{tool}"]\n')
+    filesystems = ["ext4", str(later)]
+    start(tmp_path, filesystems=filesystems)
+    before = {cell.key.filesystem: cell for cell in cells(tmp_path)}
+    assert before["later"].status == "skipped"
+    assert any("later is skipped" in warning for warning in run(tmp_path).warnings)
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    assert start(tmp_path, filesystems=filesystems).returncode == Exit.GOOD
+    after = {cell.key.filesystem: cell for cell in cells(tmp_path)}
+    assert after["later"].status == "ok", after["later"].reason
+    assert after["ext4"] == before["ext4"]
+    assert not any("skipped" in warning for warning in run(tmp_path).warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "says"),
+    [
+        ("ext4", "Inode size", "256"),
+        ("xfs", "meta-data.agcount", "4"),
+        ("btrfs", "nodesize", "16384"),
+    ],
+)
+def test_a_cell_tells_the_geometry_that_mkfs_chose(
+    tmp_path: Path, name: str, key: str, says: str
+) -> None:
+    small = tmp_path / "small.toml"
+    path = suite(tmp_path, filesystems=[name])
+    small.write_text(small.read_text().replace("64M", "320M"))
+    done = fscale("run", path, "--output", tmp_path / "out", "--binary", fake_bench(tmp_path))
+    assert done.returncode == Exit.GOOD, done.stderr
+    (cell,) = cells(tmp_path)
+    assert cell.geometry is not None
+    assert cell.geometry[key] == says
+    described = catalogue.load_filesystem(name).geometry
+    assert described is not None
+    assert set(described.keys) == cell.geometry.keys()
 
 
 def test_two_runs_at_a_time_are_refused(tmp_path: Path) -> None:

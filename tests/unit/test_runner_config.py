@@ -100,7 +100,7 @@ def test_contradictions_are_refused() -> None:
         FileSystem(title="t", kernel="ext4", mkfs=["mkfs.ext4"])
     with pytest.raises(ValueError, match="check must name"):
         FileSystem(title="t", kernel="ext4", mkfs=["m", "{device}"], check=["e2fsck"])
-    with pytest.raises(ValueError, match="has a size, no mkfs, check or fsck"):
+    with pytest.raises(ValueError, match="has a size, no mkfs, check, fsck or geometry"):
         FileSystem(title="t", kernel="tmpfs", nodev=True)
     with pytest.raises(ValueError, match="needs a size"):
         Medium(title="t", kind="loop")

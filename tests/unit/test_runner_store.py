@@ -8,7 +8,7 @@ import pytest
 from fscale.commands import schema
 from fscale.model import paths, store
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey, Machine, Run, Status
+from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run, Status, Tuning
 
 KEY = CellKey(
     workload="DRBL",
@@ -18,6 +18,15 @@ KEY = CellKey(
     cores=1,
     repetition=1,
     duration=1.0,
+)
+TUNING = Tuning(
+    turbo=False,
+    idle_driver=None,
+    idle_governor=None,
+    idle_states={},
+    numa_balancing=None,
+    huge_pages=None,
+    shmem_huge_pages=None,
 )
 
 
@@ -73,7 +82,13 @@ def test_a_failed_write_leaves_the_old_file(
 
 @pytest.mark.parametrize(
     ("status", "finished"),
-    [("ok", True), ("skipped", True), ("error", False), ("interrupted", False), ("invalid", False)],
+    [
+        ("ok", True),
+        ("skipped", False),
+        ("error", False),
+        ("interrupted", False),
+        ("invalid", False),
+    ],
 )
 def test_only_good_cells_are_not_measured_again(
     tmp_path: Path, status: Status, finished: bool
@@ -103,6 +118,56 @@ def test_differences_are_named() -> None:
     assert store.differences(run(duration=1), run(duration=1)) == []
     assert store.differences(run(duration=1), run(duration=2)) == ["suite.duration: 1 -> 2"]
     assert store.differences(run(seed=1), run(seed=2)) == ["seed: 1 -> 2"]
+
+
+def built(run: Run, version: str, build_id: str | None = "ab12") -> Run:
+    run.machine.build = KernelBuild(
+        version=version, id=build_id, taint=0, debug=[], debug_from="signs"
+    )
+    return run
+
+
+def test_another_build_of_the_same_release_is_another_kernel() -> None:
+    old, new = built(run(), "#1 SMP"), built(run(), "#2 SMP")
+    assert store.differences(old, new) == ["kernel build: #1 SMP (ab12) -> #2 SMP (ab12)"]
+    new = built(run(), "#1 SMP", "cd34")
+    assert store.differences(old, new) == ["kernel build: #1 SMP (ab12) -> #1 SMP (cd34)"]
+    # A warning of the kernel between two calls taints it; its speed is the same.
+    new = built(run(), "#1 SMP")
+    assert new.machine.build is not None
+    new.machine.build.taint = 512
+    assert store.differences(old, new) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "says"),
+    [
+        ("run", {"revision": "b" * 40}, "revision of fscale: None -> bbb"),
+        ("run", {"versions": {"fscale-bench": "2", "mkfs of f2fs": "new"}}, "fscale-bench: 1 -> 2"),
+        ("run", {"versions": {"mkfs of ext4": "1.48"}}, "mkfs of ext4: 1.47 -> 1.48"),
+        ("machine", {"kernel_cmdline": "lockdep=1"}, "machine.kernel_cmdline:  -> lockdep=1"),
+        ("machine", {"governor": "powersave"}, "machine.governor: None -> powersave"),
+        ("machine", {"tuning": TUNING}, "tuning: None -> turbo=False"),
+    ],
+)
+def test_what_a_run_is_not_continued_with(where: str, what: dict[str, object], says: str) -> None:
+    old = run()
+    old.versions = {"fscale-bench": "1", "mkfs of ext4": "1.47", "gcc": "12"}
+    new = old.model_copy(deep=True)
+    for name, value in what.items():
+        setattr(new if where == "run" else new.machine, name, value)
+    (found,) = store.differences(old, new)
+    assert found.startswith(says)
+
+
+def test_a_run_from_before_builds_were_recorded_is_read(tmp_path: Path) -> None:
+    kept = store.Store(tmp_path)
+    kept.save_run(run())
+    document = json.loads((tmp_path / "run.json").read_text())
+    for name in ("build", "tuning"):
+        del document["machine"][name]
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    assert kept.load_run() == run()
 
 
 @pytest.mark.parametrize("name", schema.MODELS)
