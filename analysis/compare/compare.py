@@ -9,9 +9,10 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from analysis.compare.curves import curve_tests
+from analysis.compare.health import health
 from analysis.compare.judge import judge, minimum_repetitions
 from analysis.compare.locks import new_bottlenecks, shares
-from analysis.compare.pairs import pair
+from analysis.compare.pairs import common_place, pair
 from analysis.compare.settings import Comparison, RunRef, Settings
 from analysis.reader import Results, load
 from fscale.model.bench import Strict
@@ -103,7 +104,8 @@ def compare(sides: Sides, settings: Settings) -> Comparison:
     """Judge NEW against BASE.
 
     Raises:
-        FscaleError: nothing can be compared, or there are too few repetitions for any verdict.
+        FscaleError: nothing can be compared, or there are too few repetitions for any verdict
+            and nothing broke either.
     """
     pairing = pair(
         sides.base_cells,
@@ -112,13 +114,17 @@ def compare(sides: Sides, settings: Settings) -> Comparison:
         looks=sides.looks,
         metrics=settings.metrics,
     )
-    if not pairing.tests:
+    lost_in_new = sides.new_results.missing > 0 or bool(sides.new_results.unreadable)
+    place = common_place(sides.base_cells, sides.new_cells)
+    points = health(sides.base_cells, sides.new_cells, place, lost_in_new)
+    failed = any(point.kind != "mended" for point in points)
+    if not pairing.tests and not failed:
         raise FscaleError(
             "the two sides have no cell in common: same workload, file system, medium, mode, "
             "cores, duration and options; run the same suite for both"
         )
     tests = [*pairing.tests, *curve_tests(pairing.tests, settings.margin)]
-    judgements = judge(tests, settings)
+    judgements = judge(tests, settings, refuse=not failed)
     family = sum(j.p is not None for j in judgements)
     return Comparison(
         base=sides.base,
@@ -127,11 +133,14 @@ def compare(sides: Sides, settings: Settings) -> Comparison:
         tests=family,
         repetitions_needed=minimum_repetitions(settings, family, sides.interleaved),
         judgements=judgements,
+        health=points,
         locks=[]
         if sides.interleaved
         else new_bottlenecks(shares(sides.base_results), shares(sides.new_results)),
         missing_in_base=pairing.missing_in_base,
-        missing_in_new=pairing.missing_in_new,
+        missing_in_new=[
+            name for name in pairing.missing_in_new if name not in {p.subject.name for p in points}
+        ],
         warnings=_warnings(sides),
     )
 
@@ -158,7 +167,7 @@ def _warnings(sides: Sides) -> list[str]:
         wrong = sum(c.status != "ok" for c in scored)
         disturbed = sum(c.status == "ok" and c.disturbed is not None for c in scored)
         if wrong:
-            warnings.append(f"{wrong} of {len(scored)} repetitions of {name} went wrong: not used")
+            warnings.append(f"{wrong} of {len(scored)} repetitions of {name} gave no value")
         if disturbed:
             warnings.append(
                 f"{disturbed} of {len(scored)} repetitions of {name} ran beside others' load"

@@ -98,7 +98,7 @@ def minimum_repetitions(settings: Settings, family: int, interleaved: bool) -> i
     return repetitions_to_reach(settings.fdr / max(1, family), interleaved)
 
 
-def judge(tests: Sequence[Test], settings: Settings) -> list[Judgement]:
+def judge(tests: Sequence[Test], settings: Settings, *, refuse: bool = True) -> list[Judgement]:
     """Judge all tests together.
 
     Slower or faster: significant after Benjamini and Hochberg (J. R. Stat. Soc. B 57, 1995), the
@@ -107,10 +107,12 @@ def judge(tests: Sequence[Test], settings: Settings) -> list[Judgement]:
 
     Raises:
         FscaleError: no test has the repetitions to be judged; the message says how many it takes.
+            Without `refuse` all are undecided then.
     """
     weighed = [(test, _weigh(test, settings)) for test in tests]
     family = sum(e is not None for _, e in weighed)
-    refuse_too_few(tests, family, settings)
+    if refuse:
+        refuse_too_few(tests, family, settings)
     adjusted = iter(false_discovery_control([e.p for _, e in weighed if e]) if family else ())
     return [
         _verdict(test, evidence, float(next(adjusted)), family, settings)

@@ -4,17 +4,23 @@
 import json
 from pathlib import Path
 
-from junitparser import Failure, JUnitXml, Property, Skipped, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, Property, Skipped, TestCase, TestSuite
 
 from analysis.compare import wording
 from analysis.compare.settings import Comparison, Judgement
 
 
 def write(comparison: Comparison, path: Path) -> None:
-    """Write `path`: slower is a failure, undecided is skipped, all else passes."""
+    """Write `path`: slower fails, broken and lost are errors, undecided is skipped."""
     suite = TestSuite(f"fscale compare {comparison.base.label} {comparison.new.label}")
     for warning in comparison.warnings:
         suite.add_property("warning", warning)
+    for point in comparison.health:
+        case = TestCase(point.kind, classname=point.subject.name)
+        case.system_out = wording.health(point)
+        if point.kind != "mended":
+            case.result = [Error(wording.health(point))]
+        suite.add_testcase(case)
     for judgement in comparison.judgements:
         suite.add_testcase(_case(judgement))
     for lock in comparison.locks:

@@ -15,6 +15,10 @@ def render(comparison: Comparison) -> str:
     """The whole text, with a final newline; no line is longer than `WIDTH`."""
     rule = "=" * WIDTH
     lines = [*_wrap(_opening(comparison)), ""]
+    for point in comparison.health:
+        lines += _wrap(wording.health(point), indent="    ")
+    if comparison.health:
+        lines.append("")
     lines += [*_side("base", comparison.base), *_side("new", comparison.new), ""]
     changed = [j for j in wording.ordered(comparison) if j.verdict in ALARMING]
     if changed:
@@ -41,6 +45,13 @@ def _wrap(text: str, indent: str = "") -> list[str]:
 
 
 def _opening(comparison: Comparison) -> str:
+    bad = [*comparison.of_kind("broken"), *comparison.of_kind("lost")]
+    if bad:
+        plural = "s" if len(bad) > 1 else ""
+        return (
+            f"fscale found {len(bad)} point{plural} that the base measures and the new side does "
+            f"not: {wording.headline(comparison)}."
+        )
     slower = [j for j in comparison.judgements if j.verdict == "slower" and j.ratio is not None]
     if not slower:
         return f"fscale found no regression: {wording.headline(comparison)}."

@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 
 from analysis.compare import wording
-from analysis.compare.settings import Comparison, Judgement
+from analysis.compare.settings import Comparison, Health, Judgement
 
 HEADER = (
     "| verdict | cell | metric | base | new | change | interval | remark |",
@@ -21,6 +21,8 @@ def render(comparison: Comparison) -> str:
         f"`{comparison.base.label}` (base) against `{comparison.new.label}` (new)",
         "",
     ]
+    if comparison.health:
+        lines += [*(f"- {_cell(_health(point))}" for point in comparison.health), ""]
     if shown:
         lines += [*_table(shown), ""]
     lines += [
@@ -40,6 +42,12 @@ def render(comparison: Comparison) -> str:
         "</details>",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _health(point: Health) -> str:
+    text = wording.health(point)
+    kind = point.kind
+    return text if kind == "mended" else text.replace(kind, f"**{kind}**", 1)
 
 
 def _table(judgements: Iterable[Judgement]) -> list[str]:

@@ -10,6 +10,8 @@ from analysis.compare.judge import Measured, Test
 from analysis.compare.settings import COUNT, CPU_EFFICIENCY, METRICS, THROUGHPUT, Metric, Subject
 from fscale.model.results import Cell, CellKey
 
+Place = tuple[str, str]  # file system and medium
+
 
 @dataclass
 class _Side:
@@ -29,7 +31,7 @@ class Pairing:
     missing_in_new: list[str]
 
 
-def subject_of(key: CellKey, place: tuple[str, str] | None = None) -> Subject:
+def subject_of(key: CellKey, place: Place | None = None) -> Subject:
     """What a cell is a repetition of; `place` replaces its file system and medium."""
     filesystem, medium = place or (key.filesystem, key.medium)
     return Subject(
@@ -74,8 +76,8 @@ def pair(
     positive number, counts as unusable and gives no value.
     """
     base, new = list(base), list(new)
-    places = [sorted({(c.key.filesystem, c.key.medium) for c in cells}) for cells in (base, new)]
-    common = places[0][0] if len(places[0]) == len(places[1]) == 1 else None
+    places = [_places(cells) for cells in (base, new)]
+    common = common_place(base, new)
     sides = [_collect(cells, common) for cells in (base, new)]
     tests = []
     for subject, metric in sorted(sides[0].keys() & sides[1].keys(), key=_order):
@@ -94,6 +96,16 @@ def pair(
     return Pairing(tests, sorted(subjects[1] - subjects[0]), sorted(subjects[0] - subjects[1]))
 
 
+def common_place(base: Iterable[Cell], new: Iterable[Cell]) -> Place | None:
+    """BASE's file system and medium, where each side has a single one: those are a pair."""
+    places = _places(base), _places(new)
+    return places[0][0] if len(places[0]) == len(places[1]) == 1 else None
+
+
+def _places(cells: Iterable[Cell]) -> list[Place]:
+    return sorted({(c.key.filesystem, c.key.medium) for c in cells})
+
+
 def _order(item: tuple[Subject, str]) -> tuple[str, str, str, str, tuple[int, ...], str]:
     subject, metric = item
     return (
@@ -106,9 +118,7 @@ def _order(item: tuple[Subject, str]) -> tuple[str, str, str, str, tuple[int, ..
     )
 
 
-def _collect(
-    cells: Iterable[Cell], place: tuple[str, str] | None
-) -> dict[tuple[Subject, str], _Side]:
+def _collect(cells: Iterable[Cell], place: Place | None) -> dict[tuple[Subject, str], _Side]:
     sides: dict[tuple[Subject, str], _Side] = defaultdict(_Side)
     for cell in cells:
         subject = subject_of(cell.key, place)

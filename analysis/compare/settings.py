@@ -8,6 +8,7 @@ from pydantic import Field
 from fscale.model.bench import Mode, Strict
 
 Verdict = Literal["slower", "faster", "same", "undecided"]
+HealthKind = Literal["broken", "lost", "mended"]
 
 THROUGHPUT = "throughput"
 CPU_EFFICIENCY = "per-cpu-second"
@@ -101,6 +102,27 @@ class Judgement(Strict):
     )
 
 
+class Tally(Strict):
+    """How the scored repetitions of a point ended; all zero where it was not measured."""
+
+    good: int
+    broken: int = Field(description="the file system failed: an error, a hang, a failed check")
+    unusable: int = Field(description="no value, and no fault of the file system is known")
+
+
+class Health(Strict):
+    """A point that is good on one side only."""
+
+    subject: Subject
+    kind: HealthKind = Field(
+        description="broken: fails in NEW and never did in BASE; lost: NEW has no value at all; "
+        "mended: failed in BASE and does not in NEW"
+    )
+    base: Tally
+    new: Tally
+    reason: str = Field(description="of the first repetition that failed, or gave no value")
+
+
 class LockFinding(Strict):
     """A lock that is contended in NEW and was not in BASE."""
 
@@ -131,6 +153,7 @@ class Comparison(Strict):
     tests: int = Field(description="size of the family that the false discovery rate is over")
     repetitions_needed: int
     judgements: list[Judgement]
+    health: list[Health] = Field(description="what broke, was lost or was mended")
     locks: list[LockFinding]
     missing_in_base: list[str]
     missing_in_new: list[str]
@@ -139,3 +162,13 @@ class Comparison(Strict):
     def count(self, verdict: Verdict) -> int:
         """How many judgements have that verdict."""
         return sum(j.verdict == verdict for j in self.judgements)
+
+    def of_kind(self, kind: HealthKind) -> list[Health]:
+        """The points that broke, were lost, or were mended."""
+        return [h for h in self.health if h.kind == kind]
+
+    @property
+    def regressed(self) -> bool:
+        """Whether something is slower, broken or lost in NEW."""
+        bad = self.of_kind("broken") or self.of_kind("lost")
+        return bool(bad) or self.count("slower") > 0

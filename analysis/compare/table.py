@@ -8,6 +8,7 @@ from rich.text import Text
 from analysis.compare import wording
 from analysis.compare.settings import Comparison, Judgement
 
+HEALTH_COLOURS = {"broken": "bold red", "lost": "bold red", "mended": "green"}
 COLOURS = {"slower": "bold red", "faster": "green", "undecided": "yellow", "same": "dim"}
 
 
@@ -15,6 +16,7 @@ def render(comparison: Comparison, everything: bool = False) -> RenderableType:
     """A table of all that is not "same" (or of everything), and a line with the sum."""
     shown = [j for j in wording.ordered(comparison) if everything or j.verdict != "same"]
     parts: list[RenderableType] = [Text(f"warning: {w}", "yellow") for w in comparison.warnings]
+    parts += [Text(wording.health(h), HEALTH_COLOURS[h.kind]) for h in comparison.health]
     if shown:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in ("verdict", "cell", "metric"):

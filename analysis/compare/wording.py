@@ -11,8 +11,12 @@ from analysis.compare.settings import (
     SPEEDUP,
     THROUGHPUT,
     Comparison,
+    Health,
+    HealthKind,
     Judgement,
     Sample,
+    Subject,
+    Tally,
     Verdict,
 )
 
@@ -23,6 +27,7 @@ UNITS = {
     DOUBLING: "x/doubling",
     PEAK: "cores",
 }
+HEALTH: tuple[HealthKind, ...] = ("broken", "lost", "mended")
 ORDER: tuple[Verdict, ...] = ("slower", "faster", "undecided", "same")
 
 
@@ -32,8 +37,22 @@ def ordered(comparison: Comparison) -> list[Judgement]:
 
 
 def headline(comparison: Comparison) -> str:
-    """How many of each verdict: "2 slower, 1 faster, 3 undecided, 40 same"."""
-    return ", ".join(f"{comparison.count(v)} {v}" for v in ORDER)
+    """How many of each: "1 broken, 2 slower, 1 faster, 3 undecided, 40 same"."""
+    counts = {kind: len(comparison.of_kind(kind)) for kind in HEALTH}
+    points = [f"{count} {kind}" for kind, count in counts.items() if count]
+    return ", ".join([*points, *(f"{comparison.count(v)} {v}" for v in ORDER)])
+
+
+def health(point: Health) -> str:
+    """A point that is good on one side only, in a sentence."""
+    sides = {name: _tally(side) for name, side in (("BASE", point.base), ("NEW", point.new))}
+    said = "; ".join(f"{name}: {text}" for name, text in sides.items())
+    return f"{point.kind}: {where(point.subject)} ({said}): {point.reason}"
+
+
+def _tally(side: Tally) -> str:
+    counts = {"good": side.good, "broken": side.broken, "unusable": side.unusable}
+    return ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "not measured"
 
 
 def unit(judgement: Judgement) -> str:
@@ -73,8 +92,12 @@ def spread(side: Sample) -> str:
 
 
 def what(judgement: Judgement) -> str:
-    """The subject in words: "MWCM, ext4 on ram, buffered, 2 cores"."""
-    subject = judgement.subject
+    """Its subject in words."""
+    return where(judgement.subject)
+
+
+def where(subject: Subject) -> str:
+    """A subject in words: "MWCM, ext4 on ram, buffered, 2 cores"."""
     cores = "/".join(map(str, subject.cores))
     plural = "" if subject.cores == (1,) else "s"
     options = "".join(f", {k}={v}" for k, v in subject.options)

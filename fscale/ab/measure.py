@@ -34,7 +34,8 @@ def measure(plan: Plan, session: Session, seconds: float, say: Callable[[str], N
     already (of an interrupted run) is not measured again.
 
     Raises:
-        FscaleError: not one point can be measured; the reason of the first.
+        FscaleError: not one point can be measured on side A; the reason of the first. Where only
+            B fails, that is what the comparison is to say.
         Interrupted, Stopped: from the session.
     """
     progress = Progress(open=list(plan.pairs))
@@ -60,7 +61,8 @@ def measure(plan: Plan, session: Session, seconds: float, say: Callable[[str], N
                 f"after {progress.repetitions} repetitions a side {len(progress.open)} of "
                 f"{len(plan.pairs)} points are undecided, {left} left"
             )
-    if len(progress.given_up) == len(plan.pairs):
+    measurable = any(c.status == "ok" for c in progress.cells if c.key.side == "A")
+    if len(progress.given_up) == len(plan.pairs) and not measurable:
         raise FscaleError(f"nothing could be measured: {next(iter(progress.given_up.values()))}")
     return progress
 

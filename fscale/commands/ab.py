@@ -191,5 +191,5 @@ def _ab(
     write(comparison, outputs)
     if not outputs.to_terminal:
         show(comparison, everything)
-    if comparison.count("slower"):
+    if comparison.regressed:
         raise typer.Exit(Exit.FAILED)

@@ -76,8 +76,9 @@ def _bisect(
 ) -> None:
     """Build and judge the commit that is checked out.
 
-    Exit code 0: nothing is slower (good); 1: something is (bad); 125: it does not build, or the
-    data cannot tell (skip); 128: a mistake or a machine that cannot do it (the bisection stops).
+    Exit code 0: nothing is slower (good); 1: something is, or broke (bad); 125: it does not build,
+    or the data cannot tell (skip); 128: a mistake or a machine that cannot do it (the bisection
+    stops).
     """
     console = Console(stderr=True, highlight=False)
     settings = Settings(metrics=parse_metrics(metric), margin=margin, fdr=fdr)
@@ -147,8 +148,13 @@ def _measure(
 
 
 def verdict(comparison: Comparison) -> int:
-    """What to tell git: bad when anything is slower, good when every rate is decided, else skip."""
-    if comparison.count("slower"):
+    """What to tell git: bad, good, or skip.
+
+    Bad when anything is slower or broken; good when every rate is decided. A point that was lost
+    without a fault of the file system (a tool is missing, the run was cut short) says nothing
+    about the commit.
+    """
+    if comparison.count("slower") or comparison.of_kind("broken"):
         return BAD
     rates = [j.verdict for j in comparison.judgements if j.metric in (THROUGHPUT, CPU_EFFICIENCY)]
-    return SKIP if "undecided" in rates or not rates else GOOD
+    return SKIP if "undecided" in rates or comparison.of_kind("lost") or not rates else GOOD

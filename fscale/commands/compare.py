@@ -92,8 +92,9 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Say for every cell and curve whether NEW is slower, faster, the same or undecided.
 
-        Exit code 0: no regression; 1: something is slower; 2: the two cannot be compared, or have
-        too few repetitions. docs/compare.md describes the outputs, docs/method.md the statistics.
+        Exit code 0: no regression; 1: something is slower, or failed in NEW and was good in BASE;
+        2: the two cannot be compared, or have too few repetitions. docs/compare.md describes the
+        outputs, docs/method.md the statistics.
         """
         from analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
         from analysis.compare.compare import open_sides  # noqa: PLC0415
@@ -113,5 +114,5 @@ def register(app: typer.Typer) -> None:
         if not outputs.to_terminal:
             show(comparison, everything)
         undecided = fail_undecided and comparison.count("undecided") > 0
-        if comparison.count("slower") or undecided:
+        if comparison.regressed or undecided:
             raise typer.Exit(Exit.FAILED)

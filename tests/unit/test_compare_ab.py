@@ -204,6 +204,18 @@ def test_a_point_that_fails_is_given_up_and_the_others_go_on(tmp_path: Path) -> 
     assert "made to fail" in reason
 
 
+def test_a_side_that_only_breaks_is_a_verdict_and_no_mistake(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, ["DRBL"], 8, ())
+    machine = Machine(plan.store, rates({}, 0.01))
+    machine.fails = lambda key: key.side == "B"
+    assert measured(plan, machine).given_up
+    plan.save()
+    comparison = compare(open_sides(tmp_path, None), Settings())
+    assert [(h.kind, h.reason) for h in comparison.health] == [("broken", "made to fail")]
+    assert comparison.regressed
+    assert verdict(comparison) == BAD
+
+
 def test_one_failed_repetition_is_no_reason_to_give_up(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, ["DRBL"], 8, ())
     machine = Machine(plan.store, rates({}, 0.01))
@@ -256,7 +268,8 @@ def test_bisect_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
         subprocess.run([*git, *command], check=True)
     monkeypatch.chdir(tmp_path)
-    good = write_run(tmp_path / "good", grid([1], 10, ["DRBL"], ["ext4"]), filesystems=["ext4"])
+    cells = grid([1], 10, ["DRBL"], ["ext4"])
+    good = write_run(tmp_path / "good", cells, filesystems=["ext4"])
     bisect = ["bisect", "--output", str(tmp_path / "out"), "--metric", "throughput"]
 
     def step(*arguments: str) -> int:
@@ -265,6 +278,12 @@ def test_bisect_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measure_it = ["/bin/sh", "-c", f'mkdir -p "$0" && cp -r {good}/. "$0"', "{output}"]
     assert step("--reference", str(good), "--", *measure_it) == GOOD
     assert step("--reference", str(good), "--", "/bin/false") == SKIP
+    broken = {"status": "error", "reason": "EIO"}
+    for changes, code in ((broken, BAD), (broken | {"status": "skipped"}, SKIP)):
+        bad = write_run(tmp_path / "bad", [c.model_copy(update=changes) for c in cells])
+        measure_bad = ["/bin/sh", "-c", f'rm -rf "$0"; cp -r {bad} "$0"', "{output}"]
+        assert step("--reference", str(good), "--", *measure_bad) == code
+    subprocess.run(["rm", "-r", tmp_path / "out"], check=True)
     # git takes 2 for "bad": a mistake must never look like a verdict.
     assert step("--reference", str(good)) == ABORT
     assert step("--reference", str(good), "--", "/bin/no-such-command") == ABORT

@@ -120,10 +120,12 @@ def test_missing_and_failed_cells_are_named(regression: tuple[Path, Path]) -> No
     broken = sorted((new / "cells").glob("DRBL-ext4-ram-buffered-2c-*"))[0]
     data = json.loads(broken.read_text()) | {"status": "error", "reason": "EIO"}
     broken.write_text(json.dumps(data))
+    data = json.loads((new / "run.json").read_text())
+    (new / "run.json").write_text(json.dumps(data | {"planned_cells": 60}))
     comparison = judged(base, new)
     assert len(comparison.missing_in_new) == 1
     assert comparison.missing_in_new[0].startswith("DRBL ext4 ram buffered 4c")
-    assert any("1 of" in w and "NEW went wrong" in w for w in comparison.warnings)
+    assert any("1 of" in w and "NEW gave no value" in w for w in comparison.warnings)
     (two,) = (
         j
         for j in comparison.judgements
@@ -132,6 +134,110 @@ def test_missing_and_failed_cells_are_named(regression: tuple[Path, Path]) -> No
     assert len(two.new.values) == 11
     assert two.new.unusable == 1
     assert fscale("compare", base, new).output.count("missing in NEW") == 1
+
+
+def alter(run_dir: Path, names: str, first: int = 12, **changes: object) -> None:
+    """Change the first cells of a point."""
+    paths = sorted((run_dir / "cells").glob(f"{names}-*"))[:first]
+    bench_changes = changes.pop("bench", {})
+    assert isinstance(bench_changes, dict)
+    assert len(paths) == first
+    for path in paths:
+        data = json.loads(path.read_text())
+        bench = {"bench": data["bench"] | bench_changes}
+        path.write_text(json.dumps(data | changes | bench))
+
+
+@pytest.fixture
+def same(tmp_path: Path) -> tuple[Path, Path]:
+    return (
+        run(tmp_path / "base", noisy(flat, 0.01, "a")),
+        run(tmp_path / "new", noisy(flat, 0.01, "b")),
+    )
+
+
+POINT = "DRBL-ext4-ram-buffered-2c"
+BROKEN = {"status": "error", "reason": "pread share: EIO"}
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_what_breaks_is_a_failure(same: tuple[Path, Path], tmp_path: Path, count: int) -> None:
+    base, new = same
+    assert fscale("compare", base, new).exit_code == 0
+    alter(new, POINT, count, **BROKEN)
+    files = {n: tmp_path / f"out.{n}" for n in ("json", "junit", "markdown", "mail", "html")}
+    done = fscale("compare", base, new, *(x for n, p in files.items() for x in (f"--{n}", p)))
+    assert done.exit_code == 1
+    assert "1 broken, 0 slower" in done.output
+    (point,) = Comparison.model_validate_json(files["json"].read_text()).health
+    assert (point.kind, point.new.broken, point.base.good) == ("broken", count, 12)
+    assert point.reason == "pread share: EIO"
+    suite = next(iter(JUnitXml.fromfile(str(files["junit"]))))
+    assert (suite.errors, suite.failures) == (1, 0)
+    for name in ("junit", "markdown", "mail", "html"):
+        assert "pread share: EIO" in " ".join(files[name].read_text().split())
+    assert files["mail"].read_text().startswith("fscale found 1 point")
+    back = fscale("compare", new, base)
+    assert back.exit_code == 0
+    assert "1 mended, 0 slower" in back.output
+
+
+def test_everything_broken_is_a_failure_and_no_lack_of_repetitions(
+    same: tuple[Path, Path],
+) -> None:
+    base, new = same
+    alter(new, "*", 72, **BROKEN)
+    done = fscale("compare", base, new)
+    assert done.exit_code == 1
+    assert "6 broken" in done.output
+    assert isinstance(fscale("compare", new, new).exception, FscaleError)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "error", "reason": "pwrite: ENOSPC", "bench": {"end": "no_space"}},
+        {"status": "invalid", "reason": "a stock of 7 units does not last"},
+        {"status": "skipped", "reason": "mkfs.ext4 is not installed"},
+        {"status": "interrupted", "reason": "stopped by SIGINT"},
+    ],
+)
+def test_what_is_unusable_is_a_failure_only_when_nothing_is_left(
+    same: tuple[Path, Path], changes: dict[str, object]
+) -> None:
+    base, new = same
+    alter(new, POINT, 1, **changes)
+    assert judged(base, new).health == []
+    assert fscale("compare", base, new).exit_code == 0
+    for path in sorted((new / "cells").glob(f"{POINT}-*")):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "skipped"}))
+    (point,) = judged(base, new).health
+    assert (point.kind, point.new.good) == ("lost", 0)
+    assert fscale("compare", base, new).exit_code == 1
+
+
+def test_a_point_that_was_planned_and_not_measured_is_lost(same: tuple[Path, Path]) -> None:
+    base, new = same
+    for path in (new / "cells").glob(f"{POINT}-*"):
+        path.unlink()
+    comparison = judged(base, new)
+    assert [point.kind for point in comparison.health] == ["lost"]
+    assert comparison.missing_in_new == []
+    assert fscale("compare", base, new).exit_code == 1
+    # A run that never asked for it did all that it was to do.
+    data = json.loads((new / "run.json").read_text())
+    (new / "run.json").write_text(json.dumps(data | {"planned_cells": 60}))
+    assert judged(base, new).health == []
+    assert len(judged(base, new).missing_in_new) == 1
+    assert fscale("compare", base, new).exit_code == 0
+
+
+def test_broken_on_both_sides_is_no_news(same: tuple[Path, Path]) -> None:
+    for side in same:
+        alter(side, POINT, 2, **BROKEN)
+    assert judged(*same).health == []
+    alter(same[1], POINT, 12, **BROKEN)
+    assert [point.kind for point in judged(*same).health] == ["lost"]
 
 
 def test_disturbed_repetitions_do_not_raise_an_alarm_between_runs(tmp_path: Path) -> None:
