@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import platform
 import selectors
 import shlex
 import shutil
@@ -142,6 +143,7 @@ def describe(guest: qemu.Guest, emulator: qemu.Qemu) -> dict[str, str | int]:
         "kernel": guest.kernel.name,
         "release": guest.kernel.release,
         "accelerator": guest.accelerator,
+        "host": platform.node(),
         "qemu": emulator.version,
         "smp": guest.smp,
         "memory": guest.memory,

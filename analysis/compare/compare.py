@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from analysis.compare.curves import curve_tests
+from analysis.compare.definition import notes, refuse_other_kind
 from analysis.compare.health import health
 from analysis.compare.judge import judge, minimum_repetitions
 from analysis.compare.locks import new_bottlenecks, shares
@@ -95,6 +96,8 @@ def _ref(results: Results, label: str) -> RunRef:
         id=results.run.id,
         started=results.run.started,
         kernel=machine.kernel,
+        build=machine.build.version if machine.build else None,
+        build_id=machine.build.id if machine.build else None,
         machine=machine.hostname,
         label=label,
     )
@@ -104,9 +107,11 @@ def compare(sides: Sides, settings: Settings) -> Comparison:
     """Judge NEW against BASE.
 
     Raises:
-        FscaleError: nothing can be compared, or there are too few repetitions for any verdict
-            and nothing broke either.
+        FscaleError: nothing can be compared, the figures mean different things, or there are too
+            few repetitions for any verdict and nothing broke either.
     """
+    _refuse_other_kinds(sides)
+    warnings = _warnings(sides, settings)
     pairing = pair(
         sides.base_cells,
         sides.new_cells,
@@ -141,11 +146,18 @@ def compare(sides: Sides, settings: Settings) -> Comparison:
         missing_in_new=[
             name for name in pairing.missing_in_new if name not in {p.subject.name for p in points}
         ],
-        warnings=_warnings(sides),
+        warnings=warnings,
     )
 
 
-def _warnings(sides: Sides) -> list[str]:
+def _refuse_other_kinds(sides: Sides) -> None:
+    base, new = sides.base_results.run.machine, sides.new_results.run.machine
+    if sides.interleaved and base.guest and isinstance(base.guest.get("B"), dict):
+        new = new.model_copy(update={"guest": base.guest["B"]})
+    refuse_other_kind(base, new)
+
+
+def _warnings(sides: Sides, settings: Settings) -> list[str]:
     warnings = []
     base, new = sides.base_results, sides.new_results
     if not sides.interleaved:
@@ -153,10 +165,9 @@ def _warnings(sides: Sides) -> list[str]:
             "the sides were not interleaved: what changed on the machine between the two runs is "
             "counted as a change (`fscale ab` avoids that)"
         )
-        for what in ("hostname", "cpu_model", "memory_bytes", "governor", "mitigations"):
-            values = [getattr(r.run.machine, what) for r in (base, new)]
-            if values[0] != values[1]:
-                warnings.append(f"the machines differ in {what}: {values[0]} and {values[1]}")
+        warnings += notes(
+            base.run, new.run, sides.base_cells, sides.new_cells, settings.allow_different
+        )
         controls = [{c.cpu_control for c in cells} for cells in (base.scored, new.scored)]
         if controls[0] != controls[1]:
             warnings.append(

@@ -63,7 +63,8 @@ def _opening(comparison: Comparison) -> str:
 
 
 def _side(name: str, ref: RunRef) -> list[str]:
-    return _wrap(f"  {name + ':':6}{ref.label} ({ref.kernel}, {ref.machine})", indent="        ")
+    kernel = f"{ref.kernel} {ref.build}" if ref.build else ref.kernel
+    return _wrap(f"  {name + ':':6}{ref.label} ({kernel}, {ref.machine})", indent="        ")
 
 
 def _table(judgements: list[Judgement]) -> list[str]:

@@ -37,6 +37,9 @@ class Settings(Strict):
     power: float = Field(default=0.95, gt=0.5, lt=1, description="for the repetitions needed")
     resamples: int = Field(default=4999, ge=999, description="of the bootstrap")
     seed: int = Field(default=0, ge=0)
+    allow_different: tuple[str, ...] = Field(
+        default=(), description="what may differ in the definition of the cells"
+    )
 
 
 class Subject(Strict, frozen=True):
@@ -139,6 +142,8 @@ class RunRef(Strict):
     id: str
     started: str
     kernel: str
+    build: str | None = Field(default=None, description="`uname -v`; two builds are two kernels")
+    build_id: str | None = None
     machine: str
     label: str
 

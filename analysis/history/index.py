@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.compare.definition import digest
 from analysis.compare.pairs import RATES, subject_of
 from analysis.reader import Results, load
 from fscale.model.errors import FscaleError
 
 TAGS_FILE = "tags.json"
-VERSION = 1  # of the tables; an index of another version is made anew, never converted
+VERSION = 2  # of the tables; an index of another version is made anew, never converted
 
 _TABLES = """
 BEGIN IMMEDIATE;
@@ -37,6 +38,7 @@ CREATE TABLE IF NOT EXISTS point (
     filesystem TEXT NOT NULL,
     side TEXT NOT NULL,
     metric TEXT NOT NULL,
+    definition TEXT NOT NULL,
     median REAL NOT NULL,
     PRIMARY KEY (run_id, subject, side, metric)
 );
@@ -102,14 +104,14 @@ def add(index: sqlite3.Connection, run_dir: Path) -> IndexedRun:
     results = load(run_dir)
     run, machine = results.run, results.run.machine
     index.execute("DELETE FROM run WHERE path = ?", [str(run_dir)])
-    columns = (run.id, run.started, run.state, machine.hostname, machine.kernel, run.revision)
+    columns = (run.id, run.started, run.state, machine.identity, machine.kernel, run.revision)
     number = index.execute(
         "INSERT INTO run (path, name, started, state, machine, kernel, revision)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         [str(run_dir), *columns],
     ).lastrowid
     index.executemany(
-        "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [(number, *point) for point in _points(results)],
     )
     for name in read_tags(run_dir):
@@ -118,18 +120,19 @@ def add(index: sqlite3.Connection, run_dir: Path) -> IndexedRun:
     return added
 
 
-def _points(results: Results) -> Iterator[tuple[str, str, str, str, str, float]]:
-    """(subject, workload, file system, side, metric, median) of each metric of each point."""
+def _points(results: Results) -> Iterator[tuple[str, str, str, str, str, str, float]]:
+    """(subject, workload, file system, side, metric, definition, median) of each metric."""
     values: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for cell in results.scored:
         key = cell.key
-        place = (subject_of(key).name, key.workload, key.filesystem, key.side or "")
+        meaning = digest(results.run, key.workload, key.filesystem, key.medium)
+        place = (subject_of(key).name, key.workload, key.filesystem, key.side or "", meaning)
         for metric, value_of in RATES.items():
             value = value_of(cell)
             if value is not None:
                 values[*place, metric].append(value)
-    for (subject, workload, filesystem, side, metric), own in values.items():
-        yield subject, workload, filesystem, side, metric, float(np.median(own))
+    for (subject, workload, filesystem, side, meaning, metric), own in values.items():
+        yield subject, workload, filesystem, side, metric, meaning, float(np.median(own))
 
 
 def rebuild(index: sqlite3.Connection, roots: Iterable[Path]) -> tuple[list[IndexedRun], list[str]]:

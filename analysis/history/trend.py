@@ -3,6 +3,7 @@
 
 import itertools
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,21 +51,31 @@ def trends(
     filesystem: str | None,
     margin: float,
 ) -> list[Trend]:
-    """The trends of all points that were measured by themselves, not as a side of `fscale ab`."""
+    """The trends of all points that were measured by themselves, not as a side of `fscale ab`.
+
+    Figures of two machines, of two kinds of guest, or of two definitions of a cell are two trends.
+    """
     rows = index.execute(
-        "SELECT subject, machine, run.name, started, revision, median"
+        "SELECT subject, machine, definition, run.name, started, revision, median"
         " FROM point JOIN run ON run.id = run_id"
         " WHERE metric = :metric AND side = ''"
         " AND :workload IN ('', workload) AND :filesystem IN ('', filesystem)"
         " ORDER BY subject, started, run.id",
         {"metric": metric, "workload": workload or "", "filesystem": filesystem or ""},
     )
-    series: dict[tuple[str, str], list[Value]] = {}
-    for subject, machine, *value in rows:
-        series.setdefault((subject, machine), []).append(Value(*value))
+    series: dict[tuple[str, str, str], list[Value]] = {}
+    for subject, machine, definition, *value in rows:
+        series.setdefault((subject, machine, definition), []).append(Value(*value))
+    several = Counter((subject, machine) for subject, machine, _ in series)
     return [
-        Trend(f"{subject} on {machine}", metric, values, steps(values, margin))
-        for (subject, machine), values in series.items()
+        Trend(
+            f"{subject} on {machine}"
+            + (f", definition {definition}" if several[subject, machine] > 1 else ""),
+            metric,
+            values,
+            steps(values, margin),
+        )
+        for (subject, machine, definition), values in series.items()
     ]
 
 

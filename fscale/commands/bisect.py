@@ -25,7 +25,13 @@ from fscale.commands.ab import (
     WorkloadOption,
     request_of,
 )
-from fscale.commands.compare import FdrOption, MarginOption, MetricOption, parse_metrics
+from fscale.commands.compare import (
+    AllowOption,
+    FdrOption,
+    MarginOption,
+    MetricOption,
+    parse_metrics,
+)
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.runner.request import Request
@@ -73,6 +79,7 @@ def _bisect(
     metric: MetricOption = None,
     margin: MarginOption = 0.05,
     fdr: FdrOption = 0.01,
+    allow_different: AllowOption = None,
 ) -> None:
     """Build and judge the commit that is checked out.
 
@@ -81,7 +88,12 @@ def _bisect(
     stops).
     """
     console = Console(stderr=True, highlight=False)
-    settings = Settings(metrics=parse_metrics(metric), margin=margin, fdr=fdr)
+    settings = Settings(
+        metrics=parse_metrics(metric),
+        margin=margin,
+        fdr=fdr,
+        allow_different=tuple(allow_different or ()),
+    )
     try:
         directory = output / _commit()
         if not _sides_given(base, new, reference):

@@ -23,6 +23,14 @@ MetricOption = Annotated[
 FdrOption = Annotated[
     float, typer.Option(min=0.0001, max=0.5, help="False discovery rate over all tests.")
 ]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-different",
+        help="KEY of the cells' definition that may differ between the runs, as the refusal names "
+        "it, such as filesystems.ext4.mount_options, or the front part of one; repeatable.",
+    ),
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
 JunitOption = Annotated[Path | None, typer.Option(help="Write JUnit XML.")]
 MarkdownOption = Annotated[
@@ -78,6 +86,7 @@ def register(app: typer.Typer) -> None:
         count_margin: CountMarginOption = 0.01,
         fdr: FdrOption = 0.01,
         seed: SeedOption = 0,
+        allow_different: AllowOption = None,
         as_json: JsonFlag = False,
         junit: JunitOption = None,
         markdown: MarkdownOption = None,
@@ -107,6 +116,7 @@ def register(app: typer.Typer) -> None:
             count_margin=count_margin,
             fdr=fdr,
             seed=seed,
+            allow_different=tuple(allow_different or ()),
         )
         comparison = compare_sides(open_sides(base, new), settings)
         outputs = Outputs(as_json, junit, markdown, mail, html)

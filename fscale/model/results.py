@@ -138,8 +138,22 @@ class Machine(Strict):
     mitigations: dict[str, str]
     virtualization: str | None
     guest: dict[str, Any] | None = Field(
-        default=None, description="set where the cells were measured in a guest of ours"
+        default=None,
+        description="set where the cells were measured in a guest of ours; its `accelerator` is "
+        "the kind: kvm, tcg, tcg-icount (counted) or simulated",
     )
+
+    @property
+    def kind(self) -> str:
+        """How figures come about here: "native", or the accelerator of a guest of ours."""
+        return str(self.guest.get("accelerator", "unknown")) if self.guest else "native"
+
+    @property
+    def identity(self) -> str:
+        """What has to be the same for figures of two days to be a history."""
+        host = self.guest.get("host", self.hostname) if self.guest else self.hostname
+        cpus = f"{len(self.cpu_order)} x {self.cpu_model}"
+        return f"{host} ({cpus}, {self.kind})" if self.guest else f"{host} ({cpus})"
 
 
 class Run(Strict):

@@ -14,7 +14,7 @@ from analysis.history import index
 from analysis.history.trend import Value, steps
 from fscale.cli import app
 from fscale.model.errors import FscaleError
-from tests.synthetic import grid, write_run
+from tests.synthetic import grid, machine, write_run
 
 RATE = 100_000.0
 
@@ -43,7 +43,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, table: str) ->
     with contextlib.closing(sqlite3.connect(db)) as other, other:
         other.execute(table)
     run(tmp_path / "results", 0, RATE)
-    with pytest.raises(FscaleError, match=r"not 1.*`fscale history rebuild`"):
+    with pytest.raises(FscaleError, match=r"not 2.*`fscale history rebuild`"):
         fscale("history", "list", "--db", db)
     fscale("history", "rebuild", tmp_path / "results", "--db", db)
     assert len(json.loads(fscale("history", "list", "--json", "--db", db))["runs"]) == 1
@@ -136,3 +136,28 @@ def test_trend_shows_the_step(tmp_path: Path) -> None:
     ]
     assert [s["first"]["run"] for s in trend["steps"]] == ["run-07"]
     assert "at run-07" in fscale("history", "trend", "--fs", "ext4", "--db", db)
+
+
+def test_what_was_measured_otherwise_is_another_trend(tmp_path: Path) -> None:
+    db = tmp_path / "h.sqlite"
+    here = machine(2)
+    guests = [
+        here.model_copy(update={"guest": {"accelerator": kind, "host": "h", "label": ""}})
+        for kind in ("kvm", "tcg", "tcg-icount", "simulated")
+    ]
+    elsewhere = [
+        here.model_copy(update={"hostname": "another"}),
+        here.model_copy(update={"cpu_model": "another CPU"}),
+    ]
+    changes = [
+        *({"machine": m} for m in (here, *guests, *elsewhere)),
+        {"suite": {"warmup": 0.1}},
+        {"suite": {"warmup": 1.0}},
+        {"media": {"ram": {"kind": "brd"}}},
+    ]
+    for number, change in enumerate(changes):
+        cells = grid([1], 1, ["MWCL"], ["ext4"])
+        fscale("history", "add", write_run(tmp_path / str(number), cells, **change), "--db", db)
+    found = json.loads(fscale("history", "trend", "--json", "--db", db))["trends"]
+    assert [len(trend["values"]) for trend in found] == [1] * len(changes)
+    assert len({trend["subject"] for trend in found}) == len(changes)

@@ -20,8 +20,8 @@ from analysis.compare.pairs import pair, subject_of
 from analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
 from fscale.cli import app
 from fscale.model.errors import FscaleError
-from fscale.model.results import CellKey
-from tests.synthetic import cell, grid, machine, write_run
+from fscale.model.results import CellKey, KernelBuild, Machine
+from tests.synthetic import cell, descriptor, grid, machine, write_run
 
 Rate = Callable[[CellKey], float]
 
@@ -165,17 +165,18 @@ def test_what_breaks_is_a_failure(same: tuple[Path, Path], tmp_path: Path, count
     base, new = same
     assert fscale("compare", base, new).exit_code == 0
     alter(new, POINT, count, **BROKEN)
-    files = {n: tmp_path / f"out.{n}" for n in ("json", "junit", "markdown", "mail", "html")}
+    files = {n: tmp_path / f"out.{n}" for n in ("junit", "markdown", "mail", "html")}
     done = fscale("compare", base, new, *(x for n, p in files.items() for x in (f"--{n}", p)))
     assert done.exit_code == 1
     assert "1 broken, 0 slower" in done.output
-    (point,) = Comparison.model_validate_json(files["json"].read_text()).health
+    printed = fscale("compare", base, new, "--json").stdout
+    (point,) = Comparison.model_validate_json(printed).health
     assert (point.kind, point.new.broken, point.base.good) == ("broken", count, 12)
     assert point.reason == "pread share: EIO"
     suite = next(iter(JUnitXml.fromfile(str(files["junit"]))))
     assert (suite.errors, suite.failures) == (1, 0)
-    for name in ("junit", "markdown", "mail", "html"):
-        assert "pread share: EIO" in " ".join(files[name].read_text().split())
+    for path in files.values():
+        assert "pread share: EIO" in " ".join(path.read_text().split())
     assert files["mail"].read_text().startswith("fscale found 1 point")
     back = fscale("compare", new, base)
     assert back.exit_code == 0
@@ -306,6 +307,125 @@ def test_other_machines_are_pointed_out(tmp_path: Path) -> None:
     other = machine(4).model_copy(update={"cpu_model": "another CPU"})
     new = run(tmp_path / "new", noisy(flat, 0.01, "b"), machine=other)
     assert any("another CPU" in w for w in judged(base, new).warnings)
+
+
+FS = {
+    "mkfs": ["mkfs.ext4", "{device}"],
+    "mount_options": ["noatime"],
+    "kernel": "ext4",
+    "title": "ext4",
+}
+RAM = {"kind": "loop", "size": "25%"}
+
+
+def defined(directory: Path, geometry: dict[str, str] | None = None, **changes: object) -> Path:
+    cells = grid([1], 10, ["DRBL"], ["ext4"], rate=noisy(flat, 0.01, "a"))
+    for one in cells:
+        one.geometry = geometry
+    fields: dict[str, object] = {
+        "suite": {"warmup": 0.1, "max_stock": None, "latency": False, "order": "random"},
+        "filesystems": {"ext4": FS},
+        "media": {"ram": RAM},
+        "versions": {"fscale-bench": "sha256:1", "mkfs of ext4": "1.47"},
+        "workloads": [descriptor("DRBL").model_dump()],
+        **changes,
+    }
+    write_run(directory, cells)
+    data = json.loads((directory / "run.json").read_text())
+    fields = {k: v.model_dump() if isinstance(v, Machine) else v for k, v in fields.items()}
+    (directory / "run.json").write_text(json.dumps(data | fields))
+    return directory
+
+
+def building(debug: list[str], **changes: object) -> Machine:
+    build = KernelBuild(version="#1 SMP", id="ab", taint=0, debug=debug, debug_from="signs")
+    return machine(2).model_copy(update={"build": build} | changes)
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "key"),
+    [
+        ({}, {"suite": {"warmup": 1.0}}, "suite.warmup"),
+        ({}, {"suite": {"max_stock": 9}}, "suite.max_stock"),
+        ({}, {"suite": {"latency": True}}, "suite.latency"),
+        ({}, {"filesystems": {"ext4": FS | {"mount_options": []}}},
+         "filesystems.ext4.mount_options"),
+        ({}, {"filesystems": {"ext4": FS | {"mkfs": ["mke2fs", "{device}"]}}},
+         "filesystems.ext4.mkfs"),
+        ({}, {"media": {"ram": RAM | {"size": "50%"}}}, "media.ram.size"),
+        ({"media": {"ram": {"kind": "device", "path": "/dev/disk/by-id/a"}}},
+         {"media": {"ram": {"kind": "device", "path": "/dev/disk/by-id/b"}}}, "media.ram.path"),
+        ({}, {"workloads": [descriptor("DRBL").model_dump() | {"operation": "mmap"}]},
+         "workloads.DRBL.operation"),
+        ({"machine": building([])}, {"machine": building(["KASAN"])}, "machine.debug"),
+        ({"geometry": {"agcount": "4"}}, {"geometry": {"agcount": "16"}},
+         "filesystems.ext4.geometry.agcount"),
+    ],
+)  # fmt: skip
+def test_figures_that_mean_different_things_are_refused(
+    tmp_path: Path, base: dict[str, object], new: dict[str, object], key: str
+) -> None:
+    sides = defined(tmp_path / "base", **base), defined(tmp_path / "new", **new)
+    refused = fscale("compare", *sides)
+    assert isinstance(refused.exception, FscaleError)
+    assert refused.exception.code == 2
+    assert f"different things: {key}: " in str(refused.exception)
+    assert str(refused.exception).endswith(f"--allow-different {key}")
+    for allowed in (key, key.rpartition(".")[0]):
+        done = fscale("compare", *sides, "--allow-different", allowed)
+        assert done.exit_code == 0
+        assert f"the sides differ in {key}: " in done.output
+
+
+@pytest.mark.parametrize(
+    ("new", "says"),
+    [
+        ({"revision": "1" * 40}, "revision: 000"),
+        ({"suite": {"order": "cores"}}, "suite.order: random and cores"),
+        ({"versions": {"fscale-bench": "sha256:2"}}, "fscale-bench: sha256:1 and sha256:2"),
+        ({"versions": {"mkfs of ext4": "1.48"}}, "mkfs of ext4: 1.47 and 1.48"),
+        ({"machine": building([], governor="powersave")}, "machine.governor: null and powersave"),
+        ({"machine": building([], hostname="b")}, "machine.hostname: synthetic-test-host and b"),
+        ({"machine": building([], kernel_cmdline="BOOT_IMAGE=x quiet lockdep")},
+         "machine.kernel_cmdline: quiet and quiet lockdep"),
+    ],
+)  # fmt: skip
+def test_what_moves_figures_without_another_meaning_is_said(
+    tmp_path: Path, new: dict[str, object], says: str
+) -> None:
+    base = defined(tmp_path / "base", machine=building([]))
+    comparison = judged(base, defined(tmp_path / "new", **({"machine": building([])} | new)))
+    (said,) = [w for w in comparison.warnings if w.startswith("the sides differ")]
+    assert says in said
+
+
+def test_another_kernel_and_what_follows_from_it_is_no_difference(tmp_path: Path) -> None:
+    base = defined(tmp_path / "base", {"Block count": "1000"}, machine=building([]))
+    new = building([], kernel="6.19", memory_bytes=(16 << 30) - (9 << 20))
+    new.kernel_cmdline = "BOOT_IMAGE=/boot/vmlinuz-6.19 quiet"
+    comparison = judged(base, defined(tmp_path / "new", {"Block count": "1003"}, machine=new))
+    assert not [w for w in comparison.warnings if w.startswith("the sides differ")]
+    assert (comparison.new.kernel, comparison.new.build) == ("6.19", "#1 SMP")
+
+
+def in_guest(kind: str) -> dict[str, object]:
+    return {"guest": {"accelerator": kind, "label": kind}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [({}, "kvm"), ({}, "tcg"), ("kvm", "tcg"), ("tcg", "tcg-icount"), ("tcg-icount", "simulated")],
+)
+def test_kinds_of_machines_never_mix(
+    tmp_path: Path, one: str | dict[str, object], other: str
+) -> None:
+    ours = in_guest(one) if isinstance(one, str) else {}
+    base = defined(tmp_path / "base", machine=building([], **ours))
+    new = defined(tmp_path / "new", machine=building([], **in_guest(other)))
+    done = fscale("compare", base, new, "--allow-different", "machine")
+    assert isinstance(done.exception, FscaleError)
+    assert "never mix" in str(done.exception)
+    assert fscale("compare", new, new).exit_code == 0
 
 
 def test_curves() -> None:
