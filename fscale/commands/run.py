@@ -12,6 +12,8 @@ from apps.adapter import loads
 from fscale.model import paths
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.model.results import CellKey
+from fscale.runner import estimate
 from fscale.runner.dry import tell
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.progress import Reporter, summary, tally
@@ -127,7 +129,18 @@ def _say(text: str) -> None:
     Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
 
 
+def _todo(prepared: Prepared) -> list[CellKey]:
+    return [key for key in prepared.cells if not prepared.store.finished(key)]
+
+
+def _estimate(prepared: Prepared) -> str:
+    missing = prepared.setup.missing
+    there = [k for k in _todo(prepared) if not {k.filesystem, k.medium, k.workload} & set(missing)]
+    return estimate.told(there, prepared.setup.settings.warmup)
+
+
 def _print_plan(prepared: Prepared) -> None:
+    tell(f"# {_estimate(prepared)}")
     session = Session(
         prepared.setup, prepared.store, paths.state_dir(), DryExecutor(tell), Signals()
     )
@@ -142,12 +155,13 @@ def _print_plan(prepared: Prepared) -> None:
 
 def _measure(prepared: Prepared, signals: Signals) -> None:
     store, run = prepared.store, prepared.run
-    todo = [key for key in prepared.cells if not store.finished(key)]
+    todo = _todo(prepared)
     reporter = Reporter(len(prepared.cells), len(prepared.cells) - len(todo))
     if prepared.resumed:
         reporter.say(f"going on: {len(prepared.cells) - len(todo)} cells are finished")
     for warning in run.warnings:
         reporter.say(f"warning: {warning}")
+    reporter.say(_estimate(prepared))
     store.save_run(run)
     session = Session(prepared.setup, store, paths.state_dir(), Executor(new_tag()), signals)
     run.state = "failed"  # unless it ends in one of the ways below
