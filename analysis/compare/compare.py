@@ -11,9 +11,10 @@ from pydantic import Field, ValidationError
 from analysis.compare.curves import curve_tests
 from analysis.compare.definition import notes, refuse_other_kind
 from analysis.compare.health import health
-from analysis.compare.judge import judge, minimum_repetitions
+from analysis.compare.judge import judge
 from analysis.compare.locks import new_bottlenecks, shares
 from analysis.compare.pairs import common_place, pair
+from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import Comparison, RunRef, Settings
 from analysis.reader import Results, load
 from fscale.model.bench import Strict

@@ -14,7 +14,6 @@ import numpy as np
 from analysis.compare.judge import Measured, Test
 from analysis.compare.ranktest import Floats
 from analysis.compare.settings import DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
-from fscale.model.results import CellKey
 
 Series = tuple[Floats, Floats]  # core counts and throughputs, each of shape (points,)
 
@@ -36,14 +35,6 @@ def peak_cores(curve: Series, margin: float) -> float:
     Without the margin, the peak of a flat curve would wander with the noise.
     """
     return float(curve[0][np.argmax(curve[1] >= (1 - margin) * curve[1].max())])
-
-
-def curves_of(points: Sequence[CellKey]) -> int:
-    """How many tests of curves these points will make."""
-    cores: dict[str, set[int]] = defaultdict(set)
-    for key in points:
-        cores[key.model_copy(update={"cores": 1}).point].add(key.cores)
-    return sum(1 if len(counts) == 2 else 3 for counts in cores.values() if len(counts) > 1)
 
 
 def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:

@@ -18,7 +18,8 @@ from analysis.compare.effect import (
     smallest_change,
     spread_of,
 )
-from analysis.compare.ranktest import Floats, Samples, p_value, repetitions_to_reach
+from analysis.compare.ranktest import Floats, Samples, p_value
+from analysis.compare.repetitions import minimum_repetitions, repetitions_to_reach
 from analysis.compare.sequential import weight
 from analysis.compare.settings import COUNT, PEAK, Judgement, Sample, Settings, Subject
 from fscale.model.errors import FscaleError
@@ -91,11 +92,6 @@ class _Evidence:
     p: float
     effect: Effect
     spread: float
-
-
-def minimum_repetitions(settings: Settings, family: int, interleaved: bool) -> int:
-    """Fewest repetitions a side with which one changed test among `family` can be found at all."""
-    return repetitions_to_reach(settings.fdr / max(1, family), interleaved)
 
 
 def judge(tests: Sequence[Test], settings: Settings, *, refuse: bool = True) -> list[Judgement]:

@@ -8,12 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 
-Floats = NDArray[np.float64]
+from analysis.compare.repetitions import BLOCK
 
-BLOCK = 4
-"""Repetitions a side in a block of interleaved samples: eight runs, A B B A twice. Shorter blocks
-follow drift more closely but leave fewer arrangements, so that one outlier hides a change
-(docs/method.md compares them)."""
+Floats = NDArray[np.float64]
 
 EXACT_LIMIT = 120
 """Largest block whose null distribution is enumerated; beyond it the normal limit is as good."""
@@ -116,19 +113,3 @@ def _normal(blocks: list[tuple[NDArray[np.int64], int]], observed: int) -> float
     if variance == 0:
         return 1.0
     return float(min(1.0, 2 * norm.sf(max(0.0, abs(observed - mean) - 1) / np.sqrt(variance))))
-
-
-def smallest_p(repetitions: int, blocked: bool) -> float:
-    """The smallest p-value that so many repetitions a side can reach."""
-    blocks = max(1, repetitions // BLOCK) if blocked else 1
-    last = repetitions - (blocks - 1) * BLOCK
-    ways = comb(2 * BLOCK, BLOCK) ** (blocks - 1) * comb(2 * last, last)
-    return float(min(1.0, 2 / ways))
-
-
-def repetitions_to_reach(level: float, blocked: bool) -> int:
-    """Fewest repetitions a side with which the test can reach `level` at all."""
-    n = 1
-    while smallest_p(n, blocked) > level:
-        n += 1
-    return n

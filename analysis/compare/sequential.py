@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When a sequential comparison looks at its data, and what each look may cost."""
 
-from analysis.compare.ranktest import repetitions_to_reach
+from analysis.compare.repetitions import repetitions_to_reach
 
 GROWTH = 1.4
 

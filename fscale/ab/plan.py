@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from analysis.compare.compare import AB_FILE, AbRecord
-from analysis.compare.curves import curves_of
-from analysis.compare.pairs import RATES
+from analysis.compare.repetitions import minimum_repetitions, tests_of
 from analysis.compare.sequential import schedule
-from analysis.compare.settings import THROUGHPUT, Settings
+from analysis.compare.settings import Settings
 from fscale.ab.side import Side
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run
@@ -91,17 +90,20 @@ def make(request: Request, base: Side, new: Side, settings: Settings, repetition
     ]
     repetitions += repetitions % 2
     looks: tuple[int, ...] = ()
+    tests = tests_of([p.base for p in pairs], settings)
+    if not tests:
+        raise FscaleError(
+            "counted work comes from profiled repetitions, which `fscale ab` does not make; "
+            "give --metric throughput or per-cpu-second"
+        )
+    needed = minimum_repetitions(settings, tests, interleaved=True)
     if not repetitions:
-        points = [p.base for p in pairs]
-        rates = RATES.keys() & set(settings.metrics)
-        curves = curves_of(points) if THROUGHPUT in rates else 0
-        family = len(rates) * len(points) + curves
-        if not rates:
-            raise FscaleError(
-                "counted work comes from profiled repetitions, which `fscale ab` does not make; "
-                "give --metric throughput or per-cpu-second"
-            )
-        looks = schedule(settings.fdr, family, MOST_REPETITIONS)
+        looks = schedule(settings.fdr, tests, MOST_REPETITIONS)
+    elif repetitions < needed:
+        raise FscaleError(
+            f"{repetitions} repetitions a side are too few: a single change among {tests} tests is "
+            f"found with {needed} or more; give --repetitions {needed}, or fewer workloads or cores"
+        )
     run = _run(request, a, b, base, new, repetitions)
     if old:
         if changed := differences(old, run):

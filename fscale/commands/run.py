@@ -8,6 +8,8 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.console import Console
 
+from analysis.compare.repetitions import shortage
+from analysis.compare.settings import Settings
 from apps.adapter import loads
 from fscale.model import paths
 from fscale.model.bench import Mode
@@ -116,11 +118,14 @@ def _run(
         applications=loads,
     )
     if dry_run:
-        _print_plan(prepare(request))
+        prepared = prepare(request)
+        _say_shortage(prepared)
+        _print_plan(prepared)
         return
     signals = Signals()
     with signals.installed(), machine_held(paths.state_dir(), _say, wait):
         prepared = prepare(request)
+        _say_shortage(prepared)
         _measure(prepared, signals)
     _finish(prepared)
 
@@ -137,6 +142,12 @@ def _estimate(prepared: Prepared) -> str:
     missing = prepared.setup.missing
     there = [k for k in _todo(prepared) if not {k.filesystem, k.medium, k.workload} & set(missing)]
     return estimate.told(there, prepared.setup.settings.warmup)
+
+
+def _say_shortage(prepared: Prepared) -> None:
+    """Say before the first cell that the run cannot be compared, and what that would take."""
+    if lacking := shortage(prepared.cells, Settings()):
+        _say(f"note: {lacking} (--repetitions {lacking.needed}, or the suite regression)")
 
 
 def _print_plan(prepared: Prepared) -> None:

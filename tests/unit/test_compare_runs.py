@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 
 from analysis.compare.compare import compare, open_sides
 from analysis.compare.curves import gain_per_doubling, peak_cores, speedup
-from analysis.compare.judge import minimum_repetitions
 from analysis.compare.locks import new_bottlenecks
 from analysis.compare.pairs import pair, subject_of
+from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
 from fscale.cli import app
 from fscale.model.errors import FscaleError

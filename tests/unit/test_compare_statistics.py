@@ -15,9 +15,8 @@ from analysis.compare.ranktest import (
     Samples,
     aligned,
     p_value,
-    repetitions_to_reach,
-    smallest_p,
 )
+from analysis.compare.repetitions import repetitions_to_reach, smallest_p
 from analysis.compare.sequential import schedule, weight
 
 positive = st.floats(min_value=0.1, max_value=1e9)
