@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One run: its state, and what it came to. */
+/* One run: its state, how it fails, and what it came to. */
 #ifndef FSCALE_BENCH_H
 #define FSCALE_BENCH_H
 
@@ -62,5 +62,7 @@ struct bench {
 
 /* Record that a call of the parent failed with errno. */
 enum step bench_fail(struct bench *b, const char *call, const char *path);
+/* What a worker (or the background writer, after them) did inside all windows together. */
+uint64_t result_ops(const struct result *r, unsigned int id);
 
 #endif

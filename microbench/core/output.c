@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "window.h"
-
 static const char *const ends[] = {
 	[END_TIME] = "time", [END_EXHAUSTED] = "exhausted", [END_NO_SPACE] = "no_space",
 	[END_ERROR] = "error", [END_INTERRUPTED] = "interrupted",

@@ -210,12 +210,3 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 		return bench_fail(b, "realloc", NULL);
 	return step;
 }
-
-uint64_t result_ops(const struct result *r, unsigned int id)
-{
-	uint64_t ops = 0;
-
-	for (unsigned int i = 0; i < r->nwindows; i++)
-		ops += r->windows[i].ops[id];
-	return ops;
-}

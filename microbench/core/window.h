@@ -14,7 +14,4 @@
  */
 enum step window_run(struct bench *b, double ramp, double seconds, double *length);
 
-/* What a worker (or the background writer, after them) did inside all windows together. */
-uint64_t result_ops(const struct result *r, unsigned int id);
-
 #endif
