@@ -12,7 +12,7 @@
 #define EXIT_SKIPPED 77
 
 #define OPTIONS_MAX 8
-/* The widest stock whose names have as many digits as all others (names.h). */
+/* The largest --max-stock: a few tens of them have names of one length (names.h). */
 #define STOCK_MAX 99999999
 
 struct config {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stocks of numbered files, one an operation (MWC*, MWU*, MWR*). */
+/*
+ * Stocks of numbered files, one an operation (MWC*, MWU*, MWR*).
+ *
+ * Names count on from window to window. None is used twice: the kernel remembers
+ * that a name is gone (a negative dentry), and where it does, the file system is
+ * not asked.
+ */
 #ifndef FSCALE_UNITS_H
 #define FSCALE_UNITS_H
 
@@ -7,55 +13,47 @@
 #include "names.h"
 #include "workload.h"
 
-/* Names "$ID/$N" and "share/$ID.$N", with a suffix. */
-static inline void units_private(const struct worker *w, struct name *name, const char *suffix)
+typedef enum outcome unit_call(struct worker *w, const char *path);
+
+extern const struct stock_desc stock_of_files;
+
+/* The first of the names "$ID/$N" or "share/$ID.$N", with a suffix. */
+void units_private(const struct worker *w, struct name *name, const char *suffix);
+void units_shared(const struct worker *w, struct name *name, const char *suffix);
+
+/* Do `call` to `count` names, from *name on, which is left behind the last. */
+enum outcome units_each(struct worker *w, struct name *name, uint64_t count, unit_call *call);
+
+/* Fill up to `stock` with new files. */
+enum outcome units_create(struct worker *w, struct name *fresh, uint64_t stock);
+
+/* The same, but the files that were renamed, to *renamed and so on, are renamed again and stay. */
+enum outcome units_return(struct worker *w, struct name *renamed, struct name *fresh,
+			  uint64_t stock);
+
+/* One operation: `call` on the next file. Inlined, so that `call` is no pointer any more. */
+static inline __attribute__((always_inline)) enum outcome
+unit_use(struct worker *w, struct name *name, unit_call *call)
 {
-	char prefix[32];
-
-	snprintf(prefix, sizeof(prefix), "%u/", w->id);
-	name_init(name, prefix, suffix);
-}
-
-static inline void units_shared(const struct worker *w, struct name *name, const char *suffix)
-{
-	char prefix[32];
-
-	snprintf(prefix, sizeof(prefix), "share/%u.", w->id);
-	name_init(name, prefix, suffix);
-}
-
-/* Do `make` for the names of the numbers first .. end - 1; the name is left at 0. */
-static inline enum outcome units_make(struct worker *w, struct name *name, uint64_t first,
-				      uint64_t end,
-				      enum outcome (*make)(struct worker *w, const char *path))
-{
-	name_set(name, first);
-	for (uint64_t number = first; number < end; number++, name_next(name))
-		if (make(w, name->path))
-			return OP_FAILED;
-	name_set(name, 0);
+	if (w->next == w->stock)
+		return OP_EXHAUSTED;
+	if (call(w, name->path))
+		return OP_FAILED;
+	name_next(name);
+	w->next++;
 	return OP_OK;
 }
 
-/* Make the files anew that were used up, 0 .. next - 1, and those up to `stock`. */
-static inline enum outcome units_refill(struct worker *w, struct name *name, uint64_t stock)
+/* One operation: rename the next file. */
+static inline enum outcome unit_rename(struct worker *w, struct name *from, struct name *to)
 {
-	if (units_make(w, name, 0, w->next, file_create))
+	if (w->next == w->stock)
+		return OP_EXHAUSTED;
+	if (file_rename(w, from->path, to->path))
 		return OP_FAILED;
-	return units_make(w, name, w->stock, stock, file_create);
-}
-
-/* Rename the numbers 0 .. end - 1 from `from` to `to`; both are left at 0. */
-static inline enum outcome units_rename(struct worker *w, struct name *from, struct name *to,
-					uint64_t end)
-{
-	name_set(from, 0);
-	name_set(to, 0);
-	for (uint64_t number = 0; number < end; number++, name_next(from), name_next(to))
-		if (file_rename(w, from->path, to->path))
-			return OP_FAILED;
-	name_set(from, 0);
-	name_set(to, 0);
+	name_next(from);
+	name_next(to);
+	w->next++;
 	return OP_OK;
 }
 

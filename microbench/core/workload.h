@@ -81,8 +81,8 @@ struct workload {
 	/* Untimed, by all workers at the same time. */
 	enum outcome (*setup)(struct worker *w);
 	/*
-	 * Untimed: make units 0 .. stock - 1 available. w->stock units were
-	 * there before, of which the first w->next are used up.
+	 * Untimed: make `stock` units available, which are no fewer than before:
+	 * w->stock were, of which w->next are used up.
 	 */
 	enum outcome (*fill)(struct worker *w, uint64_t stock);
 	/* Made by DEFINE_LOOPS. */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/units.h"
 
-static struct name name;
+static struct name name, oldest;
 
 static enum outcome set_up(struct worker *w)
 {
 	units_private(w, &name, "");
+	units_private(w, &oldest, "");
 	return dir_make_private(w);
 }
 
@@ -13,22 +14,14 @@ static enum outcome set_up(struct worker *w)
 static enum outcome fill(struct worker *w, uint64_t stock)
 {
 	(void)stock;
-	return units_make(w, &name, 0, w->next, file_unlink);
+	return units_each(w, &oldest, w->next, file_unlink);
 }
 
 static inline enum outcome operation(struct worker *w)
 {
-	if (w->next == w->stock)
-		return OP_EXHAUSTED;
-	if (file_create(w, name.path))
-		return OP_FAILED;
-	name_next(&name);
-	w->next++;
-	return OP_OK;
+	return unit_use(w, &name, file_create);
 }
 DEFINE_LOOPS(operation)
-
-static const struct stock_desc stock_of_files = { .unit = "file", .bytes = 2048, .inodes = 1 };
 
 static const struct workload mwcl = {
 	.id = "MWCL",

@@ -1,37 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/units.h"
 
-static struct name from, to;
+static struct name from, to, renamed, fresh;
+static bool one;
 
 static enum outcome set_up(struct worker *w)
 {
+	one = !strcmp(option_text(w, "files"), "one");
 	units_private(w, &from, "");
-	units_private(w, &to, ".2");
+	units_private(w, &fresh, "");
+	units_private(w, &to, one ? "" : ".2");
+	units_private(w, &renamed, ".2");
+	if (one)
+		name_next(&to);
 	return dir_make_private(w);
 }
 
-/* Those that were renamed go back, and more come up to `stock`. */
+/* With one file the stock is only a number of renames: it is there from the first time on. */
 static enum outcome fill(struct worker *w, uint64_t stock)
 {
-	if (units_rename(w, &to, &from, w->next))
-		return OP_FAILED;
-	return units_make(w, &from, w->stock, stock, file_create);
+	if (one)
+		return w->stock ? OP_OK : file_create(w, from.path);
+	return units_return(w, &renamed, &fresh, stock);
 }
 
 static inline enum outcome operation(struct worker *w)
 {
-	if (w->next == w->stock)
-		return OP_EXHAUSTED;
-	if (file_rename(w, from.path, to.path))
-		return OP_FAILED;
-	name_next(&from);
-	name_next(&to);
-	w->next++;
-	return OP_OK;
+	return unit_rename(w, &from, &to);
 }
 DEFINE_LOOPS(operation)
 
-static const struct stock_desc stock_of_files = { .unit = "file", .bytes = 2048, .inodes = 1 };
+static const char *const files[] = { "many", "one", NULL };
+
+static const struct option_desc options[] = {
+	{ .name = "files", .help = "each of many once as in the paper, or one over and over as in FxMark's code",
+	  .choices = files },
+	{ .name = NULL },
+};
 
 static const struct workload mwrl = {
 	.id = "MWRL",
@@ -45,6 +50,7 @@ static const struct workload mwrl = {
 	.setup_text = "$ID/ with a stock of empty files",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
+	.options = options,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,

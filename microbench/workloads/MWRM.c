@@ -1,37 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/units.h"
 
-static struct name from, to;
+static struct name from, to, renamed, fresh;
 
 static enum outcome set_up(struct worker *w)
 {
 	units_private(w, &from, "");
+	units_private(w, &fresh, "");
 	units_shared(w, &to, "");
+	units_shared(w, &renamed, "");
 	return dir_make_private(w) ? OP_FAILED : dir_make(w, "share");
 }
 
-/* Those that were renamed go back, and more come up to `stock`. */
 static enum outcome fill(struct worker *w, uint64_t stock)
 {
-	if (units_rename(w, &to, &from, w->next))
-		return OP_FAILED;
-	return units_make(w, &from, w->stock, stock, file_create);
+	return units_return(w, &renamed, &fresh, stock);
 }
 
 static inline enum outcome operation(struct worker *w)
 {
-	if (w->next == w->stock)
-		return OP_EXHAUSTED;
-	if (file_rename(w, from.path, to.path))
-		return OP_FAILED;
-	name_next(&from);
-	name_next(&to);
-	w->next++;
-	return OP_OK;
+	return unit_rename(w, &from, &to);
 }
 DEFINE_LOOPS(operation)
-
-static const struct stock_desc stock_of_files = { .unit = "file", .bytes = 2048, .inodes = 1 };
 
 static const struct workload mwrm = {
 	.id = "MWRM",

@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/units.h"
 
-static struct name name;
+static struct name name, fresh;
 
 static enum outcome set_up(struct worker *w)
 {
 	units_private(w, &name, "");
+	units_private(w, &fresh, "");
 	return dir_make_private(w);
 }
 
 static enum outcome fill(struct worker *w, uint64_t stock)
 {
-	return units_refill(w, &name, stock);
+	return units_create(w, &fresh, stock);
 }
 
 static inline enum outcome operation(struct worker *w)
 {
-	if (w->next == w->stock)
-		return OP_EXHAUSTED;
-	if (file_unlink(w, name.path))
-		return OP_FAILED;
-	name_next(&name);
-	w->next++;
-	return OP_OK;
+	return unit_use(w, &name, file_unlink);
 }
 DEFINE_LOOPS(operation)
-
-static const struct stock_desc stock_of_files = { .unit = "file", .bytes = 2048, .inodes = 1 };
 
 static const struct workload mwul = {
 	.id = "MWUL",

@@ -30,7 +30,7 @@ def files(directory):
 
 
 def numbers(first, end):
-    return [f"{n:08d}" for n in range(first, end)]
+    return [f"{n:08x}" for n in range(first, end)]
 
 
 def consume(workload, directory):
@@ -86,28 +86,53 @@ def test_dwtl(fast):
     assert files(fast / "d") == {"0/data": (600 - last) * BLOCK}
 
 
+def counted(paths, prefix, suffix=""):
+    """The numbers of these files, rising."""
+    return sorted(int(p.removeprefix(prefix).removesuffix(suffix), 16) for p in paths)
+
+
+def consecutive(found, least):
+    """Whether numbers follow on one another, from `least` or later on."""
+    first = found[0] if found else least
+    return first >= least and found == list(range(first, first + len(found)))
+
+
 @pytest.mark.parametrize(("workload", "prefix"), [("MWCL", "0/"), ("MWCM", "share/0.")])
 def test_create(workload, prefix, fast):
-    last, _ = consume(workload, fast / "d")
-    assert files(fast / "d") == {prefix + n: 0 for n in numbers(0, last)}
+    last, out = consume(workload, fast / "d")
+    left = files(fast / "d")
+    assert len(left) == last
+    assert consecutive(counted(left, prefix), 600 * out.stock.restocks)
 
 
 @pytest.mark.parametrize(("workload", "prefix"), [("MWUL", "0/"), ("MWUM", "share/0.")])
 def test_unlink(workload, prefix, fast):
-    last, _ = consume(workload, fast / "d")
-    assert files(fast / "d") == {prefix + n: 0 for n in numbers(last, 600)}
+    last, out = consume(workload, fast / "d")
+    left = files(fast / "d")
+    assert len(left) == 600 - last
+    assert consecutive(counted(left, prefix), out.executed_ops)
 
 
-def test_mwrl(fast):
-    last, _ = consume("MWRL", fast / "d")
-    names = [f"0/{n}.2" for n in numbers(0, last)] + [f"0/{n}" for n in numbers(last, 600)]
-    assert files(fast / "d") == dict.fromkeys(names, 0)
+@pytest.mark.parametrize(
+    ("workload", "prefix", "suffix"), [("MWRL", "0/", ".2"), ("MWRM", "share/0.", "")]
+)
+def test_rename(workload, prefix, suffix, fast):
+    """Files keep their numbers; those that are not renamed yet come after the others."""
+    last, out = consume(workload, fast / "d")
+    left = files(fast / "d")
+    renamed = {path for path in left if path.startswith(prefix) and path.endswith(suffix)}
+    assert (len(renamed), len(left)) == (last, 600)
+    found = counted(renamed, prefix, suffix) + counted(left.keys() - renamed, "0/")
+    assert consecutive(found, 600 * out.stock.restocks)
 
 
-def test_mwrm(fast):
-    last, _ = consume("MWRM", fast / "d")
-    names = [f"share/0.{n}" for n in numbers(0, last)] + [f"0/{n}" for n in numbers(last, 600)]
-    assert files(fast / "d") == dict.fromkeys(names, 0)
+def test_rename_of_one_file(fast):
+    """With `files=one` there is one file, renamed over and over."""
+    out = bench.run_good("MWRL", fast / "d", *QUICK, "--max-stock", "600", "--option", "files=one")
+    assert out.stock.restocks > 0
+    (left,) = files(fast / "d")
+    renames = int(left.removeprefix("0/"), 16)
+    assert 256 <= renames - out.executed_ops <= 4 * 600
 
 
 @pytest.mark.parametrize(("workload", "path"), [

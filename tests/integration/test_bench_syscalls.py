@@ -6,6 +6,7 @@ the name `fscale-run`, it may make no other calls than the operation's, and it m
 says that it executed operations.
 """
 
+import itertools
 import os
 import re
 import shutil
@@ -37,20 +38,20 @@ OPERATION = {
     "MRPL": [OPEN.format("{id}/0/0/0/0"), CLOSE],
     "MRPM": [OPEN.format(TREE), CLOSE],
     "MRPH": [OPEN.format("0/0/0/0/0"), CLOSE],
-    "MWCL": [CREATE.format(r"{id}/\d{{8}}"), CLOSE],
-    "MWCM": [CREATE.format(r"share/{id}\.\d{{8}}"), CLOSE],
-    "MWUL": [r'unlink\("{id}/\d{{8}}"\) = 0'],
-    "MWUM": [r'unlink\("share/{id}\.\d{{8}}"\) = 0'],
-    "MWRL": [r'rename\("{id}/(\d{{8}})", "{id}/\1\.2"\) = 0'],
-    "MWRM": [r'rename\("{id}/(\d{{8}})", "share/{id}\.\1"\) = 0'],
+    "MWCL": [CREATE.format(r"{id}/[0-9a-f]{{8}}"), CLOSE],
+    "MWCM": [CREATE.format(r"share/{id}\.[0-9a-f]{{8}}"), CLOSE],
+    "MWUL": [r'unlink\("{id}/[0-9a-f]{{8}}"\) = 0'],
+    "MWUM": [r'unlink\("share/{id}\.[0-9a-f]{{8}}"\) = 0'],
+    "MWRL": [r'rename\("{id}/([0-9a-f]{{8}})", "{id}/\1\.2"\) = 0'],
+    "MWRM": [r'rename\("{id}/([0-9a-f]{{8}})", "share/{id}\.\1"\) = 0'],
 }
 # One operation of the writer beside one reader.
 BACKGROUND = {
     "DRBL_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
     "DRBM_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
     "DRBH_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
-    "MRDL_bg": r'rename\("0/\d{8}(\.2)?", "0/\d{8}(\.2)?"\) = 0',
-    "MRDM_bg": r'rename\("share/\d{8}(\.2)?", "share/\d{8}(\.2)?"\) = 0',
+    "MRDL_bg": r'rename\("0/[0-9a-f]{8}(\.2)?", "0/[0-9a-f]{8}(\.2)?"\) = 0',
+    "MRDM_bg": r'rename\("share/[0-9a-f]{8}(\.2)?", "share/[0-9a-f]{8}(\.2)?"\) = 0',
     "MRPM_bg": rf'renameat2\(AT_FDCWD, "{TREE}", AT_FDCWD, "{TREE}", RENAME_EXCHANGE\) = 0',
 }
 READDIR = ("MRDL", "MRDM")
@@ -59,6 +60,13 @@ QUICK = ("--duration", "0.15", "--warmup", "0.02", "--max-stock", "700", "--min-
 
 def trace(workload, directory, logs, *more):
     """Run with strace attached after set-up; the output and each worker's calls, by id."""
+    code, out, calls = try_trace(workload, directory, logs, *more)
+    assert (code, out.status) == (0, "ok"), out.reason
+    return out, calls
+
+
+def try_trace(workload, directory, logs, *more):
+    """The same, with the exit code."""
     go_read, go_write = os.pipe()
     ready_read, ready_write = os.pipe()
     argv = bench.argv(workload, directory, *more, "--sync-fds", f"{go_read},{ready_write}")
@@ -82,8 +90,7 @@ def trace(workload, directory, logs, *more):
     code, out = bench.finish(process)
     tracer.stderr.read()
     tracer.wait()
-    assert (code, out.status) == (0, "ok"), out.reason
-    return out, [(logs / f"calls.{pid}").read_text().splitlines() for pid in workers]
+    return code, out, [(logs / f"calls.{pid}").read_text().splitlines() for pid in workers]
 
 
 def named(calls, name):
@@ -116,6 +123,42 @@ def test_calls(workload, tmp_path):
     out, workers = trace(workload, tmp_path / "d", tmp_path, *QUICK)
     executed = check_operations(named(workers[0], "fscale-run"), filled(OPERATION[workload], 0))
     assert executed == out.executed_ops >= out.ops > 50
+
+
+MAKES_NAME = (
+    re.compile(r'openat\(AT_FDCWD, "([^"]+)", [^)]*O_CREAT'),
+    re.compile(r'rename\("[^"]+", "([^"]+)"\)'),
+)
+
+
+@pytest.mark.parametrize(("workload", "option"), [
+    ("MWCL", ()), ("MWCM", ()), ("MWUL", ()), ("MWUM", ()), ("MWRM", ()), ("MWRL", ()),
+    ("MWRL", ("--option", "files=one")),
+])  # fmt: skip
+def test_no_name_is_used_twice(workload, option, tmp_path):
+    """Nor by a restock: a name that was there once may have a negative dentry."""
+    for stock in ("300", "100", "1000"):  # small enough to restock, large enough for a window
+        logs = tmp_path / stock
+        logs.mkdir()
+        bounds = ("--max-stock", stock, "--duration", "0.5")
+        code, out, (calls,) = try_trace(workload, logs / "d", logs, *QUICK, *bounds, *option)
+        if code == 0 and out.stock.restocks:
+            break
+    assert (code, out.status) == (0, "ok"), out.reason
+    assert out.stock.restocks > 0
+    made = Counter(m[1] for call in calls for p in MAKES_NAME if (m := p.match(call)))
+    assert len(made) >= out.executed_ops // 2
+    assert [name for name, times in made.items() if times > 1] == []
+
+
+def test_one_file_is_renamed(tmp_path):
+    out, workers = trace("MWRL", tmp_path / "d", tmp_path, *QUICK, "--option", "files=one")
+    name = "0/[0-9a-f]{8}"
+    calls = named(workers[0], "fscale-run")
+    pattern = rf'rename\("({name})", "({name})"\) = 0'
+    assert check_operations(calls, [pattern]) == out.executed_ops
+    renames = [re.fullmatch(pattern, call).groups() for call in calls]
+    assert all(old == new for (_, old), (new, _) in itertools.pairwise(renames))
 
 
 @pytest.mark.parametrize("workload", ["DRBM", "DWOM", "MWRM", "MWCM"])
