@@ -48,6 +48,7 @@ def _row(panel: Panel, curve: Curve, point: Point) -> Row:
         "high_per_second": point.spread.high,
         "spread": point.spread.kind,
         "mad_per_second": point.mad,
+        "background_per_second": point.background,
         "speedup": speedup.value if speedup else None,
         "speedup_low": speedup.low if speedup else None,
         "speedup_high": speedup.high if speedup else None,

@@ -80,6 +80,14 @@ class Point:
         return len(bench.workers) if bench else self.key.cores
 
     @cached_property
+    def background(self) -> float | None:
+        """Median operations per second of the writer beside the readers; None without one."""
+        rates = [
+            c.bench.background.ops / c.seconds for c in self.cells if c.bench and c.bench.background
+        ]
+        return float(np.median(rates)) if rates else None
+
+    @cached_property
     def cpu(self) -> dict[str, float] | None:
         """Fraction of the CPUs' time in each of `CPU_STATES`, over all repetitions; sums to 1."""
         times = [c.cpu for c in self.cells if c.cpu is not None and c.cpu.total > 0]

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from fscale.model.bench import BenchOutput, CpuTimes, Descriptor, Intervals, Window, Worker
+from fscale.model.bench import (
+    Background,
+    BenchOutput,
+    CpuTimes,
+    Descriptor,
+    Intervals,
+    Window,
+    Worker,
+)
 from fscale.model.results import Cell, CellKey, Command, Cpu, Machine, Run
 
 PAPER = [
@@ -61,6 +69,11 @@ def descriptor(workload: str) -> Descriptor:
     )
 
 
+def _writer(cpu: int, ops: int, key: CellKey) -> Background:
+    """A writer that is half as fast as the readers together."""
+    return Background(cpu=cpu, ops=ops // 2, ops_per_second=ops // 2 / key.duration)
+
+
 def cell(key: CellKey, rate: float, **changes: Any) -> Cell:
     """An ok cell that did `rate` operations a second for `key.duration` seconds."""
     workers = key.cores - (1 if key.workload.endswith("_bg") else 0)
@@ -97,7 +110,7 @@ def cell(key: CellKey, rate: float, **changes: Any) -> Cell:
             )
             for i, n in enumerate(each)
         ],
-        background=None,
+        background=_writer(workers, ops, key) if workers < key.cores else None,
         intervals=Intervals(seconds=[key.duration], ops=[ops]),
         cpu=cpu,
         cgroup_cpu_seconds=cpu.user + cpu.system,

@@ -39,7 +39,12 @@ class Template:
 def _figures(report: Report) -> str | None:
     if not report.figures:
         return None
-    return render("sections/figures.html.j2", rows=report.figures, several=len(report.pages) > 1)
+    return render(
+        "sections/figures.html.j2",
+        rows=report.figures,
+        several=len(report.pages) > 1,
+        writers=any(row["background_per_second"] is not None for row in report.figures),
+    )
 
 
 def troubles(report: Report) -> list[Trouble]:

@@ -85,10 +85,13 @@ class Worker(Strict):
 
 
 class Background(Strict):
-    """The writer beside the readers of a `_bg` workload."""
+    """The writer beside the readers of a `_bg` workload, in the readers' windows."""
 
     cpu: int
-    ops: int
+    ops: int = Field(description="writes or renames")
+    ops_per_second: float | None = Field(
+        default=None, description="null in results that are older than this key"
+    )
 
 
 class Intervals(Strict):

@@ -12,7 +12,7 @@
 #define EXIT_SKIPPED 77
 
 #define OPTIONS_MAX 8
-/* The largest --max-stock: a few tens of them have names of one length (names.h). */
+/* The largest --max-stock; names (names.h) have room for forty such stocks. */
 #define STOCK_MAX 99999999
 
 struct config {

@@ -24,6 +24,11 @@ static json_t *integer(uint64_t value)
 	return json_integer((json_int_t)value);
 }
 
+static double rate(const struct result *r, uint64_t ops)
+{
+	return r->seconds > 0 ? (double)ops / r->seconds : 0;
+}
+
 static json_t *options(const struct config *cfg)
 {
 	const struct option_desc *desc = cfg->workload->options;
@@ -80,11 +85,13 @@ static json_t *workers(const struct bench *b)
 static json_t *background(const struct bench *b)
 {
 	unsigned int id = b->cfg->workers;
+	uint64_t ops;
 
 	if (!b->cfg->workload->background_run)
 		return json_null();
-	return json_pack("{s:i, s:o}", "cpu", b->cfg->cpus[id], "ops",
-			 integer(result_ops(&b->result, id)));
+	ops = result_ops(&b->result, id);
+	return json_pack("{s:i, s:o, s:f}", "cpu", b->cfg->cpus[id], "ops", integer(ops),
+			 "ops_per_second", rate(&b->result, ops));
 }
 
 static json_t *intervals(const struct result *r)
@@ -216,8 +223,7 @@ bool output_result(const struct bench *b)
 			   "options", options(cfg), "seed", integer(cfg->seed), "status",
 			   statuses[r->status], "reason", text(r->reason), "end", ends[r->end], "ops",
 			   integer(ops), "executed_ops", integer(executed), "seconds", r->seconds,
-			   "ops_per_second", r->seconds > 0 ? (double)ops / r->seconds : 0.0,
-			   "setup_seconds", r->setup_seconds, "warmup_seconds", r->warmup_seconds);
+			   "ops_per_second", rate(r, ops), "setup_seconds", r->setup_seconds, "warmup_seconds", r->warmup_seconds);
 	json_object_set_new(object, "clock", clock_name());
 	json_object_set_new(object, "cpus", cpus(cfg));
 	json_object_set_new(object, "windows", windows(b));

@@ -201,6 +201,9 @@ def test_counts_agree(workload, fast):
     assert out.seconds >= 0.1
     assert out.busy_cpu_seconds <= out.cpu.total + 1e-9
     assert (out.background is not None) == bench.descriptors()[workload].background
+    if out.background:
+        assert out.background.ops_per_second == pytest.approx(out.background.ops / out.seconds)
+        assert out.background.ops > 0
 
 
 def test_cpu_time(tmp_path):

@@ -106,6 +106,34 @@ def test_failed_and_profiled_cells_are_listed_and_never_counted(run: Path) -> No
     assert max(row["high_per_second"] for row in figures) < 8e9
 
 
+def test_the_background_writers_rate_is_shown(tmp_path: Path, page: str) -> None:
+    assert "writer /s" not in page
+    workloads = ("DRBL", "DRBL_bg")
+    cells = [
+        cell(k.key.model_copy(update={"duration": 2.0}), 1000)
+        for k in grid((2,), 3, workloads, ("tmpfs",))
+    ]
+    run = write_run(tmp_path / "run", cells, workloads=workloads)
+    assert "writer /s" in text(build(run))
+    figures = json.loads((run / "figures.json").read_text())["figures"]
+    rates = {row["workload"]: row["background_per_second"] for row in figures}
+    assert rates == {"DRBL": None, "DRBL_bg": 500}
+    assert "background_per_second" in (run / "figures.csv").read_text().splitlines()[0]
+
+
+def test_a_result_from_before_the_rate_of_the_writer_was_written(tmp_path: Path) -> None:
+    run = write_run(
+        tmp_path / "run", grid((2,), 1, ("DRBL_bg",), ("tmpfs",)), workloads=("DRBL_bg",)
+    )
+    (path,) = (run / "cells").iterdir()
+    old = json.loads(path.read_text())
+    del old["bench"]["background"]["ops_per_second"]
+    path.write_text(json.dumps(old))
+    build(run)
+    (figure,) = json.loads((run / "figures.json").read_text())["figures"]
+    assert figure["background_per_second"] > 0
+
+
 def test_reasons_that_differ_in_numbers_share_a_line(run: Path) -> None:
     for took, path in zip((0.35, 0.5, 12), sorted((run / "cells").iterdir()), strict=False):
         edit(path, disturbed=f"other processes took {took} CPUs on ext4")
