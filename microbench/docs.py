@@ -36,7 +36,7 @@ def details(workload: dict[str, Any]) -> str:
     for option in workload["options"]:
         choices = f" ({' or '.join(option['choices'])})" if option["choices"] else ""
         lines += [f"- Option `{option['name']}={option['default']}`: {option['help']}{choices}"]
-    lines += [f"- Source: {workload['paper']}"]
+    lines += [f"- Source: {workload['paper']}"] if workload["paper"] else []
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ class Descriptor(Strict):
     id: str
     title: str
     operation: str = Field(description="one operation, as in the paper's Table 2")
-    paper: str = Field(description="row of FxMark's Table 2, or where it comes from")
+    paper: str | None = Field(description="row of FxMark's Table 2, or where it comes from")
     type: Literal["data", "metadata"]
     action: Literal["read", "write"]
     sharing: Literal["low", "medium", "high"]

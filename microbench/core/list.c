@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "output.h"
 
@@ -29,7 +31,7 @@ static json_t *descriptor(const struct workload *wl)
 			json_array_append_new(modes, json_string(mode_names[mode]));
 	for (const struct option_desc *desc = wl->options; desc && desc->name; desc++)
 		json_array_append_new(options, option(desc));
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:i, s:o, s:o}",
+	return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:i, s:o, s:o}",
 			 "id", wl->id, "title", wl->title, "operation", wl->operation, "paper",
 			 wl->paper, "type", types[wl->type], "action", actions[wl->action], "sharing",
 			 sharings[wl->sharing], "contention", wl->contention, "setup", wl->setup_text,
@@ -45,7 +47,10 @@ bool output_list(void)
 	bool good;
 
 	for (unsigned int i = 0; i < count; i++)
-		json_array_append_new(list, descriptor(all[i]));
+		if (json_array_append_new(list, descriptor(all[i]))) {
+			fprintf(stderr, "fscale-bench: the descriptor of %s lacks a text\n", all[i]->id);
+			exit(EXIT_FAILED);
+		}
 	good = !json_dumpf(list, stdout, JSON_INDENT(2)) && putchar('\n') != EOF && !fflush(stdout);
 	json_decref(list);
 	return good;

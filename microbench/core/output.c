@@ -223,7 +223,8 @@ bool output_result(const struct bench *b)
 			   "options", options(cfg), "seed", integer(cfg->seed), "status",
 			   statuses[r->status], "reason", text(r->reason), "end", ends[r->end], "ops",
 			   integer(ops), "executed_ops", integer(executed), "seconds", r->seconds,
-			   "ops_per_second", rate(r, ops), "setup_seconds", r->setup_seconds, "warmup_seconds", r->warmup_seconds);
+			   "ops_per_second", rate(r, ops), "setup_seconds",
+			   r->setup_seconds, "warmup_seconds", r->warmup_seconds);
 	json_object_set_new(object, "clock", clock_name());
 	json_object_set_new(object, "cpus", cpus(cfg));
 	json_object_set_new(object, "windows", windows(b));

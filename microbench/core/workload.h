@@ -67,7 +67,8 @@ struct worker {
 };
 
 struct workload {
-	const char *id, *title, *operation, *paper;
+	const char *id, *title, *operation;
+	const char *paper;		/* where it comes from, or NULL */
 	enum type type;
 	enum action action;
 	enum sharing sharing;
