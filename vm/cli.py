@@ -14,6 +14,7 @@ from vm import guest as guests
 from vm import kernel as kernels
 from vm import rootfs, undertest
 from vm.options import GuestOptions
+from vm.place import Place
 from vm.steps import Steps
 
 FilesystemOption = Annotated[
@@ -42,7 +43,7 @@ def start(
     job = replace(parts.added(replace(job, modules=options.module or [])), timeout=options.timeout)
     guest, emulator = guests.prepare(kernel, options, rootfs.images(steps), steps)
     if options.dry_run:
-        typer.echo(shlex.join(guests.plan(guest, emulator, job, Path("CONTROL"))))
+        typer.echo(shlex.join(guests.plan(guest, emulator, job, Place(Path("RUN")))))
         typer.echo(f"in the guest: {shlex.join(job.argv)}")
         return None
     return guests.run(guest, emulator, job, steps)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
-from vm import crashload
+from vm import crashload, foreign
 from vm.crashtest import PLANTS, Result, Spec
 
 # mkfs.xfs makes nothing smaller than 300 MiB.
@@ -60,9 +60,14 @@ def specify(
 
 def load(path: Path) -> Result:
     """What the guest found; FscaleError when it found nothing."""
-    if not path.exists():
-        raise FscaleError("the crash test in the guest failed before it found anything; see above")
-    return Result(**json.loads(path.read_text()))
+    try:
+        return Result(**json.loads(foreign.read(path)))
+    except FileNotFoundError:
+        raise FscaleError(
+            "the crash test in the guest failed before it found anything; see above"
+        ) from None
+    except (TypeError, ValueError) as error:
+        raise FscaleError(f"{path} is no result of a crash test: {error}") from None
 
 
 def verdict(spec: Spec, result: Result) -> str:

@@ -7,51 +7,35 @@ import os
 import platform
 import selectors
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Literal
 
 from fscale.model.errors import Exit, FscaleError, Interrupted
-from fscale.model.revision import revision
-from vm import console, qemu
+from vm import console, foreign, qemu, record
 from vm.cache import cache_root
 from vm.kernel import Kernel
 from vm.options import GuestOptions
+from vm.place import Job, Place, place
 from vm.steps import Steps
+from vm.still import Watch
 
-End = Literal["finished", "panic", "oom", "hang", "timeout", "died"]
+__all__ = ["GuestError", "Job", "Outcome", "describe", "plan", "prepare", "run"]
 
-INIT = Path(__file__).parent / "init" / "guest.sh"
-# What nothing else loads; a kernel may lack it or have it built in. A file system's module comes
-# with its first mount: all of them would take an emulated guest seconds.
-MODULES = ("loop", "configfs")
+End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died"]
+
 # A guest that boots says so well within this, even on a busy machine.
 BOOT_SECONDS = 180.0
+# An emulated guest that stands still before its init runs is booted again: see docs/guests.md.
+BOOTS = 3
 # It says every 5 s that it lives.
 SILENT_SECONDS = 90.0
 DUMP_SECONDS = 7.0
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a guest is to do."""
-
-    argv: Sequence[str]
-    output: Path | None = None
-    """host directory that the guest sees as /results"""
-    modules: Sequence[Path] = ()
-    """modules under test, loaded in this order"""
-    files: Mapping[str, Path] = field(default_factory=dict)
-    """host files by the name they get in the guest's /control"""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    timeout: float = 3600.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +49,8 @@ class Outcome:
     summary: str | None
     report: str | None
     console: Path
+    stood_still: int = 0
+    """boots before this one that stood still before the job began"""
 
 
 class GuestError(FscaleError):
@@ -76,6 +62,7 @@ class GuestError(FscaleError):
         what = {
             "panic": "the guest's kernel panicked",
             "oom": "the guest ran out of memory (give it more with --memory)",
+            "still": f"the guest stood still while it booted ({outcome.stood_still + 1} times)",
             "hang": f"the guest hung: no sign of life for {SILENT_SECONDS:.0f} s",
             "timeout": f"the time limit ended the guest after {outcome.seconds:.0f} s (--timeout)",
             "died": "QEMU ended early",
@@ -88,12 +75,11 @@ class GuestError(FscaleError):
 
 
 class Machine:
-    """A QEMU process and its control directory; a context manager that leaves no process behind."""
+    """A QEMU process; a context manager that leaves none behind."""
 
-    def __init__(self, argv: list[str], environment: dict[str, str], control: Path) -> None:
-        self.control = control
-        self._monitor = control / "monitor"
-        self._errors = (control / "qemu.log").open("wb")
+    def __init__(self, argv: list[str], environment: dict[str, str], where: Place) -> None:
+        self.where = where
+        self._errors = where.errors.open("wb")
         self.process = subprocess.Popen(
             qemu.protected(argv),
             stdin=subprocess.DEVNULL,
@@ -114,21 +100,21 @@ class Machine:
         self._errors.close()
         assert self.process.stdout is not None
         self.process.stdout.close()
-        self._monitor.unlink(missing_ok=True)
 
-    def autopsy(self) -> int:
+    def autopsy(self, booted: bool) -> int:
         """Get out of a stuck guest what it can still say; the console's length before that.
 
-        A live one shows its blocked tasks; then an NMI makes the kernel panic with the stacks of
-        all CPUs.
+        A live one that has booted shows its blocked tasks; then an NMI makes the kernel panic with
+        the stacks of all CPUs.
         """
-        log = self.control / "console.log"
+        log = self.where.console
         before = log.stat().st_size if log.exists() else 0
-        (self.control / "dump").touch()
-        time.sleep(DUMP_SECONDS)
+        if booted:
+            (self.where.control / "dump").touch()
+            time.sleep(DUMP_SECONDS)
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as line:
             line.settimeout(5)
-            line.connect(str(self._monitor))
+            line.connect(str(self.where.monitor))
             line.sendall(b"nmi\n")
             line.recv(4096)
             # The reports go over the slow serial line.
@@ -137,7 +123,7 @@ class Machine:
         return before
 
 
-def describe(guest: qemu.Guest, emulator: qemu.Qemu) -> dict[str, str | int]:
+def describe(guest: qemu.Guest, emulator: qemu.Qemu, stood_still: int = 0) -> dict[str, str | int]:
     """What results from this guest must carry: `machine.guest` in run.json."""
     return {
         "kernel": guest.kernel.name,
@@ -148,71 +134,23 @@ def describe(guest: qemu.Guest, emulator: qemu.Qemu) -> dict[str, str | int]:
         "smp": guest.smp,
         "memory": guest.memory,
         "label": guest.label(),
+        "stood_still": stood_still,
     }
 
 
-def write_control(control: Path, job: Job, about: Mapping[str, str | int]) -> None:
-    """Fill the directory that the guest's init reads."""
-    modules = control / "modules"
-    modules.mkdir()
-    shutil.copy(INIT, control / "init")
-    (modules / "wanted").write_text("".join(f"{name}\n" for name in MODULES))
-    names = []
-    for path in job.modules:
-        if not path.is_file():
-            raise FscaleError(f"the module {path} does not exist")
-        shutil.copy(path, modules / path.name)
-        names.append(f"{path.name}\n")
-    (modules / "order").write_text("".join(names))
-    for name, path in job.files.items():
-        if not path.is_file():
-            raise FscaleError(f"{path} does not exist")
-        (control / name).parent.mkdir(exist_ok=True)
-        shutil.copy(path, control / name)
-    variables = {
-        "PYTHONPATH": "/fscale:/python",
-        "FSCALE_GUEST": json.dumps(about),
-        "FSCALE_REVISION": revision() or "",
-        # pydantic looks for plugins among all installed packages.
-        "PYDANTIC_DISABLE_PLUGINS": "__all__",
-        **job.environment,
-    }
-    exports = "".join(f"export {name}={shlex.quote(text)}\n" for name, text in variables.items())
-    (control / "job").write_text(
-        f"{exports}cd /fscale\n{shlex.join(job.argv)}\necho $? >/run/job-status\n"
-    )
-
-
-def plan(guest: qemu.Guest, emulator: qemu.Qemu, job: Job, control: Path) -> list[str]:
+def plan(guest: qemu.Guest, emulator: qemu.Qemu, job: Job, where: Place) -> list[str]:
     """The QEMU command line of a job."""
     images = dict(guest.images)
     if guest.kernel.modules is not None:
         images["modules"] = guest.kernel.modules
-    shares = {"control": control, "results": job.output or control / "results"}
     return qemu.command(
         emulator,
         guest,
         images=images,
-        shares=shares,
-        console=control / "console.log",
-        monitor=control / "monitor",
+        shares=where.shares(job),
+        console=where.console,
+        monitor=where.monitor,
     )
-
-
-@contextlib.contextmanager
-def control_directory() -> Iterator[Path]:
-    """A fresh control directory; those whose process was killed are removed."""
-    base = cache_root() / "run"
-    base.mkdir(parents=True, exist_ok=True)
-    for stale in base.iterdir():
-        pid = stale.name.split("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            shutil.rmtree(stale, ignore_errors=True)
-    directory = Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-"))
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def run(
@@ -225,37 +163,64 @@ def run(
     """Boot `guest`, run `job` in it, and say how it ended; no guest process survives the call.
 
     The job's output goes to `output` (default: standard output) as it comes. The console log, the
-    QEMU command and the outcome stay in `guest/` of the results, without results in the cache.
+    QEMU command and the outcome stay in `guest/` of the results, without results in the cache. An
+    emulated guest that stands still before the job begins is booted again, up to BOOTS times.
     """
-    with control_directory() as control:
-        (control / "results").mkdir()
-        if job.output is not None:
-            job.output.mkdir(parents=True, exist_ok=True)
-        write_control(control, job, describe(guest, emulator))
-        argv = plan(guest, emulator, job, control)
-        steps.note(f"booting {guest.kernel.name} ({guest.kernel.release}), {guest.accelerator}")
-        started = time.monotonic()
-        sink = output or sys.stdout.buffer
-        try:
-            with Machine(argv, emulator.environment(), control) as machine:
-                end, booted = _follow(machine, job.timeout, started, steps, sink)
-                own_words = machine.autopsy() if end != "finished" else None
-        except KeyboardInterrupt:
-            raise Interrupted(
-                "the guest was stopped; what it finished is kept, and the same command with the "
-                "same --output goes on from there"
-            ) from None
-        outcome = _judge(control, end, booted, time.monotonic() - started, own_words)
-        return _keep(control, job, argv, outcome)
+    most = 1 if guest.accelerator == "kvm" else BOOTS
+    silenced: list[bytes] = []
+    while True:
+        with place(job, describe(guest, emulator, len(silenced))) as where:
+            argv = plan(guest, emulator, job, where)
+            steps.note(f"booting {guest.kernel.name} ({guest.kernel.release}), {guest.accelerator}")
+            # The last time it gets the whole limit: it may be slow for a reason not thought of.
+            patient = len(silenced) + 1 == most
+            sink = output or sys.stdout.buffer
+            outcome = _boot(argv, emulator, job, where, patient, steps, sink)
+            if outcome.end != "still" or patient:
+                return _keep(where, job, argv, outcome, silenced)
+            silenced.append(_bytes(where.console))
+        steps.note(
+            f"the guest stood still while it booted; it is booted again "
+            f"({len(silenced) + 1} of {most})"
+        )
+
+
+def _boot(
+    argv: list[str],
+    emulator: qemu.Qemu,
+    job: Job,
+    where: Place,
+    patient: bool,
+    steps: Steps,
+    sink: IO[bytes],
+) -> Outcome:
+    """One boot. A `patient` one is not taken for still before BOOT_SECONDS."""
+    started = time.monotonic()
+    try:
+        with Machine(argv, emulator.environment(), where) as machine:
+            watch = None if patient else Watch(machine.process.pid, where.console)
+            end, booted = _follow(machine, job.timeout, started, watch, steps, sink)
+            own_words = machine.autopsy(booted is not None) if end != "finished" else None
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "the guest was stopped; what it finished is kept, and the same command with the "
+            "same --output goes on from there"
+        ) from None
+    return _judge(where, end, booted, time.monotonic() - started, own_words)
 
 
 def _follow(
-    machine: Machine, timeout: float, started: float, steps: Steps, sink: IO[bytes]
+    machine: Machine,
+    timeout: float,
+    started: float,
+    watch: Watch | None,
+    steps: Steps,
+    sink: IO[bytes],
 ) -> tuple[End, float | None]:
     """Relay the job's output until the guest ends or is ended."""
     stdout = machine.process.stdout
     assert stdout is not None
-    heartbeat = machine.control / "heartbeat"
+    heartbeat = machine.where.state / "heartbeat"
     booted: float | None = None
     alive = started
     with selectors.DefaultSelector() as selector:
@@ -270,65 +235,83 @@ def _follow(
                 sink.flush()
             now = time.monotonic()
             with contextlib.suppress(FileNotFoundError):
-                age = time.time() - heartbeat.stat().st_mtime
+                age = time.time() - heartbeat.lstat().st_mtime
                 alive = max(alive, now - max(age, 0.0))
                 if booted is None:
                     booted = now - started
                     steps.note(f"up after {booted:.1f} s")
-            limit = BOOT_SECONDS if booted is None else SILENT_SECONDS
-            if now - alive > limit:
+            if booted is None and (now - started > BOOT_SECONDS or (watch and watch.still())):
+                return "still", None
+            if booted is not None and now - alive > SILENT_SECONDS:
                 return "hang", booted
             if now - started > timeout:
                 return "timeout", booted
 
 
 def _judge(
-    control: Path, end: End, booted: float | None, seconds: float, own_words: int | None
+    where: Place, end: End, booted: float | None, seconds: float, own_words: int | None
 ) -> Outcome:
     """Put together the exit status, the console and the way it ended.
 
     `own_words`: length of the console before we made the guest panic; what follows is a report but
     no complaint.
     """
-    log = control / "console.log"
-    raw = log.read_bytes() if log.exists() else b""
+    raw = _bytes(where.console)
     text = raw.decode(errors="replace")
     verdict = console.judge(raw[:own_words].decode(errors="replace"))
     report = verdict.report
     if own_words is not None:
         after = console.plain(raw[own_words:].decode(errors="replace"))
         report = "\n".join(after.splitlines()[: console.LONGEST])
-    status = control / "status"
-    returncode = int(status.read_text()) if status.exists() and status.read_text().strip() else None
+    returncode = _returncode(where.state / "status")
     summary = verdict.summary
     if end == "finished" and returncode is None:
         end = verdict.trouble or "died"
     elif end == "finished" and returncode != 0 and verdict.trouble == "oom":
         end = "oom"
     if end == "died":
-        said = (control / "qemu.log").read_text(errors="replace").strip()
+        said = _bytes(where.errors).decode(errors="replace").strip()
         tail = "\n".join(console.plain(text).splitlines()[-5:])
         summary = said or tail or "QEMU ended without a word"
-    return Outcome(end, returncode, seconds, booted, summary, report, log)
+    return Outcome(end, returncode, seconds, booted, summary, report, where.console)
 
 
-def _keep(control: Path, job: Job, argv: list[str], outcome: Outcome) -> Outcome:
-    """Copy what explains the outcome into the results; into the cache when there are none.
+def _returncode(status: Path) -> int | None:
+    """The job's exit status; None when the guest wrote none."""
+    try:
+        text = foreign.read(status, 16).strip()
+    except (FileNotFoundError, FscaleError):
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _bytes(log: Path) -> bytes:
+    """A log of the host's own; QEMU makes it when it gets that far."""
+    return log.read_bytes() if log.exists() else b""
+
+
+def _keep(
+    where: Place, job: Job, argv: list[str], outcome: Outcome, silenced: list[bytes]
+) -> Outcome:
+    """Leave what explains the outcome in the results; in the cache when there are none.
 
     A results directory without a run must stay empty: the runner refuses to start in another's.
+    `silenced` are the consoles of the boots that stood still.
     """
     kept = cache_root() / "last-guest"
     if job.output is not None and (job.output / "run.json").exists():
         kept = job.output / "guest"
-    kept.mkdir(exist_ok=True)
-    for name in ("console.log", "qemu.log"):
-        if (control / name).exists():
-            shutil.copy(control / name, kept / name)
-    outcome = Outcome(**{**asdict(outcome), "console": kept / "console.log"})
-    (kept / "command").write_text(shlex.join(argv) + "\n")
-    (kept / "outcome.json").write_text(json.dumps(asdict(outcome), indent=1, default=str) + "\n")
+    logs = {"console.log": _bytes(where.console), "qemu.log": _bytes(where.errors)}
+    logs |= {f"stood-still-{n}.log": log for n, log in enumerate(silenced, start=1)}
+    outcome = replace(outcome, console=kept / "console.log", stood_still=len(silenced))
+    texts = {
+        "command": shlex.join(argv),
+        "outcome.json": json.dumps(asdict(outcome), indent=1, default=str),
+    }
     if outcome.report:
-        (kept / "report.txt").write_text(outcome.report + "\n")
+        texts["report.txt"] = outcome.report
+    files = logs | {name: f"{text}\n".encode() for name, text in texts.items()}
+    record.replace(kept, files)
     return outcome
 
 

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -16,12 +16,19 @@ from fscale.model.paths import TOOL_PATH
 from vm import rootfs
 from vm.cache import cache_root, digest, entry
 from vm.kernel import Kernel
+from vm.place import Share, mapping
 from vm.steps import Steps, need
 
 Accelerator = Literal["kvm", "tcg", "tcg-icount"]
 # Debian 12's 7.2 takes over three times as long for a fork and exec as Debian 13's 10.0.
 OLDEST = 10
 PROBE_SECONDS = 10.0
+
+# What a guest that breaks out of the emulator cannot do: start a program, change its user.
+SANDBOX = (
+    "-sandbox",
+    "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+)
 
 # `no_timer_check`: a busy host makes the check of the 8254 fail. The mitigations cost time that
 # says nothing about a file system; the results record that they are off. panic_print adds the
@@ -67,9 +74,12 @@ class Guest:
         }[self.accelerator]
 
 
-def _version(argv: list[str], env: dict[str, str]) -> str:
-    """What `--version` says, such as 10.0.13."""
-    said = subprocess.run([*argv, "--version"], capture_output=True, text=True, env=env, check=True)
+def _version(argv: list[str], env: dict[str, str]) -> str | None:
+    """What `--version` says, such as 10.0.13; None when it was built without its sandbox."""
+    ask = [*argv, *SANDBOX, "--version"]
+    said = subprocess.run(ask, capture_output=True, text=True, env=env, check=False)
+    if said.returncode != 0:
+        return None
     found = re.search(r"version (\d+\.\d+\.\d+)", said.stdout)
     if not found:
         raise FscaleError(f"{argv[0]} does not tell its version: {said.stdout.strip()}")
@@ -77,15 +87,18 @@ def _version(argv: list[str], env: dict[str, str]) -> str:
 
 
 def find(steps: Steps) -> Qemu:
-    """The host's QEMU when it is new enough, else Debian 13's, unpacked into the cache once."""
+    """The host's QEMU, else Debian 13's, unpacked into the cache once.
+
+    The host's does when it is new enough and can be confined.
+    """
     host = shutil.which("qemu-system-x86_64", path=TOOL_PATH)
     if host:
         version = _version([host], dict(os.environ))
-        if int(version.split(".")[0]) >= OLDEST:
+        if version and int(version.split(".")[0]) >= OLDEST:
             return Qemu((host,), None, version)
 
     def build(directory: Path) -> None:
-        steps.note("unpacking QEMU of Debian trixie: the host's is missing or too old")
+        steps.note("unpacking QEMU of Debian trixie: the host's is missing or does not do")
         rootfs.bootstrap("trixie", "extract", ("qemu-system-x86",), directory / "tree", steps)
 
     tree = entry("qemu", digest("trixie", "qemu-system-x86", 1), build) / "tree"
@@ -98,8 +111,10 @@ def find(steps: Steps) -> Qemu:
         *("-L", str(tree / "usr/share/seabios")),
     ]
     modules = str(libraries / "qemu")
-    version_of = _version(argv[:4], {**os.environ, "QEMU_MODULE_DIR": modules})
-    return Qemu(tuple(argv), modules, version_of)
+    unpacked = _version(argv[:4], {**os.environ, "QEMU_MODULE_DIR": modules})
+    if not unpacked:
+        raise FscaleError(f"{argv[3]} does not start; delete {tree.parent}")
+    return Qemu(tuple(argv), modules, unpacked)
 
 
 def machine_options(guest: Guest) -> list[str]:
@@ -129,16 +144,16 @@ def command(
     guest: Guest,
     *,
     images: dict[str, Path],
-    shares: dict[str, Path],
+    shares: Sequence[Share],
     console: Path,
     monitor: Path,
 ) -> list[str]:
     """The whole command line.
 
-    `images` are squashfs images by serial number, `shares` host directories by 9p tag. The
-    kernel's console goes to the file `console`, the job's output to QEMU's standard output.
+    `images` are squashfs images by serial number. The kernel's console goes to the file `console`,
+    the job's output to QEMU's standard output.
     """
-    argv = [*qemu.argv, *machine_options(guest)]
+    argv = [*qemu.argv, *SANDBOX, *machine_options(guest)]
     argv += ["-append", f"{KERNEL_LINE} {guest.append}".rstrip()]
     # Line buffered by QEMU as it comes: what a panic prints last must not be lost.
     argv += ["-serial", f"file:{console}", "-serial", "stdio"]
@@ -148,12 +163,21 @@ def command(
             *("-drive", f"file={path},format=raw,if=none,id={serial},readonly=on"),
             *("-device", f"virtio-blk-pci,drive={serial},serial={serial}"),
         ]
-    for tag, path in shares.items():
+    for share in shares:
+        # A host user reads the results: 9p would leave them to the owner alone.
+        access = "fmode=0644,dmode=0755" if share.writable else "readonly=on"
         argv += [
-            "-virtfs",
-            f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap",
+            "-fsdev",
+            f"local,id={share.tag},path={_escaped(share.path)},"
+            f"security_model={mapping(share.path)},{access},multidevs=remap",
+            *("-device", f"virtio-9p-pci,fsdev={share.tag},mount_tag={share.tag}"),
         ]
     return argv
+
+
+def _escaped(path: Path) -> str:
+    """A path as a value of one of QEMU's options, where a comma ends a value."""
+    return str(path).replace(",", ",,")
 
 
 def protected(argv: list[str]) -> list[str]:
@@ -173,7 +197,7 @@ def kvm_works(qemu: Qemu, kernel: Kernel, steps: Steps) -> bool:
         return known.read_text() == "yes"
     steps.note(f"trying KVM, once (at most {PROBE_SECONDS:.0f} s)")
     guest = Guest(kernel, smp=2, memory="512M", accelerator="kvm")
-    argv = [*qemu.argv, *machine_options(guest), "-serial", "stdio"]
+    argv = [*qemu.argv, *SANDBOX, *machine_options(guest), "-serial", "stdio"]
     argv += ["-append", f"{KERNEL_LINE} fscale.probe"]
     started = time.monotonic()
     try:

@@ -200,15 +200,19 @@ def merge(output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int
     count = 0
     runs: dict[str, Run] = {}
     revisions: dict[str, None] = {}
+    stood_still = 0
     for name, repetition in boots:
         boot = Store(boot_directory(output, name, repetition))
         run = boot.load_run()
         if run is None:
             raise FscaleError(f"{boot.directory} holds no results; start the comparison again")
+        stood_still += (run.machine.guest or {}).get("stood_still", 0)
         runs.setdefault(name, run)
         revisions[run.revision or "unknown"] = None
         for cell in boot.cells():
             key = cell.key.model_copy(update={"side": name, "repetition": repetition})
+            if Path(key.id).name != key.id:
+                raise FscaleError(f"{boot.directory}: the guest names a cell {key.id}, a path")
             store.save_cell(cell.model_copy(update={"key": key, "id": key.id}))
             count += 1
     merged = runs["A"].model_copy(deep=True)
@@ -224,7 +228,10 @@ def merge(output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int
     merged.warnings = list(dict.fromkeys(w for run in runs.values() for w in run.warnings))
     if len(revisions) > 1:
         merged.warnings.append(f"boots are of several revisions of fscale: {', '.join(revisions)}")
-    merged.machine.guest = {**(runs["A"].machine.guest or {}), "B": runs["B"].machine.guest}
+    if stood_still:
+        merged.warnings.append(f"{stood_still} boots stood still and were made again")
+    guest = {**(runs["A"].machine.guest or {}), "B": runs["B"].machine.guest}
+    merged.machine.guest = {**guest, "stood_still": stood_still}
     store.save_run(merged)
     record = AbRecord(base=texts["A"], new=texts["B"], looks=[])
     write_atomic(output / AB_FILE, json.dumps(record.model_dump(by_alias=True), indent=1) + "\n")

@@ -16,7 +16,7 @@ from rich.console import Console
 from fscale.model import catalogue
 from fscale.model.errors import Exit, FscaleError
 from vm import crash as crashes
-from vm import crashload, kbuild, undertest
+from vm import crashload, foreign, kbuild, undertest
 from vm import guest as guests
 from vm.cli import FilesystemOption, finish, guest_files, start
 from vm.options import GuestOptions, KernelTreeOption, guest_options
@@ -192,15 +192,16 @@ def crash(
         subsets=subsets,
     )
     with tempfile.TemporaryDirectory() as scratch:
-        results = (output or Path(scratch)).resolve()
+        results = (output or Path(scratch) / "results").resolve()
         results.mkdir(parents=True, exist_ok=True)
-        written = results / "crash-spec.json"
+        written = Path(scratch) / "crash-spec.json"
         found = results / "crash.json"
-        found.unlink(missing_ok=True)
+        foreign.remove(found)
         written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
-        argv = ["python3", "-m", "vm.crashtest", f"/results/{written.name}", "/results/crash.json"]
+        argv = ["python3", "-m", "vm.crashtest", f"/control/{written.name}", "/results/crash.json"]
         own = [Path(fs)] if fs.endswith(".toml") else []
-        outcome = start(guests.Job(argv=argv, output=results), guest, filesystems=[fs], own=own)
+        job = guests.Job(argv=argv, output=results, files={written.name: written})
+        outcome = start(job, guest, filesystems=[fs], own=own)
         if outcome is None:
             return
         if outcome.end != "finished":

@@ -93,6 +93,13 @@ class Store:
         return [Cell.model_validate_json(file.read_text()) for file in files]
 
 
+def _lasting(value: object) -> object:
+    """Without how often the guest had to be booted, which says nothing about what is measured."""
+    if isinstance(value, dict):
+        return {name: part for name, part in value.items() if name != "stood_still"}
+    return value
+
+
 def differences(old: Run, new: Run) -> list[str]:
     """What would make cells of one run incomparable, as `what: old -> new`.
 
@@ -105,7 +112,7 @@ def differences(old: Run, new: Run) -> list[str]:
             if a.get(key) != b.get(key):
                 found.append(f"{what}.{key}: {json.dumps(a.get(key))} -> {json.dumps(b.get(key))}")
     for what in ("hostname", "kernel", "kernel_cmdline", "cpu_order", "governor", "guest"):
-        a, b = getattr(old.machine, what), getattr(new.machine, what)
+        a, b = (_lasting(getattr(run.machine, what)) for run in (old, new))
         if a != b:
             found.append(f"machine.{what}: {a} -> {b}")
     for name, one, other in (

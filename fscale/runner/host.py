@@ -118,6 +118,8 @@ def warnings(machine: Machine) -> list[str]:
         found.append(f"runs in a virtual machine ({machine.virtualization}): CPUs may be shared")
     if machine.guest:
         found.append(f"measured in a guest ({machine.guest['label']})")
+        if stood := machine.guest.get("stood_still"):
+            found.append(f"{stood} boots of the guest stood still; it was booted again")
     if text(CPUS / "smt" / "active") == "1":
         found.append("SMT is on: the counts beyond the physical cores add hardware threads")
     swaps = (text(Path("/proc/swaps")) or "").splitlines()[1:]

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -13,6 +14,10 @@ from pathlib import Path
 import pytest
 
 from fscale.model.paths import BENCH, ROOT, TOOL_PATH
+from vm import guest as guests
+from vm import qemu
+from vm.cli import start
+from vm.options import GuestOptions
 
 TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
@@ -77,6 +82,104 @@ def test_a_suite_runs_in_a_guest_on_a_file_system_that_the_host_may_lack(tmp_pat
     assert (cell["status"], cell["key"]["filesystem"]) == ("ok", "f2fs")
     assert cell["ops"] > 0
     assert (output / "guest" / "console.log").stat().st_size > 0
+    assert run["machine"]["guest"]["stood_still"] <= guests.BOOTS
+    for path in output.rglob("*"):
+        access = stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0)
+        assert path.stat().st_mode & access == access, f"{path} is the owner's alone"
+
+
+HOSTILE = """
+echo '{{}}' >/results/run.json
+for name in guest cells profiles; do ln -s {outside} /results/$name; done
+for name in crash.json report.html; do ln -s {outside}/outcome.json /results/$name; done
+mknod /results/disk b {major} {minor}
+mkfifo /results/fifo
+for share in control state; do
+	for name in status console.log qemu.log outcome.json; do
+		ln -sf {outside}/$name /$share/$name
+	done
+done
+echo 'echo once more' >/control/job && echo the job can be written
+stat -c '%F' /results/guest /results/disk /results/fifo
+"""
+
+
+def hostile(tmp_path: Path) -> tuple[guests.Outcome, Path]:
+    """Boot a guest that leaves links to the host's files in each share; its end, and the results.
+
+    None of them is followed.
+    """
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    texts = {name: f"the host's {name}\n" for name in ("console.log", "qemu.log", "outcome.json")}
+    texts["status"] = "0\n"
+    for name, text in texts.items():
+        (outside / name).write_text(text)
+    disk = tmp_path.stat().st_dev
+    script = HOSTILE.format(outside=outside, major=os.major(disk), minor=os.minor(disk))
+    results = tmp_path / "results"
+    job = guests.Job(["sh", "-c", script], output=results)
+    outcome = start(job, GuestOptions(kernel="trixie", accel="tcg", smp=2, memory="1G"))
+    assert outcome is not None
+    assert {path.name: path.read_text() for path in outside.iterdir()} == texts
+    return outcome, results
+
+
+def check_hostile(outcome: guests.Outcome, results: Path, said: str) -> None:
+    """The guest saw its links and devices; the host has plain files, and its record."""
+    assert said.split("\n")[-4:] == ["symbolic link", "block special file", "fifo", ""]
+    assert "the job can be written" not in said
+    kinds = {stat.S_IFMT(path.lstat().st_mode) for path in results.rglob("*")}
+    assert kinds == {stat.S_IFREG, stat.S_IFDIR}
+    # A link in the place of the status is none.
+    assert (outcome.end, outcome.returncode) == ("died", None)
+    record = json.loads((results / "guest" / "outcome.json").read_text())
+    assert record["end"] == "died"
+    assert "the host's" not in (results / "guest" / "qemu.log").read_text()
+
+
+def test_a_hostile_guest_reaches_nothing_of_the_host(tmp_path, capfd):
+    outcome, results = hostile(tmp_path)
+    check_hostile(outcome, results, capfd.readouterr().out)
+
+
+@pytest.mark.guest
+def test_nor_where_the_file_system_has_no_attributes_for_users(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(qemu, "mapping", lambda _: "mapped-file")
+    outcome, results = hostile(tmp_path)
+    check_hostile(outcome, results, capfd.readouterr().out)
+
+
+@pytest.mark.live
+@pytest.mark.guest
+def test_a_run_in_a_guest_is_continued(tmp_path):
+    output = tmp_path / "run"
+    argv = (
+        *("run", "smoke", "--kernel", "trixie", "--smp", "2", "--memory", "2G", "--accel", "tcg"),
+        *("--output", str(output), "--fs", "tmpfs", "--bench", "MWCL,MRPL", "--cores", "1"),
+        *("--duration", "0.2"),
+    )
+    assert fscale_vm(*argv).returncode == 0
+    kept, again = sorted((output / "cells").glob("*.json"))
+    before = kept.stat().st_mtime_ns
+    again.unlink()
+    done = fscale_vm(*argv)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert again.exists()
+    assert kept.stat().st_mtime_ns == before
+
+
+@pytest.mark.guest
+def test_a_kernel_that_stands_still_is_booted_a_bounded_number_of_times(tmp_path, monkeypatch):
+    monkeypatch.setattr(guests, "BOOT_SECONDS", 60.0)
+    # Its first process reads the console, on which nobody writes.
+    options = GuestOptions(
+        kernel="bookworm", accel="tcg", smp=4, append="rdinit=/bin/busybox -- cat"
+    )
+    outcome = start(guests.Job(["true"]), options)
+    assert outcome is not None
+    assert (outcome.end, outcome.stood_still) == ("still", guests.BOOTS - 1)
+    assert "Kernel panic - not syncing: NMI" in (outcome.report or "")
 
 
 @pytest.mark.guest

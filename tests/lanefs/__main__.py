@@ -14,6 +14,7 @@ from rich.console import Console
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.paths import ROOT
 from tests.lanefs.inside import PARTS, Spec
+from vm import foreign
 from vm import guest as guests
 from vm.cli import start
 from vm.options import GuestOptions, guest_options
@@ -72,17 +73,22 @@ def run(
     )
     subprocess.run(["make", "-s", "-C", str(ROOT / "tests" / "lanefs" / "model")], check=True)
     with tempfile.TemporaryDirectory() as scratch:
-        results = (output or Path(scratch)).resolve()
+        results = (output or Path(scratch) / "results").resolve()
         results.mkdir(parents=True, exist_ok=True)
-        (results / "spec.json").write_text(json.dumps(asdict(spec), indent=1) + "\n")
+        written = Path(scratch) / "spec.json"
+        written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
         found = results / "found.json"
-        found.unlink(missing_ok=True)
-        argv = ["python3", "-m", "tests.lanefs.inside", "/results/spec.json", "/results/found.json"]
-        job = guests.Job(argv=argv, output=results, files={f"bin/{p.name}": p for p in PROGRAMS})
+        foreign.remove(found)
+        argv = ["python3", "-m", "tests.lanefs.inside", "/control/spec.json", "/results/found.json"]
+        files = {written.name: written, **{f"bin/{p.name}": p for p in PROGRAMS}}
+        job = guests.Job(argv=argv, output=results, files=files)
         outcome = start(job, guest, filesystems=[fs])
         if outcome is None:
             return
-        findings = json.loads(found.read_text()) if found.exists() else []
+        try:
+            findings = json.loads(foreign.read(found))
+        except FileNotFoundError:
+            findings = []
     for finding in findings:
         line = f"{finding['part']}: {finding['status']} ({finding['seconds']} s): {finding['text']}"
         typer.echo(line)

@@ -51,7 +51,12 @@ def test_the_coin_does_not_always_fall_on_the_same_side():
 
 
 def boot(
-    output: Path, side: str, repetition: int, speed: float, revision: str | None = None
+    output: Path,
+    side: str,
+    repetition: int,
+    speed: float,
+    revision: str | None = None,
+    stood_still: int = 0,
 ) -> None:
     store = Store(ab.boot_directory(output, side, repetition))
     machine = Machine(
@@ -66,7 +71,11 @@ def boot(
         governor=None,
         mitigations={},
         virtualization=None,
-        guest={"label": "emulated: ratios only", "release": side},
+        guest={
+            "label": "emulated: ratios only",
+            "release": side,
+            "stood_still": stood_still,
+        },
     )
     store.save_run(
         Run(
@@ -144,3 +153,14 @@ def test_boots_of_several_revisions_are_told(tmp_path):
     run = Store(tmp_path).load_run()
     assert run is not None
     assert run.warnings == ["boots are of several revisions of fscale: old, new"]
+
+
+def test_boots_that_stood_still_are_told(tmp_path):
+    boots = list(ab.order(2, 1))
+    for side, repetition in boots:
+        boot(tmp_path, side, repetition, 1.0, stood_still=repetition - 1)
+    ab.merge(tmp_path, {"A": "kernel:6.1", "B": "kernel:6.12"}, boots)
+    run = Store(tmp_path).load_run()
+    assert run is not None and run.machine.guest is not None
+    assert run.machine.guest["stood_still"] == 2
+    assert run.warnings == ["2 boots stood still and were made again"]

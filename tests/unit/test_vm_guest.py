@@ -14,8 +14,8 @@ from rich.console import Console
 
 from fscale.model.errors import FscaleError, MissingTool
 from vm import cache, console, guest, initramfs, kbuild, kernel, qemu, rootfs
-from vm.guest import Job
 from vm.kernel import Kernel
+from vm.place import Job, Place, Share, write_control
 from vm.qemu import Guest, Qemu
 from vm.steps import StepError, Steps, need
 
@@ -207,7 +207,7 @@ def command_line(accelerator: qemu.Accelerator = "tcg") -> str:
         Qemu(("qemu",), None, "10.0.0"),
         a_guest(accelerator),
         images={"root": Path("/i/root.squashfs")},
-        shares={"control": Path("/c")},
+        shares=[Share("control", Path("/c"), False), Share("results", Path("/r,s"), True)],
         console=Path("/c/console.log"),
         monitor=Path("/c/monitor"),
     )
@@ -221,7 +221,10 @@ def test_the_command_line_has_what_was_asked_for():
     assert "-kernel /k/bzImage -initrd /k/initramfs.cpio" in line
     assert "file=/i/root.squashfs,format=raw,if=none,id=root,readonly=on" in line
     assert "serial=root" in line
-    assert "path=/c,mount_tag=control" in line
+    assert "local,id=control,path=/c,security_model=mapped-xattr,readonly=on" in line
+    assert "local,id=results,path=/r,,s,security_model=mapped-xattr,fmode=0644" in line
+    assert "virtio-9p-pci,fsdev=results,mount_tag=results" in line
+    assert "-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny" in line
     assert "panic=-1" in line
     assert "-no-reboot" in line
     assert "extra=1" in line
@@ -250,7 +253,7 @@ def test_an_impossible_accelerator_is_refused(wanted, deterministic, steps):
 def control(tmp_path: Path, job: Job) -> Path:
     directory = tmp_path / "control"
     directory.mkdir()
-    guest.write_control(directory, job, {"label": "it's emulated"})
+    write_control(directory, job, {"label": "it's emulated"})
     return directory
 
 
@@ -306,38 +309,50 @@ def test_the_guest_dies_with_a_killed_parent(tmp_path):
     assert not alive(pid)
 
 
-def fake_machine(tmp_path: Path, script: str) -> guest.Machine:
-    return guest.Machine(["sh", "-c", script], dict(os.environ), tmp_path)
+@pytest.fixture
+def where(tmp_path) -> Place:
+    made = Place(tmp_path / "run")
+    for directory in (made.control, made.state):
+        directory.mkdir(parents=True)
+    return made
 
 
-def test_a_guest_that_never_boots_hangs(tmp_path, steps, monkeypatch):
+def fake_machine(where: Place, script: str) -> guest.Machine:
+    return guest.Machine(["sh", "-c", script], dict(os.environ), where)
+
+
+def follow(machine: guest.Machine, steps: Steps, timeout: float = 60, sink: BytesIO | None = None):
+    return guest._follow(machine, timeout, time.monotonic(), None, steps, sink or BytesIO())
+
+
+def test_a_guest_that_never_boots_stands_still(where, steps, monkeypatch):
     monkeypatch.setattr(guest, "BOOT_SECONDS", 0.2)
-    with fake_machine(tmp_path, "sleep 100") as machine:
-        end = guest._follow(machine, 60, time.monotonic(), steps, BytesIO())
-    assert end == ("hang", None)
+    with fake_machine(where, "sleep 100") as machine:
+        end = follow(machine, steps)
+    assert end == ("still", None)
     assert not alive(machine.process.pid)
 
 
-def test_a_guest_that_falls_silent_hangs(tmp_path, steps, monkeypatch):
+def test_a_guest_that_falls_silent_hangs(where, steps, monkeypatch):
     monkeypatch.setattr(guest, "SILENT_SECONDS", 0.2)
-    (tmp_path / "heartbeat").touch()
-    with fake_machine(tmp_path, "sleep 100") as machine:
-        end, booted = guest._follow(machine, 60, time.monotonic(), steps, BytesIO())
+    (where.state / "heartbeat").touch()
+    with fake_machine(where, "sleep 100") as machine:
+        end, booted = follow(machine, steps)
     assert end == "hang"
     assert booted is not None
 
 
-def test_the_time_limit_ends_a_busy_guest(tmp_path, steps):
-    script = f"while :; do echo >{tmp_path}/heartbeat; sleep 0.1; done"
-    with fake_machine(tmp_path, script) as machine:
-        end, _ = guest._follow(machine, 0.5, time.monotonic(), steps, BytesIO())
+def test_the_time_limit_ends_a_busy_guest(where, steps):
+    script = f"while :; do echo >{where.state}/heartbeat; sleep 0.1; done"
+    with fake_machine(where, script) as machine:
+        end, _ = follow(machine, steps, timeout=0.5)
     assert end == "timeout"
 
 
-def test_the_jobs_output_is_relayed(tmp_path, steps):
+def test_the_jobs_output_is_relayed(where, steps):
     sink = BytesIO()
-    with fake_machine(tmp_path, "echo hello") as machine:
-        end, _ = guest._follow(machine, 60, time.monotonic(), steps, sink)
+    with fake_machine(where, "echo hello") as machine:
+        end, _ = follow(machine, steps, sink=sink)
     assert (end, sink.getvalue()) == ("finished", b"hello\n")
 
 
@@ -349,19 +364,19 @@ def test_the_jobs_output_is_relayed(tmp_path, steps):
         (OOM, "1", "oom"),
         (OOM, "0", "finished"),
         ("quiet", None, "died"),
+        ("quiet", "-1; rubbish", "died"),
     ],
 )
-def test_how_a_guest_ended(tmp_path, log, status, end):
-    (tmp_path / "console.log").write_text(log)
-    (tmp_path / "qemu.log").write_text("")
+def test_how_a_guest_ended(where, log, status, end):
+    where.console.write_text(log)
     if status:
-        (tmp_path / "status").write_text(status)
-    assert guest._judge(tmp_path, "finished", 1.0, 2.0, None).end == end
+        (where.state / "status").write_text(status)
+    assert guest._judge(where, "finished", 1.0, 2.0, None).end == end
 
 
-def test_what_we_provoked_is_no_complaint_of_the_kernels(tmp_path):
-    (tmp_path / "console.log").write_text("quiet\n" + PANIC)
-    outcome = guest._judge(tmp_path, "timeout", 1.0, 2.0, len("quiet\n"))
+def test_what_we_provoked_is_no_complaint_of_the_kernels(where):
+    where.console.write_text("quiet\n" + PANIC)
+    outcome = guest._judge(where, "timeout", 1.0, 2.0, len("quiet\n"))
     assert (outcome.end, outcome.summary) == ("timeout", None)
     assert outcome.report is not None
     assert "my_lookup" in outcome.report

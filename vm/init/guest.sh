@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Second stage of a guest: prepares the machine, runs the job, hands its exit status to the host.
-# /control is shared with the host: modules/order and modules/*.ko to load, `job` to run,
-# `status` and `heartbeat` to write.
+# /control and /state are shared with the host. It reads modules/order and modules/*.ko to load and
+# `job` to run in the one; it writes `status` and `heartbeat` to the other.
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 # No udev runs here: device-mapper makes its own device nodes.
 export DM_DISABLE_UDEV=1
 
 finish() {
-	echo "$1" >/control/status
-	sync -f /control/status
+	echo "$1" >/state/status
+	sync -f /state/status
 	# Not `sync`: a file system under test that hangs must not keep the guest alive.
 	echo o >/proc/sysrq-trigger
 	sleep 60
@@ -60,7 +60,9 @@ if [ -d /control/filesystems ]; then
 	mount --bind /run/filesystems /fscale/configs/filesystems
 fi
 
-while echo >/control/heartbeat; do
+# Before the job: a guest without a heartbeat has done nothing and can be booted again.
+echo >/state/heartbeat
+while echo >/state/heartbeat; do
 	if [ -e /control/dump ]; then
 		# The host is about to end this guest: show what is stuck.
 		dmesg -n 7

@@ -44,7 +44,7 @@ if [ -d /layers/modules ]; then
 	mkdir -p /new/lib/modules
 	mount --move /layers/modules /new/lib/modules || die "cannot mount the modules"
 fi
-for tag in control results; do
+for tag in control state results; do
 	mkdir -p "/new/$tag"
 	mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none "$tag" "/new/$tag" ||
 		die "cannot mount the host's $tag directory"

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What stays on the host of a guest's boots."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from vm import foreign
+
+
+def replace(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Make `directory` anew, with these files.
+
+    The guest may have left anything under its name: that is removed and never followed. The guest
+    must have ended.
+    """
+    parent = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Two commands may end at the same time.
+        fcntl.flock(parent, fcntl.LOCK_EX)
+        fresh = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}-"))
+        fresh.chmod(0o755)
+        for name, content in files.items():
+            (fresh / name).write_bytes(content)
+        foreign.remove(directory)
+        fresh.rename(directory)
+    finally:
+        os.close(parent)
