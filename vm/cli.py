@@ -14,7 +14,7 @@ from vm import guest as guests
 from vm import kernel as kernels
 from vm import rootfs, undertest
 from vm.options import GuestOptions
-from vm.place import Place
+from vm.place import Job, Place
 from vm.steps import Steps
 
 FilesystemOption = Annotated[
@@ -24,7 +24,7 @@ FilesystemOption = Annotated[
 
 
 def start(
-    job: guests.Job,
+    job: Job,
     options: GuestOptions,
     *,
     filesystems: Sequence[str] = (),

@@ -25,8 +25,6 @@ from vm.place import Job, Place, place
 from vm.steps import Steps
 from vm.still import Watch
 
-__all__ = ["GuestError", "Job", "Outcome", "describe", "plan", "prepare", "run"]
-
 End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died"]
 
 # A guest that boots says so well within this, even on a busy machine.

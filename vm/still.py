@@ -5,9 +5,9 @@ import contextlib
 import time
 from pathlib import Path
 
-# The longest that 60 good boots beside a load of ten were silent and idle was
+# A boot says something every second or works; the one that stood still had CPUs that were halted.
 STILL_SECONDS = 20.0
-# Threads that only wake to look at the clock stay below this.
+# A kernel without work wakes now and then.
 IDLE_CPUS = 0.1
 
 

@@ -11,8 +11,8 @@ from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from vm import kbuild
 from vm.cache import digest, entry, file_digest
-from vm.guest import Job
 from vm.kernel import Kernel
+from vm.place import Job
 from vm.steps import Steps, need
 
 

@@ -22,8 +22,9 @@ from fscale.model.store import Store, write_atomic
 from vm import guest as guests
 from vm import kernel as kernels
 from vm import rootfs
-from vm.guest import GuestError, Job
+from vm.guest import GuestError
 from vm.options import GuestOptions
+from vm.place import Job
 from vm.qemu import Guest, Qemu
 from vm.steps import Steps
 from vm.undertest import Parts, provide, wanted

@@ -17,9 +17,9 @@ from fscale.model import catalogue
 from fscale.model.errors import Exit, FscaleError
 from vm import crash as crashes
 from vm import crashload, foreign, kbuild, undertest
-from vm import guest as guests
 from vm.cli import FilesystemOption, finish, guest_files, start
 from vm.options import GuestOptions, KernelTreeOption, guest_options
+from vm.place import Job
 from vm.steps import Steps
 
 # What a command does not know goes to the guest.
@@ -66,7 +66,7 @@ def run(
         )
     if output is None:
         output = Path("results") / f"vm-{datetime.now():%Y%m%d-%H%M%S}"
-    job = guests.Job(
+    job = Job(
         argv=["python3", "-m", "fscale", "run", inside, "--output", "/results", *context.args],
         output=output.resolve(),
         files=files,
@@ -99,7 +99,7 @@ def execute(
     """
     if not context.args:
         raise FscaleError("no command: fscale vm exec [OPTIONS] -- COMMAND [ARGUMENT]...")
-    job = guests.Job(argv=context.args, output=output.resolve() if output else None)
+    job = Job(argv=context.args, output=output.resolve() if output else None)
     finish(start(job, guest, filesystems=fs.split(",") if fs else ()))
 
 
@@ -200,7 +200,7 @@ def crash(
         written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
         argv = ["python3", "-m", "vm.crashtest", f"/control/{written.name}", "/results/crash.json"]
         own = [Path(fs)] if fs.endswith(".toml") else []
-        job = guests.Job(argv=argv, output=results, files={written.name: written})
+        job = Job(argv=argv, output=results, files={written.name: written})
         outcome = start(job, guest, filesystems=[fs], own=own)
         if outcome is None:
             return

@@ -18,6 +18,7 @@ from vm import guest as guests
 from vm import qemu
 from vm.cli import start
 from vm.options import GuestOptions
+from vm.place import Job
 
 TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
@@ -118,7 +119,7 @@ def hostile(tmp_path: Path) -> tuple[guests.Outcome, Path]:
     disk = tmp_path.stat().st_dev
     script = HOSTILE.format(outside=outside, major=os.major(disk), minor=os.minor(disk))
     results = tmp_path / "results"
-    job = guests.Job(["sh", "-c", script], output=results)
+    job = Job(["sh", "-c", script], output=results)
     outcome = start(job, GuestOptions(kernel="trixie", accel="tcg", smp=2, memory="1G"))
     assert outcome is not None
     assert {path.name: path.read_text() for path in outside.iterdir()} == texts
@@ -176,7 +177,7 @@ def test_a_kernel_that_stands_still_is_booted_a_bounded_number_of_times(tmp_path
     options = GuestOptions(
         kernel="bookworm", accel="tcg", smp=4, append="rdinit=/bin/busybox -- cat"
     )
-    outcome = start(guests.Job(["true"]), options)
+    outcome = start(Job(["true"]), options)
     assert outcome is not None
     assert (outcome.end, outcome.stood_still) == ("still", guests.BOOTS - 1)
     assert "Kernel panic - not syncing: NMI" in (outcome.report or "")

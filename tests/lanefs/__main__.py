@@ -18,6 +18,7 @@ from vm import foreign
 from vm import guest as guests
 from vm.cli import start
 from vm.options import GuestOptions, guest_options
+from vm.place import Job
 
 PROGRAMS = [ROOT / "build" / "tests-lanefs" / name for name in ("model", "visit")]
 app = typer.Typer(add_completion=False)
@@ -81,7 +82,7 @@ def run(
         foreign.remove(found)
         argv = ["python3", "-m", "tests.lanefs.inside", "/control/spec.json", "/results/found.json"]
         files = {written.name: written, **{f"bin/{p.name}": p for p in PROGRAMS}}
-        job = guests.Job(argv=argv, output=results, files=files)
+        job = Job(argv=argv, output=results, files=files)
         outcome = start(job, guest, filesystems=[fs])
         if outcome is None:
             return

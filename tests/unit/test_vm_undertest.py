@@ -9,8 +9,8 @@ from rich.console import Console
 
 from fscale.model.errors import FscaleError
 from vm import kbuild, undertest
-from vm.guest import Job
 from vm.kernel import Kernel
+from vm.place import Job
 from vm.steps import StepError, Steps
 from vm.undertest import Parts
 
