@@ -5,7 +5,7 @@ import contextlib
 import time
 from pathlib import Path
 
-# A boot says something every second or works; the one that stood still had CPUs that were halted.
+# Ten good boots with 6.1, beside a load of ten, were silent and idle for 1.5 s at most.
 STILL_SECONDS = 20.0
 # A kernel without work wakes now and then.
 IDLE_CPUS = 0.1
