@@ -157,7 +157,7 @@ def test_a_run_in_a_guest_is_continued(tmp_path):
     output = tmp_path / "run"
     argv = (
         *("run", "smoke", "--kernel", "trixie", "--smp", "2", "--memory", "2G", "--accel", "tcg"),
-        *("--output", str(output), "--fs", "tmpfs", "--bench", "MWCL,MRPL", "--cores", "1"),
+        *("--output", str(output), "--fs", "tmpfs", "--workload", "MWCL,MRPL", "--cores", "1"),
         *("--duration", "0.2"),
     )
     assert fscale_vm(*argv).returncode == 0
