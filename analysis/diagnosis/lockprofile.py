@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lock profile of one repetition: contended locks by name, with wait times and callers."""
+"""The lock profile of one repetition: contended locks by name, with wait times and callers.
+
+Of a lock that is contended often the profiler takes one wait in 2, 4, 8, ... by chance, and sums by
+the exponent. Each such wait stands for so many: sums and counts here are scaled (the estimator of
+Horvitz and Thompson 1952, which has no bias), and `Contended.error` says how far chance may have
+moved them.
+"""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 from analysis.diagnosis import stacks
 from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
 from fscale.model.maps import MAP_KEYS, entries, number, numbers, parse
 
+MOST_EXPONENT = 62  # larger ones are damage
+# The mean square of a bucket's waits over the square of its lower bound, were they spread evenly.
+BUCKET_SQUARE = 7 / 3
 SPIN, READ, WRITE, RT, PERCPU, MUTEX = (1 << bit for bit in range(6))
 
 
@@ -28,7 +38,10 @@ def kind_of(flags: int) -> str:
 
 @dataclass
 class Contended:
-    """A contended lock, or several of one name. Times are nanoseconds."""
+    """A contended lock, or several of one name. Times are nanoseconds.
+
+    `max_ns` is the longest wait that was taken; the rest is scaled to all waits.
+    """
 
     name: Name
     kinds: set[str] = field(default_factory=set)
@@ -39,6 +52,13 @@ class Contended:
     max_ns: int = 0
     histogram: Counter[int] = field(default_factory=Counter)  # lower bound of the bucket -> count
     callers: Counter[tuple[str, ...]] = field(default_factory=Counter)  # stack -> nanoseconds
+    one_in: int = 1  # at the least, one wait in so many was taken
+    variance: float = 0.0  # of wait_ns, by the choice of waits; nanoseconds squared
+
+    @property
+    def error(self) -> float:
+        """The standard error of `wait_ns`, of which it is a share; 0 where all waits were taken."""
+        return sqrt(self.variance) / self.wait_ns if self.wait_ns else 0.0
 
     @property
     def mean_ns(self) -> float:
@@ -57,15 +77,20 @@ class LockProfile:
 
 
 def read(profile: dict[str, Any]) -> LockProfile:
-    """Summarise a lock profile (the content of locks.json.gz); damaged parts are left out."""
+    """Summarise a lock profile (the content of locks.json.gz); damaged parts are left out.
+
+    Profiles without `samples` hold all waits, and no exponents in their keys.
+    """
     maps = parse(str(profile.get("output", "")))
+    sampled = "samples" in profile
     book = AddressBook(profile, maps)
     groups: dict[tuple[str, int], Contended] = {}
     names_of: dict[tuple[int, int], Counter[tuple[str, int]]] = defaultdict(Counter)
     waits = entries(maps.get("@wait"))
     known: dict[tuple[str, Place, tuple[str, ...]], Name] = {}  # many locks, few stacks
     for key, value in waits.items():
-        entry = _entry(key, value)
+        one_in, rest = _weight(key, sampled)
+        entry = _entry(rest, value)
         if entry is None:
             continue
         flags, address, frames, count, total = entry
@@ -81,21 +106,32 @@ def read(profile: dict[str, Any]) -> LockProfile:
         lock.kinds.add(kind)
         lock.addresses.add(address)
         lock.places.add(place)
-        lock.wait_ns += total
-        lock.count += count
-        lock.callers[frames] += total
-        names_of[flags, address][group] += total
-    _add_extremes(maps, groups, names_of)
+        lock.wait_ns += one_in * total
+        lock.count += one_in * count
+        lock.callers[frames] += one_in * total
+        lock.one_in = max(lock.one_in, one_in)
+        names_of[flags, address][group] += one_in * total
+    _add_extremes(maps, groups, names_of, sampled)
     others: Counter[str] = Counter()
     for key, value in entries(maps.get("@others")).items():
+        one_in, rest = _weight(key, sampled)
         if isinstance(value, dict):
-            others[key.split(",")[0]] += number(value.get("total"))
+            others[rest.split(",")[0]] += one_in * number(value.get("total"))
     return LockProfile(
         active_ns=number(maps.get("@active")),
         locks=sorted(groups.values(), key=lambda lock: -lock.wait_ns),
         others=others,
         full=len(waits) >= MAP_KEYS,
     )
+
+
+def _weight(key: str, sampled: bool) -> tuple[int, str]:
+    """How many waits each wait under `key` stands for, and the key without that; 0 if damaged."""
+    if not sampled:
+        return 1, key
+    exponent, _, rest = key.partition(",")
+    valid = exponent.isdecimal() and len(exponent) <= 2 and int(exponent) <= MOST_EXPONENT
+    return (1 << int(exponent) if valid else 0), rest
 
 
 def _entry(key: str, value: Any) -> tuple[int, int, tuple[str, ...], int, int] | None:
@@ -119,6 +155,7 @@ def _add_extremes(
     maps: dict[str, Any],
     groups: dict[tuple[str, int], Contended],
     names_of: dict[tuple[int, int], Counter[tuple[str, int]]],
+    sampled: bool,
 ) -> None:
     """Longest waits and histograms are kept by lock: they go to the lock's main name."""
 
@@ -134,7 +171,10 @@ def _add_extremes(
         if lock := owner(key):
             lock.max_ns = max(lock.max_ns, value)
     for key, buckets in entries(maps.get("@histogram")).items():
-        lock = owner(key)
+        one_in, rest = _weight(key, sampled)
+        lock = owner(rest)
         for bucket in buckets if lock and isinstance(buckets, list) else ():
-            if lock and isinstance(bucket, dict) and number(bucket.get("count")):
-                lock.histogram[number(bucket.get("min"))] += number(bucket["count"])
+            if lock and isinstance(bucket, dict) and (count := number(bucket.get("count"))):
+                least = number(bucket.get("min"))
+                lock.histogram[least] += one_in * count
+                lock.variance += one_in * (one_in - 1) * count * BUCKET_SQUARE * least**2

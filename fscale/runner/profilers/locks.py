@@ -10,7 +10,7 @@ from fscale.runner.profilers import btf as types
 from fscale.runner.profilers.base import ToolProfiler, bpftrace, needs_event, needs_tool, take
 from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.memory import KernelMemory, find
-from fscale.runner.profilers.workers import Workers, workers
+from fscale.runner.profilers.workers import KTHREAD, Workers, workers
 
 LOCK_TYPES = frozenset(
     {
@@ -103,6 +103,16 @@ HEAP_STRUCTS = (
     "pipe_inode_info",
 )
 
+# So many waits of a lock are taken before they are taken half as often.
+SAMPLES_BITS = 10
+SAMPLES = 1 << SAMPLES_BITS
+# A wait's beginning in one number: flags of contention_begin, exponent, nanoseconds.
+TIME_BITS = 52
+TIME_MASK = (1 << TIME_BITS) - 1
+FLAGS_SHIFT = 58
+NOT_TAKEN = (1 << (FLAGS_SHIFT - TIME_BITS)) - 1  # an exponent that no lock reaches
+MUTEX = 32  # LCB_F_MUTEX of include/trace/events/lock.h
+
 # A lock lies this close to the start of the static object that kallsyms names.
 NEAR = 4096
 
@@ -134,34 +144,46 @@ def program(who: Workers, memory: KernelMemory | None) -> str:
     """The bpftrace program.
 
     A wait begins at the first contention_begin of a thread and a lock (a mutex fires it again when
-    it goes from spinning to sleeping) and ends at contention_end, where the stack is taken: that is
-    cheaper than at the beginning, when the lock's holder is waited for by spinning.
+    it goes from spinning to sleeping) and ends at contention_end, which runs with the lock held: it
+    lengthens what all others wait for. So of each lock the first SAMPLES waits are taken, then one
+    in 2 until there are as many again, then one in 4, and so on: `@taken` counts them, and the
+    exponent, with which the wait was chosen, is the first key of what is summed. A wait is chosen
+    by chance, because threads that take two locks in turn would show one of them to a counter.
+
+    Of a mutex, waits that are not taken are noted as well: else its second contention_begin would
+    be a second chance.
     """
     return f"""{who.probes}
-tracepoint:lock:contention_begin /{who.current}/ {{
+tracepoint:lock:contention_begin /{who.current} || {who.kernel}/ {{
 	if (!@begin[tid, args->lock_addr]) {{
-		@begin[tid, args->lock_addr] = ((uint64)args->flags << 56) | (nsecs & 0xffffffffffffff);
+		$exponent = @taken[args->lock_addr] >> {SAMPLES_BITS};
+		if ((rand & ((1 << $exponent) - 1)) == 0) {{
+			@taken[args->lock_addr] = @taken[args->lock_addr] + 1;
+			@begin[tid, args->lock_addr] = ((uint64)args->flags << {FLAGS_SHIFT})
+				| ((uint64)$exponent << {TIME_BITS}) | (nsecs & {TIME_MASK});
+		}} else if (args->flags & {MUTEX}) {{
+			@begin[tid, args->lock_addr] = (uint64){NOT_TAKEN << TIME_BITS};
+		}}
 	}}
 }}
 tracepoint:lock:contention_end /@begin[tid, args->lock_addr]/ {{
 	$begin = @begin[tid, args->lock_addr];
-	$wait = (nsecs & 0xffffffffffffff) - ($begin & 0xffffffffffffff);
+	$wait = (nsecs - $begin) & {TIME_MASK};
+	$exponent = ($begin >> {TIME_BITS}) & {NOT_TAKEN};
+	$flags = $begin >> {FLAGS_SHIFT};
 	delete(@begin[tid, args->lock_addr]);
 	$lock = (int64)args->lock_addr;
-	@wait[$begin >> 56, $lock, kstack(10)] = stats($wait);
-	@histogram[$begin >> 56, $lock] = hist($wait);
-	@max[$begin >> 56, $lock] = max($wait);
-{_naming(memory)}}}
-tracepoint:lock:contention_begin /{who.kernel}/ {{
-	@kbegin[tid, args->lock_addr] = ((uint64)args->flags << 56) | (nsecs & 0xffffffffffffff);
+	if ($exponent != {NOT_TAKEN}) {{
+		if ({KTHREAD}) {{
+			@others[$exponent, comm, $flags, $lock] = stats($wait);
+		}} else {{
+			@wait[$exponent, $flags, $lock, kstack(10)] = stats($wait);
+			@histogram[$exponent, $flags, $lock] = hist($wait);
+			@max[$flags, $lock] = max($wait);
+{_naming(memory)}		}}
+	}}
 }}
-tracepoint:lock:contention_end /@kbegin[tid, args->lock_addr]/ {{
-	$begin = @kbegin[tid, args->lock_addr];
-	delete(@kbegin[tid, args->lock_addr]);
-	@others[comm, $begin >> 56, (int64)args->lock_addr] =
-		stats((nsecs & 0xffffffffffffff) - ($begin & 0xffffffffffffff));
-}}
-END {{ {who.clear} clear(@begin); clear(@kbegin); }}
+END {{ {who.clear} clear(@begin); clear(@taken); }}
 """
 
 
@@ -229,6 +251,7 @@ class Locks(ToolProfiler):
             "cache_structs": CACHE_STRUCTS,
             "layouts": self._layouts.get(self._filesystem, {}),
             "symbols": static_symbols(output),
+            "samples": SAMPLES,
             "output": output,
         }
 
