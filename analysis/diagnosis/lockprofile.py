@@ -9,7 +9,7 @@ moved them.
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from math import sqrt
+from math import isqrt
 from typing import Any
 
 from analysis.diagnosis import stacks
@@ -17,8 +17,9 @@ from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
 from fscale.model.maps import MAP_KEYS, entries, number, numbers, parse
 
 MOST_EXPONENT = 62  # larger ones are damage
-# The mean square of a bucket's waits over the square of its lower bound, were they spread evenly.
-BUCKET_SQUARE = 7 / 3
+# The mean square of a bucket's waits over the square of its lower bound, were they spread evenly:
+# a fraction.
+BUCKET_SQUARE = (7, 3)
 SPIN, READ, WRITE, RT, PERCPU, MUTEX = (1 << bit for bit in range(6))
 
 
@@ -52,13 +53,13 @@ class Contended:
     max_ns: int = 0
     histogram: Counter[int] = field(default_factory=Counter)  # lower bound of the bucket -> count
     callers: Counter[tuple[str, ...]] = field(default_factory=Counter)  # stack -> nanoseconds
-    one_in: int = 1  # at the least, one wait in so many was taken
-    variance: float = 0.0  # of wait_ns, by the choice of waits; nanoseconds squared
+    one_in: int = 1  # in the end one wait in so many was taken
+    variance: int = 0  # of wait_ns, by the choice of waits; nanoseconds squared
 
     @property
     def error(self) -> float:
         """The standard error of `wait_ns`, of which it is a share; 0 where all waits were taken."""
-        return sqrt(self.variance) / self.wait_ns if self.wait_ns else 0.0
+        return isqrt(max(0, self.variance)) / self.wait_ns if self.wait_ns else 0.0
 
     @property
     def mean_ns(self) -> float:
@@ -177,4 +178,5 @@ def _add_extremes(
             if lock and isinstance(bucket, dict) and (count := number(bucket.get("count"))):
                 least = number(bucket.get("min"))
                 lock.histogram[least] += one_in * count
-                lock.variance += one_in * (one_in - 1) * count * BUCKET_SQUARE * least**2
+                above, below = BUCKET_SQUARE
+                lock.variance += one_in * (one_in - 1) * count * least**2 * above // below

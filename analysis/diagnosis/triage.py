@@ -40,11 +40,23 @@ class Suspect:
     addresses: int = 0
     histogram: dict[int, int] = field(default_factory=dict)
     callers: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
+    one_in: int = 1  # in the end one wait in so many was looked at; the figures are scaled
+    error: float = 0.0  # standard error of `blocked` by that, of which it is a share
 
     @property
     def share(self) -> float:
         """Of the cores' time."""
         return self.blocked + self.spinning
+
+    @property
+    def sampling(self) -> str | None:
+        """In words, how its waits were sampled; None where all were looked at."""
+        if self.one_in == 1:
+            return None
+        return (
+            f"{self.name.object}: so often contended that in the end one wait in {self.one_in:,} "
+            f"was looked at; its sums are scaled, with a standard error of {100 * self.error:.1f}%"
+        )
 
 
 @dataclass
@@ -205,6 +217,8 @@ def _from_lock(lock: Contended, active_ns: int) -> Suspect:
         addresses=len(lock.addresses),
         histogram=dict(sorted(lock.histogram.items())),
         callers=_top(lock.callers, lock.wait_ns),
+        one_in=lock.one_in,
+        error=lock.error,
     )
 
 

@@ -97,6 +97,9 @@ def _show(console: Console, point: Diagnosed, stacks: bool) -> None:
     listed = [s for s in point.triage.suspects if s.share >= 1e-4][:_LINES]
     if listed:
         console.print(_suspect_table(listed))
+    for suspect in listed:
+        if suspect.sampling:
+            console.print(f"note: {suspect.sampling}", markup=False)
     for suspect in listed if stacks else []:
         console.print(f"{suspect.name.object}:", markup=False)
         for frames, share in suspect.callers[:3]:
@@ -291,6 +294,8 @@ def _suspect_json(suspect: Suspect) -> dict[str, Any]:
         "waits": suspect.count,
         "mean_us": suspect.mean_us,
         "max_us": suspect.max_us,
+        "one_in": suspect.one_in,
+        "error": suspect.error,
         "addresses": suspect.addresses,
         "histogram_ns": suspect.histogram,
         "callers": [{"stack": list(frames), "share": share} for frames, share in suspect.callers],

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from fscale.model.bench import BenchOutput
 from fscale.model.config import FileSystem
 from fscale.model.maps import numbers, parse
 from fscale.model.results import CellKey
-from fscale.runner.profilers import Profiler, btf, create, memory
+from fscale.runner.profilers import PROFILERS, Profiler, btf, create, locks, memory
 from fscale.runner.profilers.context import Context
 
 pytestmark = [
@@ -114,6 +115,46 @@ def test_the_lock_profile_names_what_theory_says(
         assert lock.name.by.value == "address and stack"
     seconds = bench.seconds + bench.warmup_seconds
     assert found.active_ns / 1e9 == pytest.approx(2 * seconds, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("workload", "bits", "expected"),
+    [("MWRM", "SLEEP_BITS", "sb->s_vfs_rename_mutex"), ("MWRL", "SPIN_BITS", "rename_lock")],
+)
+def test_a_sampled_profile_agrees_with_the_full_one_of_the_same_run(
+    workload: str,
+    bits: str,
+    expected: str,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Twice(locks.Locks):
+        """Two programs on the same waits: one takes all, the other soon one in 2, 4, 8, ..."""
+
+        def start(self, context: Context) -> None:
+            self.full = locks.Locks()
+            (tmp_path / "full").mkdir()
+            monkeypatch.setattr(locks, bits, 60)
+            self.full.start(replace(context, output=tmp_path / "full"))
+            monkeypatch.setattr(locks, bits, 7)
+            super().start(context)
+
+        def stop(self) -> None:
+            super().stop()
+            self.full.stop()
+
+    monkeypatch.setitem(PROFILERS, "locks", Twice)
+    _, path = profiled(workload, "locks", place, tmp_path)
+    found = [
+        {lock.name.object: lock for lock in lockprofile.read(load_profile(one)).locks}[expected]
+        for one in (path, tmp_path / "full" / "locks.json.gz")
+    ]
+    sampled, full = found
+    assert full.one_in == 1
+    assert sampled.one_in >= 4
+    assert sampled.wait_ns == pytest.approx(full.wait_ns, rel=max(0.1, 4 * sampled.error))
+    assert sampled.count == pytest.approx(full.count, rel=0.25)
 
 
 def test_the_time_of_all_workers_is_counted(place: Path, tmp_path: Path) -> None:

@@ -136,6 +136,25 @@ def test_profiling_cells_stand_among_the_scored_ones() -> None:
     assert len({c.id for c in cells}) == 8
 
 
+def test_sampled_waits_are_said_to_be(run: Path, tmp_path: Path) -> None:
+    assert "one wait in" not in CliRunner().invoke(app, ["locks", str(run)]).stdout
+    (path,) = (run / "profiles").glob("*/locks.json.gz")
+    waits = {"7,16,-131384255322904,down_write\npath_openat\n": {"count": 1000, "total": 10**8}}
+    buckets = {"7,16,-131384255322904": [{"min": 65536, "max": 131071, "count": 1000}]}
+    maps = [{"@active": 10**11}, {"@wait": waits}, {"@histogram": buckets}]
+    output = "\n".join(json.dumps({"type": "map", "data": one}) for one in maps)
+    profile = {"profiler": "locks", "output": output, "samples": {}}
+    path.write_bytes(gzip.compress(json.dumps(profile).encode()))
+    said = "one wait in 128 was looked at; its sums are scaled, with a standard error of 3.2%"
+    text = CliRunner().invoke(app, ["locks", str(run)]).stdout
+    assert said in " ".join(text.split())
+    assert said in build(run, tmp_path / "out").read_text()
+    data = json.loads(CliRunner().invoke(app, ["locks", str(run), "--json"]).stdout)
+    (suspect,) = data["points"][0]["suspects"]
+    assert (suspect["waits"], suspect["one_in"]) == (128_000, 128)
+    assert suspect["blocked"] == pytest.approx(0.128)
+
+
 def test_unknown_profilers_are_refused() -> None:
     assert parse_names("locks, cpu,locks") == ["locks", "cpu"]
     with pytest.raises(FscaleError, match="no profiler 'lock'"):

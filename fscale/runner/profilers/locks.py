@@ -103,15 +103,16 @@ HEAP_STRUCTS = (
     "pipe_inode_info",
 )
 
-# So many waits of a lock are taken before they are taken half as often.
-SAMPLES_BITS = 10
-SAMPLES = 1 << SAMPLES_BITS
+# 2 to the power of this: so many waits of a lock are taken before they are taken half as often. A
+# sleeping lock's waits differ more in length, and come less often.
+SPIN_BITS = 10
+SLEEP_BITS = 13
 # A wait's beginning in one number: flags of contention_begin, exponent, nanoseconds.
 TIME_BITS = 52
 TIME_MASK = (1 << TIME_BITS) - 1
 FLAGS_SHIFT = 58
 NOT_TAKEN = (1 << (FLAGS_SHIFT - TIME_BITS)) - 1  # an exponent that no lock reaches
-MUTEX = 32  # LCB_F_MUTEX of include/trace/events/lock.h
+SPIN, MUTEX = 1, 32  # LCB_F_SPIN and LCB_F_MUTEX of include/trace/events/lock.h
 
 # A lock lies this close to the start of the static object that kallsyms names.
 NEAR = 4096
@@ -145,10 +146,11 @@ def program(who: Workers, memory: KernelMemory | None) -> str:
 
     A wait begins at the first contention_begin of a thread and a lock (a mutex fires it again when
     it goes from spinning to sleeping) and ends at contention_end, which runs with the lock held: it
-    lengthens what all others wait for. So of each lock the first SAMPLES waits are taken, then one
-    in 2 until there are as many again, then one in 4, and so on: `@taken` counts them, and the
-    exponent, with which the wait was chosen, is the first key of what is summed. A wait is chosen
-    by chance, because threads that take two locks in turn would show one of them to a counter.
+    lengthens what all others wait for. So of each lock the first waits are taken (2 to the power of
+    SPIN_BITS or SLEEP_BITS), then one in 2 until there are as many again, then one in 4, and so on:
+    `@taken` counts them, and the exponent, with which the wait was chosen, is the first key of what
+    is summed. A wait is chosen by chance, because threads that take two locks in turn would show
+    one of them alone to a counter.
 
     Of a mutex, waits that are not taken are noted as well: else its second contention_begin would
     be a second chance.
@@ -156,7 +158,8 @@ def program(who: Workers, memory: KernelMemory | None) -> str:
     return f"""{who.probes}
 tracepoint:lock:contention_begin /{who.current} || {who.kernel}/ {{
 	if (!@begin[tid, args->lock_addr]) {{
-		$exponent = @taken[args->lock_addr] >> {SAMPLES_BITS};
+		$spins = (args->flags & {SPIN | MUTEX}) == {SPIN};
+		$exponent = @taken[args->lock_addr] >> ($spins ? {SPIN_BITS} : {SLEEP_BITS});
 		if ((rand & ((1 << $exponent) - 1)) == 0) {{
 			@taken[args->lock_addr] = @taken[args->lock_addr] + 1;
 			@begin[tid, args->lock_addr] = ((uint64)args->flags << {FLAGS_SHIFT})
@@ -251,7 +254,7 @@ class Locks(ToolProfiler):
             "cache_structs": CACHE_STRUCTS,
             "layouts": self._layouts.get(self._filesystem, {}),
             "symbols": static_symbols(output),
-            "samples": SAMPLES,
+            "samples": {"spin": 1 << SPIN_BITS, "sleep": 1 << SLEEP_BITS},
             "output": output,
         }
 
