@@ -135,10 +135,11 @@ def test_a_sampled_profile_agrees_with_the_full_one_of_the_same_run(
         def start(self, context: Context) -> None:
             self.full = locks.Locks()
             (tmp_path / "full").mkdir()
-            monkeypatch.setattr(locks, bits, 60)
-            self.full.start(replace(context, output=tmp_path / "full"))
+            # What is attached first runs first: the full one's work must not be in sampled waits.
             monkeypatch.setattr(locks, bits, 7)
             super().start(context)
+            monkeypatch.setattr(locks, bits, 60)
+            self.full.start(replace(context, output=tmp_path / "full"))
 
         def stop(self) -> None:
             super().stop()
