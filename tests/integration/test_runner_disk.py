@@ -81,7 +81,7 @@ def made(tmp_path: Path, device: Path, **changes: object) -> Prepared:
     bench = fake_bench(tmp_path)
     bench.write_text(bench.read_text().replace("min_cores=cores,", "min_cores=1, partitions=True,"))
     request = Request(
-        suite=suite(tmp_path, **{"repeats": 3, **changes}),
+        suite=suite(tmp_path, **{"repetitions": 3, **changes}),
         output=tmp_path / "out",
         binary=bench,
         device=device,
@@ -227,16 +227,16 @@ def test_a_device_that_is_mounted_between_check_and_run_is_left_alone(
 def test_a_run_goes_on_with_its_own_device_only(tmp_path: Path, ours: Path, others: Path) -> None:
     before = content(others)
     with machine_held(STATE, print):
-        prepared = made(tmp_path, ours, repeats=1)
+        prepared = made(tmp_path, ours, repetitions=1)
         prepared.store.save_run(prepared.run)
         session = opened(prepared)
         with session.opened():
             assert session.cell(prepared.cells[0]).status == "ok"
-        assert made(tmp_path, ours, repeats=1).resumed
+        assert made(tmp_path, ours, repetitions=1).resumed
         ours.unlink()
         ours.symlink_to(others)
         with pytest.raises(FscaleError, match=r"other parameters \(media\.device"):
-            made(tmp_path, ours, repeats=1)
+            made(tmp_path, ours, repetitions=1)
     assert content(others) == before
 
 
