@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """File systems whose sources are here: their modules and tools, built for a guest's kernel."""
 
+import contextlib
+import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,12 +35,21 @@ class Parts:
 
 def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:
     """The file systems that `fscale run SUITE ARGUMENT...` measures, as they are named there."""
-    for number, argument in enumerate(arguments):
-        if argument == "--fs" and number + 1 < len(arguments):
-            return arguments[number + 1].split(",")
-        if argument.startswith("--fs="):
-            return argument.removeprefix("--fs=").split(",")
+    for names in _values(arguments, "--fs"):
+        return names.split(",")
+    for text in _values(arguments, "--set"):
+        with contextlib.suppress(tomllib.TOMLDecodeError):  # which the guest refuses
+            if listed := tomllib.loads(text).get("filesystems"):
+                return list(listed)
     return catalogue.load_suite(suite).filesystems
+
+
+def _values(arguments: Sequence[str], option: str) -> Iterator[str]:
+    for argument, after in itertools.zip_longest(arguments, arguments[1:]):
+        if argument == option and after is not None:
+            yield after
+        elif argument.startswith(f"{option}="):
+            yield argument.removeprefix(f"{option}=")
 
 
 def provide(

@@ -84,6 +84,8 @@ def make(request: Request, base: Side, new: Side, settings: Settings, repetition
     b = _prepare(replace(request, seed=a.run.seed), new, "b")
     if len(a.run.media) > 1:
         raise FscaleError("`fscale ab` measures on one medium; give one with --media")
+    if a.setup.devices != b.setup.devices:
+        raise FscaleError("the device became another one while it was checked; it is left alone")
     pairs = [
         Pair(*(_labelled(key, side) for key, side in zip(keys, (base, new), strict=True)))
         for keys in zip(*(sorted(p.cells, key=_place) for p in (a, b)), strict=True)

@@ -21,10 +21,11 @@ from fscale.commands.compare import (
     parse_metrics,
 )
 from fscale.commands.history import JsonFlag
+from fscale.commands.run import DeviceOption, SetOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.runner.dry import tell
-from fscale.runner.request import Request, parse_cores
+from fscale.runner.request import Request, named_in, parse_cores, parse_settings
 
 _EPILOG = """
 Examples:\n\n
@@ -54,6 +55,10 @@ DryRunOption = Annotated[
 ]
 
 
+# Suite keys that are no matter of the suite in a paired run.
+OWN = {"filesystems", "repetitions", "profile_repetitions"}
+
+
 def request_of(
     suite: Path,
     output: Path,
@@ -63,7 +68,10 @@ def request_of(
     media: str | None,
     mode: str | None,
     duration: float | None,
+    settings: list[str] | None,
     seed: int | None,
+    device: Path | None,
+    yes_format: str | None,
     directory: Path | None,
     binary: Path,
 ) -> Request:
@@ -77,12 +85,20 @@ def request_of(
         "profiles": [],
     }
     overrides = {name: value for name, value in asked.items() if value is not None}
+    overrides |= parse_settings(settings or [], overrides)
+    if own := sorted(OWN & overrides.keys()):
+        raise FscaleError(
+            f"--set {own[0]}: paired runs decide that themselves; the sides name the file systems, "
+            "--repetitions says how many, and nothing is profiled"
+        )
     return Request(
         suite=suite,
         output=output,
         overrides=overrides,
-        explicit={n for name in ("workloads", "media") for n in overrides.get(name, [])},
+        explicit=named_in(overrides),
         seed=seed,
+        device=device,
+        yes_format=yes_format,
         directory=directory,
         binary=binary,
         applications=loads,
@@ -109,12 +125,15 @@ def _ab(
     media: MediaOption = None,
     mode: ModeOption = None,
     duration: DurationOption = None,
+    suite_keys: SetOption = None,
     repetitions: Annotated[
         int | None,
         typer.Option(min=2, help="Just so many a side, judged once; not until it is decided."),
     ] = None,
     max_minutes: Annotated[float, typer.Option(min=0.1, help="Stop after this time.")] = 30,
     seed: RunSeedOption = None,
+    device: DeviceOption = None,
+    yes_format: YesFormatOption = None,
     directory: DirOption = None,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
@@ -150,6 +169,8 @@ def _ab(
         metrics=parse_metrics(metric), margin=margin, count_margin=count_margin, fdr=fdr
     )
     if is_guest(base) or is_guest(new):
+        if device or directory:
+            raise FscaleError("guests measure on media of their own: leave --device and --dir out")
         if dry_run:
             raise FscaleError(
                 "--dry-run is for sides on this machine; `fscale vm run --dry-run` shows a guest's"
@@ -158,6 +179,7 @@ def _ab(
         options["duration"] = str(duration) if duration else None
         files, inside = guest_files(suite, None)
         given = [f"--{name}={value}" for name, value in options.items() if value]
+        given += [f"--set={text}" for text in suite_keys or []]
         measure_guests(
             base,
             new,
@@ -177,7 +199,10 @@ def _ab(
             media=media,
             mode=mode,
             duration=duration,
+            settings=suite_keys,
             seed=seed,
+            device=device,
+            yes_format=yes_format,
             directory=directory,
             binary=binary,
         )

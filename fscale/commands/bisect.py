@@ -17,6 +17,7 @@ from analysis.compare.settings import (
 from fscale.commands.ab import (
     BinaryOption,
     CoresOption,
+    DirOption,
     DurationOption,
     MediaOption,
     ModeOption,
@@ -32,6 +33,7 @@ from fscale.commands.compare import (
     MetricOption,
     parse_metrics,
 )
+from fscale.commands.run import DeviceOption, SetOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.runner.request import Request
@@ -73,6 +75,10 @@ def _bisect(
     media: MediaOption = None,
     mode: ModeOption = None,
     duration: DurationOption = None,
+    suite_keys: SetOption = None,
+    device: DeviceOption = None,
+    yes_format: YesFormatOption = None,
+    directory: DirOption = None,
     max_minutes: Annotated[float, typer.Option(min=0.1, help="For one commit.")] = 30,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
@@ -115,8 +121,11 @@ def _bisect(
                 media=media,
                 mode=mode,
                 duration=duration,
+                settings=suite_keys,
                 seed=None,
-                directory=None,
+                device=device,
+                yes_format=yes_format,
+                directory=directory,
                 binary=binary,
             )
             comparison = _measure(request, (base or "", new or ""), settings, max_minutes, wait)

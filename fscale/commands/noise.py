@@ -22,6 +22,7 @@ from fscale.commands.ab import (
     WorkloadOption,
     request_of,
 )
+from fscale.commands.run import DeviceOption, SetOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.runner.dry import tell
@@ -51,11 +52,14 @@ def _noise(
     media: MediaOption = None,
     mode: ModeOption = None,
     duration: DurationOption = None,
+    suite_keys: SetOption = None,
     repetitions: Annotated[int, typer.Option(min=8, help="A side.")] = 10,
     max_minutes: Annotated[float, typer.Option(min=0.1, help="Stop after this time.")] = 30,
     budget: Annotated[float, typer.Option(min=0.1, help="Minutes of a later comparison.")] = 30,
     wanted: Annotated[float, typer.Option(min=0.001, max=0.9, help="Must be visible.")] = 0.10,
     seed: RunSeedOption = None,
+    device: DeviceOption = None,
+    yes_format: YesFormatOption = None,
     directory: DirOption = None,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
@@ -82,7 +86,10 @@ def _noise(
         media=media,
         mode=mode,
         duration=duration,
+        settings=suite_keys,
         seed=seed,
+        device=device,
+        yes_format=yes_format,
         directory=directory,
         binary=binary,
     )

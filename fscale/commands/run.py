@@ -19,7 +19,7 @@ from fscale.runner import estimate
 from fscale.runner.dry import tell
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.progress import Reporter, summary, tally
-from fscale.runner.request import Request, parse_cores
+from fscale.runner.request import Request, named_in, parse_cores, parse_settings
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system.executor import DryExecutor, Executor
@@ -29,9 +29,23 @@ Examples:\n\n
 fscale run configs/suites/quick.toml --output results/today\n\n
 fscale run quick --workload DRBL --fs ext4,xfs --cores 1,2 --repetitions 5 --output results/x\n\n
 fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p\n\n
+fscale run quick --set latency=true --set warmup=1 --output results/l\n\n
 fscale run quick --dir /srv/scratch --output results/y   (without root)\n\n
 fscale run quick --device /dev/disk/by-id/NAME --output results/z
 """
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="KEY=VALUE: any key of the suite, the value as in TOML; repeatable."
+    ),
+]
+DeviceOption = Annotated[
+    Path | None, typer.Option(help="Measure on this block device: /dev/disk/by-id/NAME.")
+]
+YesFormatOption = Annotated[
+    str | None, typer.Option(help="by-id NAME of a device whose content may be lost.")
+]
 
 
 def _names(text: str) -> list[str]:
@@ -52,15 +66,12 @@ def _run(
     option: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
     ] = None,
-    device: Annotated[
-        Path | None, typer.Option(help="Measure on this block device: /dev/disk/by-id/NAME.")
-    ] = None,
+    settings: SetOption = None,
+    device: DeviceOption = None,
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Measure in this directory, without root.")
     ] = None,
-    yes_format: Annotated[
-        str | None, typer.Option(help="by-id NAME of a device whose content may be lost.")
-    ] = None,
+    yes_format: YesFormatOption = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -100,15 +111,13 @@ def _run(
         "profiles": _names(profile) if profile else None,
     }
     overrides = {key: value for key, value in asked.items() if value is not None}
-    explicit = {
-        name for key in ("filesystems", "workloads", "media") for name in overrides.get(key, [])
-    }
+    overrides |= parse_settings(settings or [], overrides)
     request = Request(
         suite=suite,
         output=output,
         overrides=overrides,
         options=option or [],
-        explicit=explicit,
+        explicit=named_in(overrides),
         seed=seed,
         device=device,
         directory=directory,

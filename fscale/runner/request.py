@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the user asked for: a suite with overrides, read and validated."""
 
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -49,16 +50,47 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
     return options
 
 
+def parse_settings(texts: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Suite keys from `KEY=VALUE`, the value as in TOML; `named` are those of other options.
+
+    What a key may hold is checked with the rest of the suite.
+    """
+    settings: dict[str, Any] = {}
+    for text in texts:
+        try:
+            given = tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            given = {}
+        if len(given) != 1:
+            raise FscaleError(
+                f"--set {text}: give KEY=VALUE with the value as in TOML, such as "
+                """--set latency=true or --set 'order="cores"'"""
+            )
+        if twice := given.keys() & (named.keys() | settings.keys()):
+            raise FscaleError(f"--set {text}: {', '.join(twice)} is given twice")
+        settings |= given
+    return settings
+
+
+def named_in(overrides: Mapping[str, Any]) -> set[str]:
+    """The names that the user gave by hand: what lacks of these ends the command."""
+    lists = (overrides.get(key, []) for key in ("filesystems", "workloads", "media"))
+    return {str(name) for names in lists if isinstance(names, list) for name in names}
+
+
 def parse_cores(text: str) -> list[int] | str:
     """`1,2,4`, or the name of a preset."""
     if text in get_args(Preset):
         return text
     try:
-        return [int(part) for part in text.split(",")]
+        counts = [int(part) for part in text.split(",")]
     except ValueError:
         raise FscaleError(
             f"--cores {text}: give numbers such as 1,2,4, or {', or '.join(get_args(Preset))}"
         ) from None
+    if min(counts) < 1:
+        raise FscaleError("a measurement needs at least 1 core; give --cores 1 or more")
+    return counts
 
 
 def _with_partitions(names: list[str], partitions: int) -> list[str]:
@@ -70,7 +102,7 @@ def _with_partitions(names: list[str], partitions: int) -> list[str]:
 def read_suite(request: Request) -> Suite:
     """The suite as the file and the overrides say it, validated; FscaleError where it is wrong."""
     suite = catalogue.load_suite(request.suite)
-    data = suite.model_dump() | request.overrides
+    data = _validated(request, suite.model_dump() | request.overrides).model_dump()
     if request.directory and "media" not in request.overrides:
         data["media"] = ["dir"]
     if request.device and "media" not in request.overrides:
@@ -79,8 +111,10 @@ def read_suite(request: Request) -> Suite:
         data["filesystems"] = _with_partitions(data["filesystems"], request.partitions)
     for name, options in parse_options(request.options).items():
         data["options"] = {**data["options"], name: data["options"].get(name, {}) | options}
-    if data["cores"] and isinstance(data["cores"], list) and min(data["cores"]) < 1:
-        raise FscaleError("a measurement needs at least 1 core; give --cores 1 or more")
+    return _validated(request, data)
+
+
+def _validated(request: Request, data: dict[str, Any]) -> Suite:
     try:
         return Suite.model_validate(data)
     except ValidationError as error:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale ab` on a real file system: both sides as asked for, interleaved, and resumable."""
 
+import hashlib
 import json
+import os
 import subprocess
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.paths import BENCH, ROOT, is_root
 from fscale.model.results import Cell
+from fscale.runner.disk import BY_ID
 
 pytestmark = [
     pytest.mark.root,
@@ -82,6 +87,7 @@ def test_a_reader_that_leaves_a_dry_run_is_no_error(tmp_path: Path) -> None:
         (["--base", "ext4", "--new", "ext4:binary=/no/such"], "/no/such is missing"),
         (["--base", "ext4", "--new", "xfs", "--metric", "count"], "counted work"),
         (["--base", "ext4", "--new", "xfs", "--cores", "0"], "at least 1 core"),
+        (["--base", "ext4", "--new", "xfs", "--device", "/dev/null"], "is not a stable path"),
     ],
 )
 def test_bad_input_changes_nothing(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -100,3 +106,44 @@ def test_a_side_that_cannot_be_mounted_is_an_error_with_its_reason(tmp_path: Pat
     assert done.returncode == 2
     assert "nothing could be measured" in done.stderr
     assert "mount" in done.stderr
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A loop device with the data of others, by a stable path."""
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(512 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-L", "precious", image], check=True)
+    argv = ["losetup", "--show", "--find", image]
+    node = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+    BY_ID.mkdir(parents=True, exist_ok=True)
+    name = BY_ID / f"fscale-test-{os.getpid()}"
+    name.symlink_to(node)
+    yield name
+    name.unlink()
+    subprocess.run(["losetup", "--detach", node], check=True)
+
+
+@pytest.mark.parametrize("command", [["ab", "--base", "ext4", "--new", "ext4:mount=commit=1"],
+                                     ["noise", "--fs", "ext4"]])  # fmt: skip
+def test_a_device_is_formatted_by_both_sides_only_when_it_may_be(
+    tmp_path: Path, disk: Path, command: list[str]
+) -> None:
+    arguments = [*command, "--workload", "DRBL", "--cores", "1", "--set", "duration=0.05"]
+    arguments += ["--repetitions", "8", "--device", str(disk), "--output", str(tmp_path / "out")]
+    before = hashlib.sha256((tmp_path / "image").read_bytes()).hexdigest()
+    refused = fscale(*arguments)
+    assert refused.returncode == 2
+    assert "holds: ext4 precious" in refused.stderr
+    assert before == hashlib.sha256((tmp_path / "image").read_bytes()).hexdigest()
+    assert not (tmp_path / "out").exists()
+    done = fscale(*arguments, "--yes-format", disk.name)
+    assert done.returncode in (0, 1), done.stderr
+    files = (tmp_path / "out" / "cells").iterdir()
+    cells = [Cell.model_validate_json(file.read_text()) for file in files]
+    assert Counter((c.key.side, c.status) for c in cells) == {("A", "ok"): 8, ("B", "ok"): 8}
+    node = str(disk.resolve())
+    for cell in cells:
+        (made,) = (c.argv for c in cell.commands if c.argv[0] == "mkfs.ext4")
+        assert made[-1] == node

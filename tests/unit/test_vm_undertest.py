@@ -47,6 +47,7 @@ def source(tmp_path):
     [
         (["--fs", "lanefs,ext4:2", "--cores", "1"], ["lanefs", "ext4:2"]),
         (["--fs=lanefs"], ["lanefs"]),
+        (["--set", "filesystems=['lanefs']"], ["lanefs"]),
         (["--cores", "1"], ["tmpfs", "ext4"]),
     ],
 )

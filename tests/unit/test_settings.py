@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`--set KEY=VALUE`: any key of the suite from the command line, by all commands that measure."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fscale.cli import app
+from fscale.model.errors import FscaleError
+from fscale.runner.request import Request, named_in, parse_settings, read_suite
+from tests.runner_support import suite
+
+MEASURING = {
+    "run": ["run", "smoke", "--dry-run"],
+    "ab": ["ab", "--base", "ext4", "--new", "xfs"],
+    "noise": ["noise", "--fs", "ext4"],
+    "bisect": ["bisect", "--base", "ext4", "--new", "xfs"],
+}
+
+
+def said_by(command: str, tmp_path: Path, *arguments: str) -> str:
+    given = [*MEASURING[command], "--output", str(tmp_path / "out"), *arguments]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code != 0
+    assert not (tmp_path / "out").exists()
+    return " ".join(f"{done.stderr} {done.exception}".split())
+
+
+def test_values_are_those_of_toml() -> None:
+    texts = ["latency=true", "warmup = 0.5", "order='cores'", 'options.MRPL.op="stat"']
+    assert parse_settings(texts, {}) == {
+        "latency": True,
+        "warmup": 0.5,
+        "order": "cores",
+        "options": {"MRPL": {"op": "stat"}},
+    }
+
+
+@pytest.mark.parametrize("text", ["latency", "order=cores", "=1", "", "a=1\nb=2"])
+def test_what_is_no_setting_is_refused(text: str) -> None:
+    with pytest.raises(FscaleError, match="give KEY=VALUE with the value as in TOML"):
+        parse_settings([text], {})
+
+
+@pytest.mark.parametrize("texts", [["duration=1"], ["warmup=1", "warmup=2"]])
+def test_a_key_is_given_once(texts: list[str]) -> None:
+    with pytest.raises(FscaleError, match="is given twice"):
+        parse_settings(texts, {"duration": 2})
+
+
+def test_the_suite_has_what_was_set(tmp_path: Path) -> None:
+    overrides = parse_settings(["setup_limit=7", "media=['ram']", "cores='all'"], {})
+    request = Request(suite(tmp_path), tmp_path / "out", overrides, options=["MRPL.op=stat"])
+    found = read_suite(request)
+    assert (found.setup_limit, found.media, found.cores) == (7, ["ram"], "all")
+    assert found.options == {"MRPL": {"op": "stat"}}
+    assert named_in(overrides) == {"ram"}
+
+
+@pytest.mark.parametrize("command", MEASURING)
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("warmpu=1", "warmpu: is no key that fscale knows; did you mean warmup"),
+        ("duration=-1", "duration: Input should be greater than 0"),
+        ("options=3", "options: Input should be a valid dictionary"),
+    ],
+)
+def test_wrong_settings_end_every_command(
+    tmp_path: Path, command: str, text: str, says: str
+) -> None:
+    assert says in said_by(command, tmp_path, "--set", text)
+
+
+@pytest.mark.parametrize("command", ["ab", "noise", "bisect"])
+def test_what_paired_runs_decide_cannot_be_set(tmp_path: Path, command: str) -> None:
+    assert "decide that themselves" in said_by(command, tmp_path, "--set", "repetitions=3")
+
+
+def test_guests_have_no_device(tmp_path: Path) -> None:
+    sides = ["--base", "kernel:6.1", "--new", "kernel:6.12"]
+    given = ["ab", *sides, "--output", str(tmp_path / "out"), "--device", "/dev/null"]
+    assert "media of their own" in str(CliRunner().invoke(app, given).exception)
