@@ -2,6 +2,7 @@
 """The command line: finds the commands and turns errors into sentences and exit codes."""
 
 import importlib
+import os
 import pkgutil
 import sys
 from pathlib import Path
@@ -16,7 +17,6 @@ from fscale.model.errors import Exit, FscaleError
 app = typer.Typer(
     name="fscale",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Does this file system scale with cores, why does it stop, and did my patch change that?",
@@ -45,7 +45,11 @@ def _modules() -> list[str]:
     """
     names = sorted(m.name for m in pkgutil.iter_modules(fscale.commands.__path__))
     started = Path(sys.argv[0]) == Path(__file__).with_name("__main__.py")
-    asked = sys.argv[1] if started and len(sys.argv) > 1 else ""
+    words = sys.argv
+    if "_FSCALE_COMPLETE" in os.environ:  # a shell asks, with the words so far: bash, then others
+        typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+        words = typed.split()
+    asked = words[1] if started and len(words) > 1 else ""
     return [asked] if asked in names else names
 
 

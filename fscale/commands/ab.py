@@ -21,7 +21,8 @@ from fscale.commands.compare import (
     parse_metrics,
 )
 from fscale.commands.history import JsonFlag
-from fscale.commands.run import DeviceOption, SetOption, YesFormatOption
+from fscale.commands.list import complete_media, complete_suites
+from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.runner.dry import tell
@@ -36,10 +37,12 @@ fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/g
 A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]; binary= is another microbenchmark.
 """
 
-SuiteOption = Annotated[Path, typer.Option(help="What to measure: a suite, by file or name.")]
-WorkloadOption = Annotated[str | None, typer.Option(help="Workloads, separated by commas.")]
+SuiteOption = Annotated[
+    Path,
+    typer.Option(help="What to measure: a suite, by file or name.", autocompletion=complete_suites),
+]
 CoresOption = Annotated[str | None, typer.Option(help="1,2,4 or topology or powers or all.")]
-MediaOption = Annotated[str | None, typer.Option(help="The medium.")]
+MediaOption = Annotated[str | None, typer.Option(help="The medium.", autocompletion=complete_media)]
 ModeOption = Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")]
 DurationOption = Annotated[float | None, typer.Option(help="Timed seconds a repetition.")]
 RunSeedOption = Annotated[int | None, typer.Option(help="Of the order and the workloads.")]

@@ -23,7 +23,6 @@ from fscale.commands.ab import (
     ModeOption,
     SuiteOption,
     WaitOption,
-    WorkloadOption,
     request_of,
 )
 from fscale.commands.compare import (
@@ -33,7 +32,7 @@ from fscale.commands.compare import (
     MetricOption,
     parse_metrics,
 )
-from fscale.commands.run import DeviceOption, SetOption, YesFormatOption
+from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.runner.request import Request

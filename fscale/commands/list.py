@@ -2,6 +2,7 @@
 """`fscale list`: what can be measured, on what."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -45,6 +46,32 @@ def _suites() -> Rows:
         suite = catalogue.load_toml(paths.SUITES / f"{name}.toml", Suite)
         rows.append({"name": name, **suite.model_dump()})
     return rows
+
+
+def _completed(incomplete: str, names: Iterable[str]) -> list[str]:
+    before, comma, begun = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
+def complete_workloads(incomplete: str) -> list[str]:
+    """What the last name of a list of workloads may become, for the shell."""
+    loads = [*microbench.find(paths.BENCH), *adapter.loads()]
+    return _completed(incomplete, [load.descriptor.id for load in loads])
+
+
+def complete_filesystems(incomplete: str) -> list[str]:
+    """The same for file systems."""
+    return _completed(incomplete, catalogue.names(paths.FILESYSTEMS))
+
+
+def complete_media(incomplete: str) -> list[str]:
+    """The same for media."""
+    return _completed(incomplete, catalogue.names(paths.MEDIA))
+
+
+def complete_suites(incomplete: str) -> list[str]:
+    """The suites whose names begin so."""
+    return [name for name in catalogue.names(paths.SUITES) if name.startswith(incomplete)]
 
 
 _COLUMNS: dict[str, list[str]] = {

@@ -19,10 +19,10 @@ from fscale.commands.ab import (
     RunSeedOption,
     SuiteOption,
     WaitOption,
-    WorkloadOption,
     request_of,
 )
-from fscale.commands.run import DeviceOption, SetOption, YesFormatOption
+from fscale.commands.list import complete_filesystems
+from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.runner.dry import tell
@@ -43,7 +43,13 @@ def register(app: typer.Typer) -> None:
 
 
 def _noise(
-    fs: Annotated[str, typer.Option(help="One side, as for `fscale ab`; both sides are this.")],
+    fs: Annotated[
+        str,
+        typer.Option(
+            help="One side, as for `fscale ab`; both sides are this.",
+            autocompletion=complete_filesystems,
+        ),
+    ],
     output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
     *,
     suite: SuiteOption = Path("quick"),

@@ -11,6 +11,12 @@ from rich.console import Console
 from analysis.compare.repetitions import shortage
 from analysis.compare.settings import Settings
 from apps.adapter import loads
+from fscale.commands.list import (
+    complete_filesystems,
+    complete_media,
+    complete_suites,
+    complete_workloads,
+)
 from fscale.model import paths
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError, Interrupted
@@ -34,6 +40,10 @@ fscale run quick --dir /srv/scratch --output results/y   (without root)\n\n
 fscale run quick --device /dev/disk/by-id/NAME --output results/z
 """
 
+WorkloadOption = Annotated[
+    str | None,
+    typer.Option(help="Workloads, separated by commas.", autocompletion=complete_workloads),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,12 +63,25 @@ def _names(text: str) -> list[str]:
 
 
 def _run(
-    suite: Annotated[Path, typer.Argument(help="TOML file, or the name of one in configs/suites.")],
+    suite: Annotated[
+        Path,
+        typer.Argument(
+            help="TOML file, or the name of one in configs/suites.", autocompletion=complete_suites
+        ),
+    ],
     output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
-    fs: Annotated[str | None, typer.Option(help="File systems, separated by commas.")] = None,
-    workload: Annotated[str | None, typer.Option(help="Workloads, separated by commas.")] = None,
+    fs: Annotated[
+        str | None,
+        typer.Option(
+            help="File systems, separated by commas.", autocompletion=complete_filesystems
+        ),
+    ] = None,
+    workload: WorkloadOption = None,
     cores: Annotated[str | None, typer.Option(help="1,2,4 or topology or powers or all.")] = None,
-    media: Annotated[str | None, typer.Option(help="Media, separated by commas.")] = None,
+    media: Annotated[
+        str | None,
+        typer.Option(help="Media, separated by commas.", autocompletion=complete_media),
+    ] = None,
     mode: Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")] = None,
     duration: Annotated[float | None, typer.Option(help="Timed seconds a cell.")] = None,
     repetitions: Annotated[int | None, typer.Option(help="Cells a point.")] = None,
