@@ -157,7 +157,7 @@ def interleave(
 
     Raises:
         GuestError: a guest panicked, hung or ran out of time; earlier boots are kept.
-        FscaleError: `fscale run` failed in a guest.
+        FscaleError: `fscale run` failed in a guest, or a side's kernel was built anew meanwhile.
     """
     boots = list(order(repetitions, seed))
     for number, (name, repetition) in enumerate(boots, start=1):
@@ -165,6 +165,7 @@ def interleave(
         side = sides[name]
         steps.note(f"boot {number} of {len(boots)}: {side.named.text}")
         if _complete(directory):
+            refuse_other_builds(output, boots[:number])
             continue
         job = Job(
             argv=[
@@ -182,6 +183,7 @@ def interleave(
             raise GuestError(outcome)
         if not _complete(directory):
             raise FscaleError(f"`fscale run` failed in the guest of {side.named.text}; see above")
+        refuse_other_builds(output, boots[:number])
     merge(output, {name: side.named.text for name, side in sides.items()}, boots)
 
 
@@ -193,6 +195,22 @@ def boot_directory(output: Path, side: str, repetition: int) -> Path:
 def _complete(directory: Path) -> bool:
     run = Store(directory).load_run()
     return run is not None and run.state == "complete"
+
+
+def refuse_other_builds(output: Path, boots: Sequence[tuple[str, int]]) -> None:
+    """FscaleError when the boots of a side ran different builds of its kernel."""
+    first: dict[str, str] = {}
+    for name, repetition in boots:
+        run = Store(boot_directory(output, name, repetition)).load_run()
+        build = run.machine.build if run else None
+        if build is None:
+            continue  # of an fscale that did not record it
+        told = f"{build.version} ({build.id})"
+        if first.setdefault(name, told) != told:
+            raise FscaleError(
+                f"side {name} was booted with two builds of its kernel: {first[name]} and {told}; "
+                "give a new --output, so that all boots are of one"
+            )
 
 
 def merge(output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int]]) -> None:

@@ -10,7 +10,7 @@ from analysis.compare.compare import compare, open_sides
 from analysis.compare.settings import Settings
 from fscale.ab import guests as ab
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey, Machine, Run
+from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run
 from fscale.model.store import Store
 
 
@@ -57,11 +57,13 @@ def boot(
     speed: float,
     revision: str | None = None,
     stood_still: int = 0,
+    build: str = "#1 SMP",
 ) -> None:
     store = Store(ab.boot_directory(output, side, repetition))
     machine = Machine(
         hostname="fscale-guest",
         kernel={"A": "6.1", "B": "6.12"}[side],
+        build=KernelBuild(version=build, id=None, taint=0, debug=[], debug_from="signs"),
         kernel_cmdline="",
         architecture="x86_64",
         cpu_model="QEMU",
@@ -164,3 +166,12 @@ def test_boots_that_stood_still_are_told(tmp_path):
     assert run is not None and run.machine.guest is not None
     assert run.machine.guest["stood_still"] == 2
     assert run.warnings == ["2 boots stood still and were made again"]
+
+
+def test_a_kernel_that_was_built_anew_does_not_go_on_with_a_comparison(tmp_path):
+    boots = [("A", 1), ("B", 1), ("B", 2), ("A", 2)]
+    for (side, repetition), build in zip(boots, ("#1", "#7", "#8", "#1"), strict=True):
+        boot(tmp_path, side, repetition, 1.0, build=build)
+    ab.refuse_other_builds(tmp_path, boots[:2])
+    with pytest.raises(FscaleError, match=r"side B .* #7 \(None\) and #8 .*new --output"):
+        ab.refuse_other_builds(tmp_path, boots)
