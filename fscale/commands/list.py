@@ -104,7 +104,10 @@ def _list(
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row[column]) for column in _COLUMNS[what]))
-    Console(highlight=False, markup=False).print(table)
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    console.print(table)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What CONTRIBUTING.md tells a newcomer to do works: its files are written, its commands run."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fscale.model.paths import ROOT
+from tests.synthetic import grid, write_run
+
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+BOX = re.compile(r"^```(\w+)(?: (\S+)(?: after: ([^\n]*))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PLACE = re.compile(r"((?:fscale|analysis|vm|apps)/[\w/]+\.py):(\w+)")
+COPIED = (
+    "analysis", "apps", "bin", "configs", "docs", "fscale", "lanefs", "microbench", "reports",
+    "setup", "vm",
+)  # fmt: skip
+
+
+COMMANDS = [text for kind, *_, text in BOX.findall(PAGE) if kind == "sh"]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository as somebody has it who did everything that the page says."""
+    root = tmp_path_factory.mktemp("contributing")
+    for name in COPIED:
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("*.pyc"))
+    (root / ".venv").symlink_to(ROOT / ".venv")
+    for _, path, after, text in BOX.findall(PAGE):
+        file = root / path
+        if not path:
+            continue
+        if after:
+            assert file.read_text().count(f"{after}\n") == 1, f"{path} has not one line {after!r}"
+            file.write_text(file.read_text().replace(f"{after}\n", f"{after}\n{text}"))
+        else:
+            assert not file.exists(), f"{path} is there already"
+            file.write_text(text)
+    write_run(root / "results/one", grid([1, 2], 2, ["DRBL"], ["ext4"]))
+    return root
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("commands", COMMANDS)
+def test_commands_work(commands: str, copy: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-ec", commands],
+        cwd=copy, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_boxes_are_found() -> None:
+    kinds = [kind for kind, *_ in BOX.findall(PAGE)]
+    assert kinds.count("sh") == PAGE.count("```sh\n") == 5
+    assert len(kinds) == PAGE.count("```") / 2
+
+
+@pytest.mark.parametrize(("path", "name"), PLACE.findall(PAGE))
+def test_the_way_of_a_cell_is_there(path: str, name: str) -> None:
+    assert re.search(rf"^(?:class|def) {name}\b", (ROOT / path).read_text(), re.MULTILINE)
