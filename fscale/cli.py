@@ -57,10 +57,36 @@ for _module in _modules():
     importlib.import_module(f"fscale.commands.{_module}").register(app)
 
 
+# What scripts of before give, and what it is called now.
+_OLDER_WORDS = {
+    "--bench": "--workload",
+    "--repeat": "--repetitions",
+    "--rounds": "--repetitions",
+    "--options": "--option",
+    "benches": "workloads",
+}
+
+
+def _renewed(words: list[str]) -> list[str]:
+    """The words of a command line with those that have another name now; says which.
+
+    What follows `--` is a command of somebody else's.
+    """
+    own = words.index("--") if "--" in words else len(words)
+    renewed = []
+    for word in words[:own]:
+        name, equals, value = word.partition("=")
+        now = _OLDER_WORDS.get(name, name)
+        if now != name:
+            typer.echo(f"fscale: {name} is called {now} now", err=True)
+        renewed.append(f"{now}{equals}{value}")
+    return renewed + words[own:]
+
+
 def main() -> None:
     """Run the command line and exit with one of the codes of `fscale.model.errors.Exit`."""
     try:
-        app(prog_name="fscale")
+        app(_renewed(sys.argv[1:]), prog_name="fscale")
     except FscaleError as error:
         Console(stderr=True).print(
             f"fscale: {error}", markup=False, highlight=False, soft_wrap=True

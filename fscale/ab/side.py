@@ -9,7 +9,7 @@ from pathlib import Path
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 
-_PART = re.compile(r":(?=(?:mount|mkfs|binary|module|kernel)=)")
+_PART = re.compile(r":(?=(?:mount|mkfs|binary|bench|module|kernel)=)")
 _GUEST = ("kernel", "module")
 
 
@@ -64,6 +64,7 @@ def parse(text: str) -> Side:
     given: dict[str, str] = {}
     for part in parts:
         name, _, value = part.partition("=")
+        name = {"bench": "binary"}.get(name, name)  # as scripts of before have it
         if name in given or not value.strip():
             raise FscaleError(f"{text}: {name}= must be given once, with a value")
         given[name] = value.strip()

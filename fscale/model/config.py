@@ -2,7 +2,7 @@
 """What the TOML files under `configs/` may say."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -39,8 +39,19 @@ Placement = Literal["interleave", "local"] | Annotated[int, Field(ge=0)]
 ColourName = Literal["black", "blue", "vermillion", "green", "purple", "orange", "sky blue"]
 
 
+_OLDER_KEYS = {"repeats": "repetitions", "profile_repeats": "profile_repetitions"}
+
+
 class Suite(Strict):
     """`configs/suites/<name>.toml`: what is measured; the plan is the product of its lists."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, data: Any) -> Any:
+        """Suites that were written before two keys got the words of the results are suites."""
+        if not isinstance(data, dict):
+            return data
+        return {_OLDER_KEYS.get(key, key): value for key, value in data.items()}
 
     title: str
     workloads: list[str] | Literal["all"] = Field(description="ids of `fscale list workloads`")

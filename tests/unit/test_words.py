@@ -8,8 +8,9 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from fscale.cli import app
-from fscale.model import catalogue
+from fscale.ab.side import parse
+from fscale.cli import _renewed, app
+from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 
@@ -60,8 +61,19 @@ def test_an_option_is_a_flag_everywhere_or_nowhere() -> None:
     assert mixed == {}
 
 
-def test_an_older_suite_is_told_the_new_word(tmp_path: Path) -> None:
+def test_an_older_suite_is_one(tmp_path: Path) -> None:
     path = tmp_path / "old.toml"
-    path.write_text('title = "t"\nrepeats = 2\n')
-    with pytest.raises(FscaleError, match=r"repeats: is no key.*did you mean .*repetitions"):
+    text = (paths.SUITES / "smoke.toml").read_text()
+    path.write_text(text.replace("repetitions = 1", "repeats = 3"))
+    assert catalogue.load_toml(path, Suite).repetitions == 3
+    path.write_text(f"{text}repeats = 3\nrepetition = 2\n")
+    with pytest.raises(FscaleError, match="repetition: is no key"):
         catalogue.load_toml(path, Suite)
+
+
+def test_an_older_command_line_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    old = ["run", "quick", "--bench=MWCL", "--repeat", "3", "--fs", "bench", "--", "--bench", "x"]
+    new = ["run", "quick", "--workload=MWCL", "--repetitions", "3", "--fs", "bench", "--"]
+    assert _renewed(old) == [*new, "--bench", "x"]
+    assert "--bench is called --workload now" in capsys.readouterr().err
+    assert parse("ext4:bench=/x").binary == parse("ext4:binary=/x").binary
