@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from apps.namespace import private_mounts
 from fscale.model import paths
 
 pytestmark = [
@@ -50,12 +51,12 @@ def install(
         f'mount -t tmpfs t /usr/sbin\n{before}\n"{SCRIPT}"\ns=$?\nls /usr/sbin >"{after}"\nexit $s'
     )
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", inside],
+        ["sh", "-c", inside],
         env={
             "PATH": f"{programs}:/usr/bin:/bin", "LOG": str(log), "INSTALLED": installed,
             "APT_STATUS": str(apt_status),
         },
-        capture_output=True, text=True, timeout=30, check=False,
+        preexec_fn=private_mounts, capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr, log.read_text(), after.read_text()
 
