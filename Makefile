@@ -5,7 +5,10 @@ VENV := .venv
 OUTPUT ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
 MEDIA := $(if $(filter 0,$(shell id -u)),,--media dir)
 
-.PHONY: help run test test-guest lanefs-torture check build setup setup-apps setup-vm packages packages-test lock clean
+.PHONY: help run test test-guest lanefs-torture check build setup setup-apps setup-vm lock clean
+.PHONY: packages packages-check packages-test
+# Two installations at once do not go.
+.NOTPARALLEL:
 
 help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
@@ -13,7 +16,7 @@ help:
 	@echo "make test-guest  set up, boot guests and test them (half an hour)"
 	@echo "make lanefs-torture  test lanefs in guests: a million random operations, 2000 bad images, 1350 power cuts"
 	@echo "             on two kernels (some three hours on two idle cores, extrapolated; it goes on after Ctrl-C)"
-	@echo "make check   formatters, linters and type checker only"
+	@echo "make check   set up, run formatters, linters and type checker only"
 	@echo "make setup-apps  set up, install the applications that are measured (no mail server is started)"
 	@echo "make build   compile the C workloads and the tools of lanefs"
 	@echo "make lock    pin the Python packages anew"
@@ -32,7 +35,7 @@ test-guest: packages-test setup
 lanefs-torture: packages-test setup
 	$(VENV)/bin/python -m tests.lanefs.torture
 
-check: $(VENV)/.installed
+check: packages-check $(VENV)/.installed
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
@@ -57,8 +60,12 @@ setup-vm: setup
 packages:
 	setup/install.sh setup/packages-run.txt
 
+packages-check:
+	setup/install.sh setup/packages-check.txt
+
 packages-test:
-	setup/install.sh setup/packages-run.txt setup/packages-test.txt setup/packages-apps.txt setup/packages-vm.txt
+	setup/install.sh setup/packages-run.txt setup/packages-check.txt setup/packages-test.txt \
+		setup/packages-apps.txt setup/packages-vm.txt
 	setup/install-exim.sh
 
 $(VENV)/.installed: requirements.lock | packages

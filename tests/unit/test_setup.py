@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The Makefile's commands install what they call."""
+
+import subprocess
+from pathlib import Path
+
+from fscale.model.paths import ROOT
+
+
+def recipe(target: str) -> list[str]:
+    """The commands of a target of the Makefile, which are not run."""
+    argv = ["make", "--no-print-directory", "-n", "-C", str(ROOT), target]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_check_installs_the_linter_before_it_runs() -> None:
+    commands = recipe("check")
+    lists = [word for line in commands for word in line.split() if word.startswith("setup/pack")]
+    packages = [line.split() for name in lists for line in (ROOT / name).read_text().splitlines()]
+    assert "shellcheck" in [words[0] for words in packages if words]
+    words = [Path(line.split()[0]).name for line in commands]
+    assert words.index("install.sh") < words.index("shellcheck")
