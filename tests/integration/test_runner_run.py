@@ -22,6 +22,7 @@ from fscale.runner.request import Request
 from fscale.runner.session import Session, Stopped, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system.executor import Executor
+from tests import ordinary_user
 from tests.runner_support import (
     STATE,
     command,
@@ -344,28 +345,13 @@ def test_dry_run_prints_what_a_run_does_and_does_nothing(tmp_path: Path) -> None
 
 def test_an_ordinary_user_measures_a_directory(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if (
-            parent.stat().st_mode & 0o005 != 0o005
-            and parent.owner() == "root"
-            and parent != Path("/")
-        ):
-            parent.chmod(parent.stat().st_mode | 0o055)
     home = tmp_path / "home"
     home.mkdir()
-    os.chown(home, 65534, 65534)
-    # The interpreter may lie where others may not look, so it loads all before it steps down.
-    code = (
-        "import os, sys\n"
-        "from fscale import cli\n"
-        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "sys.argv = ['fscale', *sys.argv[1:]]\n"
-        "cli.main()\n"
-    )
-    argv = [sys.executable, "-c", code, "run", suite(tmp_path), "--media", "dir"]
+    os.chown(home, ordinary_user.NOBODY, ordinary_user.NOBODY)
+    argv = [sys.executable, "-m", "fscale", "run", suite(tmp_path), "--media", "dir"]
     argv += ["--output", home / "out", "--binary", fake_bench(tmp_path)]
     env = environment() | {"HOME": str(home), "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": ""}
-    done = subprocess.run(argv, env=env, cwd=home, capture_output=True, text=True, check=False)
+    done = ordinary_user.run(argv, tmp_path, home, env)
     assert done.returncode == Exit.GOOD, done.stderr
     (file,) = (home / "out" / "cells").glob("*.json")
     cell = json.loads(file.read_text())
