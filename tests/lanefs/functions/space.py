@@ -183,6 +183,8 @@ def only_known_modes_are_done(place: Place) -> None:
             fallocate(file.fileno(), 0x4000, 0, BLOCK)
         with fails(errno.EBADF, "a descriptor for reading"):
             fallocate(reader.fileno(), 0, 0, BLOCK)
+        if run("stat", "--file-system", "--format=%T", str(path)) == "tmpfs\n":
+            raise Skipped("no size is too large for a file on tmpfs")
         with fails(errno.EFBIG, "more than any file can have"):
             fallocate(file.fileno(), 0, (1 << 63) - 2 * BLOCK, BLOCK)
     equal(path.read_bytes(), b"x" * 10, "the file")
@@ -220,8 +222,9 @@ def holes_punched_while_others_write(place: Place) -> None:
     blocks, writers = 256, 3
     with path.open("w+b") as file:
         os.ftruncate(file.fileno(), blocks * BLOCK)
-        with optional("punching"):
-            fallocate(file.fileno(), PUNCH | KEEP, 0, BLOCK)
+        for what, mode in (("punching", PUNCH | KEEP), ("zeroing", ZERO | KEEP)):
+            with optional(what):
+                fallocate(file.fileno(), mode, 0, BLOCK)
     # Block n belongs to writer n % 4, or, for 3, to the one who punches.
 
     def work(number: int) -> None:
@@ -377,7 +380,8 @@ def closing_keeps_what_fallocate_allocated(place: Place) -> None:
         file.flush()
         os.fsync(file.fileno())
         os.pwrite(file.fileno(), b"z" * 4000, 99 * BLOCK)
-        fallocate(file.fileno(), ZERO | KEEP, 99 * BLOCK + 1000, ahead)
+        with optional("zeroing"):
+            fallocate(file.fileno(), ZERO | KEEP, 99 * BLOCK + 1000, ahead)
     check(zeroed.stat().st_blocks * 512 >= ahead, f"{zeroed.stat().st_blocks} sectors, zeroed")
     equal(zeroed.read_bytes()[99 * BLOCK :], b"z" * 1000 + bytes(3000), "the bytes")
 
