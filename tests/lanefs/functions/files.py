@@ -11,11 +11,11 @@ from pathlib import Path
 
 from tests.lanefs.functions.harness import (
     Place,
-    Skipped,
     check,
     children,
     equal,
     fails,
+    open_direct,
     optional,
     run,
     test,
@@ -265,12 +265,7 @@ def direct_io_and_the_page_cache_agree(place: Place) -> None:
     """O_DIRECT writes are seen by buffered reads and the other way round."""
     path = place.directory / "f"
     path.write_bytes(b"a" * 16 * BLOCK)
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_DIRECT)
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            raise Skipped("no O_DIRECT") from None
-        raise
+    fd = open_direct(path, os.O_RDWR)
     with mmap.mmap(-1, 8 * BLOCK) as memory:
         equal(os.preadv(fd, [memory], 4 * BLOCK), 8 * BLOCK, "bytes read directly")
         equal(memory[:], b"a" * 8 * BLOCK, "the bytes read directly")

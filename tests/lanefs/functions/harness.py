@@ -119,6 +119,12 @@ def optional(what: str) -> Iterator[None]:
         raise
 
 
+def open_direct(path: Path, flags: int) -> int:
+    """A descriptor for direct I/O; Skipped where there is none (tmpfs before Linux 6.6)."""
+    with optional("O_DIRECT"):
+        return os.open(path, flags | os.O_DIRECT)
+
+
 def children(count: int, work: Callable[[int], None], seconds: float = 120) -> None:
     """Run `work(n)` in `count` processes at once; Failed with what the first failing one said."""
     running: dict[int, int] = {}

@@ -19,6 +19,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    open_direct,
     optional,
     run,
     test,
@@ -225,6 +226,7 @@ def holes_punched_while_others_write(place: Place) -> None:
         for what, mode in (("punching", PUNCH | KEEP), ("zeroing", ZERO | KEEP)):
             with optional(what):
                 fallocate(file.fileno(), mode, 0, BLOCK)
+    os.close(open_direct(path, os.O_RDWR))
     # Block n belongs to writer n % 4, or, for 3, to the one who punches.
 
     def work(number: int) -> None:
@@ -368,7 +370,7 @@ def closing_keeps_what_fallocate_allocated(place: Place) -> None:
     """Blocks beyond the end that were asked for stay, those that writeback took ahead may go."""
     ahead = 8 << 20
     direct = place.directory / "direct"
-    fd = os.open(direct, os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+    fd = open_direct(direct, os.O_CREAT | os.O_RDWR)
     with mmap.mmap(-1, BLOCK) as aligned:
         fallocate(fd, KEEP, ahead, ahead)
         os.pwrite(fd, aligned, 0)
@@ -390,7 +392,7 @@ def closing_keeps_what_fallocate_allocated(place: Place) -> None:
 def what_a_failed_direct_write_took_goes_with_the_close(place: Place) -> None:
     """Its memory cannot be read, so nothing is written, and no block stays with the file."""
     path = place.directory / "f"
-    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+    fd = open_direct(path, os.O_CREAT | os.O_RDWR)
     if _libc.pwrite(fd, None, 40 << 20, 0) >= 0:
         raise Skipped("this file system writes no memory that is not there")
     equal(ctypes.get_errno(), errno.EFAULT, "errno of a write from nowhere")
