@@ -28,6 +28,18 @@ def media_of(request: Request, suite: Suite) -> dict[str, Medium]:
     return media
 
 
+def _filesystem_of(where: Path) -> str:
+    """The file system's name; FscaleError."""
+    argv = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(where)]
+    try:
+        return Executor().run(argv).split()[-1]
+    except FscaleError:
+        # A chroot does not see the mount that holds its root. ext4 shares its number with ext2 and
+        # ext3, which the same driver mounts.
+        kind = Executor().run(["stat", "--file-system", "--format=%T", str(where)]).strip()
+        return "ext4" if kind == "ext2/ext3" else kind
+
+
 def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Medium]) -> Suite:
     """With an existing directory the file system is the one that is there."""
     directories = [m for m in media.values() if m.kind == "dir"]
@@ -37,8 +49,7 @@ def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Med
         raise FscaleError("an existing directory cannot be measured together with other media")
     where = Path(directories[0].path or "")
     guard.check_directory(where)
-    argv = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(where)]
-    there = Executor().run(argv).split()[-1]
+    there = _filesystem_of(where)
     if "filesystems" in request.overrides and suite.filesystems != [there]:
         raise FscaleError(f"{where} lies on {there}; leave --fs out, or measure another medium")
     return suite.model_copy(update={"filesystems": [there]})

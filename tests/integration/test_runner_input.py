@@ -66,6 +66,19 @@ def test_the_command_line(tmp_path: Path, arguments: list[str], says: str) -> No
     assert state()["cpus"] == before["cpus"]
 
 
+def test_a_directory_whose_mount_is_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a chroot, where "/" is no mount point."""
+    findmnt = tmp_path / "findmnt"
+    findmnt.write_text("#!/bin/sh\nexit 1\n")
+    findmnt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    given = ["--dir", tmp_path, "--output", tmp_path / "out", "--binary", fake_bench(tmp_path)]
+    done = fscale("run", suite(tmp_path, filesystems=["any"]), *given, "--dry-run")
+    assert done.returncode == Exit.GOOD, done.stderr
+
+
 def test_broken_toml(tmp_path: Path) -> None:
     path = tmp_path / "broken.toml"
     path.write_text("title = [")
