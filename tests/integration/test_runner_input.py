@@ -39,7 +39,7 @@ def small(tmp_path: Path) -> Request:
     [
         (["--workload", "DRLB"], "unknown workload DRLB; did you mean DRBL"),
         (["--cores", "0"], "at least 1 core"),
-        (["--cores", "9999"], "9999 cores are asked for, but this machine has"),
+        (["--cores", "9999"], "9999 cores are asked for, but this run may use"),
         (["--cores", "one"], "give numbers such as 1,2,4"),
         (["--mode", "odirect"], "unknown mode odirect; there are buffered, direct, dontcache"),
         (["--option", "open"], "give NAME=VALUE"),
