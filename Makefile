@@ -5,7 +5,7 @@ VENV := .venv
 OUTPUT ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
 MEDIA := $(if $(filter 0,$(shell id -u)),,--media dir)
 
-.PHONY: help run test test-guest lanefs-torture check build setup setup-apps setup-vm lock clean
+.PHONY: help run test test-guest fuzz lanefs-torture check build setup setup-apps setup-vm lock clean
 .PHONY: packages packages-check packages-test
 # Two installations at once do not go.
 .NOTPARALLEL:
@@ -14,6 +14,7 @@ help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
 	@echo "make test    set up, run every test"
 	@echo "make test-guest  set up, boot guests and test them (half an hour)"
+	@echo "make fuzz    try 2000 results directories of strangers on the commands that read them (hours)"
 	@echo "make lanefs-torture  test lanefs in guests: a million random operations, 2000 bad images, 1350 power cuts"
 	@echo "             on two kernels (some three hours on two idle cores, extrapolated; it goes on after Ctrl-C)"
 	@echo "make check   set up, run formatters, linters and type checker only"
@@ -31,6 +32,9 @@ test: packages-test setup check
 
 test-guest: packages-test setup
 	$(VENV)/bin/python -m pytest -m guest
+
+fuzz: packages-test setup
+	FSCALE_FUZZ=2000 $(VENV)/bin/python -m pytest tests/unit/test_hostile_results.py -k fuzz --timeout 0
 
 lanefs-torture: packages-test setup
 	$(VENV)/bin/python -m tests.lanefs.torture

@@ -2,12 +2,13 @@
 """The table of figures as rows: for the report, figures.csv and figures.json."""
 
 import csv
+import io
 import json
-from pathlib import Path
 from typing import Any
 
 from analysis.curves import Curve, Page, Panel
 from analysis.summary import CPU_STATES, Point
+from fscale.model.files import Folder
 
 Row = dict[str, Any]
 
@@ -58,11 +59,17 @@ def _row(panel: Panel, curve: Curve, point: Point) -> Row:
     }
 
 
-def write(table: list[Row], directory: Path) -> None:
-    """Write `table` to figures.csv and figures.json in `directory`."""
-    with (directory / "figures.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else ["workload"])
-        writer.writeheader()
-        writer.writerows(table)
-    text = json.dumps({"schema": 1, "figures": table}, indent=1)
-    (directory / "figures.json").write_text(text + "\n", encoding="utf-8")
+def write(table: list[Row], folder: Folder) -> None:
+    """Write `table` to figures.csv and figures.json in `folder`."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else ["workload"])
+    writer.writeheader()
+    writer.writerows({key: _plain(value) for key, value in row.items()} for row in table)
+    folder.write("figures.csv", file.getvalue())
+    folder.write("figures.json", json.dumps({"schema": 1, "figures": table}, indent=1) + "\n")
+
+
+def _plain(value: object) -> object:
+    """A spreadsheet would take such a text for a formula."""
+    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
+    return f"'{value}" if formula else value

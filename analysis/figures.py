@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Makes the figures: one SVG a panel for the page, one PDF and SVG a group for a paper."""
 
+import io
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from analysis import plots, svg
 from analysis.curves import Page, Panel
 from analysis.style import CPU_COLOURS, PAPER, RC, Line
+from fscale.model.files import Folder
 
 TEXT_WIDTH = 7.0  # inches, of a USENIX page
 COLUMNS = 4
@@ -77,11 +78,12 @@ def _names(panel: Panel) -> list[str]:
     return [c.name for c in panel.curves]
 
 
-def save(figure: Figure, stem: Path) -> None:
+def save(figure: Figure, folder: Folder, stem: str) -> None:
     """Write `stem`.pdf and `stem`.svg on white paper, the same bytes for the same figure."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
     for suffix, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
-        figure.savefig(f"{stem}.{suffix}", facecolor=PAPER.light, metadata=metadata)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=suffix, facecolor=PAPER.light, metadata=metadata)
+        folder.write(f"{stem}.{suffix}", drawn.getvalue())
 
 
 def _sheet(
@@ -104,20 +106,20 @@ def _sheet(
     return figure
 
 
-def save_page(page: Page, lines: dict[str, Line], directory: Path, ideal: bool = True) -> None:
-    """Write every figure of a page to `directory` as PDF and SVG, in a paper's width."""
-    directory.mkdir(parents=True, exist_ok=True)
+def save_page(
+    page: Page, lines: dict[str, Line], folder: Folder, directory: str, ideal: bool = True
+) -> None:
+    """Write every figure of a page to a directory in `folder` as PDF and SVG, as wide as paper."""
     with mpl.rc_context(RC):
         for group in page.groups:
             name = group.title.lower().replace(" ", "-")
-            save(
-                _curve_sheet(group.panels, lines, plots.layout_keys(page), ideal), directory / name
-            )
+            sheet = _curve_sheet(group.panels, lines, plots.layout_keys(page), ideal)
+            save(sheet, folder, f"{directory}/{name}")
             measured = tuple(p for p in group.panels if plots.cpu_points(p))
             if measured:
-                save(_cpu_sheet(measured), directory / f"{name}-cpu")
+                save(_cpu_sheet(measured), folder, f"{directory}/{name}-cpu")
         if len(page.cores) > 1:
-            save(_matrix(page), directory / "matrix")
+            save(_matrix(page), folder, f"{directory}/matrix")
 
 
 def _curve_sheet(

@@ -9,7 +9,12 @@ from pydantic import ValidationError
 
 from fscale.model.bench import Descriptor
 from fscale.model.errors import FscaleError
+from fscale.model.files import Folder, printable
 from fscale.model.results import Cell, Run
+from fscale.model.store import RUN_FILE
+
+# Beyond these a quotient or a logarithm may be no number any more.
+LEAST, MOST = 1e-15, 1e18
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,10 @@ def first_error(error: ValidationError) -> str:
     return f"{place}: {first['msg']}{more}"
 
 
-def _read_run(path: Path) -> tuple[Run, dict[str, Descriptor]]:
+def _read_run(folder: Folder) -> tuple[Run, dict[str, Descriptor]]:
+    path = folder.path / RUN_FILE
     try:
-        run = Run.model_validate_json(path.read_bytes())
+        run = Run.model_validate_json(folder.read(RUN_FILE))
         return run, {d.id: d for d in map(Descriptor.model_validate, run.workloads)}
     except FileNotFoundError:
         raise FscaleError(
@@ -59,7 +65,7 @@ def _read_run(path: Path) -> tuple[Run, dict[str, Descriptor]]:
             "give the directory that `fscale run --output DIR` wrote"
         ) from None
     except OSError as error:
-        raise FscaleError(f"cannot read {path}: {error.strerror}; check its permissions") from None
+        raise FscaleError(f"cannot read {path}: {error.strerror}; check what it is") from None
     except ValidationError as error:
         raise FscaleError(
             f"{path} is not a run of this version of fscale: {first_error(error)}; "
@@ -67,20 +73,37 @@ def _read_run(path: Path) -> tuple[Run, dict[str, Descriptor]]:
         ) from None
 
 
-def _read_cell(path: Path) -> Cell | Unreadable:
+def _read_cell(folder: Folder, name: str) -> Cell | Unreadable:
+    shown = printable(name)
     try:
-        cell = Cell.model_validate_json(path.read_bytes())
+        cell = Cell.model_validate_json(folder.read(f"cells/{name}"))
     except OSError as error:
-        return Unreadable(path.name, f"cannot be read: {error.strerror}")
+        return Unreadable(shown, f"cannot be read: {error.strerror}")
     except ValidationError as error:
-        return Unreadable(path.name, first_error(error))
-    if cell.id != path.stem or cell.id != cell.key.id:
-        return Unreadable(path.name, f"the file, its id ({cell.id}) and its key disagree")
+        return Unreadable(shown, first_error(error))
+    wrong = _wrong(cell, name)
+    return Unreadable(shown, wrong) if wrong else cell
+
+
+def _wrong(cell: Cell, name: str) -> str | None:
+    if f"{cell.id}.json" != name or cell.id != cell.key.id:
+        return f"the file, its id ({cell.id}) and its key disagree"
     if cell.status == "ok" and not (
         math.isfinite(cell.ops_per_second) and cell.ops_per_second > 0 and cell.seconds > 0
     ):
-        return Unreadable(path.name, "it claims to be ok but counted nothing")
-    return cell
+        return "it claims to be ok but counted nothing"
+    if cell.status == "ok" and cell.bench and not cell.bench.workers:
+        return "it claims to be ok but nobody worked"
+    if not all(value == 0 or LEAST < abs(value) < MOST for value in _figures(cell)):
+        return "it has a figure that no machine measures"
+    return None
+
+
+def _figures(cell: Cell) -> list[float]:
+    """All that a statistic computes with."""
+    times = cell.cpu.model_dump().values() if cell.cpu else ()
+    used = (cell.ops, cell.seconds, cell.ops_per_second, cell.key.duration, cell.wall_seconds)
+    return [*used, cell.own_cpu_seconds or 0.0, *times, *(cell.counts or {}).values()]
 
 
 def load(run_dir: Path) -> Results:
@@ -92,11 +115,16 @@ def load(run_dir: Path) -> Results:
     Raises:
         FscaleError: run.json is missing or of another schema, or no cell at all can be read.
     """
-    run, descriptors = _read_run(run_dir / "run.json")
+    folder = Folder(run_dir)
+    run, descriptors = _read_run(folder)
     cells: list[Cell] = []
     unreadable: list[Unreadable] = []
-    for path in sorted((run_dir / "cells").glob("*.json")):
-        read = _read_cell(path)
+    try:
+        names = folder.names("cells", ".json")
+    except OSError as error:
+        raise FscaleError(f"cannot read {run_dir / 'cells'}: {error.strerror}") from None
+    for name in names:
+        read = _read_cell(folder, name)
         if isinstance(read, Cell):
             cells.append(read)
         else:

@@ -110,6 +110,7 @@ RC: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": FONT_SIZE,
+    "text.parse_math": False,  # a $ in a name is a $
     "axes.titlesize": FONT_SIZE + 1,
     "axes.titleweight": "bold",
     "axes.labelsize": FONT_SIZE,

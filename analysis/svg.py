@@ -3,6 +3,7 @@
 
 import io
 import re
+from html import escape
 
 from matplotlib.figure import Figure
 
@@ -35,7 +36,9 @@ def inline(svg: str, prefix: str, label: str) -> str:
     body = _COLOUR.sub(lambda m: _NAMES[m.group()], body)
     body = _FONT.sub("font-family: var(--font)", body)
     body = _IDS.sub(rf"\g<1>{prefix}-", body)
-    label = label.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    label = escape(label, quote=True)
     return _ROOT.sub(
-        rf'<svg viewBox="\1" role="img" aria-label="{label}" class="plot">', body, count=1
+        lambda m: f'<svg viewBox="{m[1]}" role="img" aria-label="{label}" class="plot">',
+        body,
+        count=1,
     )

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 import fscale.commands
 from fscale import __version__
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.terminal import say
 
 app = typer.Typer(
     name="fscale",
@@ -88,9 +88,7 @@ def main() -> None:
     try:
         app(_renewed(sys.argv[1:]), prog_name="fscale")
     except FscaleError as error:
-        Console(stderr=True).print(
-            f"fscale: {error}", markup=False, highlight=False, soft_wrap=True
-        )
+        say(f"fscale: {error}", error=True)
         sys.exit(error.code)
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)

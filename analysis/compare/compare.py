@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`compare` from results directories to a `Comparison`."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,10 @@ from analysis.compare.locks import new_bottlenecks, shares
 from analysis.compare.pairs import common_place, pair
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import Comparison, RunRef, Settings
-from analysis.reader import Results, load
+from analysis.reader import Results, first_error, load
 from fscale.model.bench import Strict
 from fscale.model.errors import FscaleError
+from fscale.model.files import Folder, printable
 from fscale.model.results import Cell
 
 AB_FILE = "ab.json"
@@ -80,27 +80,31 @@ def open_sides(base: Path, new: Path | None) -> Sides:
 def _record(run_dir: Path) -> AbRecord:
     path = run_dir / AB_FILE
     try:
-        return AbRecord.model_validate_json(path.read_bytes())
+        return AbRecord.model_validate_json(Folder(run_dir).read(AB_FILE))
     except FileNotFoundError:
         raise FscaleError(
             f"{run_dir} is a single run and not one of `fscale ab`; "
             "give a second run to compare it with"
         ) from None
-    except (OSError, ValidationError, json.JSONDecodeError) as error:
-        raise FscaleError(f"cannot use {path}: {error}; run `fscale ab` again") from None
+    except OSError as error:
+        raise FscaleError(f"cannot use {path}: {error.strerror}; run `fscale ab` again") from None
+    except ValidationError as error:
+        raise FscaleError(
+            f"cannot use {path}: {first_error(error)}; run `fscale ab` again"
+        ) from None
 
 
 def _ref(results: Results, label: str) -> RunRef:
     machine = results.run.machine
     return RunRef(
         path=str(results.path),
-        id=results.run.id,
-        started=results.run.started,
-        kernel=machine.kernel,
-        build=machine.build.version if machine.build else None,
-        build_id=machine.build.id if machine.build else None,
-        machine=machine.hostname,
-        label=label,
+        id=printable(results.run.id),
+        started=printable(results.run.started),
+        kernel=printable(machine.kernel),
+        build=printable(machine.build.version) if machine.build else None,
+        build_id=printable(machine.build.id or "") or None if machine.build else None,
+        machine=printable(machine.hostname),
+        label=printable(label),
     )
 
 
@@ -147,7 +151,7 @@ def compare(sides: Sides, settings: Settings) -> Comparison:
         missing_in_new=[
             name for name in pairing.missing_in_new if name not in {p.subject.name for p in points}
         ],
-        warnings=warnings,
+        warnings=[printable(warning) for warning in warnings],
     )
 
 
@@ -192,5 +196,5 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
         if results.run.state != "complete":
             warnings.append(f"the run of {name} is {results.run.state}")
     guests = [r.run.machine.guest for r in (base, new) if r.run.machine.guest]
-    labels = dict.fromkeys(guest["label"] for guest in guests)
+    labels = dict.fromkeys(str(guest.get("label")) for guest in guests)
     return warnings + [f"measured in a guest ({label})" for label in labels]

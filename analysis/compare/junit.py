@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The comparison as JUnit XML: a test case for each judgement, for CI systems to show."""
 
+import io
 import json
-from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Property, Skipped, TestCase, TestSuite
 
@@ -10,8 +10,8 @@ from analysis.compare import wording
 from analysis.compare.settings import Comparison, Judgement
 
 
-def write(comparison: Comparison, path: Path) -> None:
-    """Write `path`: slower fails, broken and lost are errors, undecided is skipped."""
+def render(comparison: Comparison) -> str:
+    """The XML: slower fails, broken and lost are errors, undecided is skipped."""
     suite = TestSuite(f"fscale compare {comparison.base.label} {comparison.new.label}")
     for warning in comparison.warnings:
         suite.add_property("warning", warning)
@@ -35,7 +35,9 @@ def write(comparison: Comparison, path: Path) -> None:
     xml = JUnitXml("fscale")
     xml.add_testsuite(suite)
     xml.update_statistics()  # type: ignore[no-untyped-call]
-    xml.write(str(path), pretty=True)
+    written = io.BytesIO()
+    xml.write(written, pretty=True)
+    return written.getvalue().decode()
 
 
 def _case(judgement: Judgement) -> TestCase:

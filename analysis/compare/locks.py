@@ -7,6 +7,7 @@ from analysis.diagnosis.run import profiled
 from analysis.diagnosis.triage import triage
 from analysis.diagnosis.verdict import BLAMED_FROM, MENTIONED_FROM
 from analysis.reader import Results
+from fscale.model.files import printable
 
 Shares = dict[Subject, dict[str, float]]
 
@@ -30,7 +31,7 @@ def new_bottlenecks(base: Shares, new: Shares) -> list[LockFinding]:
     Only points that were profiled on both sides can show one.
     """
     return [
-        LockFinding(subject=subject, lock=name, share=share, base_share=before)
+        LockFinding(subject=subject, lock=printable(name), share=share, base_share=before)
         for subject in new.keys() & base.keys()
         for name, share in sorted(new[subject].items())
         if share >= BLAMED_FROM and (before := base[subject].get(name, 0.0)) < MENTIONED_FROM

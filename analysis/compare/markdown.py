@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The comparison as Markdown for a pull request."""
 
+import re
 from collections.abc import Iterable
 
 from analysis.compare import wording
@@ -10,6 +11,12 @@ HEADER = (
     "| verdict | cell | metric | base | new | change | interval | remark |",
     "|---|---|---|--:|--:|--:|---|---|",
 )
+# Nobody is named, nothing linked and nothing run by what a run calls its file system.
+_MARKUP = re.compile(r"[\\`|]|!(?=\[)|\](?=[(\[])")
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("`", "'").replace("|", "/").replace("\n", " ") + "`"
 
 
 def render(comparison: Comparison) -> str:
@@ -18,7 +25,7 @@ def render(comparison: Comparison) -> str:
     lines = [
         f"### fscale: {wording.headline(comparison)}",
         "",
-        f"`{comparison.base.label}` (base) against `{comparison.new.label}` (new)",
+        f"{_code(comparison.base.label)} (base) against {_code(comparison.new.label)} (new)",
         "",
     ]
     if comparison.health:
@@ -26,12 +33,12 @@ def render(comparison: Comparison) -> str:
     if shown:
         lines += [*_table(shown), ""]
     lines += [
-        f"- new bottleneck: `{lock.lock}` in {lock.subject.name}: {lock.base_share:.1%} → "
-        f"{lock.share:.1%} of the cores' time"
+        f"- new bottleneck: {_code(lock.lock)} in {_cell(lock.subject.name)}: "
+        f"{lock.base_share:.1%} → {lock.share:.1%} of the cores' time"
         for lock in comparison.locks
     ]
     for name, missing in (("base", comparison.missing_in_base), ("new", comparison.missing_in_new)):
-        lines += [f"- missing in {name}: {m}" for m in missing]
+        lines += [f"- missing in {name}: {_cell(m)}" for m in missing]
     lines += [f"- {_cell(w)}" for w in comparison.warnings]
     lines += [
         "",
@@ -68,4 +75,5 @@ def _table(judgements: Iterable[Judgement]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    """Text as it is: no markup, no link, no end of the table's cell."""
+    return _MARKUP.sub(r"\\\g<0>", text.replace("\n", " ")).replace("<", "&lt;")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from analysis.compare import junit, mail, markdown, page, table
 from analysis.compare.settings import Comparison
 from fscale.model.errors import FscaleError
+from fscale.model.files import write_named
+from fscale.model.terminal import terminal
 
 TERMINAL = Path("-")
 PIPE_COLUMNS = 200
@@ -49,9 +49,9 @@ def write(comparison: Comparison, outputs: Outputs) -> None:
             if path == TERMINAL:
                 sys.stdout.write(form(comparison))
             elif path is not None:
-                path.write_text(form(comparison), encoding="utf-8")
+                write_named(path, form(comparison))
         if outputs.junit is not None:
-            junit.write(comparison, outputs.junit)
+            write_named(outputs.junit, junit.render(comparison))
     except OSError as error:
         raise FscaleError(
             f"cannot write {error.filename}: {error.strerror}; give a file that you may write"
@@ -65,5 +65,4 @@ def to_json(comparison: Comparison) -> str:
 
 def show(comparison: Comparison, everything: bool = False) -> None:
     """Print the table; into a pipe as wide as it needs to be."""
-    console = Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
-    console.print(table.render(comparison, everything))
+    terminal(width=PIPE_COLUMNS).print(table.render(comparison, everything))

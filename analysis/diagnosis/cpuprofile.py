@@ -96,7 +96,9 @@ def read(profile: dict[str, Any]) -> CpuProfile:
     """Summarise a CPU profile (the content of cpu.json.gz); damaged parts are left out."""
     output, comm = str(profile.get("output", "")), str(profile.get("comm", "fscale-run"))
     if profile.get("named") is False:
-        samples = perfscript.parse_tree(output, comm, profile["pid"], profile["cores"])
+        samples = perfscript.parse_tree(
+            output, comm, profile.get("pid") or 0, profile.get("cores") or 1
+        )
     else:
         samples = perfscript.parse(output, comm, profile.get("pid"))
     spinning: dict[str, Spot] = {}

@@ -5,6 +5,7 @@ Debian has the script in libdevel-nytprof-perl; it needs perl only, which every 
 (a port in Rust, the same options and output) is used where it is installed.
 """
 
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -16,6 +17,9 @@ from fscale.model.errors import FscaleError, MissingTool
 
 DEBIAN = Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
 PACKAGE = "libdevel-nytprof-perl"
+# The programs write names into SVG, HTML and JavaScript, each with other holes in its quoting.
+_FOREIGN = re.compile(r"[^\w.:$@+~=,/*\[\]-]", re.ASCII)
+_FOREIGN_TITLE = re.compile(r"[^\w .:$@+~=,^*\[\]()-]", re.ASCII)
 
 
 def tool() -> str | None:
@@ -44,7 +48,7 @@ def fold_offcpu(profile: OffCpuProfile) -> Counter[str]:
 
 
 def _line(root: str, frames: tuple[str, ...]) -> str:
-    return ";".join([root, *(f.replace(";", ":").replace(" ", "_") for f in reversed(frames))])
+    return ";".join([root, *(_FOREIGN.sub("_", frame) for frame in reversed(frames))])
 
 
 def svg(folded: Counter[str], title: str, unit: str = "us", scale: int = 1000) -> str:
@@ -58,7 +62,7 @@ def svg(folded: Counter[str], title: str, unit: str = "us", scale: int = 1000) -
     lines = [f"{stack} {n // scale}" for stack, n in sorted(folded.items()) if n >= scale]
     if not lines:
         raise FscaleError(f"{title}: no samples")
-    argv = [program, "--title", title, "--countname", unit]
+    argv = [program, "--title", _FOREIGN_TITLE.sub("_", title), "--countname", unit]
     done = subprocess.run(
         argv,
         input="\n".join(lines) + "\n",

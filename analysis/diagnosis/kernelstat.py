@@ -4,7 +4,8 @@
 import re
 from dataclasses import dataclass
 
-_ROW = re.compile(r"^\s*(?P<name>\S.*?):\s+(?P<numbers>\d+(?:\s+[\d.]+){11})\s*$")
+_ROW = re.compile(r"^\s*(?P<name>\S.{0,200}?):\s+(?P<numbers>\d{1,20}(?:\s+[\d.]{1,20}){11})\s*$")
+_COUNT = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def hardware(output: str) -> dict[str, float]:
     counts: dict[str, float] = {}
     for line in output.splitlines():
         fields = line.split(",")
-        if line.startswith("#") or len(fields) < 3 or not fields[0].isdigit():
+        if line.startswith("#") or len(fields) < 3 or not _COUNT.fullmatch(fields[0]):
             continue
         counts[fields[2].partition(":")[0]] = float(fields[0])
     if counts.get("instructions") and "cycles" in counts:

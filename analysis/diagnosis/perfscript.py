@@ -10,17 +10,22 @@ from analysis.diagnosis.stacks import clean
 
 KERNEL = 1 << 63  # kernel addresses have the highest bit set
 
+# The bounds keep what is no perf script from costing more than a look at each line.
+_WHEN = r"(?P<tid>\d{1,10})\s{1,64}(?P<time>\d{1,12}\.\d{1,12}):\s{1,64}"
 _COMM = re.compile(
-    r"^\s*.*?\s+(?P<tid>\d+)\s+(?P<time>\d+\.\d+):\s+PERF_RECORD_COMM.*?:\s*(?P<comm>.*):\d+/\d+\s*$"
+    r".{0,80}?\s" + _WHEN + r"PERF_RECORD_COMM[^:]{0,64}:\s*(?P<comm>.*):\d+/\d+\s*$"
 )
 _FORK = re.compile(
-    r"(?P<time>\d+\.\d+):\s+PERF_RECORD_FORK\(\d+:(?P<tid>\d+)\):\((?P<parent>\d+):\d+\)"
+    r"(?P<time>\d{1,12}\.\d{1,12}):\s{1,64}"
+    r"PERF_RECORD_FORK\(\d+:(?P<tid>\d+)\):\((?P<parent>\d+):\d+\)"
 )
-_EXIT = re.compile(r"^\s*.*?\s+(?P<tid>\d+)\s+(?P<time>\d+\.\d+):\s+PERF_RECORD_EXIT")
+_EXIT = re.compile(r".{0,80}?\s" + _WHEN + "PERF_RECORD_EXIT")
 _SAMPLE = re.compile(
-    r"^\s*(?P<comm>\S.*?)\s+(?P<tid>\d+)\s+(?P<time>\d+\.\d+):\s+(?P<period>\d+)\s+(?P<event>[\w:./-]+):"
+    r"\s{0,64}(?P<comm>\S.{0,63}?)\s{1,64}"
+    + _WHEN
+    + r"(?P<period>\d{1,18})\s{1,64}(?P<event>[\w:./-]+):"
 )
-_FRAME = re.compile(r"^\s+(?P<ip>[0-9a-f]+)\s+(?P<symbol>.+?)\s*$")
+_FRAME = re.compile(r"^\s+(?P<ip>[0-9a-f]+)\s+(?P<symbol>\S(?:.*\S)?)\s*$")
 
 Stack = tuple[str, ...]
 

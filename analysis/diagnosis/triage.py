@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Puts the profiles of one point together: what limits it, in order of the time that it takes."""
 
-import gzip
-import json
-import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,6 +13,8 @@ from analysis.diagnosis.kernelstat import LockClass
 from analysis.diagnosis.lockprofile import Contended, LockProfile
 from analysis.diagnosis.naming import By, Name
 from analysis.diagnosis.offcpu import OffCpuProfile, Wait
+from analysis.diagnosis.profile import read_profile
+from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey
 
 LOCK, WAIT, COUNTER = "lock", "wait", "shared counter"
@@ -95,17 +94,6 @@ class Triage:
     application: bool = False  # more threads than CPUs
 
 
-def load_profile(path: Path) -> dict[str, Any]:
-    """A profile's content. Raises OSError or ValueError when it cannot be read at all."""
-    try:
-        data = json.loads(gzip.decompress(path.read_bytes()))
-    except (EOFError, zlib.error) as error:
-        raise ValueError(f"it is cut short or damaged: {error}") from None
-    if not isinstance(data, dict):
-        raise ValueError("it is no profile")
-    return data
-
-
 def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
     """Diagnose one point from its profiling cells (all with the same key but for the profile)."""
     usable = [cell for cell in cells if cell.status == "ok" and cell.key.profile]
@@ -124,7 +112,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
         if path is None:
             continue
         try:
-            content = load_profile(run_dir / path)
+            content = read_profile(Folder(run_dir), path)
             application |= content.get("named") is False
             if name in readers:
                 read[name].append(readers[name](content))

@@ -5,8 +5,8 @@ import contextlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,10 @@ from analysis.compare.definition import digest
 from analysis.compare.pairs import RATES, subject_of
 from analysis.reader import Results, load
 from fscale.model.errors import FscaleError
+from fscale.model.files import Folder, parse_json
 
 TAGS_FILE = "tags.json"
+LONGEST_TAG = 100  # characters
 VERSION = 2  # of the tables; an index of another version is made anew, never converted
 
 _TABLES = """
@@ -62,6 +64,8 @@ class IndexedRun:
     kernel: str
     values: int
     tags: list[str]
+    refused: tuple[str, ...] = ()
+    """tags that its directory claims and another run has"""
 
 
 @contextlib.contextmanager
@@ -97,10 +101,24 @@ def _check(index: sqlite3.Connection) -> None:
 def add(index: sqlite3.Connection, run_dir: Path) -> IndexedRun:
     """Index a run directory, or index it again; its tags come from its `tags.json`.
 
+    A tag that another run has stays there: only `tag` moves one.
+
     Raises:
         FscaleError: it holds no run that can be read.
     """
+    number, claimed = _insert(index, run_dir)
+    for name in claimed:
+        index.execute("INSERT OR IGNORE INTO tag VALUES (?, ?)", [name, number])
+    (added,) = runs(index, "run.id = ?", number)
+    return replace(added, refused=tuple(sorted(set(claimed) - set(added.tags))))
+
+
+def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[str]]:
+    """Index a run without its tags; returns its number and the tags that it claims."""
     run_dir = run_dir.resolve()
+    if not str(run_dir).isprintable():
+        raise FscaleError(f"{run_dir} has a name that cannot be printed; rename it")
+    claimed = read_tags(run_dir)
     results = load(run_dir)
     run, machine = results.run, results.run.machine
     index.execute("DELETE FROM run WHERE path = ?", [str(run_dir)])
@@ -114,10 +132,7 @@ def add(index: sqlite3.Connection, run_dir: Path) -> IndexedRun:
         "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [(number, *point) for point in _points(results)],
     )
-    for name in read_tags(run_dir):
-        index.execute("INSERT OR REPLACE INTO tag VALUES (?, ?)", [name, number])
-    (added,) = runs(index, "run.id = ?", number)
-    return added
+    return number, claimed
 
 
 def _points(results: Results) -> Iterator[tuple[str, str, str, str, str, str, float]]:
@@ -135,21 +150,53 @@ def _points(results: Results) -> Iterator[tuple[str, str, str, str, str, str, fl
         yield subject, workload, filesystem, side, metric, meaning, float(np.median(own))
 
 
-def rebuild(index: sqlite3.Connection, roots: Iterable[Path]) -> tuple[list[IndexedRun], list[str]]:
+def owners(path: Path) -> dict[str, str]:
+    """Who has which tag in the index at `path`: tag -> directory; none where it cannot be read."""
+    if not path.is_file():
+        return {}
+    try:
+        with opened(path) as index:
+            return {name: run.path for run in runs(index) for name in run.tags}
+    except FscaleError:
+        return {}
+
+
+def rebuild(
+    index: sqlite3.Connection, roots: Iterable[Path], owned: Mapping[str, str]
+) -> tuple[list[IndexedRun], list[str]]:
     """Empty the index and fill it from all run directories below `roots`.
 
+    A tag goes to the run that had it (`owned`: tag -> directory), or to the only one that claims
+    it.
+
     Returns:
-        The runs, and for each directory that cannot be read a sentence that says why.
+        The runs, and for each directory that cannot be read and each tag that is left out a
+        sentence that says why.
     """
     index.execute("DELETE FROM run")
-    rows, problems = [], []
+    claims: dict[str, dict[str, int | None]] = defaultdict(dict)
+    problems = []
     for root in roots:
         for file in sorted(root.rglob("run.json")):
             try:
-                rows.append(add(index, file.parent))
+                number, claimed = _insert(index, file.parent)
             except FscaleError as error:
                 problems.append(str(error))
-    return rows, problems
+                continue
+            for name in claimed:
+                claims[name][str(file.parent.resolve())] = number
+    for name, claimants in claims.items():
+        owner = owned.get(name) or (next(iter(claimants)) if len(claimants) == 1 else None)
+        if owner in claimants:
+            index.execute("INSERT INTO tag VALUES (?, ?)", [name, claimants[owner]])
+        others = [path for path in claimants if path != owner]
+        if others:
+            problems.append(
+                f"the tag {name} of {', '.join(others)}: "
+                f"{f'it is that of {owner}' if owner else 'several claim it'}; "
+                f"`fscale history tag DIR {name}` gives it to one"
+            )
+    return runs(index), problems
 
 
 def runs(index: sqlite3.Connection, where: str = "true", *values: object) -> list[IndexedRun]:
@@ -167,14 +214,21 @@ def runs(index: sqlite3.Connection, where: str = "true", *values: object) -> lis
 def read_tags(run_dir: Path) -> list[str]:
     """The tags of a run, from its directory: JSON is the truth."""
     try:
-        tags = json.loads((run_dir / TAGS_FILE).read_text())
+        tags = parse_json(Folder(run_dir).read(TAGS_FILE))
     except FileNotFoundError:
         return []
-    except (OSError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise FscaleError(f"{run_dir / TAGS_FILE} cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise FscaleError(f"{run_dir / TAGS_FILE} cannot be read: {error}") from None
-    if not isinstance(tags, list) or not all(isinstance(t, str) for t in tags):
-        raise FscaleError(f"{run_dir / TAGS_FILE} must be a list of strings")
+    if not isinstance(tags, list) or not all(isinstance(t, str) and is_tag(t) for t in tags):
+        raise FscaleError(f"{run_dir / TAGS_FILE} must be a list of tags")
     return tags
+
+
+def is_tag(name: str) -> bool:
+    """Whether a text can be a tag: a name without a slash, not too long."""
+    return 0 < len(name) <= LONGEST_TAG and name.isprintable() and "/" not in name
 
 
 def tagged(index: sqlite3.Connection, name: str) -> IndexedRun | None:
@@ -184,17 +238,21 @@ def tagged(index: sqlite3.Connection, name: str) -> IndexedRun | None:
 
 
 def find(index: sqlite3.Connection, name: str) -> IndexedRun:
-    """A run by tag, directory or id; the latest of several.
+    """A run by tag, directory or id.
 
     Raises:
-        FscaleError: there is none.
+        FscaleError: there is none, or several have the id, which their `run.json` chose.
     """
     if run := tagged(index, name):
         return run
-    found = runs(index, "name = ? OR path = ?", name, str(Path(name).resolve()))
+    found = runs(index, "path = ?", str(Path(name).resolve())) or runs(index, "name = ?", name)
     if not found:
         raise FscaleError(f"no run {name} in the index; `fscale history list` shows what there is")
-    return found[-1]
+    if len(found) > 1:
+        raise FscaleError(
+            f"{', '.join(run.path for run in found)} are all named {name}; give the directory"
+        )
+    return found[0]
 
 
 def tag(index: sqlite3.Connection, run: IndexedRun, name: str) -> None:
@@ -208,10 +266,7 @@ def tag(index: sqlite3.Connection, run: IndexedRun, name: str) -> None:
 
 
 def _write_tags(run_dir: Path, tags: list[str]) -> None:
-    path = run_dir / TAGS_FILE
-    temporary = path.with_suffix(".tmp")
     try:
-        temporary.write_text(json.dumps(tags) + "\n")
-        temporary.rename(path)
+        Folder(run_dir).write(TAGS_FILE, json.dumps(tags) + "\n")
     except OSError as error:
-        raise FscaleError(f"cannot write {path}: {error.strerror}") from None
+        raise FscaleError(f"cannot write {run_dir / TAGS_FILE}: {error.strerror}") from None

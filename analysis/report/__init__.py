@@ -23,6 +23,7 @@ from analysis.report.render import TEMPLATES, render
 from analysis.report.section import Report, Section
 from analysis.style import variables
 from fscale.model.errors import FscaleError
+from fscale.model.files import Folder
 
 SECTIONS: list[Section] = [
     headline.SECTION,
@@ -52,16 +53,13 @@ def build(run_dir: Path, out_dir: Path | None = None) -> Path:
     """
     out_dir = out_dir or run_dir
     report = Report(load(run_dir), out_dir)
+    folder = Folder(out_dir)
     try:
-        out_dir.mkdir(parents=True, exist_ok=True)
-        export.write(report.figures, out_dir)
+        export.write(report.figures, folder)
         for page in report.pages:
-            directory = (
-                out_dir / "plots" / page.slug if len(report.pages) > 1 else out_dir / "plots"
-            )
-            figures.save_page(page, report.lines, directory)
-        path = out_dir / "report.html"
-        path.write_text(_html(report), encoding="utf-8")
+            directory = f"plots/{page.slug}" if len(report.pages) > 1 else "plots"
+            figures.save_page(page, report.lines, folder, directory)
+        path = folder.write("report.html", _html(report))
     except OSError as error:
         raise FscaleError(
             f"cannot write the report to {out_dir}: {error.strerror}; "

@@ -6,11 +6,12 @@ from analysis.compare.compare import AB_FILE, compare, open_sides
 from analysis.compare.settings import Settings
 from analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
+from fscale.model.files import Folder
 
 
 def _build(report: Report) -> str | None:
     run_dir = report.results.path
-    if not (run_dir / AB_FILE).exists():
+    if not Folder(run_dir).exists(AB_FILE):
         return None
     try:
         return page.fragment(compare(open_sides(run_dir, None), Settings()))

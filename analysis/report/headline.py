@@ -2,7 +2,7 @@
 """The headline: what was run and what came out, in words."""
 
 from collections import Counter, defaultdict
-from datetime import datetime
+from datetime import UTC, datetime
 
 from analysis.curves import Page, Panel
 from analysis.findings import CLEAR_FROM, SCALES_FROM, SUPERLINEAR_FROM, Finding, Verdict, findings
@@ -15,8 +15,8 @@ def _seconds(report: Report) -> float:
     run = report.results.run
     if run.finished is None:
         return sum(c.wall_seconds for c in report.results.cells)
-    parse = datetime.fromisoformat
-    return (parse(run.finished) - parse(run.started)).total_seconds()
+    finished, started = map(datetime.fromisoformat, (run.finished, run.started))
+    return (finished.replace(tzinfo=UTC) - started.replace(tzinfo=UTC)).total_seconds()
 
 
 def _limits(report: Report) -> list[str]:

@@ -8,6 +8,7 @@ from analysis.report.render import render
 from analysis.report.section import Report, Section
 from analysis.summary import Point
 from fscale.model.catalogue import split_partitions
+from fscale.model.errors import FscaleError
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,19 @@ class Row:
         )
 
 
+def _split(name: str) -> tuple[str, int]:
+    try:
+        return split_partitions(name)
+    except FscaleError:  # a side such as ext4:mount=data=journal
+        return name, 1
+
+
 def rows(page: Page, panel: Panel) -> list[Row]:
     """The points of partitioned file systems that were measured whole too (FxMark, Figure 14)."""
     points = {(c.filesystem, c.side, p.key.cores): p for c in panel.curves for p in c.points}
     found = []
     for (name, side, cores), point in points.items():
-        base, count = split_partitions(name)
+        base, count = _split(name)
         whole = points.get((base, side, cores))
         if count > 1 and whole is not None:
             found.append(Row(page.title, panel.name, base, count, whole, point))

@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.curves import Ratio
+from fscale.model.files import printable
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "reports"
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -67,6 +68,10 @@ def pretty(value: object) -> str:
     return json.dumps(value, indent=2, default=str)
 
 
+def _shown(value: object) -> object:
+    return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -75,6 +80,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     filters = (rate, times, interval, microseconds, span, plural, pretty)
     environment.filters.update({f.__name__: f for f in filters})

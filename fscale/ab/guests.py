@@ -18,7 +18,7 @@ from rich.console import Console
 from analysis.compare.compare import AB_FILE, AbRecord
 from fscale.model.errors import FscaleError
 from fscale.model.results import Run
-from fscale.model.store import Store, write_atomic
+from fscale.model.store import Store
 from vm import guest as guests
 from vm import kernel as kernels
 from vm import rootfs
@@ -253,4 +253,5 @@ def merge(output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int
     merged.machine.guest = {**guest, "stood_still": stood_still}
     store.save_run(merged)
     record = AbRecord(base=texts["A"], new=texts["B"], looks=[])
-    write_atomic(output / AB_FILE, json.dumps(record.model_dump(by_alias=True), indent=1) + "\n")
+    text = json.dumps(record.model_dump(by_alias=True), indent=1) + "\n"
+    Store(output).save(AB_FILE, text)

@@ -13,7 +13,7 @@ from analysis.compare.settings import Settings
 from fscale.ab.side import Side
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run
-from fscale.model.store import Store, differences, write_atomic
+from fscale.model.store import Store, differences
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request
 from fscale.runner.session import Setup
@@ -66,7 +66,7 @@ class Plan:
             base=str(self.run.suite["base"]), new=str(self.run.suite["new"]), looks=list(self.looks)
         )
         text = record.model_dump_json(by_alias=True, indent=1) + "\n"
-        write_atomic(self.store.directory / AB_FILE, text)
+        self.store.save(AB_FILE, text)
 
 
 def make(request: Request, base: Side, new: Side, settings: Settings, repetitions: int) -> Plan:

@@ -4,12 +4,11 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from rich.console import Console
-
 from fscale.ab.measure import Progress, measure
 from fscale.ab.plan import Plan
 from fscale.model import paths
 from fscale.model.errors import Interrupted
+from fscale.model.terminal import terminal
 from fscale.runner.session import Session, Stopped, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system.executor import DryExecutor, Executor
@@ -37,7 +36,7 @@ def execute(plan: Plan, seconds: float, wait: float = 0) -> Progress:
         FscaleError: nothing could be measured, the user stopped it, or the machine is not as it
             was.
     """
-    console = Console(stderr=True, highlight=False)
+    console = terminal(error=True)
 
     def say(text: str) -> None:
         console.print(text, markup=False, soft_wrap=True)

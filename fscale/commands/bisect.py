@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from analysis.compare.settings import (
     CPU_EFFICIENCY,
@@ -35,6 +34,7 @@ from fscale.commands.compare import (
 from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import FscaleError
+from fscale.model.terminal import terminal
 from fscale.runner.request import Request
 
 GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
@@ -92,7 +92,7 @@ def _bisect(
     or the data cannot tell (skip); 128: a mistake or a machine that cannot do it (the bisection
     stops).
     """
-    console = Console(stderr=True, highlight=False)
+    console = terminal(error=True)
     settings = Settings(
         metrics=parse_metrics(metric),
         margin=margin,

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT
 from fscale.model import paths
 from fscale.model.errors import FscaleError
+from fscale.model.terminal import say, terminal
 
 DbOption = Annotated[
     Path, typer.Option("--db", envvar="FSCALE_HISTORY", help="The index, a SQLite file.")
@@ -20,6 +20,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RESULTS = paths.ROOT / "results"
 DB = RESULTS / "history.sqlite"
 MOST_SHOWN = 8
+PIPE_COLUMNS = 160
 
 _EPILOG = """
 Examples:\n\n
@@ -39,13 +40,6 @@ def register(app: typer.Typer) -> None:
     app.add_typer(history, name="history", epilog=_EPILOG)
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 160
-    return console
-
-
 def _add(
     runs: Annotated[list[Path], typer.Argument(help="Results directories.")], db: DbOption = DB
 ) -> None:
@@ -55,7 +49,13 @@ def _add(
     with index.opened(db) as connection:
         for run in runs:
             row = index.add(connection, run)
-            typer.echo(f"{row.name}: {row.values} values")
+            say(f"{row.name}: {row.values} values")
+            for tag in row.refused:
+                say(
+                    f"{row.path} claims the tag {tag}, which stays where it is; "
+                    f"`fscale history tag` moves it",
+                    error=True,
+                )
 
 
 def _rebuild(
@@ -71,15 +71,16 @@ def _rebuild(
     for root in roots:
         if not root.is_dir():
             raise FscaleError(f"{root} is no directory; give the one that holds the runs")
+    owned = index.owners(db)
     try:
         db.unlink(missing_ok=True)
     except OSError as error:
         raise FscaleError(f"{db} cannot be replaced: {error.strerror}") from None
     with index.opened(db) as connection:
-        rows, problems = index.rebuild(connection, roots)
-        typer.echo(f"{len(rows)} runs are in {db}")
+        rows, problems = index.rebuild(connection, roots, owned)
+        say(f"{len(rows)} runs are in {db}")
     for problem in problems:
-        typer.echo(f"left out: {problem}", err=True)
+        say(f"left out: {problem}", error=True)
 
 
 def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
@@ -110,7 +111,7 @@ def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
     for row in rows:
         cells = {**row, "tags": ", ".join(row["tags"])}  # type: ignore[arg-type]
         table.add_row(*map(str, cells.values()))
-    _console().print(table)
+    terminal(width=PIPE_COLUMNS).print(table)
 
 
 def _tag(
@@ -121,15 +122,15 @@ def _tag(
     """Give a run a name; a run that had it before loses it."""
     from analysis.history import index  # noqa: PLC0415
 
-    if not name or "/" in name:
-        raise FscaleError("a tag is a name without a slash")
+    if not index.is_tag(name):
+        raise FscaleError("a tag is a name without a slash, of at most 100 characters")
     with index.opened(db) as connection:
         if (Path(run) / "run.json").exists():
             row = index.add(connection, Path(run))
         else:
             row = index.find(connection, run)
         index.tag(connection, row, name)
-        typer.echo(f"{name} is {row.path}")
+        say(f"{name} is {row.path}")
 
 
 def _path(
@@ -180,4 +181,4 @@ def _trend(
         table.add_row(
             trend.subject, str(len(trend.values)), " ".join(values), "; ".join(steps) or none
         )
-    _console().print(table)
+    terminal(width=PIPE_COLUMNS).print(table)

@@ -16,6 +16,8 @@ from analysis.diagnosis.triage import Suspect, Triage
 from analysis.reader import Results, load
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
+from fscale.model.files import Folder, printable, write_named
+from fscale.model.terminal import terminal
 
 _EPILOG = """
 Examples:\n\n
@@ -45,7 +47,7 @@ def _locks(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[
-        typer.FileTextWrite | None,
+        Path | None,
         typer.Option(help="Write one table of all points in Markdown; - is the terminal."),
     ] = None,
 ) -> None:
@@ -56,16 +58,19 @@ def _locks(
     results = load(run)
     found = diagnose(results, _wanted(results, cell))
     if flames is not None:
-        _write_flames(found, flames)
-    console = Console(highlight=False)
+        try:
+            _write_flames(found, flames)
+        except OSError as error:
+            raise FscaleError(
+                f"cannot write flame graphs to {flames}: {error.strerror}; give another directory"
+            ) from None
+    console = terminal(width=140)
     if json:
         console.print_json(data=_as_json(found, results))
         return
     if markdown is not None:
-        markdown.writelines(f"{line}\n" for line in _markdown(found))
+        _write_markdown(found, markdown)
         return
-    if not console.is_terminal:
-        console.width = max(console.width, 140)
     for point in found.points:
         _show(console, point, stacks)
     if cell is None:
@@ -235,16 +240,27 @@ def _markdown(found: Diagnosis) -> list[str]:
     return lines
 
 
+def _write_markdown(found: Diagnosis, path: Path) -> None:
+    text = "".join(f"{printable(line)}\n" for line in _markdown(found))
+    if str(path) == "-":
+        typer.echo(text, nl=False)
+        return
+    try:
+        write_named(path, text)
+    except OSError as error:
+        raise FscaleError(f"cannot write {path}: {error.strerror}; give another file") from None
+
+
 def _write_flames(found: Diagnosis, directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
+    folder = Folder(directory)
     for point in found.points:
         title = f"{point.key.workload} {point.key.filesystem}, {point.key.cores} cores"
         if point.triage.cpu is not None and point.triage.cpu.samples.total:
             drawn = flame.svg(flame.fold_cpu(point.triage.cpu), f"{title}: on CPU")
-            (directory / flame_name(point.key, "cpu")).write_text(drawn)
+            folder.write(flame_name(point.key, "cpu"), drawn)
         if point.triage.offcpu is not None and point.triage.offcpu.stacks.total():
             drawn = flame.svg(flame.fold_offcpu(point.triage.offcpu), f"{title}: off CPU")
-            (directory / flame_name(point.key, "offcpu")).write_text(drawn)
+            folder.write(flame_name(point.key, "offcpu"), drawn)
 
 
 def _as_json(found: Diagnosis, results: Results) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from fscale.commands.ab import (
@@ -25,6 +24,7 @@ from fscale.commands.list import complete_filesystems
 from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import Exit
+from fscale.model.terminal import terminal
 from fscale.runner.dry import tell
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _noise(
 
 
 def _show(report: "NoiseReport") -> None:
-    console = Console(highlight=False)
+    console = terminal()
     if not console.is_terminal:
         console.width = 160
     table = Table(box=None, pad_edge=False)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
-from rich.console import Console
 
 from analysis.compare.repetitions import shortage
 from analysis.compare.settings import Settings
@@ -21,6 +20,7 @@ from fscale.model import paths
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import CellKey
+from fscale.model.terminal import say, terminal
 from fscale.runner import estimate
 from fscale.runner.dry import tell
 from fscale.runner.prepare import Prepared, prepare
@@ -163,7 +163,7 @@ def _run(
 
 
 def _say(text: str) -> None:
-    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+    say(text, error=True)
 
 
 def _todo(prepared: Prepared) -> list[CellKey]:
@@ -228,9 +228,7 @@ def _measure(prepared: Prepared, signals: Signals) -> None:
 def _finish(prepared: Prepared) -> None:
     store = prepared.store
     cells = [cell for key in prepared.cells if (cell := store.load_cell(key))]
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 160)
+    console = terminal(width=160)
     console.print(summary(cells))
     console.print(f"{tally(cells)}; results are in {store.directory}", markup=False, soft_wrap=True)
     failed = [cell for cell in cells if cell.status not in ("ok", "skipped")]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What one run of the C microbenchmark prints: the JSON contract with `microbench/`."""
 
-from typing import Literal
+from datetime import datetime
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 End = Literal["time", "exhausted", "no_space", "error", "interrupted"]
 Mode = Literal["buffered", "direct", "dontcache"]
@@ -13,6 +14,25 @@ class Strict(BaseModel):
     """A model that refuses unknown keys, so that a misspelt key is an error and not a default."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def _plain(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("has characters that cannot be printed")
+    return text
+
+
+Plain = Annotated[str, AfterValidator(_plain)]
+"""a name that goes into titles and onto terminals; results may be a stranger's"""
+
+
+def _time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Time = Annotated[str, AfterValidator(_time)]
+"""ISO 8601"""
 
 
 class OptionHelp(Strict):
@@ -27,9 +47,9 @@ class OptionHelp(Strict):
 class Descriptor(Strict):
     """A workload as its C descriptor declares it (`fscale-bench --list` prints a list of these)."""
 
-    id: str
-    title: str
-    operation: str = Field(description="one operation, as in the paper's Table 2")
+    id: Plain
+    title: Plain
+    operation: Plain = Field(description="one operation, as in the paper's Table 2")
     paper: str | None = Field(description="row of FxMark's Table 2, or where it comes from")
     type: Literal["data", "metadata"]
     action: Literal["read", "write"]

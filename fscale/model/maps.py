@@ -30,7 +30,7 @@ def numbers(value: Any) -> dict[str, int]:
     """The entries of a map that are whole numbers; empty when it is no map."""
     if not isinstance(value, dict):
         return {}
-    return {k: v for k, v in value.items() if isinstance(v, int) and not isinstance(v, bool)}
+    return {k: v for k, v in value.items() if _is_number(v)}
 
 
 def entries(value: Any) -> dict[str, Any]:
@@ -40,4 +40,9 @@ def entries(value: Any) -> dict[str, Any]:
 
 def number(value: Any) -> int:
     """A scalar map's value; 0 when it is something else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return value if _is_number(value) else 0
+
+
+def _is_number(value: Any) -> bool:
+    """Whether bpftrace can have counted it: 64 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64

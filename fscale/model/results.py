@@ -7,24 +7,25 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fscale.model.bench import BenchOutput, CpuTimes, Mode, Strict
+from fscale.model.bench import BenchOutput, CpuTimes, Mode, Plain, Strict, Time
 
+MOST_CORES = 1 << 16  # eight times what Linux can be built for
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
 
 
 class CellKey(Strict):
     """What identifies a cell: every parameter that changes what is measured."""
 
-    workload: str
-    filesystem: str
-    medium: str
+    workload: Plain
+    filesystem: Plain
+    medium: Plain
     mode: Mode
-    cores: int = Field(ge=1)
+    cores: int = Field(ge=1, le=MOST_CORES)
     repetition: int = Field(ge=1)
     duration: float = Field(gt=0, description="timed seconds asked for")
-    options: dict[str, int | str] = Field(default_factory=dict, description="workload options")
-    side: str | None = Field(default=None, description="A or B of a paired comparison")
-    profile: str | None = Field(default=None, description="a profiling repetition, never scored")
+    options: dict[Plain, int | Plain] = Field(default_factory=dict, description="workload options")
+    side: Plain | None = Field(default=None, description="A or B of a paired comparison")
+    profile: Plain | None = Field(default=None, description="a profiling repetition, never scored")
 
     @property
     def point(self) -> str:
@@ -62,7 +63,7 @@ class Cell(Strict):
     )
     started: str = Field(description="UTC, ISO 8601")
     wall_seconds: float = Field(description="the whole cell, with format, mount and set-up")
-    unit: str = Field(default="ops", description="what is counted: ops, messages, MB, ...")
+    unit: Plain = Field(default="ops", description="what is counted: ops, messages, MB, ...")
     ops: float = 0
     seconds: float = 0
     ops_per_second: float = 0
@@ -130,7 +131,7 @@ class Machine(Strict):
     kernel_cmdline: str
     architecture: str
     cpu_model: str
-    memory_bytes: int
+    memory_bytes: int = Field(ge=0, lt=1 << 63)
     topology: list[Cpu]
     cpu_order: list[int] = Field(description="the order in which CPUs join: socket by socket")
     governor: str | None
@@ -161,8 +162,8 @@ class Run(Strict):
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     id: str
-    started: str
-    finished: str | None = None
+    started: Time
+    finished: Time | None = None
     state: Literal["running", "complete", "interrupted", "failed"]
     fscale_version: str
     revision: str | None = Field(description="of the fscale repository, `-dirty` when changed")

@@ -2,7 +2,6 @@
 """The results directory: run.json, and one file a cell that is whole or not there."""
 
 import json
-import os
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,26 +9,12 @@ from pydantic import ValidationError
 from fscale.model.bench import Strict
 from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
+from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey, Run
 
+RUN_FILE = "run.json"
 BENCH = "fscale-bench"
 """The microbenchmark's name among the versions of a run; its value is a digest of the file."""
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write a file so that after a crash the old or the new content is there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _dump(model: Strict) -> str:
@@ -41,43 +26,48 @@ class Store:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._folder = Folder(directory)
 
-    @property
-    def _run(self) -> Path:
-        return self.directory / "run.json"
-
-    def cell_path(self, cell_id: str) -> Path:
-        """The file of a cell."""
-        return self.directory / "cells" / f"{cell_id}.json"
+    def save(self, name: str, text: str) -> None:
+        """Write a file of the run; after a crash the old or the new content is there."""
+        self._folder.write(name, text, sync=True)
 
     def profile_dir(self, cell_id: str) -> Path:
         """Where the raw profiles of a cell go."""
         return self.directory / "profiles" / cell_id
 
+    def fresh_profile_dir(self, cell_id: str) -> Path:
+        """The same, made anew and empty."""
+        return self._folder.fresh(f"profiles/{cell_id}")
+
     def load_run(self) -> Run | None:
         """The run that is in the directory, if one is."""
         try:
-            return Run.model_validate_json(self._run.read_text())
+            return Run.model_validate_json(self._folder.read(RUN_FILE))
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise FscaleError(f"{self._run} cannot be read: {error.strerror}") from None
+            raise FscaleError(
+                f"{self.directory / RUN_FILE} cannot be read: {error.strerror}"
+            ) from None
         except ValidationError as error:
-            raise FscaleError(f"{self._run} is no run of this fscale: {explain(error)}") from None
+            raise FscaleError(
+                f"{self.directory / RUN_FILE} is no run of this fscale: {explain(error)}"
+            ) from None
 
     def save_run(self, run: Run) -> None:
         """Write run.json."""
-        write_atomic(self._run, _dump(run))
+        self.save(RUN_FILE, _dump(run))
 
     def save_cell(self, cell: Cell) -> None:
         """Write a cell's file."""
-        write_atomic(self.cell_path(cell.id), _dump(cell))
+        self.save(f"cells/{cell.id}.json", _dump(cell))
 
     def load_cell(self, key: CellKey) -> Cell | None:
         """A cell that is there and whole."""
         try:
-            return Cell.model_validate_json(self.cell_path(key.id).read_text())
-        except (FileNotFoundError, ValidationError):
+            return Cell.model_validate_json(self._folder.read(f"cells/{key.id}.json"))
+        except (OSError, ValidationError):
             return None
 
     def finished(self, key: CellKey) -> bool:
@@ -89,8 +79,10 @@ class Store:
 
     def cells(self) -> list[Cell]:
         """All cells of the run."""
-        files = sorted((self.directory / "cells").glob("*.json"))
-        return [Cell.model_validate_json(file.read_text()) for file in files]
+        return [
+            Cell.model_validate_json(self._folder.read(f"cells/{name}"))
+            for name in self._folder.names("cells", ".json")
+        ]
 
 
 def _lasting(value: object) -> object:

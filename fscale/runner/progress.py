@@ -7,11 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from fscale.model.results import Cell, CellKey
+from fscale.model.terminal import terminal
 
 
 def duration(seconds: float) -> str:
@@ -25,7 +25,7 @@ class Reporter:
     """A live line on a terminal, one plain line a cell elsewhere; both on standard error."""
 
     def __init__(self, total: int, done: int) -> None:
-        self.console = Console(stderr=True, highlight=False)
+        self.console = terminal(error=True)
         self._total = total
         self._done = done
         self._measured = 0

@@ -144,7 +144,8 @@ class Session:
             if is_root():
                 self.do.write(Path("/proc/sys/vm/drop_caches"), "3")
             profile = self.store.profile_dir(key.id)
-            scratch = self.store.directory / ".scratch"
+            # A name that nobody could foresee: what a stranger left in the results is not used.
+            scratch = self.store.directory / f".scratch-{self.tag}"
             stack.enter_context(self.journal.change(TempDir(path=scratch)))
             group = None
             if self._cgroup_root:
@@ -160,8 +161,8 @@ class Session:
                 cgroup=group,
             )
             profiler = self.setup.profilers[key.profile] if key.profile else None
-            if profiler:
-                self.do.mkdir(profile)
+            if profiler and not self.do.dry:
+                self.store.fresh_profile_dir(key.id)
             context = Context(
                 key=key,
                 cpus=cell.cpus,

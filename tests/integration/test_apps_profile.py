@@ -15,7 +15,7 @@ import pytest
 
 from analysis.diagnosis import lockprofile, offcpu
 from analysis.diagnosis.cpuprofile import read as read_cpu
-from analysis.diagnosis.triage import load_profile
+from analysis.diagnosis.profile import load_profile
 from apps.adapter import LAUNCHER, too_late
 from apps.registry import applications
 from fscale.model import paths

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.diagnosis.triage import load_profile
+from analysis.diagnosis.profile import load_profile
 from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.model.results import Cell

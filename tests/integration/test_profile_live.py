@@ -14,7 +14,7 @@ import pytest
 
 from analysis.diagnosis import lockprofile, offcpu
 from analysis.diagnosis.cpuprofile import read as read_cpu
-from analysis.diagnosis.triage import load_profile
+from analysis.diagnosis.profile import load_profile
 from fscale.model import paths
 from fscale.model.bench import BenchOutput
 from fscale.model.config import FileSystem

@@ -97,7 +97,7 @@ def test_rebuild_names_what_it_leaves_out(tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text("{}")
     with index.opened(tmp_path / "h.sqlite") as session:
-        rows, problems = index.rebuild(session, [tmp_path])
+        rows, problems = index.rebuild(session, [tmp_path], {})
     assert len(rows) == 1
     assert len(problems) == 1
     assert "broken" in problems[0]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from analysis.diagnosis import cpuprofile, lockprofile, offcpu
-from analysis.diagnosis.triage import load_profile
+from analysis.diagnosis.profile import load_profile
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "profiles"
 EXPECTED = GOLDEN / "expected.json"

@@ -15,7 +15,7 @@ import pytest
 
 from analysis.diagnosis import lockprofile
 from analysis.diagnosis.lockprofile import LockProfile
-from analysis.diagnosis.triage import load_profile
+from analysis.diagnosis.profile import load_profile
 from fscale.model.maps import parse
 from fscale.runner.profilers.locks import SLEEP_BITS, SPIN, SPIN_BITS
 

@@ -244,7 +244,8 @@ def test_inline_svg_follows_the_theme() -> None:
         '<use xlink:href="#a" clip-path="url(#a)"/></g></svg>'
     )
     assert inline(svg, "p", 'a "b" & <c>') == (
-        '<svg viewBox="0 0 9 9" role="img" aria-label="a &quot;b&quot; &amp; &lt;c>" class="plot">'
+        '<svg viewBox="0 0 9 9" role="img" aria-label="a &quot;b&quot; &amp; &lt;c&gt;" '
+        'class="plot">'
         '<g id="p-a"><text style="font-family: var(--font); fill: var(--ink)"/>'
         '<use xlink:href="#p-a" clip-path="url(#p-a)"/></g></svg>'
     )

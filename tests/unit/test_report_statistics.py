@@ -20,6 +20,7 @@ from analysis.report.render import interval, microseconds, rate, span, times
 from analysis.style import MARKERS, SERIES, lines, speedup_colours
 from analysis.summary import Point, Spread, summarise
 from fscale.model.bench import CpuTimes, Descriptor
+from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import core_counts, layout
 from tests.synthetic import cell, cpus_of, descriptor
@@ -301,7 +302,7 @@ def test_rows_and_files(tmp_path: Path) -> None:
     scored = cells([100, 110, 90]) + cells([150, 180, 165], cores=2)
     described = {"DRBL": descriptor("DRBL")}
     table = rows(arrange(summarise(scored), ["ext4"], described))
-    write(table, tmp_path)
+    write(table, Folder(tmp_path))
     with (tmp_path / "figures.csv").open() as file:
         base, top = csv.DictReader(file)
     assert (base["speedup"], float(top["speedup"])) == ("", pytest.approx(1.65))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
+import os
 from pathlib import Path
 
 import jsonschema
@@ -68,16 +69,16 @@ def run(seed: int = 1, **suite: object) -> Run:
 def test_a_failed_write_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "file"
-    store.write_atomic(path, "old")
+    saved = store.Store(tmp_path)
+    saved.save("file", "old")
 
-    def fail(self: Path, target: Path) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("power cut")
 
-    monkeypatch.setattr(Path, "rename", fail)
+    monkeypatch.setattr(os, "rename", fail)
     with pytest.raises(OSError, match="power cut"):
-        store.write_atomic(path, "new")
-    assert path.read_text() == "old"
+        saved.save("file", "new")
+    assert (tmp_path / "file").read_text() == "old"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_only_good_cells_are_not_measured_again(
 def test_half_a_cell_counts_as_none(tmp_path: Path) -> None:
     kept = store.Store(tmp_path)
     kept.save_cell(cell())
-    path = kept.cell_path(KEY.id)
+    path = tmp_path / "cells" / f"{KEY.id}.json"
     path.write_text(path.read_text()[:100])
     assert not kept.finished(KEY)
 
@@ -180,7 +181,10 @@ def test_files_match_their_schemas(tmp_path: Path) -> None:
     kept = store.Store(tmp_path)
     kept.save_run(run(duration=1))
     kept.save_cell(cell())
-    for name, path in (("run", tmp_path / "run.json"), ("cell", kept.cell_path(KEY.id))):
+    for name, path in (
+        ("run", tmp_path / "run.json"),
+        ("cell", tmp_path / "cells" / f"{KEY.id}.json"),
+    ):
         document = json.loads(path.read_text())
         jsonschema.validate(document, json.loads(schema.text(name)))
         assert document["schema"] == 1

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The file of a profile, and what of it the readers may rely on."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from analysis.reader import first_error
+from fscale.model.files import Folder, parse_json, unpack
+
+
+class _Memory(BaseModel):
+    """Where the kernel keeps its memory, of a lock profile."""
+
+    direct_map: int
+    page_array: int
+    page_bits: int = Field(ge=0, le=32)
+    page_size: int = Field(gt=0)
+
+
+class _Profile(BaseModel):
+    """What is read; a profile has more, and not all have all of this."""
+
+    output: str = ""
+    event: str = ""
+    comm: str = "fscale-run"
+    named: bool = True
+    pid: int | None = None
+    cores: int = 1
+    memory: _Memory | None = None
+    symbols: dict[str, str] = {}
+    cache_structs: dict[str, str] = {}
+    layouts: dict[str, list[tuple[int, str, Any]]] = {}
+
+
+def load_profile(path: Path) -> dict[str, Any]:
+    """A profile's content. Raises OSError or ValueError when it cannot be used."""
+    return read_profile(Folder(path.parent), path.name)
+
+
+def read_profile(folder: Folder, name: str) -> dict[str, Any]:
+    """The same, of a file in a results directory."""
+    data = parse_json(unpack(folder.read(name)))
+    if not isinstance(data, dict):
+        raise ValueError("it is no profile")
+    try:
+        return data | _Profile.model_validate(data).model_dump()
+    except ValidationError as error:
+        raise ValueError(first_error(error)) from None

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files of a results directory, which may come from a stranger.
+
+Nothing below the directory is reached through a link, what is read has a bound, and what is written
+is a new file that takes the old one's name.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+MOST_BYTES = 16 << 20
+MOST_UNPACKED = 256 << 20  # the on-CPU profile has up to 200,000 samples of a KiB or so
+MOST_RATIO = 100  # of what is unpacked to what is packed; profiles have 5 to 15
+
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class Folder:
+    """A directory by the name that the user gave, and files in it by their names relative to it.
+
+    The directory itself may be reached through links: its name is the user's. All methods raise
+    OSError, with a `strerror` for people, where a file is missing, a link, or not what it
+    should be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, name: str, most: int = MOST_BYTES) -> bytes:
+        """The content of a regular file of at most `most` bytes."""
+        with self._parent(name) as (directory, last):
+            # O_NONBLOCK: nobody may ever write into a FIFO.
+            fd = _open(last, os.O_RDONLY | os.O_NONBLOCK, directory)
+            with os.fdopen(fd, "rb") as file:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    raise OSError(errno.EINVAL, "it is no regular file", name)
+                content = file.read(most + 1)
+        if len(content) > most:
+            raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", name)
+        return content
+
+    def exists(self, name: str) -> bool:
+        """Whether there is something of that name, a link included."""
+        try:
+            with self._parent(name) as (directory, last):
+                os.stat(last, dir_fd=directory, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
+
+    def names(self, directory: str, suffix: str) -> list[str]:
+        """The names in a directory that end with `suffix`; none when it is not there."""
+        try:
+            with self._parent(f"{directory}/.") as (fd, _):
+                return sorted(p.name for p in os.scandir(fd) if p.name.endswith(suffix))
+        except FileNotFoundError:
+            return []
+
+    def write(self, name: str, content: str | bytes, *, sync: bool = False) -> Path:
+        """Write a file, and the directories that it lies in; returns its path.
+
+        Whoever reads sees the old content or the new; with `sync` also after a crash.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self._parent(name, make=True) as (directory, last):
+            temporary = f".{last}.tmp"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=directory)
+            fd = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, directory)
+            with os.fdopen(fd, "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+                if sync:
+                    file.flush()
+                    os.fsync(fd)
+            os.rename(temporary, last, src_dir_fd=directory, dst_dir_fd=directory)
+            if sync:
+                os.fsync(directory)
+        return self.path / name
+
+    def fresh(self, name: str) -> Path:
+        """An empty directory in the place of whatever is there."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self._parent(name, make=True) as (directory, last):
+            with contextlib.suppress(FileNotFoundError):
+                there = os.stat(last, dir_fd=directory, follow_symlinks=False)
+                if stat.S_ISDIR(there.st_mode):
+                    shutil.rmtree(last, dir_fd=directory)
+                else:
+                    os.unlink(last, dir_fd=directory)
+            os.mkdir(last, 0o755, dir_fd=directory)
+        return self.path / name
+
+    @contextlib.contextmanager
+    def _parent(self, name: str, make: bool = False) -> Iterator[tuple[int, str]]:
+        """A descriptor of the directory that holds `name`, and the last part of the name."""
+        *parents, last = name.split("/")
+        if not last or PurePosixPath(name).is_absolute() or ".." in (*parents, last):
+            raise OSError(errno.EPERM, "it leads out of the results directory", name)
+        fd = os.open(self.path, _DIRECTORY)
+        try:
+            for part in parents:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, 0o755, dir_fd=fd)
+                inner = _open(part, _DIRECTORY, fd)
+                os.close(fd)
+                fd = inner
+            yield fd, last
+        finally:
+            os.close(fd)
+
+
+def _open(name: str, flags: int, directory: int) -> int:
+    try:
+        return os.open(name, flags | _FLAGS, 0o644, dir_fd=directory)
+    except ValueError:  # a NUL, or a surrogate
+        raise OSError(errno.EINVAL, "it is no name of a file", name) from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            there = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if stat.S_ISLNK(there.st_mode):
+                why = "it is a link; in a results directory none is followed"
+                raise OSError(errno.ELOOP, why, name) from None
+        raise
+
+
+def write_named(path: Path, content: str) -> None:
+    """Write a file that the user named; OSError when the last part of the name is a link.
+
+    `/dev/stdout` and the like are links that mean what they say.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    if not path.is_relative_to("/dev"):
+        flags |= os.O_NOFOLLOW
+    try:
+        fd = os.open(path, flags, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "it is a link; name the file", str(path)) from None
+        raise
+    with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
+        file.write(content)
+
+
+def unpack(packed: bytes) -> bytes:
+    """The content of a gzip file; ValueError when it is damaged or larger than any of ours."""
+    most = min(MOST_UNPACKED, MOST_RATIO * len(packed) + (1 << 20))
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        content = unpacker.decompress(packed, most + 1)
+    except zlib.error as error:
+        raise ValueError(f"it is damaged: {error}") from None
+    if len(content) > most:
+        raise ValueError(f"it unpacks to more than {most >> 20} MiB")
+    if not unpacker.eof:
+        raise ValueError("it is cut short")
+    return content
+
+
+def parse_json(text: bytes) -> Any:
+    """What JSON text says; ValueError also when it is nested too deep."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def printable(text: str) -> str:
+    """The text without what steers a terminal or is no text; lines and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
