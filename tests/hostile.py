@@ -149,14 +149,14 @@ class Page(HTMLParser):
 
 def rename(directory: Path, file: Path, **changes: Any) -> Path | None:
     """Change the key of a cell so that file, id and key agree; None where no file can have it."""
-    content = json.loads(file.read_text())
-    content["key"] |= changes
     try:
+        content = json.loads(file.read_text())
+        content["key"] |= changes
         key = CellKey.model_validate(content["key"])
         content["id"] = key.id
         path = directory / "cells" / f"{key.id}.json"
         path.write_text(json.dumps(content))
-    except (ValueError, OSError):
+    except (ValueError, TypeError, KeyError, OSError):  # other changes came before this one
         return None
     if path != file:
         file.unlink()

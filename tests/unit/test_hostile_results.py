@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Commands on results directories that a stranger made."""
 
+import contextlib
 import gzip
 import json
 import os
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -451,17 +453,23 @@ def change_json(draw: Callable[[Any], Any], data: Any) -> Any:
 
 def mutate(draw: Callable[[Any], Any], place: Place) -> None:
     """One change of a stranger's."""
-    cells = sorted((place.results / "cells").glob("*.json"))
-    profiles = sorted((place.results / "profiles").rglob("*.gz"))
+    # What an earlier change made a link or a FIFO is no file to change.
+    cells, profiles, runs = (
+        [p for p in sorted(place.results.glob(names)) if p.is_file() and not p.is_symlink()]
+        for names in ("cells/*.json", "profiles/*/*.gz", "run.json")
+    )
     kind = draw(st.sampled_from(["json", "json", "json", "profile", "name", "replace", "bytes"]))
-    if kind == "json":
-        path = draw(st.sampled_from([place.results / "run.json", *cells]))
-        changed = change_json(draw, json.loads(path.read_text()))
-        path.write_text(json.dumps(changed))
+    if kind == "json" and runs + cells:
+        path = draw(st.sampled_from(runs + cells))
+        with contextlib.suppress(ValueError):  # an earlier change broke it
+            path.write_text(json.dumps(change_json(draw, json.loads(path.read_text()))))
     elif kind == "profile" and profiles:
         path = draw(st.sampled_from(profiles))
-        content = json.loads(gzip.decompress(path.read_bytes()))
-        lines = content["output"].splitlines()
+        try:
+            content = json.loads(gzip.decompress(path.read_bytes()))
+            lines = str(content["output"]).splitlines()
+        except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError):
+            return
         if draw(st.booleans()) or not lines:
             content = change_json(draw, content)
         else:
@@ -477,8 +485,8 @@ def mutate(draw: Callable[[Any], Any], place: Place) -> None:
         field, value = draw(st.sampled_from(fields)), draw(TEXTS)
         for path in cells:
             rename(place.results, path, **{field: value})
-    elif kind == "bytes":
-        path = draw(st.sampled_from([place.results / "run.json", *cells, *profiles]))
+    elif kind == "bytes" and runs + cells + profiles:
+        path = draw(st.sampled_from(runs + cells + profiles))
         content = path.read_bytes()
         start = draw(st.integers(0, len(content)))
         path.write_bytes(content[:start] + draw(st.binary(max_size=8)) + content[start + 4 :])
