@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from apps.namespace import private_mounts
 from fscale.model import paths
 from fscale.model.catalogue import load_filesystem
 from fscale.model.config import FileSystem
@@ -21,8 +22,11 @@ def seen(tmp_path: Path, online: str, argv: list[str]) -> str:
     """What a command prints on a machine with these CPUs."""
     said = tmp_path / "online"
     said.write_text(online)
-    argv = ["unshare", "--mount", "/bin/sh", "-c", PRETEND, str(said), *argv]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    argv = ["/bin/sh", "-c", PRETEND, str(said), *argv]
+    done = subprocess.run(
+        argv, check=True, capture_output=True, text=True, preexec_fn=private_mounts
+    )
+    return done.stdout
 
 
 def geometry(tmp_path: Path, fs: FileSystem, online: str) -> list[str]:
