@@ -58,6 +58,7 @@ class AppLoad:
     """One application."""
 
     synced = True
+    sliced = False
     named = False  # other people's programs bear their own names
 
     def __init__(self, app: App) -> None:

@@ -31,6 +31,10 @@ class AbRecord(Strict):
     base: str = Field(description="side A, as it was asked for")
     new: str = Field(description="side B")
     looks: list[int] = Field(description="repetitions a side at which it looked; empty: at the end")
+    slice_seconds: float | None = Field(
+        default=None, description="of a turn, where both sides were mounted at once and took turns"
+    )
+    blocks: int | None = Field(default=None, description="of four turns, in each pair")
 
 
 @dataclass(frozen=True)

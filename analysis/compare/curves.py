@@ -14,6 +14,7 @@ import numpy as np
 from analysis.compare.judge import Measured, Test
 from analysis.compare.ranktest import Floats
 from analysis.compare.settings import DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
+from analysis.compare.sliced import PairRatio
 
 Series = tuple[Floats, Floats]  # core counts and throughputs, each of shape (points,)
 
@@ -53,15 +54,38 @@ def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
         own.sort(key=lambda t: t.subject.cores)
         cores = tuple(t.subject.cores[0] for t in own)
         metrics: dict[str, Callable[[Series], float]] = {SPEEDUP: speedup}
+        sliced = all(t.ratios for t in own)
         if len(own) > 2:
             metrics[DOUBLING] = gain_per_doubling
-            metrics[PEAK] = lambda curve: peak_cores(curve, margin)
+            if not sliced:  # a peak has no ratio that pairs could have
+                metrics[PEAK] = lambda curve: peak_cores(curve, margin)
         for metric, of in metrics.items():
             base = _measured([t.base for t in own], cores, of)
             new = _measured([t.new for t in own], cores, of)
             whole = subject.model_copy(update={"cores": cores})
-            tests.append(Test(whole, metric, base, new, own[0].interleaved, own[0].looks))
+            ratios = _ratios(own, cores, metric) if sliced else {}
+            tests.append(Test(whole, metric, base, new, own[0].interleaved, own[0].looks, ratios))
     return tests
+
+
+def _ratios(points: Sequence[Test], cores: Sequence[int], metric: str) -> dict[int, PairRatio]:
+    """The pairs' ratios of a curve's speed-up, or of its gain per doubling.
+
+    Both are linear in the logarithms of the points' ratios.
+    """
+    if metric == SPEEDUP:
+        weights = np.array([-1.0, *[0.0] * (len(points) - 2), 1.0])
+    else:
+        x = np.log2(np.array(cores, dtype=np.float64))
+        weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    common = sorted(set.intersection(*(set(p.ratios) for p in points)))
+    return {
+        r: PairRatio(
+            float(weights @ np.array([p.ratios[r].log for p in points])),
+            float(np.sqrt(weights**2 @ np.array([p.ratios[r].error ** 2 for p in points]))),
+        )
+        for r in common
+    }
 
 
 def _measured(

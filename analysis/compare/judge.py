@@ -3,7 +3,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb
 
 import numpy as np
@@ -22,6 +22,7 @@ from analysis.compare.ranktest import Floats, Samples, p_value
 from analysis.compare.repetitions import minimum_repetitions, repetitions_to_reach
 from analysis.compare.sequential import weight
 from analysis.compare.settings import COUNT, PEAK, Judgement, Sample, Settings, Subject
+from analysis.compare.sliced import LEAST_PAIRS, Paired, PairRatio, paired
 from fscale.model.errors import FscaleError
 
 DISTURBED_SHARE = 0.25
@@ -52,10 +53,14 @@ class Test:
     new: Measured
     interleaved: bool = False
     looks: tuple[int, ...] = ()
+    ratios: dict[int, PairRatio] = field(default_factory=dict)
+    """repetition -> NEW over BASE, where both sides of it were mounted at once and took turns"""
 
     @property
     def repetitions(self) -> int:
-        """Repetitions on the side that has fewer."""
+        """Repetitions on the side that has fewer; of a sliced run, pairs."""
+        if self.ratios:
+            return len(self.ratios)
         return min(len(self.base.values), len(self.new.values))
 
     @property
@@ -92,6 +97,7 @@ class _Evidence:
     p: float
     effect: Effect
     spread: float
+    paired: Paired | None = None
 
 
 def judge(tests: Sequence[Test], settings: Settings, *, refuse: bool = True) -> list[Judgement]:
@@ -122,7 +128,9 @@ def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> No
     """Raise an FscaleError where not one of the tests could ever be significant by itself."""
     level = settings.fdr / max(1, family)
     if not tests or any(
-        2 / comb(len(t.base.values) + len(t.new.values), len(t.new.values)) <= level for t in tests
+        len(t.ratios) >= LEAST_PAIRS
+        or 2 / comb(len(t.base.values) + len(t.new.values), len(t.new.values)) <= level
+        for t in tests
     ):
         return
     # With enough repetitions all of them would be in the family.
@@ -137,6 +145,8 @@ def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> No
 
 
 def _weigh(test: Test, settings: Settings) -> _Evidence | None:
+    if test.ratios:
+        return _weigh_pairs(test, settings)
     if test.repetitions < repetitions_to_reach(settings.fdr, test.interleaved):
         return None
     looks = [n for n in test.looks if n <= test.repetitions]
@@ -155,6 +165,21 @@ def _weigh(test: Test, settings: Settings) -> _Evidence | None:
     return _Evidence(level, p, change, spread_of(samples))
 
 
+def _weigh_pairs(test: Test, settings: Settings) -> _Evidence | None:
+    looks = [n for n in test.looks if n <= test.repetitions]
+    if test.repetitions < LEAST_PAIRS or (test.looks and not looks):
+        return None
+    share = weight(len(looks)) if looks else 1.0
+    level = 1 - (1 - settings.confidence) * share
+    last = paired(test.ratios, looks[-1] if looks else None, level)
+    p = min(
+        1.0,
+        *(paired(test.ratios, n, level).p / weight(k) for k, n in enumerate(looks, 1)),
+        *([] if looks else [last.p]),
+    )
+    return _Evidence(level, p, last.effect, last.spread, last)
+
+
 def _verdict(test: Test, e: _Evidence, q: float, family: int, settings: Settings) -> Judgement:
     margin = settings.count_margin if test.counted else settings.margin
     low, high = 1 - margin, 1 / (1 - margin)
@@ -162,6 +187,8 @@ def _verdict(test: Test, e: _Evidence, q: float, family: int, settings: Settings
     judgement = _undecided(test, margin)
     judgement.ratio, judgement.low, judgement.high = e.effect.ratio, e.effect.low, e.effect.high
     judgement.level, judgement.p, judgement.q = e.level, e.p, q
+    if e.paired:
+        judgement.between_pairs, judgement.within_pairs = e.paired.between, e.paired.within
     judgement.smallest_change = smallest_change(e.spread, test.repetitions, level, settings.power)
     significant = q <= settings.fdr
     if significant and e.effect.high < 1 and e.effect.ratio < low:
@@ -174,7 +201,8 @@ def _verdict(test: Test, e: _Evidence, q: float, family: int, settings: Settings
     else:
         needed = repetitions_needed(e.spread, e.effect.ratio, margin, level, e.level)
         if needed is not None:
-            needed = max(needed, minimum_repetitions(settings, family, test.interleaved))
+            if not test.ratios:
+                needed = max(needed, minimum_repetitions(settings, family, test.interleaved))
             needed = min((look for look in test.looks if look >= needed), default=needed)
             judgement.more_repetitions = max(1, needed - test.repetitions)
         judgement.reason = _why_undecided(judgement, significant)
@@ -206,7 +234,9 @@ def _excuse_disturbed(judgement: Judgement) -> None:
 
 
 def _too_few(test: Test, family: int, settings: Settings) -> Judgement:
-    needed = minimum_repetitions(settings, family, test.interleaved)
+    needed = LEAST_PAIRS
+    if not test.ratios:
+        needed = minimum_repetitions(settings, family, test.interleaved)
     needed = test.looks[0] if test.looks else needed
     judgement = _undecided(test, settings.count_margin if test.counted else settings.margin)
     judgement.reason = f"{test.repetitions} of at least {needed} repetitions"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from analysis.compare.judge import Measured, Test
 from analysis.compare.settings import COUNT, CPU_EFFICIENCY, METRICS, THROUGHPUT, Metric, Subject
+from analysis.compare.sliced import ratios_of
 from fscale.model.results import Cell, CellKey
 
 Place = tuple[str, str]  # file system and medium
@@ -79,6 +80,7 @@ def pair(
     places = [_places(cells) for cells in (base, new)]
     common = common_place(base, new)
     sides = [_collect(cells, common) for cells in (base, new)]
+    cut = [_sliced(cells, common) for cells in (base, new)]
     tests = []
     for subject, metric in sorted(sides[0].keys() & sides[1].keys(), key=_order):
         if metric.partition(":")[0] not in metrics:
@@ -91,9 +93,21 @@ def pair(
                 strict=True,
             )
         ]
-        tests.append(Test(subject, metric, measured[0], measured[1], interleaved, looks))
+        ratios = {}
+        if metric in RATES:
+            ratios = ratios_of(cut[0].get(subject, {}), cut[1].get(subject, {}), metric)
+        tests.append(Test(subject, metric, measured[0], measured[1], interleaved, looks, ratios))
     subjects = [{subject.name for subject, _ in side} for side in sides]
     return Pairing(tests, sorted(subjects[1] - subjects[0]), sorted(subjects[0] - subjects[1]))
+
+
+def _sliced(cells: Iterable[Cell], place: Place | None) -> dict[Subject, dict[int, Cell]]:
+    """Subject -> repetition -> the good cell of a side that took turns."""
+    found: dict[Subject, dict[int, Cell]] = defaultdict(dict)
+    for cell in cells:
+        if cell.status == "ok" and cell.slices:
+            found[subject_of(cell.key, place)][cell.key.repetition] = cell
+    return found
 
 
 def common_place(base: Iterable[Cell], new: Iterable[Cell]) -> Place | None:

@@ -30,3 +30,11 @@ def schedule(fdr: float, family: int, most: int) -> tuple[int, ...]:
         looks.append(n)
         n = max(n + 2, round(n * GROWTH))
     return tuple(looks)
+
+
+def growing(first: int, most: int) -> tuple[int, ...]:
+    """Pairs at which a sliced run looks: `first`, and then after about 40% more each."""
+    looks = [first]
+    while (n := max(looks[-1] + 1, round(looks[-1] * GROWTH))) <= most:
+        looks.append(n)
+    return tuple(looks)

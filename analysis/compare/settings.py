@@ -95,6 +95,12 @@ class Judgement(Strict):
         default=None, description="of the exact rank test, peeking accounted for"
     )
     q: float | None = Field(default=None, description="p adjusted by Benjamini and Hochberg")
+    between_pairs: float | None = Field(
+        default=None, description="standard deviation of the pairs' log ratios; of sliced runs"
+    )
+    within_pairs: float | None = Field(
+        default=None, description="of one pair's log ratio, from its blocks (root mean square)"
+    )
     more_repetitions: int | None = Field(
         default=None,
         description="how many more a side would probably decide it; null when decided or unknown",

@@ -3,13 +3,14 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from analysis.compare.judge import judge
 from analysis.compare.pairs import RATES, pair, subject_of
 from analysis.compare.settings import Subject
 from fscale.ab.plan import Pair, Plan
+from fscale.ab.slices import measure_pair
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
 from fscale.runner.progress import duration
@@ -53,7 +54,7 @@ def measure(plan: Plan, session: Session, seconds: float, say: Callable[[str], N
             slowest = max(slowest, time.monotonic() - started)
         if progress.out_of_time:
             break
-        progress.repetitions += 2
+        progress.repetitions += plan.step
         if progress.repetitions in plan.looks:
             _look(plan, progress)
             left = duration(max(0.0, end - time.monotonic()))
@@ -75,19 +76,38 @@ def _done(plan: Plan, progress: Progress) -> bool:
 def _round(plan: Plan, session: Session, point: Pair, progress: Progress) -> None:
     good = {"A": 0, "B": 0}
     reason = ""
-    for key in plan.order(point, progress.repetitions + 1):
-        assert key.side is not None
-        cell = plan.store.load_cell(key) if plan.store.finished(key) else None
-        if cell is None:
-            session.setup = plan.setups[key.side]
-            cell = session.cell(key)
+    measured = _pair if plan.slicing else _four
+    for cell in measured(plan, session, point, progress.repetitions + 1):
+        assert cell.key.side is not None
         progress.cells.append(cell)
-        good[key.side] += cell.status == "ok"
+        good[cell.key.side] += cell.status == "ok"
         if cell.status != "ok":
             reason = f"{cell.id}: {cell.status}: {cell.reason}"
     if not all(good.values()):
         progress.open.remove(point)
         progress.given_up[point.base.point] = reason
+
+
+def _four(plan: Plan, session: Session, point: Pair, first: int) -> Iterator[Cell]:
+    """Two repetitions of each side, one after the other."""
+    for key in plan.order(point, first):
+        assert key.side is not None
+        cell = plan.store.load_cell(key) if plan.store.finished(key) else None
+        if cell is None:
+            session.setup = plan.setups[key.side]
+            cell = session.cell(key)
+        yield cell
+
+
+def _pair(plan: Plan, session: Session, point: Pair, number: int) -> Iterator[Cell]:
+    """One repetition of both sides, in slices."""
+    assert plan.slicing
+    keys = {side: point.key(side, number) for side in "AB"}
+    cells = [plan.store.load_cell(key) for key in keys.values() if plan.store.finished(key)]
+    if len(cells) == len(keys):
+        yield from (cell for cell in cells if cell)
+    else:
+        yield from measure_pair(session, plan.setups, keys, plan.slicing, plan.run.seed)
 
 
 def _look(plan: Plan, progress: Progress) -> None:

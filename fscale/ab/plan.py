@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 
 from analysis.compare.compare import AB_FILE, AbRecord
 from analysis.compare.repetitions import minimum_repetitions, tests_of
-from analysis.compare.sequential import schedule
+from analysis.compare.sequential import growing, schedule
 from analysis.compare.settings import Settings
+from analysis.compare.sliced import LEAST_PAIRS
 from fscale.ab.side import Side
+from fscale.ab.slices import Slicing, uncut
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run
 from fscale.model.store import Store, differences
@@ -45,6 +47,12 @@ class Plan:
     settings: Settings
     repetitions: int
     looks: tuple[int, ...]
+    slicing: Slicing | None = None
+
+    @property
+    def step(self) -> int:
+        """Repetitions a round: one pair in slices, else two of each side."""
+        return 1 if self.slicing else 2
 
     def order(self, pair: Pair, first: int) -> Iterator[CellKey]:
         """The four cells of repetitions `first` and `first` + 1: A B B A or B A A B.
@@ -63,13 +71,24 @@ class Plan:
         """Write run.json and ab.json."""
         self.store.save_run(self.run)
         record = AbRecord(
-            base=str(self.run.suite["base"]), new=str(self.run.suite["new"]), looks=list(self.looks)
+            base=str(self.run.suite["base"]),
+            new=str(self.run.suite["new"]),
+            looks=list(self.looks),
+            slice_seconds=self.slicing.seconds if self.slicing else None,
+            blocks=self.slicing.blocks if self.slicing else None,
         )
         text = record.model_dump_json(by_alias=True, indent=1) + "\n"
         self.store.save(AB_FILE, text)
 
 
-def make(request: Request, base: Side, new: Side, settings: Settings, repetitions: int) -> Plan:
+def make(
+    request: Request,
+    base: Side,
+    new: Side,
+    settings: Settings,
+    repetitions: int,
+    slicing: Slicing | None = None,
+) -> Plan:
     """Check both sides and plan the run. Nothing on the machine is changed.
 
     Raises:
@@ -90,7 +109,10 @@ def make(request: Request, base: Side, new: Side, settings: Settings, repetition
         Pair(*(_labelled(key, side) for key, side in zip(keys, (base, new), strict=True)))
         for keys in zip(*(sorted(p.cells, key=_place) for p in (a, b)), strict=True)
     ]
-    repetitions += repetitions % 2
+    wanted = {key.workload for key in a.cells}
+    if slicing and (reason := uncut(a.setup, wanted) or uncut(b.setup, wanted)):
+        raise FscaleError(f"this cannot be measured in slices: {reason}; leave --slices out")
+    repetitions += 0 if slicing else repetitions % 2
     looks: tuple[int, ...] = ()
     tests = tests_of([p.base for p in pairs], settings)
     if not tests:
@@ -98,8 +120,10 @@ def make(request: Request, base: Side, new: Side, settings: Settings, repetition
             "counted work comes from profiled repetitions, which `fscale ab` does not make; "
             "give --metric throughput or per-cpu-second"
         )
-    needed = minimum_repetitions(settings, tests, interleaved=True)
-    if not repetitions:
+    needed = LEAST_PAIRS if slicing else minimum_repetitions(settings, tests, interleaved=True)
+    if slicing and not repetitions:
+        looks = growing(LEAST_PAIRS, MOST_REPETITIONS)
+    elif not repetitions:
         looks = schedule(settings.fdr, tests, MOST_REPETITIONS)
     elif repetitions < needed:
         raise FscaleError(
@@ -107,6 +131,8 @@ def make(request: Request, base: Side, new: Side, settings: Settings, repetition
             f"found with {needed} or more; give --repetitions {needed}, or fewer workloads or cores"
         )
     run = _run(request, a, b, base, new, repetitions)
+    if slicing:
+        run.suite |= {"slice": slicing.seconds, "blocks": slicing.blocks}
     if old:
         if changed := differences(old, run):
             raise FscaleError(
@@ -114,7 +140,7 @@ def make(request: Request, base: Side, new: Side, settings: Settings, repetition
             )
         run.started, run.command = old.started, [*old.command, *run.command]
     setups = {"A": _setup(a, base), "B": _setup(b, new)}
-    return Plan(setups, run, store, pairs, settings, repetitions, looks)
+    return Plan(setups, run, store, pairs, settings, repetitions, looks, slicing)
 
 
 def _prepare(request: Request, side: Side, name: str) -> Prepared:

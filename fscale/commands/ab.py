@@ -15,7 +15,6 @@ from fscale.commands.compare import (
     HtmlOption,
     JunitOption,
     MailOption,
-    MarginOption,
     MarkdownOption,
     MetricOption,
     parse_metrics,
@@ -32,6 +31,7 @@ _EPILOG = """
 Examples:\n\n
 fscale ab --base ext4 --new ext4:mount=data=journal --workload DWSL --output results/journal\n\n
 fscale ab --base xfs --new xfs:mount=wsync --cores 1,2 --max-minutes 20 --output results/wsync\n\n
+fscale ab --base ext4 --new ext4:mount=nodelalloc --workload MWCL --slices --output results/s\n\n
 fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj\n\n
 fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/guests\n\n
 A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]; binary= is another microbenchmark.
@@ -108,6 +108,8 @@ def request_of(
     )
 
 
+SLICED_MARGIN = 0.02
+
 # Boots of each side: a few points need seven repetitions at the default error rate.
 GUEST_REPETITIONS = 8
 
@@ -140,8 +142,21 @@ def _ab(
     directory: DirOption = None,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
+    slices: Annotated[
+        bool,
+        typer.Option(
+            "--slices",
+            help="Mount both sides at once and let them take turns of 20 ms: sees small changes "
+            "on a noisy machine, not what is put off (docs/method.md).",
+        ),
+    ] = False,
     metric: MetricOption = None,
-    margin: MarginOption = 0.05,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, max=0.5, help="Practical margin, as a fraction (0.05; in slices 0.02)."
+        ),
+    ] = None,
     count_margin: CountMarginOption = 0.01,
     fdr: FdrOption = 0.01,
     as_json: JsonFlag = False,
@@ -165,13 +180,21 @@ def _ab(
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
+    from fscale.ab.slices import Slicing  # noqa: PLC0415
     from vm.cli import guest_files  # noqa: PLC0415
     from vm.options import GuestOptions  # noqa: PLC0415
 
     settings = Settings(
-        metrics=parse_metrics(metric), margin=margin, count_margin=count_margin, fdr=fdr
+        metrics=parse_metrics(metric),
+        margin=margin or (SLICED_MARGIN if slices else 0.05),
+        count_margin=count_margin,
+        fdr=fdr,
     )
+    if slices and dry_run:
+        raise FscaleError("--dry-run shows whole repetitions; leave --slices out")
     if is_guest(base) or is_guest(new):
+        if slices:
+            raise FscaleError("guests take no turns; leave --slices out")
         if device or directory:
             raise FscaleError("guests measure on media of their own: leave --device and --dir out")
         if dry_run:
@@ -209,7 +232,8 @@ def _ab(
             directory=directory,
             binary=binary,
         )
-        plan = make(request, parse(base), parse(new), settings, repetitions or 0)
+        slicing = Slicing() if slices else None
+        plan = make(request, parse(base), parse(new), settings, repetitions or 0, slicing)
         if dry_run:
             preview(plan, tell)
             return

@@ -34,6 +34,8 @@ class Settings:
     interval: float | None = None
     max_stock: int | None = None
     latency: bool = False
+    slice: float | None = None
+    """seconds of a turn: the load works only when it is asked, again and again"""
 
 
 @dataclass
@@ -76,12 +78,16 @@ class Load(Protocol):
     look at those. With False they look at all threads of `target.cgroup`, and it is the process
     that `command` starts that bears this name, from the beginning of the timed part to its end.
 
+    With `sliced = True`, and a slice among the settings, the load takes a turn for each byte that
+    it reads, and answers with "OPS SECONDS CPU END"; it ends when there is nothing more to read.
+
     `missing()` says which tool the machine lacks and what to install; such cells are skipped.
     """
 
     descriptor: Descriptor
     synced: bool
     named: bool
+    sliced: bool
 
     def missing(self) -> str | None:
         """Why the load cannot run here; None when it can."""

@@ -50,6 +50,15 @@ class Command(Strict):
     returncode: int
 
 
+class Slice(Strict):
+    """One turn of a side of a sliced pair, without its first tenth."""
+
+    block: int = Field(description="of four turns, A B B A or B A A B, from 0")
+    ops: int
+    seconds: float = Field(description="0 where the edges were not known well enough")
+    cpu_seconds: float = Field(description="of the workers")
+
+
 class Cell(Strict):
     """One measured cell. Only `status == "ok"` enters a statistic."""
 
@@ -87,6 +96,9 @@ class Cell(Strict):
     )
     profiles: dict[str, str] = Field(
         default_factory=dict, description="profiler name -> path relative to the run directory"
+    )
+    slices: list[Slice] | None = Field(
+        default=None, description="of a pair whose sides were mounted at once and took turns"
     )
     extra: dict[str, Any] = Field(default_factory=dict, description="of the application drivers")
 

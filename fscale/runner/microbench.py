@@ -22,6 +22,7 @@ class Microbench:
 
     synced = True
     named = True
+    sliced = True
 
     def __init__(self, descriptor: Descriptor, binary: Path) -> None:
         self.descriptor = descriptor
@@ -46,6 +47,7 @@ class Microbench:
             ("--min-window", settings.min_window),
             ("--interval", settings.interval),
             ("--max-stock", settings.max_stock),
+            ("--slice", settings.slice),
         ):
             argv += (
                 [flag, f"{value:g}" if isinstance(value, float) else str(value)] if value else []

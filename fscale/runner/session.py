@@ -4,7 +4,7 @@
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,85 +90,62 @@ class Session:
         What goes wrong with the cell is in the cell. Raises Interrupted (the cell is stored as
         such) and Stopped.
         """
-        started, clock = datetime.now(UTC), time.monotonic()
-        self.do.log.clear()
-        cell = Cell(
-            id=key.id,
-            key=key,
-            status="error",
-            started=started.isoformat(timespec="seconds"),
-            wall_seconds=0,
-        )
-        stop: FscaleError | None = None
-        reason = self._lacking(key)
-        if reason:
-            cell.status, cell.reason = "skipped", reason
-        else:
-            try:
-                self._measure(key, cell)
-            except NotUndone as error:
-                stop = Stopped(str(error))
-                cell.status, cell.reason = "error", cell.reason or str(error)
-            except Interrupted as error:
-                stop = error
-                cell.status, cell.reason = "interrupted", str(error)
-            except (FscaleError, OSError) as error:
-                reasons = [cell.reason] if cell.status == "error" and cell.reason else []
-                cell.status, cell.reason = "error", "; ".join([*reasons, str(error)])
-        cell.commands = list(self.do.log)
-        cell.wall_seconds = round(time.monotonic() - clock, 3)
-        if not self.do.dry:
-            self.store.save_cell(cell)
-        if stop:
-            raise stop
+        cell = new_cell(key)
+        with self.recorded([cell]):
+            cell.status, cell.reason = "skipped", self.lacking(key)
+            if not cell.reason:
+                cell.status = "error"
+                self._measure(cell)
         return cell
 
-    def _lacking(self, key: CellKey) -> str | None:
+    @contextlib.contextmanager
+    def recorded(self, cells: Sequence[Cell]) -> Iterator[None]:
+        """Enter into cells what goes wrong in the `with` block, and store them at its end.
+
+        Raises Interrupted and Stopped once the cells are stored.
+        """
+        clock = time.monotonic()
+        self.do.log.clear()
+        stop: FscaleError | None = None
+        try:
+            yield
+        except NotUndone as error:
+            stop = Stopped(str(error))
+            _fail(cells, str(error), keep=True)
+        except Interrupted as error:
+            stop = error
+            for cell in cells:
+                cell.status, cell.reason = "interrupted", str(error)
+        except (FscaleError, OSError) as error:
+            _fail(cells, str(error))
+        for cell in cells:
+            cell.commands = list(self.do.log)
+            cell.wall_seconds = round(time.monotonic() - clock, 3)
+            if not self.do.dry:
+                self.store.save_cell(cell)
+        if stop:
+            raise stop
+
+    def lacking(self, key: CellKey) -> str | None:
+        """Why a cell cannot be measured here; None when it can."""
         for name in (key.filesystem, key.medium, key.workload):
             if name in self.setup.missing:
                 return self.setup.missing[name]
         return None
 
-    def _measure(self, key: CellKey, cell: Cell) -> None:
-        with contextlib.ExitStack() as stack:
-            ready = self._medium(key.medium) if key.medium != "none" else None
-            fs = self.setup.filesystems[key.filesystem]
-            nodes = self._formatted(fs, ready, stack) if fs else []
-            if fs and nodes and nodes[0]:
-                cell.geometry = geometry.read(fs, nodes[0], self.do)
-            cell.cpus = self.cpus.select(key.cores)
-            cell.cpu_control = self.cpus.control
-            directory, size = self._mounted(fs, ready, nodes, stack)
-            device = ready.device if ready else None
-            self.do.mkdir(directory)
-            if is_root():
-                self.do.write(Path("/proc/sys/vm/drop_caches"), "3")
-            profile = self.store.profile_dir(key.id)
-            # A name that nobody could foresee: what a stranger left in the results is not used.
-            scratch = self.store.directory / f".scratch-{self.tag}"
-            stack.enter_context(self.journal.change(TempDir(path=scratch)))
-            group = None
-            if self._cgroup_root:
-                group = self._cgroup_root / f"fscale-{self.tag}"
-                stack.enter_context(self.journal.change(Cgroup(path=group)))
-            target = Target(
-                key=key,
-                directory=directory,
-                cpus=cell.cpus,
-                seed=seed_of(key, self.setup.seed),
-                space=size,
-                scratch=scratch,
-                cgroup=group,
-            )
+    def _measure(self, cell: Cell) -> None:
+        key = cell.key
+        with self.placed(cell) as (target, device):
             profiler = self.setup.profilers[key.profile] if key.profile else None
+            profile = self.store.profile_dir(key.id)
             if profiler and not self.do.dry:
                 self.store.fresh_profile_dir(key.id)
             context = Context(
                 key=key,
                 cpus=cell.cpus,
                 pid=None,
-                cgroup=group,
-                directory=directory,
+                cgroup=target.cgroup,
+                directory=target.directory,
                 device=device,
                 filesystem=self.setup.filesystems[key.filesystem],
                 output=profile,
@@ -182,9 +159,46 @@ class Session:
                 profiler,
                 context,
             )
-            _fill(cell, outcome)
+            fill(cell, outcome)
             if profiler and not self.do.dry:
                 profiler.complete(cell)
+
+    @contextlib.contextmanager
+    def placed(self, cell: Cell, slot: str = "") -> Iterator[tuple[Target, str | None]]:
+        """A fresh file system for a cell, mounted while the `with` block runs; and its device.
+
+        `slot` tells file systems that are mounted at the same time from one another.
+        """
+        key = cell.key
+        with contextlib.ExitStack() as stack:
+            ready = self._medium(key.medium, slot) if key.medium != "none" else None
+            fs = self.setup.filesystems[key.filesystem]
+            nodes = self._formatted(fs, ready, stack) if fs else []
+            if fs and nodes and nodes[0]:
+                cell.geometry = geometry.read(fs, nodes[0], self.do)
+            cell.cpus = self.cpus.select(key.cores)
+            cell.cpu_control = self.cpus.control
+            directory, size = self._mounted(fs, ready, nodes, stack, slot)
+            self.do.mkdir(directory)
+            if is_root():
+                self.do.write(Path("/proc/sys/vm/drop_caches"), "3")
+            # A name that nobody could foresee: what a stranger left in the results is not used.
+            scratch = self.store.directory / f".scratch-{self.tag}{slot}"
+            stack.enter_context(self.journal.change(TempDir(path=scratch)))
+            group = None
+            if self._cgroup_root:
+                group = self._cgroup_root / f"fscale-{self.tag}{slot}"
+                stack.enter_context(self.journal.change(Cgroup(path=group)))
+            target = Target(
+                key=key,
+                directory=directory,
+                cpus=cell.cpus,
+                seed=seed_of(key, self.setup.seed),
+                space=size,
+                scratch=scratch,
+                cgroup=group,
+            )
+            yield target, ready.device if ready else None
 
     def _formatted(
         self, fs: FileSystem, ready: medium.Ready | None, stack: contextlib.ExitStack
@@ -218,6 +232,7 @@ class Session:
         ready: medium.Ready | None,
         nodes: list[str | None],
         stack: contextlib.ExitStack,
+        slot: str,
     ) -> tuple[Path, int]:
         """The directory to work in, and how many bytes may be used.
 
@@ -225,12 +240,12 @@ class Session:
         directory `work`; those that live in memory share the size.
         """
         if ready and ready.directory:
-            directory = ready.directory / "cell"
+            directory = ready.directory / f"cell{slot}"
             stack.enter_context(self.journal.change(TempDir(path=directory)))
             return directory, int(ready.size * FILL_DIRECTORY)
         assert fs is not None
         size = self._size(fs, ready)
-        target = self.state / "mnt"
+        target = self.state / f"mnt{slot}"
         if len(nodes) == 1:
             self._mount(fs, nodes[0], target, size, stack)
             return target / "work", int(size * FILL)
@@ -269,11 +284,11 @@ class Session:
             if disk:
                 disk.formatted()
 
-    def _medium(self, name: str) -> medium.Ready:
-        if name not in self._ready:
+    def _medium(self, name: str, slot: str) -> medium.Ready:
+        if name + slot not in self._ready:
             self.cpus.all()
-            self._ready[name] = medium.prepare(
-                name,
+            self._ready[name + slot] = medium.prepare(
+                name + slot,
                 self.setup.media[name],
                 self.setup.machine.memory_bytes,
                 self.journal,
@@ -281,10 +296,25 @@ class Session:
                 self.tag,
                 self.setup.devices.get(name),
             )
-        return self._ready[name]
+        return self._ready[name + slot]
 
 
-def _fill(cell: Cell, outcome: Outcome) -> None:
+def new_cell(key: CellKey) -> Cell:
+    """A cell that has not been measured."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    return Cell(id=key.id, key=key, status="error", started=started, wall_seconds=0)
+
+
+def _fail(cells: Sequence[Cell], reason: str, keep: bool = False) -> None:
+    """Make cells errors; `keep`: a reason that is there already says more."""
+    for cell in cells:
+        had = cell.reason if cell.status == "error" else None
+        cell.reason = had if had and keep else "; ".join(filter(None, [had, reason]))
+        cell.status = "error"
+
+
+def fill(cell: Cell, outcome: Outcome) -> None:
+    """Enter what a load achieved."""
     cell.status, cell.reason, cell.unit = outcome.status, outcome.reason, outcome.unit
     cell.ops, cell.seconds = outcome.ops, outcome.seconds
     cell.ops_per_second = outcome.ops / outcome.seconds if outcome.seconds else 0

@@ -39,6 +39,8 @@ static const char help[] =
 "  --cgroup DIR           join this cgroup (v2) and record its CPU time\n"
 "  --latency DIR          record each operation's latency in DIR/worker-<id>.u32\n"
 "  --sync-fds R,W         after set-up write \"ready\" to fd W, wait for a byte on fd R\n"
+"  --slice SEC            with --sync-fds: run for SEC each time that a byte comes, and write\n"
+"                         what was done to fd W, until fd R ends; --duration sizes the stock\n"
 "\n"
 "Exit status: 0 good, 1 failed or invalid, 2 wrong use, 3 interrupted, 77 the file\n"
 "system cannot do it.\n"
@@ -240,7 +242,7 @@ static void check_writable_dir(const char *option, const char *dir)
 enum {
 	OPT_LIST, OPT_WORKLOAD, OPT_DIR, OPT_CPUS, OPT_MODE, OPT_DURATION, OPT_WARMUP, OPT_MIN_WINDOW,
 	OPT_INTERVAL, OPT_SEED, OPT_OPTION, OPT_MAX_STOCK, OPT_SPACE, OPT_INODES, OPT_CGROUP,
-	OPT_LATENCY, OPT_SYNC_FDS, OPT_HELP,
+	OPT_LATENCY, OPT_SYNC_FDS, OPT_SLICE, OPT_HELP,
 };
 
 static const struct option long_options[] = {
@@ -261,6 +263,7 @@ static const struct option long_options[] = {
 	{ "cgroup", required_argument, NULL, OPT_CGROUP },
 	{ "latency", required_argument, NULL, OPT_LATENCY },
 	{ "sync-fds", required_argument, NULL, OPT_SYNC_FDS },
+	{ "slice", required_argument, NULL, OPT_SLICE },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
@@ -297,6 +300,7 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		case OPT_CGROUP: cfg->cgroup = optarg; break;
 		case OPT_LATENCY: cfg->latency = optarg; break;
 		case OPT_SYNC_FDS: sync_fds_parse(cfg, optarg); break;
+		case OPT_SLICE: cfg->slice = seconds("slice", optarg, false); break;
 		case OPT_HELP: fputs(help, stdout); exit(EXIT_GOOD);
 		default: usage_error("see `fscale-bench --help`");
 		}
@@ -310,6 +314,10 @@ void config_parse(struct config *cfg, int argc, char **argv)
 	if (cfg->duration < cfg->min_window)
 		usage_error("--duration %g is shorter than --min-window %g", cfg->duration,
 			    cfg->min_window);
+	if (cfg->slice && cfg->sync_read < 0)
+		usage_error("--slice needs --sync-fds: who asks for slices and is told of them");
+	if (cfg->slice && cfg->slice < cfg->min_window)
+		usage_error("--slice %g is shorter than --min-window %g", cfg->slice, cfg->min_window);
 	options_default(cfg);
 	for (unsigned int i = 0; i < noptions; i++)
 		option_parse(cfg, options[i]);

@@ -24,6 +24,7 @@ struct config {
 	unsigned int workers;		/* CPUs, without the background writer's */
 	enum mode mode;
 	double duration, warmup, min_window, interval;	/* seconds */
+	double slice;			/* seconds; 0: one run of `duration` */
 	uint64_t seed;
 	union option_value options[OPTIONS_MAX];
 	uint64_t max_stock;		/* units a worker */

@@ -10,6 +10,8 @@
 
 #include "crew.h"
 #include "latency.h"
+#include "request.h"
+#include "slices.h"
 #include "stock.h"
 #include "window.h"
 
@@ -44,26 +46,18 @@ static enum step join_cgroup(struct bench *b)
 /* Tell who attaches to us that set-up is done, and wait for the word. */
 static enum step synchronize(struct bench *b)
 {
-	const struct config *cfg = b->cfg;
-	enum event event;
-	ssize_t n;
-	char byte;
+	enum step step;
+	bool end;
 
-	if (cfg->sync_read < 0)
+	if (b->cfg->sync_read < 0)
 		return STEP_OK;
-	if (write(cfg->sync_write, "ready\n", 6) != 6)
-		return bench_fail(b, "write", "--sync-fds");
-	do {
-		enum step step = crew_wait(b, NO_DEADLINE, cfg->sync_read, &event);
-
-		if (step)
-			return step;
-	} while (event != EVENT_FD);
-	n = read(cfg->sync_read, &byte, 1);
-	if (n == 1)
-		return STEP_OK;
-	if (n == 0)
-		errno = EPIPE;
+	step = request_answer(b, "ready\n");
+	if (step || b->cfg->slice)
+		return step; /* slices are asked for one by one */
+	step = request_wait(b, &end);
+	if (step || !end)
+		return step;
+	errno = EPIPE;
 	return bench_fail(b, "read", "--sync-fds");
 }
 
@@ -85,6 +79,8 @@ static enum step measure(struct bench *b)
 	enum step step;
 	double length;
 
+	if (cfg->slice)
+		return slices_measure(b);
 	if (cfg->workload->stock)
 		return stock_measure(b);
 	step = window_run(b, cfg->warmup, cfg->duration, &length);

@@ -69,6 +69,29 @@ class Child:
         with contextlib.suppress(BrokenPipeError):  # it died; wait() will tell
             os.write(self._go, b"g")
 
+    def ask(self, timeout: float) -> str:
+        """Let it take a turn; the line that it answers, empty when it ended instead.
+
+        Raises TooLong.
+        """
+        self.go()
+        answer = b""
+        deadline = time.monotonic() + timeout
+        while not answer.endswith(b"\n"):
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([self._ready], [], [], left)[0]:
+                raise TooLong(f"the load did not end its turn within {timeout:g} s")
+            part = os.read(self._ready, 256)
+            if not part:
+                return ""
+            answer += part
+        return answer.decode(errors="replace")
+
+    def no_more(self) -> None:
+        """Say that nothing will be asked any more."""
+        os.close(self._go)
+        self._go = -1
+
     def wait(self, timeout: float) -> tuple[int, str, str]:
         """Wait for the end: exit code, standard output, standard error. Raises TooLong."""
         assert self._process

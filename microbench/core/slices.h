@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Short windows, one for each request: two runs can take turns on the same CPUs. */
+#ifndef FSCALE_SLICES_H
+#define FSCALE_SLICES_H
+
+#include "bench.h"
+
+/*
+ * Run a window of --slice seconds for each request and answer "OPS SECONDS CPU
+ * END", the workers' CPU time in seconds among them; "0 0 0 END" where the
+ * edges of a slice were not known well enough. All operations have come back
+ * when the answer is sent. Returns when the requests end.
+ */
+enum step slices_measure(struct bench *b);
+
+#endif

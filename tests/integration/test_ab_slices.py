@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale ab --slices` here: a planted delay is found, none is not, and nothing stays."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscale.model.paths import BENCH, ROOT, is_root
+from fscale.model.results import Cell
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.live,
+    pytest.mark.skipif(not is_root(), reason="mounts a file system: needs root"),
+    pytest.mark.skipif(not BENCH.exists(), reason="the microbenchmark is not built"),
+]
+CALL = "outcome = op(w);\t\t\t\t\t\t\\\n"
+
+
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A microbenchmark that counts to 300 beside each operation: half as fast at DRBL, or less."""
+    root = tmp_path_factory.mktemp("slowed")
+    shutil.copytree(ROOT / "microbench", root / "microbench")
+    (root / "setup").symlink_to(ROOT / "setup")
+    header = root / "microbench/core/workload.h"
+    text = header.read_text()
+    assert CALL in text
+    loop = "for (volatile int spin = 0; spin < 300; spin++) {}"
+    header.write_text(text.replace(CALL, f"{loop} {CALL}", 1))
+    subprocess.run(["make", "-s", "-C", root / "microbench"], check=True)
+    return root / "build/microbench/fscale-bench"
+
+
+def judged(output: Path, new: str, *more: str) -> tuple[int, dict[str, Any]]:
+    """Four pairs of DRBL on ext4; the exit code, and the judgement per CPU second."""
+    argv = [str(ROOT / "bin" / "fscale"), "ab", "--slices", "--base", "ext4", "--new", new]
+    argv += ["--workload", "DRBL", "--cores", "1", "--repetitions", "4", "--seed", "1"]
+    argv += ["--metric", "per-cpu-second", "--json", "--wait", "200", "--output", str(output)]
+    done = subprocess.run([*argv, *more], capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode in (0, 1), done.stderr
+    (judgement,) = json.loads(done.stdout)["judgements"]
+    return done.returncode, judgement
+
+
+def test_a_planted_delay_is_found(tmp_path: Path, slowed: Path) -> None:
+    code, judgement = judged(tmp_path / "out", f"ext4:binary={slowed}")
+    assert (code, judgement["verdict"]) == (1, "slower"), judgement
+    assert judgement["between_pairs"] is not None
+    files = sorted((tmp_path / "out/cells").iterdir())
+    cells = [Cell.model_validate_json(file.read_text()) for file in files]
+    assert [cell.key.side for cell in cells] == ["A"] * 4 + ["B"] * 4
+    for cell in cells:
+        assert cell.status == "ok"
+        assert cell.slices is not None
+        assert len(cell.slices) == 2 * (1 + cell.slices[-1].block)
+        targets = [c.argv[-1] for c in cell.commands if c.argv[0] == "mount"]
+        assert {Path(target).name for target in targets} >= {"mnt-a", "mnt-b"}
+    mounts = Path("/proc/self/mounts").read_text()
+    assert "/run/fscale/mnt-" not in mounts
+
+
+def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+    code, judgement = judged(tmp_path / "out", "ext4")
+    assert (code, judgement["verdict"]) in ((0, "same"), (0, "undecided")), judgement
+    # What was measured is not measured again.
+    before = {f: f.stat().st_mtime_ns for f in (tmp_path / "out/cells").iterdir()}
+    assert judged(tmp_path / "out", "ext4")[1] == judgement
+    assert before == {f: f.stat().st_mtime_ns for f in (tmp_path / "out/cells").iterdir()}
+
+
+def test_what_cannot_take_turns_says_so(tmp_path: Path) -> None:
+    argv = [str(ROOT / "bin" / "fscale"), "ab", "--slices", "--base", "ext4", "--new", "ext4"]
+    argv += ["--output", str(tmp_path / "out"), "--wait", "200", "--workload", "dbench"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode in (2, 77)  # 77: dbench is not installed
+    assert "Traceback" not in done.stderr
+    if done.returncode == 2:
+        assert "dbench does not take turns; leave --slices out" in done.stderr
