@@ -47,8 +47,19 @@ def make(fs: FileSystem, device: str, do: Executor) -> None:
         do.run(argv, timeout=600)
     except CommandFailed as error:
         raise CommandFailed(_hinted(fs, str(error))) from None
+    _flush(device, do)
     if Path("/run/udev/control").exists() and which("udevadm"):
         do.run(["udevadm", "settle", "--timeout=10"])
+
+
+def _flush(device: str, do: Executor) -> None:
+    """Write a device's page cache back and drop it.
+
+    The kernel does so when the last one closes the device, but a run holds it from one cell to the
+    next. A file system that goes past that cache would find what mkfs left in it missing, and its
+    checker would read there what was true before the mount.
+    """
+    do.run(["blockdev", "--flushbufs", device])
 
 
 def mount(fs: FileSystem, device: str | None, target: Path, size: int) -> Mount:
@@ -66,6 +77,7 @@ def checked(fs: FileSystem, device: str | None, do: Executor) -> Iterator[None]:
     """
     yield
     if device and fs.check:
+        _flush(device, do)
         argv = [argument.replace("{device}", device) for argument in fs.check]
         try:
             do.run(argv, timeout=600)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
-from fscale.runner import disk
+from fscale.runner import disk, filesystem
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request
 from fscale.runner.session import Session, machine_held, new_tag
@@ -248,5 +249,23 @@ def test_a_medium_of_our_own_that_became_another_device_is_left_alone(tmp_path: 
     try:
         with pytest.raises(FscaleError, match="is not the device that was checked"):
             disk.Disk(checked)
+    finally:
+        detach(node)
+
+
+def test_a_checker_sees_what_went_past_the_page_cache_of_a_device_that_is_held(
+    tmp_path: Path,
+) -> None:
+    backing = image(tmp_path / "backing")
+    node = attached(backing)
+    fs = FileSystem(
+        title="t", kernel="t", mkfs=["true", "{device}"], check=["grep", "-q", "new", "{device}"]
+    )
+    try:
+        taken = disk.Disk(disk.made(str(node)))
+        node.read_bytes()  # into the page cache, which stays as long as the device is held
+        with filesystem.checked(fs, str(node), Executor()), backing.open("r+b") as file:
+            file.write(b"new")
+        taken.close()
     finally:
         detach(node)
