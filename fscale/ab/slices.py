@@ -90,7 +90,10 @@ def measure_pair(
                 )
             except (Ended, TooLong) as error:
                 raise FscaleError(f"side {side} was not ready: {error}") from None
-        _alternate(turns, cells, slicing, coin)
+        try:
+            _alternate(turns, cells, slicing, coin)
+        except TooLong as error:
+            raise FscaleError(f"{error}; it was killed") from None
     return list(cells.values())
 
 
@@ -100,9 +103,12 @@ def _alternate(
     slicing: Slicing,
     coin: random.Random,
 ) -> None:
-    """Let the sides take their turns, and enter what they did."""
+    """Let the sides take their turns, and enter what they did; the end of one ends both.
+
+    Raises TooLong.
+    """
     slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
-    try:
+    with contextlib.suppress(Ended):
         for side in SIDES:
             turns[side].take()  # caches
         for block in range(slicing.blocks):
@@ -119,9 +125,6 @@ def _alternate(
                         cpu_seconds=turn.cpu_seconds,
                     )
                 )
-    except (Ended, TooLong) as error:
-        for cell in cells.values():
-            cell.reason = str(error) or None
     for side in SIDES:
         fill(cells[side], turns[side].end())
         cells[side].slices = slices[side]

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.runner.cell.child import Child, TooLong
 from fscale.runner.cell.measure import Limits
@@ -58,7 +59,8 @@ def in_turns(
 ) -> Iterator[Turns]:
     """Set a load up; inside the `with` block it takes turns. No process survives the block.
 
-    Raises Ended where it does not get ready, TooLong where that takes too long.
+    Raises Ended where it does not get ready, with its reason, TooLong where that takes too long,
+    and FscaleError where a process hangs in the kernel.
     """
     load.prepare(target, do.run)
     cgroup = Cgroup(path=target.cgroup) if target.cgroup else None
@@ -67,10 +69,12 @@ def in_turns(
         child.start(load.command(target, settings, child.sync))
         turns = Turns(child, load, target, limits)
         if not child.wait_ready(limits.setup):
-            raise Ended
+            raise Ended(turns.end().reason)
         yield turns
     finally:
-        child.end()
+        left = child.end()
+    if left:
+        raise FscaleError(f"the load hangs in the kernel: {'; '.join(left)}")
 
 
 __all__ = ["Ended", "TooLong", "Turn", "Turns", "in_turns"]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What becomes of a sliced pair when one of its sides ends early or hangs."""
+
+import random
+from typing import cast
+
+import pytest
+
+from fscale.ab.slices import Slicing, _alternate
+from fscale.model.load import Outcome
+from fscale.model.results import Cell, CellKey, Status
+from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns
+from fscale.runner.session import new_cell
+
+
+class Side:
+    """Takes so many turns, then ends with an outcome, or hangs."""
+
+    def __init__(self, turns: int, status: Status = "ok", hangs: bool = False) -> None:
+        self.left, self.status, self.hangs = turns, status, hangs
+
+    def take(self) -> Turn:
+        if not self.left:
+            raise TooLong("it hangs") if self.hangs else Ended
+        self.left -= 1
+        return Turn(100, 0.018, 0.018, False)
+
+    def end(self) -> Outcome:
+        return Outcome(self.status, None if self.status == "ok" else "ENOSPC", ops=100, seconds=1)
+
+
+def cell(side: str) -> Cell:
+    return new_cell(
+        CellKey(
+            workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=1,
+            repetition=1, duration=1, side=side,
+        )
+    )  # fmt: skip
+
+
+def alternate(a: Side, b: Side) -> dict[str, Cell]:
+    cells = {"A": cell("A"), "B": cell("B")}
+    turns = cast("dict[str, Turns]", {"A": a, "B": b})
+    _alternate(turns, cells, Slicing(blocks=10), random.Random(1))
+    return cells
+
+
+def test_a_side_that_fails_makes_its_pair_useless() -> None:
+    cells = alternate(Side(100), Side(7, "error"))
+    assert (cells["B"].status, cells["B"].reason) == ("error", "ENOSPC")
+    assert cells["A"].status == "invalid"
+    assert "other side" in (cells["A"].reason or "")
+
+
+def test_both_sides_have_the_same_whole_blocks() -> None:
+    for cells in (alternate(Side(100), Side(100)), alternate(Side(100), Side(8))):
+        blocks = [[s.block for s in c.slices or ()] for c in cells.values()]
+        assert blocks[0] == blocks[1]
+        assert blocks[0] == [n for n in range(len(blocks[0]) // 2) for _ in range(2)]
+    assert len(blocks[0]) == 6  # one turn for the caches, three blocks of two, one that was cut
+
+
+def test_a_side_that_hangs_is_said() -> None:
+    with pytest.raises(TooLong, match="it hangs"):
+        alternate(Side(100), Side(7, hangs=True))
