@@ -58,6 +58,9 @@ class Descriptor(Strict):
     setup: str = Field(description="what exists before the timed window")
     consumes: bool = Field(description="the operation uses up a stock or a budget")
     background: bool = Field(description="one writer process runs beside the readers")
+    puts_off: bool = Field(
+        default=False, description="leaves work for later that would fall into another's turns"
+    )
     min_cores: int
     partitions: bool = Field(default=False, description="can be spread over several file systems")
     modes: list[Mode]

@@ -157,12 +157,8 @@ static bool read_worker(const struct accounting *acc, const struct worker_files 
 			struct worker_usage *usage)
 {
 	unsigned long long user = 0, system = 0;
-	struct timespec ts;
 	const char *rest;
 
-	if (clock_gettime(files->clock, &ts))
-		return false;
-	usage->ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 	if (!read_text(acc, files->stat))
 		return false;
 	/* Fields 14 and 15; the name before them may hold anything but ends with the last ')'. */
@@ -194,6 +190,18 @@ bool accounting_read(const struct accounting *acc, struct usage *usage, const ch
 	for (unsigned int i = 0; i < acc->workers; i++)
 		if (!read_worker(acc, &acc->files[i], &usage->workers[i]))
 			return false;
+	return true;
+}
+
+bool accounting_clocks(const struct accounting *acc, struct usage *usage)
+{
+	struct timespec ts;
+
+	for (unsigned int i = 0; i < acc->workers; i++) {
+		if (clock_gettime(acc->files[i].clock, &ts))
+			return false;
+		usage->workers[i].ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	}
 	return true;
 }
 

@@ -32,8 +32,10 @@ struct accounting *accounting_open(const int *cpus, unsigned int ncpus, const pi
 				   unsigned int workers, const char *cgroup, const char **path);
 /* A reading with all counts zero, to be filled or summed into; NULL when out of memory. */
 struct usage *usage_alloc(unsigned int workers);
-/* Fill `usage`; false with errno and *path set. */
+/* Fill `usage` but for the workers' clocks; false with errno and *path set. */
 bool accounting_read(const struct accounting *acc, struct usage *usage, const char **path);
+/* Fill in the workers' clocks, which takes microseconds; false with errno set. */
+bool accounting_clocks(const struct accounting *acc, struct usage *usage);
 /* sum += after - before */
 void usage_add(struct usage *sum, const struct usage *before, const struct usage *after,
 	       unsigned int workers);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,11 @@ static const char help[] =
 "  --sync-fds R,W         after set-up write \"ready\" to fd W, wait for a byte on fd R\n"
 "  --slice SEC            with --sync-fds: run for SEC each time that a byte comes, and write\n"
 "                         what was done to fd W, until fd R ends; --duration sizes the stock\n"
+"  --settle               syncfs() after each slice, so that it leaves nothing for later\n"
+"  --windows N            windows by count instead of time, marked for a simulator and one window\n"
+"                         of the result, without CPU times\n"
+"  --window-ops N         least operations of each of them, all workers together (512)\n"
+"  --roi P,S,F            number of the point, seed and group of free objects for the simulator\n"
 "\n"
 "Exit status: 0 good, 1 failed or invalid, 2 wrong use, 3 interrupted, 77 the file\n"
 "system cannot do it.\n"
@@ -112,6 +118,16 @@ static void sync_fds_parse(struct config *cfg, const char *text)
 	if (sscanf(text, "%d,%d%c", &cfg->sync_read, &cfg->sync_write, &rest) != 2 ||
 	    cfg->sync_read < 0 || cfg->sync_write < 0)
 		usage_error("--sync-fds wants two open file descriptors as R,W, not \"%s\"", text);
+}
+
+static void roi_parse(struct config *cfg, const char *text)
+{
+	struct roi *roi = &cfg->roi;
+	char rest;
+
+	if (sscanf(text, "%" SCNu32 ",%" SCNu32 ",%" SCNu32 "%c", &roi->point, &roi->seed, &roi->free,
+		   &rest) != 3)
+		usage_error("--roi wants three numbers as POINT,SEED,FREE, not \"%s\"", text);
 }
 
 static void option_set(struct config *cfg, const struct option_desc *option, unsigned int index,
@@ -242,7 +258,8 @@ static void check_writable_dir(const char *option, const char *dir)
 enum {
 	OPT_LIST, OPT_WORKLOAD, OPT_DIR, OPT_CPUS, OPT_MODE, OPT_DURATION, OPT_WARMUP, OPT_MIN_WINDOW,
 	OPT_INTERVAL, OPT_SEED, OPT_OPTION, OPT_MAX_STOCK, OPT_SPACE, OPT_INODES, OPT_CGROUP,
-	OPT_LATENCY, OPT_SYNC_FDS, OPT_SLICE, OPT_HELP,
+	OPT_LATENCY, OPT_SYNC_FDS, OPT_SLICE, OPT_SETTLE, OPT_WINDOWS, OPT_WINDOW_OPS, OPT_ROI,
+	OPT_HELP,
 };
 
 static const struct option long_options[] = {
@@ -264,6 +281,10 @@ static const struct option long_options[] = {
 	{ "latency", required_argument, NULL, OPT_LATENCY },
 	{ "sync-fds", required_argument, NULL, OPT_SYNC_FDS },
 	{ "slice", required_argument, NULL, OPT_SLICE },
+	{ "settle", no_argument, NULL, OPT_SETTLE },
+	{ "windows", required_argument, NULL, OPT_WINDOWS },
+	{ "window-ops", required_argument, NULL, OPT_WINDOW_OPS },
+	{ "roi", required_argument, NULL, OPT_ROI },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
@@ -279,7 +300,7 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		usage_error("out of memory");
 	*cfg = (struct config){
 		.duration = 5, .warmup = 0.2, .min_window = 0.02, .interval = 0.1, .seed = 1,
-		.max_stock = 1 << 20, .sync_read = -1, .sync_write = -1,
+		.window_ops = 512, .max_stock = 1 << 20, .sync_read = -1, .sync_write = -1,
 	};
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		switch (option) {
@@ -301,6 +322,12 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		case OPT_LATENCY: cfg->latency = optarg; break;
 		case OPT_SYNC_FDS: sync_fds_parse(cfg, optarg); break;
 		case OPT_SLICE: cfg->slice = seconds("slice", optarg, false); break;
+		case OPT_SETTLE: cfg->settle = true; break;
+		case OPT_WINDOWS: cfg->windows = number("windows", optarg, 1, 10000); break;
+		case OPT_WINDOW_OPS:
+			cfg->window_ops = number("window-ops", optarg, 1, 10000000);
+			break;
+		case OPT_ROI: roi_parse(cfg, optarg); break;
 		case OPT_HELP: fputs(help, stdout); exit(EXIT_GOOD);
 		default: usage_error("see `fscale-bench --help`");
 		}
@@ -318,6 +345,10 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		usage_error("--slice needs --sync-fds: who asks for slices and is told of them");
 	if (cfg->slice && cfg->slice < cfg->min_window)
 		usage_error("--slice %g is shorter than --min-window %g", cfg->slice, cfg->min_window);
+	if (cfg->settle && !cfg->slice)
+		usage_error("--settle needs --slice: it comes after each of them");
+	if (cfg->windows && (cfg->slice || cfg->latency))
+		usage_error("--windows go with neither --slice nor --latency: nothing reads a clock in them");
 	options_default(cfg);
 	for (unsigned int i = 0; i < noptions; i++)
 		option_parse(cfg, options[i]);

@@ -15,6 +15,11 @@
 /* The largest --max-stock; names (names.h) have room for forty such stocks. */
 #define STOCK_MAX 99999999
 
+/* What a simulator is told before the windows. */
+struct roi {
+	uint32_t point, seed, free;
+};
+
 struct config {
 	bool list;
 	const struct workload *workload;
@@ -25,6 +30,10 @@ struct config {
 	enum mode mode;
 	double duration, warmup, min_window, interval;	/* seconds */
 	double slice;			/* seconds; 0: one run of `duration` */
+	bool settle;			/* syncfs() after each slice */
+	uint64_t windows;		/* by count; 0: by time */
+	uint64_t window_ops;		/* of all workers together, in each of them */
+	struct roi roi;
 	uint64_t seed;
 	union option_value options[OPTIONS_MAX];
 	uint64_t max_stock;		/* units a worker */

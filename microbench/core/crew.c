@@ -169,6 +169,8 @@ enum step crew_command(struct bench *b, enum command command)
 void crew_go(struct bench *b)
 {
 	atomic_store_explicit(&b->shm->phase, PHASE_RUN, memory_order_release);
+	if (b->shm->tally.windows)
+		syscall(SYS_futex, &b->shm->phase, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 enum step crew_halt(struct bench *b, bool patient)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "counted.h"
 #include "crew.h"
 #include "latency.h"
 #include "request.h"
@@ -68,7 +69,7 @@ static enum step set_up(struct bench *b)
 
 	if (step == STEP_OK)
 		step = crew_command(b, CMD_SYNC);
-	if (step == STEP_OK && wl->stock)
+	if (step == STEP_OK && wl->stock && !b->cfg->windows)
 		step = stock_pilot(b);
 	return step;
 }
@@ -81,6 +82,8 @@ static enum step measure(struct bench *b)
 
 	if (cfg->slice)
 		return slices_measure(b);
+	if (cfg->windows)
+		return counted_measure(b);
 	if (cfg->workload->stock)
 		return stock_measure(b);
 	step = window_run(b, cfg->warmup, cfg->duration, &length);
@@ -124,8 +127,11 @@ static enum step run(struct bench *b)
 		step = stock_limit(b);
 	if (step == STEP_OK && cfg->latency)
 		step = latency_prepare(b);
-	if (step == STEP_OK)
-		step = crew_start(b);
+	if (step)
+		return step;
+	if (cfg->windows)
+		counted_prepare();
+	step = crew_start(b);
 	if (step)
 		return step;
 	b->accounting = accounting_open(cfg->cpus, cfg->ncpus, b->pids, b->processes, cfg->cgroup,
@@ -189,6 +195,8 @@ int bench_run(const struct config *cfg, struct bench *b)
 	}
 	step = run(b);
 	gone = crew_end(b, step != STEP_OK);
+	if (cfg->windows)
+		counted_finish();
 	if (step == STEP_OK && atomic_load(&b->shm->error.complete))
 		step = STEP_FAILED;
 	if (step == STEP_OK && cfg->latency)

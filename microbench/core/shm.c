@@ -70,6 +70,17 @@ void snapshot_take(const struct shared *shm, struct snapshot *snap)
 	}
 }
 
+void shm_end_window(struct shared *shm)
+{
+	int expected = 0;
+
+	if (!atomic_compare_exchange_strong(&shm->exhausting, &expected, 1))
+		return;
+	snapshot_take(shm, shm->last);
+	atomic_store_explicit(&shm->exhausted, 1, memory_order_release);
+	atomic_store_explicit(&shm->phase, PHASE_STOP, memory_order_release);
+}
+
 void error_record(struct error_record *error, int worker, const char *call, const char *dir,
 		  const char *path, int code, const char *what)
 {

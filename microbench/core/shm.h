@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tally.h"
+
 /* Two cache lines: adjacent-line prefetchers fetch them in pairs. */
 #define LINE 128
 
@@ -60,6 +62,7 @@ struct shared {
 	_Alignas(LINE) _Atomic int exhausted;		/* `last` is valid: somebody ran out */
 	_Atomic int exhausting;
 	struct snapshot *last;				/* taken by who ran out first */
+	_Alignas(LINE) struct tally tally;
 	unsigned int workers;
 	struct slot slots[];
 };
@@ -68,6 +71,12 @@ struct shared *shm_create(unsigned int workers);
 struct snapshot *snapshot_alloc(unsigned int workers);
 void snapshot_take(const struct shared *shm, struct snapshot *snap);
 uint64_t now_ns(void);
+
+/*
+ * End the window for all workers, once. The snapshot is taken before the gate
+ * closes, so that it is exact for the others too.
+ */
+void shm_end_window(struct shared *shm);
 
 /*
  * Record an error; the first one wins. `code` is an errno, 0 where no system

@@ -7,9 +7,10 @@
 
 /*
  * Run a window of --slice seconds for each request and answer "OPS SECONDS CPU
- * END", the workers' CPU time in seconds among them; "0 0 0 END" where the
- * edges of a slice were not known well enough. All operations have come back
- * when the answer is sent. Returns when the requests end.
+ * SETTLED END", the workers' CPU time in seconds among them, and the seconds
+ * that syncfs() took after it with --settle; OPS, SECONDS and CPU are 0 where
+ * the edges of a slice were not known well enough. All operations have come
+ * back when the answer is sent. Returns when the requests end.
  */
 enum step slices_measure(struct bench *b);
 

@@ -205,6 +205,16 @@ enum step stock_pilot(struct bench *b)
 	return fill(b, stock->per_worker);
 }
 
+enum step stock_exactly(struct bench *b, uint64_t units)
+{
+	struct stock *stock = &b->result.stock;
+
+	stock->wanted = units;
+	stock->bound = units > stock->limit ? stock->limit_bound : BOUND_PILOT;
+	stock->per_worker = units > stock->limit ? stock->limit : units;
+	return fill(b, stock->per_worker);
+}
+
 static void too_short(struct bench *b)
 {
 	const struct stock *stock = &b->result.stock;

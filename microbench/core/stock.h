@@ -9,6 +9,8 @@
 enum step stock_limit(struct bench *b);
 /* Measure the rate of a small stock and size and fill the first one by it. */
 enum step stock_pilot(struct bench *b);
+/* A stock of `units` a worker, without a pilot. */
+enum step stock_exactly(struct bench *b, uint64_t units);
 /* Windows and restocks until the timed windows add up to the duration. */
 enum step stock_measure(struct bench *b);
 

@@ -62,7 +62,8 @@ static bool interval_add(struct bench *b, const struct snapshot *from, const str
 	return true;
 }
 
-static bool window_add(struct bench *b, const struct edges *e, enum end end)
+bool window_add(struct bench *b, const struct snapshot *first, const struct snapshot *last,
+		enum end end)
 {
 	struct result *r = &b->result;
 	struct window *windows = realloc(r->windows, (r->nwindows + 1) * sizeof(*windows));
@@ -76,16 +77,15 @@ static bool window_add(struct bench *b, const struct edges *e, enum end end)
 	win->ops = calloc(b->processes, sizeof(uint64_t));
 	if (!win->first || !win->ops)
 		return false;
-	win->start_ns = e->first->ns;
-	win->seconds = (double)(e->last->ns - e->first->ns) / 1e9;
+	win->start_ns = first->ns;
+	win->seconds = (double)(last->ns - first->ns) / 1e9;
 	win->end = end;
 	for (unsigned int i = 0; i < b->processes; i++) {
-		win->first[i] = e->first->ops[i];
-		win->ops[i] = e->last->ops[i] - e->first->ops[i];
+		win->first[i] = first->ops[i];
+		win->ops[i] = last->ops[i] - first->ops[i];
 	}
 	r->nwindows++;
 	r->seconds += win->seconds;
-	usage_add(r->usage, e->before, e->after, b->processes);
 	return true;
 }
 
@@ -156,6 +156,14 @@ static enum step account(struct bench *b, struct usage *usage)
 	return bench_fail(b, "read", path);
 }
 
+/* Beside a snapshot: in a short window a worker's CPU time must be that of its operations. */
+static enum step read_clocks(struct bench *b, struct usage *usage)
+{
+	if (accounting_clocks(b->accounting, usage))
+		return STEP_OK;
+	return bench_fail(b, "clock_gettime", NULL);
+}
+
 enum step window_run(struct bench *b, double ramp, double seconds, double *length)
 {
 	static struct edges e;
@@ -179,6 +187,8 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 	if (step)
 		return step;
 	inside = snapshot_inside(b, e.first);
+	if (read_clocks(b, e.before))
+		return STEP_FAILED;
 	b->result.warmup_seconds += (double)(e.first->ns - opened) / 1e9;
 	if (!inside)
 		return crew_halt(b, true);
@@ -186,7 +196,10 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 	step = watch(b, &e, (uint64_t)(seconds * 1e9));
 	if (step == STEP_FAILED || account(b, e.after))
 		return STEP_FAILED;
-	if (snapshot_inside(b, e.last)) {
+	inside = snapshot_inside(b, e.last);
+	if (read_clocks(b, e.after))
+		return STEP_FAILED;
+	if (inside) {
 		end = step == STEP_INTERRUPTED ? END_INTERRUPTED : END_TIME;
 		halted = crew_halt(b, step != STEP_INTERRUPTED);
 	} else {
@@ -206,7 +219,8 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 	}
 	if (e.last->ns > e.previous->ns && !interval_add(b, e.previous, e.last))
 		return bench_fail(b, "realloc", NULL);
-	if (!window_add(b, &e, end))
+	if (!window_add(b, e.first, e.last, end))
 		return bench_fail(b, "realloc", NULL);
+	usage_add(b->result.usage, e.before, e.after, b->processes);
 	return step;
 }

@@ -14,4 +14,8 @@
  */
 enum step window_run(struct bench *b, double ramp, double seconds, double *length);
 
+/* Record what was done between two snapshots; false without memory. */
+bool window_add(struct bench *b, const struct snapshot *first, const struct snapshot *last,
+		enum end end);
+
 #endif

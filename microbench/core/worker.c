@@ -104,19 +104,17 @@ static uint32_t wait_command(struct worker *w, uint32_t previous)
 	return now;
 }
 
-/*
- * This worker ran out first: the window ends here for all. The snapshot is
- * taken before the gate closes, so that it is exact for the others too.
- */
-static void end_window(struct worker *w)
+/* Spinning starts all at one time; in windows by count they sleep, for a spinner looks busy. */
+static void wait_gate(struct worker *w)
 {
-	int expected = 0;
+	_Atomic uint32_t *phase = &w->shm->phase;
 
-	if (!atomic_compare_exchange_strong(&w->shm->exhausting, &expected, 1))
-		return;
-	snapshot_take(w->shm, w->shm->last);
-	atomic_store_explicit(&w->shm->exhausted, 1, memory_order_release);
-	atomic_store_explicit(&w->shm->phase, PHASE_STOP, memory_order_release);
+	while (atomic_load_explicit(phase, memory_order_acquire) == PHASE_ARMED) {
+		if (w->shm->tally.windows)
+			syscall(SYS_futex, phase, FUTEX_WAIT, PHASE_ARMED, NULL, NULL, 0);
+		else
+			cpu_relax();
+	}
 }
 
 static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
@@ -125,8 +123,7 @@ static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
 	enum outcome outcome;
 
 	notify_parent(&w->slot->arrived, sequence);
-	while (atomic_load_explicit(&w->shm->phase, memory_order_acquire) == PHASE_ARMED)
-		cpu_relax();
+	wait_gate(w);
 
 	if (!pilot)
 		prctl(PR_SET_NAME, is_background(w) ? COMM_BACKGROUND : COMM_RUN);
@@ -134,10 +131,12 @@ static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
 		outcome = wl->background_run(w);
 	else if (w->samples && !pilot)
 		outcome = wl->run_latency(w);
+	else if (w->shm->tally.windows)
+		outcome = wl->run_counted(w);
 	else
 		outcome = wl->run(w);
 	if (outcome == OP_EXHAUSTED)
-		end_window(w);
+		shm_end_window(w->shm);
 	prctl(PR_SET_NAME, COMM_SETUP);
 
 	if (outcome == OP_FAILED)

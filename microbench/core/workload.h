@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm.h"
+#include "edge.h"
 
 enum outcome {
 	OP_OK,
@@ -76,6 +76,12 @@ struct workload {
 	const char *setup_text;
 	unsigned int min_cores;
 	unsigned int modes;
+	/*
+	 * What an operation leaves for later (commits, write-back) would fall into the
+	 * turns of another file system that is mounted beside this one: each turn
+	 * ends with a syncfs().
+	 */
+	bool puts_off;
 	const struct option_desc *options;	/* ends with an empty one */
 	const struct stock_desc *stock;		/* NULL: it consumes nothing */
 
@@ -89,6 +95,7 @@ struct workload {
 	/* Made by DEFINE_LOOPS. */
 	enum outcome (*run)(struct worker *w);
 	enum outcome (*run_latency)(struct worker *w);
+	enum outcome (*run_counted)(struct worker *w);
 	/* The writer of a background variant. */
 	enum outcome (*background_setup)(struct worker *w);
 	enum outcome (*background_run)(struct worker *w);
@@ -138,7 +145,10 @@ static enum outcome name(struct worker *w)					\
 	return outcome;								\
 }
 
-/* Defines op_run() and op_run_latency(); the second one reads the clock around each operation. */
+/*
+ * Defines op_run(), op_run_latency(), which reads the clock around each operation, and
+ * op_run_counted(), which counts it among those of all workers.
+ */
 #define DEFINE_LOOPS(op)							\
 DEFINE_LOOP(op##_run, op)							\
 static enum outcome op##_run_latency(struct worker *w)				\
@@ -156,6 +166,21 @@ static enum outcome op##_run_latency(struct worker *w)				\
 		if (ops < w->samples_max)					\
 			w->samples[ops] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX; \
 		ops_publish(w, ++ops);						\
+	}									\
+	return outcome;								\
+}										\
+static enum outcome op##_run_counted(struct worker *w)				\
+{										\
+	uint64_t ops = ops_done(w);						\
+	enum outcome outcome = OP_OK;						\
+										\
+	edge_start(w->shm, w->workers);						\
+	while (gate_open(w)) {							\
+		outcome = op(w);						\
+		if (__builtin_expect(outcome != OP_OK, 0))			\
+			break;							\
+		ops_publish(w, ++ops);						\
+		edge_operation(w->shm, w->workers);				\
 	}									\
 	return outcome;								\
 }

@@ -28,9 +28,11 @@ static const struct workload dwsl = {
 	.setup_text = "$ID/data of one block",
 	.min_cores = 1,
 	.modes = DATA_MODES,
+	.puts_off = true,
 	.options = block_options,
 	.setup = set_up,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
+	.run_counted = operation_run_counted,
 };
 REGISTER_WORKLOAD(dwsl);

@@ -43,11 +43,13 @@ static const struct workload dwtl = {
 	.setup_text = "$ID/data, a stock of allocated blocks",
 	.min_cores = 1,
 	.modes = DATA_MODES,
+	.puts_off = true,
 	.options = block_options,
 	.stock = &stock_of_blocks,
 	.setup = set_up,
 	.fill = fill,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
+	.run_counted = operation_run_counted,
 };
 REGISTER_WORKLOAD(dwtl);

@@ -50,11 +50,13 @@ static const struct workload mwrl = {
 	.setup_text = "$ID/ with a stock of empty files",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
+	.puts_off = true,
 	.options = options,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
+	.run_counted = operation_run_counted,
 };
 REGISTER_WORKLOAD(mwrl);

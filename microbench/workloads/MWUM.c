@@ -33,10 +33,12 @@ static const struct workload mwum = {
 	.setup_text = "share/ with a stock of empty files of each process",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
+	.puts_off = true,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
+	.run_counted = operation_run_counted,
 };
 REGISTER_WORKLOAD(mwum);

@@ -2,8 +2,11 @@
 """Building and running the microbenchmarks, for their tests."""
 
 import json
+import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +19,19 @@ BUILD = ROOT / "build" / "microbench"
 BENCH = BUILD / "fscale-bench"
 WORKLOADS = sorted(p.stem for p in (ROOT / "microbench" / "workloads").glob("*.c"))
 SANITIZED = BUILD / "san" / "fscale-bench"
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@contextmanager
+def mounted(where: Path, *argv: str) -> Iterator[Path]:
+    """A mount that is gone afterwards."""
+    where.mkdir(exist_ok=True)
+    subprocess.run(["mount", *argv, str(where)], check=True)
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", str(where)], check=True)
 
 
 @cache

@@ -6,28 +6,16 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import bench_support as bench
 import pytest
+from bench_support import mounted, needs_root
 
 pytestmark = pytest.mark.live
 
 QUICK = ("--duration", "0.1", "--warmup", "0.02")
 LONG = ("--duration", "60", "--warmup", "0.02")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-
-
-@contextmanager
-def mounted(where, *argv):
-    """A mount that is gone afterwards."""
-    where.mkdir(exist_ok=True)
-    subprocess.run(["mount", *argv, str(where)], check=True)
-    try:
-        yield where
-    finally:
-        subprocess.run(["umount", str(where)], check=True)
 
 
 @pytest.fixture

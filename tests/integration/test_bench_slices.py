@@ -10,6 +10,7 @@ from pathlib import Path
 
 import bench_support as bench
 import pytest
+from bench_support import mounted, needs_root
 
 pytestmark = pytest.mark.live
 
@@ -30,9 +31,13 @@ class Slices:
         self._answers = os.fdopen(answers)
         assert self._answers.readline() == "ready\n"
 
-    def take(self) -> tuple[int, float, float, str]:
+    def ask(self) -> list[str]:
         os.write(self._ask, b"s")
-        ops, seconds, cpu, end = self._answers.readline().split()
+        return self._answers.readline().split()
+
+    def take(self) -> tuple[int, float, float, str]:
+        ops, seconds, cpu, settled, end = self.ask()
+        assert float(settled) == 0
         return int(ops), float(seconds), float(cpu), end
 
     def end(self):
@@ -63,17 +68,20 @@ def test_answers_add_up(fast: Path) -> None:
     assert all(0 < cpu <= 1.5 * 0.05 and end == "time" for _, _, cpu, end in good)
 
 
-def test_nothing_is_done_between_turns(fast: Path) -> None:
-    side = Slices("DRBL", fast / "a", "--slice", "0.02")
+@pytest.mark.parametrize("count", [1, 2])
+def test_nothing_is_done_between_turns(fast: Path, count: int) -> None:
+    side = Slices("DRBL", fast / "a", "--slice", "0.02", count=count)
     side.take()
-    (worker,) = bench.children(side.process.pid)
+    workers = bench.children(side.process.pid)
+    assert len(workers) == count
     used = []
-    for _ in range(2):  # before the first look it goes back to sleep
+    for _ in range(2):  # before the first look they go back to sleep
         time.sleep(0.2)
-        used.append(cpu_ns(worker))
+        used.append([cpu_ns(worker) for worker in workers])
     assert used[0] == used[1]
     side.take()
-    assert cpu_ns(worker) > used[1] + 5_000_000
+    for worker, before in zip(workers, used[1], strict=True):
+        assert cpu_ns(worker) > before + 5_000_000
     side.end()
 
 
@@ -82,6 +90,42 @@ def test_the_end_of_the_stock_is_said(fast: Path) -> None:
     side = Slices("MWCL", fast / "a", *more)
     assert any(side.take()[3] == "exhausted" for _ in range(3))
     assert side.end()[1].end in ("time", "exhausted")
+
+
+@needs_root
+@pytest.mark.root
+def test_a_turn_that_is_settled_leaves_nothing_to_write(tmp_path: Path) -> None:
+    """ext4 allocates when it writes back: after a settled turn no block waits for that."""
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(1 << 30)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    with mounted(tmp_path / "m", "-o", "loop", str(image)) as mount:
+        device = Path(os.path.realpath(f"/sys/dev/block/{_device(mount)}")).name
+        waiting = Path(f"/sys/fs/ext4/{device}/delayed_allocation_blocks")
+        for more, left in (((), True), (("--settle",), False)):
+            side = Slices("DWAL", mount / f"dir{left}", "--slice", "0.05", *more)
+            settled = []
+            for _ in range(3):
+                *_, seconds, end = side.ask()
+                assert end == "time"
+                settled.append(float(seconds))
+                assert (int(waiting.read_text()) > 0) is left
+            assert all(seconds > 0 for seconds in settled) is not left
+            code, out = side.end()
+            assert (code, out.status) == (0, "ok")
+
+
+def _device(path: Path) -> str:
+    number = path.stat().st_dev
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def test_settling_comes_after_slices(fast: Path) -> None:
+    argv = bench.argv("DRBL", fast / "a", "--settle")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--settle needs --slice" in done.stderr
 
 
 def test_slices_need_somebody_who_asks(fast: Path) -> None:

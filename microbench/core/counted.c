@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "counted.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../sim/roi.h"
+#include "crew.h"
+#include "stock.h"
+#include "window.h"
+
+/* Workers do not come to the same count: how much more than its share one finds. */
+#define STOCK_SLACK 4
+/* What a window of a consuming workload may take of each worker, where it is to last long enough. */
+#define STOCK_OPS 100
+/* Operations of each worker that warm its caches. */
+#define WARM_OPS 16
+#define SETTLE_YIELDS 50
+
+static enum step until_closed(struct bench *b)
+{
+	enum event event;
+
+	while (!atomic_load_explicit(&b->shm->exhausted, memory_order_acquire)) {
+		enum step step = crew_wait(b, NO_DEADLINE, -1, &event);
+
+		if (step)
+			return step;
+	}
+	return STEP_OK;
+}
+
+/* A simulator changes over when it comes to it: the system calls give it the occasion. */
+static void settle(void)
+{
+	for (int i = 0; i < SETTLE_YIELDS; i++)
+		sched_yield();
+}
+
+void counted_prepare(void)
+{
+	roi_mode_ordered();
+	settle();
+}
+
+void counted_finish(void)
+{
+	roi_mode_fast();
+}
+
+static void enter(const struct bench *b)
+{
+	const struct roi *roi = &b->cfg->roi;
+
+	roi_point(roi->point);
+	roi_seed(roi->seed);
+	roi_free(roi->free);
+	roi_mode_detailed();
+	settle();
+}
+
+static void check_whole(struct bench *b)
+{
+	const struct tally *t = &b->shm->tally;
+
+	if (atomic_load(&t->done) >= atomic_load(&t->base) + t->windows * t->window)
+		return;
+	b->result.status = STATUS_INVALID;
+	b->result.end = END_EXHAUSTED;
+	snprintf(b->result.reason, sizeof(b->result.reason),
+		 "a worker used up its stock of %llu units before the last window was full",
+		 (unsigned long long)b->result.stock.per_worker);
+}
+
+/* Room for windows that turn out longer than asked for, and for a worker that does more. */
+static enum step fill(struct bench *b, struct tally *t)
+{
+	const struct config *cfg = b->cfg;
+	uint64_t each = cfg->window_ops / cfg->workers + 1, units;
+	enum step step;
+
+	if (!cfg->workload->stock)
+		return STEP_OK;
+	each = each > STOCK_OPS ? each : STOCK_OPS;
+	units = STOCK_SLACK * (t->warmup / cfg->workers + (cfg->windows + 1) * each);
+	step = stock_exactly(b, units);
+	t->most = each * cfg->workers;
+	return step;
+}
+
+enum step counted_measure(struct bench *b)
+{
+	const struct config *cfg = b->cfg;
+	struct tally *tally = &b->shm->tally;
+	struct snapshot *first = snapshot_alloc(b->processes);
+	enum step step;
+
+	if (!first)
+		return bench_fail(b, "malloc", NULL);
+	*tally = (struct tally){
+		.base = UINT64_MAX,
+		.warmup = cfg->window_ops + WARM_OPS * cfg->workers,
+		.window = cfg->window_ops,
+		.most = UINT32_MAX,
+		.windows = cfg->windows,
+	};
+	step = fill(b, tally);
+	if (step == STEP_OK)
+		step = crew_command(b, CMD_WINDOW);
+	if (step)
+		goto out;
+	/* Reading the clock within the windows would cost operations: ours is all that is done. */
+	snapshot_take(b->shm, first);
+	enter(b);
+	crew_go(b);
+	step = until_closed(b);
+	if (step == STEP_OK)
+		step = crew_halt(b, true);
+	if (step)
+		goto out;
+	check_whole(b);
+	if (!window_add(b, first, b->shm->last,
+			b->result.status == STATUS_OK ? END_TIME : END_EXHAUSTED))
+		step = bench_fail(b, "realloc", NULL);
+out:
+	free(first);
+	return step;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "edge.h"
+
+/*
+ * A window is no shorter, by the rate of the warm-up: in one of a few
+ * microseconds it would show when each worker was woken.
+ */
+#define LEAST_NS 200000
+/* The first window begins when every worker has done about so many more. */
+#define LEAD_OPS 4
+
+void edge_start(struct shared *shm, uint32_t workers)
+{
+	struct tally *t = &shm->tally;
+
+	if (atomic_load(&t->started) + 1 == workers)
+		t->started_ns = now_ns();
+	atomic_fetch_add(&t->started, 1);
+}
+
+static void size_windows(struct tally *t, uint32_t workers)
+{
+	uint64_t elapsed = now_ns() - t->started_ns;
+	uint64_t window = elapsed ? t->warmup * LEAST_NS / elapsed : t->most;
+
+	window = window > t->window ? window : t->window;
+	t->window = window < t->most ? window : t->most;
+	atomic_store_explicit(&t->base, atomic_load(&t->done) + LEAD_OPS * (uint64_t)workers,
+			      memory_order_release);
+}
+
+static void window_edge(struct shared *shm, uint64_t number)
+{
+	uint64_t windows = shm->tally.windows;
+
+	if (number > windows)
+		return; /* of operations that were under way when the gate closed */
+	if (number > 0)
+		roi_end();
+	if (number < windows) {
+		roi_begin();
+		return;
+	}
+	/* Who is still on the way leaves without the simulation of caches. */
+	roi_mode_ordered();
+	shm_end_window(shm);
+}
+
+void edge(struct shared *shm, uint32_t workers, enum mark mark, uint64_t number)
+{
+	if (mark == MARK_WARM)
+		size_windows(&shm->tally, workers);
+	else
+		window_edge(shm, number);
+}

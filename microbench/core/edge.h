@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What happens at the counts where windows begin and end. */
+#ifndef FSCALE_EDGE_H
+#define FSCALE_EDGE_H
+
+#include "../../sim/roi.h"
+#include "shm.h"
+
+/* A worker is past the gate; the last one starts the counting. */
+void edge_start(struct shared *shm, uint32_t workers);
+/* The warm-up is over, or window `number` begins, or the last one is over. */
+void edge(struct shared *shm, uint32_t workers, enum mark mark, uint64_t number);
+
+static inline void edge_operation(struct shared *shm, uint32_t workers)
+{
+	uint64_t number = 0;
+	enum mark mark;
+
+	roi_op();
+	mark = tally_operation(&shm->tally, workers, &number);
+	if (__builtin_expect(mark != MARK_NONE, 0))
+		edge(shm, workers, mark, number);
+}
+
+#endif

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale-bench --windows`: windows end by count, not by time."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import bench_support as bench
+import pytest
+
+pytestmark = pytest.mark.live
+
+COUNTED = ("--windows", "5", "--window-ops", "40")
+
+
+@pytest.fixture
+def fast() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)
+
+
+@pytest.mark.parametrize("workload", bench.WORKLOADS)
+def test_all_workloads_count(workload: str, fast: Path) -> None:
+    out = bench.run_good(workload, fast / "a", *COUNTED)
+    workers = len(out.workers)
+    # A warm-up of 40 and 16 a worker, and five windows of at least 40.
+    assert out.ops >= 40 + 16 * workers + 5 * 40
+    # Nobody goes on when all is done.
+    assert out.background or out.executed_ops <= out.ops + workers
+    assert [window.end for window in out.windows] == ["time"]
+
+
+def test_a_window_lasts_long_enough_by_the_rate_of_the_warm_up(fast: Path) -> None:
+    # A read takes less than a microsecond: forty would be over at once. A warm-up that an interrupt
+    # hits tells too low a rate, so most of five runs must be as they should.
+    runs = [bench.run_good("DRBL", fast / f"{number}", *COUNTED) for number in range(5)]
+    assert sorted(out.seconds for out in runs)[2] > 5 * 0.0001
+    assert sorted(out.ops for out in runs)[2] > 400
+
+
+def test_the_end_of_the_stock_is_said(fast: Path) -> None:
+    code, out = bench.run("MWCL", fast / "a", *COUNTED, "--max-stock", "150")
+    assert (code, out.status, out.end) == (1, "invalid", "exhausted")
+    assert "used up its stock of 150" in (out.reason or "")
+    assert out.ops == pytest.approx(150, abs=2)
+
+
+def test_nothing_reads_a_clock_in_the_windows(fast: Path) -> None:
+    for more in (["--slice", "0.05", "--sync-fds", "0,1"], ["--latency", str(fast)]):
+        argv = bench.argv("DRBL", fast / "a", *COUNTED, *more)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "--windows go with neither" in done.stderr
