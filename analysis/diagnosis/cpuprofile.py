@@ -10,7 +10,6 @@ from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
 from analysis.diagnosis.rules import match, rules
 
 _NOWHERE = Place("unknown")
-_EMPTY = AddressBook({}, {})
 
 
 @dataclass
@@ -101,6 +100,7 @@ def read(profile: dict[str, Any]) -> CpuProfile:
         )
     else:
         samples = perfscript.parse(output, comm, profile.get("pid"))
+    book = AddressBook(profile, {})
     spinning: dict[str, Spot] = {}
     atomics: dict[str, Spot] = {}
     leaves: Counter[str] = Counter()
@@ -111,15 +111,15 @@ def read(profile: dict[str, Any]) -> CpuProfile:
             continue  # the interrupt handler's time, not the thread's
         kind = kind_of_spin(inner)
         if kind is not None:
-            name = name_lock(kind, _NOWHERE, inner, _EMPTY)
+            name = name_lock(kind, _NOWHERE, inner, book)
             _add(spinning, name, kind, periods, inner)
             continue
-        rule = match(rules().counters, inner)
+        rule = match(rules().counters, inner, book.owners)
         if rule is not None:
             name = Name(rule.object, rule.scope, By.STACK, rule)
             _add(atomics, name, "shared counter", periods, inner)
         elif kind := kind_of_word(inner[0]):
-            name = name_lock(kind, _NOWHERE, inner, _EMPTY)
+            name = name_lock(kind, _NOWHERE, inner, book)
             if name.rule is not None:
                 _add(atomics, name, f"{kind} word", periods, inner)
     for frames, periods in samples.user.items():

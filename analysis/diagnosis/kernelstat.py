@@ -47,7 +47,7 @@ def hardware(output: str) -> dict[str, float]:
     counts: dict[str, float] = {}
     for line in output.splitlines():
         fields = line.split(",")
-        if line.startswith("#") or len(fields) < 3 or not _COUNT.fullmatch(fields[0]):
+        if len(fields) < 3 or not _COUNT.fullmatch(fields[0]):
             continue
         counts[fields[2].partition(":")[0]] = float(fields[0])
     if counts.get("instructions") and "cycles" in counts:

@@ -4,7 +4,8 @@
 Of a lock that is contended often the profiler takes one wait in 2, 4, 8, ... by chance, and sums by
 the exponent. Each such wait stands for so many: sums and counts here are scaled (the estimator of
 Horvitz and Thompson 1952, which has no bias), and `Contended.error` says how far chance may have
-moved them.
+moved them. Where CPUs spin all the time it looks at waits in turns; sums and counts are scaled by
+the share of the windows that was looked at.
 """
 
 from collections import Counter, defaultdict
@@ -75,6 +76,7 @@ class LockProfile:
     locks: list[Contended]
     others: Counter[str]  # kernel threads' waits by thread name, nanoseconds
     full: bool  # a map of the tracer was full: some contention is missing
+    looked: float = 1.0  # share of `active_ns` in which waits were looked at
 
 
 def read(profile: dict[str, Any]) -> LockProfile:
@@ -118,12 +120,28 @@ def read(profile: dict[str, Any]) -> LockProfile:
         one_in, rest = _weight(key, sampled)
         if isinstance(value, dict):
             others[rest.split(",")[0]] += one_in * number(value.get("total"))
+    active = number(maps.get("@active"))
+    looked = min(number(maps.get("@looked", active)), active)
+    if 0 < looked < active:
+        for lock in groups.values():
+            _scale(lock, active, looked)
+        others = Counter({name: ns * active // looked for name, ns in others.items()})
     return LockProfile(
-        active_ns=number(maps.get("@active")),
+        active_ns=active,
         locks=sorted(groups.values(), key=lambda lock: -lock.wait_ns),
         others=others,
-        full=len(waits) >= MAP_KEYS,
+        full=len(waits) >= MAP_KEYS or number(maps.get("@lost")) > 0,
+        looked=looked / active if active else 1.0,
     )
+
+
+def _scale(lock: Contended, whole: int, part: int) -> None:
+    """What was seen in a part of the time, as it would be in the whole of it."""
+    lock.wait_ns = lock.wait_ns * whole // part
+    lock.histogram = Counter({b: n * whole // part for b, n in lock.histogram.items()})
+    lock.count = lock.count * whole // part
+    lock.callers = Counter({stack: ns * whole // part for stack, ns in lock.callers.items()})
+    lock.variance = lock.variance * whole**2 // part**2
 
 
 def _weight(key: str, sampled: bool) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from analysis.diagnosis import stacks
-from analysis.diagnosis.rules import Compiled, Rule, rules
+from analysis.diagnosis.rules import Compiled, Rule, owners, rules
 from fscale.model.maps import entries, numbers
 
 # x86-64 and arm64 put the kernel image above, and modules just below, the rest of its addresses.
@@ -48,8 +48,8 @@ class AddressBook:
 
     def __init__(self, profile: dict[str, Any], maps: dict[str, Any]) -> None:
         """`profile` as read from locks.json.gz, `maps` from its output; either may lack parts."""
-        memory = profile.get("memory")
-        self._memory: dict[str, int] = memory if isinstance(memory, dict) else {}
+        self.owners = owners(profile.get("functions") or {})
+        self._memory: dict[str, int] = profile.get("memory") or {}
         self._symbols: dict[str, str] = profile.get("symbols") or {}
         self._structs: dict[str, str] = profile.get("cache_structs") or {}
         self._layouts: dict[str, dict[int, list[str]]] = {}
@@ -81,8 +81,8 @@ class AddressBook:
         return Place("slab", name, offset, self._member(name, offset))
 
     def _member(self, cache: str, offset: int) -> str | None:
-        struct = self._structs.get(cache, cache if cache in self._layouts else None)
-        paths = self._layouts.get(struct, {}).get(offset) if struct else None
+        struct = self._structs.get(cache, cache)
+        paths = self.paths(struct, offset)
         return f"{struct}.{paths[-1]}" if paths else None
 
     def knows(self, struct: str) -> bool:
@@ -136,7 +136,7 @@ def name_lock(kind: str, place: Place, frames: tuple[str, ...], book: AddressBoo
         rule = compiled.rule
         if rule.kind and family not in rule.kind:
             continue
-        if not compiled.fits(called):
+        if not compiled.fits(called, book.owners):
             continue
         by = _judge(compiled, place, book)
         if by is None or (rule.sure and by is not By.ADDRESS_AND_STACK):

@@ -3,6 +3,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from analysis.diagnosis import stacks
@@ -13,7 +14,6 @@ from fscale.model.maps import entries, number, parse
 RUNNABLE = (0, 256)  # TASK_RUNNING, and the mark of a preempted task since 4.14
 INTERRUPTIBLE = 1
 _NOWHERE = Place("unknown")
-_EMPTY = AddressBook({}, {})
 
 
 @dataclass
@@ -45,9 +45,9 @@ class OffCpuProfile:
 
 def kind_of_sleep(frames: tuple[str, ...]) -> str | None:
     """The kind of the sleeping lock whose code the frames (from the sleeper on) begin with."""
-    if not frames or not stacks.is_primitive(frames[0]):
+    text = " ".join(takewhile(stacks.is_primitive, frames))
+    if not text:
         return None
-    text = " ".join(f for f in frames if stacks.is_primitive(f))
     for mark, kind in (
         ("percpu", "percpu-rwsem"),
         ("rwsem_down_read", "rwsem read"),
@@ -65,6 +65,7 @@ def kind_of_sleep(frames: tuple[str, ...]) -> str | None:
 def read(profile: dict[str, Any]) -> OffCpuProfile:
     """Summarise an off-CPU profile (the content of offcpu.json.gz); damaged parts are left out."""
     maps = parse(str(profile.get("output", "")))
+    book = AddressBook(profile, {})
     waits: dict[str, Wait] = {}
     preempted = idle = 0
     application = profile.get("named") is False
@@ -75,7 +76,7 @@ def read(profile: dict[str, Any]) -> OffCpuProfile:
             continue
         total, count = number(value.get("total")), number(value.get("count"))
         frames = stacks.parse(text)
-        name, is_lock = _name(stacks.sleepers(frames))
+        name, is_lock = _name(stacks.sleepers(frames), book)
         unknown = not is_lock and name.rule is None
         if application and int(state) == INTERRUPTIBLE and unknown:
             idle += total
@@ -97,11 +98,11 @@ def read(profile: dict[str, Any]) -> OffCpuProfile:
     )
 
 
-def _name(frames: tuple[str, ...]) -> tuple[Name, bool]:
+def _name(frames: tuple[str, ...], book: AddressBook) -> tuple[Name, bool]:
     kind = kind_of_sleep(frames)
     if kind is not None:
-        return name_lock(kind, _NOWHERE, frames, _EMPTY), True
-    rule = match(rules().waits, frames)
+        return name_lock(kind, _NOWHERE, frames, book), True
+    rule = match(rules().waits, frames, book.owners)
     if rule is not None:
         return Name(rule.object, rule.scope, By.STACK, rule), False
     return Name(frames[0] if frames else "?", None, By.NOTHING), False

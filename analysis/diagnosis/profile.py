@@ -29,6 +29,7 @@ class _Profile(BaseModel):
     pid: int | None = None
     cores: int = 1
     memory: _Memory | None = None
+    functions: dict[str, list[str]] = {}
     symbols: dict[str, str] = {}
     cache_structs: dict[str, str] = {}
     layouts: dict[str, list[tuple[int, str, Any]]] = {}

@@ -3,15 +3,18 @@
 
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from fscale.model import catalogue, paths
+from fscale.model import catalogue
 from fscale.model.bench import Strict
 
 HERE = Path(__file__).parent
+
+Owners = Mapping[str, tuple[str, ...]]  # a file system in the kernel -> how its functions begin
 
 
 class Bottleneck(Strict):
@@ -58,34 +61,39 @@ class Compiled:
     without: re.Pattern[str] | None
     member: re.Pattern[str] | None
 
-    def fits(self, frames: tuple[str, ...]) -> bool:
+    def fits(self, frames: tuple[str, ...], owners: Owners) -> bool:
         """Whether the frames, from the caller on, are those of the rule."""
         if not frames or self.first.fullmatch(frames[0]) is None:
             return False
         if self.without and any(self.without.fullmatch(f) for f in frames):
             return False
-        if _of_another(self.rule.fs, frames):
+        if _of_another(self.rule.fs, frames, owners):
             return False
         rest = iter(frames)
         return all(any(pattern.fullmatch(f) for f in rest) for pattern in self.below)
 
 
 @cache
-def functions() -> dict[str, tuple[str, ...]]:
-    """How the functions of each file system begin, by its name in the kernel."""
+def _configured() -> Owners:
     found: dict[str, tuple[str, ...]] = {}
-    for name in catalogue.names(paths.FILESYSTEMS):
-        fs = catalogue.load_filesystem(name)
+    for fs in catalogue.filesystems():
         if fs.functions:
             found[fs.kernel] = (*found.get(fs.kernel, ()), *fs.functions)
     return found
 
 
-def _of_another(fs: str, frames: tuple[str, ...]) -> bool:
+def owners(own: Mapping[str, Sequence[str]]) -> Owners:
+    """How the functions of all configured file systems begin, and of the one that was measured.
+
+    `own` is what a profile has of the latter, which may have been given by path.
+    """
+    return {**_configured(), **{name: tuple(starts) for name, starts in own.items()}}
+
+
+def _of_another(fs: str, frames: tuple[str, ...], owners: Owners) -> bool:
     """Whether a rule of `fs` meets a stack with another file system's functions and none of its."""
-    known = functions()
-    owners = {name for name, starts in known.items() if any(f.startswith(starts) for f in frames)}
-    return fs in known and bool(owners) and fs not in owners
+    found = {name for name, starts in owners.items() if any(f.startswith(starts) for f in frames)}
+    return fs in owners and bool(found) and fs not in found
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,6 @@ def table3() -> dict[str, Bottleneck]:
     return {row.id: row for row in map(Bottleneck.model_validate, rows)}
 
 
-def match(table: tuple[Compiled, ...], frames: tuple[str, ...]) -> Rule | None:
+def match(table: tuple[Compiled, ...], frames: tuple[str, ...], owners: Owners) -> Rule | None:
     """The first rule of `table` that fits the frames."""
-    return next((c.rule for c in table if c.fits(frames)), None)
+    return next((c.rule for c in table if c.fits(frames, owners)), None)

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analysis.curves import Curve, arrange
-from analysis.diagnosis import usl
+from analysis.diagnosis import simulated
 from analysis.diagnosis.rules import table3
 from analysis.diagnosis.triage import Suspect, Triage, triage
 from analysis.diagnosis.verdict import Judgement, judge_point, suspects_of
@@ -17,6 +18,9 @@ from analysis.summary import summarise
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import machine_layout
+
+if TYPE_CHECKING:
+    from analysis.diagnosis.usl import Fit
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Law:
 
     curve: Curve
     workload: str
-    fit: usl.Fit | None
+    fit: "Fit | None"
     reason: str | None
 
 
@@ -74,10 +78,11 @@ def _curve_key(key: CellKey) -> str:
 
 
 def profiled(results: Results) -> dict[str, list[Cell]]:
-    """The profiling cells by the scored point that they belong to."""
+    """The profiling cells by the scored point that they belong to; simulated cells are both."""
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in results.cells:
-        if cell.key.profile is not None:
+        simulated_here = cell.simulation is not None and cell.key.side is None
+        if cell.key.profile is not None or simulated_here:
             groups[_unprofiled(cell.key).point].append(cell)
     return dict(groups)
 
@@ -93,7 +98,8 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
             continue
         ones = [c for c in cells if c.status == "ok"]
         if ones:
-            triages[point] = triage(results.path, ones)
+            seen = ones[0].simulation is not None
+            triages[point] = simulated.triage(ones) if seen else triage(results.path, ones)
     pages = arrange(
         summarise(results.scored),
         list(results.run.filesystems),
@@ -130,6 +136,9 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
 
 
 def _law(name: str, curve: Curve) -> Law:
+    # It brings in lmfit, which would double the time that every command takes to start.
+    from analysis.diagnosis import usl  # noqa: PLC0415
+
     # The law is of equal processors: a hardware thread that shares a core is none.
     points = [p for p in curve.points if p.key.cores <= (curve.physical or p.key.cores)]
     pairs = [(p.key.cores, float(rate)) for p in points for rate in p.rates]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Puts the profiles of one point together: what limits it, in order of the time that it takes."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey
 
 LOCK, WAIT, COUNTER = "lock", "wait", "shared counter"
+SIMULATOR = "simulator"  # among profiles: the point is simulated
 
 
 @dataclass
@@ -74,24 +75,34 @@ class Triage:
     texts: dict[str, str] = field(default_factory=dict)  # what perf lock and perf c2c printed
     preempted: float = 0.0  # share of time that others' threads took from workers
     incomplete: bool = False  # a tracer's table was full
+    looked: float = 1.0  # share of the windows in which waits for locks were looked at
+    disturbed: bool = False
+    application: bool = False  # more threads than CPUs
 
     @property
     def sees_waiting(self) -> bool:
         """Whether lock waits would show as shares of time; /proc/lock_stat has no such share."""
-        return bool({"locks", "offcpu"} & self.profiles.keys())
+        return bool({"locks", "offcpu", SIMULATOR} & self.profiles.keys())
 
     @property
     def sees_spinning(self) -> bool:
         """Whether spinning would show: only the on-CPU profile has it, tracepoints do not."""
-        return "cpu" in self.profiles
+        return bool({"cpu", SIMULATOR} & self.profiles.keys())
 
     @property
     def sees_shares(self) -> bool:
         """Whether anything that takes the cores' time would show."""
         return self.sees_waiting or self.sees_spinning
 
-    disturbed: bool = False
-    application: bool = False  # more threads than CPUs
+    @property
+    def turns(self) -> str | None:
+        """In words, for how long locks were looked at; None where always."""
+        if self.looked == 1:
+            return None
+        return (
+            f"CPUs spin so much that waits were looked at in {100 * self.looked:.0f}% of the time; "
+            "sums are scaled"
+        )
 
 
 def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
@@ -101,7 +112,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
     unreadable: dict[str, str] = {}
     seen: Counter[str] = Counter()
     counts: list[dict[str, float]] = []
-    texts: dict[str, str] = {}
+    texts: dict[str, str] = defaultdict(str)
     application = False
     readers = {"locks": lockprofile.read, "cpu": cpuprofile.read, "offcpu": offcpu.read}
     for cell in usable:
@@ -117,7 +128,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
             if name in readers:
                 read[name].append(readers[name](content))
             else:
-                texts[name] = str(content.get("output", ""))
+                texts[name] = content["output"]
             seen[name] += 1
         except (OSError, ValueError) as error:
             unreadable[path] = str(error)
@@ -130,11 +141,12 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
         cpu=cpu,
         offcpu=off,
         counts=_mean(counts),
-        hardware=kernelstat.hardware(texts.get("hardware", "")),
-        lock_classes=kernelstat.lock_stat(texts.get("lockstat", "")),
+        hardware=kernelstat.hardware(texts["hardware"]),
+        lock_classes=kernelstat.lock_stat(texts["lockstat"]),
         texts={name: texts[name] for name in ("perf-lock", "c2c") if name in texts},
         preempted=off.preempted_ns / off.active_ns if off and off.active_ns else 0.0,
         incomplete=bool(locks and locks.full),
+        looked=locks.looked if locks else 1.0,
         disturbed=any(cell.disturbed for cell in usable),
         application=application,
     )
@@ -186,7 +198,8 @@ def _identity(lock: Contended) -> str:
     return lock.name.object
 
 
-def _top(callers: Counter[tuple[str, ...]], total: float) -> list[tuple[tuple[str, ...], float]]:
+def top(callers: Counter[tuple[str, ...]], total: float) -> list[tuple[tuple[str, ...], float]]:
+    """The callers that take most, each with its share of `total`."""
     return [(stack, value / total) for stack, value in callers.most_common(5) if total]
 
 
@@ -204,7 +217,7 @@ def _from_lock(lock: Contended, active_ns: int) -> Suspect:
         max_us=lock.max_ns / 1e3,
         addresses=len(lock.addresses),
         histogram=dict(sorted(lock.histogram.items())),
-        callers=_top(lock.callers, lock.wait_ns),
+        callers=top(lock.callers, lock.wait_ns),
         one_in=lock.one_in,
         error=lock.error,
     )
@@ -218,7 +231,7 @@ def _from_wait(wait: Wait, active_ns: int, sort: str) -> Suspect:
         blocked=wait.wait_ns / active_ns,
         count=wait.count,
         mean_us=wait.wait_ns / wait.count / 1e3 if wait.count else None,
-        callers=_top(wait.callers, wait.wait_ns),
+        callers=top(wait.callers, wait.wait_ns),
     )
 
 
@@ -226,6 +239,6 @@ def _add_spinning(
     found: dict[tuple[str, str], Suspect], sort: str, spot: Spot, cpu: CpuProfile
 ) -> None:
     suspect = found.setdefault((sort, spot.name.object), Suspect(spot.name, sort, spot.kind))
-    suspect.spinning += cpu.share(spot.periods)
+    suspect.spinning = cpu.share(spot.periods)
     if not suspect.callers:
-        suspect.callers = _top(spot.callers, spot.periods)
+        suspect.callers = top(spot.callers, spot.periods)

@@ -57,14 +57,12 @@ def shape_of(curve: Curve | None) -> tuple[Shape, int | None, float | None]:
         p.key.cores: p.median / base.median / curve.linear_at(p) for p in curve.points[1:]
     }
     last = efficiency[curve.top.key.cores]
-    first_bad = next((n for n, e in efficiency.items() if e < SCALES_FROM), None)
     fallen = curve.peak is not curve.top and curve.top.spread.high < curve.peak.spread.low
     if judge(curve.top_speedup, curve.linear, curve.most) is Verdict.FALLS or fallen:
-        after_peak = [n for n in efficiency if n > curve.peak.key.cores]
-        return Shape.COLLAPSES, min(after_peak, default=curve.top.key.cores), last
-    if first_bad is None:
+        return Shape.COLLAPSES, min(n for n in efficiency if n > curve.peak.key.cores), last
+    if last >= SCALES_FROM:
         return Shape.SCALES, None, last
-    return Shape.SATURATES, first_bad, last
+    return Shape.SATURATES, next(n for n, e in efficiency.items() if e < SCALES_FROM), last
 
 
 def suspects_of(triage: Triage, base: Triage | None) -> list[Suspect]:
@@ -145,7 +143,7 @@ def _sentence(
     doubt = "; measured beside other load" if triage.disturbed else ""
     if cause is None:
         seen = f"; the largest is {_share(candidates[0])}" if candidates else ""
-        seen += f" (profiles: {', '.join(triage.profiles) or 'none'}){doubt}"
+        seen += f" (profiles: {', '.join(triage.profiles)}){doubt}"
         if not triage.sees_shares:
             return f"{start}: no profile shows what its cores wait for; take locks, offcpu, cpu."
         if shape is Shape.UNKNOWN and not triage.sees_spinning:

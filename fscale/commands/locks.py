@@ -13,7 +13,9 @@ from analysis.diagnosis import flame
 from analysis.diagnosis.kernelstat import LockClass
 from analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, flame_name, profiled, table
 from analysis.diagnosis.triage import Suspect, Triage
+from analysis.hot import as_json, told
 from analysis.reader import Results, load
+from analysis.summary import Point, summarise
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable, write_named
@@ -56,6 +58,12 @@ def _locks(
     Exit code 0 also when there is contention; 2 when the run has no profiles.
     """
     results = load(run)
+    simulated = results.run.machine.kind == "simulated"
+    if simulated and flames is not None:
+        raise FscaleError(
+            f"{run} is simulated: it has cache lines and no stacks, so there are no flame graphs; "
+            "leave --flames out"
+        )
     found = diagnose(results, _wanted(results, cell))
     if flames is not None:
         try:
@@ -66,15 +74,37 @@ def _locks(
             ) from None
     console = terminal(width=140)
     if json:
-        console.print_json(data=_as_json(found, results))
+        data = _as_json(found, results)
+        if simulated:
+            data["simulated"] = as_json(_points(found, results))
+        console.print_json(data=data)
         return
     if markdown is not None:
         _write_markdown(found, markdown)
         return
-    for point in found.points:
-        _show(console, point, stacks)
+    if simulated:
+        for point, summary in zip(found.points, _points(found, results), strict=True):
+            _show_simulated(point, summary)
+    else:
+        for point in found.points:
+            _show(console, point, stacks)
     if cell is None:
         _show_run(console, found, results)
+
+
+def _points(found: Diagnosis, results: Results) -> list[Point]:
+    """The scored points of those that are diagnosed, in their order."""
+    scored = {point.key.point: point for point in summarise(results.scored)}
+    return [scored[one.key.point] for one in found.points]
+
+
+def _show_simulated(point: Diagnosed, summary: Point) -> None:
+    first, *lines = told([summary])
+    typer.echo(first)
+    if point.key.cores > 1:
+        typer.echo(f"    {point.judgement.sentence}")
+    for line in lines:
+        typer.echo(line)
 
 
 def _wanted(results: Results, cell: str | None) -> list[str]:
@@ -105,6 +135,8 @@ def _show(console: Console, point: Diagnosed, stacks: bool) -> None:
     for suspect in listed:
         if suspect.sampling:
             console.print(f"note: {suspect.sampling}", markup=False)
+    if point.triage.turns:
+        console.print(f"note: {point.triage.turns}", markup=False)
     for suspect in listed if stacks else []:
         console.print(f"{suspect.name.object}:", markup=False)
         for frames, share in suspect.callers[:3]:
@@ -289,6 +321,7 @@ def _point_json(point: Diagnosed) -> dict[str, Any]:
         "hardware": point.triage.hardware,
         "lock_classes": [asdict(lock) for lock in point.triage.lock_classes],
         "preempted": point.triage.preempted,
+        "looked": point.triage.looked,
         "profiles": point.triage.profiles,
         "unreadable": point.triage.unreadable,
     }

@@ -162,7 +162,13 @@ def test_the_lock_profile_names_locks(
     assert duration - (1.3 if workload == "dbench" else 0.2) < window < duration + 0.3
     named = [lock for lock in found.locks if lock.name.by.value != "unnamed"]
     assert named
-    assert named[0].wait_ns / found.active_ns > 1e-5
+    # How much they contend depends on what else runs; a wait is no shorter than a cache miss.
+    assert named[0].mean_ns > 30
+    assert named[0].wait_ns == pytest.approx(sum(named[0].callers.values()))
+    # Of a lock whose waits have two names, one name has the histogram: only the sums are the same.
+    # Seen in turns, each number is rounded down.
+    waits = sum(sum(lock.histogram.values()) for lock in found.locks)
+    assert waits == pytest.approx(sum(lock.count for lock in found.locks), rel=0.01)
     assert all(lock.max_ns <= found.active_ns for lock in named)
 
 

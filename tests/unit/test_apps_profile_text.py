@@ -71,26 +71,37 @@ def test_applications_are_not_known_by_name() -> None:
 
 
 def test_bpftrace_looks_at_the_cgroup_in_the_window() -> None:
-    who = workers(context(named=False))
-    text = locks.program(who, None)
-    here = f'/@open && cgroup == cgroupid("{CGROUP}") || @open && (curtask->flags'
-    assert f"tracepoint:lock:contention_begin {here}" in text
+    text = offcpu_profiler.program(workers(context(named=False)))
+    assert f'@open && !(args->prev_state & 48) && cgroup == cgroupid("{CGROUP}")' in text
     assert "tracepoint:task:task_rename /args->pid == 100/" in text
     assert "@active = sum((nsecs - @open) * 2)" in text
     assert "@on[" not in text
-    # A thread that is gone has no sleep to end, and its number may come again.
-    assert "!(args->prev_state & 48)" in offcpu_profiler.program(who)
 
 
 def test_bpftrace_looks_at_the_microbenchmark_by_name() -> None:
-    text = locks.program(workers(context(named=True)), None)
-    assert "tracepoint:lock:contention_begin /@on[tid] || (curtask->flags" in text
+    text = offcpu_profiler.program(workers(context(named=True)))
+    assert "if (@on[args->prev_pid])" in text
     assert "cgroup" not in text
+
+
+def test_the_lock_profile_looks_at_the_cgroup_in_the_window(tmp_path: Path) -> None:
+    told = locks.settings(context(named=False, cgroup=tmp_path), None)
+    assert told["cgroup"] == tmp_path.stat().st_ino
+    assert (told["pid"], told["cores"]) == (100, 2)
+
+
+def test_the_lock_profile_looks_at_the_microbenchmark_by_name() -> None:
+    told = locks.settings(context(named=True), None)
+    bits = {"spin_bits": locks.SPIN_BITS, "sleep_bits": locks.SLEEP_BITS}
+    turns = {"most_spun": 50, "turn_ms": 50, "pause_ms": 150}
+    assert told == {**bits, **turns, "pid": 100}
 
 
 def test_without_a_cgroup_there_is_no_profile_of_an_application() -> None:
     with pytest.raises(ProfilerError, match="no writable cgroup v2"):
         workers(context(named=False, cgroup=None))
+    with pytest.raises(ProfilerError, match="no writable cgroup v2"):
+        locks.settings(context(named=False, cgroup=None), None)
 
 
 def test_perf_script_follows_the_family_in_the_window() -> None:

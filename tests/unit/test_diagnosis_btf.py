@@ -83,6 +83,13 @@ def test_a_module_adds_to_its_kernel(data: bytes) -> None:
     assert both.size("outer") == 96
 
 
+def test_a_member_of_a_type_that_is_not_there_is_damage() -> None:
+    b = Builder()
+    b.add("thing", 4, 8, b.members(("x", 257, 0)), 1)
+    with pytest.raises(BadBtf, match="257"):
+        list(Btf(bytes(b.bytes())).members("thing"))
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_damaged_types_give_an_error_and_nothing_else(draw: st.DataObject) -> None:

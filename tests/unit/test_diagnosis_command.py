@@ -155,6 +155,23 @@ def test_sampled_waits_are_said_to_be(run: Path, tmp_path: Path) -> None:
     assert suspect["blocked"] == pytest.approx(0.128)
 
 
+def test_turns_are_said_where_locks_were_looked_at_in_turns(run: Path, tmp_path: Path) -> None:
+    assert "of the time; sums" not in CliRunner().invoke(app, ["locks", str(run)]).stdout
+    (path,) = (run / "profiles").glob("*/locks.json.gz")
+    waits = {"0,16,-131384255322904,down_write\npath_openat\n": {"count": 9, "total": 10**9}}
+    maps = [{"@active": 10**11}, {"@looked": 26 * 10**9}, {"@wait": waits}]
+    output = "\n".join(json.dumps({"type": "map", "data": one}) for one in maps)
+    profile = {"profiler": "locks", "output": output, "samples": {}}
+    path.write_bytes(gzip.compress(json.dumps(profile).encode()))
+    said = "waits were looked at in 26% of the time; sums are scaled"
+    assert said in " ".join(CliRunner().invoke(app, ["locks", str(run)]).stdout.split())
+    assert said in build(run, tmp_path / "out").read_text()
+    data = json.loads(CliRunner().invoke(app, ["locks", str(run), "--json"]).stdout)
+    (point,) = data["points"]
+    assert point["looked"] == pytest.approx(0.26)
+    assert point["suspects"][0]["blocked"] == pytest.approx(0.01 / 0.26, rel=1e-3)
+
+
 def test_unknown_profilers_are_refused() -> None:
     assert parse_names("locks, cpu,locks") == ["locks", "cpu"]
     with pytest.raises(FscaleError, match="no profiler 'lock'"):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from analysis.diagnosis.kernelstat import hardware, lock_stat
+from analysis.diagnosis.kernelstat import LockClass, hardware, lock_stat
 from fscale.commands.locks import _lock_stat
 
 LOCK_STAT = """\
@@ -38,14 +38,52 @@ def test_classes_are_sorted_by_wait_and_idle_ones_left_out() -> None:
         ("&mm->mmap_sem-R", 100, 325629.52),
         ("&mm->mmap_sem-W", 84, 16371.53),
     ]
-    assert found[1].acquisitions == 2922365
+    assert found[1] == LockClass(
+        "&mm->mmap_sem-W", 46, 84, 939.1, 16371.53, 2922365, 17464026916.32
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("a: 1 1 1 1 1 1 1 1 1 1 1 1", ["a"]),
+        ("a b:c: 1 1 1 1 1 1 1 1 1 1 1 1 ", ["a b:c"]),
+        ("a: 1 0 1 1 1 1 1 1 1 1 1 1", []),
+        ("a: 1 1 1 1 1 1 1 1 1 1 1", []),
+        ("a: 1 1 1.1.1 1 1 1 1 1 1 1 1 1", []),
+    ],
+)
+def test_a_class_has_twelve_numbers(line: str, names: list[str]) -> None:
+    after = "b: 2 2 2 2 2 2 2 2 2 2 2 2"
+    assert [c.name for c in lock_stat(f"nothing\n{line}\n{after}")] == ["b", *names]
 
 
 def test_ratios_come_from_their_parts() -> None:
     found = hardware(PERF)
     assert found["cycles per instruction"] == pytest.approx(2)
     assert found["cache miss ratio"] == pytest.approx(0.25)
-    assert "LLC-loads" not in found
+    assert set(found) == {
+        *("cycles", "instructions", "cache-references", "cache-misses"),
+        *("cycles per instruction", "cache miss ratio"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("7,,cycles", {"cycles": 7}),
+        ("7,,cycles:u:k,1", {"cycles": 7}),
+        ("7,cycles", {}),
+        ("7.5,,cycles", {}),
+        ("0,,instructions\n1,,cycles", {"instructions": 0, "cycles": 1}),
+        ("1,,instructions", {"instructions": 1}),
+        ("0,,cache-references\n1,,cache-misses", {"cache-references": 0, "cache-misses": 1}),
+        ("1,,cache-references", {"cache-references": 1}),
+        ("x\n1,,a", {"a": 1}),
+    ],
+)
+def test_ratios_without_their_parts_are_left_out(lines: str, found: dict[str, float]) -> None:
+    assert hardware(lines) == found
 
 
 @settings(max_examples=50, deadline=None)

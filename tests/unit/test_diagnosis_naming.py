@@ -2,8 +2,6 @@
 """The rules, and that an address can refuse what a stack suggests."""
 
 import json
-import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +9,7 @@ import pytest
 from analysis.diagnosis import lockprofile
 from analysis.diagnosis.lockprofile import kind_of
 from analysis.diagnosis.naming import AddressBook, By, Place, name_lock
-from analysis.diagnosis.rules import _compile, functions, rules, table3
-from fscale.model import paths
+from analysis.diagnosis.rules import _compile, owners, rules, table3
 
 DIRECT, PAGES = 0xFFFF888000000000, 0xFFFFEA0000000000
 MEMORY = {"direct_map": DIRECT, "page_array": PAGES, "page_bits": 12, "page_size": 64}
@@ -80,29 +77,21 @@ def test_a_rule_of_one_file_system_does_not_name_the_lock_of_another() -> None:
             "fs": "btrfs",
         }
     )
-    assert rule.fits(("btrfs_block_rsv_release", "btrfs_create_new_inode"))
-    assert rule.fits(("evict", "iput"))
-    assert not rule.fits(("xlog_force_lsn", "xfs_log_force_seq", "xfs_file_fsync"))
+    known = owners({})
+    assert rule.fits(("btrfs_block_rsv_release", "btrfs_create_new_inode"), known)
+    assert rule.fits(("evict", "iput"), known)
+    assert not rule.fits(("xlog_force_lsn", "xfs_log_force_seq", "xfs_file_fsync"), known)
 
 
-def test_a_file_system_owns_the_functions_that_its_toml_file_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stack = ("down_write", "minefs_sync", "vfs_fsync_range")
-    other = {"object": "a lock", "scope": "File", "caller": [".*"], "fs": "btrfs"}
-    assert _compile(other).fits(stack)
-    shutil.copytree(paths.FILESYSTEMS, tmp_path, dirs_exist_ok=True)
-    text = (tmp_path / "xfs.toml").read_text()
-    text = text.replace('kernel = "xfs"', 'kernel = "minefs"')
-    text = text.replace('functions = ["xfs_", "xlog_"]', 'functions = ["minefs_"]')
-    (tmp_path / "mine.toml").write_text(text)
-    monkeypatch.setattr(paths, "FILESYSTEMS", tmp_path)
-    functions.cache_clear()
-    try:
-        assert not _compile(other).fits(stack)
-        assert _compile({**other, "fs": "minefs"}).fits(stack)
-    finally:
-        functions.cache_clear()
+def test_a_file_system_given_by_path_owns_its_functions() -> None:
+    frames = ("down_write", "minefs_sync", "vfs_fsync_range")
+    of_btrfs = {"object": "a lock", "scope": "File", "caller": [".*"], "fs": "btrfs"}
+    of_mine = {**of_btrfs, "fs": "minefs"}
+    known = AddressBook({"functions": {"minefs": ["minefs_"]}}, {}).owners
+    assert _compile(of_btrfs).fits(frames, owners({}))
+    assert not _compile(of_btrfs).fits(frames, known)
+    assert _compile(of_mine).fits(frames, known)
+    assert not _compile(of_mine).fits(("btrfs_sync_file", "vfs_fsync_range"), known)
 
 
 def test_all_25_bottlenecks_are_there_in_the_papers_order() -> None:

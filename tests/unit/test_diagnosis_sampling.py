@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from analysis.diagnosis import lockprofile
-from analysis.diagnosis.lockprofile import LockProfile
+from analysis.diagnosis.lockprofile import SPIN, LockProfile
 from analysis.diagnosis.profile import load_profile
 from fscale.model.maps import parse
-from fscale.runner.profilers.locks import SLEEP_BITS, SPIN, SPIN_BITS
+from fscale.runner.profilers.locks import SLEEP_BITS, SPIN_BITS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "profiles"
 PROFILES = ["MWCM-btrfs", "MWRL-tmpfs", "MWRM-ext4", "MWCL-btrfs"]

@@ -6,7 +6,14 @@ import pytest
 from analysis.curves import Curve
 from analysis.diagnosis.naming import By, Name
 from analysis.diagnosis.triage import COUNTER, LOCK, WAIT, Suspect, Triage
-from analysis.diagnosis.verdict import Confidence, Shape, judge_point, shape_of, suspects_of
+from analysis.diagnosis.verdict import (
+    Confidence,
+    Shape,
+    confidence_of,
+    judge_point,
+    shape_of,
+    suspects_of,
+)
 from analysis.summary import Point
 from fscale.model.results import Cell, CellKey
 
@@ -58,6 +65,34 @@ def test_shapes(points: Curve | None, expected: tuple[Shape, int | None]) -> Non
     assert shape_of(points)[:2] == expected
 
 
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        (curve(c1=[100.0], c2=[160.0]), (Shape.SCALES, None, 0.8)),
+        (curve(c1=[100.0], c2=[159.0]), (Shape.SATURATES, 2, 0.795)),
+        (curve(c1=[100.0], c2=[159.0], c4=[380.0]), (Shape.SCALES, None, 0.95)),
+        (curve(c1=[100.0], c2=[159.0], c4=[310.0]), (Shape.SATURATES, 2, 0.775)),
+        (curve(c1=[100.0], c2=[160.0], c4=[310.0]), (Shape.SATURATES, 4, 0.775)),
+        (curve(c1=[100.0]), (Shape.UNKNOWN, None, None)),
+        (curve(c1=[100.0], c2=[190.0], c4=[380.0], c8=[320.0]), (Shape.COLLAPSES, 8, 0.4)),
+        (
+            curve(c1=[100.0], c2=[190.0], c4=[350.0], c8=[330.0], c16=[320.0]),
+            (Shape.COLLAPSES, 8, 0.2),
+        ),
+        # The slowest of the peak is no faster than the fastest at the end.
+        (curve(c1=[100.0], c2=[150, 190, 200], c4=[140, 140, 150]), (Shape.SATURATES, 4, 0.35)),
+        (curve(c1=[100.0], c2=[151, 190, 200], c4=[140, 140, 150]), (Shape.COLLAPSES, 4, 0.35)),
+        # Clearly below the base, however wide the peak.
+        (curve(c1=[100.0], c2=[50, 120, 130], c4=[80.0]), (Shape.COLLAPSES, 4, 0.2)),
+        (curve(c2=[100.0], c4=[200.0]), (Shape.UNKNOWN, None, None)),
+    ],
+)
+def test_shapes_at_their_edges(
+    points: Curve, expected: tuple[Shape, int | None, float | None]
+) -> None:
+    assert shape_of(points) == expected
+
+
 def test_the_cause_is_named_with_its_share_and_confidence() -> None:
     found = judge_point(diagnosed(suspect("i_rwsem", 0.5), suspect("other", 0.02)), COLLAPSED)
     assert found.confidence is Confidence.CERTAIN
@@ -78,6 +113,112 @@ def test_the_cause_is_named_with_its_share_and_confidence() -> None:
 )
 def test_confidence_follows_from_the_data(suspects: list[Suspect], expected: Confidence) -> None:
     assert judge_point(diagnosed(*suspects), COLLAPSED).confidence is expected
+
+
+@pytest.mark.parametrize(
+    ("cause", "other", "loss", "expected"),
+    [
+        (suspect("a", 0.25), suspect("b", 0.125), 0.5, Confidence.CERTAIN),
+        (suspect("a", 0.25), suspect("b", 0.126), 0.5, Confidence.LIKELY),
+        (suspect("a", 0.25), suspect("b", 0.125), 0.51, Confidence.LIKELY),
+        (suspect("a", 0.25), suspect("b", 0.126), 0.51, Confidence.POSSIBLE),
+        (suspect("a", 0.25), suspect("b", 0.125), None, Confidence.CERTAIN),
+        (suspect("a", 0.25, by=By.ADDRESS), suspect("b", 0.1), 0.5, Confidence.CERTAIN),
+        (suspect("a", 0.25, by=By.STACK), suspect("b", 0.1), 0.5, Confidence.LIKELY),
+        (suspect("a", 0.25, COUNTER, By.STACK), suspect("b", 0.1), 0.5, Confidence.LIKELY),
+        (suspect("a", 0.25, WAIT, By.STACK), suspect("b", 0.1), 0.5, Confidence.CERTAIN),
+    ],
+)
+def test_confidence_at_its_edges(
+    cause: Suspect, other: Suspect, loss: float | None, expected: Confidence
+) -> None:
+    assert confidence_of(cause, [other, cause], loss) is expected
+
+
+def test_a_cause_takes_a_twentieth_and_a_mention_a_hundredth() -> None:
+    shares = {"a": 0.05, "b": 0.01, "c": 0.0099}
+    found = diagnosed(*(suspect(name, share) for name, share in shares.items()))
+    assert [s.name.object for s in suspects_of(found, None)] == ["a", "b"]
+    judgement = judge_point(found, SATURATED)
+    assert judgement.cause is not None
+    assert judgement.cause.name.object == "a"
+    assert (judgement.shape, judgement.cores, judgement.since) == (Shape.SATURATES, 4, 2)
+    assert judgement.efficiency == 0.4
+    less = judge_point(diagnosed(suspect("a", 0.0499)), SATURATED)
+    assert (less.cause, less.confidence) == (None, None)
+
+
+def test_suspects_come_by_what_they_have_grown() -> None:
+    now = diagnosed(
+        suspect("counter", 0.5, COUNTER), suspect("lock", 0.3), suspect("disk", 0.25, WAIT)
+    )
+    before = diagnosed(
+        suspect("counter", 0.3, COUNTER), suspect("lock", 0.3), suspect("disk", 0.24, WAIT)
+    )
+    found = suspects_of(now, before)
+    # What a lock takes at one core is lost there as well. The disk has grown by a hundredth.
+    assert [s.name.object for s in found] == ["lock", "counter", "disk"]
+    of_another_sort = diagnosed(suspect("counter", 0.5, WAIT))
+    assert [s.sort for s in suspects_of(of_another_sort, before)] == [WAIT]
+
+
+def test_a_point_is_judged_against_its_base() -> None:
+    now, before = (diagnosed(suspect("disk", share, WAIT)) for share in (0.5, 0.495))
+    assert judge_point(now, SATURATED).cause is not None
+    assert judge_point(now, SATURATED, before).cause is None
+
+
+def test_a_small_share_explains_a_small_loss() -> None:
+    assert judge_point(diagnosed(suspect("a", 0.06)), SCALING).confidence is Confidence.CERTAIN
+
+
+def test_the_cause_of_an_application_is_never_certain() -> None:
+    found = diagnosed(suspect("a", 0.5))
+    assert judge_point(found, COLLAPSED).confidence is Confidence.CERTAIN
+    found.application = True
+    assert judge_point(found, COLLAPSED).confidence is Confidence.LIKELY
+    weak = diagnosed(suspect("a", 0.1), suspect("b", 0.09))
+    weak.application = True
+    assert judge_point(weak, COLLAPSED).confidence is Confidence.POSSIBLE
+
+
+NOWHERE = "no profile shows what its cores wait for; take locks, offcpu, cpu."
+UNSEEN = "MWCM on ext4 at 4 cores: no lock wait, but only a cpu profile shows spinning"
+EXPLAINS = "no lock, wait or shared counter explains it"
+
+
+@pytest.mark.parametrize(
+    ("points", "share", "profiles", "disturbed", "sentence"),
+    [
+        (SCALING, 0.5, "locks", False,
+         "MWCM on ext4 scales to 4 cores (96% of linear); contended is a: 50.0% of "
+         "the cores' time."),
+        (None, 0.5, "locks", True,
+         "MWCM on ext4 at 4 cores; contended is a: 50.0% of the cores' time; measured beside "
+         "other load."),
+        (SATURATED, 0.5, "locks", True,
+         "MWCM on ext4 saturates from 2 cores on (40% of linear) because of a: 50.0% of the "
+         "cores' time (certain); measured beside other load."),
+        (SATURATED, 0.02, "locks", True,
+         f"MWCM on ext4 saturates from 2 cores on (40% of linear); {EXPLAINS}; the largest is a: "
+         "2.0% of the cores' time (profiles: locks); measured beside other load."),
+        (SCALING, 0.0, "locks cpu", False,
+         "MWCM on ext4 scales to 4 cores (96% of linear): no contention (profiles: locks, cpu)."),
+        (SCALING, 0.0, "", False, f"MWCM on ext4 scales to 4 cores (96% of linear): {NOWHERE}"),
+        (SATURATED, 0.0, "lockstat", False,
+         f"MWCM on ext4 saturates from 2 cores on (40% of linear): {NOWHERE}"),
+        (None, 0.02, "offcpu", False,
+         f"{UNSEEN}; the largest is a: 2.0% of the cores' time (profiles: offcpu)."),
+        (None, 0.0, "cpu", False,
+         "MWCM on ext4 at 4 cores: no contention (profiles: cpu)."),
+    ],
+)  # fmt: skip
+def test_sentences(
+    points: Curve | None, share: float, profiles: str, disturbed: bool, sentence: str
+) -> None:
+    found = diagnosed(*([suspect("a", share)] if share else []))
+    found.profiles, found.disturbed = dict.fromkeys(profiles.split(), 1), disturbed
+    assert judge_point(found, points).sentence == sentence
 
 
 def test_a_small_share_is_no_cause() -> None:

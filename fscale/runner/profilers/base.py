@@ -39,6 +39,7 @@ class Profiler(ABC):
     def __init__(self) -> None:
         self._path: Path | None = None
         self._named = True
+        self._functions: dict[str, list[str]] = {}
 
     @abstractmethod
     def unavailable(self) -> str | None:
@@ -58,6 +59,8 @@ class Profiler(ABC):
             raise ProfilerError(f"no {self.name} profile: {reason}")
         self._path = context.output / f"{self.name}.json.gz"
         self._named = context.named
+        fs = context.filesystem
+        self._functions = {fs.kernel: fs.functions} if fs and fs.functions else {}
         self.attach(context)
 
     def stop(self) -> None:
@@ -69,6 +72,7 @@ class Profiler(ABC):
             "profiler": self.name,
             "kernel": platform.release(),
             "named": self._named,
+            "functions": self._functions,
         }
         data = json.dumps({**common, **self.detach()}, separators=(",", ":")).encode()
         self._path.write_bytes(gzip.compress(data, mtime=0))

@@ -118,6 +118,8 @@ class Btf:
         """The type behind typedefs and qualifiers, and the outermost name on the way there."""
         name = ""
         for _ in range(32):
+            if number >= len(self._types):
+                raise BadBtf(f"the kernel's BTF speaks of a type {number} that it has not")
             kind = self._types[number]
             if kind.name and kind.kind != _TYPE_TAG:
                 name = name or kind.name

@@ -11,7 +11,7 @@ import mmap
 import os
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fscale.runner.profilers.base import Tool, needs_event, take
@@ -98,14 +98,8 @@ def find(btf: Btf, scratch: Path) -> KernelMemory | None:
     """
     if any(map(needs_event, ("kmem:mm_page_alloc", "kmem:kmalloc", "pagemap:mm_lru_insertion"))):
         return None
-    offsets = [
-        _offset(btf, "page", "compound_head"),
-        _offset(btf, "slab", "slab_cache"),
-        _offset(btf, "kmem_cache", "name"),
-        _offset(btf, "kmem_cache", "size"),
-    ]
-    page_size, test = btf.size("page"), _slab_test(btf)
-    if page_size is None or test is None or any(o is None for o in offsets):
+    shape = shape_of(btf)
+    if shape is None:
         return None
     program, output = scratch / "memory.bt", scratch / "memory.txt"
     program.write_text(_PROGRAM.replace("PID", str(os.getpid())).replace("LARGE", str(LARGE)))
@@ -118,13 +112,25 @@ def find(btf: Btf, scratch: Path) -> KernelMemory | None:
         _provoke()
     finally:
         tool.stop()
-    page_bits = os.sysconf("SC_PAGE_SIZE").bit_length() - 1
-    found = bases(take(output), page_bits, page_size)
-    if found is None:
+    found = bases(take(output), shape.page_bits, shape.page_size)
+    return replace(shape, direct_map=found[0], page_array=found[1]) if found else None
+
+
+def shape_of(btf: Btf) -> KernelMemory | None:
+    """All but the two addresses, which are 0; None where the kernel keeps its pages otherwise."""
+    page_size, test = btf.size("page"), _slab_test(btf)
+    offsets = [
+        _offset(btf, "page", "compound_head"),
+        _offset(btf, "slab", "slab_cache"),
+        _offset(btf, "kmem_cache", "name"),
+        _offset(btf, "kmem_cache", "size"),
+    ]
+    if page_size is None or test is None or any(o is None for o in offsets):
         return None
     compound_head, slab_cache, cache_name, cache_size = (o for o in offsets if o is not None)
+    page_bits = os.sysconf("SC_PAGE_SIZE").bit_length() - 1
     return KernelMemory(
-        *found, page_bits, page_size, compound_head, *test, slab_cache, cache_name, cache_size
+        0, 0, page_bits, page_size, compound_head, *test, slab_cache, cache_name, cache_size
     )
 
 

@@ -41,12 +41,17 @@ def workers(context: Context) -> Workers:
     """
     if context.named:
         return _by_name(context.pid)
+    return _by_cgroup(*application(context), len(context.cpus))
+
+
+def application(context: Context) -> tuple[int, Path]:
+    """The process whose name tells the window, and the cgroup of all threads; or ProfilerError."""
     if context.cgroup is None or context.pid is None:
         raise ProfilerError(
             f"the threads of {context.key.workload} are known by their cgroup, and this machine "
             "has no writable cgroup v2: mount -t cgroup2 none /sys/fs/cgroup/unified"
         )
-    return _by_cgroup(context.pid, context.cgroup, len(context.cpus))
+    return context.pid, context.cgroup
 
 
 def _by_name(pid: int | None) -> Workers:
