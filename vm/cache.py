@@ -5,6 +5,7 @@ An entry is a directory named after the digest of what it was made from, so that
 stale; it appears by one rename, so that it is whole or absent.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -12,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from fscale.model.errors import FscaleError
@@ -38,6 +39,14 @@ def file_digest(paths: Iterable[Path]) -> str:
     return whole.hexdigest()[:16]
 
 
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Only one process is in the `with` block of one path; the others wait."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def entry(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     """The cache entry `kind/key`; when absent, `build` fills a temporary directory that becomes it.
 
@@ -54,8 +63,7 @@ def entry(kind: str, key: str, build: Callable[[Path], None]) -> Path:
             f"{directory} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a directory "
             "with about 2 GiB of space"
         ) from None
-    with (directory / f".{key}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(directory / f".{key}.lock"):
         if final.is_dir():
             return final
         partial = Path(tempfile.mkdtemp(dir=directory, prefix=f".{key}."))

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from fscale.model.errors import FscaleError
-from vm.cache import cache_root
+from vm.cache import cache_root, locked
 from vm.steps import Steps, need
 
 MIRROR = "http://deb.debian.org/debian"
@@ -59,6 +59,12 @@ class Apt:
         return [f"-o{name}={value}" for name, value in pairs.items()]
 
     def _update(self) -> None:
+        """Fetch the lists, unless they are new; apt-get itself fails where another does so."""
+        self.base.mkdir(parents=True, exist_ok=True)
+        with locked(self.base / "lock"):
+            self._update_alone()
+
+    def _update_alone(self) -> None:
         stamp = self.base / "updated"
         if stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_SECONDS:
             return

@@ -25,7 +25,7 @@ from vm.place import Job, Place, place
 from vm.steps import Steps
 from vm.still import Watch
 
-End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died"]
+End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died", "ended"]
 
 # A guest that boots says so well within this, even on a busy machine.
 BOOT_SECONDS = 180.0
@@ -34,6 +34,18 @@ BOOTS = 3
 # It says every 5 s that it lives.
 SILENT_SECONDS = 90.0
 DUMP_SECONDS = 7.0
+
+
+@dataclass
+class Hold:
+    """What who stops and continues a guest says about it, from another thread."""
+
+    alive: float = 0
+    """when (`time.monotonic`) it last did what it was told to"""
+    stopped: bool = False
+    """its clocks stand, so its silence says nothing"""
+    end: bool = False
+    """nobody needs it any more"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,7 @@ class GuestError(FscaleError):
             "timeout": f"the time limit ended the guest after {outcome.seconds:.0f} s (--timeout)",
             "died": "QEMU ended early",
             "finished": "the guest finished",
+            "ended": "the guest was ended",
         }[outcome.end]
         summary = f": {outcome.summary}" if outcome.summary else ""
         report = f"\n{outcome.report}" if outcome.report else ""
@@ -148,6 +161,7 @@ def plan(guest: qemu.Guest, emulator: qemu.Qemu, job: Job, where: Place) -> list
         shares=where.shares(job),
         console=where.console,
         monitor=where.monitor,
+        held=job.held,
     )
 
 
@@ -157,6 +171,7 @@ def run(
     job: Job,
     steps: Steps,
     output: IO[bytes] | None = None,
+    hold: Hold | None = None,
 ) -> Outcome:
     """Boot `guest`, run `job` in it, and say how it ended; no guest process survives the call.
 
@@ -173,7 +188,7 @@ def run(
             # The last time it gets the whole limit: it may be slow for a reason not thought of.
             patient = len(silenced) + 1 == most
             sink = output or sys.stdout.buffer
-            outcome = _boot(argv, emulator, job, where, patient, steps, sink)
+            outcome = _boot(argv, emulator, job, where, patient, steps, sink, hold or Hold())
             if outcome.end != "still" or patient:
                 return _keep(where, job, argv, outcome, silenced)
             silenced.append(_bytes(where.console))
@@ -191,14 +206,16 @@ def _boot(
     patient: bool,
     steps: Steps,
     sink: IO[bytes],
+    hold: Hold,
 ) -> Outcome:
     """One boot. A `patient` one is not taken for still before BOOT_SECONDS."""
     started = time.monotonic()
     try:
         with Machine(argv, emulator.environment(), where) as machine:
             watch = None if patient else Watch(machine.process.pid, where.console)
-            end, booted = _follow(machine, job.timeout, started, watch, steps, sink)
-            own_words = machine.autopsy(booted is not None) if end != "finished" else None
+            end, booted = _follow(machine, job.timeout, started, watch, steps, sink, hold)
+            stuck = end not in ("finished", "ended")
+            own_words = machine.autopsy(booted is not None) if stuck else None
     except KeyboardInterrupt:
         raise Interrupted(
             "the guest was stopped; what it finished is kept, and the same command with the "
@@ -214,6 +231,7 @@ def _follow(
     watch: Watch | None,
     steps: Steps,
     sink: IO[bytes],
+    hold: Hold,
 ) -> tuple[End, float | None]:
     """Relay the job's output until the guest ends or is ended."""
     stdout = machine.process.stdout
@@ -231,7 +249,10 @@ def _follow(
                     return "finished", booted
                 sink.write(chunk)
                 sink.flush()
+            if hold.end:
+                return "ended", booted
             now = time.monotonic()
+            alive = max(alive, now if hold.stopped else hold.alive)
             with contextlib.suppress(FileNotFoundError):
                 age = time.time() - heartbeat.lstat().st_mtime
                 alive = max(alive, now - max(age, 0.0))

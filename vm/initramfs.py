@@ -5,7 +5,9 @@ import lzma
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from fscale.model.errors import FscaleError
 from vm.cache import file_digest
@@ -58,10 +60,19 @@ def _plain(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def build(target: Path, modules: Path | None, steps: Steps) -> None:
+def build(
+    target: Path,
+    modules: Path | None,
+    steps: Steps,
+    *,
+    wanted: tuple[str, ...] = WANTED,
+    init: Path = INIT,
+    files: Mapping[str, Path] = MappingProxyType({}),
+) -> None:
     """Write the archive `target` for a kernel with `modules` = lib/modules/RELEASE.
 
-    None: the kernel has all that it needs built in.
+    None: the kernel has all that it needs built in. `init` loads the `wanted` modules in the order
+    of /modules/order; `files` are added under their names.
     """
     busybox = need("busybox", "busybox-static")
     with Path(busybox).open("rb") as file:
@@ -71,15 +82,18 @@ def build(target: Path, modules: Path | None, steps: Steps) -> None:
     for directory in ("bin", "dev", "proc", "sys", "modules"):
         (tree / directory).mkdir(parents=True)
     shutil.copy(busybox, tree / "bin" / "busybox")
-    shutil.copy(INIT, tree / "init")
+    shutil.copy(init, tree / "init")
     (tree / "init").chmod(0o755)
     names = []
-    for path in load_order(modules) if modules is not None else []:
+    for path in load_order(modules, wanted) if modules is not None else []:
         assert modules is not None
         name = module_name(path) + ".ko"
         _plain(modules / path, tree / "modules" / name)
         names.append(name + "\n")
     (tree / "modules" / "order").write_text("".join(names))
+    for name, source in files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, tree / name)
     steps.note("packing the initramfs")
     members = "".join(f"{path.relative_to(tree)}\n" for path in sorted(tree.rglob("*")))
     with target.open("wb") as archive:

@@ -35,6 +35,8 @@ class Job:
     """host files by the name they get in the guest's /control"""
     environment: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 3600.0
+    held: Path | None = None
+    """directory for the sockets of who stops and continues the guest (held.py)"""
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,10 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a boot keeps its files; only the shares are the guest's to see."""
+class Boot:
+    """Where a boot of QEMU keeps its files."""
 
     base: Path
-
-    @property
-    def control(self) -> Path:
-        """What the guest is to do, and what the host tells it meanwhile; read-only in there."""
-        return self.base / "control"
-
-    @property
-    def state(self) -> Path:
-        """`heartbeat` and `status`, which the guest writes."""
-        return self.base / "state"
 
     @property
     def console(self) -> Path:
@@ -76,6 +68,21 @@ class Place:
     def monitor(self) -> Path:
         """The socket of QEMU's monitor."""
         return self.base / "monitor"
+
+
+@dataclass(frozen=True)
+class Place(Boot):
+    """The same where a job is done for the host; only the shares are the guest's to see."""
+
+    @property
+    def control(self) -> Path:
+        """What the guest is to do, and what the host tells it meanwhile; read-only in there."""
+        return self.base / "control"
+
+    @property
+    def state(self) -> Path:
+        """`heartbeat` and `status`, which the guest writes."""
+        return self.base / "state"
 
     def shares(self, job: Job) -> list[Share]:
         """All that the guest sees of the host."""

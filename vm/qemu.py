@@ -22,6 +22,12 @@ from vm.steps import Steps, need
 Accelerator = Literal["kvm", "tcg", "tcg-icount"]
 # Debian 12's 7.2 takes over three times as long for a fork and exec as Debian 13's 10.0.
 OLDEST = 10
+# A counting guest's clock advances by so many powers of two nanoseconds an instruction.
+ICOUNT_SHIFT = 1
+INSTRUCTIONS_A_SECOND = 1_000_000_000 >> ICOUNT_SHIFT
+# Sockets in the directory of who holds a guest, and the device that the line is in there.
+QMP, LINE = "qmp", "line"
+LINE_DEVICE = "/dev/ttyS2"
 PROBE_SECONDS = 10.0
 
 # What a guest that breaks out of the emulator cannot do: start a program, change its user.
@@ -127,7 +133,7 @@ def machine_options(guest: Guest) -> list[str]:
         "tcg": ["-accel", "tcg,thread=multi,tb-size=512", *cpu],
         "tcg-icount": [
             *("-accel", "tcg,thread=single,tb-size=512", *cpu),
-            *("-icount", "shift=1,sleep=off"),
+            *("-icount", f"shift={ICOUNT_SHIFT},sleep=off"),
         ],
     }[guest.accelerator]
     return [
@@ -147,17 +153,27 @@ def command(
     shares: Sequence[Share],
     console: Path,
     monitor: Path,
+    held: Path | None = None,
 ) -> list[str]:
     """The whole command line.
 
     `images` are squashfs images by serial number. The kernel's console goes to the file `console`,
-    the job's output to QEMU's standard output.
+    the job's output to QEMU's standard output. In the directory `held` are two sockets, of QEMU's
+    machine protocol (QMP) and of the line to the job.
     """
     argv = [*qemu.argv, *SANDBOX, *machine_options(guest)]
     argv += ["-append", f"{KERNEL_LINE} {guest.append}".rstrip()]
     # Line buffered by QEMU as it comes: what a panic prints last must not be lost.
     argv += ["-serial", f"file:{console}", "-serial", "stdio"]
     argv += ["-monitor", f"unix:{monitor},server=on,wait=off"]
+    if held:
+        argv += ["-qmp", f"unix:{_escaped(held / QMP)},server=on,wait=off"]
+        argv += [
+            "-chardev",
+            f"socket,id=line,path={_escaped(held / LINE)},server=on,wait=off",
+            # Of its own interrupt: not every kernel shares the one that this port has on a PC.
+            *("-device", "isa-serial,chardev=line,index=2,irq=5"),
+        ]
     for serial, path in images.items():
         argv += [
             *("-drive", f"file={path},format=raw,if=none,id={serial},readonly=on"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fscale.model import catalogue, paths
 from fscale.model.errors import FscaleError
-from fscale.model.paths import BENCH, ROOT
+from fscale.model.paths import BENCH, LOCKS, ROOT
 from vm import debian
 from vm.cache import digest, entry, file_digest, prune
 from vm.steps import Steps, need
@@ -189,7 +189,7 @@ def repository_files() -> list[Path]:
             for path in ROOT.rglob("*")
             if path.is_file() and not skipped & set(path.relative_to(ROOT).parts)
         }
-    built = [BENCH, *(ROOT / "build" / "apps").glob("*")]
+    built = [BENCH, LOCKS, *(ROOT / "build" / "apps").glob("*")]
     names |= {path.relative_to(ROOT) for path in built if path.is_file()}
     return sorted(name for name in names if (ROOT / name).is_file())
 

@@ -11,21 +11,28 @@ STILL_SECONDS = 20.0
 IDLE_CPUS = 0.1
 
 
+def scheduled(thread: Path) -> tuple[float, float]:
+    """CPU seconds that a thread (`/proc/PID/task/TID`) had, and waited for.
+
+    Source: schedstat in Documentation/scheduler/sched-stats.rst. Raises OSError.
+    """
+    had, waited, _ = (thread / "schedstat").read_text().split()
+    return int(had) / 1e9, int(waited) / 1e9
+
+
 def wanted(pid: int) -> float:
     """CPU seconds that the threads of a process had or waited for; inf when that is not known.
 
     A guest on a busy machine wants CPU time and does not get it: it does not stand still.
-    Source: schedstat in Documentation/scheduler/sched-stats.rst.
     """
-    total = 0
+    total = 0.0
     try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
+        for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                ran, waited, _ = (task / "schedstat").read_text().split()
-                total += int(ran) + int(waited)
+                total += sum(scheduled(thread))
     except OSError:
         return float("inf")
-    return total / 1e9
+    return total
 
 
 class Watch:

@@ -62,7 +62,7 @@ def boot(
     store = Store(ab.boot_directory(output, side, repetition))
     machine = Machine(
         hostname="fscale-guest",
-        kernel={"A": "6.1", "B": "6.12"}[side],
+        kernel={"A": "6.1", "B": "6.12"}[side[0]],
         build=KernelBuild(version=build, id=None, taint=0, debug=[], debug_from="signs"),
         kernel_cmdline="",
         architecture="x86_64",

@@ -202,7 +202,7 @@ def a_guest(accelerator: qemu.Accelerator = "tcg") -> Guest:
     return Guest(made, smp=4, memory="2G", accelerator=accelerator, append="extra=1")
 
 
-def command_line(accelerator: qemu.Accelerator = "tcg") -> str:
+def command_line(accelerator: qemu.Accelerator = "tcg", held: Path | None = None) -> str:
     argv = qemu.command(
         Qemu(("qemu",), None, "10.0.0"),
         a_guest(accelerator),
@@ -210,6 +210,7 @@ def command_line(accelerator: qemu.Accelerator = "tcg") -> str:
         shares=[Share("control", Path("/c"), False), Share("results", Path("/r,s"), True)],
         console=Path("/c/console.log"),
         monitor=Path("/c/monitor"),
+        held=held,
     )
     return " ".join(argv)
 
@@ -228,6 +229,14 @@ def test_the_command_line_has_what_was_asked_for():
     assert "panic=-1" in line
     assert "-no-reboot" in line
     assert "extra=1" in line
+
+
+def test_a_guest_that_is_held_has_a_line_of_its_own():
+    line = command_line(held=Path("/h,i"))
+    assert "-qmp unix:/h,,i/qmp,server=on,wait=off" in line
+    assert "socket,id=line,path=/h,,i/line,server=on,wait=off" in line
+    assert "isa-serial,chardev=line,index=2" in line
+    assert "isa-serial" not in command_line()
 
 
 def test_the_deterministic_way_is_single_threaded_and_counts_instructions():
@@ -321,8 +330,16 @@ def fake_machine(where: Place, script: str) -> guest.Machine:
     return guest.Machine(["sh", "-c", script], dict(os.environ), where)
 
 
-def follow(machine: guest.Machine, steps: Steps, timeout: float = 60, sink: BytesIO | None = None):
-    return guest._follow(machine, timeout, time.monotonic(), None, steps, sink or BytesIO())
+def follow(
+    machine: guest.Machine,
+    steps: Steps,
+    timeout: float = 60,
+    sink: BytesIO | None = None,
+    hold: guest.Hold | None = None,
+):
+    started = time.monotonic()
+    hold = hold or guest.Hold()
+    return guest._follow(machine, timeout, started, None, steps, sink or BytesIO(), hold)
 
 
 def test_a_guest_that_never_boots_stands_still(where, steps, monkeypatch):
@@ -340,6 +357,22 @@ def test_a_guest_that_falls_silent_hangs(where, steps, monkeypatch):
         end, booted = follow(machine, steps)
     assert end == "hang"
     assert booted is not None
+
+
+def test_a_guest_whose_clocks_stand_does_not_hang(where, steps, monkeypatch):
+    monkeypatch.setattr(guest, "SILENT_SECONDS", 0.2)
+    (where.state / "heartbeat").touch()
+    hold = guest.Hold(stopped=True)
+    with fake_machine(where, "sleep 100") as machine:
+        end, _ = follow(machine, steps, timeout=1.5, hold=hold)
+    assert end == "timeout"
+
+
+def test_a_guest_that_nobody_needs_any_more_is_ended(where, steps):
+    with fake_machine(where, "sleep 100") as machine:
+        end, _ = follow(machine, steps, hold=guest.Hold(end=True))
+    assert end == "ended"
+    assert not alive(machine.process.pid)
 
 
 def test_the_time_limit_ends_a_busy_guest(where, steps):

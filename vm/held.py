@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A guest that runs only when it is told to: stopped and continued through QMP, with its clocks.
+
+QEMU's virtual clock stands while a guest is stopped, and with it the guest's timers and its time
+stamp counter: so it finds nothing that is due when it goes on, and puts nothing off meanwhile.
+"""
+
+import contextlib
+import json
+import select
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from fscale.model.errors import FscaleError
+from vm import guest as guests
+from vm.guest import GuestError, Hold, Outcome
+from vm.place import Job
+from vm.qemu import LINE, QMP, Guest, Qemu
+from vm.steps import Steps
+from vm.still import scheduled
+
+QMP_SECONDS = 60.0
+LONGEST_LINE = 1 << 16
+# How often a guest that cannot be reached yet, or any more, is looked for.
+LOOK_SECONDS = 0.1
+
+
+class Gone(FscaleError):  # noqa: N818
+    """The guest has ended, or says nothing any more."""
+
+
+class Machine:
+    """QEMU's machine protocol: one command at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(QMP_SECONDS)
+        try:
+            self._socket.connect(str(path))
+            self._file = self._socket.makefile("rwb")
+            self._file.readline(LONGEST_LINE)  # the greeting
+            self.execute("qmp_capabilities")
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def execute(self, command: str) -> Any:
+        """What a command without arguments returns; Gone where QEMU does not say that it did."""
+        try:
+            self._file.write(json.dumps({"execute": command}).encode() + b"\n")
+            self._file.flush()
+            while said := self._file.readline(LONGEST_LINE):
+                answer = json.loads(said)
+                if "return" in answer:
+                    return answer["return"]
+                if "error" in answer:
+                    raise Gone(f"QEMU refuses to {command}: {answer['error']}")
+        except (OSError, ValueError) as error:
+            raise Gone(f"QEMU does not {command}: {error}") from None
+        raise Gone(f"QEMU ended when it was to {command}")
+
+    def cpu_threads(self) -> list[Path]:
+        """The threads that are the guest's CPUs; those of several may be one."""
+        ids = {int(cpu["thread-id"]) for cpu in self.execute("query-cpus-fast")}
+        return [Path(f"/proc/{number}/task/{number}") for number in sorted(ids)]
+
+    def close(self) -> None:
+        """Leave QEMU alone."""
+        self._socket.close()
+
+
+class Held:
+    """A guest that runs beside this process while the `with` block lasts.
+
+    It runs when the block begins; what its job prints goes to the file `log`.
+    """
+
+    def __init__(self, guest: Guest, emulator: Qemu, job: Job, log: Path, steps: Steps) -> None:
+        self._boot = (guest, emulator, job, log, steps)
+        self._hold = Hold()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._sockets = Path()
+        self._machine: Machine | None = None
+        self._line: socket.socket | None = None
+        self._cpus: list[Path] = []
+        self._heard = b""
+        self._spoke = False
+        self._outcome: Outcome | None = None
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        # In a directory of its own: the path of a socket has at most 107 characters.
+        self._sockets = Path(tempfile.mkdtemp(prefix="fscale-held-"))
+        self._hold.alive = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._hold.end = True
+        self._thread.join()
+        self._disconnect()
+        shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def _run(self) -> None:
+        guest, emulator, job, log, steps = self._boot
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("wb") as sink:
+                job = replace(job, held=self._sockets)
+                self._outcome = guests.run(guest, emulator, job, steps, sink, self._hold)
+        except BaseException as error:
+            self._error = error
+
+    def _connect(self) -> None:
+        """Reach the guest's QEMU if there is one; it is another one where a boot was repeated."""
+        if self._line:
+            return
+        try:
+            # First: when QEMU answers here, it has made the line.
+            machine = Machine(self._sockets / QMP)
+            self._cpus = machine.cpu_threads()
+        except (OSError, Gone):
+            return
+        line = socket.socket(socket.AF_UNIX)
+        try:
+            line.connect(str(self._sockets / LINE))
+        except OSError:
+            line.close()
+            machine.close()
+            return
+        line.setblocking(False)
+        self._machine, self._line, self._heard = machine, line, b""
+
+    def _disconnect(self) -> None:
+        if self._line:
+            self._line.close()
+        if self._machine:
+            self._machine.close()
+        self._line = self._machine = None
+
+    def hear(self) -> str | None:
+        """The next line of the job, without its end, if there is one. Raises Gone."""
+        self._connect()
+        if self._line:
+            self._receive(self._line)
+        line, end, rest = self._heard.partition(b"\n")
+        if end:
+            self._heard, self._spoke = rest, True
+            self._hold.alive = time.monotonic()
+            return line.decode(errors="replace")
+        if len(self._heard) > LONGEST_LINE:
+            raise Gone("the guest says a line without an end")
+        if not self._thread.is_alive():
+            raise Gone("the guest has ended")
+        return None
+
+    def _receive(self, line: socket.socket) -> None:
+        try:
+            part = line.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            part = b""
+        if part:
+            self._heard += part
+            return
+        self._disconnect()
+        if self._spoke:
+            self._thread.join()
+            raise Gone("the guest has ended")
+        self._heard = b""  # it is booted again
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until the job may have said something, or until that time has passed."""
+        if self._line:
+            select.select([self._line], [], [], seconds)
+        else:
+            time.sleep(min(seconds, LOOK_SECONDS))
+
+    def say(self, letter: str) -> None:
+        """Give the job a letter. Raises Gone."""
+        try:
+            assert self._line
+            self._line.sendall(letter.encode())
+        except OSError as error:
+            raise Gone(f"the guest cannot be reached: {error}") from None
+
+    def stop(self) -> None:
+        """Stop it, and its clocks. Raises Gone."""
+        assert self._machine
+        self._machine.execute("stop")
+        self._hold.stopped = True
+
+    def go_on(self) -> None:
+        """Let it run if it is stopped. Raises Gone."""
+        if not self._machine or not self._hold.stopped:
+            return
+        self._hold.alive = time.monotonic()
+        self._hold.stopped = False
+        self._machine.execute("cont")
+
+    def waited(self) -> float:
+        """CPU seconds that its CPUs' threads have waited for since they began. Raises Gone."""
+        try:
+            return sum(scheduled(thread)[1] for thread in self._cpus)
+        except OSError as error:
+            raise Gone(f"the guest's CPUs have gone: {error}") from None
+
+    def explain(self) -> None:
+        """Raise what ended it, if something did that was no good end."""
+        if not self._thread.is_alive():
+            self.ended()
+
+    def ended(self) -> Outcome:
+        """Let it run to its end, and say how that was.
+
+        Raises GuestError where it did not end by itself, and what its boot raised.
+        """
+        with contextlib.suppress(Gone):
+            self.go_on()
+        self._thread.join()
+        if self._error:
+            raise self._error
+        assert self._outcome
+        if self._outcome.end != "finished":
+            raise GuestError(self._outcome)
+        return self._outcome
+
+
+def answers(held: Mapping[str, Held], seconds: float) -> dict[str, str]:
+    """Let these guests run until each has said a line; each is stopped as soon as it has.
+
+    Raises Gone where one has said nothing within `seconds`, or has ended.
+    """
+    said: dict[str, str] = {}
+    deadline = time.monotonic() + seconds
+    while silent := held.keys() - said.keys():
+        for name in silent:
+            if (line := held[name].hear()) is not None:
+                held[name].stop()
+                said[name] = line
+            else:
+                held[name].go_on()
+        left = deadline - time.monotonic()
+        if left < 0 and held.keys() - said.keys():
+            raise Gone(f"a guest said nothing for {seconds:g} s")
+        for name in held.keys() - said.keys():
+            held[name].wait(min(left, LOOK_SECONDS) if len(held) > 1 else left)
+    return said
