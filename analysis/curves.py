@@ -39,7 +39,14 @@ class Curve:
     @property
     def name(self) -> str:
         """As the legend has it."""
-        return f"{self.filesystem} ({self.side})" if self.side else self.filesystem
+        marks = [self.side] if self.side else []
+        marks += ["simulated"] if self.simulated else []
+        return f"{self.filesystem} ({', '.join(marks)})" if marks else self.filesystem
+
+    @cached_property
+    def simulated(self) -> bool:
+        """Whether the simulator made its points."""
+        return any(p.simulated for p in self.points)
 
     @property
     def base(self) -> Point | None:

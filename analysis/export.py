@@ -37,6 +37,7 @@ def _row(panel: Panel, curve: Curve, point: Point) -> Row:
         "variant": panel.variant,
         "filesystem": curve.filesystem,
         "side": curve.side,
+        "simulated": curve.simulated,
         "medium": point.key.medium,
         "mode": point.key.mode,
         "cores": point.key.cores,

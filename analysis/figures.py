@@ -63,9 +63,9 @@ def key_svg(artist: Artist, prefix: str) -> str:
         return svg.inline(svg.raw(figure), prefix, "").replace('role="img"', 'aria-hidden="true"')
 
 
-def curve_key(line: Line, prefix: str, side: str | None = None) -> str:
+def curve_key(line: Line, prefix: str, side: str | None = None, simulated: bool = False) -> str:
     """The legend's sample of a file system."""
-    return key_svg(plots.legend_key(line, side), prefix)
+    return key_svg(plots.legend_key(line, side, simulated), prefix)
 
 
 def patch_key(state: str, prefix: str) -> str:
@@ -129,7 +129,9 @@ def _curve_sheet(
     ideal: bool,
 ) -> Figure:
     curves = {c.name: c for p in panels for c in p.curves}
-    keys: list[Artist] = [plots.legend_key(lines[c.filesystem], c.side) for c in curves.values()]
+    keys: list[Artist] = [
+        plots.legend_key(lines[c.filesystem], c.side, c.simulated) for c in curves.values()
+    ]
     labels = list(curves)
     keys += [key for key, _ in marks]
     labels += [label for _, label in marks]

@@ -92,7 +92,14 @@ def _draw_curve(ax: Axes, curve: Curve, line: Line, divisor: float, shift: float
     y = np.array([p.median for p in curve.points]) / divisor
     low = y - np.array([p.spread.low for p in curve.points]) / divisor
     high = np.array([p.spread.high for p in curve.points]) / divisor - y
-    ax.plot(x, y, color=line.colour, linestyle=_dashes(line, curve.side), zorder=2, gid=gid)
+    ax.plot(
+        x,
+        y,
+        color=line.colour,
+        linestyle=_dashes(line, curve.side, curve.simulated),
+        zorder=2,
+        gid=gid,
+    )
     ax.errorbar(
         x, y, [low, high], fmt="none", ecolor=line.colour, elinewidth=0.8, capsize=2.2, zorder=2.5
     )
@@ -148,13 +155,16 @@ def layout_keys(page: Page) -> list[tuple[Artist, str]]:
     return keys
 
 
-def _dashes(line: Line, side: str | None) -> Dashes:
+def _dashes(line: Line, side: str | None, simulated: bool) -> Dashes:
+    """What was simulated never looks like what was measured."""
+    if simulated:
+        return ":" if side == "B" else "-."
     return "--" if side == "B" else line.dashes
 
 
-def legend_key(line: Line, side: str | None = None) -> Line2D:
+def legend_key(line: Line, side: str | None = None, simulated: bool = False) -> Line2D:
     """The legend's sample of a curve."""
-    dashes = _dashes(line, side)
+    dashes = _dashes(line, side, simulated)
     return Line2D(
         [0, 0.5, 1], [0, 0, 0], color=line.colour, ls=dashes, marker=line.marker, markevery=[1]
     )

@@ -16,7 +16,7 @@ from fscale.model.config import ColourName
 
 FONT_SIZE = 8  # points; USENIX captions are 9, text is 10
 
-Dashes = Literal["-", "--", ":"]
+Dashes = Literal["-", "--", ":", "-."]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
@@ -66,12 +66,17 @@ class Point:
     @cached_property
     def mad(self) -> float | None:
         """Median absolute deviation of the operations per second; None with one repetition."""
-        return float(stats.median_abs_deviation(self.rates)) if self.n > 1 else None
+        return float(scipy.stats.median_abs_deviation(self.rates)) if self.n > 1 else None
 
     @property
     def disturbed(self) -> int:
         """How many repetitions ran beside other processes' load."""
         return sum(c.disturbed is not None for c in self.cells)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no machine but the simulator made these figures."""
+        return any(c.simulation is not None for c in self.cells)
 
     @property
     def workers(self) -> int:

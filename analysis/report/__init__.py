@@ -17,6 +17,7 @@ from analysis.report import (
     headline,
     matrix,
     partitions,
+    simulated,
     tables,
 )
 from analysis.report.render import TEMPLATES, render
@@ -31,6 +32,7 @@ SECTIONS: list[Section] = [
     matrix.SECTION,
     drawings.CURVES,
     drawings.CPU,
+    simulated.SECTION,
     diagnosis.SECTION,
     partitions.PARTITIONS,
     tables.FIGURES,

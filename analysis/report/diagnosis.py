@@ -62,6 +62,7 @@ def _build(report: Report) -> str | None:
             (p, [s for s in p.triage.suspects if s.share >= SHOWN_FROM][:MOST], _flames(p))
             for p in shown
         ],
+        simulated=report.results.run.machine.kind == "simulated",
         rows=table(found, report.results),
         sees_shares=any(p.triage.sees_shares for p in found.points),
         costs=found.costs,

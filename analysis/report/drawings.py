@@ -15,7 +15,12 @@ Key = tuple[Markup, str]
 def _curve_keys(report: Report, page: Page, prefix: str) -> list[Key]:
     curves = {c.name: c for panel in page.panels for c in panel.curves}
     keys = [
-        (Markup(figures.curve_key(report.lines[c.filesystem], f"{prefix}-{i}", c.side)), name)
+        (
+            Markup(
+                figures.curve_key(report.lines[c.filesystem], f"{prefix}-{i}", c.side, c.simulated)
+            ),
+            name,
+        )
         for i, (name, c) in enumerate(curves.items())
     ]
     for i, (mark, name) in enumerate(plots.layout_keys(page)):

@@ -22,11 +22,17 @@ def _seconds(report: Report) -> float:
 def _limits(report: Report) -> list[str]:
     """What this run cannot say, and why."""
     said = []
+    if report.results.run.machine.kind == "simulated":
+        said.append(
+            "Every figure here is simulated, none is measured: trust the shapes of curves and the "
+            "counts an operation, within what docs/simulator.md says of the model, and no rate."
+        )
     counts = {p.n for p in report.points}
+    again = "--seeds 3" if report.results.run.machine.kind == "simulated" else "--repetitions 3"
     if counts == {1}:
         said.append(
             "Every point was measured once. There is no spread, so a small difference "
-            "may be chance; measure again with --repetitions 3 or more."
+            f"may be chance; measure again with {again} or more."
         )
     elif 1 in counts:
         few = sum(p.n == 1 for p in report.points)

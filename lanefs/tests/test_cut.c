@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "core/cut.h"
-#include "check.h"
+#include "../../tests/check.h"
 #include "random.h"
 
 #define DOMAINS 3

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Random changes to an extent array against a model that has one entry for each block. */
 #include "core/extents.h"
-#include "check.h"
+#include "../../tests/check.h"
 #include "random.h"
 
 #define SPACE 64	/* logical blocks of the model */

@@ -4,7 +4,7 @@
 
 #include "core/crc.h"
 #include "core/namehash.h"
-#include "check.h"
+#include "../../tests/check.h"
 
 /* The definition, bit by bit. */
 static u32 slow_crc32c(u32 crc, const u8 *p, size_t size)

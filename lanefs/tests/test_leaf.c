@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Random changes to a directory leaf against a plain list, splits, and what is no valid leaf. */
 #include "core/leaf.h"
-#include "check.h"
+#include "../../tests/check.h"
 #include "random.h"
 
 #define MANY 256

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Random changes to a block of extended attributes against a plain list, and invalid blocks. */
 #include "core/xattrs.h"
-#include "check.h"
+#include "../../tests/check.h"
 #include "random.h"
 
 #define MANY 1024

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef LANEFS_TESTS_CHECK_H
-#define LANEFS_TESTS_CHECK_H
+#ifndef FSCALE_TESTS_CHECK_H
+#define FSCALE_TESTS_CHECK_H
 
 #include <stdio.h>
 #include <stdlib.h>

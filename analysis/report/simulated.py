@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the simulator saw: where the cores' cycles went, and the lines that they waited for."""
+
+from analysis.hot import COUNTED, REMOTE, SHARES, hot, rows
+from analysis.report.render import render
+from analysis.report.section import Report, Section
+from analysis.summary import Point
+from analysis.whatif import answers
+
+
+def _build(report: Report) -> str | None:
+    found = rows(report.points)
+    if not found:
+        return None
+    tops: dict[tuple[str, str, str, str], Point] = {}
+    for row in found:
+        key = row.point.key
+        curve = (key.workload, key.filesystem, key.medium, key.mode)
+        if curve not in tops or tops[curve].key.cores < key.cores:
+            tops[curve] = row.point
+    return render(
+        "sections/simulated.html.j2",
+        rows=found,
+        shares=SHARES,
+        counted=[*COUNTED, REMOTE],
+        tops=[(point, hot(point)) for point in tops.values()],
+        answers=answers(report.results.scored),
+        model=(report.results.run.machine.guest or {}).get("model", {}),
+    )
+
+
+SECTION = Section("What the simulator saw", "simulated", _build)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`fscale gate`: does a change do more, or share more, for an operation?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscale.commands.compare import JunitOption, MarkdownOption
+from fscale.commands.list import complete_workloads
+from fscale.commands.simulate import MachineOption, names_of, numbers_of
+from fscale.model.errors import Exit
+from fscale.model.files import Folder
+from fscale.model.terminal import terminal
+from fscale.runner.signals import Signals
+from sim import campaign, side, sweep
+from sim.plan import Windows
+from vm.steps import Steps
+
+_EPILOG = """
+Examples:\n\n
+fscale gate --base lanefs:module=old.ko --new lanefs:module=new.ko --output results/gate\n\n
+fscale gate --base ext4:kernel=6.1 --new ext4:kernel=6.12 --workload MWCL --output results/k\n\n
+fscale gate --base ext4 --new ext4:mount=data=journal --workload DWAL --output results/journal\n\n
+A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE].
+"""
+
+
+def _gate(
+    base: Annotated[str, typer.Option(help="Side A: FS[:mount=][:mkfs=][:kernel=][:module=].")],
+    new: Annotated[str, typer.Option(help="Side B.")],
+    output: Annotated[Path, typer.Option(help="Results directory; an interrupted one goes on.")],
+    workload: Annotated[
+        str,
+        typer.Option(
+            help="Workloads, separated by commas.",
+            autocompletion=complete_workloads,
+        ),
+    ] = "DRBL,DWOL,MRPL,MWCL,MWUL,MWRL",
+    cores: Annotated[str, typer.Option(help="Core counts; sharing shows from 4 on.")] = "4",
+    seeds: Annotated[int, typer.Option(min=3, help="Boots a side.")] = 3,
+    seed: Annotated[int, typer.Option(min=1, help="Of the first boot of each side.")] = 1,
+    machine: MachineOption = "paper",
+    memory: Annotated[int, typer.Option(min=512, help="MiB of each guest.")] = 2048,
+    jobs: Annotated[int, typer.Option(min=1, help="Guests at a time.")] = 1,
+    junit: JunitOption = None,
+    markdown: MarkdownOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plans.")] = False,
+) -> None:
+    """Simulate two sides and compare what an operation takes: instructions, shared cache lines.
+
+    Exit code 0: nothing is more; 1: an operation takes more instructions or lines, begins to share
+    a line, or broke; the lines and the functions that take them are named. Rates are not judged.
+    """
+    from analysis.gate import judge  # noqa: PLC0415 - the statistics take seconds to load
+    from analysis.gate_outputs import headline  # noqa: PLC0415
+    from analysis.gate_outputs import junit as as_junit  # noqa: PLC0415
+    from analysis.gate_outputs import markdown as as_markdown  # noqa: PLC0415
+
+    steps = Steps(terminal(error=True))
+    prepared = {
+        name: sweep.prepare(
+            side.apply(
+                side.parse(text),
+                sweep.Sweep(
+                    filesystems=[],
+                    workloads=names_of(workload),
+                    cores=numbers_of(cores),
+                    output=output / name,
+                    repetitions=seeds,
+                    seed=seed,
+                    windows=Windows(5, 512),
+                    machine=machine,
+                    memory_mib=memory,
+                ),
+            ),
+            steps,
+        )
+        for name, text in (("base", base), ("new", new))
+    }
+    if dry_run:
+        for one in prepared.values():
+            campaign.show(one, jobs)
+        return
+    with Signals().installed():
+        cells = {name: campaign.run(one, jobs) for name, one in prepared.items()}
+    judgements = judge(cells["base"], cells["new"])
+    console = terminal(width=160)
+    for judgement in judgements:
+        console.print(str(judgement), soft_wrap=True)
+    console.print(f"simulated: {headline(judgements)}")
+    folder = Folder(output)
+    folder.write("gate.md", as_markdown(judgements, base, new))
+    if junit:
+        junit.write_text(as_junit(judgements, base, new))
+    if markdown:
+        text = as_markdown(judgements, base, new)
+        typer.echo(text) if str(markdown) == "-" else markdown.write_text(text)
+    if any(judgement.bad for judgement in judgements):
+        raise typer.Exit(Exit.FAILED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("gate", epilog=_EPILOG)(_gate)

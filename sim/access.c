@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "access.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "schedule.h"
+#include "hot.h"
+
+/* Lines of a vCPU whose place in the directory is known by their virtual address. */
+#define KNOWN 4096
+/* As many different lines in a row as a loop that spins looks at. */
+#define RECENT 8
+/* Where the firmware and the devices are, RAM goes on above 4 GiB. */
+#define HOLE (4ull << 30)
+
+struct known {
+	uint64_t tag;
+	struct line *line;
+};
+
+struct core {
+	struct known known[KNOWN];
+	struct line *recent[RECENT];
+	unsigned int last;
+	struct line *locked;		/* taken by a locked instruction last, */
+	uint64_t locked_virtual;	/* by this address */
+	uint64_t spun;			/* what of its spinning lines have been charged for */
+	struct transfers transfers;
+};
+
+static const struct parameters *params;
+static struct coherence directory;
+static struct core cores[MAX_VCPUS];
+static uint32_t group;
+/* One vCPU runs at a time, but for the moments in which all leave translated code. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool access_open(const struct parameters *p)
+{
+	params = p;
+	return coherence_open(&directory, p, HOLE + (p->memory_mib << 20));
+}
+
+void access_begin(uint32_t wanted)
+{
+	group = wanted;
+	coherence_empty(&directory);
+	for (unsigned int c = 0; c < params->vcpus; c++) {
+		memset(cores[c].known, 0, sizeof(cores[c].known));
+		memset(cores[c].recent, 0, sizeof(cores[c].recent));
+		cores[c].locked = NULL;
+	}
+}
+
+const struct transfers *access_transfers(unsigned int c)
+{
+	return &cores[c].transfers;
+}
+
+static void looked_at(struct core *core, struct line *line)
+{
+	if (core->recent[core->last % RECENT] != line)
+		core->recent[++core->last % RECENT] = line;
+}
+
+bool access_hits(unsigned int c, uint64_t virtual, bool write)
+{
+	struct core *core = &cores[c];
+	uint64_t tag = virtual >> LINE_SHIFT;
+	struct known *known = &core->known[tag % KNOWN];
+
+	if (known->tag != tag || !line_hits(known->line, c, write))
+		return false;
+	looked_at(core, known->line);
+	return true;
+}
+
+/* A line is taken from those that spin on it. */
+static void wake_spinners(struct line *line, uint64_t clock)
+{
+	line->watched = false;
+	for (unsigned int c = 0; c < params->vcpus; c++) {
+		if (!schedule_parked(c))
+			continue;
+		for (unsigned int i = 0; i < RECENT; i++) {
+			if (cores[c].recent[i] == line) {
+				schedule_unpark(c, clock);
+				break;
+			}
+		}
+	}
+}
+
+static bool ruled_free(uint64_t virtual, uint64_t physical, uint64_t pc)
+{
+	for (unsigned int i = 0; i < params->nrules; i++) {
+		const struct free_rule *rule = &params->rules[i];
+		uint64_t address = rule->kind == ADDRESS_PC	   ? pc
+				   : rule->kind == ADDRESS_VIRTUAL ? virtual
+								   : physical;
+
+		if (rule->group == group && address >= rule->low && address < rule->high)
+			return true;
+	}
+	return false;
+}
+
+static void take(unsigned int c, struct line *line, const struct place *place, bool write)
+{
+	struct transfers *sum = &cores[c].transfers;
+	uint64_t clock = schedule_clock(c);
+	struct transfer t;
+
+	if (group && !line->free)
+		line->free = ruled_free(place->virtual, place->physical, place->pc);
+	t = coherence_take(&directory, line, c, write, clock);
+	sum->kinds[t.kind]++;
+	sum->remote += t.remote;
+	sum->free += line->free;
+	sum->stall += t.stall;
+	sum->queue += t.queue;
+	if (write && line->watched)
+		wake_spinners(line, clock + t.stall);
+	schedule_stall(c, t.stall);
+	if (t.kind != KIND_MEMORY)
+		hot_transfer(place, &t, write);
+}
+
+void access_line(unsigned int c, uint64_t virtual, uint64_t physical, bool write, uint64_t pc)
+{
+	struct line *line = coherence_line(&directory, physical);
+	struct core *core = &cores[c];
+	uint64_t tag = virtual >> LINE_SHIFT;
+
+	if (!line)
+		return;
+	core->known[tag % KNOWN] = (struct known){ tag, line };
+	looked_at(core, line);
+	if (line_hits(line, c, write))
+		return;
+	pthread_mutex_lock(&lock);
+	take(c, line, &(struct place){ virtual, physical, pc }, write);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Charge the line that `c` waits for, or waited for until now. */
+static void settle(unsigned int c)
+{
+	struct core *core = &cores[c];
+	uint64_t spin = schedule_waits(c).spin, cycles = spin - core->spun;
+
+	core->spun = spin;
+	if (!cycles || !core->locked)
+		return;
+	pthread_mutex_lock(&lock);
+	hot_spin(coherence_number(&directory, core->locked), core->locked_virtual, cycles);
+	pthread_mutex_unlock(&lock);
+}
+
+void access_locked(unsigned int c, uint64_t virtual)
+{
+	struct core *core = &cores[c];
+	uint64_t tag = virtual >> LINE_SHIFT;
+	const struct known *known = &core->known[tag % KNOWN];
+
+	if (known->tag != tag || known->line == core->locked)
+		return;
+	settle(c);
+	core->locked = known->line;
+	core->locked_virtual = virtual;
+}
+
+void access_forget_spinning(void)
+{
+	for (unsigned int c = 0; c < params->vcpus; c++)
+		cores[c].spun = schedule_waits(c).spin;
+}
+
+void access_settle_spinning(void)
+{
+	for (unsigned int c = 0; c < params->vcpus; c++)
+		settle(c);
+}
+
+/* Whether this vCPU still has all lines that it looked at last. */
+static bool unchanged(unsigned int c)
+{
+	struct core *core = &cores[c];
+
+	for (unsigned int i = 0; i < RECENT; i++) {
+		if (core->recent[i] && !line_hits(core->recent[i], c, false)) {
+			memset(core->recent, 0, sizeof(core->recent));
+			return false;
+		}
+	}
+	return true;
+}
+
+void access_pause(unsigned int c)
+{
+	enum mode mode = schedule_mode();
+
+	if (mode == MODE_FAST)
+		return;
+	schedule_spin(c, params->cost_pause);
+	if (!params->park)
+		return;
+	if (mode == MODE_DETAILED) {
+		if (!unchanged(c))
+			return;
+		for (unsigned int i = 0; i < RECENT; i++) {
+			if (cores[c].recent[i])
+				cores[c].recent[i]->watched = true;
+		}
+	}
+	schedule_park(c);
+}

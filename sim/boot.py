@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One boot of a simulated guest: starts it, follows what it writes, says how it ended."""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fscale.model.errors import Exit, FscaleError
+from sim.emulator import Place
+from sim.output import Ended, Parameters, Sign, Stream, Trouble, Window
+from sim.plan import Point
+from sim.symbols import Symbols
+from vm import console, foreign
+from vm.cache import cache_root
+from vm.qemu import protected
+
+# Signs of life come every 5 s while clocks are kept; none come while the guest boots, makes file
+# systems and takes CPUs off line.
+STUCK_SECONDS = 60.0
+SILENT_SECONDS = 600.0
+MOST_STACKS = 16
+# /proc/kallsyms has some 10 MB.
+LARGEST = 64 << 20
+LOG_BYTES = 1 << 20
+
+
+class BootError(FscaleError):
+    """A guest that ended before its plan was done, or hung; `point` is the one it was at."""
+
+    code = Exit.FAILED
+
+    def __init__(self, text: str, point: int | None) -> None:
+        super().__init__(text)
+        self.point = point
+
+
+@dataclass
+class Measured:
+    """What came of a point: either the windows and the bench's output, or why not."""
+
+    point: Point
+    windows: list[Window] = field(default_factory=list)
+    bench: str | None = None
+    status: int = 0
+    failed: str | None = None
+    said: str = ""
+    host_seconds: float = 0.0
+    """since the point before, or since the guest was up"""
+
+
+class Boot:
+    """A QEMU process with a plan; a context manager that leaves none behind."""
+
+    def __init__(self, points: Sequence[Point], plan: str) -> None:
+        base = cache_root() / "run"
+        base.mkdir(parents=True, exist_ok=True)
+        self.place = Place(Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-simulated-")))
+        (self.place.shared / "points").mkdir(parents=True)
+        (self.place.shared / "plan").write_text(plan)
+        self.points = {point.number: point for point in points}
+        self.up: float | None = None
+        self._windows: dict[int, list[Window]] = {}
+        self._stream = Stream(self.place.output)
+        self._done: set[int] = set()
+        self._sign: Sign | None = None
+        self._trouble: str | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, argv: list[str], environment: dict[str, str]) -> None:
+        """Start QEMU."""
+        self._started = self._alive = self._signed = self._last = time.monotonic()
+        with self.place.errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                protected(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                env=environment,
+                # Ctrl-C is for this process, which then ends the guest.
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> "Boot":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End QEMU where it runs, and remove the files of the boot."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self.place.base, ignore_errors=True)
+
+    @property
+    def unfinished(self) -> list[Point]:
+        """The points that are not done."""
+        return [point for number, point in self.points.items() if number not in self._done]
+
+    @property
+    def current(self) -> int | None:
+        """The number of the point that is being simulated; None when all are done."""
+        return next((number for number in self.points if number not in self._done), None)
+
+    @property
+    def ended(self) -> bool:
+        """Whether every point is done."""
+        return self.current is None
+
+    def poll(self) -> list[Measured]:
+        """The points that ended since the last call.
+
+        BootError when the guest is gone, hangs, or the plugin gave up.
+        """
+        assert self._process is not None
+        gone = self._process.poll() is not None
+        if self.up is None and (self.place.shared / "kallsyms").exists():
+            self._last = time.monotonic()
+            self.up = self._last - self._started
+        # Before the windows: who sees a point's end here finds all of its windows there.
+        numbers = self._newly_done()
+        for record in self._stream.read():
+            match record:
+                case Window():
+                    self._windows.setdefault(record.point, []).append(record)
+                    self._alive = time.monotonic()
+                case Sign():
+                    self._take(record)
+                case Trouble():
+                    self._trouble = record.text
+                case Parameters() | Ended():
+                    pass
+        found = [self._measured(number) for number in numbers]
+        if found:
+            return found  # what is wrong with the guest is said when these are safe
+        if self._trouble is not None:
+            raise BootError(f"the simulator gave up: {self._trouble}", self.current)
+        if gone and not self.ended:
+            raise BootError(self._why_gone(), self.current)
+        if not self.ended and (hung := self._hung()):
+            raise BootError(f"{hung}. {self.stacks()}", self.current)
+        return []
+
+    def logs(self) -> dict[str, bytes]:
+        """What explains how it ended, by names: the last of what guest, QEMU and plugin said."""
+        files = (self.place.console, self.place.errors, self.place.output)
+        return {path.name: path.read_bytes()[-LOG_BYTES:] for path in files if path.exists()}
+
+    def symbols(self) -> Symbols:
+        """The guest's symbols; FileNotFoundError before it has written them."""
+        return Symbols(self.kallsyms().splitlines())
+
+    def kallsyms(self) -> str:
+        """The guest's /proc/kallsyms."""
+        return _text(self.place.shared / "kallsyms")
+
+    @property
+    def done(self) -> bool:
+        """Whether the guest came to the end of its plan."""
+        return (self.place.shared / "done").exists()
+
+    def _take(self, sign: Sign) -> None:
+        self._signed = time.monotonic()
+        if self._sign is None or sign.instructions != self._sign.instructions:
+            self._alive = self._signed
+        self._sign = sign
+
+    def _newly_done(self) -> list[int]:
+        return [
+            number
+            for number in self.points
+            if number not in self._done
+            and any(self._left(number, end).exists() for end in (".failed", ".json"))
+        ]
+
+    def _left(self, number: int, suffix: str) -> Path:
+        """A file of a point that the guest writes."""
+        return self.place.shared / "points" / f"{number}{suffix}"
+
+    def _measured(self, number: int) -> Measured:
+        measured = Measured(self.points[number], self._windows.pop(number, []))
+        now = time.monotonic()
+        measured.host_seconds, self._last = now - self._last, now
+        if self._left(number, ".failed").exists():
+            measured.failed = _text(self._left(number, ".failed")).strip()
+        else:
+            measured.bench = _text(self._left(number, ".json"))
+            measured.said = _text(self._left(number, ".stderr")).strip()
+            status = _text(self._left(number, ".status")).strip()
+            measured.status = int(status) if status.isdigit() else 1
+        self._done.add(number)
+        self._alive = now
+        return measured
+
+    def _why_gone(self) -> str:
+        log = self.place.console
+        text = log.read_text(errors="replace") if log.exists() else ""
+        verdict = console.judge(text)
+        own = re.findall(r"^fscale-sim: (.*)$", console.plain(text), re.M)
+        said = self.place.errors.read_text(errors="replace").strip()
+        words = own[-1:] or [verdict.summary or "", *said.splitlines()[-3:]]
+        return "the guest ended early: " + ("; ".join(filter(None, words)) or "without a word")
+
+    def _hung(self) -> str | None:
+        now = time.monotonic()
+        if now - max(self._alive, self._signed) > SILENT_SECONDS:
+            return f"there was no sign of life for {SILENT_SECONDS:.0f} s"
+        # Signs come, and say the same.
+        if self._signed - self._alive > STUCK_SECONDS and self._sign is not None:
+            return (
+                f"no instruction was simulated for {STUCK_SECONDS:.0f} s "
+                f"(it is the turn of CPU {self._sign.vcpu})"
+            )
+        return None
+
+    def stacks(self) -> str:
+        """Where each CPU is that is not idle: the function of its program counter."""
+        with contextlib.suppress(OSError, FscaleError), socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(5)
+            line.connect(str(self.place.monitor))
+            line.sendall(b"info registers -a\n")
+            said = b""
+            with contextlib.suppress(TimeoutError):
+                while chunk := line.recv(65536):
+                    said += chunk
+            return _where(said.decode(errors="replace"), self.symbols())
+        return "QEMU does not say where its CPUs are."
+
+
+def _where(registers: str, symbols: Symbols) -> str:
+    """`info registers -a` in words: how many CPUs are in which function."""
+    places: dict[str, list[str]] = {}
+    for cpu, pc, halted in re.findall(r"CPU#(\d+).*?RIP=([0-9a-f]+).*?HLT=(\d)", registers, re.S):
+        if halted == "0":
+            places.setdefault(symbols.function(int(pc, 16)), []).append(cpu)
+    told = [f"{name} (CPU {', '.join(cpus[:4])})" for name, cpus in places.items()]
+    return f"CPUs that are not idle: {', '.join(told[:MOST_STACKS]) or 'none'}"
+
+
+def _text(path: Path) -> str:
+    """A file that the guest wrote."""
+    return foreign.read(path, LARGEST).decode(errors="replace")

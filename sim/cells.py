@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From what a guest and the plugin left to a cell like any other."""
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from fscale.model.bench import BenchOutput
+from fscale.model.catalogue import explain
+from fscale.model.errors import Exit
+from fscale.model.results import Cell, CellKey, Status
+from fscale.model.simulation import KINDS, HotLine, LineUser, SimulatedWindow, Simulation
+from sim.boot import Measured
+from sim.kerneltypes import Types
+from sim.output import Line, Transfers, Window
+from sim.symbols import KERNEL, Symbols
+
+# An instruction stands for an object where at least this part of what it takes is of it.
+OWN_PART = 0.8
+# Of lines: so many, and all that so many operations move; beyond these nobody reads.
+LINES = 12
+MOVED = 0.2
+USERS = 12
+# Of several static objects in a line those count by which this part of its moves are made.
+OBJECT_PART = 0.05
+LINE_BYTES = 64
+
+
+def cell(
+    measured: Measured, symbols: Symbols, types: Types | None, started: str, free: Sequence[str]
+) -> Cell:
+    """The cell of a point; one that went wrong says why. `started` is UTC, ISO 8601."""
+    key = measured.point.key
+    bench, reason = _bench(measured)
+    status: Status = bench.status if bench else "error"
+    if bench and bench.error:
+        reason = f"{bench.reason}: {bench.error.call} {bench.error.path or ''}: {bench.error.name}"
+    if bench and measured.status == Exit.SKIPPED:
+        status = "skipped"
+    simulated = simulation(measured, symbols, types, free)
+    windows = simulated.windows
+    ops, seconds = sum(w.ops for w in windows), sum(w.seconds for w in windows)
+    if status == "ok" and not (ops and seconds):
+        status, reason = "error", "the simulator reported no window"
+    return Cell(
+        id=key.id,
+        key=key,
+        status=status,
+        reason=reason,
+        started=started,
+        wall_seconds=measured.host_seconds,
+        ops=ops,
+        seconds=seconds,
+        ops_per_second=rate(windows),
+        cpu_control="hotplug",
+        cpus=list(range(key.cores)),
+        bench=bench,
+        counts=counts(simulated) if ops else None,
+        simulation=simulated if windows else None,
+    )
+
+
+def rate(windows: Sequence[SimulatedWindow]) -> float:
+    """Operations per simulated second: of the median window, for a timer tick may be in one."""
+    rates = [window.ops / window.seconds for window in windows if window.seconds]
+    return statistics.median(rates) if rates else 0.0
+
+
+def failed(key: CellKey, reason: str, started: str) -> Cell:
+    """The cell of a point that hung or whose guest broke."""
+    return Cell(id=key.id, key=key, status="error", reason=reason, started=started, wall_seconds=0)
+
+
+def counts(simulated: Simulation) -> dict[str, float]:
+    """What one operation takes: figures that no noise of a host can touch."""
+    ops = simulated.total("ops")
+    return {
+        "instructions": simulated.total("instructions") / ops,
+        **{
+            f"{kind} transfers": simulated.transfers(kind) / ops for kind in KINDS if kind != "free"
+        },
+    }
+
+
+def simulation(
+    measured: Measured, symbols: Symbols, types: Types | None, free: Sequence[str]
+) -> Simulation:
+    """The windows of a point, and its hottest lines with names."""
+    return Simulation(
+        seed=measured.point.seed,
+        free=list(free),
+        windows=[_window(window) for window in measured.windows],
+        lines=lines(measured.windows, symbols, types),
+        host_seconds=round(measured.host_seconds, 2),
+    )
+
+
+def _bench(measured: Measured) -> tuple[BenchOutput | None, str | None]:
+    if measured.failed is not None:
+        return None, measured.failed
+    try:
+        bench = BenchOutput.model_validate_json(measured.bench or "")
+    except ValidationError as error:
+        why = measured.said or explain(error)
+        return None, f"the microbenchmark failed in the guest (exit {measured.status}): {why}"
+    return bench, bench.reason
+
+
+def _window(window: Window) -> SimulatedWindow:
+    return SimulatedWindow(
+        ops=window.ops,
+        seconds=window.ns / 1e9,
+        instructions=window.instructions,
+        cycles=window.cycles,
+        stall=window.stall,
+        queue=window.queue,
+        spin=window.spin,
+        idle=window.idle,
+        transfers=_transfers(window.transfers),
+    )
+
+
+def _transfers(moved: Transfers) -> dict[str, int]:
+    return {kind: getattr(moved, kind) for kind in KINDS}
+
+
+def lines(windows: Sequence[Window], symbols: Symbols, types: Types | None) -> list[HotLine]:
+    """The lines of all windows added up by their address, the most waited for first."""
+    places: dict[str, list[Line]] = defaultdict(list)
+    taken: Counter[str] = Counter()
+    for window in windows:
+        taken.update({pc.pc: pc.transfers for pc in window.pcs})
+        for line in window.lines:
+            places[line.pa].append(line)
+    found = [_line(same, symbols, types, taken) for same in places.values()]
+    found.sort(key=lambda line: -line.wait)
+    enough = MOVED * sum(window.ops for window in windows)
+    return [line for rank, line in enumerate(found) if rank < LINES or line.moves() >= enough]
+
+
+def _line(
+    same: list[Line], symbols: Symbols, types: Types | None, taken: Mapping[str, int]
+) -> HotLine:
+    users: dict[str, LineUser] = {}
+    for pc in (pc for line in same for pc in line.pcs):
+        name = symbols.function(int(pc.pc, 16))
+        user = users.setdefault(name, LineUser(function=name, reads=0, writes=0, stall=0))
+        user.reads += pc.reads
+        user.writes += pc.writes
+        user.stall += pc.stall
+    return HotLine(
+        object=_object(same, symbols) + _members(same, types),
+        physical=same[-1].pa,
+        virtual=same[-1].va,
+        transfers={kind: sum(getattr(line, kind) for line in same) for kind in KINDS},
+        stall=sum(line.stall for line in same),
+        queue=sum(line.queue for line in same),
+        spin=sum(line.spin for line in same),
+        users=sorted(users.values(), key=lambda user: -user.stall)[:USERS],
+        rules=_rules(same, taken),
+    )
+
+
+def _object(same: list[Line], symbols: Symbols) -> str:
+    """What lies in a line; of several static objects all by which it is taken, most first."""
+    start = int(same[-1].va, 16)
+    moves: Counter[str] = Counter()
+    for pc in (pc for line in same for pc in line.pcs):
+        address = int(pc.va, 16) if pc.va else start
+        symbol = symbols.find(address) if address >= KERNEL.start else None
+        if symbol is None:
+            return symbols.object(start)
+        # What begins in the line is named without an offset, a long object by the line's.
+        inside = max(0, symbol.offset - address % LINE_BYTES)
+        moves[str(replace(symbol, offset=inside))] += pc.reads + pc.writes
+    return _most_taken(moves) or symbols.object(start)
+
+
+def _most_taken(moves: Counter[str]) -> str:
+    """Of the things in a line those by which it is taken, most first."""
+    least = OBJECT_PART * moves.total()
+    return ", ".join(name for name, times in moves.most_common() if times >= least)
+
+
+def _members(same: list[Line], types: Types | None) -> str:
+    """Of memory in a slab what lies in the line, the most taken first, after a colon."""
+    last = same[-1]
+    if types is None or last.cache is None:
+        return ""
+    start = int(last.object, 16)
+    moves: Counter[str] = Counter()
+    for pc in (pc for line in same for pc in line.pcs):
+        inside = int(pc.va or last.va, 16) - start
+        if 0 <= inside < last.size:
+            moves[types.member(last.cache, inside)] += pc.reads + pc.writes
+    return f": {_most_taken(moves) or last.cache}"
+
+
+def _rules(same: list[Line], taken: Mapping[str, int]) -> list[str]:
+    """What names the object of a line in another boot.
+
+    A static object keeps its address. Of others the instructions are what stays, as long as they
+    take hardly any other line: those of locks and lists take all locks and lists.
+    """
+    virtual = int(same[-1].va, 16) & ~(LINE_BYTES - 1)
+    if virtual in KERNEL:
+        return [f"va:{virtual:#x}-{virtual + LINE_BYTES:#x}"]
+    here: Counter[str] = Counter()
+    for pc in (pc for line in same for pc in line.pcs):
+        here[pc.pc] += pc.reads + pc.writes
+    own = [pc for pc, times in here.items() if times >= OWN_PART * taken.get(pc, float("inf"))]
+    return sorted(f"pc:{int(pc, 16):#x}-{int(pc, 16) + 1:#x}" for pc in own)

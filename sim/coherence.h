@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Cache coherence of cores with caches that never evict: a directory that knows
+ * for each line of 64 bytes which core owns it or which cores share it. A core
+ * that has what it needs hits and costs nothing; otherwise the line is
+ * transferred, and the core stalls for the latency of the transfer, after
+ * transfers of the same line that came before. Times are in cycles.
+ */
+#ifndef FSCALE_SIM_COHERENCE_H
+#define FSCALE_SIM_COHERENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parameters.h"
+
+#define LINE_SHIFT 6
+#define SHARER_WORDS (MAX_VCPUS / 64)
+
+enum kind {
+	KIND_MEMORY,	/* no core had it */
+	KIND_CLEAN,	/* read of a line that others share */
+	KIND_DIRTY,	/* a line that another core owned */
+	KIND_UPGRADE,	/* write of a line that others share */
+	KINDS,
+};
+
+struct line {
+	uint64_t busy;		/* transfers of it wait until then */
+	uint64_t sharers[SHARER_WORDS];
+	uint16_t owner;		/* core + 1, or 0: then the sharers have it, if any */
+	bool free;		/* its transfers cost nothing */
+	bool watched;		/* somebody waits for it to be taken away; for the scheduler */
+};
+
+struct coherence {
+	const struct parameters *p;
+	struct line *lines;
+	uint64_t nlines;
+};
+
+struct transfer {
+	enum kind kind;
+	bool remote;		/* it crossed sockets */
+	uint64_t stall;		/* cycles, of which */
+	uint64_t queue;		/* were spent waiting for the line */
+};
+
+/* A directory for physical addresses below `bytes`; false without memory for it. */
+bool coherence_open(struct coherence *c, const struct parameters *p, uint64_t bytes);
+void coherence_close(struct coherence *c);
+
+/* Every line is in memory only, at rest and of its usual price. */
+void coherence_empty(struct coherence *c);
+
+static inline struct line *coherence_line(const struct coherence *c, uint64_t physical)
+{
+	uint64_t number = physical >> LINE_SHIFT;
+
+	return number < c->nlines ? &c->lines[number] : NULL;
+}
+
+static inline uint64_t coherence_number(const struct coherence *c, const struct line *line)
+{
+	return (uint64_t)(line - c->lines);
+}
+
+static inline bool line_shared_by(const struct line *line, unsigned int core)
+{
+	return line->sharers[core / 64] >> core % 64 & 1;
+}
+
+static inline bool line_hits(const struct line *line, unsigned int core, bool write)
+{
+	return line->owner == core + 1 || (!write && line_shared_by(line, core));
+}
+
+/* `core` takes at `now` a line that it does not hit. */
+struct transfer coherence_take(const struct coherence *c, struct line *line, unsigned int core,
+			       bool write, uint64_t now);
+
+#endif

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line of a simulated guest; docs/simulator.md says why each setting is as it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.model import paths
+from fscale.model.errors import FscaleError
+from sim.plan import Sockets
+from vm.kernel import Kernel
+from vm.place import Boot, mapping
+from vm.qemu import SANDBOX, Qemu
+from vm.steps import Steps, need
+
+PLUGIN = paths.ROOT / "build" / "sim" / "fscale-sim.so"
+# Callbacks that fire on a condition, and counters for each vCPU.
+OLDEST = (9, 1)
+# Without the hypervisor bit the kernel takes its queued spinlocks; without a TSC the guest's time
+# is the simulated one; la57, erms, fsrm: what costs much only under emulation. Kernels copy pages
+# by rep movsq on CPUs that are known to be good at it, as this family is.
+CPU = "max,tsc=off,hypervisor=off,la57=off,erms=off,fsrm=off,family=25,model=1,stepping=1"
+KERNEL_LINE = (
+    "console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off nowatchdog "
+    "nosoftlockup clocksource=acpi_pm lpj=8000000 audit=0 cpuidle.off=1 no_timer_check "
+    "rcupdate.rcu_cpu_stall_suppress=1 rcupdate.rcu_expedited=1"
+)
+
+
+@dataclass(frozen=True)
+class Place(Boot):
+    """The files of a simulated boot. The guest sees `shared` only."""
+
+    @property
+    def shared(self) -> Path:
+        """/host in the guest: the plan, and what it writes."""
+        return self.base / "shared"
+
+    @property
+    def output(self) -> Path:
+        """What the plugin writes."""
+        return self.base / "windows.jsonl"
+
+
+def build_plugin(steps: Steps) -> Path:
+    """Build the plugin where its sources are newer."""
+    steps.run([need("make", "make"), "-s", "-C", str(paths.ROOT / "sim")], "building the simulator")
+    if not PLUGIN.exists():
+        raise FscaleError(f"`make -C sim` left no {PLUGIN}")
+    return PLUGIN
+
+
+def check_version(emulator: Qemu) -> None:
+    """FscaleError when this QEMU lacks what the plugin needs."""
+    major, minor = (int(part) for part in emulator.version.split(".")[:2])
+    if (major, minor) < OLDEST:
+        raise FscaleError(
+            f"QEMU {emulator.version} is too old for the simulator: it needs "
+            f"{OLDEST[0]}.{OLDEST[1]}"
+        )
+
+
+def command(
+    emulator: Qemu,
+    kernel: Kernel,
+    initramfs: Path,
+    plugin: Path,
+    parameters: Mapping[str, int],
+    slab: str | None,
+    free: tuple[str, ...],
+    arranged: Sockets,
+    seed: int,
+    cpu: int,
+    place: Place,
+) -> list[str]:
+    """The whole command line, bound to the host's CPU `cpu`.
+
+    `slab` is how slab objects are found (sim/slab.h), `free` are rules of what costs nothing, as
+    the plugin takes them (GROUP:KIND:LO-HI).
+    """
+    told = [f"out={place.output}", *(f"{name}={value}" for name, value in parameters.items())]
+    told += [f"slab={slab}"] if slab else []
+    told += [f"free={rule}" for rule in free]
+    return [
+        *(need("taskset", "util-linux"), "-c", str(cpu)),
+        *_preloaded(emulator, plugin),
+        *SANDBOX,
+        *("-machine", "q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-accel", "tcg,thread=multi,tb-size=512", "-cpu", CPU),
+        *("-smp", arranged.option, "-m", f"{parameters['memory_mib']}M", "-seed", str(seed)),
+        # The same time of day in each boot.
+        *("-rtc", "clock=vm,base=2026-01-01"),
+        *("-kernel", str(kernel.image), "-initrd", str(initramfs), "-append", KERNEL_LINE),
+        *("-serial", f"file:{place.console}"),
+        *("-monitor", f"unix:{place.monitor},server=on,wait=off"),
+        "-fsdev",
+        f"local,id=host,path={place.shared},security_model={mapping(place.shared)},"
+        "fmode=0644,dmode=0755,multidevs=remap",
+        *("-device", "virtio-9p-pci,fsdev=host,mount_tag=host"),
+        *("-plugin", ",".join([str(plugin), *told])),
+    ]
+
+
+def _preloaded(emulator: Qemu, plugin: Path) -> list[str]:
+    """QEMU's first words, with the plugin as a library too: that is how it keeps the clock."""
+    first, *rest = emulator.argv
+    if "ld-linux" in Path(first).name:
+        return [first, "--preload", str(plugin), *rest]
+    return [need("env", "coreutils"), f"LD_PRELOAD={plugin}", *emulator.argv]

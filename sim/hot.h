@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The lines that are transferred most, and the instructions that take them. */
+#ifndef FSCALE_SIM_HOT_H
+#define FSCALE_SIM_HOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "coherence.h"
+
+/* Where an access was made: its data's two addresses and its instruction's. */
+struct place {
+	uint64_t virtual, physical, pc;
+};
+
+/* False without memory. */
+bool hot_open(void);
+
+/* Forget all. */
+void hot_reset(void);
+void hot_transfer(const struct place *place, const struct transfer *t, bool write);
+
+/* A core has spun for so many cycles for what lies in line `number`, at `virtual`. */
+void hot_spin(uint64_t number, uint64_t virtual, uint64_t cycles);
+
+/* Print `"lines":[...],"pcs":[...],"lost":N`, at most `most` lines, by stall and spinning. */
+void hot_print(unsigned int most, FILE *file);
+
+#endif

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The types of a simulated kernel: where it keeps its slabs, and what lies in their objects."""
+
+import bisect
+import functools
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, replace
+from pathlib import Path
+
+from fscale.model import catalogue
+from fscale.runner.profilers import memory
+from fscale.runner.profilers.btf import Btf
+from fscale.runner.profilers.locks import caches_of, layouts, structs_of
+from fscale.runner.profilers.memory import KernelMemory
+from sim.symbols import DIRECT_MAP, VMEMMAP
+
+# A member of at most so many bytes is one thing (a lock, a list's head), a larger one has several.
+SMALL = 64
+# Caches that hold whatever has the size: mm/slab_common.c.
+_ANYTHING = re.compile(r"kmalloc-(?:cg-|rnd-\d+-)?(\d+)(k?)")
+_CLASSES = (0, 8, 16, 32, 64, 96, 128, 192, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10)
+
+
+def btf_of(vmlinux: Path) -> Btf | None:
+    """The type information in a kernel's ELF file, which has lost its sections' names.
+
+    None where the kernel was built without it.
+    """
+    data = vmlinux.read_bytes()
+    # Magic, version, flags and the header's length: Documentation/bpf/btf.rst.
+    start = data.find(struct.pack("<HBBI", 0xEB9F, 1, 0, 24))
+    return Btf(data[start:]) if start >= 0 else None
+
+
+def memory_of(btf: Btf) -> KernelMemory | None:
+    """Where a kernel without KASLR keeps what; None where it keeps its pages otherwise."""
+    shape = memory.shape_of(btf)
+    if shape is None:
+        return None
+    return replace(shape, direct_map=DIRECT_MAP.start, page_array=VMEMMAP.start)
+
+
+class Types:
+    """What is known of a kernel's memory without looking into it."""
+
+    def __init__(self, btf: Btf, caches: Mapping[str, str], structs: Iterable[str]) -> None:
+        """`caches`: the struct that a slab cache holds, where it is named otherwise.
+
+        `structs`: those with locks that may be in a cache for anything of a size.
+        """
+        self._btf = btf
+        self._caches = caches
+        self._locks = layouts(structs, btf)
+
+    @property
+    def slab(self) -> str | None:
+        """How the plugin finds slab objects (sim/slab.h); None where they are kept otherwise."""
+        found = memory_of(self._btf)
+        return ":".join(str(number) for number in astuple(found)) if found else None
+
+    def member(self, cache: str, offset: int) -> str:
+        """What lies `offset` bytes into an object of a slab cache."""
+        name = self._caches.get(cache, cache)
+        offsets, paths = self._members(name)
+        at = bisect.bisect_right(offsets, offset) - 1
+        if at < 0:
+            place = f"{cache}+{offset:#x}" if offset else cache
+            guess = self._guess(cache, offset)
+            return f"{place} ({guess}?)" if guess else place
+        return f"{name}.{paths[at]}"
+
+    def _guess(self, cache: str, offset: int) -> str | None:
+        """The only known struct of that size class that has a lock there."""
+        found = _ANYTHING.fullmatch(cache)
+        if found is None:
+            return None
+        most = int(found[1]) << (10 if found[2] else 0)
+        least = max(size for size in _CLASSES if size < most)
+        names = {
+            f"{name}.{path}"
+            for name, members in self._locks.items()
+            if least < (self._btf.size(name) or 0) <= most
+            for at, path, _ in members
+            if at == offset
+        }
+        return names.pop() if len(names) == 1 else None
+
+    @functools.cache  # noqa: B019 - a kernel's types live as long as the program
+    def _members(self, name: str) -> tuple[list[int], list[str]]:
+        """Offsets in rising order, and paths, of the members that are one thing."""
+        found = sorted(self._things(name))
+        return [offset for offset, _ in found], [path for _, path in found]
+
+    def _things(self, name: str) -> Iterator[tuple[int, str]]:
+        opened: set[str] = set()
+        inside: str | None = None
+        for member in self._btf.members(name):
+            if inside is not None and member.path.startswith((f"{inside}.", f"{inside}[")):
+                continue
+            if member.path in opened:  # an union or struct without a name in one that was opened
+                continue
+            size = self._btf.size(member.type) if member.type else None
+            if size is not None and size > SMALL:
+                opened.add(member.path)
+                continue
+            inside = member.path
+            yield member.offset, member.path
+
+
+def load(vmlinux: Path) -> Types | None:
+    """The types of a kernel; None where it has none."""
+    btf = btf_of(vmlinux)
+    if btf is None:
+        return None
+    filesystems = catalogue.filesystems()
+    return Types(btf, caches_of(filesystems), structs_of(filesystems))

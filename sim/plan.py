@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a guest is told to measure: its points, and the script that init.sh reads."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fscale.model.config import FileSystem, Medium, resolve_size
+from fscale.model.errors import FscaleError
+from fscale.model.results import CellKey
+from sim.machine import Machine
+
+DEVICES = {"brd": "/dev/ram0", "null_blk": "/dev/nullb0"}
+NO_MEDIUM = "none"
+# With fewer a window sees no worker come round again.
+LEAST_OPS = 4
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How long a point is simulated."""
+
+    count: int
+    ops: int
+    """operations of each, all workers together, but LEAST_OPS a worker at least"""
+
+    def of(self, cores: int) -> int:
+        """Operations of a window of a point."""
+        return max(self.ops, LEAST_OPS * cores)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A cell to simulate. `number` is its own in its boot; `group` that of the free objects."""
+
+    number: int
+    key: CellKey
+    seed: int
+    group: int = 0
+
+
+@dataclass(frozen=True)
+class Sockets:
+    """How QEMU's CPUs are arranged, so that the guest sees the sockets that the model has."""
+
+    vcpus: int
+    sockets: int
+    cores: int
+
+    @property
+    def option(self) -> str:
+        """The value of QEMU's -smp."""
+        most = self.sockets * self.cores
+        return f"{self.vcpus},sockets={self.sockets},cores={self.cores},threads=1,maxcpus={most}"
+
+
+def sockets(machine: Machine, vcpus: int) -> Sockets:
+    """The first `vcpus` cores of a machine; FscaleError when it has fewer."""
+    if vcpus > machine.cores:
+        raise FscaleError(
+            f"{vcpus} cores are asked for; {machine.title} has {machine.cores}: "
+            "give another --machine"
+        )
+    each = min(machine.cores_per_socket, vcpus)
+    return Sockets(vcpus, -(-vcpus // each), each)
+
+
+def order(points: Iterable[Point]) -> list[Point]:
+    """The order within a boot: the most cores first, for CPUs only go off line."""
+    return sorted(points, key=lambda point: -point.key.cores)
+
+
+def script(
+    points: Iterable[Point],
+    filesystems: Mapping[str, FileSystem],
+    media: Mapping[str, Medium],
+    windows: Windows,
+    memory: int,
+) -> str:
+    """The shell script /host/plan. `memory` in bytes: sizes may be shares of it."""
+    return "".join(
+        shlex.join(
+            _line(
+                point,
+                filesystems[point.key.filesystem],
+                media.get(point.key.medium),
+                windows,
+                memory,
+            )
+        )
+        + "\n"
+        for point in points
+    )
+
+
+def _line(
+    point: Point, fs: FileSystem, medium: Medium | None, windows: Windows, memory: int
+) -> list[str]:
+    key = point.key
+    sized = fs if fs.nodev else medium
+    assert sized is not None and sized.size is not None
+    size = resolve_size(sized.size, sized.max_size, memory)
+    kind = medium.kind if medium is not None and not fs.nodev else NO_MEDIUM
+    mkfs = [word.format(device=DEVICES[kind]) if "{device}" in word else word for word in fs.mkfs]
+    options = ",".join(option.replace("{size}", str(size)) for option in fs.mount_options)
+    arguments = ["--workload", key.workload, "--mode", key.mode]
+    arguments += ["--windows", str(windows.count), "--window-ops", str(windows.of(key.cores))]
+    arguments += ["--roi", f"{point.number},{point.seed},{point.group}"]
+    for name, value in key.options.items():
+        arguments += ["--option", f"{name}={value}"]
+    return [
+        *("point", str(point.number), str(key.cores), kind, str(size >> 10)),
+        *(fs.kernel, options, shlex.join(mkfs), *arguments),
+    ]

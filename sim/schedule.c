@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "schedule.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "random.h"
+
+#define NEVER UINT64_MAX
+#define NOBODY UINT_MAX
+/* More than any mode without turns uses up before it ends. */
+#define AMPLE (FUEL_OUT / 2)
+
+struct vcpu {
+	struct counters *counters;
+	struct counters own;	/* until it gets others */
+	uint64_t offset;	/* its clock is this and its fuel */
+	struct waits waits;
+	const void *condition;	/* what it sleeps on */
+	const void *bed;	/* what it slept on when it was idle last */
+	uint64_t string;	/* bytes moved that have cost nothing yet */
+	uint64_t grace;		/* extensions since its turn began */
+	bool parked;
+	bool idle;		/* its next sleep is, or its sleep was */
+	bool queued;		/* its thread waits for its turn */
+	atomic_uint bell;
+};
+
+static const struct parameters *params;
+static struct vcpu vcpus[MAX_VCPUS];
+/* When each wants to run; NEVER: it sleeps. Apart, as all are looked through at every turn. */
+static uint64_t wishes[MAX_VCPUS] __attribute__((aligned(64)));
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local unsigned int self = NOBODY;
+
+static enum mode mode;
+static unsigned int runner = NOBODY;
+static unsigned int leaving;	/* vCPUs that wait for others to leave translated code */
+static uint64_t now;		/* no clock is behind this */
+static uint64_t switches;
+
+/* The guest's time is `time_base` at `now` == `clock_base`, or at the host's `host_base`. */
+static uint64_t time_base, clock_base, host_base;
+static bool time_runs;
+
+static struct {
+	bool sleeps;
+	uint64_t deadline;	/* ns */
+	void (*ring)(void);
+	atomic_uint rounds;
+} loop = { .deadline = NEVER };
+
+static void bell_wait(atomic_uint *bell, unsigned int seen)
+{
+	syscall(SYS_futex, bell, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void bell_ring(atomic_uint *bell)
+{
+	atomic_fetch_add(bell, 1);
+	syscall(SYS_futex, bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static uint64_t clock_of(const struct vcpu *v)
+{
+	return v->offset + v->counters->fuel;
+}
+
+static void refuel(struct vcpu *v, uint64_t budget)
+{
+	uint64_t clock = clock_of(v);
+
+	v->counters->fuel = FUEL_OUT - budget;
+	v->offset = clock - v->counters->fuel;
+}
+
+static void set_clock(struct vcpu *v, uint64_t clock)
+{
+	v->offset = clock - v->counters->fuel;
+}
+
+static uint64_t time_of(uint64_t clock)
+{
+	return time_base + (clock - clock_base) * 1000 / params->clock_mhz;
+}
+
+/* The first clock at which it is `time` or later. */
+static uint64_t clock_at(uint64_t time)
+{
+	if (time <= time_base)
+		return clock_base;
+	return clock_base + ((time - time_base) * params->clock_mhz + 999) / 1000;
+}
+
+static void pass_to(uint64_t clock)
+{
+	if (clock != NEVER && clock > now)
+		now = clock;
+}
+
+/* Who wants to run first, or NOBODY, and when the others want to. */
+static unsigned int first_of(uint64_t *others)
+{
+	uint64_t least = NEVER, second = NEVER;
+	unsigned int first = NOBODY;
+
+	for (unsigned int i = 0; i < params->vcpus; i++) {
+		uint64_t wish = wishes[i];
+
+		if (wish < least) {
+			second = least;
+			least = wish;
+			first = i;
+		} else if (wish < second) {
+			second = wish;
+		}
+	}
+	*others = second;
+	return first;
+}
+
+static void give_turn(unsigned int c)
+{
+	runner = c;
+	switches++;
+	if (c != NOBODY && vcpus[c].queued)
+		bell_ring(&vcpus[c].bell);
+}
+
+static void wake_queue(void)
+{
+	for (unsigned int i = 0; i < params->vcpus; i++) {
+		if (vcpus[i].queued)
+			bell_ring(&vcpus[i].bell);
+	}
+}
+
+/* The loop fires its timers and sleeps again. Called with the lock, which it lets go of meanwhile. */
+static void loop_fire(void)
+{
+	unsigned int round = atomic_load(&loop.rounds);
+
+	if (loop.sleeps)
+		loop.ring();
+	while (atomic_load(&loop.rounds) == round) {
+		pthread_mutex_unlock(&lock);
+		bell_wait(&loop.rounds, round);
+		pthread_mutex_lock(&lock);
+	}
+}
+
+static bool loop_due(void)
+{
+	return mode != MODE_FAST && loop.deadline != NEVER && time_of(now) >= loop.deadline;
+}
+
+/* Nobody runs: the next that happens is a timer of the guest. */
+static void skip_to_deadline(void)
+{
+	if (!loop.sleeps || loop.deadline == NEVER)
+		return;
+	pass_to(clock_at(loop.deadline));
+	loop.ring();
+}
+
+static void hand_on(void)
+{
+	uint64_t others;
+	unsigned int first = first_of(&others);
+
+	give_turn(first);
+	if (first == NOBODY)
+		skip_to_deadline();
+}
+
+static void unpark(unsigned int c)
+{
+	struct vcpu *v = &vcpus[c];
+
+	if (!v->parked)
+		return;
+	v->parked = false;
+	if (wishes[c] == NEVER || wishes[c] <= clock_of(v))
+		return;
+	v->waits.spin += wishes[c] - clock_of(v);
+	set_clock(v, wishes[c]);
+}
+
+static uint64_t quantum(void)
+{
+	return mode == MODE_DETAILED ? params->quantum : params->quantum_ordered;
+}
+
+/* Whether `c` may run now; its fuel is set then. */
+static bool take_turn(unsigned int c)
+{
+	uint64_t others, least, budget = params->slice_max;
+	unsigned int first = first_of(&others);
+	struct vcpu *v = &vcpus[c];
+
+	least = first == c ? others : wishes[first];
+	pass_to(wishes[first]);
+	if (runner != NOBODY && runner != c && wishes[runner] != NEVER)
+		return false;
+	if (least != NEVER && wishes[c] > least + quantum()) {
+		give_turn(first);
+		return false;
+	}
+	runner = c;
+	if (least != NEVER && least + quantum() + 1 - wishes[c] < budget)
+		budget = least + quantum() + 1 - wishes[c];
+	unpark(c);
+	refuel(v, budget);
+	return true;
+}
+
+void schedule_turn(unsigned int c)
+{
+	struct vcpu *v = &vcpus[c];
+
+	self = c;
+	pthread_mutex_lock(&lock);
+	v->grace = 0;
+	refuel(v, 0);
+	if (!v->parked)
+		wishes[c] = clock_of(v);
+	/* Where others must leave translated code, so must this one: the next block ends it. */
+	while (mode != MODE_FAST && !leaving) {
+		unsigned int seen = atomic_load(&v->bell);
+
+		if (runner == c && loop_due()) {
+			loop_fire();
+			continue;
+		}
+		if (take_turn(c)) {
+			if (!loop_due())
+				break;
+			refuel(v, 0);
+			wishes[c] = clock_of(v);
+			continue;
+		}
+		v->queued = true;
+		pthread_mutex_unlock(&lock);
+		bell_wait(&v->bell, seen);
+		pthread_mutex_lock(&lock);
+		v->queued = false;
+	}
+	if (mode == MODE_FAST)
+		refuel(v, AMPLE);
+	pthread_mutex_unlock(&lock);
+}
+
+void schedule_open(const struct parameters *p)
+{
+	params = p;
+	for (unsigned int i = 0; i < MAX_VCPUS; i++)
+		wishes[i] = NEVER;
+}
+
+void schedule_attach(unsigned int c)
+{
+	struct vcpu *v = &vcpus[c];
+
+	pthread_mutex_lock(&lock);
+	self = c;
+	v->counters = &v->own;
+	refuel(v, AMPLE);
+	set_clock(v, now);
+	wishes[c] = now;
+	pthread_mutex_unlock(&lock);
+}
+
+bool schedule_count(unsigned int c, struct counters *counters)
+{
+	struct vcpu *v = &vcpus[c];
+
+	if (!v->counters)
+		return false;
+	*counters = *v->counters;
+	v->counters = counters;
+	return true;
+}
+
+uint64_t schedule_clock(unsigned int c)
+{
+	return clock_of(&vcpus[c]);
+}
+
+struct waits schedule_waits(unsigned int c)
+{
+	struct vcpu *v = &vcpus[c];
+	struct waits waits = v->waits;
+
+	if (wishes[c] == NEVER && v->idle && now > clock_of(v))
+		waits.idle += now - clock_of(v);
+	return waits;
+}
+
+uint64_t schedule_instructions(unsigned int c)
+{
+	return vcpus[c].counters ? vcpus[c].counters->instructions : 0;
+}
+
+uint64_t schedule_now(void)
+{
+	uint64_t clock;
+
+	pthread_mutex_lock(&lock);
+	clock = now;
+	pthread_mutex_unlock(&lock);
+	return clock;
+}
+
+int schedule_runner(void)
+{
+	unsigned int c;
+
+	pthread_mutex_lock(&lock);
+	c = runner;
+	pthread_mutex_unlock(&lock);
+	return c == NOBODY ? -1 : (int)c;
+}
+
+uint64_t schedule_switches(void)
+{
+	return switches;
+}
+
+enum mode schedule_mode(void)
+{
+	return mode;
+}
+
+void schedule_stall(unsigned int c, uint64_t cycles)
+{
+	struct vcpu *v = &vcpus[c];
+
+	/*
+	 * The access has been made already. Were the others let on here, they would take
+	 * the line between a load and its compare-and-exchange, again and again.
+	 */
+	if (v->counters->fuel + cycles + params->grace > FUEL_OUT && v->grace < params->graces) {
+		v->grace++;
+		v->counters->fuel += cycles;
+		refuel(v, params->grace);
+		return;
+	}
+	v->counters->fuel += cycles;
+}
+
+void schedule_park(unsigned int c)
+{
+	struct vcpu *v = &vcpus[c];
+
+	pthread_mutex_lock(&lock);
+	refuel(v, 0);
+	v->parked = true;
+	wishes[c] = clock_of(v) + params->park;
+	pthread_mutex_unlock(&lock);
+}
+
+bool schedule_parked(unsigned int c)
+{
+	return vcpus[c].parked;
+}
+
+/* A vCPU that is parked may look again at `clock`. */
+static void look_again(unsigned int c, uint64_t clock)
+{
+	struct vcpu *v = &vcpus[c];
+
+	if (!v->parked || wishes[c] == NEVER)
+		return;
+	if (clock < clock_of(v))
+		clock = clock_of(v);
+	if (clock < wishes[c])
+		wishes[c] = clock;
+}
+
+void schedule_unpark(unsigned int c, uint64_t clock)
+{
+	pthread_mutex_lock(&lock);
+	look_again(c, clock);
+	pthread_mutex_unlock(&lock);
+}
+
+void schedule_string(unsigned int c, uint64_t bytes)
+{
+	struct vcpu *v = &vcpus[c];
+
+	v->string += bytes;
+	v->counters->fuel += v->string / params->string_bytes;
+	v->string %= params->string_bytes;
+}
+
+void schedule_spin(unsigned int c, uint64_t cycles)
+{
+	vcpus[c].waits.spin += cycles;
+}
+
+static uint64_t host_time(uint64_t host, bool busy)
+{
+	uint64_t passed = host - host_base;
+
+	return time_base += busy ? passed / params->boot_slowdown : passed;
+}
+
+static bool anybody_awake(void)
+{
+	for (unsigned int i = 0; i < params->vcpus; i++) {
+		if (wishes[i] != NEVER)
+			return true;
+	}
+	return false;
+}
+
+uint64_t schedule_time(uint64_t host)
+{
+	uint64_t time;
+
+	pthread_mutex_lock(&lock);
+	/* It begins as the host's. */
+	if (!time_runs)
+		time_base = host_base = host;
+	time_runs = true;
+	if (mode == MODE_FAST)
+		time = host_time(host, anybody_awake());
+	else
+		time = time_of(now);
+	host_base = host;
+	pthread_mutex_unlock(&lock);
+	return time;
+}
+
+void schedule_set_mode(enum mode wanted, uint64_t seed)
+{
+	struct random random = random_from(seed);
+
+	pthread_mutex_lock(&lock);
+	if (mode != MODE_FAST)
+		time_base = time_of(now);
+	clock_base = now;
+	mode = wanted;
+	runner = NOBODY;
+	for (unsigned int i = 0; i < params->vcpus; i++) {
+		struct vcpu *v = &vcpus[i];
+
+		v->parked = false;
+		v->grace = 0;
+		set_clock(v, now);
+		if (mode == MODE_DETAILED && params->skew)
+			set_clock(v, now + random_below(&random, params->skew));
+		refuel(v, mode == MODE_FAST ? AMPLE : 0);
+		if (wishes[i] != NEVER)
+			wishes[i] = clock_of(v);
+	}
+	if (loop.sleeps)
+		loop.ring();
+	pthread_mutex_unlock(&lock);
+}
+
+void schedule_idle(unsigned int c, bool idle)
+{
+	vcpus[c].idle = idle;
+}
+
+static void vcpu_sleeps(struct vcpu *v, unsigned int c, const void *condition)
+{
+	refuel(v, 0);
+	v->parked = false;
+	wishes[c] = NEVER;
+	v->condition = condition;
+	if (v->idle)
+		v->bed = condition;
+	else if (!leaving++)
+		wake_queue();
+	if (mode != MODE_FAST && (runner == c || runner == NOBODY))
+		hand_on();
+}
+
+static void loop_gone(void)
+{
+	loop.sleeps = false;
+	loop.deadline = NEVER;
+	bell_ring(&loop.rounds);
+}
+
+void schedule_sleep(const void *condition)
+{
+	if (!params)
+		return;
+	pthread_mutex_lock(&lock);
+	if (self != NOBODY)
+		vcpu_sleeps(&vcpus[self], self, condition);
+	else if (getpid() == gettid())
+		loop_gone();
+	pthread_mutex_unlock(&lock);
+}
+
+static uint64_t waker_clock(void)
+{
+	return self != NOBODY && wishes[self] != NEVER ? clock_of(&vcpus[self]) : now;
+}
+
+static void vcpu_wakes(struct vcpu *v, unsigned int c)
+{
+	uint64_t clock = waker_clock();
+
+	v->condition = NULL;
+	if (v->idle && clock > clock_of(v)) {
+		v->waits.idle += clock - clock_of(v);
+		set_clock(v, clock);
+	}
+	if (!v->idle)
+		leaving--;
+	wishes[c] = clock_of(v);
+	/* Who runs has got its fuel without this one. */
+	if (self == runner && self != NOBODY)
+		refuel(&vcpus[self], 0);
+}
+
+void schedule_wake(const void *condition, bool all)
+{
+	if (!params)
+		return;
+	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; i < params->vcpus; i++) {
+		struct vcpu *v = &vcpus[i];
+
+		if (v->condition == condition) {
+			vcpu_wakes(v, i);
+			if (!all)
+				break;
+		} else if (v->bed == condition) {
+			/* It is awake: this is an interrupt. */
+			look_again(i, waker_clock());
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void schedule_awake(void)
+{
+	if (!params || self == NOBODY)
+		return;
+	pthread_mutex_lock(&lock);
+	if (vcpus[self].condition)
+		vcpu_wakes(&vcpus[self], self);
+	pthread_mutex_unlock(&lock);
+}
+
+bool schedule_loop_sleeps(uint64_t deadline, void (*ring)(void))
+{
+	bool due;
+
+	pthread_mutex_lock(&lock);
+	loop.sleeps = true;
+	loop.deadline = deadline;
+	loop.ring = ring;
+	bell_ring(&loop.rounds);
+	if (mode != MODE_FAST && deadline != NEVER && !anybody_awake())
+		pass_to(clock_at(deadline));
+	due = loop_due();
+	pthread_mutex_unlock(&lock);
+	return due;
+}
+
+void schedule_loop_awake(void)
+{
+	pthread_mutex_lock(&lock);
+	loop.sleeps = false;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A short simulation whose answers are known: private blocks scale, a shared block does not."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.reader import Results, load
+from analysis.report import build
+from fscale.model.paths import ROOT, TOOL_PATH
+from fscale.model.results import Cell
+from fscale.model.simulation import Simulation
+
+TOOLS = ("mmdebstrap", "mksquashfs", "unsquashfs", "busybox", "cpio", "depmod")
+MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
+    # 25 s where the cache is filled; the first test of a machine fetches QEMU and a kernel.
+    pytest.mark.timeout(900),
+]
+
+
+def simulate(output: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "fscale", "simulate", "--output", str(output)]
+    argv += ["--fs", "tmpfs", "--workload", "DRBL,DRBH", "--cores", "1,4", "--windows", "3"]
+    return subprocess.run(
+        [*argv, "--memory", "1024"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    output = tmp_path_factory.mktemp("simulated") / "run"
+    done = simulate(output)
+    assert done.returncode == 0, done.stderr
+    return load(output)
+
+
+def cell(results: Results, workload: str, cores: int) -> Cell:
+    (found,) = [c for c in results.scored if (c.key.workload, c.key.cores) == (workload, cores)]
+    return found
+
+
+def simulation(results: Results, workload: str, cores: int) -> Simulation:
+    found = cell(results, workload, cores).simulation
+    assert found is not None
+    return found
+
+
+def speedup(results: Results, workload: str) -> float:
+    one, four = (cell(results, workload, cores) for cores in (1, 4))
+    return four.ops_per_second / one.ops_per_second
+
+
+def test_private_blocks_scale_and_a_shared_one_does_not(results: Results) -> None:
+    assert results.run.machine.kind == "simulated"
+    assert 3.8 < speedup(results, "DRBL") < 4.1
+    assert speedup(results, "DRBH") < 2.5
+
+
+def test_what_is_shared_moves_between_caches(results: Results) -> None:
+    counts = {
+        point: cell(results, *point).counts or {}
+        for point in (("DRBL", 4), ("DRBH", 4), ("DRBH", 1))
+    }
+    assert counts["DRBL", 4]["dirty transfers"] < 0.2
+    assert counts["DRBH", 1]["dirty transfers"] == 0
+    assert counts["DRBH", 4]["dirty transfers"] > 1
+    # Who reads a block of a private file executes the same on any number of cores.
+    ones = (cell(results, "DRBL", cores).counts or {} for cores in (1, 4))
+    one, four = (counted["instructions"] for counted in ones)
+    assert four == pytest.approx(one, rel=0.05)
+    assert simulation(results, "DRBL", 4).shares()["work"] > 0.9
+
+
+def test_the_reference_count_of_the_shared_page_is_named(results: Results) -> None:
+    lines = simulation(results, "DRBH", 4).lines
+    pages = [line for line in lines[:3] if line.object.startswith("struct page")]
+    assert pages, [line.object for line in lines]
+    assert any("filemap" in user.function for user in pages[0].users)
+
+
+def test_windows_are_whole(results: Results) -> None:
+    for workload, cores in (("DRBL", 1), ("DRBL", 4), ("DRBH", 4)):
+        windows = simulation(results, workload, cores).windows
+        # By count, of a length that the warm-up told; to the edges an operation of each worker.
+        assert max(w.ops for w in windows) - min(w.ops for w in windows) <= cores
+        assert min(w.ops for w in windows) >= 512 - cores
+        assert min(w.seconds for w in windows) > 1e-4
+        # The bench reads the guest's clock, which is the simulated one; it counts the warm-up too.
+        bench = cell(results, workload, cores).bench
+        assert bench is not None
+        assert 1 < bench.seconds / sum(w.seconds for w in windows) < 3
+
+
+def test_the_report_says_that_it_is_simulated(results: Results, tmp_path: Path) -> None:
+    page = build(results.path, tmp_path).read_text()
+    assert "What the simulator saw" in page
+    assert "tmpfs (simulated)" in page
+    assert "File-system scalability, simulated" in page
+
+
+def test_what_is_finished_is_not_simulated_again(results: Results) -> None:
+    done = simulate(results.path)
+    assert done.returncode == 0
+    assert "going on: 4 cells are finished" in done.stderr
+    assert "is up" not in done.stderr

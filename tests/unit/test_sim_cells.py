@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From the plugin's lines and the bench's output to cells."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell, CellKey
+from fscale.model.simulation import HotLine
+from sim import cells, output
+from sim.boot import Measured
+from sim.output import Stream, Window
+from sim.plan import Point
+from sim.symbols import Symbols
+
+KEY = CellKey(
+    workload="DRBH",
+    filesystem="tmpfs",
+    medium="none",
+    mode="buffered",
+    cores=2,
+    repetition=1,
+    duration=1,
+)
+SYMBOLS = Symbols(["ffffffff81000100 T reader", "ffffffff81000200 T writer"])
+MOVED = {"memory": 1, "clean": 20, "dirty": 40, "upgrade": 30, "remote": 10, "free": 0}
+
+
+def line(pa: str, stall: int, **users: tuple[int, int, int]) -> dict[str, Any]:
+    pcs = {"reader": "0xffffffff81000104", "writer": "0xffffffff81000208"}
+    return {
+        **MOVED,
+        "pa": pa,
+        "va": "0xffffea0000000000",
+        "stall": stall,
+        "queue": stall // 2,
+        "pcs": [
+            {"pc": pcs[name], "reads": reads, "writes": writes, "stall": waited}
+            for name, (reads, writes, waited) in users.items()
+        ],
+    }
+
+
+def window(number: int, lines: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "type": "window",
+        "point": 3,
+        "seed": 9,
+        "group": 0,
+        "window": number,
+        "ns": 1000.0,
+        "ops": 10,
+        "instructions": 5000,
+        "cycles": 4000,
+        "transfers": MOVED,
+        "stall": 1000,
+        "queue": 400,
+        "spin": 800,
+        "idle": 200,
+        "active": 2,
+        "host_seconds": 0.1,
+        "vcpus": [],
+        "lines": lines,
+        "pcs": [],
+        "unknown_to_us": 1,
+    }
+
+
+def bench(**changed: Any) -> str:
+    zero = dict.fromkeys(("user", "system", "idle", "iowait", "irq", "softirq", "steal"), 0.0)
+    good = {
+        "schema": 1,
+        "workload": "DRBH",
+        "mode": "buffered",
+        "options": {},
+        "seed": 1,
+        "status": "ok",
+        "reason": None,
+        "end": "time",
+        "ops": 20,
+        "executed_ops": 30,
+        "seconds": 2e-6,
+        "ops_per_second": 1e7,
+        "setup_seconds": 0.1,
+        "warmup_seconds": 0,
+        "clock": "CLOCK_MONOTONIC",
+        "cpus": [0, 1],
+        "windows": [],
+        "workers": [],
+        "background": None,
+        "intervals": {"seconds": [], "ops": []},
+        "cpu": zero,
+        "cgroup_cpu_seconds": None,
+        "busy_cpu_seconds": 0,
+        "stock": None,
+        "latency": None,
+        "error": None,
+    }
+    return json.dumps(good | changed)
+
+
+def measured(**given: Any) -> Measured:
+    hot = line("0x40", 500, reader=(5, 0, 200), writer=(0, 7, 300))
+    cold = line("0x80", 10, reader=(1, 0, 10))
+    windows = [
+        Window.model_validate(window(0, [cold, hot])),
+        Window.model_validate(window(1, [hot])),
+    ]
+    return Measured(Point(3, KEY, 9), **({"windows": windows, "bench": bench()} | given))
+
+
+def made(given: Measured) -> Cell:
+    return cells.cell(given, SYMBOLS, None, "2026-01-01T00:00:00+00:00", [])
+
+
+def test_a_cell_adds_up_its_windows() -> None:
+    cell = made(measured())
+    assert (cell.status, cell.ops, cell.seconds) == ("ok", 20, pytest.approx(2e-6))
+    assert cell.ops_per_second == pytest.approx(1e7)
+    assert cell.counts == {
+        "instructions": 500,
+        "memory transfers": 0.1,
+        "clean transfers": 2,
+        "dirty transfers": 4,
+        "upgrade transfers": 3,
+        "remote transfers": 1,
+    }
+
+
+def test_shares_are_of_all_cycles_and_sum_to_one() -> None:
+    simulated = made(measured()).simulation
+    assert simulated is not None
+    shares = simulated.shares()
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares == {
+        "work": pytest.approx(0.5),
+        "transfers": pytest.approx(0.15),
+        "queueing": pytest.approx(0.1),
+        "spinning": pytest.approx(0.2),
+        "idle": pytest.approx(0.05),
+    }
+
+
+def test_lines_are_those_of_all_windows_the_most_waited_for_first() -> None:
+    simulated = made(measured()).simulation
+    assert simulated is not None
+    first, second = simulated.lines
+    assert (first.physical, first.stall, first.queue) == ("0x40", 1000, 500)
+    assert first.object == "struct page (of the page at 0x0)"
+    assert [(u.function, u.reads, u.writes, u.stall) for u in first.users] == [
+        ("writer", 0, 14, 600),
+        ("reader", 10, 0, 400),
+    ]
+    assert second.physical == "0x80"
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "reason"),
+    [
+        ({"failed": "mkfs failed: no room"}, "error", "mkfs failed: no room"),
+        ({"bench": "", "said": "no such workload", "status": 2}, "error", "no such workload"),
+        ({"windows": []}, "error", "the simulator reported no window"),
+        ({"bench": bench(status="invalid", reason="stock")}, "invalid", "stock"),
+    ],
+)
+def test_what_went_wrong_never_scores(given: dict[str, Any], status: str, reason: str) -> None:
+    cell = made(measured(**given))
+    assert cell.status == status
+    assert reason in (cell.reason or "")
+
+
+def test_a_growing_file_is_read_by_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    stream = Stream(path)
+    assert list(stream.read()) == []
+    text = json.dumps(window(0, [])) + "\n"
+    path.write_text('{"type":"parameters","format":1,"vcpus":2}\n' + text[:40])
+    (first,) = stream.read()
+    assert isinstance(first, output.Parameters)
+    with path.open("a") as file:
+        file.write(text[40:])
+    (second,) = stream.read()
+    assert isinstance(second, Window)
+    assert (second.point, second.ops) == (3, 10)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b'{"type":"window"}', b'{"type":"parameters","format":2}']
+)
+def test_what_is_no_record_is_refused(text: bytes) -> None:
+    with pytest.raises(FscaleError, match=r"no record|format 2"):
+        output.parse(text)
+
+
+def test_a_tick_in_one_window_moves_no_rate() -> None:
+    windows = [
+        Window.model_validate(window(n, []) | {"ns": ns}) for n, ns in enumerate((1e3, 1e3, 9e3))
+    ]
+    assert made(measured(windows=windows)).ops_per_second == pytest.approx(1e7)
+
+
+def test_a_line_with_a_lock_that_cores_spin_for_is_hot() -> None:
+    calm, lock = line("0x40", 100), line("0x80", 1)
+    found = [Window.model_validate(window(n, [calm, {**lock, "spin": 70}])) for n in range(2)]
+    other, lock_line = cells.lines(found, SYMBOLS, None)
+    assert (other.physical, other.wait) == ("0x40", 200)
+    assert (lock_line.stall, lock_line.spin, lock_line.wait) == (2, 140, 142)
+    found = [Window.model_validate(window(0, [calm, {**lock, "spin": 170}]))]
+    assert cells.lines(found, SYMBOLS, None)[0].physical == "0x80"
+
+
+BESIDE = {0: "big", 0x48: "planted", 0x50: "near"}
+
+
+def test_of_several_objects_in_a_line_those_are_named_by_which_it_is_taken() -> None:
+    # The kernel's own objects, and a module's behind it.
+    places = (0xFFFFFFFF82000000, 0xFFFFFFFFC02FC600)
+
+    def named(*taken: tuple[int, int]) -> str:
+        (name,) = {named_at(start, *taken) for start in places}
+        return name
+
+    def named_at(start: int, *taken: tuple[int, int]) -> str:
+        kallsyms = [f"{start + at:x} b {name}" for at, name in BESIDE.items()]
+        pcs = [
+            {"pc": hex(0x10 + n), "va": hex(start + at), "reads": 0, "writes": writes, "stall": 1}
+            for n, (at, writes) in enumerate(taken)
+        ]
+        raw = {**MOVED, "pa": "0x40", "va": hex(start + 0x40), "stall": 1, "queue": 0}
+        found = Window.model_validate(window(0, [{**raw, "pcs": pcs}]))
+        (only,) = cells.lines([found], Symbols(kallsyms), None)
+        assert only.names == only.object.split(", ")
+        return only.object
+
+    assert named((0x48, 90), (0x50, 10)) == "planted, near"
+    assert named((0x48, 99), (0x50, 1)) == "planted"
+    # A long object by the line's place in it, a short one by its name, wherever it is touched.
+    assert named((0x44, 9), (0x4C, 8)) == "big+0x40, planted"
+
+
+class Types:
+    """Of a made-up kernel."""
+
+    def member(self, cache: str, offset: int) -> str:
+        return f"{cache}.{'lock' if offset < 8 else 'list'}"
+
+
+def test_of_memory_in_a_slab_the_members_are_named() -> None:
+    start = 0xFFFF888000001020
+    places = {0x20: 90, 0x28: 9, 0x60: 100, 0x0: 50}  # the last two are in other objects
+    pcs = [
+        {"pc": hex(n), "va": hex(start - 0x20 + at), "reads": 0, "writes": writes, "stall": 1}
+        for n, (at, writes) in enumerate(places.items())
+    ]
+    raw = {**MOVED, "pa": "0x1000", "va": hex(start - 0x20), "stall": 1, "queue": 0, "pcs": pcs}
+    slab = {"cache": "thing", "object": hex(start), "size": 0x40}
+
+    def named(line: dict[str, Any], types: Any = Types()) -> HotLine:
+        found = Window.model_validate(window(0, [line]))
+        (only,) = cells.lines([found], SYMBOLS, types)
+        return only
+
+    assert named(raw | slab).object == "memory at 0x1000: thing.lock, thing.list"
+    assert named(raw | slab).names == []  # no name that stays: there are many of them
+    assert named(raw).object == "memory at 0x1000"
+    assert named(raw | slab, None).object == "memory at 0x1000"
+    away = {**slab, "object": hex(start + 0x1000)}
+    assert named(raw | away).object == "memory at 0x1000: thing"
+
+
+def test_lines_that_many_operations_move_are_all_kept() -> None:
+    lines = [line(hex(n << 6), 1000 - n, reader=(1, 0, 10)) for n in range(20)]
+    for cold in lines[15:]:
+        cold.update(clean=0, dirty=1, upgrade=0)  # of ten operations
+    found = Window.model_validate(window(0, lines))
+    assert len(cells.lines([found], SYMBOLS, None)) == 15

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line of a simulated guest, and which files its initramfs gets."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fscale.model import catalogue
+from fscale.model.errors import FscaleError
+from sim import emulator, image, machine
+from sim.emulator import Place
+from sim.machine import Method
+from sim.plan import sockets
+from vm.kernel import Kernel
+from vm.qemu import Qemu
+from vm.undertest import Parts
+
+PLUGIN = Path("/build/fscale-sim.so")
+UNPACKED = Qemu(("/t/ld-linux-x86-64.so.2", "--library-path", "/t/lib", "/t/qemu"), None, "10.0.1")
+HOST = Qemu(("/usr/bin/qemu-system-x86_64",), None, "9.1.0")
+
+
+def command(
+    qemu: Qemu, tmp_path: Path, free: tuple[str, ...] = (), slab: str | None = None
+) -> list[str]:
+    paper = machine.load("paper")
+    kernel = Kernel("k", "6.1", Path("/k/vmlinux"), Path("/k/initramfs"), None)
+    told = machine.parameters(paper, Method(quantum=50), 16, 1024)
+    place = Place(tmp_path)
+    place.shared.mkdir()
+    return emulator.command(
+        qemu, kernel, Path("/i.cpio"), PLUGIN, told, slab, free, sockets(paper, 16), 7, 1, place
+    )
+
+
+def after(argv: list[str], option: str) -> str:
+    return argv[argv.index(option) + 1]
+
+
+def test_the_plugin_is_loaded_twice_under_the_same_path(tmp_path: Path) -> None:
+    argv = command(UNPACKED, tmp_path)
+    start = argv.index("/t/ld-linux-x86-64.so.2")
+    assert argv[start : start + 3] == ["/t/ld-linux-x86-64.so.2", "--preload", str(PLUGIN)]
+    assert argv[start + 3 : start + 6] == ["--library-path", "/t/lib", "/t/qemu"]
+    assert after(argv, "-plugin").split(",")[0] == str(PLUGIN)
+
+
+def test_the_plugin_is_told_where_slabs_are(tmp_path: Path) -> None:
+    argv = command(UNPACKED, tmp_path, slab="1:2:3")
+    assert "slab=1:2:3" in after(argv, "-plugin").split(",")
+    (tmp_path / "other").mkdir()
+    assert "slab" not in after(command(UNPACKED, tmp_path / "other"), "-plugin")
+
+
+def test_a_host_qemu_gets_it_by_its_environment(tmp_path: Path) -> None:
+    argv = command(HOST, tmp_path)
+    assert argv[argv.index(HOST.argv[0]) - 1] == f"LD_PRELOAD={PLUGIN}"
+
+
+def test_the_guest_is_what_was_asked_for(tmp_path: Path) -> None:
+    argv = command(UNPACKED, tmp_path, ("1:va:0x40-0x80", "2:pc:0x1-0x2"))
+    assert argv[argv.index("-c") + 1] == "1"  # one CPU of the host for all threads
+    assert after(argv, "-smp").startswith("16,sockets=2,cores=10")
+    assert after(argv, "-m") == "1024M"
+    assert after(argv, "-seed") == "7"
+    told = after(argv, "-plugin").split(",")
+    assert f"out={tmp_path}/windows.jsonl" in told
+    assert {"vcpus=16", "quantum=50", "free=1:va:0x40-0x80", "free=2:pc:0x1-0x2"} <= set(told)
+    line = after(argv, "-append")
+    assert "nokaslr" in line
+    assert "clocksource=acpi_pm" in line
+
+
+@pytest.mark.parametrize("version", ["9.0.2", "7.2.0"])
+def test_an_old_qemu_is_refused(version: str) -> None:
+    with pytest.raises(FscaleError, match="too old"):
+        emulator.check_version(Qemu(("q",), None, version))
+    emulator.check_version(HOST)
+
+
+def test_the_image_has_programs_with_their_libraries_and_modules_under_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image.paths, "BENCH", Path("/bin/sh"))
+    module = tmp_path / "lanefs.ko"
+    module.touch()
+    parts = Parts((module,), {"bin/mkfs.ext4": Path("/bin/ls")})
+    files = image._files([catalogue.load_filesystem(n) for n in ("tmpfs", "ext4")], parts)
+    assert files["bin/fscale-bench"] == Path("/bin/sh")
+    assert files["bin/mkfs.ext4"] == Path("/bin/ls")  # what is under test comes first
+    assert files["modules/under-test/lanefs.ko"] == module
+    assert any(name.endswith("/libc.so.6") for name in files)
+    assert any("ld-linux" in name for name in files)
+    assert not any(name.startswith("/") for name in files)
+
+
+def test_what_a_module_under_test_wants_is_loaded_before_it(tmp_path: Path) -> None:
+    source, module = tmp_path / "m.c", tmp_path / "m.ko"
+    place = '__attribute__((section(".modinfo"), used)) static const char'
+    told = ["depends=jbd2,mbcache", "softdep=pre: crc32c sha256 post: late"]
+    source.write_text("".join(f'{place} m{n}[] = "{text}";' for n, text in enumerate(told)))
+    subprocess.run(["cc", "-c", "-o", module, source], check=True)
+    assert image._needs(module) == ["jbd2", "mbcache", "crc32c", "sha256"]

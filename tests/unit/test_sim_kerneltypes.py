@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What lies in a slab object, by the kernel's types."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fscale.runner.profilers import btf
+from fscale.runner.profilers.btf import Member
+from sim import kerneltypes
+from sim.kerneltypes import Types
+
+SIZES = {
+    "super_block": 1500,
+    "similar": 1100,
+    "smaller": 1024,
+    "inode": 600,
+    "rw_semaphore": 40,
+    "list_head": 16,
+    "big": 65,
+    "address_space": 192,
+}
+MEMBERS = {
+    **{
+        name: [Member(0x580, "s_inode_list_lock", "spinlock_t"), Member(0x588, "s_inodes", "")]
+        for name in ("super_block", "similar", "smaller")
+    },
+    "my_inode": [
+        Member(0, "flags", "long unsigned int"),
+        Member(8, "vfs_inode", "inode"),
+        Member(8, "vfs_inode.i_mode", "umode_t"),
+        Member(16, "vfs_inode", ""),  # a union without a name
+        Member(16, "vfs_inode.i_count", "atomic_t"),
+        Member(16, "vfs_inode.i_count.counter", "int"),
+        Member(24, "vfs_inode.i_rwsem", "rw_semaphore"),
+        Member(24, "vfs_inode.i_rwsem.count", "atomic_long_t"),
+        Member(48, "vfs_inode.i_rwsem.wait_list", "list_head"),
+        Member(64, "vfs_inode.i_data", "address_space"),
+        Member(64, "vfs_inode.i_data.host", ""),
+        Member(72, "vfs_inode.i_data.nrpages", "long unsigned int"),
+        Member(608, "list", "list_head"),
+        Member(608, "list.next", ""),
+    ],
+}
+
+
+class MadeUp(btf.Btf):
+    def __init__(self) -> None:
+        pass
+
+    def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
+        yield from MEMBERS.get(struct_name, [])
+
+    def size(self, struct_name: str) -> int | None:
+        return SIZES.get(struct_name)
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        (0, "my_inode.flags"),
+        (8, "my_inode.vfs_inode.i_mode"),
+        (17, "my_inode.vfs_inode.i_count"),
+        (24, "my_inode.vfs_inode.i_rwsem"),
+        (50, "my_inode.vfs_inode.i_rwsem"),  # a lock is one thing
+        (64, "my_inode.vfs_inode.i_data.host"),
+        (79, "my_inode.vfs_inode.i_data.nrpages"),
+        (616, "my_inode.list"),
+    ],
+)
+def test_the_member_at_an_offset(offset: int, expected: str) -> None:
+    types = Types(MadeUp(), {"my_inode_cache": "my_inode"}, [])
+    assert types.member("my_inode_cache", offset) == expected
+
+
+def test_of_a_cache_without_a_struct_the_place_is_told() -> None:
+    types = Types(MadeUp(), {}, ["super_block", "smaller"])
+    assert types.member("kmalloc-2k", 0x400) == "kmalloc-2k+0x400"
+    assert types.member("kmalloc-2k", 0) == "kmalloc-2k"
+
+
+@pytest.mark.parametrize(
+    ("cache", "offset", "structs", "guess"),
+    [
+        ("kmalloc-2k", 0x580, ["super_block", "smaller"], " (super_block.s_inode_list_lock?)"),
+        ("kmalloc-cg-2k", 0x580, ["super_block"], " (super_block.s_inode_list_lock?)"),
+        ("kmalloc-2k", 0x588, ["super_block"], ""),  # no lock
+        ("kmalloc-4k", 0x580, ["super_block"], ""),  # too large for it
+        ("kmalloc-1k", 0x580, ["super_block"], ""),
+        ("kmalloc-2k", 0x580, ["super_block", "similar"], ""),  # it may be either
+        ("other-2k", 0x580, ["super_block"], ""),
+    ],
+)
+def test_a_lock_in_a_cache_for_anything_is_guessed_where_only_one_fits(
+    cache: str, offset: int, structs: list[str], guess: str
+) -> None:
+    types = Types(MadeUp(), {}, structs)
+    assert types.member(cache, offset) == f"{cache}+{offset:#x}{guess}"
+
+
+def test_a_kernel_without_types_has_none(tmp_path: Path) -> None:
+    image = tmp_path / "vmlinux"
+    image.write_bytes(b"\x7fELF" + bytes(1000))
+    assert kerneltypes.load(image) is None

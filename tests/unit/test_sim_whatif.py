@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which objects a what-if makes free, and how it ranks them."""
+
+from typing import Any
+
+from analysis.whatif import answers
+from fscale.model.results import Cell, CellKey
+from fscale.model.simulation import HotLine, LineUser, Simulation
+from sim import whatif
+
+
+def line(thing: str, stall: int, *rules: str) -> HotLine:
+    return HotLine(
+        object=thing,
+        physical="0x0",
+        virtual="0x0",
+        transfers={},
+        stall=stall,
+        queue=0,
+        users=[LineUser(function="toucher", reads=1, writes=1, stall=stall)],
+        rules=list(rules),
+    )
+
+
+def cell(rate: float, repetition: int = 1, **changed: Any) -> Cell:
+    free = changed.pop("free", [])
+    key = CellKey(
+        workload="DRBH",
+        filesystem="ext4",
+        medium="brd",
+        mode="buffered",
+        cores=8,
+        repetition=repetition,
+        duration=1,
+        **changed,
+    )
+    return Cell(
+        id=key.id,
+        key=key,
+        status="ok",
+        started="2026-01-01T00:00:00+00:00",
+        wall_seconds=1,
+        ops=rate,
+        seconds=1,
+        ops_per_second=rate,
+        simulation=Simulation(seed=1, free=free, windows=[], lines=[], host_seconds=1),
+    )
+
+
+def test_lines_of_one_thing_are_one_object() -> None:
+    found = whatif.objects(
+        [
+            line("struct page (of the page at 0x1000)", 90, "pc:0x10-0x11", "pc:0x20-0x21"),
+            line("jiffies", 80),  # nothing names it alone
+            line("struct page (of the page at 0x2000)", 70, "pc:0x20-0x21", "pc:0x30-0x31"),
+            line("rename_lock", 60, "va:0x40-0x80"),
+            line("rename_lock+0x40", 50, "va:0x80-0xc0"),
+            line("memory at 0x5000", 40, "pc:0x50-0x51"),
+            line("memory at 0x6000: inode.i_rwsem, inode.i_lock", 30, "pc:0x60-0x61"),
+        ],
+        4,
+    )
+    assert [(one.words, one.rules) for one in found] == [
+        ("struct page (toucher)", ("pc:0x10-0x11", "pc:0x20-0x21", "pc:0x30-0x31")),
+        ("rename_lock (toucher)", ("va:0x40-0x80", "va:0x80-0xc0")),
+        ("heap memory (toucher)", ("pc:0x50-0x51",)),
+        ("inode.i_rwsem, inode.i_lock (toucher)", ("pc:0x60-0x61",)),
+    ]
+
+
+def test_the_largest_gain_comes_first() -> None:
+    cells = [
+        *(cell(rate, n) for n, rate in enumerate((9.0, 10.0, 11.0), 1)),
+        cell(12.0, side="free-1", free=["the hottest"]),
+        *(cell(rate, n, side="free-2", free=["another"]) for n, rate in enumerate((30, 20), 1)),
+    ]
+    assert [(a.object, a.gain) for a in answers(cells)] == [("another", 2.5), ("the hottest", 1.2)]

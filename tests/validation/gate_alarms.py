@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A against A: how many of many comparisons by the gate are no `same`. Exits 1 where one is not.
+
+.venv/bin/python -m tests.validation.gate_alarms --output results/validation/gate-aa
+
+A comparison is one workload on one file system at one core count, three boots against three others.
+Every boot has a seed of its own and is in one comparison of each point, so that those of one point
+share nothing; those of different points share boots, as those of one `fscale gate` do.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from analysis.gate import Judgement, judge
+from analysis.reader import load
+from fscale.model.results import Cell
+from tests.validation.gate import SEEDS, fscale
+
+ROUND = 2 * SEEDS
+NEAR = 0.5
+
+
+def rounds(cells: Sequence[Cell], boots: int) -> Iterator[list[Judgement]]:
+    """Of each `ROUND` boots the odd ones against the even ones."""
+    for first in range(1, boots + 1, ROUND):
+        mine = [c for c in cells if first <= c.key.repetition < first + ROUND]
+        yield judge(*([c for c in mine if c.key.repetition % 2 == odd] for odd in (1, 0)))
+
+
+def nearness(judgement: Judgement) -> float:
+    """How much of the bound lies between the nearest boots of the sides; above 1 is a finding."""
+    base, new = judgement.base, judgement.new
+    if base is None or new is None:
+        return 0.0
+    apart = max(min(new.values) - max(base.values), min(base.values) - max(new.values))
+    return apart / judgement.bound
+
+
+def main() -> int:
+    """Simulate and count."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--filesystems", default="tmpfs,ext4,xfs,lanefs")
+    parser.add_argument("--workloads", help="by default all")
+    parser.add_argument("--cores", default="4")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", default="1")
+    parser.add_argument("--output", type=Path, required=True)
+    given = parser.parse_args()
+    boots = given.rounds * ROUND
+    points = 0
+    verdicts: Counter[str] = Counter()
+    for fs in given.filesystems.split(","):
+        output = given.output / fs
+        done = fscale(
+            *("simulate", "--fs", fs, "--cores", given.cores, "--seeds", str(boots)),
+            *("--memory", "2048", "--jobs", given.jobs, "--output", output),
+            *(("--workload", given.workloads) if given.workloads else ()),
+        )
+        for judged in rounds(load(output).cells, boots):
+            points += len({j.subject for j in judged})
+            verdicts.update(j.verdict for j in judged)
+            for j in judged:
+                if nearness(j) > NEAR:
+                    print(f"{j}; {nearness(j):.2f} of the bound between the sides", flush=True)
+        if done.returncode:
+            print(f"{fs}: not all cells are good", flush=True)
+    alarms = verdicts.total() - verdicts["same"]
+    print(f"{points} comparisons, two counts each: {dict(verdicts)}")
+    return int(alarms > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
