@@ -31,10 +31,9 @@ class AbRecord(Strict):
     base: str = Field(description="side A, as it was asked for")
     new: str = Field(description="side B")
     looks: list[int] = Field(description="repetitions a side at which it looked; empty: at the end")
-    slice_seconds: float | None = Field(
-        default=None, description="of a turn, where both sides were mounted at once and took turns"
+    pair_looks: list[int] = Field(
+        default=[], description="pairs at which it looked, where both sides took turns"
     )
-    blocks: int | None = Field(default=None, description="of four turns, in each pair")
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,7 @@ class Sides:
     new_cells: Sequence[Cell]
     interleaved: bool = False
     looks: tuple[int, ...] = ()
+    pair_looks: tuple[int, ...] = ()
 
 
 def open_sides(base: Path, new: Path | None) -> Sides:
@@ -78,6 +78,7 @@ def open_sides(base: Path, new: Path | None) -> Sides:
         [c for c in first.cells if c.key.side == "B"],
         interleaved=True,
         looks=tuple(record.looks),
+        pair_looks=tuple(record.pair_looks),
     )
 
 
@@ -126,6 +127,7 @@ def compare(sides: Sides, settings: Settings) -> Comparison:
         sides.new_cells,
         interleaved=sides.interleaved,
         looks=sides.looks,
+        pair_looks=sides.pair_looks,
         metrics=settings.metrics,
     )
     lost_in_new = sides.new_results.missing > 0 or bool(sides.new_results.unreadable)

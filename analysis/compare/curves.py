@@ -63,7 +63,7 @@ def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
             base = _measured([t.base for t in own], cores, of)
             new = _measured([t.new for t in own], cores, of)
             whole = subject.model_copy(update={"cores": cores})
-            ratios = _ratios(own, cores, metric) if sliced else {}
+            ratios = _ratios(own, cores, metric)
             tests.append(Test(whole, metric, base, new, own[0].interleaved, own[0].looks, ratios))
     return tests
 
@@ -76,13 +76,15 @@ def _ratios(points: Sequence[Test], cores: Sequence[int], metric: str) -> dict[i
     if metric == SPEEDUP:
         weights = np.array([-1.0, *[0.0] * (len(points) - 2), 1.0])
     else:
-        x = np.log2(np.array(cores, dtype=np.float64))
+        x = np.log2(np.array(cores))
         weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     common = sorted(set.intersection(*(set(p.ratios) for p in points)))
     return {
         r: PairRatio(
             float(weights @ np.array([p.ratios[r].log for p in points])),
             float(np.sqrt(weights**2 @ np.array([p.ratios[r].error ** 2 for p in points]))),
+            min(p.ratios[r].blocks for p in points),
+            points[0].ratios[r].seconds,
         )
         for r in common
     }
@@ -92,7 +94,7 @@ def _measured(
     points: Sequence[Measured], cores: Sequence[int], of: Callable[[Series], float]
 ) -> Measured:
     repetitions = sorted(set.intersection(*(set(p.values) for p in points)))
-    x = np.array(cores, dtype=np.float64)
+    x = np.array(cores)
     values = {r: of((x, np.array([p.values[r] for p in points]))) for r in repetitions}
     most = max(len(p.values) for p in points)
     disturbed = max(p.disturbed for p in points)

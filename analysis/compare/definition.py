@@ -16,7 +16,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, Machine, Run
 from fscale.model.store import BENCH
 
-SUITE = ("warmup", "min_window", "max_stock", "latency")
+SUITE = ("warmup", "min_window", "max_stock", "latency", "windows", "window_ops")
 FILESYSTEM = ("kernel", "mkfs", "mount_options", "size", "max_size", "partitions")
 MEDIUM = ("kind", "size", "max_size", "backing", "direct_io", "latency_ns", "queue_depth")
 WORKLOAD = ("operation", "setup", "options")
@@ -58,7 +58,9 @@ def facts(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, An
         found |= {f"{what}.{key}": record[key] for key in keys if key in record}
     if run.machine.build:
         found["machine.debug"] = run.machine.build.debug
-    return found
+    # A figure of another simulated machine is another figure; what is free is what is judged.
+    model = (run.machine.guest or {}).get("model", {})
+    return found | {f"machine.model.{name}": value for name, value in model.items()}
 
 
 def digest(run: Run, workload: str, filesystem: str, medium: str) -> str:
@@ -107,25 +109,27 @@ def notes(
             "Measure one side again as the other was; where the difference is what you want to "
             f"judge, add --allow-different {refused[0].key}"
         )
-    return [f"the sides differ in {difference}" for difference in found]
+    said = [f"the sides differ in {difference}" for difference in found]
+    if base.machine.kind == "simulated":
+        said.insert(0, "both sides are simulated: counts an operation say more than rates")
+    return said
 
 
 def _defined(
     base: Run, new: Run, base_cells: Sequence[Cell], new_cells: Sequence[Cell]
 ) -> Iterator[Difference]:
-    points = [
-        {(c.key.workload, c.key.filesystem, c.key.medium) for c in cells}
-        for cells in (base_cells, new_cells)
-    ]
-    ours, theirs = (
-        {k: v for point in own for k, v in facts(run, *point).items()}
-        for run, own in zip((base, new), points, strict=True)
-    )
+    ours, theirs = _facts(base, base_cells), _facts(new, new_cells)
     for key in sorted(ours.keys() & theirs.keys()):
         if ours[key] != theirs[key]:
             yield Difference(key, ours[key], theirs[key], refused=True)
     if base.suite.get("order") != new.suite.get("order"):
         yield Difference("suite.order", base.suite.get("order"), new.suite.get("order"))
+
+
+def _facts(run: Run, cells: Iterable[Cell]) -> dict[str, Any]:
+    """Of all points that were measured."""
+    points = {(c.key.workload, c.key.filesystem, c.key.medium) for c in cells}
+    return {key: value for point in points for key, value in facts(run, *point).items()}
 
 
 def _geometry(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[Difference]:
@@ -158,7 +162,7 @@ def _noted(base: Run, new: Run) -> Iterator[Difference]:
     if base.revision != new.revision:
         yield Difference("revision", base.revision, new.revision)
     ours, theirs = (_machine(run.machine) for run in (base, new))
-    for key in ours.keys() & theirs.keys():
+    for key in sorted(ours.keys() & theirs.keys()):
         same = _alike if key == "machine.memory_bytes" else lambda a, b: bool(a == b)
         if not same(ours[key], theirs[key]):
             yield Difference(key, ours[key], theirs[key])

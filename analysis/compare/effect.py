@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import DegenerateDataWarning, bootstrap, median_abs_deviation, t
 
 from analysis.compare.ranktest import Floats, Samples
 
@@ -57,11 +57,9 @@ def effect(samples: Samples, confidence: float, resamples: int, rng: np.random.G
     """
     base, new = centred(samples)
     point = float(np.median(new) - np.median(base))
-    low = high = point
-    if np.ptp(new) > 0 or np.ptp(base) > 0:
-        low, high = _interval(new, base, "BCa", confidence, resamples, rng)
-        if not (np.isfinite(low) and np.isfinite(high)):
-            low, high = _interval(new, base, "percentile", confidence, resamples, rng)
+    low, high = _interval(new, base, "BCa", confidence, resamples, rng)
+    if not np.isfinite([low, high]).all():
+        low, high = _interval(new, base, "percentile", confidence, resamples, rng)
     return Effect(*(float(np.exp(x)) for x in (point, min(low, point), max(high, point))))
 
 
@@ -78,10 +76,10 @@ def _interval(
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateDataWarning)
+        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
         # scipy divides by the jackknife's spread, which medians of tied values do not have.
         warnings.simplefilter("ignore", RuntimeWarning)
-        interval = bootstrap(
+        interval = scipy.stats.bootstrap(
             [new, base],
             _difference,
             confidence_level=confidence,
@@ -96,7 +94,7 @@ def deviation(logs: Floats) -> float:
     """Robust standard deviation of logarithms (a fraction of the value); 0 for fewer than two."""
     if logs.size < 2:
         return 0.0
-    robust = float(median_abs_deviation(logs, scale="normal"))
+    robust = float(scipy.stats.median_abs_deviation(logs, scale="normal"))
     return robust if robust > 0 else float(logs.std(ddof=1))
 
 
@@ -105,9 +103,10 @@ def outliers(logs: Floats) -> NDArray[np.bool_]:
 
     Iglewicz and Hoaglin, "How to detect and handle outliers" (1993): the modified z-score.
     """
-    spread = float(median_abs_deviation(logs, scale="normal")) if logs.size else 0.0
-    away = np.abs(logs - np.median(logs)) if logs.size else logs
-    return np.asarray(away > max(3.5 * spread, 1e-9), dtype=np.bool_)
+    if logs.size == 0:
+        return np.zeros(0, np.bool_)
+    spread = float(scipy.stats.median_abs_deviation(logs, scale="normal"))
+    return np.abs(logs - np.median(logs)) > max(3.5 * spread, 1e-9)
 
 
 def spread_of(samples: Samples) -> float:
@@ -126,7 +125,7 @@ def smallest_change(spread: float, repetitions: int, level: float, power: float)
     the rank test's efficiency.
     """
     freedom = max(1, 2 * repetitions - 2)
-    reach = t.isf(level / 2, freedom) + t.ppf(power, freedom)
+    reach = scipy.stats.t.isf(level / 2, freedom) + scipy.stats.t.ppf(power, freedom)
     return float(1 - np.exp(-reach * spread * np.sqrt(2 / repetitions * RANK_VARIANCE)))
 
 
@@ -141,10 +140,10 @@ def repetitions_needed(
     log, bound = abs(np.log(ratio)), -np.log1p(-margin)
     n = np.arange(2, MOST_REPETITIONS + 1)
     if log > bound:
-        width = t.isf(level / 2, 2 * n - 2) * np.sqrt(2 / n * RANK_VARIANCE) * spread
+        width = scipy.stats.t.isf(level / 2, 2 * n - 2) * np.sqrt(2 / n * RANK_VARIANCE) * spread
         enough = width <= log
     else:
         tail = (1 - confidence) / 2
-        width = t.isf(tail, 2 * n - 2) * np.sqrt(2 / n * MEDIAN_VARIANCE) * spread
+        width = scipy.stats.t.isf(tail, 2 * n - 2) * np.sqrt(2 / n * MEDIAN_VARIANCE) * spread
         enough = width <= bound - log
     return int(n[np.argmax(enough)]) if enough.any() else None

@@ -4,11 +4,14 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from math import comb
+from statistics import median
 
 import numpy as np
-from scipy.stats import false_discovery_control
+import scipy
 
+from analysis.compare import sliced
 from analysis.compare.effect import (
     Effect,
     deviation,
@@ -84,9 +87,7 @@ class Test:
         )
         if self.interleaved:
             return Samples.interleaved(base, new)
-        return Samples.independent(
-            *(np.array(list(s.values()), dtype=np.float64) for s in (base, new))
-        )
+        return Samples.independent(*(np.array(list(s.values())) for s in (base, new)))
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def judge(tests: Sequence[Test], settings: Settings, *, refuse: bool = True) -> 
     family = sum(e is not None for _, e in weighed)
     if refuse:
         refuse_too_few(tests, family, settings)
-    adjusted = iter(false_discovery_control([e.p for _, e in weighed if e]) if family else ())
+    adjusted = iter(scipy.stats.false_discovery_control([e.p for _, e in weighed if e]))
     return [
         _verdict(test, evidence, float(next(adjusted)), family, settings)
         if evidence
@@ -177,19 +178,33 @@ def _weigh_pairs(test: Test, settings: Settings) -> _Evidence | None:
         *(paired(test.ratios, n, level).p / weight(k) for k, n in enumerate(looks, 1)),
         *([] if looks else [last.p]),
     )
-    return _Evidence(level, p, last.effect, last.spread, last)
+    return _Evidence(level, p, last.effect, last.deviation, last)
+
+
+def running(test: Test, settings: Settings) -> Effect | None:
+    """What a look now would say of a sliced test; None with less than two pairs."""
+    if len(test.ratios) < 2:
+        return None
+    looks = sum(n < test.repetitions for n in test.looks) + 1
+    share = weight(looks) if test.looks else 1.0
+    return paired(test.ratios, None, 1 - (1 - settings.confidence) * share).effect
 
 
 def _verdict(test: Test, e: _Evidence, q: float, family: int, settings: Settings) -> Judgement:
-    margin = settings.count_margin if test.counted else settings.margin
+    margin = _margin(test, settings)
     low, high = 1 - margin, 1 / (1 - margin)
     level = settings.fdr / family
     judgement = _undecided(test, margin)
     judgement.ratio, judgement.low, judgement.high = e.effect.ratio, e.effect.low, e.effect.high
     judgement.level, judgement.p, judgement.q = e.level, e.p, q
     if e.paired:
+        ratios = test.ratios.values()
+        judgement.pairs = len(ratios)
+        judgement.blocks = round(median(r.blocks for r in ratios))
+        judgement.slice_seconds = median(r.seconds for r in ratios)
         judgement.between_pairs, judgement.within_pairs = e.paired.between, e.paired.within
-    judgement.smallest_change = smallest_change(e.spread, test.repetitions, level, settings.power)
+    smallest = sliced.smallest_change if e.paired else smallest_change
+    judgement.smallest_change = smallest(e.spread, test.repetitions, level, settings.power)
     significant = q <= settings.fdr
     if significant and e.effect.high < 1 and e.effect.ratio < low:
         judgement.verdict = "faster" if test.counted else "slower"
@@ -199,19 +214,20 @@ def _verdict(test: Test, e: _Evidence, q: float, family: int, settings: Settings
         judgement.verdict = "same"
         judgement.reason = "a change smaller than the margin" if significant else ""
     else:
-        needed = repetitions_needed(e.spread, e.effect.ratio, margin, level, e.level)
+        needing = sliced.pairs_needed if e.paired else repetitions_needed
+        needed = needing(e.spread, e.effect.ratio, margin, level, e.level)
         if needed is not None:
             if not test.ratios:
                 needed = max(needed, minimum_repetitions(settings, family, test.interleaved))
             needed = min((look for look in test.looks if look >= needed), default=needed)
             judgement.more_repetitions = max(1, needed - test.repetitions)
-        judgement.reason = _why_undecided(judgement, significant)
+        judgement.reason = _why_undecided(judgement, e.effect, significant)
     _excuse_disturbed(judgement)
     return judgement
 
 
-def _why_undecided(judgement: Judgement, significant: bool) -> str:
-    if significant and (judgement.low or 0) <= 1 <= (judgement.high or 0):
+def _why_undecided(judgement: Judgement, effect: Effect, significant: bool) -> str:
+    if significant and effect.low <= 1 <= effect.high:
         return "the distributions differ, their medians do not clearly: look at the values"
     sees = judgement.smallest_change or 0
     if sees > NOISY and judgement.metric != PEAK:
@@ -238,10 +254,16 @@ def _too_few(test: Test, family: int, settings: Settings) -> Judgement:
     if not test.ratios:
         needed = minimum_repetitions(settings, family, test.interleaved)
     needed = test.looks[0] if test.looks else needed
-    judgement = _undecided(test, settings.count_margin if test.counted else settings.margin)
+    judgement = _undecided(test, _margin(test, settings))
     judgement.reason = f"{test.repetitions} of at least {needed} repetitions"
     judgement.more_repetitions = max(1, needed - test.repetitions)
     return judgement
+
+
+def _margin(test: Test, settings: Settings) -> float:
+    if test.counted:
+        return settings.count_margin
+    return settings.slice_margin if test.ratios else settings.margin
 
 
 def _undecided(test: Test, margin: float) -> Judgement:
@@ -257,14 +279,14 @@ def _undecided(test: Test, margin: float) -> Judgement:
 
 
 def _side(side: Measured, counted: bool) -> Sample:
-    values = np.array(list(side.values.values()), dtype=np.float64)
+    values = np.array(list(side.values.values()))
     logs: Floats = np.log(values + 1 if counted else values)
     return Sample(
         filesystem=side.filesystem,
         values=side.values,
         median=float(np.median(values)) if values.size else None,
         cv=deviation(logs) if values.size > 1 else None,
-        outliers=[r for r, out in zip(side.values, outliers(logs), strict=True) if out],
+        outliers=list(compress(side.values, outliers(logs))),
         unusable=side.unusable,
         disturbed=side.disturbed,
     )

@@ -32,6 +32,11 @@ def render(comparison: Comparison) -> str:
             case = TestCase("all", classname=name)
             case.result = [Skipped(f"missing in {side}")]
             suite.add_testcase(case)
+    return text_of(suite)
+
+
+def text_of(suite: TestSuite) -> str:
+    """The XML of one suite, with its sums."""
     xml = JUnitXml("fscale")
     xml.add_testsuite(suite)
     xml.update_statistics()  # type: ignore[no-untyped-call]

@@ -29,17 +29,17 @@ def render(comparison: Comparison) -> str:
         "",
     ]
     if comparison.health:
-        lines += [*(f"- {_cell(_health(point))}" for point in comparison.health), ""]
+        lines += [*(f"- {cell(_health(point))}" for point in comparison.health), ""]
     if shown:
         lines += [*_table(shown), ""]
     lines += [
-        f"- new bottleneck: {_code(lock.lock)} in {_cell(lock.subject.name)}: "
+        f"- new bottleneck: {_code(lock.lock)} in {cell(lock.subject.name)}: "
         f"{lock.base_share:.1%} → {lock.share:.1%} of the cores' time"
         for lock in comparison.locks
     ]
     for name, missing in (("base", comparison.missing_in_base), ("new", comparison.missing_in_new)):
-        lines += [f"- missing in {name}: {_cell(m)}" for m in missing]
-    lines += [f"- {_cell(w)}" for w in comparison.warnings]
+        lines += [f"- missing in {name}: {cell(m)}" for m in missing]
+    lines += [f"- {cell(w)}" for w in comparison.warnings]
     lines += [
         "",
         f"<details><summary>All {len(comparison.judgements)} judgements</summary>",
@@ -71,9 +71,9 @@ def _table(judgements: Iterable[Judgement]) -> list[str]:
         )
         for j in judgements
     ]
-    return [*HEADER, *(f"| {' | '.join(map(_cell, row))} |" for row in rows)]
+    return [*HEADER, *(f"| {' | '.join(map(cell, row))} |" for row in rows)]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Text as it is: no markup, no link, no end of the table's cell."""
     return _MARKUP.sub(r"\\\g<0>", text.replace("\n", " ")).replace("<", "&lt;")

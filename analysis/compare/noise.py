@@ -7,14 +7,17 @@ from datetime import datetime
 from typing import Literal
 
 import numpy as np
+import scipy
 from pydantic import Field
-from scipy.stats import theilslopes
 
+from analysis.compare import sliced
 from analysis.compare.compare import Sides
 from analysis.compare.effect import deviation, smallest_change, spread_of
 from analysis.compare.judge import Test, judge
 from analysis.compare.pairs import pair, subject_of
-from analysis.compare.settings import Settings, Subject, Verdict
+from analysis.compare.sequential import growing, weight
+from analysis.compare.settings import Judgement, Settings, Subject, Verdict
+from analysis.compare.sliced import FIRST_LOOK
 from fscale.model.bench import Strict
 from fscale.model.results import Cell
 
@@ -27,13 +30,25 @@ class PointNoise(Strict):
     repetitions: int = Field(description="of both sides together")
     cv: float = Field(description="standard deviation of the logarithms")
     robust_cv: float = Field(description="1.4826 x MAD of the logarithms")
-    aligned_cv: float = Field(description="the same after interleaving has taken off the drift")
+    aligned_cv: float = Field(
+        description="the same after interleaving has taken off the drift; in slices the pairs' own"
+    )
     drift: float = Field(description="over the run: Theil and Sen's slope of the logarithms")
     neighbour_correlation: float = Field(description="of successive repetitions")
-    smallest_change: float = Field(description="found with `power` by 10 repetitions a side")
+    smallest_change: float = Field(
+        description="found with `power` by 10 repetitions a side, or 10 pairs"
+    )
     smallest_in_budget: float = Field(description="found with `power` in the budget")
-    repetitions_in_budget: int = Field(description="a side, when all points share the budget")
+    repetitions_in_budget: int = Field(
+        description="a side (in slices: pairs), when all points share the budget"
+    )
     verdict: Verdict = Field(description="of A against A: anything but same is noise")
+    between_pairs: float | None = Field(
+        default=None, description="standard deviation of the pairs' log ratios; of slices"
+    )
+    within_pairs: float | None = Field(
+        default=None, description="of one pair's log ratio, from its blocks; of slices"
+    )
 
 
 class NoiseReport(Strict):
@@ -69,12 +84,12 @@ def measure_noise(
     by_subject: dict[Subject, list[Cell]] = defaultdict(list)
     for cell in cells:
         by_subject[subject_of(cell.key)].append(cell)
-    a_pair = sum(2 * float(np.mean([c.wall_seconds for c in own])) for own in by_subject.values())
+    a_pair = sum(_seconds(own) for own in by_subject.values())
     affordable = max(2, int(60 * budget_minutes / a_pair))
     tests = pair(sides.base_cells, sides.new_cells, interleaved=True, looks=sides.looks).tests
     level = settings.fdr / len(tests)
     points = [
-        _point(test, by_subject[test.subject], affordable, level, settings.power, j.verdict)
+        _point(test, by_subject[test.subject], affordable, level, settings.power, j)
         for test, j in zip(tests, judge(tests, settings), strict=True)
         if not test.counted
     ]
@@ -92,13 +107,25 @@ def measure_noise(
     )
 
 
+def _seconds(cells: Sequence[Cell]) -> float:
+    """What a repetition of a point takes on both sides; those of a pair in slices run together."""
+    sides = 1 if any(c.slices for c in cells) else 2
+    return sides * float(np.mean([c.wall_seconds for c in cells]))
+
+
+def _visible(spread: float, pairs: int, level: float, power: float) -> float:
+    """The change that so many pairs in slices find, looks on the way paid for."""
+    looks = growing(FIRST_LOOK, pairs) if pairs >= FIRST_LOOK else (pairs,)
+    return sliced.smallest_change(spread, looks[-1], level * weight(len(looks)), power)
+
+
 def _point(
     test: Test,
     cells: Sequence[Cell],
     affordable: int,
     level: float,
     power: float,
-    verdict: Verdict,
+    judgement: Judgement,
 ) -> PointNoise:
     started = {(c.key.side, c.key.repetition): c.started for c in cells}
     timed = sorted(
@@ -107,7 +134,12 @@ def _point(
         for r, v in measured.values.items()
     )
     when, logs = (np.array(column) for column in zip(*timed, strict=True))
-    spread = spread_of(test.samples())
+    if test.ratios:
+        spread = max(judgement.between_pairs or 0, judgement.within_pairs or 0)
+        changes = [_visible(spread, n, level, power) for n in (STANDARD, affordable)]
+    else:
+        spread = spread_of(test.samples())
+        changes = [smallest_change(spread, n, level, power) for n in (STANDARD, affordable)]
     still = np.ptp(logs) == 0
     return PointNoise(
         subject=test.subject,
@@ -116,10 +148,14 @@ def _point(
         cv=float(logs.std(ddof=1)),
         robust_cv=deviation(logs),
         aligned_cv=spread,
-        drift=float(np.ptp(when) * theilslopes(logs, when).slope) if np.ptp(when) > 0 else 0.0,
+        drift=float(np.ptp(when) * scipy.stats.theilslopes(logs, when).slope)
+        if np.ptp(when) > 0
+        else 0.0,
         neighbour_correlation=0.0 if still else float(np.corrcoef(logs[:-1], logs[1:])[0, 1]),
-        smallest_change=smallest_change(spread, STANDARD, level, power),
-        smallest_in_budget=smallest_change(spread, affordable, level, power),
+        smallest_change=changes[0],
+        smallest_in_budget=changes[1],
         repetitions_in_budget=affordable,
-        verdict=verdict,
+        verdict=judgement.verdict,
+        between_pairs=judgement.between_pairs,
+        within_pairs=judgement.within_pairs,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Matches the cells of two sides and takes the three metrics out of them."""
+"""Matches the cells of two sides and takes the metrics out of them."""
 
 import math
 from collections import defaultdict
@@ -7,8 +7,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from analysis.compare.judge import Measured, Test
-from analysis.compare.settings import COUNT, CPU_EFFICIENCY, METRICS, THROUGHPUT, Metric, Subject
-from analysis.compare.sliced import ratios_of
+from analysis.compare.settings import (
+    COUNT,
+    CPU_EFFICIENCY,
+    INSTRUCTIONS,
+    METRICS,
+    SETTLED,
+    THROUGHPUT,
+    Metric,
+    Subject,
+)
+from analysis.compare.sliced import instructions, ratios_of, settled
 from fscale.model.results import Cell, CellKey
 
 Place = tuple[str, str]  # file system and medium
@@ -59,7 +68,10 @@ def per_cpu_second(cell: Cell) -> float | None:
 RATES: dict[str, Callable[[Cell], float | None]] = {
     THROUGHPUT: throughput,
     CPU_EFFICIENCY: per_cpu_second,
+    SETTLED: settled,
 }
+SLICED = (*RATES, INSTRUCTIONS)
+"""metrics of which each turn of a side tells something"""
 
 
 def pair(
@@ -68,13 +80,15 @@ def pair(
     *,
     interleaved: bool = False,
     looks: tuple[int, ...] = (),
+    pair_looks: tuple[int, ...] = (),
     metrics: tuple[Metric, ...] = METRICS,
 ) -> Pairing:
     """One test for each of the metrics of each subject that both sides have.
 
     Where each side has a single file system on a single medium, the two are paired whatever their
     names, and the tests bear those of BASE. A cell that went wrong, or whose value is not a
-    positive number, counts as unusable and gives no value.
+    positive number, counts as unusable and gives no value. `looks` are those of whole repetitions,
+    `pair_looks` those of pairs in slices.
     """
     base, new = list(base), list(new)
     places = [_places(cells) for cells in (base, new)]
@@ -85,18 +99,19 @@ def pair(
     for subject, metric in sorted(sides[0].keys() & sides[1].keys(), key=_order):
         if metric.partition(":")[0] not in metrics:
             continue
-        measured = [
+        one, other = (
             Measured(own, side.values, side.unusable, side.disturbed)
             for side, own in zip(
                 (s[subject, metric] for s in sides),
                 (p[0][0] if common else subject.filesystem for p in places),
                 strict=True,
             )
-        ]
+        )
         ratios = {}
-        if metric in RATES:
+        if metric in SLICED:
             ratios = ratios_of(cut[0].get(subject, {}), cut[1].get(subject, {}), metric)
-        tests.append(Test(subject, metric, measured[0], measured[1], interleaved, looks, ratios))
+        own_looks = pair_looks if ratios else looks
+        tests.append(Test(subject, metric, one, other, interleaved, own_looks, ratios))
     subjects = [{subject.name for subject, _ in side} for side in sides]
     return Pairing(tests, sorted(subjects[1] - subjects[0]), sorted(subjects[0] - subjects[1]))
 
@@ -105,7 +120,7 @@ def _sliced(cells: Iterable[Cell], place: Place | None) -> dict[Subject, dict[in
     """Subject -> repetition -> the good cell of a side that took turns."""
     found: dict[Subject, dict[int, Cell]] = defaultdict(dict)
     for cell in cells:
-        if cell.status == "ok" and cell.slices:
+        if cell.status == "ok" and (cell.slices or instructions(cell)):
             found[subject_of(cell.key, place)][cell.key.repetition] = cell
     return found
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
 
 from analysis.compare.repetitions import BLOCK
 
@@ -38,11 +38,11 @@ class Samples:
     @classmethod
     def interleaved(cls, base: dict[int, float], new: dict[int, float]) -> "Samples":
         """Two samples, by repetition, that ran as A B B A: equal repetitions were neighbours."""
-        repetitions = np.array([*base, *new], dtype=np.int64)
+        repetitions = np.array([*base, *new])
         # A remainder is no block of its own: it joins the last whole one.
-        whole = max(1, max(base.keys() | new.keys(), default=1) // BLOCK)
+        whole = max([BLOCK, *base, *new]) // BLOCK
         return cls(
-            np.array([*base.values(), *new.values()], dtype=np.float64),
+            np.array([*base.values(), *new.values()]),
             np.arange(repetitions.size) >= len(base),
             np.minimum((repetitions - 1) // BLOCK, whole - 1),
         )
@@ -65,7 +65,7 @@ def aligned(samples: Samples) -> Floats:
     for b in np.unique(samples.block):
         logs[samples.block == b] -= np.median(logs[samples.block == b])
     # Alignment leaves rounding of the last bits, which must not break ties.
-    return np.asarray(np.round(logs, 12), dtype=np.float64)
+    return np.round(logs, 12)
 
 
 def p_value(samples: Samples) -> float:
@@ -75,7 +75,7 @@ def p_value(samples: Samples) -> float:
     ways to choose NEW's repetitions within each block. One block gives the exact Wilcoxon-Mann-
     Whitney test, pairs give a signed-rank test, and ties need no correction.
     """
-    doubled = np.rint(2 * rankdata(aligned(samples))).astype(np.int64)
+    doubled = np.rint(2 * scipy.stats.rankdata(aligned(samples))).astype(np.int64)
     observed = int(doubled[samples.new].sum())
     blocks = [
         (doubled[samples.block == b], int(samples.new[samples.block == b].sum()))
@@ -112,4 +112,6 @@ def _normal(blocks: list[tuple[NDArray[np.int64], int]], observed: int) -> float
             variance += chosen * (n - chosen) / n * float(ranks.var(ddof=1))
     if variance == 0:
         return 1.0
-    return float(min(1.0, 2 * norm.sf(max(0.0, abs(observed - mean) - 1) / np.sqrt(variance))))
+    return float(
+        min(1.0, 2 * scipy.stats.norm.sf(max(0.0, abs(observed - mean) - 1) / np.sqrt(variance)))
+    )

@@ -45,7 +45,10 @@ def curves_of(points: Sequence[CellKey]) -> int:
 
 
 def tests_of(points: Sequence[CellKey], settings: Settings) -> int:
-    """How many tests of rates and curves these points will make; counted work comes on top."""
+    """How many tests of rates and curves these points will make.
+
+    Counted work, and rates of turns that are settled, come on top.
+    """
     rates = {THROUGHPUT, CPU_EFFICIENCY} & set(settings.metrics)
     return len(rates) * len(points) + (curves_of(points) if THROUGHPUT in rates else 0)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When a sequential comparison looks at its data, and what each look may cost."""
 
+from collections.abc import Sequence
+
 from analysis.compare.repetitions import repetitions_to_reach
 
 GROWTH = 1.4
@@ -28,8 +30,21 @@ def schedule(fdr: float, family: int, most: int) -> tuple[int, ...]:
     n = repetitions_to_reach(fdr * weight(1) / max(1, family), blocked=True)
     while (n := n + n % 2) <= most:
         looks.append(n)
-        n = max(n + 2, round(n * GROWTH))
+        n = round(n * GROWTH)
     return tuple(looks)
+
+
+def ended(looks: Sequence[int], last: int) -> tuple[int, ...]:
+    """The looks of a run whose time was spent after `last` pairs, where it looked once more.
+
+    When that is does not depend on what was seen, so it is a look like those planned.
+    """
+    return (*(look for look in looks if look < last), last)
+
+
+def resumed(looks: Sequence[int], most: int) -> tuple[int, ...]:
+    """The looks of a run that goes on: those of before, and then after about 40% more each."""
+    return (*looks[:-1], *growing(looks[-1], most))
 
 
 def growing(first: int, most: int) -> tuple[int, ...]:

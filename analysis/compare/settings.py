@@ -13,13 +13,15 @@ HealthKind = Literal["broken", "lost", "mended"]
 THROUGHPUT = "throughput"
 CPU_EFFICIENCY = "per-cpu-second"
 COUNT = "count:"
+INSTRUCTIONS = COUNT + "instructions"
+SETTLED = "settled"
 SPEEDUP = "speed-up"
 DOUBLING = "gain-per-doubling"
 PEAK = "peak-cores"
 
 
-Metric = Literal["throughput", "per-cpu-second", "count"]
-METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "count")
+Metric = Literal["throughput", "per-cpu-second", "settled", "count"]
+METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "settled", "count")
 
 
 class Settings(Strict):
@@ -27,6 +29,9 @@ class Settings(Strict):
 
     metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1, description="to judge")
     margin: float = Field(default=0.05, gt=0, lt=1, description="practical margin, as a fraction")
+    slice_margin: float = Field(
+        default=0.02, gt=0, lt=1, description="the same where the sides took turns"
+    )
     count_margin: float = Field(
         default=0.01, gt=0, lt=1, description="the same for counted work per operation"
     )
@@ -95,6 +100,13 @@ class Judgement(Strict):
         default=None, description="of the exact rank test, peeking accounted for"
     )
     q: float | None = Field(default=None, description="p adjusted by Benjamini and Hochberg")
+    pairs: int | None = Field(
+        default=None,
+        description="fresh file systems on each side that were mounted at once and "
+        "took turns; null where whole repetitions were measured",
+    )
+    blocks: int | None = Field(default=None, description="of four turns that count, median pair")
+    slice_seconds: float | None = Field(default=None, description="what counts of a turn, median")
     between_pairs: float | None = Field(
         default=None, description="standard deviation of the pairs' log ratios; of sliced runs"
     )

@@ -7,12 +7,14 @@ what the machine is like (`tests/validation`).
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analysis.compare.judge import Measured, Test, judge
 from analysis.compare.settings import THROUGHPUT, Settings, Subject
+from analysis.compare.sliced import PairRatio
 
 PERSISTENCE = 0.9
 OUTLIER = 0.7
@@ -53,7 +55,12 @@ def interleaved_test(
             log += np.log1p(-change)
         values[side][len(values[side]) + 1] = 1e6 * float(np.exp(log))
         drift = PERSISTENCE * drift + rng.normal(0, drift_sd * np.sqrt(1 - PERSISTENCE**2))
-    subject = Subject(
+    base, new = (Measured("simulated", values[s]) for s in "AB")
+    return Test(_subject(name), THROUGHPUT, base, new, interleaved=True)
+
+
+def _subject(name: str) -> Subject:
+    return Subject(
         workload=name,
         filesystem="simulated",
         medium="none",
@@ -61,8 +68,28 @@ def interleaved_test(
         cores=(1,),
         duration=1,
     )
-    base, new = (Measured("simulated", values[s]) for s in "AB")
-    return Test(subject, THROUGHPUT, base, new, interleaved=True)
+
+
+def sliced_test(
+    name: str, pairs: int, deviation: float, change: float, rng: np.random.Generator
+) -> Test:
+    """Pairs in slices whose log ratios have that deviation; half of its variance is the blocks'."""
+    logs = np.log1p(-change) + rng.normal(0, deviation, pairs)
+    error = deviation / float(np.sqrt(2))
+    ratios = {r: PairRatio(float(log), error) for r, log in enumerate(logs, 1)}
+    side = Measured("simulated", dict.fromkeys(ratios, 1e6))
+    return Test(_subject(name), THROUGHPUT, side, side, interleaved=True, ratios=ratios)
+
+
+def decided(test: Test, looks: Sequence[int], settings: Settings) -> tuple[str, int]:
+    """The verdict of a sequential run on one test in slices, and after how many pairs."""
+    for number, look in enumerate(looks, 1):
+        ratios = {r: ratio for r, ratio in test.ratios.items() if r <= look}
+        seen = replace(test, ratios=ratios, looks=tuple(looks[:number]))
+        (judgement,) = judge([seen], settings)
+        if judgement.verdict != "undecided":
+            break
+    return judgement.verdict, look
 
 
 def verdicts(

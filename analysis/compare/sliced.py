@@ -2,23 +2,26 @@
 """What the slices of a paired run say: a ratio for each pair, and the pairs together.
 
 The unit is the pair, two fresh file systems mounted at once: within a pair layout and caches are
-the same, however many blocks of slices it has. A pair's ratio is the median of its blocks', which a
-neighbour that comes and goes hits one by one; the pairs' mean is judged by Student's t.
+the same, however many blocks of slices it has. A pair's ratio is a robust centre of its blocks',
+which a neighbour that comes and goes hits one by one; the pairs' mean is judged by Student's t.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
-from scipy.stats import median_abs_deviation, t
+import scipy
 
-from analysis.compare.effect import MEDIAN_VARIANCE, RANK_VARIANCE, Effect
+from analysis.compare.effect import MOST_REPETITIONS, RANK_VARIANCE, Effect
 from analysis.compare.ranktest import Floats
-from analysis.compare.settings import THROUGHPUT
-from fscale.model.results import Cell
+from analysis.compare.settings import COUNT, CPU_EFFICIENCY, INSTRUCTIONS, SETTLED
+from fscale.model.results import Cell, Slice
 
 LEAST_PAIRS = 4
+FIRST_LOOK = 6
+"""pairs; with fewer, Student's t at the level of a single test among many takes ten deviations"""
 LEAST_BLOCKS = 5  # of a pair; with fewer, it has no ratio
 
 
@@ -28,6 +31,9 @@ class PairRatio:
 
     log: float
     error: float
+    blocks: int = 0
+    seconds: float = 0
+    """of a turn, median"""
 
 
 @dataclass(frozen=True)
@@ -40,15 +46,22 @@ class Paired:
     """standard deviation of the pairs' logarithms"""
     within: float
     """standard error of one pair's logarithm, root mean square"""
-    spread: float
-    """of a sample of its own on each side, of which as many would tell as much"""
+
+    @property
+    def deviation(self) -> float:
+        """What one pair's logarithm is uncertain by.
+
+        A few pairs may agree by chance better than their own blocks allow; so it is at least what
+        the blocks give.
+        """
+        return max(self.between, self.within)
 
 
 def _rates(cell: Cell, metric: str) -> dict[int, float]:
-    """Block -> operations per second, or per CPU second, over the side's two turns in it."""
+    """Block -> the rate over the side's two turns in it; none where a turn has no such length."""
     turns: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for one in cell.slices or ():
-        length = one.seconds if metric == THROUGHPUT else one.cpu_seconds
+        length = _length(one, metric)
         if one.seconds > 0 and length > 0:
             turns[one.block].append((one.ops, length))
     rates = {
@@ -59,40 +72,97 @@ def _rates(cell: Cell, metric: str) -> dict[int, float]:
     return {block: rate for block, rate in rates.items() if rate > 0}
 
 
+def _length(turn: Slice, metric: str) -> float:
+    """The seconds by which a turn's operations are divided; 0 where it has none of that kind."""
+    if metric == CPU_EFFICIENCY:
+        return turn.cpu_seconds
+    if metric == SETTLED:
+        return turn.seconds + turn.settle_seconds if turn.settle_seconds else 0.0
+    return turn.seconds
+
+
+def settled(cell: Cell) -> float | None:
+    """Operations per second of its turns and of what came after each; None where none settled.
+
+    So work that is put off counts, too, though nothing of it falls into a turn.
+    """
+    turns = [turn for turn in cell.slices or () if turn.seconds and _length(turn, SETTLED)]
+    length = sum(_length(turn, SETTLED) for turn in turns)
+    return sum(turn.ops for turn in turns) / length if length else None
+
+
+def centre(logs: Floats) -> float:
+    """The median of the means of all pairs of values, each with itself too.
+
+    Hodges and Lehmann, "Estimates of location based on rank tests", Ann. Math. Stat. 34 (1963): it
+    bears 29% of values that are far out, and with normal ones needs 1.05 times as many of them as
+    the mean does, where the median needs 1.57 times as many.
+    """
+    one, other = np.triu_indices(logs.size)
+    return float(np.median((logs[one] + logs[other]) / 2))
+
+
 def ratios_of(
     base: Mapping[int, Cell], new: Mapping[int, Cell], metric: str
 ) -> dict[int, PairRatio]:
     """The ratio of each pair, by repetition; one with fewer than LEAST_BLOCKS has none."""
     found = {}
     for repetition in sorted(base.keys() & new.keys()):
+        if metric == INSTRUCTIONS:
+            counts = [instructions(side[repetition]) for side in (base, new)]
+            if all(counts):
+                found[repetition] = PairRatio(float(np.log(counts[1] / counts[0])), 0.0)
+            continue
         rates = _rates(base[repetition], metric), _rates(new[repetition], metric)
         blocks = sorted(rates[0].keys() & rates[1].keys())
         if len(blocks) >= LEAST_BLOCKS:
             logs: Floats = np.log([rates[1][b] / rates[0][b] for b in blocks])
-            deviation = float(median_abs_deviation(logs, scale="normal"))
-            error = deviation * float(np.sqrt(MEDIAN_VARIANCE / len(blocks)))
-            found[repetition] = PairRatio(float(np.median(logs)), error)
+            deviation = float(scipy.stats.median_abs_deviation(logs, scale="normal"))
+            error = deviation * float(np.sqrt(RANK_VARIANCE / len(blocks)))
+            seconds = median(s.seconds for s in base[repetition].slices or () if s.seconds)
+            found[repetition] = PairRatio(centre(logs), error, len(blocks), seconds)
     return found
 
 
-def paired(ratios: Mapping[int, PairRatio], upto: int | None, level: float) -> Paired:
-    """Student's t over the first `upto` pairs (at least two), two-sided, with its interval.
+def instructions(cell: Cell) -> float:
+    """What an operation took in a guest that counts instructions; 0 where it was not counted."""
+    return (cell.counts or {}).get(INSTRUCTIONS.removeprefix(COUNT), 0.0)
 
-    A few pairs may agree by chance better than their own blocks allow; so the variance is at least
-    the one that the blocks give.
-    """
+
+def paired(ratios: Mapping[int, PairRatio], upto: int | None, level: float) -> Paired:
+    """Student's t over the first `upto` pairs (at least two), two-sided, with its interval."""
     own = [ratio for r, ratio in sorted(ratios.items()) if upto is None or r <= upto]
     logs = np.array([ratio.log for ratio in own])
     between = float(np.std(logs, ddof=1))
     within = float(np.sqrt(np.mean([ratio.error**2 for ratio in own])))
-    deviation = max(between, within)
-    error = deviation / np.sqrt(len(own))
+    error = max(between, within) / np.sqrt(len(own))
     mean, freedom = float(np.mean(logs)), len(own) - 1
     if error > 0:
-        p = float(2 * t.sf(abs(mean) / error, freedom))
-        half = float(t.ppf((1 + level) / 2, freedom) * error)
+        p = float(2 * scipy.stats.t.sf(abs(mean) / error, freedom))
+        half = float(scipy.stats.t.ppf((1 + level) / 2, freedom) * error)
     else:
         p, half = float(mean == 0), 0.0
     effect = Effect(*(float(np.exp(x)) for x in (mean, mean - half, mean + half)))
-    # Two samples of n have a standard error of their spread times sqrt(2 / n) and the rank test's.
-    return Paired(p, effect, between, within, deviation / float(np.sqrt(2 * RANK_VARIANCE)))
+    return Paired(p, effect, between, within)
+
+
+def smallest_change(deviation: float, pairs: int, level: float, power: float) -> float:
+    """The change (a fraction of the base) that so many pairs find with `power` at `level`."""
+    freedom = max(1, pairs - 1)
+    reach = scipy.stats.t.isf(level / 2, freedom) + scipy.stats.t.ppf(power, freedom)
+    return float(1 - np.exp(-reach * deviation / np.sqrt(pairs)))
+
+
+def pairs_needed(
+    deviation: float, ratio: float, margin: float, level: float, confidence: float
+) -> int | None:
+    """Pairs that would probably decide a point whose ratio stays as it is.
+
+    A ratio beyond the margin has to become significant; one within it needs an interval that fits
+    between the ratio and the nearer bound. None when that takes more than `MOST_REPETITIONS`.
+    """
+    log, bound = abs(np.log(ratio)), -np.log1p(-margin)
+    n = np.arange(LEAST_PAIRS, MOST_REPETITIONS + 1)
+    tail, room = (level / 2, log) if log > bound else ((1 - confidence) / 2, bound - log)
+    enough = scipy.stats.t.isf(tail, n - 1) * deviation / np.sqrt(n) <= room
+    return int(n[np.argmax(enough)]) if enough.any() else None

@@ -52,6 +52,6 @@ def _row(judgement: Judgement) -> list[str]:
         f"{wording.number(judgement.new.median)} {wording.spread(judgement.new)}",
         wording.change(judgement.ratio),
         wording.interval(judgement),
-        f"{len(judgement.base.values)}/{len(judgement.new.values)}",
+        str(judgement.pairs or f"{len(judgement.base.values)}/{len(judgement.new.values)}"),
         wording.remark(judgement),
     ]

@@ -8,6 +8,7 @@ from analysis.compare.settings import (
     CPU_EFFICIENCY,
     DOUBLING,
     PEAK,
+    SETTLED,
     SPEEDUP,
     THROUGHPUT,
     Comparison,
@@ -23,6 +24,7 @@ from analysis.compare.settings import (
 UNITS = {
     THROUGHPUT: "ops/s",
     CPU_EFFICIENCY: "ops/CPU s",
+    SETTLED: "ops/s",
     SPEEDUP: "x",
     DOUBLING: "x/doubling",
     PEAK: "cores",
@@ -86,6 +88,13 @@ def interval(judgement: Judgement) -> str:
     return f"[{change(judgement.low)}, {change(judgement.high)}]"
 
 
+def estimate(ratio: float | None, low: float | None, high: float | None) -> str:
+    """A change and its interval: "-12.3% [-14.1%, -10.2%]"; empty where it is not known."""
+    if ratio is None or low is None or high is None:
+        return ""
+    return f"{change(ratio)} [{change(low)}, {change(high)}]"
+
+
 def spread(side: Sample) -> str:
     """The robust deviation as the kernel test robot writes it: "± 3%"; empty when unknown."""
     return "" if side.cv is None else f"± {100 * side.cv:.0f}%"
@@ -108,11 +117,22 @@ def where(subject: Subject) -> str:
     return f"{subject.workload}, {place}, {subject.mode}, {cores} core{plural}{options}"
 
 
+def _in_slices(judgement: Judgement) -> str:
+    return (
+        f"{judgement.pairs} pairs of {judgement.blocks} blocks of "
+        f"{1000 * (judgement.slice_seconds or 0):.0f} ms, "
+        f"{judgement.between_pairs or 0:.1%} between and {judgement.within_pairs or 0:.1%} within"
+    )
+
+
 def remark(judgement: Judgement) -> str:
-    """Reason, repetitions still needed, outliers and disturbed repetitions; may be empty."""
+    """Reason, repetitions still needed, the way of measuring, outliers; may be empty."""
     parts = [judgement.reason] if judgement.reason else []
     if judgement.verdict == "undecided" and judgement.more_repetitions:
-        parts.append(f"about {judgement.more_repetitions} more repetitions would decide")
+        unit = "pairs" if judgement.pairs else "repetitions"
+        parts.append(f"about {judgement.more_repetitions} more {unit} would decide")
+    if judgement.pairs:
+        parts.append(_in_slices(judgement))
     for name, side in (("BASE", judgement.base), ("NEW", judgement.new)):
         if side.outliers:
             shown = ", ".join(number(side.values[r]) for r in side.outliers)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import ruptures
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import median_abs_deviation
 
 FEWEST_RUNS = 6
 SEGMENT = 2
@@ -88,7 +88,7 @@ def steps(values: list[Value], margin: float) -> list[Step]:
     if len(values) < FEWEST_RUNS:
         return []
     logs: NDArray[np.float64] = np.log([v.median for v in values])
-    noise = float(median_abs_deviation(np.diff(logs), scale="normal")) / np.sqrt(2)
+    noise = float(scipy.stats.median_abs_deviation(np.diff(logs), scale="normal")) / np.sqrt(2)
     noise = max(noise, margin / 100)
     found = ruptures.Pelt(model="l2", min_size=SEGMENT, jump=1).fit(logs / noise)
     ends = found.predict(pen=PENALTY * 2 * np.log(len(values)))

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from analysis.compare.compare import AB_FILE, AbRecord
 from fscale.model.errors import FscaleError
-from fscale.model.results import Run
+from fscale.model.results import Cell, Run
 from fscale.model.store import Store
 from vm import guest as guests
 from vm import kernel as kernels
@@ -98,6 +98,33 @@ def measure(
     Raises FscaleError and what `interleave` raises.
     """
     steps = Steps(Console(stderr=True))
+    sides, emulator = both(base, new, arguments, files=files, options=options, steps=steps)
+    interleave(
+        sides,
+        emulator,
+        arguments,
+        repetitions=repetitions,
+        seed=seed,
+        output=output.resolve(),
+        timeout=options.timeout,
+        steps=steps,
+        files=files,
+    )
+
+
+def both(
+    base: str,
+    new: str,
+    arguments: Sequence[str],
+    *,
+    files: Mapping[str, Path],
+    options: GuestOptions,
+    steps: Steps,
+) -> tuple[dict[str, Side], Qemu]:
+    """The guests "A" and "B" of two named sides, with what they need built.
+
+    Raises FscaleError, also where only one of the two kernels boots under KVM.
+    """
     suite = files.get("suite.toml", Path(arguments[0]))
     own = [path for name, path in files.items() if name.startswith("filesystems/")]
     sides = {}
@@ -115,17 +142,7 @@ def measure(
             "one kernel boots under KVM and the other does not; their figures cannot be compared: "
             "give --accel tcg"
         )
-    interleave(
-        sides,
-        emulator,
-        arguments,
-        repetitions=repetitions,
-        seed=seed,
-        output=output.resolve(),
-        timeout=options.timeout,
-        steps=steps,
-        files=files,
-    )
+    return sides, emulator
 
 
 def order(repetitions: int, seed: int) -> Iterator[tuple[str, int]]:
@@ -164,7 +181,7 @@ def interleave(
         directory = boot_directory(output, name, repetition)
         side = sides[name]
         steps.note(f"boot {number} of {len(boots)}: {side.named.text}")
-        if _complete(directory):
+        if complete(directory):
             refuse_other_builds(output, boots[:number])
             continue
         job = Job(
@@ -181,7 +198,7 @@ def interleave(
         outcome = guests.run(side.guest, emulator, side.parts.added(job), steps)
         if outcome.end != "finished":
             raise GuestError(outcome)
-        if not _complete(directory):
+        if not complete(directory):
             raise FscaleError(f"`fscale run` failed in the guest of {side.named.text}; see above")
         refuse_other_builds(output, boots[:number])
     merge(output, {name: side.named.text for name, side in sides.items()}, boots)
@@ -192,7 +209,8 @@ def boot_directory(output: Path, side: str, repetition: int) -> Path:
     return output / "boots" / f"{side}{repetition}"
 
 
-def _complete(directory: Path) -> bool:
+def complete(directory: Path) -> bool:
+    """Whether a boot measured all that it was to measure."""
     run = Store(directory).load_run()
     return run is not None and run.state == "complete"
 
@@ -217,41 +235,54 @@ def merge(output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int
     """Make one paired run in `output` of the boots' results."""
     store = Store(output)
     count = 0
+    for name, repetition in boots:
+        for cell in Store(boot_directory(output, name, repetition)).cells():
+            store.save_cell(relabelled(cell, name, repetition))
+            count += 1
+    store.save_run(merged(output, texts, boots, count))
+    record = AbRecord(base=texts["A"], new=texts["B"], looks=[])
+    text = json.dumps(record.model_dump(by_alias=True), indent=1) + "\n"
+    Store(output).save(AB_FILE, text)
+
+
+def relabelled(cell: Cell, side: str, repetition: int) -> Cell:
+    """A guest's cell as one of the paired run."""
+    key = cell.key.model_copy(update={"side": side, "repetition": repetition})
+    if Path(key.id).name != key.id:
+        raise FscaleError(f"side {side}: the guest names a cell {key.id}, a path")
+    return cell.model_copy(update={"key": key, "id": key.id})
+
+
+def merged(
+    output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int]], cells: int
+) -> Run:
+    """The run that the boots amount to; those of sides "A" and "B" describe it."""
     runs: dict[str, Run] = {}
     revisions: dict[str, None] = {}
     stood_still = 0
     for name, repetition in boots:
-        boot = Store(boot_directory(output, name, repetition))
-        run = boot.load_run()
+        directory = boot_directory(output, name, repetition)
+        run = Store(directory).load_run()
         if run is None:
-            raise FscaleError(f"{boot.directory} holds no results; start the comparison again")
+            raise FscaleError(f"{directory} holds no results; start the comparison again")
         stood_still += (run.machine.guest or {}).get("stood_still", 0)
         runs.setdefault(name, run)
         revisions[run.revision or "unknown"] = None
-        for cell in boot.cells():
-            key = cell.key.model_copy(update={"side": name, "repetition": repetition})
-            if Path(key.id).name != key.id:
-                raise FscaleError(f"{boot.directory}: the guest names a cell {key.id}, a path")
-            store.save_cell(cell.model_copy(update={"key": key, "id": key.id}))
-            count += 1
-    merged = runs["A"].model_copy(deep=True)
-    merged.id = output.resolve().name
-    merged.finished = datetime.now(UTC).isoformat(timespec="seconds")
-    merged.planned_cells = count
-    merged.suite |= {
+    whole = runs["A"].model_copy(deep=True)
+    whole.id = output.resolve().name
+    whole.finished = datetime.now(UTC).isoformat(timespec="seconds")
+    whole.planned_cells = cells
+    whole.suite |= {
         "base": texts["A"],
         "new": texts["B"],
         "repetitions": max(repetition for _, repetition in boots),
     }
-    merged.versions |= {f"{what} of B": text for what, text in runs["B"].versions.items()}
-    merged.warnings = list(dict.fromkeys(w for run in runs.values() for w in run.warnings))
+    whole.versions |= {f"{what} of B": text for what, text in runs["B"].versions.items()}
+    whole.warnings = list(dict.fromkeys(w for run in runs.values() for w in run.warnings))
     if len(revisions) > 1:
-        merged.warnings.append(f"boots are of several revisions of fscale: {', '.join(revisions)}")
+        whole.warnings.append(f"boots are of several revisions of fscale: {', '.join(revisions)}")
     if stood_still:
-        merged.warnings.append(f"{stood_still} boots stood still and were made again")
+        whole.warnings.append(f"{stood_still} boots stood still and were made again")
     guest = {**(runs["A"].machine.guest or {}), "B": runs["B"].machine.guest}
-    merged.machine.guest = {**guest, "stood_still": stood_still}
-    store.save_run(merged)
-    record = AbRecord(base=texts["A"], new=texts["B"], looks=[])
-    text = json.dumps(record.model_dump(by_alias=True), indent=1) + "\n"
-    Store(output).save(AB_FILE, text)
+    whole.machine.guest = {**guest, "stood_still": stood_still}
+    return whole

@@ -2,17 +2,19 @@
 """A paired run before it is measured: two checked sides, their points, and when to look."""
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+
+from pydantic import ValidationError
 
 from analysis.compare.compare import AB_FILE, AbRecord
 from analysis.compare.repetitions import minimum_repetitions, tests_of
-from analysis.compare.sequential import growing, schedule
-from analysis.compare.settings import Settings
-from analysis.compare.sliced import LEAST_PAIRS
+from analysis.compare.sequential import resumed, schedule
+from analysis.compare.settings import SETTLED, Settings
+from analysis.compare.sliced import FIRST_LOOK, LEAST_PAIRS
 from fscale.ab.side import Side
-from fscale.ab.slices import Slicing, uncut
+from fscale.ab.slices import DEFAULT, Slicing, puts_off, uncut
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run
 from fscale.model.store import Store, differences
@@ -29,6 +31,13 @@ class Pair:
 
     base: CellKey
     new: CellKey
+    slicing: Slicing | None = None
+    """None: whole repetitions"""
+
+    @property
+    def step(self) -> int:
+        """Repetitions a round: one pair in slices, else two of each side."""
+        return 1 if self.slicing else 2
 
     def key(self, side: str, repetition: int) -> CellKey:
         """The cell of side "A" or "B"."""
@@ -47,12 +56,17 @@ class Plan:
     settings: Settings
     repetitions: int
     looks: tuple[int, ...]
-    slicing: Slicing | None = None
+    pair_looks: tuple[int, ...] = ()
 
-    @property
-    def step(self) -> int:
-        """Repetitions a round: one pair in slices, else two of each side."""
-        return 1 if self.slicing else 2
+    def looks_of(self, pair: Pair) -> tuple[int, ...]:
+        """After how many repetitions a point is looked at; none where `repetitions` are fixed."""
+        return self.pair_looks if pair.slicing else self.looks
+
+    def last(self, pair: Pair) -> int:
+        """After how many repetitions a point is not measured any more, decided or not."""
+        if self.repetitions:
+            return self.repetitions + (0 if pair.slicing else self.repetitions % 2)
+        return self.looks_of(pair)[-1]
 
     def order(self, pair: Pair, first: int) -> Iterator[CellKey]:
         """The four cells of repetitions `first` and `first` + 1: A B B A or B A A B.
@@ -74,8 +88,7 @@ class Plan:
             base=str(self.run.suite["base"]),
             new=str(self.run.suite["new"]),
             looks=list(self.looks),
-            slice_seconds=self.slicing.seconds if self.slicing else None,
-            blocks=self.slicing.blocks if self.slicing else None,
+            pair_looks=list(self.pair_looks),
         )
         text = record.model_dump_json(by_alias=True, indent=1) + "\n"
         self.store.save(AB_FILE, text)
@@ -87,13 +100,17 @@ def make(
     new: Side,
     settings: Settings,
     repetitions: int,
-    slicing: Slicing | None = None,
+    *,
+    slices: bool | None = False,
+    slicing: Slicing = DEFAULT,
 ) -> Plan:
     """Check both sides and plan the run. Nothing on the machine is changed.
 
+    `slices`: whether sides take turns; None: where they can.
+
     Raises:
         FscaleError: a side cannot be measured here, the output holds another run, or there is
-            more than one medium.
+            more than one medium; or sides should take turns that cannot.
     """
     store = Store(request.output)
     old = store.load_run()
@@ -105,42 +122,75 @@ def make(
         raise FscaleError("`fscale ab` measures on one medium; give one with --media")
     if a.setup.devices != b.setup.devices:
         raise FscaleError("the device became another one while it was checked; it is left alone")
+    setups = {"A": _setup(a, base), "B": _setup(b, new)}
+    cut = {
+        workload: _slicing(workload, setups, slices, slicing)
+        for workload in {key.workload for key in a.cells}
+    }
     pairs = [
-        Pair(*(_labelled(key, side) for key, side in zip(keys, (base, new), strict=True)))
-        for keys in zip(*(sorted(p.cells, key=_place) for p in (a, b)), strict=True)
+        Pair(_labelled(one, base), _labelled(other, new), cut[one.workload])
+        for one, other in zip(*(sorted(p.cells, key=_place) for p in (a, b)), strict=True)
     ]
-    wanted = {key.workload for key in a.cells}
-    if slicing and (reason := uncut(a.setup, wanted) or uncut(b.setup, wanted)):
-        raise FscaleError(f"this cannot be measured in slices: {reason}; leave --slices out")
-    repetitions += 0 if slicing else repetitions % 2
-    looks: tuple[int, ...] = ()
+    if not any(cut.values()):
+        repetitions += repetitions % 2
     tests = tests_of([p.base for p in pairs], settings)
+    if SETTLED in settings.metrics:
+        tests += sum(p.slicing is not None and p.slicing.settle for p in pairs)
     if not tests:
         raise FscaleError(
-            "counted work comes from profiled repetitions, which `fscale ab` does not make; "
-            "give --metric throughput or per-cpu-second"
+            "nothing that is measured here has such a metric: counted work comes from profiled "
+            "repetitions, which `fscale ab` does not make, and only what writes and takes turns is "
+            "settled; give --metric throughput or per-cpu-second"
         )
-    needed = LEAST_PAIRS if slicing else minimum_repetitions(settings, tests, interleaved=True)
-    if slicing and not repetitions:
-        looks = growing(LEAST_PAIRS, MOST_REPETITIONS)
-    elif not repetitions:
+    looks: tuple[int, ...] = ()
+    pair_looks: tuple[int, ...] = ()
+    needed = minimum_repetitions(settings, tests, interleaved=True)
+    if all(cut.values()):
+        needed = LEAST_PAIRS
+    if not repetitions:
         looks = schedule(settings.fdr, tests, MOST_REPETITIONS)
+        pair_looks = resumed(_looked(store) or (FIRST_LOOK,), MOST_REPETITIONS)
     elif repetitions < needed:
         raise FscaleError(
             f"{repetitions} repetitions a side are too few: a single change among {tests} tests is "
             f"found with {needed} or more; give --repetitions {needed}, or fewer workloads or cores"
         )
     run = _run(request, a, b, base, new, repetitions)
-    if slicing:
-        run.suite |= {"slice": slicing.seconds, "blocks": slicing.blocks}
+    if any(cut.values()):
+        run.suite["slices"] = {name: asdict(own) for name, own in sorted(cut.items()) if own}
     if old:
         if changed := differences(old, run):
             raise FscaleError(
                 f"{request.output} holds another run ({'; '.join(changed)}); give a new --output"
             )
         run.started, run.command = old.started, [*old.command, *run.command]
-    setups = {"A": _setup(a, base), "B": _setup(b, new)}
-    return Plan(setups, run, store, pairs, settings, repetitions, looks, slicing)
+    return Plan(setups, run, store, pairs, settings, repetitions, looks, pair_looks)
+
+
+def _looked(store: Store) -> list[int]:
+    """The looks at pairs of a run that goes on; it may have looked when its time was spent."""
+    try:
+        text = (store.directory / AB_FILE).read_text()
+        return AbRecord.model_validate_json(text).pair_looks
+    except (OSError, ValidationError):
+        return []
+
+
+def _slicing(
+    workload: str, setups: Mapping[str, Setup], slices: bool | None, slicing: Slicing
+) -> Slicing | None:
+    """How a workload is cut; None where it is measured in whole repetitions.
+
+    FscaleError where it is to be cut, and cannot.
+    """
+    if slices is False:
+        return None
+    reason = next(filter(None, (uncut(setup, workload) for setup in setups.values())), None)
+    if reason and slices:
+        raise FscaleError(f"this cannot be measured in slices: {reason}; leave --slices out")
+    if reason:
+        return None
+    return replace(slicing, settle=any(puts_off(setup, workload) for setup in setups.values()))
 
 
 def _prepare(request: Request, side: Side, name: str) -> Prepared:
@@ -165,10 +215,7 @@ def _labelled(key: CellKey, side: Side) -> CellKey:
 
 def _setup(prepared: Prepared, side: Side) -> Setup:
     (fs,) = prepared.setup.filesystems.values()
-    missing = dict(prepared.setup.missing)
-    return replace(
-        prepared.setup, filesystems={side.label: side.apply(fs)}, missing=missing, profilers={}
-    )
+    return replace(prepared.setup, filesystems={side.label: side.apply(fs)}, profilers={})
 
 
 def _run(
@@ -178,8 +225,8 @@ def _run(
     for prepared, side in ((a, base), (b, new)):
         (fs,) = prepared.setup.filesystems.values()
         changed = side.apply(fs)
-        filesystems[side.label] = changed.model_dump(mode="json") if changed else {"existing": True}
-    run = a.run.model_copy(deep=True)
+        filesystems[side.label] = changed.model_dump() if changed else {"existing": True}
+    run = a.run.model_copy()
     run.id = request.output.resolve().name
     run.started = datetime.now(UTC).isoformat(timespec="seconds")
     run.filesystems = filesystems
@@ -188,7 +235,7 @@ def _run(
         f"{what} of B": v for what, v in b.run.versions.items() if a.run.versions.get(what) != v
     }
     run.versions = a.run.versions | other
-    run.suite |= {"base": base.text, "new": new.text, "repetitions": repetitions}
-    run.suite["filesystems"] = [base.label, new.label]
+    own = {"base": base.text, "new": new.text, "repetitions": repetitions}
+    run.suite = a.run.suite | own | {"filesystems": [base.label, new.label]}
     run.planned_cells = 2 * repetitions * len(a.cells)
     return run

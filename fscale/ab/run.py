@@ -2,10 +2,13 @@
 """Runs a planned paired comparison on this machine and keeps its run.json true."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
+from fscale.ab.live import Live
 from fscale.ab.measure import Progress, measure
 from fscale.ab.plan import Plan
+from fscale.ab.slices import preview_pair
 from fscale.model import paths
 from fscale.model.errors import Interrupted
 from fscale.model.terminal import terminal
@@ -19,6 +22,11 @@ def preview(plan: Plan, say: Callable[[str], None]) -> None:
     session = Session(plan.setups["A"], plan.store, paths.state_dir(), DryExecutor(say), Signals())
     with session.opened():
         for point in plan.pairs:
+            if point.slicing:
+                keys = {side: point.key(side, 1) for side in "AB"}
+                say(f"# both sides take turns: {keys['A'].id}")
+                preview_pair(session, plan.setups, keys, point.slicing, plan.run.seed)
+                continue
             for key in plan.order(point, 1):
                 assert key.side is not None
                 say(f"# side {key.side}: {key.id}")
@@ -27,10 +35,12 @@ def preview(plan: Plan, say: Callable[[str], None]) -> None:
         say("# and so on, until it is decided; then put the machine back")
 
 
-def execute(plan: Plan, seconds: float, wait: float = 0) -> Progress:
-    """Measure `plan` for at most so many seconds; the machine is put back whatever happens.
+def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Progress:
+    """Make the plan and measure for at most so many seconds; the machine is put back whatever
+    happens.
 
-    `wait`: seconds to wait for another run to leave the machine.
+    `planned` is called when the machine is held: only then are all CPUs online, also where an
+    earlier run was killed. `wait`: seconds to wait for another run to leave the machine.
 
     Raises:
         FscaleError: nothing could be measured, the user stopped it, or the machine is not as it
@@ -41,16 +51,20 @@ def execute(plan: Plan, seconds: float, wait: float = 0) -> Progress:
     def say(text: str) -> None:
         console.print(text, markup=False, soft_wrap=True)
 
-    for warning in plan.run.warnings:
-        say(f"warning: {warning}")
-    state, signals, run = paths.state_dir(), Signals(), plan.run
+    state, signals = paths.state_dir(), Signals()
     with signals.installed(), machine_held(state, say, wait):
+        plan = planned()
+        run = plan.run
+        for warning in run.warnings:
+            say(f"warning: {warning}")
         plan.save()
         session = Session(plan.setups["A"], plan.store, state, Executor(new_tag()), signals)
         run.state = "failed"
         try:
-            with session.opened():
-                progress = measure(plan, session, seconds, say)
+            with session.opened(), Live(plan) as live:
+                progress = measure(plan, session, seconds, live)
+            if progress.pair_looks:
+                replace(plan, pair_looks=progress.pair_looks).save()
             run.planned_cells = len(progress.cells)
             run.state = "complete"
         except Interrupted as error:
@@ -63,6 +77,8 @@ def execute(plan: Plan, seconds: float, wait: float = 0) -> Progress:
         finally:
             run.finished = datetime.now(UTC).isoformat(timespec="seconds")
             plan.store.save_run(run)
+    for reason in progress.uncut.values():
+        say(f"measured in whole repetitions, as the first pair in slices failed: {reason}")
     for reason in progress.given_up.values():
         say(f"given up: {reason}")
     if progress.out_of_time and progress.open:

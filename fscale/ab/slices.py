@@ -1,51 +1,83 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One pair in slices: both sides mounted at once, A B B A or B A A B in turns of milliseconds.
 
-The machine drifts between two cells of seconds, and not between two slices of 20 ms. Only one side
-runs at a time, so they do not contend; what one side puts off (a commit, writeback) may fall into
-the other's turn: docs/method.md says for which workloads that matters.
+The machine drifts between two cells of seconds, and not between two slices of 10 ms. Only one side
+runs at a time, so they do not contend. What a turn of a workload that writes puts off (a commit,
+write-back) would fall into the other's turns; so it is settled, and timed, before the next one.
 """
 
 import contextlib
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from statistics import median
+from typing import Protocol
 
 from fscale.model.errors import FscaleError
-from fscale.model.load import Target
+from fscale.model.load import Load, Settings, Target
 from fscale.model.results import Cell, CellKey, Slice
-from fscale.runner.cell.turns import Ended, TooLong, Turns, in_turns
+from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns, cut, in_turns
 from fscale.runner.session import Session, Setup, fill, new_cell
 
 SIDES = ("A", "B")
+SLOTS = ("-1", "-2")  # of file systems that are mounted at the same time
 BLOCK = 4  # turns
+LEAST_OPS = 20  # in a turn: what is cut off at its edges must not matter
 
 
 @dataclass(frozen=True)
 class Slicing:
-    """How a pair is cut. Seconds of a turn, and how many blocks of four turns."""
+    """How a pair is cut. Seconds of a turn, how many blocks of four turns, turns to warm up."""
 
-    seconds: float = 0.02
-    blocks: int = 40
+    seconds: float = 0.01
+    blocks: int = 16
+    warmup: int = 1
+    settle: bool = False
+    """whether what a turn puts off is written out before the next one"""
 
     @property
     def side_seconds(self) -> float:
-        """What one side works at most in a pair, with a turn to warm up."""
-        return self.seconds * (self.blocks * BLOCK / 2 + 1)
+        """What one side works at most in a pair."""
+        return self.seconds * (self.blocks * BLOCK / 2 + self.warmup)
 
 
-def uncut(setup: Setup, workloads: Collection[str]) -> str | None:
-    """Why these workloads of a setup cannot take turns; None where they can."""
+class Taker(Protocol):
+    """A side that takes turns."""
+
+    def take(self) -> Turn:
+        """Work for one turn. Raises Ended and TooLong."""
+        ...
+
+
+DEFAULT = Slicing()
+
+
+def uncut(setup: Setup, workload: str) -> str | None:
+    """Why a workload of a setup cannot take turns; None where it can."""
     for name, fs in setup.filesystems.items():
         if fs and fs.partitions > 1:
             return f"{name} is on several partitions"
-    for name, medium in setup.media.items():
-        if medium.kind not in ("loop", "dir"):
-            return f"there is one {medium.kind} ({name}), and each side needs a medium of its own"
-    for name in workloads:
-        if not setup.loads[name].sliced:
-            return f"{name} does not take turns"
+    if not setup.loads[workload].sliced:
+        return f"{workload} does not take turns"
     return None
+
+
+def puts_off(setup: Setup, workload: str) -> bool:
+    """Whether a workload leaves work that would weigh in the other side's turns."""
+    return setup.loads[workload].descriptor.puts_off
+
+
+def arranged(seed: int, key: CellKey) -> dict[str, str]:
+    """Side -> slot, in the order in which they are set up.
+
+    Which side is made first, and on which medium, decides where its blocks and pages lie. So each
+    of the four arrangements comes once in four repetitions, in random order.
+    """
+    number = key.repetition - 1
+    order = random.Random(f"{seed} {key.point} arranged {number // 4}").sample(range(4), 4)
+    swapped, crossed = divmod(order[number % 4], 2)
+    sides = SIDES[::-1] if swapped else SIDES
+    return dict(zip(sides, SLOTS[::-1] if crossed else SLOTS, strict=True))
 
 
 def measure_pair(
@@ -62,39 +94,64 @@ def measure_pair(
     """
     cells = {side: new_cell(keys[side]) for side in SIDES}
     with session.recorded(list(cells.values())), contextlib.ExitStack() as stack:
-        targets: dict[str, Target] = {}
+        targets = stack.enter_context(_placed(session, setups, cells, seed))
         turns: dict[str, Turns] = {}
-        coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
-        # Which side is set up first, and so where its blocks and pages lie, must not decide.
-        sides = coin.sample(SIDES, 2)
-        for side in sides:
-            session.setup = setups[side]
-            if reason := session.lacking(keys[side]):
-                raise FscaleError(reason)
-            place = session.placed(cells[side], f"-{side.lower()}")
-            targets[side], _ = stack.enter_context(place)
-        for side in sides:
+        for side, target in targets.items():
             setup = setups[side]
-            longest = keys[side].model_copy(update={"duration": slicing.side_seconds})
-            target = replace(targets[side], key=longest)
-            settings = replace(
-                setup.settings,
-                slice=slicing.seconds,
-                warmup=0,
-                min_window=slicing.seconds / 2,
-            )
-            load = setup.loads[keys[side].workload]
+            asked = _asked(setup, target, slicing)
             try:
-                turns[side] = stack.enter_context(
-                    in_turns(load, target, settings, setup.limits, session.do)
-                )
+                turns[side] = stack.enter_context(in_turns(*asked, setup.limits, session.do))
             except (Ended, TooLong) as error:
                 raise FscaleError(f"side {side} was not ready: {error}") from None
+        coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
         try:
             _alternate(turns, cells, slicing, coin)
         except TooLong as error:
             raise FscaleError(f"{error}; it was killed") from None
     return list(cells.values())
+
+
+def preview_pair(
+    session: Session,
+    setups: Mapping[str, Setup],
+    keys: Mapping[str, CellKey],
+    slicing: Slicing,
+    seed: int,
+) -> None:
+    """Tell the commands of a pair; the executor of the session is a dry one."""
+    cells = {side: new_cell(keys[side]) for side in SIDES}
+    with _placed(session, setups, cells, seed) as targets:
+        for side, target in targets.items():
+            load, longest, settings = _asked(setups[side], target, slicing)
+            session.do.run(load.command(longest, settings, (3, 4)))
+
+
+@contextlib.contextmanager
+def _placed(
+    session: Session, setups: Mapping[str, Setup], cells: Mapping[str, Cell], seed: int
+) -> Iterator[dict[str, Target]]:
+    """Both sides' file systems while the `with` block runs, in the order of their making."""
+    with contextlib.ExitStack() as stack:
+        for side in SIDES:
+            session.setup = setups[side]
+            if reason := session.lacking(cells[side].key):
+                raise FscaleError(reason)
+        stack.enter_context(session.shared(cells["A"].key.medium, SLOTS))
+        targets = {}
+        for side, slot in arranged(seed, cells["A"].key).items():
+            session.setup = setups[side]
+            targets[side], _ = stack.enter_context(session.placed(cells[side], slot))
+        yield targets
+
+
+def _asked(setup: Setup, target: Target, slicing: Slicing) -> tuple[Load, Target, Settings]:
+    """What a side is asked to do: its key's duration is the most that it may work in all turns.
+
+    Its stock must do for so long.
+    """
+    longest = target.key.model_copy(update={"duration": slicing.side_seconds})
+    settings = cut(setup.settings, slicing.seconds, settle=slicing.settle)
+    return setup.loads[target.key.workload], replace(target, key=longest), settings
 
 
 def _alternate(
@@ -103,14 +160,35 @@ def _alternate(
     slicing: Slicing,
     coin: random.Random,
 ) -> None:
-    """Let the sides take their turns, and enter what they did; the end of one ends both.
+    """Let the sides take their turns, and enter what they did.
+
+    Raises TooLong, and FscaleError where operations are too long for turns.
+    """
+    slices = play(turns, slicing, coin)
+    for side in SIDES:
+        fill(cells[side], turns[side].end())
+        cells[side].slices = slices[side]
+    excuse(cells.values())
+    for side, own in slices.items():
+        ops = [turn.ops for turn in own if turn.seconds]
+        if cells[side].status == "ok" and ops and median(ops) < LEAST_OPS:
+            raise FscaleError(
+                f"only {median(ops):g} operations in a turn of {1000 * slicing.seconds:g} ms"
+            )
+
+
+def play(
+    turns: Mapping[str, Taker], slicing: Slicing, coin: random.Random
+) -> dict[str, list[Slice]]:
+    """Let the sides take their turns; the end of one ends both. Only whole blocks are kept.
 
     Raises TooLong.
     """
     slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
     with contextlib.suppress(Ended):
-        for side in SIDES:
-            turns[side].take()  # caches
+        for _ in range(slicing.warmup):
+            for side in SIDES:
+                turns[side].take()  # caches
         for block in range(slicing.blocks):
             outer, inner = coin.sample(SIDES, 2)
             taken = [(side, turns[side].take()) for side in (outer, inner, inner, outer)]
@@ -123,12 +201,15 @@ def _alternate(
                         ops=turn.ops,
                         seconds=turn.seconds,
                         cpu_seconds=turn.cpu_seconds,
+                        settle_seconds=turn.settle_seconds,
                     )
                 )
-    for side in SIDES:
-        fill(cells[side], turns[side].end())
-        cells[side].slices = slices[side]
-    if any(cell.status != "ok" for cell in cells.values()):
-        for cell in cells.values():
+    return slices
+
+
+def excuse(cells: Collection[Cell]) -> None:
+    """Make the good cell of a pair invalid whose other one failed."""
+    if any(cell.status != "ok" for cell in cells):
+        for cell in cells:
             if cell.status == "ok":
                 cell.status, cell.reason = "invalid", "the other side of its pair failed"

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale ab`: both sides interleaved on this machine, until the data decide."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from analysis.compare.settings import Settings
 from apps.adapter import loads
@@ -15,9 +17,10 @@ from fscale.commands.compare import (
     HtmlOption,
     JunitOption,
     MailOption,
+    MarginOption,
     MarkdownOption,
     MetricOption,
-    parse_metrics,
+    settings_of,
 )
 from fscale.commands.history import JsonFlag
 from fscale.commands.list import complete_media, complete_suites
@@ -25,13 +28,22 @@ from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesForm
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.runner.dry import tell
-from fscale.runner.request import Request, named_in, parse_cores, parse_settings
+from fscale.runner.request import (
+    Request,
+    named_in,
+    parse_cores,
+    parse_settings,
+    read_suite,
+)
+from vm.cli import guest_files
+from vm.options import GuestOptions
+from vm.steps import Steps
 
 _EPILOG = """
 Examples:\n\n
 fscale ab --base ext4 --new ext4:mount=data=journal --workload DWSL --output results/journal\n\n
 fscale ab --base xfs --new xfs:mount=wsync --cores 1,2 --max-minutes 20 --output results/wsync\n\n
-fscale ab --base ext4 --new ext4:mount=nodelalloc --workload MWCL --slices --output results/s\n\n
+fscale ab --base ext4 --new ext4:mount=nodelalloc --workload MWCL --whole --output results/w\n\n
 fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj\n\n
 fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/guests\n\n
 A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]; binary= is another microbenchmark.
@@ -53,6 +65,14 @@ WaitOption = Annotated[
     float, typer.Option(min=0, help="Seconds to wait for another run to leave the machine.")
 ]
 BinaryOption = Annotated[Path, typer.Option(help="The microbenchmark.")]
+SlicesOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--slices/--whole",
+        help="Mount both sides at once and let them take turns of milliseconds, or measure whole "
+        "repetitions in turn. By default in slices where they can be; --slices insists.",
+    ),
+]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Only print the commands of the first round.")
 ]
@@ -94,7 +114,7 @@ def request_of(
             f"--set {own[0]}: paired runs decide that themselves; the sides name the file systems, "
             "--repetitions says how many, and nothing is profiled"
         )
-    return Request(
+    request = Request(
         suite=suite,
         output=output,
         overrides=overrides,
@@ -106,12 +126,81 @@ def request_of(
         binary=binary,
         applications=loads,
     )
+    read_suite(request)  # what is wrong in it is said before another run is waited for
+    return request
 
-
-SLICED_MARGIN = 0.02
 
 # Boots of each side: a few points need seven repetitions at the default error rate.
 GUEST_REPETITIONS = 8
+
+
+def guest_arguments(
+    *,
+    workload: str | None,
+    cores: str | None,
+    media: str | None,
+    mode: str | None,
+    duration: float | None,
+    settings: list[str] | None,
+    device: Path | None,
+    directory: Path | None,
+) -> list[str]:
+    """The options of `fscale run` in a guest; FscaleError for those that a guest cannot have."""
+    if device or directory:
+        raise FscaleError("guests measure on media of their own: leave --device and --dir out")
+    options = {"workload": workload, "cores": cores, "media": media, "mode": mode}
+    options["duration"] = str(duration) if duration else None
+    given = [f"--{name}={value}" for name, value in options.items() if value]
+    return given + [f"--set={text}" for text in settings or []]
+
+
+def options_for(cores: str | None) -> GuestOptions:
+    """Guests with as many CPUs as are measured at most, where the numbers are given."""
+    counts = [int(part) for part in (cores or "").split(",") if part.isdigit()]
+    return GuestOptions(smp=max(counts)) if counts else GuestOptions()
+
+
+def measure_pairs(
+    base: str,
+    new: str,
+    suite: Path,
+    given: Sequence[str],
+    *,
+    options: GuestOptions,
+    output: Path,
+    seed: int,
+    settings: Settings,
+    minutes: float,
+    repetitions: int = 0,
+    filesystems: list[Path] | None = None,
+    until_slower: bool = False,
+) -> None:
+    """Compare two guests in slices; `given` are options of `fscale run`, without the suite.
+
+    `filesystems` are TOML files of the user's. Raises what `fscale.ab.guest_pairs` does.
+    """
+    from fscale.ab import guest_pairs  # noqa: PLC0415 - it brings in the statistics
+
+    steps = Steps(Console(stderr=True))
+    files, inside = guest_files(suite, filesystems)
+    plan = guest_pairs.make(
+        base,
+        new,
+        [inside, *given],
+        files=files,
+        options=options,
+        output=output,
+        seed=seed,
+        settings=settings,
+        repetitions=repetitions,
+        steps=steps,
+        until_slower=until_slower,
+    )
+    state = guest_pairs.measure(plan, 60 * minutes, steps)
+    for reason in state.given_up.values():
+        steps.note(f"given up: {reason}")
+    if state.out_of_time:
+        steps.note(f"the time is spent; {len(state.open)} points are undecided")
 
 
 def register(app: typer.Typer) -> None:
@@ -142,21 +231,9 @@ def _ab(
     directory: DirOption = None,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
-    slices: Annotated[
-        bool,
-        typer.Option(
-            "--slices",
-            help="Mount both sides at once and let them take turns of 20 ms: sees small changes "
-            "on a noisy machine, not what is put off (docs/method.md).",
-        ),
-    ] = False,
+    slices: SlicesOption = None,
     metric: MetricOption = None,
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001, max=0.5, help="Practical margin, as a fraction (0.05; in slices 0.02)."
-        ),
-    ] = None,
+    margin: MarginOption = None,
     count_margin: CountMarginOption = 0.01,
     fdr: FdrOption = 0.01,
     as_json: JsonFlag = False,
@@ -177,45 +254,51 @@ def _ab(
     from analysis.compare.outputs import Outputs, show, write  # noqa: PLC0415
     from fscale.ab.guests import is_guest  # noqa: PLC0415
     from fscale.ab.guests import measure as measure_guests  # noqa: PLC0415
-    from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.plan import Plan, make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
-    from fscale.ab.slices import Slicing  # noqa: PLC0415
-    from vm.cli import guest_files  # noqa: PLC0415
-    from vm.options import GuestOptions  # noqa: PLC0415
 
-    settings = Settings(
-        metrics=parse_metrics(metric),
-        margin=margin or (SLICED_MARGIN if slices else 0.05),
-        count_margin=count_margin,
-        fdr=fdr,
-    )
-    if slices and dry_run:
-        raise FscaleError("--dry-run shows whole repetitions; leave --slices out")
+    settings = settings_of(metric, margin, count_margin, fdr)
     if is_guest(base) or is_guest(new):
-        if slices:
-            raise FscaleError("guests take no turns; leave --slices out")
-        if device or directory:
-            raise FscaleError("guests measure on media of their own: leave --device and --dir out")
         if dry_run:
             raise FscaleError(
                 "--dry-run is for sides on this machine; `fscale vm run --dry-run` shows a guest's"
             )
-        options = {"workload": workload, "cores": cores, "media": media, "mode": mode}
-        options["duration"] = str(duration) if duration else None
-        files, inside = guest_files(suite, None)
-        given = [f"--{name}={value}" for name, value in options.items() if value]
-        given += [f"--set={text}" for text in suite_keys or []]
-        measure_guests(
-            base,
-            new,
-            [inside, *given],
-            repetitions=repetitions or GUEST_REPETITIONS,
-            seed=seed or 1,
-            output=output,
-            files=files,
-            options=GuestOptions(),
+        given = guest_arguments(
+            workload=workload,
+            cores=cores,
+            media=media,
+            mode=mode,
+            duration=duration,
+            settings=suite_keys,
+            device=device,
+            directory=directory,
         )
+        if slices:
+            measure_pairs(
+                base,
+                new,
+                suite,
+                given,
+                options=options_for(cores),
+                output=output,
+                seed=seed or 1,
+                settings=settings,
+                minutes=max_minutes,
+                repetitions=repetitions or 0,
+            )
+        else:
+            files, inside = guest_files(suite, None)
+            measure_guests(
+                base,
+                new,
+                [inside, *given],
+                repetitions=repetitions or GUEST_REPETITIONS,
+                seed=seed or 1,
+                output=output,
+                files=files,
+                options=GuestOptions(),
+            )
     else:
         request = request_of(
             suite,
@@ -232,10 +315,13 @@ def _ab(
             directory=directory,
             binary=binary,
         )
-        slicing = Slicing() if slices else None
-        plan = make(request, parse(base), parse(new), settings, repetitions or 0, slicing)
+
+        def plan() -> Plan:
+            sides = parse(base), parse(new)
+            return make(request, *sides, settings, repetitions or 0, slices=slices)
+
         if dry_run:
-            preview(plan, tell)
+            preview(plan(), tell)
             return
         execute(plan, 60 * max_minutes, wait)
     comparison = compare(open_sides(output, None), settings)

@@ -9,6 +9,7 @@ import typer
 
 from analysis.compare.settings import (
     CPU_EFFICIENCY,
+    INSTRUCTIONS,
     THROUGHPUT,
     Comparison,
     Settings,
@@ -22,6 +23,9 @@ from fscale.commands.ab import (
     ModeOption,
     SuiteOption,
     WaitOption,
+    guest_arguments,
+    measure_pairs,
+    options_for,
     request_of,
 )
 from fscale.commands.compare import (
@@ -29,13 +33,15 @@ from fscale.commands.compare import (
     FdrOption,
     MarginOption,
     MetricOption,
-    parse_metrics,
+    settings_of,
 )
 from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import terminal
 from fscale.runner.request import Request
+from vm.cli import FilesystemOption
+from vm.guest import GuestError
 
 GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
 """What git bisect takes them for: 1 to 124, 126 and 127 are bad, from 128 it stops."""
@@ -44,6 +50,8 @@ _EPILOG = """
 Examples:\n\n
 git bisect run fscale bisect --base ext4:binary=/srv/good/fscale-bench --new ext4 --workload MWCL
 --output /srv/bisect -- make -C microbench\n\n
+git bisect run fscale bisect --base my:kernel=6.12:module=good.ko --new
+my:kernel=6.12:module=my.ko --filesystem my.toml --cores 1 --output /srv/bisect -- make my.ko\n\n
 git bisect run fscale bisect --reference /srv/results/v6.17 --output /srv/bisect -- ./build-and-run
 {output}
 """
@@ -81,40 +89,65 @@ def _bisect(
     max_minutes: Annotated[float, typer.Option(min=0.1, help="For one commit.")] = 30,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
+    filesystem: FilesystemOption = None,
     metric: MetricOption = None,
-    margin: MarginOption = 0.05,
+    margin: MarginOption = None,
     fdr: FdrOption = 0.01,
     allow_different: AllowOption = None,
 ) -> None:
-    """Build and judge the commit that is checked out.
+    """Build and judge the commit that is checked out; sides in guests are measured in slices.
 
     Exit code 0: nothing is slower (good); 1: something is, or broke (bad); 125: it does not build,
     or the data cannot tell (skip); 128: a mistake or a machine that cannot do it (the bisection
     stops).
     """
+    from fscale.ab.guests import is_guest  # noqa: PLC0415 - it brings in the statistics
+
     console = terminal(error=True)
-    settings = Settings(
-        metrics=parse_metrics(metric),
-        margin=margin,
-        fdr=fdr,
-        allow_different=tuple(allow_different or ()),
+    settings = settings_of(metric, margin, 0.01, fdr).model_copy(
+        update={"allow_different": tuple(allow_different or ())}
     )
     try:
-        directory = output / _commit()
+        results = output / _commit()
         if not _sides_given(base, new, reference):
             raise FscaleError("give either --base and --new, or --reference with a command")
         if reference and not command:
             raise FscaleError("--reference needs a command after `--` that measures into {output}")
-        argv = [part.replace("{output}", str(directory)) for part in command or []]
+        argv = [part.replace("{output}", str(results)) for part in command or []]
         if argv and subprocess.run(argv, check=False).returncode != 0:
             console.print(f"fscale: {argv[0]} failed at this commit: skipped", markup=False)
             raise typer.Exit(SKIP)
         if reference:
-            comparison = _compare(reference, directory, settings)
+            comparison = _compare(reference, results, settings)
+        elif is_guest(base or "") or is_guest(new or ""):
+            given = guest_arguments(
+                workload=workload,
+                cores=cores,
+                media=media,
+                mode=mode,
+                duration=duration,
+                settings=suite_keys,
+                device=device,
+                directory=directory,
+            )
+            measure_pairs(
+                base or "",
+                new or "",
+                suite,
+                given,
+                options=options_for(cores),
+                output=results,
+                seed=1,
+                settings=settings,
+                minutes=max_minutes,
+                filesystems=filesystem,
+                until_slower=True,
+            )
+            comparison = _compare(results, None, settings)
         else:
             request = request_of(
                 suite,
-                directory,
+                results,
                 workload=workload,
                 cores=cores,
                 media=media,
@@ -128,6 +161,9 @@ def _bisect(
                 binary=binary,
             )
             comparison = _measure(request, (base or "", new or ""), settings, max_minutes, wait)
+    except GuestError as error:
+        console.print(f"fscale: {error}: skipped", markup=False, soft_wrap=True)
+        raise typer.Exit(SKIP) from None
     except (FscaleError, OSError) as error:
         console.print(f"fscale: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(ABORT) from None
@@ -162,8 +198,8 @@ def _measure(
     from fscale.ab.run import execute  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
 
-    plan = make(request, parse(sides[0]), parse(sides[1]), settings, 0)
-    execute(plan, 60 * minutes, wait)
+    base, new = map(parse, sides)
+    execute(lambda: make(request, base, new, settings, 0, slices=None), 60 * minutes, wait)
     return _compare(request.output, None, settings)
 
 
@@ -176,5 +212,6 @@ def verdict(comparison: Comparison) -> int:
     """
     if comparison.count("slower") or comparison.of_kind("broken"):
         return BAD
-    rates = [j.verdict for j in comparison.judgements if j.metric in (THROUGHPUT, CPU_EFFICIENCY)]
+    metrics = (THROUGHPUT, CPU_EFFICIENCY, INSTRUCTIONS)
+    rates = [j.verdict for j in comparison.judgements if j.metric in metrics]
     return SKIP if "undecided" in rates or comparison.of_kind("lost") or not rates else GOOD

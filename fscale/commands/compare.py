@@ -11,7 +11,10 @@ from fscale.commands.history import DB, DbOption, JsonFlag
 from fscale.model.errors import Exit, FscaleError
 
 MarginOption = Annotated[
-    float, typer.Option(min=0.001, max=0.9, help="Changes up to this fraction are no finding.")
+    float | None,
+    typer.Option(
+        min=0.001, max=0.9, help="Changes up to this fraction are no finding (0.05; in slices 0.02)"
+    ),
 ]
 CountMarginOption = Annotated[
     float, typer.Option(min=0.0001, max=0.9, help="The same for counted work per operation.")
@@ -52,6 +55,14 @@ def parse_metrics(names: list[str] | None) -> tuple[Metric, ...]:
     return tuple(m for m in METRICS if not names or m in names)
 
 
+def settings_of(
+    metric: list[str] | None, margin: float | None, count_margin: float, fdr: float
+) -> Settings:
+    """The rules that were asked for; one margin is that of whole repetitions and of slices."""
+    given = {} if margin is None else {"margin": margin, "slice_margin": margin}
+    return Settings(metrics=parse_metrics(metric), count_margin=count_margin, fdr=fdr, **given)
+
+
 def _directory(run: Path, db: Path) -> Path:
     """A results directory, also by its tag or name in the history."""
     if run.exists() or not db.exists():
@@ -82,7 +93,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         *,
         metric: MetricOption = None,
-        margin: MarginOption = 0.05,
+        margin: MarginOption = None,
         count_margin: CountMarginOption = 0.01,
         fdr: FdrOption = 0.01,
         seed: SeedOption = 0,
@@ -110,13 +121,8 @@ def register(app: typer.Typer) -> None:
         from analysis.compare.outputs import Outputs, show, write  # noqa: PLC0415
 
         base, new = _directory(base, db), _directory(new, db) if new else None
-        settings = Settings(
-            metrics=parse_metrics(metric),
-            margin=margin,
-            count_margin=count_margin,
-            fdr=fdr,
-            seed=seed,
-            allow_different=tuple(allow_different or ()),
+        settings = settings_of(metric, margin, count_margin, fdr).model_copy(
+            update={"seed": seed, "allow_different": tuple(allow_different or ())}
         )
         comparison = compare_sides(open_sides(base, new), settings)
         outputs = Outputs(as_json, junit, markdown, mail, html)

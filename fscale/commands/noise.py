@@ -16,6 +16,7 @@ from fscale.commands.ab import (
     MediaOption,
     ModeOption,
     RunSeedOption,
+    SlicesOption,
     SuiteOption,
     WaitOption,
     request_of,
@@ -69,6 +70,7 @@ def _noise(
     directory: DirOption = None,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
+    slices: SlicesOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -79,7 +81,7 @@ def _noise(
     from analysis.compare.compare import open_sides  # noqa: PLC0415
     from analysis.compare.noise import measure_noise  # noqa: PLC0415
     from analysis.compare.settings import Settings  # noqa: PLC0415
-    from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.plan import Plan, make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
 
@@ -99,9 +101,12 @@ def _noise(
         directory=directory,
         binary=binary,
     )
-    plan = make(request, parse(fs), parse(fs), settings, repetitions)
+
+    def plan() -> Plan:
+        return make(request, parse(fs), parse(fs), settings, repetitions, slices=slices)
+
     if dry_run:
-        preview(plan, tell)
+        preview(plan(), tell)
         return
     execute(plan, 60 * max_minutes, wait)
     report = measure_noise(open_sides(output, None), settings, budget, wanted)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale run`: measures a suite on this machine."""
 
+import contextlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -19,9 +21,10 @@ from fscale.commands.list import (
 from fscale.model import paths
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError, Interrupted
-from fscale.model.results import CellKey
+from fscale.model.results import Cell, CellKey
 from fscale.model.terminal import say, terminal
 from fscale.runner import estimate
+from fscale.runner.asked import Line, offer
 from fscale.runner.dry import tell
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.progress import Reporter, summary, tally
@@ -114,6 +117,11 @@ def _run(
     ] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the commands.")] = False,
     binary: Annotated[Path, typer.Option(help="The microbenchmark.")] = paths.BENCH,
+    turns: Annotated[
+        Path | None,
+        typer.Option(hidden=True, help="Let who is at this line ask for cells and turns."),
+    ] = None,
+    turn_seconds: Annotated[float, typer.Option(hidden=True)] = 0.02,
 ) -> None:
     """Measure a suite: fresh file system, chosen CPUs, one cell at a time.
 
@@ -158,7 +166,12 @@ def _run(
     with signals.installed(), machine_held(paths.state_dir(), _say, wait):
         prepared = prepare(request)
         _say_shortage(prepared)
-        _measure(prepared, signals)
+        if turns:
+            with contextlib.closing(Line(turns)) as line:
+                _measure(prepared, signals, lambda s, key: offer(s, key, line, turn_seconds))
+                line.done()
+        else:
+            _measure(prepared, signals, Session.cell)
     _finish(prepared)
 
 
@@ -196,7 +209,9 @@ def _print_plan(prepared: Prepared) -> None:
         tell("# put the machine back")
 
 
-def _measure(prepared: Prepared, signals: Signals) -> None:
+def _measure(
+    prepared: Prepared, signals: Signals, cell: Callable[[Session, CellKey], Cell | None]
+) -> None:
     store, run = prepared.store, prepared.run
     todo = _todo(prepared)
     reporter = Reporter(len(prepared.cells), len(prepared.cells) - len(todo))
@@ -212,7 +227,8 @@ def _measure(prepared: Prepared, signals: Signals) -> None:
         with session.opened(), reporter:
             for key in todo:
                 reporter.begins(key)
-                reporter.ends(session.cell(key))
+                if measured := cell(session, key):
+                    reporter.ends(measured)
         run.state = "complete"
     except Interrupted as error:
         run.state = "interrupted"

@@ -13,6 +13,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from analysis.compare.settings import Settings
+from fscale.commands.ab import GUEST_REPETITIONS, measure_pairs
+from fscale.commands.compare import (
+    CountMarginOption,
+    FdrOption,
+    MarginOption,
+    MetricOption,
+    settings_of,
+)
 from fscale.model import catalogue
 from fscale.model.errors import Exit, FscaleError
 from vm import crash as crashes
@@ -113,13 +122,33 @@ def compare_kernels(
     output: Annotated[Path, typer.Option(help="Results directory; an interrupted one goes on.")],
     suite: Annotated[Path, typer.Option(help="A suite's name or TOML file.")] = Path("quick"),
     filesystem: FilesystemOption = None,
-    repetitions: Annotated[int, typer.Option(min=2, help="Boots a side; a few points need 7.")] = 8,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Boots a side; a few points need 7. Default: 8; in slices, until it is decided.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the order.")] = 1,
+    slices: Annotated[
+        bool,
+        typer.Option(
+            "--slices",
+            help="Boot both sides at once and let them take turns, one stopped while the other "
+            "runs, and judge after each pair of boots until it is decided.",
+        ),
+    ] = False,
+    max_minutes: Annotated[float, typer.Option(min=0.1, help="Of slices: stop after this.")] = 30,
+    metric: MetricOption = None,
+    margin: MarginOption = None,
+    count_margin: CountMarginOption = 0.01,
+    fdr: FdrOption = 0.01,
     guest: GuestOptions,
 ) -> None:
     """Compare two kernels: boots interleaved as A B B A, one repetition a boot.
 
-    Every other option goes to `fscale run` in the guests. Judge the result with `fscale compare`.
+    Every other option goes to `fscale run` in the guests. Judge the result with `fscale compare`;
+    with --slices it is judged here (exit codes as `fscale compare`).
 
     Example:
 
@@ -127,6 +156,23 @@ def compare_kernels(
 
         fscale vm ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
     """
+    if slices:
+        settings = settings_of(metric, margin, count_margin, fdr)
+        measure_pairs(
+            base,
+            new,
+            suite,
+            context.args,
+            options=guest,
+            output=output,
+            seed=seed,
+            settings=settings,
+            minutes=max_minutes,
+            repetitions=repetitions or 0,
+            filesystems=filesystem,
+        )
+        _show(output, settings)
+        return
     from fscale.ab import guests as ab  # noqa: PLC0415 - it brings in the statistics, which take seconds
 
     files, inside = guest_files(suite, filesystem)
@@ -134,13 +180,23 @@ def compare_kernels(
         base,
         new,
         [inside, *context.args],
-        repetitions=repetitions,
+        repetitions=repetitions or GUEST_REPETITIONS,
         seed=seed,
         output=output,
         files=files,
         options=guest,
     )
     typer.echo(output)
+
+
+def _show(output: Path, settings: Settings) -> None:
+    from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
+    from analysis.compare.outputs import show  # noqa: PLC0415
+
+    comparison = compare(open_sides(output, None), settings)
+    show(comparison, everything=True)
+    if comparison.regressed:
+        raise typer.Exit(Exit.FAILED)
 
 
 @app.command()

@@ -14,9 +14,12 @@ from typer.testing import CliRunner
 
 from fscale.cli import app
 from fscale.model.errors import FscaleError
-from fscale.model.paths import BENCH, ROOT, is_root
+from fscale.model.paths import BENCH, ROOT, is_root, state_dir
 from fscale.model.results import Cell
 from fscale.runner.disk import BY_ID
+from fscale.runner.machine.journal import Journal, exclusive
+from fscale.runner.machine.settings import CPUS, CpuOffline
+from fscale.system.executor import Executor
 
 pytestmark = [
     pytest.mark.root,
@@ -35,7 +38,7 @@ def test_sides_are_mounted_as_asked_interleaved_and_resumed(tmp_path: Path) -> N
     output = tmp_path / "ab"
     arguments = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--workload", "DRBL"]
     arguments += ["--cores", "1", "--duration", "0.05", "--repetitions", "6", "--seed", "1"]
-    arguments += ["--output", str(output), "--json"]
+    arguments += ["--whole", "--output", str(output), "--json"]
     done = fscale(*arguments)
     assert done.returncode in (0, 1), done.stderr
     judgement = json.loads(done.stdout)["judgements"][0]
@@ -51,6 +54,7 @@ def test_sides_are_mounted_as_asked_interleaved_and_resumed(tmp_path: Path) -> N
     assert all(order[i : i + 4] in ("ABBA", "BAAB") for i in (0, 4, 8))
     before = {f.name: f.stat().st_mtime_ns for f in (output / "cells").iterdir()}
     again = fscale(*arguments)
+    assert again.returncode == done.returncode, again.stderr
     assert json.loads(again.stdout)["judgements"] == json.loads(done.stdout)["judgements"]
     assert before == {f.name: f.stat().st_mtime_ns for f in (output / "cells").iterdir()}
     other = fscale(*[a if a != "ext4:mount=commit=1" else "xfs" for a in arguments])
@@ -61,12 +65,19 @@ def test_sides_are_mounted_as_asked_interleaved_and_resumed(tmp_path: Path) -> N
 def test_a_dry_run_tells_one_round_and_measures_nothing(tmp_path: Path) -> None:
     arguments = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--workload", "DRBL"]
     arguments += ["--cores", "1", "--output", str(tmp_path / "ab"), "--dry-run"]
-    done = fscale(*arguments)
+    done = fscale(*arguments, "--whole")
     assert done.returncode == 0, done.stderr
     sides = [line.split()[2][0] for line in done.stdout.splitlines() if "# side" in line]
     assert "".join(sides) in ("ABBA", "BAAB")
     mounts = [line for line in done.stdout.splitlines() if line.startswith("mount -t ext4")]
     assert ["commit=1" in line for line in mounts] == [side == "B" for side in sides]
+    pair = fscale(*arguments)
+    assert pair.returncode == 0, pair.stderr
+    mounts = [line for line in pair.stdout.splitlines() if line.startswith("mount -t ext4")]
+    assert sorted("commit=1" in line for line in mounts) == [False, True]
+    loads = [line for line in pair.stdout.splitlines() if "--workload DRBL" in line]
+    assert len(loads) == 2
+    assert all("--slice " in line for line in loads)
     assert not (tmp_path / "ab").exists()
 
 
@@ -132,12 +143,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["losetup", "--detach", node], check=True)
 
 
+@pytest.mark.parametrize("ways", [["--whole"], []], ids=["whole", "slices"])
 @pytest.mark.parametrize("command", [["ab", "--base", "ext4", "--new", "ext4:mount=commit=1"],
                                      ["noise", "--fs", "ext4"]])  # fmt: skip
 def test_a_device_is_formatted_by_both_sides_only_when_it_may_be(
-    tmp_path: Path, disk: Path, command: list[str]
+    tmp_path: Path, disk: Path, command: list[str], ways: list[str]
 ) -> None:
-    arguments = [*command, "--workload", "DRBL", "--cores", "1", "--set", "duration=0.05"]
+    arguments = [*command, *ways, "--workload", "DRBL", "--cores", "1", "--set", "duration=0.05"]
     arguments += ["--repetitions", "8", "--device", str(disk), "--output", str(tmp_path / "out")]
     before = hashlib.sha256((tmp_path / "image").read_bytes()).hexdigest()
     refused = fscale(*arguments)
@@ -152,5 +164,22 @@ def test_a_device_is_formatted_by_both_sides_only_when_it_may_be(
     assert Counter((c.key.side, c.status) for c in cells) == {("A", "ok"): 8, ("B", "ok"): 8}
     node = str(disk.resolve())
     for cell in cells:
-        (made,) = (c.argv for c in cell.commands if c.argv[0] == "mkfs.ext4")
-        assert made[-1] == node
+        made = [c.argv[-1] for c in cell.commands if c.argv[0] == "mkfs.ext4"]
+        assert sorted(made) == ([node] if ways else [f"{node}p1", f"{node}p2"])
+
+
+def test_a_cpu_that_a_killed_run_left_offline_is_measured(tmp_path: Path) -> None:
+    """The plan is made once it is back, so that going on with the run finds the same machine."""
+    cpu = max(int(path.name[3:]) for path in CPUS.glob("cpu[0-9]*"))
+    if not (CPUS / f"cpu{cpu}/online").exists():
+        pytest.skip("no CPU can be taken off line here")
+    count = os.cpu_count()
+    with exclusive(state_dir(), wait=120):
+        Journal(state_dir() / "journal", Executor()).apply(CpuOffline(cpu=cpu))
+    arguments = ["ab", "--base", "ext4", "--new", "ext4", "--workload", "DRBL", "--cores", count]
+    arguments += ["--duration", "0.05", "--repetitions", "6", "--whole", "--json"]
+    for _ in range(2):
+        done = fscale(*arguments, "--output", tmp_path / "ab")
+        assert done.returncode in (0, 1), done.stderr
+        (judgement,) = json.loads(done.stdout)["judgements"][:1]
+        assert judgement["subject"]["cores"] == [count]

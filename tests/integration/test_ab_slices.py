@@ -4,13 +4,20 @@
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis.compare.settings import Settings
+from fscale.ab.plan import make
+from fscale.ab.run import execute
+from fscale.ab.side import parse
 from fscale.model.paths import BENCH, ROOT, is_root
 from fscale.model.results import Cell
+from fscale.runner import disk
+from fscale.runner.request import Request
 
 pytestmark = [
     pytest.mark.root,
@@ -26,7 +33,8 @@ def slowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A microbenchmark that counts to 300 beside each operation: half as fast at DRBL, or less."""
     root = tmp_path_factory.mktemp("slowed")
     shutil.copytree(ROOT / "microbench", root / "microbench")
-    (root / "setup").symlink_to(ROOT / "setup")
+    for beside in ("setup", "sim"):
+        (root / beside).symlink_to(ROOT / beside)
     header = root / "microbench/core/workload.h"
     text = header.read_text()
     assert CALL in text
@@ -59,7 +67,7 @@ def test_a_planted_delay_is_found(tmp_path: Path, slowed: Path) -> None:
         assert cell.slices is not None
         assert len(cell.slices) == 2 * (1 + cell.slices[-1].block)
         targets = [c.argv[-1] for c in cell.commands if c.argv[0] == "mount"]
-        assert {Path(target).name for target in targets} >= {"mnt-a", "mnt-b"}
+        assert {Path(target).name for target in targets} >= {"mnt-1", "mnt-2"}
     mounts = Path("/proc/self/mounts").read_text()
     assert "/run/fscale/mnt-" not in mounts
 
@@ -71,6 +79,50 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     before = {f: f.stat().st_mtime_ns for f in (tmp_path / "out/cells").iterdir()}
     assert judged(tmp_path / "out", "ext4")[1] == judgement
     assert before == {f: f.stat().st_mtime_ns for f in (tmp_path / "out/cells").iterdir()}
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[Path]:
+    """The stable path of a disk of ours."""
+    image, by_id = tmp_path / "disk", tmp_path / "by-id"
+    with image.open("wb") as file:
+        file.truncate(1 << 30)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-L", disk.LABEL, image], check=True)
+    argv = ["losetup", "--find", "--show", "--partscan", str(image)]
+    node = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+    by_id.mkdir()
+    (by_id / "disk-1").symlink_to(node)
+    yield by_id / "disk-1"
+    subprocess.run(["losetup", "--detach", node], check=True)
+
+
+def test_a_disk_is_two_partitions_while_a_pair_lasts(tmp_path: Path, device: Path) -> None:
+    request = Request(
+        suite=Path("quick"),
+        output=tmp_path / "out",
+        overrides={"workloads": ["DWOL", "DRBL"], "cores": [1], "duration": 0.5, "profiles": []},
+        seed=1,
+        binary=BENCH,
+        device=device,
+        by_id=device.parent,
+    )
+    sides = parse("ext4"), parse("xfs")
+    execute(lambda: make(request, *sides, Settings(), 4, slices=None), 200, wait=200)
+    node = device.resolve()
+    cells = [
+        Cell.model_validate_json(file.read_text()) for file in (tmp_path / "out/cells").iterdir()
+    ]
+    assert len(cells) == 16
+    for cell in cells:
+        assert (cell.status, cell.reason) == ("ok", None)
+        assert cell.slices
+        assert any(turn.settle_seconds for turn in cell.slices) is (cell.key.workload == "DWOL")
+        mounted = {c.argv[-2] for c in cell.commands if c.argv[0] == "mount"}
+        assert mounted == {f"{node}p1", f"{node}p2"}
+        written = {c.argv[-1] for c in cell.commands if c.argv[0].startswith("mkfs.")}
+        assert written == mounted
+    assert not list(Path("/sys/class/block").glob(f"{node.name}p*"))
+    assert disk.check_device(device, None, device.parent).node == node
 
 
 def test_what_cannot_take_turns_says_so(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from fscale.ab.slices import Slicing, _alternate
+from fscale.model.errors import FscaleError
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, CellKey, Status
 from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns
@@ -16,14 +17,16 @@ from fscale.runner.session import new_cell
 class Side:
     """Takes so many turns, then ends with an outcome, or hangs."""
 
-    def __init__(self, turns: int, status: Status = "ok", hangs: bool = False) -> None:
-        self.left, self.status, self.hangs = turns, status, hangs
+    def __init__(
+        self, turns: int, status: Status = "ok", hangs: bool = False, ops: int = 100
+    ) -> None:
+        self.left, self.status, self.hangs, self.ops = turns, status, hangs, ops
 
     def take(self) -> Turn:
         if not self.left:
             raise TooLong("it hangs") if self.hangs else Ended
         self.left -= 1
-        return Turn(100, 0.018, 0.018, False)
+        return Turn(self.ops, 0.018, 0.018, 0.0, False)
 
     def end(self) -> Outcome:
         return Outcome(self.status, None if self.status == "ok" else "ENOSPC", ops=100, seconds=1)
@@ -58,6 +61,11 @@ def test_both_sides_have_the_same_whole_blocks() -> None:
         assert blocks[0] == blocks[1]
         assert blocks[0] == [n for n in range(len(blocks[0]) // 2) for _ in range(2)]
     assert len(blocks[0]) == 6  # one turn for the caches, three blocks of two, one that was cut
+
+
+def test_operations_that_are_long_for_a_turn_are_no_matter_of_turns() -> None:
+    with pytest.raises(FscaleError, match="only 7 operations in a turn of 10 ms"):
+        alternate(Side(100), Side(100, ops=7))
 
 
 def test_a_side_that_hangs_is_said() -> None:

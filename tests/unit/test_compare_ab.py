@@ -4,7 +4,7 @@
 import math
 import random
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from analysis.compare.compare import compare, open_sides
 from analysis.compare.noise import measure_noise
 from analysis.compare.sequential import schedule
-from analysis.compare.settings import Settings
+from analysis.compare.settings import Judgement, Settings
 from fscale.ab.measure import Progress, measure
 from fscale.ab.plan import Pair, Plan
 from fscale.ab.side import parse
@@ -127,8 +127,16 @@ def rates(
     return rate
 
 
+class Silent:
+    """Watches and says nothing."""
+
+    def measured(self, progress: Progress, point: Pair, left: float) -> None: ...
+
+    def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None: ...
+
+
 def measured(plan: Plan, machine: Machine, seconds: float = SECONDS) -> Progress:
-    return measure(plan, cast("Session", machine), seconds, lambda text: None)
+    return measure(plan, cast("Session", machine), seconds, Silent())
 
 
 def test_order_is_a_b_b_a_or_b_a_a_b(tmp_path: Path) -> None:

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sample sets with the verdict that each must get."""
+"""Sample sets with the verdict that each must get, and the figures that they gave when recorded.
+
+`PYTHONPATH=. python tests/unit/test_compare_golden.py` records the figures anew.
+"""
 
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from analysis.compare.judge import judge
 from analysis.compare.pairs import pair
-from analysis.compare.settings import THROUGHPUT, Settings
+from analysis.compare.settings import THROUGHPUT, Judgement, Settings
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell
@@ -36,23 +40,51 @@ def cells(values: list[float | None]) -> list[Cell]:
     return found
 
 
+def throughputs(case: dict[str, Any]) -> list[Any]:
+    base, new = cells(case["base"]), cells(case["new"])
+    pairing = pair(base, new, interleaved=case.get("interleaved", False))
+    return [t for t in pairing.tests if t.metric == THROUGHPUT]
+
+
+def figures(judgement: Judgement) -> dict[str, Any]:
+    """What it rests on, to five digits."""
+    found = judgement.model_dump(
+        include={
+            *("ratio", "low", "high", "level", "p", "q", "margin", "reason"),
+            *("more_repetitions", "smallest_change"),
+        }
+    )
+    found |= {f"base_{name}": getattr(judgement.base, name) for name in ("median", "cv")}
+    found |= {f"new_{name}": getattr(judgement.new, name) for name in ("median", "cv")}
+    return {k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in found.items()}
+
+
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.json")), ids=lambda p: p.stem)
 def test_golden(path: Path) -> None:
     case = json.loads(path.read_text())
-    pairing = pair(
-        cells(case["base"]), cells(case["new"]), interleaved=case.get("interleaved", False)
-    )
-    tests = [t for t in pairing.tests if t.metric == THROUGHPUT]
+    tests = throughputs(case)
     if case["expected"] == "refused":
         with pytest.raises(FscaleError, match=case["message"]):
             judge(tests, Settings())
         return
     (judgement,) = judge(tests, Settings())
     assert judgement.verdict == case["expected"], judgement
-    assert case.get("reason", "") in judgement.reason
+    found, recorded = figures(judgement), case["figures"]
+    for name in found | recorded:
+        if isinstance(found[name], float):
+            recorded[name] = pytest.approx(recorded[name], rel=1e-4)
+    assert found == recorded
     for side in ("base", "new"):
         measured = getattr(judgement, side)
         assert measured.outliers == case.get(f"{side}_outliers", measured.outliers)
         assert measured.unusable == case.get(f"{side}_unusable", 0)
         # Whatever is unusual about a value, it stays in the data.
         assert list(measured.values.values()) == [v for v in case[side] if v is not None]
+
+
+if __name__ == "__main__":
+    for path in GOLDEN.glob("*.json"):
+        case = json.loads(path.read_text())
+        if case["expected"] != "refused":
+            (judgement,) = judge(throughputs(case), Settings())
+            path.write_text(json.dumps(case | {"figures": figures(judgement)}, indent=1) + "\n")

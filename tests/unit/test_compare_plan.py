@@ -3,7 +3,6 @@
 
 import math
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from fscale.model.bench import Descriptor
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from fscale.runner import plan
+from fscale.runner.resources import filesystem_of
 from tests.runner_support import fake_bench
 from tests.synthetic import BACKGROUND, PAPER, cell, descriptor, write_run
 
@@ -94,8 +94,7 @@ def test_profiled_cells_are_no_repetitions_of_a_comparison() -> None:
 
 
 def test_run_and_ab_say_it_before_they_measure(tmp_path: Path) -> None:
-    argv = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(tmp_path)]
-    there = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()[-1]
+    there = filesystem_of(tmp_path)
     given = ["--workload", "DRBL,MWCL", "--cores", "1", "--dir", str(tmp_path), "--dry-run"]
     given += ["--binary", str(fake_bench(tmp_path)), "--output", str(tmp_path / "out")]
     for repetitions, said in ((5, "too few repetitions for `fscale compare` (5)"), (6, None)):
@@ -105,7 +104,7 @@ def test_run_and_ab_say_it_before_they_measure(tmp_path: Path) -> None:
         assert done.exit_code == 0
         assert (said in done.stderr) if said else "too few" not in done.stderr
         assert "among 4 tests is found with 6 or more (--repetitions 6" in done.stderr or not said
-    sides = ["--base", there, "--new", there, "--suite", "quick"]
+    sides = ["--base", there, "--new", there, "--suite", "quick", "--whole"]
     done = CliRunner().invoke(app, ["ab", *sides, *given, "--repetitions", "4"])
     assert isinstance(done.exception, FscaleError)
     assert "4 repetitions a side are too few" in str(done.exception)

@@ -3,22 +3,34 @@
 
 import math
 import random
+import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from analysis.compare.compare import AbRecord
 from analysis.compare.curves import curve_tests
-from analysis.compare.judge import judge
+from analysis.compare.judge import judge, running
 from analysis.compare.pairs import pair
 from analysis.compare.sequential import growing
-from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
-from analysis.compare.sliced import LEAST_BLOCKS, PairRatio, paired, ratios_of
+from analysis.compare.settings import CPU_EFFICIENCY, SETTLED, THROUGHPUT, Settings
+from analysis.compare.simulate import decided, sliced_test
+from analysis.compare.sliced import (
+    LEAST_BLOCKS,
+    PairRatio,
+    centre,
+    paired,
+    pairs_needed,
+    ratios_of,
+    smallest_change,
+)
+from analysis.compare.wording import remark
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey, Slice
-from tests.synthetic import cell
+from fscale.model.results import Cell, CellKey
+from tests.synthetic import sliced
 
-SETTINGS = Settings(margin=0.02, metrics=("throughput", "per-cpu-second"))
+SETTINGS = Settings(metrics=("throughput", "per-cpu-second"))
 
 
 def key(side: str, repetition: int, cores: int = 1) -> CellKey:
@@ -28,15 +40,8 @@ def key(side: str, repetition: int, cores: int = 1) -> CellKey:
     )  # fmt: skip
 
 
-def sliced(side: str, repetition: int, rates: list[float], cores: int = 1) -> Cell:
-    """A cell whose block b ran at rates[b], in two turns of 20 ms, on a whole CPU."""
-    turns = [
-        Slice(block=block, ops=round(rate * 0.018), seconds=0.018, cpu_seconds=0.018)
-        for block, rate in enumerate(rates)
-        for _ in range(2)
-    ]
-    whole = cell(key(side, repetition, cores), sum(rates) / len(rates))
-    return whole.model_copy(update={"slices": turns})
+def side_of(side: str, repetition: int, rates: list[float], cores: int = 1) -> Cell:
+    return sliced(key(side, repetition, cores), rates)
 
 
 def run(
@@ -52,18 +57,18 @@ def run(
                 factor * layout * d * math.exp(rng.gauss(0, 0.04)) * rng.choice([0.5] + [1] * 19)
                 for d in drift
             ]
-            own.append(sliced(side, repetition, rates, cores))
+            own.append(side_of(side, repetition, rates, cores))
     return sides
 
 
 def verdicts(sides: tuple[list[Cell], list[Cell]], looks: tuple[int, ...] = ()) -> dict[str, str]:
-    tests = pair(*sides, interleaved=True, looks=looks, metrics=SETTINGS.metrics).tests
+    tests = pair(*sides, interleaved=True, pair_looks=looks, metrics=SETTINGS.metrics).tests
     return {j.metric: j.verdict for j in judge(tests, SETTINGS)}
 
 
-def test_a_pairs_ratio_is_the_median_of_its_blocks() -> None:
-    base = sliced("A", 1, [1e6] * 9)
-    new = sliced("B", 1, [1.1e6] * 8 + [1e5])  # a neighbour in the last one
+def test_a_pairs_ratio_leaves_out_what_is_far_out() -> None:
+    base = side_of("A", 1, [1e6] * 9)
+    new = side_of("B", 1, [1.1e6] * 8 + [1e5])  # a neighbour in the last one
     found = ratios_of({1: base}, {1: new}, THROUGHPUT)[1]
     assert found.log == pytest.approx(math.log(1.1), abs=1e-4)
     half = new.model_copy(
@@ -73,8 +78,57 @@ def test_a_pairs_ratio_is_the_median_of_its_blocks() -> None:
     assert found.log == pytest.approx(math.log(2.2), abs=1e-4)
 
 
+def settling(side: str, repetition: int, settle: float) -> Cell:
+    """A side of which each turn of 18 ms is followed by a syncfs() of `settle` seconds."""
+    cell = side_of(side, repetition, [1e6] * 9)
+    turns = [s.model_copy(update={"settle_seconds": settle}) for s in cell.slices or ()]
+    return cell.model_copy(update={"slices": turns})
+
+
+def test_what_is_put_off_is_a_rate_of_its_own() -> None:
+    """Twice as much put off: nothing of it is in the turns, and all in the settled rate."""
+    base = [settling("A", n, 0.006) for n in range(1, 9)]
+    new = [settling("B", n, 0.012) for n in range(1, 9)]
+    tests = {t.metric: t for t in pair(base, new, interleaved=True).tests}
+    assert set(tests) == {THROUGHPUT, CPU_EFFICIENCY, SETTLED}
+    assert {round(r.log, 9) for r in tests[THROUGHPUT].ratios.values()} == {0}
+    ratio = math.log(0.024 / 0.030)
+    assert [r.log for r in tests[SETTLED].ratios.values()] == pytest.approx([ratio] * 8)
+    assert tests[SETTLED].base.values[1] == pytest.approx(1e6 * 0.018 / 0.024)
+    verdict = {j.metric: (j.verdict, j.ratio) for j in judge(list(tests.values()), Settings())}
+    assert verdict[SETTLED] == ("slower", pytest.approx(0.8))
+    assert verdict[THROUGHPUT][0] == "same"
+
+
+def test_what_does_not_settle_has_no_settled_rate() -> None:
+    sides = ([side_of(side, n, [1e6] * 9) for n in range(1, 9)] for side in "AB")
+    assert SETTLED not in {t.metric for t in pair(*sides, interleaved=True).tests}
+
+
+def test_the_centre_of_hodges_and_lehmann() -> None:
+    # The means of all pairs are 1, 1.5, 2, 2, 2.5, 3, 5.5, 6, 6.5, 10.
+    assert centre(np.array([1.0, 2.0, 3.0, 10.0])) == pytest.approx(2.75)
+    assert centre(np.array([0.3])) == 0.3
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=(4000, 20))
+    spread = np.std([centre(own) for own in noise])
+    assert spread == pytest.approx(math.sqrt(math.pi / 3 / 20), rel=0.04)
+    noise[:, :5] += 100  # a quarter
+    assert abs(np.mean([centre(own) for own in noise])) < 1
+
+
+def test_how_much_so_many_pairs_show() -> None:
+    # One pair's deviation 1%, nine pairs, t(8) of 0.5% on each side and of 95%: 3.3554 + 1.8595.
+    assert smallest_change(0.01, 9, 0.01, 0.95) == pytest.approx(1 - math.exp(-0.052149 / 3), 1e-4)
+    # t(5, 0.5%) is 4.0321, over the root of six 1.646; t(6, 0.5%) is 3.7074, over that of 7 1.401.
+    assert pairs_needed(0.01, 0.984, 0.01, 0.01, 0.95) == 7
+    assert pairs_needed(0.01, 1 / 0.984, 0.01, 0.01, 0.95) == 7
+    assert pairs_needed(0.01, 0.9999, 0.01, 0.01, 0.95) == 7  # the interval: 2.4469 / 2.6458 < 1
+    assert pairs_needed(0.5, 1, 0.001, 0.01, 0.95) is None
+
+
 def test_blocks_that_are_not_whole_do_not_count() -> None:
-    base, new = (sliced(side, 1, [1e6] * LEAST_BLOCKS) for side in "AB")
+    base, new = (side_of(side, 1, [1e6] * LEAST_BLOCKS) for side in "AB")
     assert ratios_of({1: base}, {1: new}, THROUGHPUT)
     assert new.slices
     uncertain = [new.slices[0].model_copy(update={"seconds": 0.0}), *new.slices[1:]]
@@ -84,7 +138,7 @@ def test_blocks_that_are_not_whole_do_not_count() -> None:
 
 
 def test_pairs_that_agree_by_chance_are_no_better_than_their_blocks() -> None:
-    close = {r: PairRatio(0.01, 0.02) for r in range(1, 5)}
+    close = {r: PairRatio(0.01, 0.02, 10, 0.018) for r in range(1, 5)}
     found = paired(close, None, 0.95)
     assert found.between == pytest.approx(0)
     assert found.effect.low < 1 < found.effect.high
@@ -106,7 +160,7 @@ def test_looking_again_costs() -> None:
     assert looks == (4, 6, 8, 11, 15)
     rng = random.Random(6)
     sides = run(8, -0.05, rng)
-    tests = [pair(*sides, interleaved=True, looks=own).tests for own in ((), looks)]
+    tests = [pair(*sides, interleaved=True, pair_looks=own).tests for own in ((), looks)]
     once, again = (judge(own, SETTINGS)[-1] for own in tests)
     assert once.low is not None
     assert again.low is not None
@@ -120,6 +174,32 @@ def test_too_few_pairs_are_refused() -> None:
     sides = run(3, -0.05, random.Random(7))
     with pytest.raises(FscaleError, match="too few repetitions"):
         verdicts(sides)
+
+
+def test_the_result_says_how_it_was_measured() -> None:
+    sides = run(6, 0, random.Random(9), blocks=12)
+    tests = pair(*sides, interleaved=True, metrics=SETTINGS.metrics).tests
+    (judgement,) = (j for j in judge(tests, SETTINGS) if j.metric == THROUGHPUT)
+    assert (judgement.pairs, judgement.blocks) == (6, 12)
+    assert judgement.slice_seconds == pytest.approx(0.018)
+    assert judgement.margin == SETTINGS.slice_margin
+    assert re.search(r"6 pairs of 12 blocks of 18 ms, [\d.]+% between", remark(judgement))
+    whole = [[c.model_copy(update={"slices": None}) for c in side] for side in sides]
+    for one in judge(pair(*whole, interleaved=True).tests, SETTINGS, refuse=False):
+        assert (one.pairs, one.blocks, one.margin) == (None, None, SETTINGS.margin)
+
+
+def test_a_running_interval_pays_for_the_look_to_come() -> None:
+    sides = run(7, 0, random.Random(10))
+    cut = [[c for c in side if c.key.repetition <= 6] for side in sides]
+    tests = [pair(*own, pair_looks=(6, 8)).tests[-1] for own in (cut, sides)]
+    first, later = (running(test, SETTINGS) for test in tests)
+    assert first is not None
+    assert later is not None
+    assert first == paired(tests[0].ratios, None, 1 - 0.05 / 2).effect
+    assert later == paired(tests[1].ratios, None, 1 - 0.05 / 6).effect
+    (one,) = pair(*[side[:1] for side in sides], metrics=("throughput",)).tests
+    assert running(one, SETTINGS) is None
 
 
 def test_a_curve_of_pairs() -> None:
@@ -139,8 +219,19 @@ def test_a_curve_of_pairs() -> None:
     assert gain.low < math.sqrt(0.8) < gain.high
 
 
-def test_the_record_says_how_it_was_measured() -> None:
-    record = AbRecord.model_validate(
-        {"schema": 1, "base": "a", "new": "b", "looks": [], "slice_seconds": 0.02, "blocks": 40}
-    )
-    assert (record.slice_seconds, record.blocks) == (0.02, 40)
+def test_the_record_has_the_looks_of_both_ways() -> None:
+    given = {"schema": 1, "base": "a", "new": "b", "looks": [10]}
+    assert AbRecord.model_validate(given).pair_looks == []
+    assert AbRecord.model_validate(given | {"pair_looks": [6, 8]}).pair_looks == [6, 8]
+
+
+def test_a_simulated_run_ends_at_the_look_that_decides() -> None:
+    rng = np.random.default_rng(1)
+    looks = growing(6, 21)
+    ends = [
+        decided(sliced_test("cell", 21, deviation, change, rng), looks, SETTINGS)
+        for deviation, change in ((0.005, 0.2), (0.005, -0.2), (0.002, 0), (0.01, 0.035), (0.2, 0))
+    ]
+    assert ends[:3] == [("slower", 6), ("faster", 6), ("same", 6)]
+    assert ends[3][0] == "slower"
+    assert ends[4] == ("undecided", 21)

@@ -3,10 +3,9 @@
 
     .venv/bin/python -m tests.validation.power --output results/validation/power --tries 20
 
-The slow-down is more instructions in every system call (syscall_tax.c). How many it takes for a
-change is measured first, at two places, as the first instructions cost less than many: both sides
-carry the filter, one with `PROBE` more instructions, then with as many as that makes likely. What
-the change then is, over all tries, is in the table.
+The slow-down is a loop after each operation (delay.py). How many turns it takes for a change is
+measured first, at two places, as the first turns cost less than many: one side has `PROBE` turns,
+then as many as that makes likely. What the change then is, over all tries, is in the table.
 """
 
 import argparse
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.compare.compare import open_sides
-from tests.validation.tax import bench
+from tests.validation.delay import bench
 from tests.validation.windows import run, tally
 
 PROBE = 4000
@@ -35,8 +34,8 @@ def slow_down(output: Path) -> float:
     return float(seconds[1] / seconds[0] - 1)
 
 
-def instructions(fs: str, workload: str, change: float, duration: float, place: Path) -> int:
-    """How many more instructions a call take that share of the throughput away.
+def turns(fs: str, workload: str, change: float, duration: float, place: Path) -> int:
+    """How many turns more an operation take that share of the throughput away.
 
     Two measurements and the line through them.
     """
@@ -68,8 +67,8 @@ def main() -> None:
     for workload in given.workloads.split(","):
         place = given.output / workload
         for change in map(float, given.changes.split(",")):
-            tax = instructions(given.filesystem, workload, change, given.duration, place)
-            base, new = (f"{given.filesystem}:binary={bench(n)}" for n in (0, tax))
+            count = turns(given.filesystem, workload, change, given.duration, place)
+            base, new = (f"{given.filesystem}:binary={bench(n)}" for n in (0, count))
             repetitions = 10 * given.tries
             output = run(base, new, [workload], repetitions, given.duration, place / f"{change:g}")
             took = slow_down(output)
@@ -80,7 +79,7 @@ def main() -> None:
                         "workload": workload,
                         "change": change,
                         "measured": round(took / (1 + took), 4),
-                        "instructions": tax,
+                        "turns": count,
                         "repetitions": size,
                         "metric": metric,
                         "tries": verdicts.total(),

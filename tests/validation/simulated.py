@@ -2,13 +2,19 @@
 """The simulated tables of docs/method.md, as Markdown.
 
 .venv/bin/python -m tests.validation.simulated
+.venv/bin/python -m tests.validation.simulated slices
 """
+
+import sys
+from collections import Counter
 
 import numpy as np
 
 from analysis.compare.ranktest import Samples, p_value
+from analysis.compare.sequential import growing
 from analysis.compare.settings import Settings
-from analysis.compare.simulate import Noise, interleaved_test, verdicts
+from analysis.compare.simulate import Noise, decided, interleaved_test, sliced_test, verdicts
+from analysis.compare.sliced import FIRST_LOOK
 
 TRIES = 300
 FAMILY = 6
@@ -26,6 +32,11 @@ NOISES = [
 BLOCK_TRIES = 1000
 BLOCK_LEVEL = 0.01 / 3
 BLOCK_NOISES = [Noise(0.04), Noise(0.04, 0.4, 0.05), Noise(0.06, 0.8), Noise(0.12, 0.9)]
+DEVIATIONS = (0.005, 0.01, 0.015, 0.02, 0.03)
+PAIRS = 41
+SLICED_FAMILY = 30  # twelve points of two rates, and the curves of six of them
+SLICED_MARGIN = 0.01
+ALARM_TRIES = 4000
 
 
 def name(noise: Noise) -> str:
@@ -55,7 +66,36 @@ def blocks() -> None:
         print(f"| {name(noise)} | {row} |", flush=True)
 
 
-def main() -> None:
+def slices() -> None:
+    """Print how many pairs find a change among many tests, and how often nothing is found."""
+    looks = growing(FIRST_LOOK, PAIRS)
+    among = Settings(fdr=Settings().fdr / SLICED_FAMILY, slice_margin=SLICED_MARGIN)
+    print(f"| deviation | change | {' | '.join(map(str, looks))} | same |")
+    print(f"|--:|--:|{'--:|' * len(looks)}--:|")
+    for deviation in DEVIATIONS:
+        for change in (0.0, 0.02, 0.05):
+            rng = np.random.default_rng(2)
+            ends = Counter(
+                decided(sliced_test("cell", PAIRS, deviation, change, rng), looks, among)
+                for _ in range(TRIES)
+            )
+            found = [
+                sum(n for (v, at), n in ends.items() if v in ("slower", "faster") and at <= look)
+                for look in looks
+            ]
+            same = sum(n for (verdict, _), n in ends.items() if verdict == "same")
+            row = " | ".join(f"{share / TRIES:.0%}" for share in (*found, same))
+            print(f"| {deviation:.1%} | {change:.0%} | {row} |", flush=True)
+    alone = Settings(slice_margin=SLICED_MARGIN)
+    rng = np.random.default_rng(3)
+    alarms = sum(
+        decided(sliced_test("cell", PAIRS, 0.05, 0.0, rng), looks, alone)[0] in ("slower", "faster")
+        for _ in range(ALARM_TRIES)
+    )
+    print(f"\n{alarms} false alarms in {ALARM_TRIES} comparisons of one test, deviation 5%")
+
+
+def repetitions() -> None:
     """Print a table of blocks, one of power and one of false alarms."""
     blocks()
     print()
@@ -79,4 +119,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    slices() if "slices" in sys.argv[1:] else repetitions()

@@ -2,13 +2,16 @@
 """Measures one long interleaved run and cuts it into many comparisons of a few repetitions each."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from analysis.compare.compare import open_sides
+from analysis.compare.curves import curve_tests
 from analysis.compare.judge import judge
 from analysis.compare.pairs import pair, subject_of
+from analysis.compare.sequential import growing
 from analysis.compare.settings import Judgement, Settings
+from analysis.compare.sliced import FIRST_LOOK
 from fscale.ab.plan import make
 from fscale.ab.run import execute
 from fscale.ab.side import parse
@@ -20,22 +23,34 @@ FOREVER = 1e7
 
 
 def run(
-    base: str, new: str, workloads: list[str], repetitions: int, duration: float, output: Path
+    base: str,
+    new: str,
+    workloads: list[str],
+    repetitions: int,
+    duration: float,
+    output: Path,
+    *,
+    cores: Sequence[int] = (1,),
+    slices: bool = False,
 ) -> Path:
-    """Measure, or go on measuring, `repetitions` a side on one core; returns `output`."""
+    """Measure, or go on measuring, `repetitions` a side; in slices, pairs. Returns `output`."""
     request = Request(
         suite=Path("quick"),
         output=output,
         overrides={
             "workloads": workloads,
-            "cores": [1],
+            "cores": list(cores),
             "duration": duration,
             "profiles": [],
         },
         seed=1,
         binary=BENCH,
     )
-    execute(make(request, parse(base), parse(new), Settings(), repetitions), FOREVER, wait=FOREVER)
+    execute(
+        lambda: make(request, parse(base), parse(new), Settings(), repetitions, slices=slices),
+        FOREVER,
+        wait=FOREVER,
+    )
     return output
 
 
@@ -52,6 +67,27 @@ def windows(output: Path, size: int) -> Iterator[list[Judgement]]:
                 for cells in (sides.base_cells, sides.new_cells)
             ]
             yield judge(pair(cut[0], cut[1], interleaved=True).tests, Settings())
+
+
+def together(output: Path, pairs: int, settings: Settings) -> Iterator[list[Judgement]]:
+    """All judgements of each window of so many pairs in slices of all points, looks on the way."""
+    sides = open_sides(output, None)
+    last = min(max(c.key.repetition for c in own) for own in _by_point(sides.base_cells).values())
+    for first in range(0, last - pairs + 1, pairs):
+        cut = [
+            [_renumbered(c, first) for c in cells if first < c.key.repetition <= first + pairs]
+            for cells in (sides.base_cells, sides.new_cells)
+        ]
+        looks = growing(FIRST_LOOK, pairs)
+        tests = pair(cut[0], cut[1], interleaved=True, pair_looks=looks).tests
+        yield judge([*tests, *curve_tests(tests, settings.margin)], settings)
+
+
+def _by_point(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.key.point, []).append(cell)
+    return found
 
 
 def _inside(cell: Cell, workload: str, first: int, size: int) -> bool:

@@ -2,8 +2,9 @@
 """A load that works only when it is its turn, so that two can share the CPUs without meeting."""
 
 import contextlib
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Outcome, Settings, Target
@@ -11,6 +12,9 @@ from fscale.runner.cell.child import Child, TooLong
 from fscale.runner.cell.measure import Limits
 from fscale.runner.machine.settings import Cgroup
 from fscale.system.executor import Executor
+
+_SECONDS = r"(\d{1,9}\.\d{9})"
+_ANSWER = re.compile(rf"(\d{{1,18}}) {_SECONDS} {_SECONDS} {_SECONDS} (time|exhausted)")
 
 
 class Ended(Exception):  # noqa: N818
@@ -24,7 +28,24 @@ class Turn:
     ops: int
     seconds: float
     cpu_seconds: float
+    settle_seconds: float
+    """of the syncfs() after it; 0 where there was none"""
     exhausted: bool
+
+    @classmethod
+    def read(cls, answer: str) -> "Turn":
+        """The answer to a request, "OPS SECONDS CPU SETTLED END"; Ended where it is none."""
+        words = _ANSWER.fullmatch(answer)
+        if not words:
+            raise Ended
+        seconds, cpu, settled = (float(words[number]) for number in (2, 3, 4))
+        return cls(int(words[1]), seconds, cpu, settled, words[5] == "exhausted")
+
+    def written(self) -> str:
+        """The same as an answer."""
+        end = "exhausted" if self.exhausted else "time"
+        lengths = (self.seconds, self.cpu_seconds, self.settle_seconds)
+        return " ".join([str(self.ops), *(f"{length:.9f}" for length in lengths), end])
 
 
 class Turns:
@@ -37,20 +58,21 @@ class Turns:
         self._limits = limits
 
     def take(self) -> Turn:
-        """Work for one slice; all its operations have come back when this returns.
+        """Work for one slice; all its operations have come back, and are settled, on return.
 
         Raises Ended, and TooLong.
         """
-        words = self._child.ask(self._limits.margin).split()
-        if len(words) != 4:
-            raise Ended
-        ops, seconds, cpu, end = words
-        return Turn(int(ops), float(seconds), float(cpu), end == "exhausted")
+        return Turn.read(self._child.ask(self._limits.margin).rstrip("\n"))
 
     def end(self) -> Outcome:
         """End the load; what it achieved in all its turns."""
         self._child.no_more()
         return self._load.parse(self._target, *self._child.wait(self._limits.margin))
+
+
+def cut(settings: Settings, seconds: float, *, settle: bool = False) -> Settings:
+    """The settings of a load that takes turns of so many seconds, and settles after each."""
+    return replace(settings, slice=seconds, warmup=0, min_window=seconds / 2, settle=settle)
 
 
 @contextlib.contextmanager
@@ -77,4 +99,4 @@ def in_turns(
         raise FscaleError(f"the load hangs in the kernel: {'; '.join(left)}")
 
 
-__all__ = ["Ended", "TooLong", "Turn", "Turns", "in_turns"]
+__all__ = ["Ended", "TooLong", "Turn", "Turns", "cut", "in_turns"]

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One pair of boots: two guests measure the same cells in turns, one stopped while the other runs.
+
+Each guest is `fscale run --turns`, which offers its cells and takes turns by the word of this
+process (fscale/runner/asked.py).
+"""
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from fscale.ab.slices import SIDES, Slicing, play
+from fscale.model.errors import FscaleError
+from fscale.model.results import CellKey, Slice
+from fscale.runner.asked import END, GO, SKIP, TURN
+from fscale.runner.cell.turns import Ended, TooLong, Turn
+from vm.held import Gone, Held, answers
+
+# Three boots at most of three minutes, and what comes before the first cell.
+FIRST_SECONDS = 900.0
+# An emulated mkfs, mount and set-up; or an unmount and its check.
+SETUP_SECONDS = 600.0
+# A turn with its answer. It is many times as long where a core is somebody else's.
+TURN_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the guests did of one cell, by side."""
+
+    keys: dict[str, CellKey]
+    slices: dict[str, list[Slice]]
+
+
+class _Side:
+    """A guest's turns, on so many of its CPUs."""
+
+    def __init__(self, held: Held, cores: int) -> None:
+        self._held = held
+        self._cores = cores
+        self.over = False
+
+    def take(self) -> Turn:
+        """Let the guest run for a turn. Raises Ended, TooLong, and FscaleError for other words.
+
+        Its clock goes on while another process has the host's CPU; that share is taken out.
+        """
+        started, waited = time.monotonic(), self._held.waited()
+        self._held.say(TURN)
+        try:
+            answer = answers({"": self._held}, TURN_SECONDS)[""]
+        except Gone as error:
+            raise TooLong(str(error)) from None
+        self.over = answer == "over"
+        if self.over:
+            raise Ended
+        try:
+            turn = Turn.read(answer)
+        except Ended:
+            raise FscaleError(f"a guest gave no answer to a turn, but {answer!r}") from None
+        waited = self._held.waited() - waited
+        ran = max(0.0, 1 - waited / (self._cores * (time.monotonic() - started)))
+        return replace(turn, seconds=ran * turn.seconds, cpu_seconds=ran * turn.cpu_seconds)
+
+
+def measure(
+    held: Mapping[str, Held],
+    slicing: Slicing,
+    seed: int,
+    name: Callable[[CellKey], str],
+    closed: Collection[str],
+) -> Iterator[Measured]:
+    """Let both guests measure the cells whose point is not closed; one yielded has ended on both.
+
+    `name` is that of a cell's point, the same on both sides.
+
+    Raises Gone where a guest ends early or falls silent, and FscaleError where the two do not
+    measure the same, or say what they should not.
+    """
+    limit = FIRST_SECONDS
+    while True:
+        said = answers(held, limit)
+        limit = SETUP_SECONDS
+        if all(line == "done" for line in said.values()):
+            return
+        keys = {side: _key(said[side]) for side in SIDES}
+        if name(keys["A"]) != name(keys["B"]):
+            raise FscaleError(
+                f"the guests do not measure the same: {keys['A'].point} and {keys['B'].point}"
+            )
+        if name(keys["A"]) in closed:
+            _tell(held, SKIP)
+            continue
+        _tell(held, GO)
+        said = answers(held, SETUP_SECONDS)
+        sides = {side: _Side(held[side], keys[side].cores) for side in SIDES}
+        slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
+        for side, one in sides.items():
+            one.over = said[side] == "over"
+        if not any(one.over for one in sides.values()):
+            coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
+            try:
+                slices = play(sides, slicing, coin)
+            except TooLong as error:
+                raise Gone(str(error)) from None
+        working = {side: held[side] for side in SIDES if not sides[side].over}
+        _tell(working, END)
+        for line in answers(working, SETUP_SECONDS).values():
+            if line != "over":
+                raise FscaleError(f"a guest should have ended its cell, and said {line!r}")
+        yield Measured(keys, slices)
+
+
+def _tell(held: Mapping[str, Held], letter: str) -> None:
+    for one in held.values():
+        one.say(letter)
+
+
+def _key(line: str) -> CellKey:
+    word, _, text = line.partition(" ")
+    try:
+        if word == "cell":
+            return CellKey.model_validate_json(text)
+    except ValidationError:
+        pass
+    raise FscaleError(f"a guest should have named its next cell, and said {line!r}")

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the user sees while a paired run goes on: ratios as they narrow, and the time left."""
+
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.live import Live as RichLive
+from rich.table import Table
+
+from analysis.compare import wording
+from analysis.compare.judge import running
+from analysis.compare.pairs import RATES, pair, subject_of
+from analysis.compare.settings import Judgement
+from fscale.ab.measure import Progress
+from fscale.ab.plan import Pair, Plan
+from fscale.model.results import CellKey
+from fscale.model.terminal import terminal
+from fscale.runner.progress import duration
+
+
+class Live:
+    """A table on a terminal, a line where something is decided elsewhere; on standard error."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._console = terminal(error=True)
+        self._metrics = [metric for metric in RATES if metric in plan.settings.metrics]
+        self._open = {point.base.point for point in plan.pairs}
+        self._pairs: dict[str, int] = {}
+        self._said: dict[tuple[str, str], str] = {}
+        self._verdicts: dict[tuple[str, str], str] = {}
+        self._left = ""
+        self._live: RichLive | None = None
+
+    def __enter__(self) -> "Live":
+        if sys.stderr.isatty():
+            # No refresh by itself: a thread of ours would take CPU time from a turn.
+            self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """A message for people."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def measured(self, progress: Progress, point: Pair, left: float) -> None:
+        """See Watcher."""
+        name = point.base.point
+        self._pairs[name] = progress.done[name]
+        self._left = duration(max(0.0, left))
+        if self._live and point.slicing:
+            names = [point.key(side, 1).point for side in "AB"]
+            sides = [[c for c in progress.cells if c.key.point == own] for own in names]
+            looks, settings = self._plan.pair_looks, self._plan.settings
+            for test in pair(*sides, pair_looks=looks, metrics=settings.metrics).tests:
+                if e := running(test, settings):
+                    said = wording.estimate(e.ratio, e.low, e.high)
+                    self._said[name, test.metric] = said
+        self._refresh()
+
+    def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
+        """See Watcher."""
+        still = {point.base.point for point in progress.open}
+        names = {subject_of(point.base): point.base for point in self._plan.pairs}
+        for judgement in judgements:
+            key = names[judgement.subject]
+            if key.point not in self._open:
+                continue
+            said = wording.estimate(judgement.ratio, judgement.low, judgement.high)
+            self._said[key.point, judgement.metric] = said
+            if key.point not in still:
+                self._verdicts[key.point, judgement.metric] = judgement.verdict
+                if not self._live:
+                    self.say(f"{title(key)}, {judgement.metric}: {judgement.verdict} {said}")
+        self._open &= still
+        self._left = duration(max(0.0, left))
+        if not self._live:
+            self.say(
+                f"{len(still)} of {len(self._plan.pairs)} points are undecided, {self._left} left"
+            )
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if self._live:
+            self._live.update(self._table(), refresh=True)
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False, title=f"{self._left} left", title_justify="left")
+        table.add_column("")
+        table.add_column("n", justify="right")
+        for metric in self._metrics:
+            table.add_column(metric)
+        for point in self._plan.pairs:
+            name = point.base.point
+            if name in self._pairs:
+                cells = (
+                    " ".join(
+                        filter(None, [self._said.get((name, m)), self._verdicts.get((name, m))])
+                    )
+                    for m in self._metrics
+                )
+                table.add_row(title(point.base), str(self._pairs[name]), *cells)
+        return table
+
+
+def title(key: CellKey) -> str:
+    """A point of a run in a few characters."""
+    mode = "" if key.mode == "buffered" else f" {key.mode}"
+    return f"{key.workload}{mode} x{key.cores}"

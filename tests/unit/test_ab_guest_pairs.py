@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pairs of boots until it is decided, with boots that are made up."""
+
+import random
+import subprocess
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from analysis.compare.compare import compare, open_sides
+from analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT, Settings
+from fscale.ab import guest_pairs
+from fscale.ab.guest_pairs import GuestPlan, State, make, measure
+from fscale.ab.guests import Side, parse
+from fscale.cli import app
+from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP
+from fscale.model.bench import CpuTimes
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell, CellKey, Slice
+from fscale.model.store import Store
+from fscale.runner.request import Request
+from tests.synthetic import cell as a_cell
+from tests.unit.test_vm_ab import boot
+from vm.guest import GuestError, Outcome
+from vm.options import GuestOptions
+from vm.steps import Steps
+
+STEPS = Steps(Console(file=StringIO()))
+
+
+class Boots:
+    """In the place of guests: a cell of each workload; `changes` of B in time, in instructions."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, changes: dict[str, tuple[float, float]]
+    ) -> None:
+        self.changes = changes
+        self.made: list[tuple[int, str, list[str]]] = []
+        self.broken: set[tuple[str, int]] = set()
+        self.rng = random.Random(1)
+        monkeypatch.setattr(guest_pairs, "_boots", self)
+
+    def __call__(
+        self, plan: GuestPlan, state: State, number: int, ending: str, counts: bool, _: Steps
+    ) -> Iterator[tuple[str, str, Cell]]:
+        done = []
+        for side in "AB":
+            boot(plan.output, side + ending, number, 1.0)
+        for workload, change in self.changes.items():
+            key = CellKey(
+                workload=workload, filesystem="ext4", medium="ram", mode="buffered", cores=1,
+                repetition=number, duration=2.0 if counts else 5.0,
+            )  # fmt: skip
+            if plan.name(key) in state.closed:
+                continue
+            done.append(workload)
+            for side in "AB":
+                cell = a_cell(key.model_copy(update={"side": side}), 1000.0)
+                cell.cpu = None
+                if (workload, number) in self.broken and side == "B":
+                    cell.status, cell.reason = "error", "ENOSPC"
+                factor = 1 + change[counts] if side == "B" else 1.0
+                if counts:
+                    noise = self.rng.gauss(0, 0.0005)
+                    cell.ops, cell.seconds = 1_000_000 * factor * (1 + noise), 1.0
+                else:
+                    cell.slices = [self._turn(block // 2, factor) for block in range(20)]
+                yield plan.name(key), side, cell
+        self.made.append((number, ending, done))
+
+    def _turn(self, block: int, factor: float) -> Slice:
+        ops = round(100_000 * factor * (1 + self.rng.gauss(0, 0.01)))
+        return Slice(block=block, ops=ops, seconds=0.1, cpu_seconds=0.1)
+
+
+def plan_of(output: Path, **given: Any) -> GuestPlan:
+    sides = {
+        name: Side(parse(text), cast("Any", None))
+        for name, text in (("A", "kernel:6.1"), ("B", "kernel:6.12"))
+    }
+    usual: dict[str, Any] = {
+        "settings": Settings(margin=0.02),
+        "repetitions": 0,
+        "timeout": 1.0,
+        "seed": 1,
+        "arguments": ["quick"],
+        "files": {},
+    }
+    return GuestPlan(sides=sides, emulator=cast("Any", None), output=output, **(usual | given))
+
+
+def verdicts(output: Path, settings: Settings | None = None) -> dict[tuple[str, str], str]:
+    comparison = compare(open_sides(output, None), settings or Settings(margin=0.02))
+    return {(j.subject.workload, j.metric): j.verdict for j in comparison.judgements}
+
+
+def test_a_change_is_decided_after_few_pairs_in_time_and_in_instructions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    boots = Boots(monkeypatch, {"MWCL": (-0.06, -0.05), "DRBL": (0.0, 0.0)})
+    state = measure(plan_of(tmp_path), 600, STEPS)
+    assert state.pairs <= 6
+    assert state.open == set()
+    assert boots.made[0] == (1, "", ["MWCL", "DRBL"])
+    assert boots.made[1] == (1, "-counted", ["MWCL", "DRBL"])
+    found = verdicts(tmp_path)
+    assert {found["MWCL", metric] for metric in (THROUGHPUT, INSTRUCTIONS)} == {"slower"}
+    assert {found["DRBL", metric] for metric in (THROUGHPUT, INSTRUCTIONS)} == {"same"}
+    run = Store(tmp_path).load_run()
+    assert run is not None and run.state == "complete"
+
+
+def test_fewer_operations_of_an_instruction_are_more_instructions_of_an_operation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Boots(monkeypatch, {"MWCL": (0.0, -0.5)})
+    measure(plan_of(tmp_path, repetitions=4), 600, STEPS)
+    comparison = compare(open_sides(tmp_path, None), Settings())
+    (judgement,) = [j for j in comparison.judgements if j.metric == INSTRUCTIONS]
+    # A second is 500 million instructions, and a million operations.
+    assert judgement.base.median == pytest.approx(500, rel=0.01)
+    assert judgement.ratio == pytest.approx(2, rel=0.01)
+    assert judgement.verdict == "slower"
+
+
+def test_what_is_decided_is_not_booted_for_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Near the edge of the margin nothing is decided for long.
+    boots = Boots(monkeypatch, {"MWCL": (-0.5, -0.5), "DRBL": (-0.016, 0.0)})
+    state = measure(plan_of(tmp_path), 600, STEPS)
+    assert state.pairs > 4
+    assert boots.made[-1] == (state.pairs, "-counted", ["DRBL"])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "endings"),
+    [(("throughput",), {""}), (("count",), {""}), (("throughput", "count"), {"", "-counted"})],
+)
+def test_only_what_is_judged_is_booted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, metrics: Any, endings: set[str]
+) -> None:
+    boots = Boots(monkeypatch, {"MWCL": (-0.3, -0.3)})
+    settings = Settings(margin=0.02, metrics=metrics)
+    measure(plan_of(tmp_path, settings=settings), 600, STEPS)
+    assert {ending for _, ending, _ in boots.made} == endings
+    assert set(verdicts(tmp_path, settings).values()) == {"slower"}
+
+
+def test_a_search_for_the_bad_commit_ends_as_soon_as_something_is_slower(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    changes = {"MWCL": (-0.3, -0.3), "DRBL": (-0.016, 0.0)}
+    Boots(monkeypatch, changes)
+    assert measure(plan_of(tmp_path / "all"), 600, STEPS).pairs > 4
+    Boots(monkeypatch, changes)
+    assert measure(plan_of(tmp_path / "first", until_slower=True), 600, STEPS).pairs == 4
+
+
+def test_a_comparison_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    boots = Boots(monkeypatch, {"MWCL": (-0.016, 0.0)})
+    measure(plan_of(tmp_path, repetitions=4), 600, STEPS)
+    before = {path: path.read_bytes() for path in (tmp_path / "cells").iterdir()}
+    measure(plan_of(tmp_path, repetitions=5), 600, STEPS)
+    assert [number for number, ending, _ in boots.made if not ending] == [1, 2, 3, 4, 5]
+    assert {path: path.read_bytes() for path in before} == before
+    assert len(list((tmp_path / "cells").iterdir())) == 10
+    with pytest.raises(FscaleError, match=r"another comparison: arguments was .*quick.* and is"):
+        measure(plan_of(tmp_path, arguments=["smoke"]), 600, STEPS)
+
+
+def test_a_point_that_fails_is_given_up_and_the_other_one_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    boots = Boots(monkeypatch, {"MWCL": (-0.3, -0.3), "DRBL": (0.0, 0.0)})
+    boots.broken = {("MWCL", 1)}
+    state = measure(plan_of(tmp_path), 600, STEPS)
+    assert "ENOSPC" in next(iter(state.given_up.values()))
+    assert boots.made[2] == (2, "", ["DRBL"])
+    cells = {cell.key.side: cell for cell in state.cells if cell.key.workload == "MWCL"}
+    assert (cells["A"].status, cells["B"].status) == ("invalid", "error")
+
+
+def test_a_failure_of_a_counting_guest_is_one_of_the_point(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    boots = Boots(monkeypatch, {"MWCL": (0.0, 0.0), "DRBL": (0.0, 0.0)})
+
+    def failing(*given: Any) -> Iterator[tuple[str, str, Cell]]:
+        for name, side, cell in Boots.__call__(boots, *given):
+            if given[3] and side == "A" and cell.key.workload == "MWCL":
+                cell.status, cell.reason = "error", "EIO"
+            yield name, side, cell
+
+    monkeypatch.setattr(guest_pairs, "_boots", failing)
+    state = measure(plan_of(tmp_path), 600, STEPS)
+    assert "in a guest that counts instructions: EIO" in next(iter(state.given_up.values()))
+
+
+def test_a_guest_that_idles_counts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    boots = Boots(monkeypatch, {"DWSL": (0.0, 0.0)})
+
+    def idle(*given: Any) -> Iterator[tuple[str, str, Cell]]:
+        for name, side, cell in Boots.__call__(boots, *given):
+            cell.cpu = CpuTimes(user=1, system=6, idle=3, iowait=0, irq=0, softirq=0, steal=0)
+            yield name, side, cell
+
+    monkeypatch.setattr(guest_pairs, "_boots", idle)
+    measure(plan_of(tmp_path, repetitions=4), 600, STEPS)
+    assert verdicts(tmp_path).keys() == {("DWSL", m) for m in (THROUGHPUT, CPU_EFFICIENCY)}
+    run = Store(tmp_path).load_run()
+    assert run is not None
+    assert run.warnings == ["DWSL: the counting guest was idle for 30%: no instructions"]
+
+
+def test_the_time_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Boots(monkeypatch, {"MWCL": (-0.016, 0.0)})
+    clock = iter(range(0, 100_000, 50))
+    monkeypatch.setattr("fscale.ab.guest_pairs.time.monotonic", lambda: next(clock))
+    state = measure(plan_of(tmp_path), 600, STEPS)
+    assert state.out_of_time
+    assert 1 < state.pairs < 10
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"options": GuestOptions(deterministic=True)}, "leave --deterministic out"),
+        ({"arguments": ["quick", "--duration=3"]}, "leave --duration out"),
+        ({"repetitions": 3}, "3 pairs are too few: give 4"),
+    ],
+)
+def test_what_makes_no_sense_in_slices_is_refused(
+    tmp_path: Path, given: dict[str, Any], words: str
+) -> None:
+    usual: dict[str, Any] = {
+        "arguments": ["quick"],
+        "files": {},
+        "options": GuestOptions(),
+        "output": tmp_path,
+        "seed": 1,
+        "settings": Settings(),
+        "repetitions": 0,
+        "steps": STEPS,
+    }
+    with pytest.raises(FscaleError, match=words):
+        make("kernel:6.1", "kernel:6.12", **(usual | given))
+
+
+KERNELS = ("--base", "kernel:6.1", "--new", "kernel:6.12")
+
+
+def step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of a step of `git bisect run`."""
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(tmp_path)]
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.chdir(tmp_path)
+    sides = plan_of(tmp_path).sides
+    monkeypatch.setattr(guest_pairs, "both", lambda *_, **__: (sides, None))
+    return CliRunner().invoke(app, ["bisect", "--output", "out", *arguments]).exit_code
+
+
+@pytest.mark.parametrize("change", [(-0.05, 0.0), (0.0, -0.05)])
+def test_a_bad_commit_is_told_as_soon_as_it_is_seen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: tuple[float, float]
+) -> None:
+    # The other workload is undecided for long.
+    boots = Boots(monkeypatch, {"MWCL": change, "DRBL": (-0.016, 0.0)})
+    assert step(tmp_path, monkeypatch, *KERNELS) == BAD
+    assert boots.made[-1][0] == 4
+
+
+def test_a_good_commit_is_told_when_all_is_decided(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Boots(monkeypatch, {"MWCL": (0.0, 0.0)})
+    assert step(tmp_path, monkeypatch, *KERNELS) == GOOD
+
+
+def test_a_guest_that_panics_says_nothing_about_the_commit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def panics(*_: Any) -> Iterator[tuple[str, str, Cell]]:
+        raise GuestError(Outcome("panic", None, 1.0, None, "BUG", None, Path("console.log")))
+
+    monkeypatch.setattr(guest_pairs, "_boots", panics)
+    assert step(tmp_path, monkeypatch, *KERNELS) == SKIP
+    assert step(tmp_path, monkeypatch, *KERNELS, "--dir", "/tmp") == ABORT
+
+
+def test_a_step_of_git_bisect_here_measures_fresh_file_systems(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Request] = []
+
+    def measured(request: Request, *_: object) -> None:
+        asked.append(request)
+        raise FscaleError("that is all")
+
+    monkeypatch.setattr("fscale.commands.bisect._measure", measured)
+    for directory in (None, "/srv"):
+        where = ["--dir", directory] if directory else []
+        argv = ["--base", "ext4", "--new", "xfs", *where]
+        assert step(tmp_path, monkeypatch, *argv) == ABORT
+        assert asked[-1].directory == (Path(directory) if directory else None)
+        assert asked[-1].output.parent == Path("out")

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the cells of a run are, key by key, and which differences are refused, said or nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.compare.definition import (
+    Difference,
+    _alike,
+    _text,
+    digest,
+    facts,
+    notes,
+    refuse_other_kind,
+)
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell, CellKey, KernelBuild, Run, Tuning
+from fscale.model.store import Store
+from tests.synthetic import cell, write_run
+
+BUILD = KernelBuild(version="#1", id="ab", taint=0, debug=["KASAN"], debug_from="signs")
+TUNING = Tuning(
+    turbo=True, idle_driver=None, idle_governor="menu", idle_states={"C1": True},
+    numa_balancing=None, huge_pages="always", shmem_huge_pages=None,
+)  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    found = Store(write_run(tmp_path, [], workloads=["DRBL", "MWCL"])).load_run()
+    assert found is not None
+    found.suite = {"warmup": 0.1, "latency": False, "title": "t", "order": "random"}
+    found.filesystems = {"ext4": {"kernel": "ext4", "mkfs": ["mkfs.ext4"], "title": "t"}}
+    found.media = {"ram": {"kind": "loop", "path": "/a", "title": "t"},
+                   "disk": {"kind": "device", "path": "/dev/a"}}  # fmt: skip
+    return found
+
+
+def changed(run: Run, **changes: Any) -> Run:
+    return run.model_copy(update=changes, deep=True)
+
+
+def on(run: Run, **changes: Any) -> Run:
+    return changed(run, machine=run.machine.model_copy(update=changes))
+
+
+def cells(geometry: dict[str, str] | None = None, **changes: Any) -> list[Cell]:
+    fields = {
+        "workload": "DRBL", "filesystem": "ext4", "medium": "ram", "mode": "buffered",
+        "cores": 1, "repetition": 1, "duration": 1,
+    }  # fmt: skip
+    return [cell(CellKey.model_validate(fields | changes), 100.0, geometry=geometry)]
+
+
+def test_the_facts_of_a_point(run: Run) -> None:
+    assert facts(run, "DRBL", "ext4", "ram") == {
+        "suite.warmup": 0.1, "suite.latency": False,
+        "filesystems.ext4.kernel": "ext4", "filesystems.ext4.mkfs": ["mkfs.ext4"],
+        "media.ram.kind": "loop",
+        "workloads.DRBL.operation": "pread(fd, b, 4K, 0)", "workloads.DRBL.setup": "",
+        "workloads.DRBL.options": [],
+    }  # fmt: skip
+    found = facts(on(run, build=BUILD), "MRPL", "xfs", "disk")
+    assert found == {
+        "suite.warmup": 0.1, "suite.latency": False, "media.disk.kind": "device",
+        "media.disk.path": "/dev/a", "machine.debug": ["KASAN"],
+    }  # fmt: skip
+    assert facts(changed(run, suite={}), "MRPL", "xfs", "none") == {}
+
+
+def test_the_digest_is_kept_and_depends_on_the_facts(run: Run) -> None:
+    # A history of before must go on, so this must never change.
+    assert digest(run, "DRBL", "ext4", "ram") == "f75c4065"
+    mixed = changed(run, suite=dict(reversed(run.suite.items())))
+    assert digest(mixed, "DRBL", "ext4", "ram") == digest(run, "DRBL", "ext4", "ram")
+    assert digest(run, "MWCL", "ext4", "ram") == "b7411388"
+    assert digest(run, "DRBL", "ext4", "disk") != digest(run, "DRBL", "ext4", "ram")
+
+
+def test_kinds_of_machines_are_named(run: Run) -> None:
+    here = run.machine
+    guest = here.model_copy(update={"guest": {"accelerator": "tcg"}})
+    refuse_other_kind(guest, guest)
+    refuse_other_kind(here, here)
+    for base, new, says in (
+        (here, guest, "BASE was measured on the machine itself and NEW in a guest (tcg)"),
+        (guest, here, "BASE was measured in a guest (tcg) and NEW on the machine itself"),
+    ):
+        with pytest.raises(FscaleError) as caught:
+            refuse_other_kind(base, new)
+        assert str(caught.value) == (
+            f"{says}: such figures never mix; measure both in the same way"
+        )
+
+
+def test_equal_runs_differ_in_nothing(run: Run) -> None:
+    full = on(run, build=BUILD, tuning=TUNING)
+    assert notes(full, changed(full), cells({"a": "1"}), cells({"a": "1"}), []) == []
+
+
+def test_what_only_one_side_recorded_is_no_difference(run: Run) -> None:
+    new = changed(on(run, build=BUILD, tuning=TUNING), suite={"order": "random", "max_stock": 1})
+    new.versions |= {"fscale-bench": "1"}
+    assert notes(run, new, cells(), cells({"a": "1"}), []) == []
+    assert notes(new, run, cells({"a": "1"}), cells(), []) == []
+
+
+def test_a_refusal_names_all_that_differs_and_how_to_allow_it(run: Run) -> None:
+    new = changed(run, suite=run.suite | {"warmup": 2, "order": "cores"})
+    new.filesystems["ext4"]["mkfs"] = []
+    new.machine.governor = "powersave"
+    with pytest.raises(FscaleError) as caught:
+        notes(run, new, cells(), cells(), [])
+    assert str(caught.value) == (
+        "the figures of the two sides mean different things: filesystems.ext4.mkfs: `mkfs.ext4` "
+        "and none; suite.warmup: 0.1 and 2. Measure one side again as the other was; where the "
+        "difference is what you want to judge, add --allow-different filesystems.ext4.mkfs"
+    )
+    with pytest.raises(FscaleError, match=r"things: suite.warmup: 0.1 and 2\. .*suite.warmup$"):
+        notes(run, new, cells(), cells(), ["filesystems", "suite.warm"])
+    assert notes(run, new, cells(), cells(), ["filesystems.ext4", "suite.warmup"]) == [
+        "the sides differ in filesystems.ext4.mkfs: `mkfs.ext4` and none",
+        "the sides differ in suite.warmup: 0.1 and 2",
+        "the sides differ in suite.order: random and cores",
+        "the sides differ in machine.governor: null and powersave",
+    ]
+
+
+def test_only_points_that_were_measured_are_compared(run: Run) -> None:
+    new = changed(run)
+    new.workloads[0]["operation"] = "mmap"
+    new.media["disk"]["path"] = "/dev/b"
+    assert notes(run, new, cells(workload="MWCL"), cells(workload="MWCL"), []) == []
+    for measured in (cells(), cells(medium="disk")):
+        with pytest.raises(FscaleError):
+            notes(run, new, measured, measured, [])
+
+
+def test_another_geometry_is_refused(run: Run) -> None:
+    with pytest.raises(FscaleError, match=r"geometry\.a: 4 and 16; .*geometry\.b: x and y\. "):
+        notes(run, run, cells({"a": "4", "b": "x"}), cells({"a": "16", "b": "y"}), [])
+
+
+def test_only_memory_may_be_a_little_more_or_less(run: Run) -> None:
+    base, new = (on(run, build=BUILD.model_copy(update={"taint": taint})) for taint in (4096, 4097))
+    assert notes(base, new, cells(), cells(), []) == [
+        "the sides differ in machine.taint: 4096 and 4097"
+    ]
+
+
+def test_geometry_is_compared_at_equal_points_and_said_once(run: Run) -> None:
+    ours = cells({"a": "4", "b": "x"}) + cells({"a": "4"}, cores=2) + cells(None, cores=4)
+    theirs = cells({"a": "16", "c": "y"}) + cells({"a": "32"}, cores=2) + cells({"a": "1"}, cores=4)
+    allowed = notes(run, run, ours, theirs, ["filesystems.ext4.geometry"])
+    assert allowed == ["the sides differ in filesystems.ext4.geometry.a: 4 and 16"]
+    assert notes(run, run, cells({"a": "4"}), cells({"a": "8"}, medium="disk"), []) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("100", "105", True), ("100", "106", False), (100, 95.0, True), (100, 94, False),
+        ("x", "x", True), ("x", "y", False), (None, None, True), (None, 1, False),
+    ],
+)  # fmt: skip
+def test_a_twentieth_more_or_less_is_alike(one: Any, other: Any, alike: bool) -> None:
+    assert _alike(one, other) is alike
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"hostname": "b"}, "hostname: synthetic-test-host and b"),
+        ({"cpu_model": "b"}, "cpu_model: made-up CPU and b"),
+        ({"virtualization": "kvm"}, "virtualization: null and kvm"),
+        ({"mitigations": {}}, 'mitigations: {"spectre_v2": "Mitigation: made up"} and {}'),
+        ({"cpu_order": [0]}, "cpus: 2 and 1"),
+        ({"memory_bytes": 8 << 30}, "memory_bytes: 17179869184 and 8589934592"),
+        ({"memory_bytes": (16 << 30) - (512 << 20)}, None),
+        ({"kernel_cmdline": "BOOT_IMAGE=/b initrd=/i quiet"}, None),
+        ({"kernel_cmdline": "quiet nosmt"}, "kernel_cmdline: quiet and quiet nosmt"),
+        ({"kernel": "6.19", "architecture": "arm64"}, None),
+        ({"build": BUILD.model_copy(update={"taint": 512})}, "taint: 0 and 512"),
+        ({"build": BUILD.model_copy(update={"version": "#2"})}, None),
+        ({"tuning": TUNING.model_copy(update={"turbo": False})}, "turbo: true and false"),
+    ],
+)
+def test_what_is_said_of_two_machines(run: Run, changes: dict[str, Any], says: str | None) -> None:
+    base = on(run, build=BUILD, tuning=TUNING)
+    found = notes(base, on(base, **changes), cells(), cells(), [])
+    assert found == ([f"the sides differ in machine.{says}"] if says else [])
+
+
+def test_what_is_said_comes_in_one_order(run: Run) -> None:
+    new = on(run, hostname="b", governor="powersave", cpu_model="b", virtualization="kvm")
+    found = [said.split()[4] for said in notes(run, new, cells(), cells(), [])]
+    names = ("cpu_model", "governor", "hostname", "virtualization")
+    assert found == [f"machine.{name}:" for name in names]
+
+
+def test_versions_and_revisions(run: Run) -> None:
+    base, new = (
+        changed(
+            run,
+            revision=name,
+            versions={"python": name, "mkfs of ext4": name, "fscale-bench": name},
+        )
+        for name in "ab"
+    )
+    assert notes(base, new, cells(), cells(), []) == [
+        "the sides differ in fscale-bench: a and b",
+        "the sides differ in mkfs of ext4: a and b",
+        "the sides differ in revision: a and b",
+    ]
+
+
+def test_a_difference_is_allowed_by_its_key_or_the_front_of_it() -> None:
+    found = Difference("media.ram.size", 1, 2)
+    assert found.allowed(["x", "media.ram.size"])
+    assert found.allowed(["media"])
+    assert not found.allowed(["media.ram.si", "ram", ""])
+    assert not found.allowed([])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (["mkfs", "-O", "^has journal"], "`mkfs -O '^has journal'`"), ([], "none"),
+        ([1, 2], "[1, 2]"), ("x", "x"), (None, "null"), (True, "true"), (0.5, "0.5"),
+        (["a", 1], '["a", 1]'),
+    ],
+)  # fmt: skip
+def test_values_as_text(value: Any, text: str) -> None:
+    assert _text(value) == text

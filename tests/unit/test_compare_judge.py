@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each verdict at the edge where it becomes another one, and what is said of it."""
+
+from typing import Any
+
+import pytest
+
+from analysis.compare import judge as judging
+from analysis.compare.effect import Effect, smallest_change
+from analysis.compare.judge import Measured, judge, refuse_too_few
+from analysis.compare.settings import (
+    COUNT,
+    PEAK,
+    THROUGHPUT,
+    Judgement,
+    Settings,
+    Subject,
+)
+from analysis.compare.sliced import PairRatio
+from fscale.model.errors import FscaleError
+
+SUBJECT = Subject(
+    workload="MWCL", filesystem="ext4", medium="ram", mode="buffered", cores=(1,), duration=1
+)
+SETTINGS = Settings()
+EDGE = 1 / 0.95
+
+
+def compared(
+    base: int | list[float] = 10, new: int | list[float] = 10, metric: str = THROUGHPUT, **more: Any
+) -> Any:
+    """A test whose sides have these values, or so many of 100."""
+    sides = [[100.0] * v if isinstance(v, int) else v for v in (base, new)]
+    ours, theirs = (Measured("ext4", dict(enumerate(values, 1))) for values in sides)
+    return judging.Test(SUBJECT, metric, ours, theirs, **more)
+
+
+def verdict(
+    effect: Effect,
+    q: float,
+    metric: str = THROUGHPUT,
+    spread: float = 0.02,
+    family: int = 1,
+    **more: Any,
+) -> Judgement:
+    evidence = judging._Evidence(0.95, q / 2, effect, spread)
+    return judging._verdict(compared(metric=metric, **more), evidence, q, family, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "q", "expected", "reason"),
+    [
+        (0.90, 0.85, 0.94, 0.01, "slower", ""),
+        (0.90, 0.85, 0.94, 0.0101, "undecided", "the data cannot tell"),
+        (0.95, 0.90, 0.99, 0.001, "undecided", None),
+        (0.90, 0.85, 1.0, 0.001, "undecided", "the distributions differ"),
+        (1.10, 1.06, 1.20, 0.01, "faster", ""),
+        (1.10, 1.06, 1.20, 0.0101, "undecided", "the data cannot tell"),
+        (EDGE, 1.01, 1.10, 0.001, "undecided", None),
+        (1.10, 1.0, 1.20, 0.001, "undecided", "the distributions differ"),
+        (1.00, 0.95, EDGE, 0.5, "same", ""),
+        (0.98, 0.95, 0.99, 0.001, "same", "a change smaller than the margin"),
+        (1.00, 0.949, EDGE, 0.5, "undecided", "the data cannot tell"),
+        (1.00, 0.95, 1.0527, 0.5, "undecided", "the data cannot tell"),
+    ],
+)
+def test_verdicts_at_their_edges(
+    ratio: float, low: float, high: float, q: float, expected: str, reason: str | None
+) -> None:
+    found = verdict(Effect(ratio, low, high), q)
+    assert found.verdict == expected
+    if reason is not None:
+        assert found.reason.startswith(reason)
+        assert bool(found.reason) == bool(reason)
+    assert (found.ratio, found.low, found.high, found.level, found.p, found.q) == (
+        ratio, low, high, 0.95, q / 2, q,
+    )  # fmt: skip
+    assert found.margin == 0.05
+
+
+def test_more_counted_work_is_slower_from_its_own_margin_on() -> None:
+    more, less = Effect(1.02, 1.015, 1.03), Effect(0.98, 0.97, 0.985)
+    assert verdict(more, 0.001, COUNT + "alloc").verdict == "slower"
+    assert verdict(less, 0.001, COUNT + "alloc").verdict == "faster"
+    assert verdict(less, 0.001).verdict == "same"
+    assert verdict(more, 0.001, COUNT + "alloc").margin == 0.01
+
+
+DIFFER = "the distributions differ, their medians do not clearly: look at the values"
+
+
+def undecided(**changes: Any) -> Judgement:
+    fields = {"smallest_change": 0.1, "more_repetitions": 5}
+    return judging._undecided(compared(), 0.05).model_copy(update=fields | changes)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "significant", "reason"),
+    [
+        (0.9, 1.1, False, "the data cannot tell"),
+        (0.9, 1.1, True, DIFFER),
+        (1.0, 1.1, True, DIFFER),
+        (0.9, 1.0, True, DIFFER),
+        (0.9, 0.99, True, "the data cannot tell"),
+        (1.01, 1.1, True, "the data cannot tell"),
+    ],
+)
+def test_significant_without_a_clear_direction(
+    low: float, high: float, significant: bool, reason: str
+) -> None:
+    assert judging._why_undecided(undecided(), Effect(1.0, low, high), significant) == reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"smallest_change": 0.0}, "the data cannot tell"),
+        ({"smallest_change": 0.25}, "the data cannot tell"),
+        ({"smallest_change": 0.26}, "too noisy: only a change above 26% would show"),
+        ({"smallest_change": 0.26, "metric": PEAK}, "the data cannot tell"),
+        ({"more_repetitions": None},
+         "too near the margin's edge for any practical number of repetitions"),
+    ],
+)  # fmt: skip
+def test_why_it_is_undecided(changes: dict[str, Any], reason: str) -> None:
+    assert judging._why_undecided(undecided(**changes), Effect(1.0, 0.9, 1.1), False) == reason
+
+
+@pytest.mark.parametrize("side", ["base", "new"])
+@pytest.mark.parametrize(
+    ("disturbed", "before", "interleaved", "after"),
+    [
+        (2, "slower", False, "slower"),
+        (3, "slower", False, "undecided"),
+        (3, "faster", False, "undecided"),
+        (3, "same", False, "same"),
+        (3, "slower", True, "slower"),
+    ],
+)
+def test_a_change_beside_others_load_is_taken_back(
+    side: str, disturbed: int, before: str, interleaved: bool, after: str
+) -> None:
+    """More than a quarter of one side's repetitions, here of 8, and the other side's are more."""
+    found = judging._undecided(compared(8, 8, interleaved=interleaved), 0.05)
+    found.verdict = before  # type: ignore[assignment]
+    getattr(found, side).disturbed = disturbed
+    judging._excuse_disturbed(found)
+    assert found.verdict == after
+    assert found.reason == (
+        ""
+        if before == after
+        else "38% of a side's repetitions ran beside others' load, and the sides were not "
+        "interleaved: use `fscale ab`"
+    )
+
+
+def test_a_side_as_it_is_shown() -> None:
+    values = {1: 100.0, 2: 101.0, 4: 99.0, 5: 100.0, 7: 40.0}
+    found = judging._side(Measured("xfs", values, unusable=2, disturbed=1), counted=False)
+    assert (found.filesystem, found.values, found.median) == ("xfs", values, 100.0)
+    assert (found.outliers, found.unusable, found.disturbed) == ([7], 2, 1)
+    assert found.cv == pytest.approx(1.4826 * 0.00995, rel=1e-3)  # |log 1.01| is in the middle
+    one = judging._side(Measured("xfs", {3: 5.0}), counted=False)
+    assert (one.median, one.cv, one.outliers) == (5.0, None, [])
+    two = judging._side(Measured("xfs", {3: 5.0, 4: 5.0}), counted=False)
+    assert (two.median, two.cv) == (5.0, 0.0)
+    none = judging._side(Measured("xfs", {}), counted=False)
+    assert (none.median, none.cv, none.outliers) == (None, None, [])
+    # Counts are taken plus one event, on both sides.
+    test = compared([0.0, 0.0, 1.0, 3.0], [0.0, 1.0, 3.0, 7.0], COUNT + "alloc")
+    both = judging._undecided(test, 0.01)
+    assert both.base.cv == pytest.approx(1.4826 * 0.6931 / 2, rel=1e-3)
+    assert both.new.cv == pytest.approx(1.4826 * 0.6931, rel=1e-3)
+    counts = judging._side(Measured("xfs", {1: 0.0, 2: 0.0, 3: 1.0, 4: 3.0}), counted=True)
+    assert counts.cv == pytest.approx(1.4826 * 0.6931 / 2, rel=1e-3)
+
+
+def test_counts_are_judged_plus_one_event_and_by_repetition() -> None:
+    test = compared([3.0, 1.0, 0.0], [1.0, 1.0, 7.0], COUNT + "alloc")
+    assert test.samples().value.tolist() == [4, 2, 1, 2, 2, 8]
+    assert test.samples(2).value.tolist() == [4, 2, 2, 2]
+    assert compared([3.0, 1.0], [2.0, 5.0]).samples(1).value.tolist() == [3, 2]
+
+
+def test_repetitions_are_those_of_the_shorter_side_or_pairs() -> None:
+    assert compared(5, 7).repetitions == compared(7, 5).repetitions == 5
+    assert compared(9, 9, ratios={1: PairRatio(0, 1), 4: PairRatio(0, 1)}).repetitions == 2
+
+
+def pairs(count: int, log: float = -0.2) -> dict[int, PairRatio]:
+    """Around `log` by turns a hundredth more and less."""
+    return {r: PairRatio(log + 0.01 * (-1) ** r, 0.001) for r in range(1, count + 1)}
+
+
+@pytest.mark.parametrize(
+    ("tests", "family", "refused"),
+    [
+        ([], 0, False),
+        ([compared(4, 4)], 1, True),  # 2 / 70
+        ([compared(5, 5)], 1, False),  # 2 / 252
+        ([compared(5, 5)], 2, True),
+        ([compared(5, 5)], 0, False),
+        ([compared(4, 9)], 1, False),  # 2 / 715
+        ([compared(4, 4), compared(6, 6)], 2, False),
+        ([compared(4, 4, ratios=pairs(3))], 1, True),
+        ([compared(4, 4, ratios=pairs(4))], 1, False),
+    ],
+)
+def test_what_can_never_be_significant_is_refused(
+    tests: list[Any], family: int, refused: bool
+) -> None:
+    if not refused:
+        refuse_too_few(tests, family, SETTINGS)
+        return
+    with pytest.raises(FscaleError):
+        refuse_too_few(tests, family, SETTINGS)
+
+
+def test_the_level_itself_is_significant() -> None:
+    refuse_too_few([compared(4, 4)], 1, Settings(fdr=2 / 70))
+    with pytest.raises(FscaleError):
+        refuse_too_few([compared(4, 4)], 1, Settings(fdr=2 / 70 - 1e-9))
+    with pytest.raises(FscaleError, match="with 9 or more"):
+        refuse_too_few([compared(4, 4)], 1, Settings(fdr=1e-4))
+    # In blocks of four repetitions a side there are fewer arrangements.
+    with pytest.raises(FscaleError, match="with 10 or more"):
+        refuse_too_few([compared(4, 4, interleaved=True)], 1, Settings(fdr=1e-4))
+
+
+def test_the_refusal_says_what_it_takes() -> None:
+    tests = [compared(4, 5), compared(1, 3), compared(0, 9)]
+    with pytest.raises(FscaleError) as caught:
+        refuse_too_few(tests, 0, Settings(fdr=0.005))
+    assert str(caught.value) == (
+        "too few repetitions: at most 4 a side, but a single change among 2 tests is found at a "
+        "false discovery rate of 0.005 only with 6 or more; measure both sides with "
+        "--repetitions 6"
+    )
+
+
+def test_what_has_too_few_repetitions_says_how_many_it_takes() -> None:
+    few, many = compared(4, 4), compared(12, 12)
+    for test, needed, more in (
+        (few, 6, 2),
+        (compared(4, 4, interleaved=True, looks=(8, 12)), 8, 4),
+        (compared(8, 8, looks=(6, 12)), 6, 1),
+        (compared(9, 9, ratios=pairs(3)), 4, 1),
+    ):
+        found = judging._too_few(test, 2, SETTINGS)
+        assert found.reason == f"{test.repetitions} of at least {needed} repetitions"
+        margin = 0.02 if test.ratios else 0.05
+        assert (found.verdict, found.more_repetitions, found.margin) == ("undecided", more, margin)
+    assert judging._too_few(compared(4, 4, COUNT + "x"), 2, SETTINGS).margin == 0.01
+    for interleaved, needed in ((False, 9), (True, 10)):
+        found = judging._too_few(compared(4, 4, interleaved=interleaved), 100, SETTINGS)
+        assert found.reason == f"4 of at least {needed} repetitions"
+    first, second = judge([few, many], SETTINGS)
+    assert first.reason == "4 of at least 5 repetitions"
+    assert (first.p, second.p) == (None, 1.0)
+
+
+def test_what_can_reach_the_level_is_judged() -> None:
+    def p(count: int, fdr: float, interleaved: bool) -> float | None:
+        test = compared(count, count, interleaved=interleaved)
+        return judge([test], Settings(fdr=fdr), refuse=False)[0].p
+
+    assert [p(n, 0.01, False) for n in (4, 5)] == [None, 1.0]
+    assert [p(n, 1e-4, False) for n in (8, 9)] == [None, 1.0]
+    assert [p(n, 1e-4, True) for n in (9, 10)] == [None, 1.0]
+
+
+def test_nothing_is_refused_where_it_must_not_be() -> None:
+    (found,) = judge([compared(3, 3)], SETTINGS, refuse=False)
+    assert (found.verdict, found.reason) == ("undecided", "3 of at least 5 repetitions")
+    with pytest.raises(FscaleError):
+        judge([compared(3, 3)], SETTINGS)
+    assert judge([], SETTINGS) == []
+
+
+SLOWER = [80.0 + i for i in range(20)]
+FASTER = [100.0 + i for i in range(20)]
+
+
+def test_each_look_costs_its_share() -> None:
+    def one(looks: tuple[int, ...], n: int = 20) -> Judgement:
+        test = compared(FASTER[:n], SLOWER[:n], interleaved=True, looks=looks)
+        return judge([test], SETTINGS, refuse=False)[0]
+
+    once = one(())
+    assert once.level == pytest.approx(0.95)
+    first = one((20,))
+    # The first look may spend a half, so its p-value counts double.
+    assert first.p == pytest.approx(2 * (once.p or 0))
+    assert first.level == pytest.approx(1 - 0.05 / 2)
+    second = one((8, 20))
+    assert second.level == pytest.approx(1 - 0.05 / 6)
+    ps = [one((8,), 8).p or 0, 6 * (once.p or 0)]
+    assert second.p == pytest.approx(min(ps))
+    # A look that is still to come is none, and before the first one nothing is judged.
+    assert one((8, 40)).p == one((8,), 8).p
+    assert one((40,)).p is None
+    assert one((8, 40)).low == one((8,), 8).low
+    (same,) = judge([compared(8, 8, interleaved=True, looks=(8,))], SETTINGS)
+    assert same.p == 1.0
+
+
+def test_each_look_at_pairs_costs_its_share() -> None:
+    def one(looks: tuple[int, ...], n: int = 6) -> Judgement:
+        test = compared(6, 6, ratios=pairs(n), looks=looks)
+        return judge([test], SETTINGS, refuse=False)[0]
+
+    once, first, second = one(()), one((6,)), one((4, 6))
+    assert (once.level, first.level, second.level) == pytest.approx(
+        (0.95, 1 - 0.05 / 2, 1 - 0.05 / 6)
+    )
+    assert once.verdict == first.verdict == second.verdict == "slower"
+    assert first.p == pytest.approx(2 * (once.p or 0))
+    assert second.p == pytest.approx(min(2 * (one((), 4).p or 0), 6 * (once.p or 0)))
+    assert one((4, 9)).p == one((4,)).p
+    assert one((4, 9)).low == one((4,), 4).low != once.low
+    still = compared(6, 6, ratios={r: PairRatio(0.0, 0.1) for r in range(1, 7)}, looks=(6,))
+    assert judge([still], SETTINGS)[0].p == 1.0
+    assert one((9,)).p is None
+    assert one((), 4).p is not None
+    assert one((), 3).p is None
+    assert once.ratio == pytest.approx(0.8187, rel=1e-3)
+    assert once.between_pairs == pytest.approx(0.01095, rel=1e-3)
+    assert once.within_pairs == pytest.approx(0.001)
+    assert one((), 4).more_repetitions is None
+
+
+def test_more_repetitions_are_those_to_the_next_look_that_would_do() -> None:
+    near = Effect(0.93, 0.90, 0.96)
+    # t(0.995, 36) x 0.08 x sqrt(2/19 x pi/3) = 0.0722, below -log(0.93) = 0.0726; 18 do not do.
+    assert verdict(near, 0.5, spread=0.08).more_repetitions == 19 - 10
+    assert verdict(near, 0.5, spread=0.08, looks=(10, 19, 30)).more_repetitions == 19 - 10
+    assert verdict(near, 0.5, spread=0.08, looks=(10, 18, 30)).more_repetitions == 30 - 10
+    assert verdict(near, 0.5, spread=0.08, looks=(10, 15)).more_repetitions == 19 - 10
+    # Without spread the rank test still takes its fewest, and one more is the least.
+    assert verdict(near, 0.5, spread=0.0).more_repetitions == 1
+    assert verdict(near, 0.5, spread=0.0, base=2, new=2).more_repetitions == 3
+    assert verdict(near, 0.5, spread=0.0, ratios=pairs(1)).more_repetitions == 1
+    for interleaved, more in ((False, 1), (True, 2)):
+        found = verdict(near, 0.5, spread=0.0, family=100, base=8, new=8, interleaved=interleaved)
+        assert found.more_repetitions == more
+
+
+def test_the_visible_change_is_that_of_one_among_the_family() -> None:
+    found = verdict(Effect(1.0, 0.99, 1.01), 0.5, family=5)
+    assert found.smallest_change == smallest_change(0.02, 10, 0.01 / 5, 0.95)
+
+
+def test_the_seed_and_the_subject_choose_the_resamples() -> None:
+    def interval(test: Any, seed: int = 0) -> tuple[float | None, float | None]:
+        (found,) = judge([test], Settings(seed=seed))
+        return found.low, found.high
+
+    rates = FASTER[:10], [99.0, 95.0, 104.0, 97.5, 88.0, 101.0, 93.0, 96.0, 90.0, 98.0]
+    one = compared(*rates)
+    assert interval(one) == interval(compared(*rates))
+    assert interval(one) != interval(one, seed=1)
+    assert interval(one) != interval(compared(*rates, metric="per-cpu-second"))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Microbenchmarks whose operations take longer by a set number of turns of an empty loop.
+
+Both sides are one binary that differs in a variable of its environment, so nothing but the turns
+differs. A delay in the kernel would be nearer to a patch, but a seccomp filter, which can be had
+without a patch, is compiled to another place for each process and varies by 4% of a short call.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from fscale.model.paths import ROOT
+
+BUILD = ROOT / "build" / "validation"
+_OPERATION = "\toutcome = op(w);\t"
+_DELAYED = "\toutcome = op(w); planted_wait();\t"
+_VARIABLE = "FSCALE_PLANTED_TURNS"
+_SOURCE = f"""\
+// SPDX-License-Identifier: GPL-2.0-only
+#include <stdlib.h>
+
+unsigned long planted_turns;
+
+__attribute__((constructor)) static void planted_read(void)
+{{
+	const char *turns = getenv("{_VARIABLE}");
+
+	planted_turns = turns ? strtoul(turns, NULL, 10) : 0;
+}}
+"""
+_HEADER = """\
+extern unsigned long planted_turns;
+
+static inline void planted_wait(void)
+{
+	for (unsigned long turn = planted_turns; turn; turn--)
+		__asm__ volatile("");
+}
+
+/* The plain loop: """
+
+
+def patched(name: str, changes: Mapping[str, str], sources: Mapping[str, str]) -> Path:
+    """A microbenchmark with texts of core/workload.h replaced and sources added to core/.
+
+    SystemExit where a text is not there.
+    """
+    place = BUILD / name
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(ROOT / "microbench", place / "microbench")
+    for beside in ("setup", "sim"):
+        (place / beside).symlink_to(ROOT / beside)
+    core = place / "microbench/core"
+    text = (core / "workload.h").read_text()
+    for old, new in changes.items():
+        if old not in text:
+            raise SystemExit(f"{core / 'workload.h'} has no {old.strip()!r}")
+        text = text.replace(old, new, 1)
+    (core / "workload.h").write_text(text)
+    for source, content in sources.items():
+        (core / source).write_text(content)
+    subprocess.run(["make", "-s", "-C", place / "microbench"], check=True)
+    return place / "build/microbench/fscale-bench"
+
+
+def _delayed() -> Path:
+    binary = BUILD / "delayed" / "build/microbench/fscale-bench"
+    if binary.exists():  # another build would be another run, which could not be gone on with
+        return binary
+    changes = {_OPERATION: _DELAYED, "/* The plain loop: ": _HEADER}
+    return patched("delayed", changes, {"planted.c": _SOURCE})
+
+
+def bench(turns: int) -> Path:
+    """A microbenchmark whose operations take so many turns more."""
+    return _script(f"fscale-bench-delay-{turns}", f"n={turns}")
+
+
+def bench_of(turns: Mapping[str, int], name: str) -> Path:
+    """The same with a number for each workload, and none for others."""
+    cases = " ".join(f"*' {workload} '*) n={n} ;;" for workload, n in turns.items())
+    return _script(f"fscale-bench-delay-{name}", f'case " $* " in {cases} *) n=0 ;; esac')
+
+
+def _script(name: str, count: str) -> Path:
+    binary = _delayed()
+    script = BUILD / name
+    script.write_text(f'#!/bin/sh\n{count}\n{_VARIABLE}=$n exec {binary} "$@"\n')
+    script.chmod(0o755)
+    return script
