@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from fscale.model import paths
 from fscale.runner.machine.journal import exclusive
+from fscale.runner.session import machine_held
 
 ROOT = paths.ROOT
 # A state directory of the tests' own: while they hold the machine's real lock, no run of others
@@ -158,6 +160,18 @@ def machine_alone() -> Iterator[None]:
     """Hold the machine, so that no run of others changes what a test looks at."""
     with exclusive(paths.state_dir(), wait=280), own_state():
         yield
+
+
+def put_back() -> None:
+    """Undo what a run left here that was killed, of anybody's or of the tests'.
+
+    Else a CPU that is offline since then would be missing to all tests.
+    """
+    with machine_held(paths.state_dir(), print, wait=280):
+        for left in Path("/run").glob("fscale-test-*"):
+            with machine_held(left, print):
+                pass
+            shutil.rmtree(left)
 
 
 @contextlib.contextmanager

@@ -103,6 +103,11 @@ def load_filesystem(name: str) -> FileSystem:
     return fs.model_copy(update={"partitions": partitions}) if partitions > 1 else fs
 
 
+def filesystems() -> list[FileSystem]:
+    """All file systems that are configured."""
+    return [load_filesystem(name) for name in names(paths.FILESYSTEMS)]
+
+
 def split_partitions(name: str) -> tuple[str, int]:
     """("ext4", 8) of `ext4:8`, ("ext4", 1) of `ext4`; FscaleError for a count that is none."""
     base, colon, count = name.partition(":")

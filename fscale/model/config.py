@@ -143,6 +143,15 @@ class FileSystem(Strict):
         description="how the names of its kernel functions begin: the lock profile then takes "
         "their locks for no other file system's",
     )
+    structs: list[str] = Field(
+        default=[],
+        description="its structs that hold locks: the lock profile tells these by their offset",
+    )
+    caches: dict[str, str] = Field(
+        default={},
+        description="slab caches that are named otherwise than the struct that they hold, which "
+        "counts among structs",
+    )
     source: str | None = Field(
         default=None,
         description="directory with the sources of its module and tools, from this file; guests "

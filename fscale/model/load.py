@@ -36,6 +36,8 @@ class Settings:
     latency: bool = False
     slice: float | None = None
     """seconds of a turn: the load works only when it is asked, again and again"""
+    settle: bool = False
+    """whether each turn ends with a syncfs()"""
 
 
 @dataclass

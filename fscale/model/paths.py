@@ -11,6 +11,7 @@ FILESYSTEMS = CONFIGS / "filesystems"
 MEDIA = CONFIGS / "media"
 SCHEMAS = ROOT / "docs" / "schemas"
 BENCH = ROOT / "build" / "microbench" / "fscale-bench"
+LOCKS = ROOT / "build" / "lockprofile" / "fscale-locks"
 TRACEFS = Path("/sys/kernel/tracing")
 
 # Debian keeps mkfs and losetup outside an ordinary user's PATH.

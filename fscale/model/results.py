@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from fscale.model.bench import BenchOutput, CpuTimes, Mode, Plain, Strict, Time
+from fscale.model.simulation import Simulation
 
 MOST_CORES = 1 << 16  # eight times what Linux can be built for
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
@@ -22,7 +23,10 @@ class CellKey(Strict):
     mode: Mode
     cores: int = Field(ge=1, le=MOST_CORES)
     repetition: int = Field(ge=1)
-    duration: float = Field(gt=0, description="timed seconds asked for")
+    duration: float = Field(
+        gt=0,
+        description="timed seconds asked for; 1 of a simulated cell, whose windows are by count",
+    )
     options: dict[Plain, int | Plain] = Field(default_factory=dict, description="workload options")
     side: Plain | None = Field(default=None, description="A or B of a paired comparison")
     profile: Plain | None = Field(default=None, description="a profiling repetition, never scored")
@@ -57,6 +61,10 @@ class Slice(Strict):
     ops: int
     seconds: float = Field(description="0 where the edges were not known well enough")
     cpu_seconds: float = Field(description="of the workers")
+    settle_seconds: float = Field(
+        default=0,
+        description="that writing out took what the whole turn put off; 0 where nothing did",
+    )
 
 
 class Cell(Strict):
@@ -92,13 +100,17 @@ class Cell(Strict):
         default=None, description="what mkfs chose, where the file system's TOML file asks for it"
     )
     counts: dict[str, float] | None = Field(
-        default=None, description="kernel tracepoints per operation, set-up subtracted"
+        default=None,
+        description="kernel tracepoints, or instructions, per operation, set-up subtracted",
     )
     profiles: dict[str, str] = Field(
         default_factory=dict, description="profiler name -> path relative to the run directory"
     )
     slices: list[Slice] | None = Field(
         default=None, description="of a pair whose sides were mounted at once and took turns"
+    )
+    simulation: Simulation | None = Field(
+        default=None, description="of a cell that the manycore simulator made"
     )
     extra: dict[str, Any] = Field(default_factory=dict, description="of the application drivers")
 

@@ -49,7 +49,7 @@ def check_memory(size: int, what: str) -> None:
     """`size` bytes of memory can be had without driving the machine into swap."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     available = next(int(n.split()[1]) for n in lines if n.startswith("MemAvailable")) * 1024
-    if size > available * 3 // 4:
+    if 4 * size > 3 * available:
         raise FscaleError(
             f"no space: {what} wants {size >> 20} MiB of memory and {available >> 20} MiB are "
             f"available; lower its size in configs/ or free memory"

@@ -26,6 +26,8 @@ class Ready:
     directory: Path | None = None
     disk: Disk | None = None
     """the block device, taken until the end of the run; None in a dry run"""
+    part_of: Disk | None = None
+    """the same where `device` is only a partition of it"""
 
 
 def missing(name: str, medium: Medium) -> str | None:

@@ -52,6 +52,8 @@ class Microbench:
             argv += (
                 [flag, f"{value:g}" if isinstance(value, float) else str(value)] if value else []
             )
+        if settings.settle:
+            argv += ["--settle"]
         argv += ["--seed", str(target.seed), "--space", str(target.space)]
         for name, option in key.options.items():
             argv += ["--option", f"{name}={option}"]

@@ -28,7 +28,7 @@ def media_of(request: Request, suite: Suite) -> dict[str, Medium]:
     return media
 
 
-def _filesystem_of(where: Path) -> str:
+def filesystem_of(where: Path) -> str:
     """The file system's name; FscaleError."""
     argv = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(where)]
     try:
@@ -49,7 +49,7 @@ def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Med
         raise FscaleError("an existing directory cannot be measured together with other media")
     where = Path(directories[0].path or "")
     guard.check_directory(where)
-    there = _filesystem_of(where)
+    there = filesystem_of(where)
     if "filesystems" in request.overrides and suite.filesystems != [there]:
         raise FscaleError(f"{where} lies on {there}; leave --fs out, or measure another medium")
     return suite.model_copy(update={"filesystems": [there]})

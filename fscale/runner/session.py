@@ -28,6 +28,9 @@ FILL = 0.6  # share of a medium that a load may fill: file systems slow down whe
 FILL_DIRECTORY = 0.25  # share of the free space of somebody's directory
 
 
+SEVERAL = ("loop", "dir")  # media that can be made several times
+
+
 class Stopped(FscaleError):  # noqa: N818 - it says what happened
     """The machine could not be put back after a cell, so the run cannot go on."""
 
@@ -164,6 +167,28 @@ class Session:
                 profiler.complete(cell)
 
     @contextlib.contextmanager
+    def shared(self, name: str, slots: Sequence[str]) -> Iterator[None]:
+        """A device as one medium for each slot, while the `with` block runs: its partitions.
+
+        Of what is no single device (directories, loop devices) each slot makes its own.
+        """
+        if name == "none" or self.setup.media[name].kind in SEVERAL:
+            yield
+            return
+        whole = self._medium(name, "")
+        self.cpus.all()  # before the device is lent: this takes a while
+        with contextlib.ExitStack() as stack:
+            if whole.disk:
+                stack.enter_context(whole.disk.lent())
+            cut = Partitions(device=whole.device or name, count=len(slots), size=whole.size)
+            stack.enter_context(self.journal.change(cut))
+            for number, slot in enumerate(slots, 1):
+                part = medium.Ready(cut.each, cut.node(number), part_of=whole.disk)
+                self._ready[name + slot] = part
+                stack.callback(self._ready.pop, name + slot)
+            yield
+
+    @contextlib.contextmanager
     def placed(self, cell: Cell, slot: str = "") -> Iterator[tuple[Target, str | None]]:
         """A fresh file system for a cell, mounted while the `with` block runs; and its device.
 
@@ -210,6 +235,7 @@ class Session:
         """
         device = ready.device if ready else None
         disk = ready.disk if ready else None
+        whole = ready.part_of if ready else None
         nodes: list[str | None] = [device] * fs.partitions
         if device and fs.sized_by_cpus:
             self.cpus.all()  # before the device is lent: this takes a while
@@ -223,7 +249,9 @@ class Session:
             if node:
                 if disk and node != device:
                     disk.confirm_partition(Path(node))
-                self._format(fs, node, disk)
+                if whole:
+                    whole.confirm_partition(Path(node))
+                self._format(fs, node, disk or whole)
         return nodes
 
     def _mounted(

@@ -130,6 +130,20 @@ def test_a_module_on_gitlab(
     assert ("**slower**" in (place / "fscale.md").read_text()) == bool(code)
 
 
+@pytest.mark.parametrize(("rate", "code"), [(1.0, 0), (0.9, 1)])
+def test_a_gate_on_gitlab(
+    rate: float, code: int, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    data = yaml.safe_load((CI / "gate-gitlab.yml").read_text())
+    place, base = source(tmp_path / "builds" / "myfs", (1.0, rate))
+    job = data["gate"]
+    ours = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "FSCALE": environment["FSCALE"]}
+    script = "\n".join([*job["before_script"], *job["script"]])
+    assert shell(script, place, environment | data["variables"] | ours) == code
+    assert (place / "fscale.xml").exists()
+    assert (place / "fscale.md").read_text().startswith("### fscale gate")
+
+
 def test_cron_sees_a_slow_decline(tmp_path: Path, environment: dict[str, str]) -> None:
     # The names of runs must not be taken for tags.
     results = tmp_path / "baseline last-good"

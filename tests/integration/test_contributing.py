@@ -13,10 +13,10 @@ from tests.synthetic import grid, write_run
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 BOX = re.compile(r"^```(\w+)(?: (\S+)(?: after: ([^\n]*))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PLACE = re.compile(r"((?:fscale|analysis|vm|apps)/[\w/]+\.py):(\w+)")
+PLACE = re.compile(r"((?:fscale|analysis|sim|vm|apps)/[\w/]+\.py):(\w+)")
 COPIED = (
     "analysis", "apps", "bin", "configs", "docs", "fscale", "lanefs", "microbench", "reports",
-    "setup", "vm",
+    "setup", "sim", "vm",
 )  # fmt: skip
 
 

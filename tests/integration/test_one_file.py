@@ -28,7 +28,17 @@ colour = "sky blue"
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository with one more workload and one more file system, built."""
     root = tmp_path_factory.mktemp("copy")
-    for name in ("analysis", "apps", "configs", "fscale", "microbench", "reports", "setup", "vm"):
+    for name in (
+        "analysis",
+        "apps",
+        "configs",
+        "fscale",
+        "microbench",
+        "reports",
+        "setup",
+        "sim",
+        "vm",
+    ):
         shutil.copytree(paths.ROOT / name, root / name, ignore=shutil.ignore_patterns("*.pyc"))
     new = (paths.ROOT / "microbench/workloads/DWOL.c").read_text()
     new = new.replace('"DWOL"', '"new"').replace('.title = "', '.title = "Newly o')

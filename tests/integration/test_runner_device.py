@@ -18,25 +18,10 @@ from fscale.runner.request import Request
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system.executor import Executor
-from tests.runner_support import STATE, fake_bench, machine_alone, state, suite
+from tests.runner_support import STATE, fake_bench, suite
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("unchanged")]
 NAME = "wwn-1"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def machine() -> Iterator[None]:
-    """No run of others comes in between."""
-    with machine_alone():
-        yield
-
-
-@pytest.fixture(autouse=True)
-def unchanged(machine: None) -> Iterator[None]:
-    """Every test leaves the machine as it was."""
-    before = state()
-    yield
-    assert state() == before
 
 
 def attached(image: Path, *where: object) -> Path:

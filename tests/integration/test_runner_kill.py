@@ -4,7 +4,6 @@
 import random
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from tests.runner_support import (
     environment,
     fake_bench,
     fscale,
-    machine_alone,
     state,
     suite,
 )
@@ -23,14 +21,8 @@ from tests.runner_support import (
 MOMENTS = 20
 
 
-@pytest.fixture(autouse=True)
-def machine() -> Iterator[None]:
-    """No run of others comes in between."""
-    with machine_alone():
-        yield
-
-
 @pytest.mark.root
+@pytest.mark.usefixtures("machine")
 @pytest.mark.timeout(600)
 def test_kill_at_random_moments(tmp_path: Path) -> None:
     before = state()

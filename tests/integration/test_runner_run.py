@@ -29,27 +29,11 @@ from tests.runner_support import (
     environment,
     fake_bench,
     fscale,
-    machine_alone,
     state,
     suite,
 )
 
-pytestmark = pytest.mark.root
-
-
-@pytest.fixture(autouse=True, scope="module")
-def machine() -> Iterator[None]:
-    """No run of others comes in between."""
-    with machine_alone():
-        yield
-
-
-@pytest.fixture(autouse=True)
-def unchanged(machine: None) -> Iterator[None]:
-    """Every test leaves the machine as it was."""
-    before = state()
-    yield
-    assert state() == before
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("unchanged")]
 
 
 def start(

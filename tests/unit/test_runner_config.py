@@ -38,6 +38,7 @@ def test_shipped_filesystems(name: str) -> None:
     fs = catalogue.load_filesystem(name)
     assert "noatime" in fs.mount_options
     assert all(":" in event for event in fs.counts)
+    assert not set(fs.structs) & set(fs.caches.values())  # each struct once
     if not fs.nodev:
         assert fs.package or fs.source
         assert "fscale" in fs.mkfs  # the label by which a device is known to be ours

@@ -105,33 +105,134 @@ def test_options_reach_only_the_workloads_that_have_them() -> None:
     assert {c.options["open"] for c in cells if c.workload == "DRBL"} == {"stat"}
 
 
+def test_options_of_a_workload_are_those_for_all_that_it_has_and_its_own() -> None:
+    asked = suite(options={"all": {"open": "stat", "size": 7}, "MWCL": {"open": "open", "x": 1}})
+    assert plan.options_of(asked, KNOWN["DRBL"]) == {"open": "stat"}
+    assert plan.options_of(asked, KNOWN["MWCL"]) == {"open": "open", "x": 1}
+    assert plan.options_of(suite(), KNOWN["MWCL"]) == {}
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"workloads": ["DRLB"]}, "unknown workload DRLB; did you mean DRBL"),
-        ({"options": {"DRBX": {"open": "stat"}}}, "options for unknown workload DRBX"),
-        ({"options": {"DRBL": {"opne": "stat"}}}, "DRBL has no option opne; did you mean open"),
-        ({"options": {"DRBL": {"open": "x"}}}, "option open is one of open, stat"),
+        ({"workloads": ["DRLB"]}, "unknown workload DRLB; did you mean DRBL or DRBL_bg?"),
+        ({"workloads": ["MWCL", "x"]}, "unknown workload x; there are DRBL, MWCL, DRBL_bg"),
+        ({"options": {"DRBX": {"open": "stat"}}},
+         "options for unknown workload DRBX; did you mean DRBL or DRBL_bg?"),
+        ({"options": {"DRBL": {"opne": "stat"}}}, "DRBL has no option opne; did you mean open?"),
+        ({"options": {"all": {"opne": "stat"}}}, "all has no option opne; did you mean open?"),
+        ({"options": {"DRBL": {"open": "x"}}}, "DRBL: option open is one of open, stat"),
+        ({"options": {"all": {"open": "x"}}}, "all: option open is one of open, stat"),
     ],
-)
+)  # fmt: skip
 def test_unknown_names(changes: dict[str, object], says: str) -> None:
-    with pytest.raises(FscaleError, match=says):
+    with pytest.raises(FscaleError) as caught:
         plan.check_names(suite(**changes), KNOWN)
+    assert str(caught.value) == says
+
+
+def test_known_names() -> None:
+    plan.check_names(suite(), KNOWN)
+    plan.check_names(suite(workloads=["DRBL"], options={"all": {"open": "stat"}}), KNOWN)
+    free = {"DRBL": KNOWN["DRBL"].model_copy(deep=True)}
+    free["DRBL"].options[0].choices = []
+    plan.check_names(suite(options={"DRBL": {"open": "anything"}}), free)
+    # An option for all need not be one of all.
+    bare = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"options": []})}
+    plan.check_names(suite(options={"all": {"open": "stat"}}), bare)
+    with pytest.raises(FscaleError, match="MWCL has no option open"):
+        plan.check_names(suite(options={"MWCL": {"open": "stat"}}), bare)
+
+
+def test_the_order_of_a_seed_is_kept() -> None:
+    """A run that goes on with another version measures what is left in the same order."""
+    points = [f"{c.workload} {c.filesystem} {c.mode} {c.cores}" for c in make(suite())[:3]]
+    assert points == ["DRBL_bg ext4 buffered 2", "MWCL ext4 buffered 1", "DRBL tmpfs buffered 1"]
+    points = [f"{c.workload} {c.cores}" for c in make(suite(order="cores"))[:8]]
+    assert points == [
+        "DRBL_bg 2",
+        "DRBL_bg 2",
+        "DRBL 2",
+        "DRBL 2",
+        "DRBL 2",
+        "MWCL 2",
+        "DRBL 2",
+        "MWCL 2",
+    ]
+
+
+def test_each_file_system_in_memory_is_measured_once() -> None:
+    media = {"ram": MEDIA["ram"], "disk": Medium(title="d", kind="device")}
+
+    def places(media: dict[str, Medium]) -> set[tuple[str, str]]:
+        asked = suite(media=list(media), repetitions=1, workloads=["MWCL", "MWCL"])
+        cells = plan.make(asked, KNOWN, media, {"tmpfs"}, [1], 1)
+        assert len({c.id for c in cells}) == len(cells)
+        return {(c.filesystem, c.medium) for c in cells}
+
+    assert places(media) == {("tmpfs", "none"), ("ext4", "ram"), ("ext4", "disk")}
+    # What is in a directory is on the medium that the directory is on.
+    assert places({"here": Medium(title="h", kind="dir")}) == {("tmpfs", "here"), ("ext4", "here")}
+
+
+def test_profiling_may_have_more_repetitions_than_scoring() -> None:
+    asked = suite(
+        workloads=["MWCL"], filesystems=["ext4"], modes=["buffered"], repetitions=1,
+        profiles=["locks"], profile_repetitions=2,
+    )  # fmt: skip
+    cells = make(asked, counts=[1])
+    assert sorted((c.repetition, c.profile or "") for c in cells) == [
+        (1, ""), (1, "locks"), (2, "locks"),
+    ]  # fmt: skip
+    assert {c.duration for c in cells} == {1}
+    more = make(asked.model_copy(update={"repetitions": 2, "profile_repetitions": 1}), counts=[1])
+    assert sorted((c.repetition, c.profile or "") for c in more) == [
+        (1, ""), (1, "locks"), (2, ""),
+    ]  # fmt: skip
+
+
+def test_partitions_are_for_workloads_that_can_spread() -> None:
+    spread = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"partitions": True})}
+    asked = suite(filesystems=["ext4", "ext4:4"], repetitions=1, workloads=["DRBL", "MWCL"])
+    cells = plan.make(asked, spread, MEDIA, set(), [1], 1)
+    assert {(c.workload, c.filesystem) for c in cells} == {
+        ("DRBL", "ext4"), ("MWCL", "ext4"), ("MWCL", "ext4:4"),
+    }  # fmt: skip
+    assert plan.left_out(asked, spread, [1]) == [
+        "DRBL is not measured on ext4:4: it cannot spread its files",
+        "MWCL is not measured in mode direct: it has no such mode",
+    ]
 
 
 def test_nothing_to_measure() -> None:
-    with pytest.raises(
-        FscaleError, match="nothing to measure: no workload of MWCL has mode direct"
-    ):
-        make(suite(workloads=["MWCL"], modes=["direct"]))
+    with pytest.raises(FscaleError) as caught:
+        make(suite(workloads=["DRBL_bg", "MWCL"], modes=["direct"]))
+    assert str(caught.value) == (
+        "nothing to measure: no workload of DRBL_bg, MWCL has mode direct and works on 1, 2 cores"
+    )
+    two = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"modes": []})}
+    with pytest.raises(FscaleError, match="has mode buffered or direct and works on 1 cores"):
+        plan.make(suite(workloads=["MWCL"]), two, MEDIA, set(), [1], 1)
 
 
 def test_what_is_left_out_is_said() -> None:
-    said = plan.left_out(suite(filesystems=["ext4", "ext4:4"]), KNOWN, [1, 2])
-    assert "DRBL_bg is not measured at 1 cores: it needs 2" in said
-    assert "MWCL is not measured in mode direct: it has no such mode" in said
-    assert "DRBL is not measured on ext4:4: it cannot spread its files" in said
-    assert not any("DRBL is not measured in mode" in sentence for sentence in said)
+    everything = ["DRBL", "MWCL", "DRBL_bg"]
+    for workloads in ("all", everything, everything * 2):
+        asked = suite(filesystems=["ext4", "ext4:4", "xfs:2"], workloads=workloads)
+        assert plan.left_out(asked, KNOWN, [1, 2]) == [
+            "DRBL is not measured on ext4:4, xfs:2: it cannot spread its files",
+            "MWCL is not measured in mode direct: it has no such mode",
+            "MWCL is not measured on ext4:4, xfs:2: it cannot spread its files",
+            "DRBL_bg is not measured at 1 cores: it needs 2",
+            "DRBL_bg is not measured in mode direct: it has no such mode",
+            "DRBL_bg is not measured on ext4:4, xfs:2: it cannot spread its files",
+        ]
+    assert plan.left_out(suite(modes=["buffered"]), KNOWN, [2]) == []
+    many = {"x": KNOWN["DRBL"].model_copy(update={"min_cores": 3, "modes": []})}
+    assert plan.left_out(suite(), many, [1, 2, 3, 4]) == [
+        "x is not measured at 1, 2 cores: it needs 3",
+        "x is not measured in mode buffered, direct: it has no such mode",
+    ]
 
 
 def test_partitions_are_measured_beside_the_whole_medium() -> None:

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What tests that change the machine share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fscale.model.paths import is_root
+from tests.runner_support import machine_alone, put_back, state
+
+
+@pytest.fixture(scope="session", autouse=True)
+def whole() -> None:
+    """Nothing of a run that was killed is left when the first test begins."""
+    if is_root():
+        put_back()
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[None]:
+    """No run of others comes in between."""
+    with machine_alone():
+        yield
+
+
+@pytest.fixture
+def unchanged(machine: None) -> Iterator[None]:
+    """The test leaves the machine as it was."""
+    before = state()
+    yield
+    assert state() == before
