@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# `make run` measures this machine's file systems; `make test` runs every test. Both set up what they need.
+# `make run` measures this machine's file systems, `make simulate` simulates 80 cores, `make test` runs
+# every test. All set up what they need.
 
 VENV := .venv
 OUTPUT ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
+SIMULATED ?= results/simulated-$(shell date +%Y%m%d-%H%M%S)
 MEDIA := $(if $(filter 0,$(shell id -u)),,--media dir)
 
-.PHONY: help run test test-guest fuzz lanefs-torture check build setup setup-apps setup-vm lock clean
+.PHONY: help run simulate test test-guest fuzz mutants lanefs-torture check build setup setup-apps setup-vm lock clean
 .PHONY: packages packages-check packages-test
 # Two installations at once do not go.
 .NOTPARALLEL:
 
 help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
+	@echo "make simulate  set up, simulate three workloads on 1 to 80 cores (some minutes), write a report"
 	@echo "make test    set up, run every test"
 	@echo "make test-guest  set up, boot guests and test them (half an hour)"
 	@echo "make fuzz    try 2000 results directories of strangers on the commands that read them (hours)"
+	@echo "make mutants [ONLY=FILE]  change the code that judges, one place at a time, and see what no unit test notices"
+	@echo "             (some 20 minutes on two idle cores, extrapolated)"
 	@echo "make lanefs-torture  test lanefs in guests: a million random operations, 2000 bad images, 1350 power cuts"
 	@echo "             on two kernels (some three hours on two idle cores, extrapolated; it goes on after Ctrl-C)"
 	@echo "make check   set up, run formatters, linters and type checker only"
@@ -27,14 +32,26 @@ run: setup
 	bin/fscale run configs/suites/quick.toml $(MEDIA) --output $(OUTPUT)
 	bin/fscale report $(OUTPUT)
 
+simulate: setup-vm
+	bin/fscale simulate --fs tmpfs --workload DRBL,DRBH,MWCM --cores 1,2,4,8,16,32,64,80 \
+		--jobs $(shell nproc) --output $(SIMULATED)
+	bin/fscale report $(SIMULATED)
+
+# What measures needs the machine to itself. Guests of lanefs take one CPU each and measure nothing.
+ALONE := tests/integration
 test: packages-test setup check
-	$(VENV)/bin/python -m pytest
+	bin/fscale restore --wait 300 # a CPU that a killed run left offline would be missing to all of them
+	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses auto --dist worksteal
+	$(VENV)/bin/python -m pytest $(ALONE)
 
 test-guest: packages-test setup
 	$(VENV)/bin/python -m pytest -m guest
 
 fuzz: packages-test setup
 	FSCALE_FUZZ=2000 $(VENV)/bin/python -m pytest tests/unit/test_hostile_results.py -k fuzz --timeout 0
+
+mutants: packages-check $(VENV)/.installed
+	$(VENV)/bin/python -m tests.mutants $(ONLY)
 
 lanefs-torture: packages-test setup
 	$(VENV)/bin/python -m tests.lanefs.torture
@@ -44,11 +61,12 @@ check: packages-check $(VENV)/.installed
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	shellcheck bin/fscale setup/*.sh .ci/run vm/init/*.sh docs/ci/*.sh
+	shellcheck bin/fscale setup/*.sh .ci/run vm/init/*.sh sim/*.sh docs/ci/*.sh
 
 build:
 	$(MAKE) -C microbench
 	$(MAKE) -C apps
+	$(MAKE) -C lockprofile
 	$(MAKE) -C lanefs tools
 
 setup: packages $(VENV)/.installed

@@ -20,7 +20,7 @@ from fscale.model.bench import (
     Window,
     Worker,
 )
-from fscale.model.results import Cell, CellKey, Command, Cpu, Machine, Run
+from fscale.model.results import Cell, CellKey, Command, Cpu, Machine, Run, Slice
 
 PAPER = [
     "DRBL",
@@ -72,6 +72,15 @@ def descriptor(workload: str) -> Descriptor:
 def _writer(cpu: int, ops: int, key: CellKey) -> Background:
     """A writer that is half as fast as the readers together."""
     return Background(cpu=cpu, ops=ops // 2, ops_per_second=ops // 2 / key.duration)
+
+
+def key(repetition: int = 1, **changes: object) -> CellKey:
+    """DRBL on ext4 at one core, with some fields changed."""
+    fields = {
+        "workload": "DRBL", "filesystem": "ext4", "medium": "ram", "mode": "buffered",
+        "cores": 1, "repetition": repetition, "duration": 1,
+    }  # fmt: skip
+    return CellKey.model_validate(fields | changes)
 
 
 def cell(key: CellKey, rate: float, **changes: Any) -> Cell:
@@ -231,6 +240,16 @@ def write_run(
         path = directory / "cells" / f"{one.id}.json"
         path.write_text(one.model_dump_json(by_alias=True))
     return directory
+
+
+def sliced(key: CellKey, rates: list[float], turn: float = 0.018) -> Cell:
+    """A cell whose block b ran at rates[b], in two turns that take a whole CPU."""
+    turns = [
+        Slice(block=block, ops=round(rate * turn), seconds=turn, cpu_seconds=turn)
+        for block, rate in enumerate(rates)
+        for _ in range(2)
+    ]
+    return cell(key, sum(rates) / len(rates), slices=turns)
 
 
 def grid(

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where the tests are spread over workers, the guests that take minutes begin at once."""
+
+import pytest
+
+LONG = "tests/lanefs/test_sample.py"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each worker's part of the tests begins with its share of the long ones.
+
+    It takes them in their order, and others' once it has none. A long test that begins last would
+    leave the other CPUs idle.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    workers = config.workerinput["workercount"]
+    long = [item for item in items if item.nodeid.startswith(LONG)]
+    short = [item for item in items if item not in long]
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        part = (len(items) - len(ordered)) // (workers - worker)
+        own = long[worker::workers]
+        rest = part - len(own)
+        ordered += own + short[:rest]
+        short = short[rest:]
+    items[:] = ordered
