@@ -30,7 +30,7 @@ from fscale.ab.guests import (
     refuse_other_builds,
     relabelled,
 )
-from fscale.ab.measure import judged
+from fscale.ab.measure import judged, undecided
 from fscale.ab.plan import MOST_REPETITIONS
 from fscale.ab.slices import SIDES, Slicing, excuse
 from fscale.model.errors import FscaleError, Interrupted
@@ -396,10 +396,10 @@ def _tell(plan: GuestPlan, cells: Sequence[Cell], left: float, steps: Steps) -> 
 
 
 def _look(plan: GuestPlan, state: State, steps: Steps) -> None:
-    """Judge, say it, and close the points of which all is decided."""
+    """Judge, say it, and close the points that are decided."""
     state.judgements = judged(state.cells, plan.settings, pair_looks=plan.looks)
-    undecided = {j.subject for j in state.judgements if j.verdict == "undecided"}
-    state.closed |= {name for name, key in state.points.items() if subject_of(key) not in undecided}
+    still = undecided(state.judgements)
+    state.closed |= {name for name, key in state.points.items() if subject_of(key) not in still}
     for one in state.judgements:
         if one.metric in SLICED:
             steps.note(

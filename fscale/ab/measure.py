@@ -11,7 +11,7 @@ from typing import Protocol
 from analysis.compare.judge import judge
 from analysis.compare.pairs import RATES, pair, subject_of
 from analysis.compare.sequential import ended
-from analysis.compare.settings import SETTLED, Judgement, Settings
+from analysis.compare.settings import SETTLED, Judgement, Settings, Subject
 from analysis.compare.sliced import LEAST_PAIRS
 from fscale.ab.plan import Pair, Plan
 from fscale.ab.slices import SIDES, measure_pair
@@ -124,18 +124,26 @@ def _look_once_more(plan: Plan, progress: Progress, watcher: Watcher) -> None:
 
 
 def _decide(progress: Progress, due: Sequence[Pair], every: Sequence[Judgement]) -> list[Judgement]:
-    """Close those of the points of which every rate is decided; the judgements of all rates.
+    """Close those of the points that are decided; the judgements of all rates.
 
     What was put off is written out by threads that differ far more from pair to pair than what the
     workers do, so it is waited for only where nothing else is judged.
     """
     judgements = [j for j in every if j.metric in RATES]
-    awaited = [j for j in judgements if j.metric != SETTLED] or judgements
-    undecided = {j.subject for j in awaited if j.verdict == "undecided"}
+    still = undecided([j for j in judgements if j.metric != SETTLED] or judgements)
     # The tests bear the name of side A, whatever side B is.
-    decided = [p for p in due if subject_of(p.base) not in undecided]
-    progress.open = [p for p in progress.open if p not in decided]
+    progress.open = [p for p in progress.open if p not in due or subject_of(p.base) in still]
     return judgements
+
+
+def undecided(judgements: Sequence[Judgement]) -> set[Subject]:
+    """What has to be measured on: nothing says that it is slower, and not all is decided.
+
+    A point that is slower by one of its rates has been found: to know the others as well would
+    take pairs from points that may still hide something.
+    """
+    slower = {j.subject for j in judgements if j.verdict == "slower"}
+    return {j.subject for j in judgements if j.verdict == "undecided"} - slower
 
 
 def _round(plan: Plan, session: Session, point: Pair, progress: Progress) -> None:

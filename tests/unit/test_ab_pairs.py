@@ -15,8 +15,9 @@ from rich.console import Console
 
 from analysis.compare.compare import compare, open_sides
 from analysis.compare.noise import measure_noise
+from analysis.compare.pairs import subject_of
 from analysis.compare.sequential import growing, resumed
-from analysis.compare.settings import Settings
+from analysis.compare.settings import Judgement, Settings, Subject, Verdict
 from fscale.ab import live, measure
 from fscale.ab.plan import Pair, Plan
 from fscale.ab.slices import DEFAULT, Slicing, arranged
@@ -153,6 +154,32 @@ def test_what_is_put_off_is_waited_for_where_nothing_else_is_judged(
         assert set(verdicts.values()) <= {"same"}
         done[metrics[0]] = progress.done.total()
     assert done["throughput"] < done["settled"] == plan.pair_looks[-1]
+
+
+@pytest.mark.parametrize(
+    ("throughput", "per_cpu_second", "measured_on"),
+    [
+        ("slower", "undecided", False),
+        ("undecided", "slower", False),
+        ("faster", "undecided", True),
+        ("same", "undecided", True),
+        ("same", "faster", False),
+    ],
+)
+def test_a_point_that_is_slower_by_one_rate_has_been_found(
+    throughput: Verdict, per_cpu_second: Verdict, *, measured_on: bool
+) -> None:
+    own, other = subject_of(key_of("DWAL")), subject_of(key_of("DRBL"))
+    said: list[tuple[Subject, str, Verdict]] = [
+        (own, "throughput", throughput),
+        (own, "per-cpu-second", per_cpu_second),
+        (other, "throughput", "undecided"),
+    ]
+    judgements = [
+        Judgement.model_construct(subject=subject, metric=metric, verdict=verdict)
+        for subject, metric, verdict in said
+    ]
+    assert measure.undecided(judgements) == ({own, other} if measured_on else {other})
 
 
 def test_a_fixed_number_is_even_where_repetitions_are_whole(

@@ -42,13 +42,18 @@ def fscale(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
 
 
+def sources(tree: Path) -> None:
+    """Put lanefs/ as it was committed into a directory."""
+    archive = ["git", "-C", ROOT, "archive", "HEAD", "lanefs"]
+    tar = subprocess.run(archive, stdout=subprocess.PIPE, check=True).stdout
+    subprocess.run(["tar", "-x", "-C", tree], input=tar, check=True)
+
+
 def module(plant: str | None, kernel: str) -> str:
     """Build lanefs for a kernel, with a plant or as it is; the path of the module."""
     with TemporaryDirectory() as directory:
         tree = Path(directory)
-        archive = ["git", "-C", ROOT, "archive", "HEAD", "lanefs"]
-        tar = subprocess.run(archive, stdout=subprocess.PIPE, check=True).stdout
-        subprocess.run(["tar", "-x", "-C", tree], input=tar, check=True)
+        sources(tree)
         if plant:
             subprocess.run(["git", "apply", PATCHES / f"{plant}.patch"], cwd=tree, check=True)
         done = fscale("vm", "module", "build", tree / "lanefs", "--kernel", kernel)
