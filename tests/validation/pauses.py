@@ -25,7 +25,7 @@ from fscale.runner.cell.turns import Turn, Turns
 from tests.validation.windows import run
 
 PAUSE = 0.02
-WORKLOADS = "DRBL,MRPL,DWAL,DWOL,DWSL,DWTL,MWCL,MWUL,MWRL"
+WORKLOADS = "DRBL,MRPL,DWAL,DWOL,DWOM,DWSL,DWTL,MWCL,MWCM,MWUL,MWUM,MWRL,MWRM"
 
 
 def pausing() -> Iterator[bool]:
@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--filesystem", default="ext4")
     parser.add_argument("--workloads", default=WORKLOADS)
+    parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=10)
     given = parser.parse_args()
     take, play = Turns.take, slices.play
@@ -82,7 +83,9 @@ def main() -> None:
     ):
         for workload in given.workloads.split(","):
             output, fs = given.output / workload, given.filesystem
-            report(run(fs, fs, [workload], given.pairs, 0.5, output, slices=True), workload)
+            cores = (given.cores,)
+            run(fs, fs, [workload], given.pairs, 0.5, output, cores=cores, slices=True)
+            report(output, workload)
 
 
 if __name__ == "__main__":
