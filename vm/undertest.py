@@ -4,6 +4,7 @@
 import contextlib
 import itertools
 import os
+import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from vm import kbuild
 from vm.cache import digest, entry, file_digest
+from vm.initramfs import module_name
 from vm.kernel import Kernel
 from vm.place import Job
 from vm.steps import Steps, need
@@ -28,9 +30,16 @@ class Parts:
 
     def added(self, job: Job) -> Job:
         """The job with these parts; a module given by hand replaces the one of the same name."""
-        given = {path.name for path in job.modules}
-        built = [path for path in self.modules if path.name not in given]
+        given = {_own_name(path) for path in job.modules}
+        built = [path for path in self.modules if _own_name(path) not in given]
         return replace(job, modules=[*job.modules, *built], files={**job.files, **self.files})
+
+
+def _own_name(module: Path) -> str:
+    """What the kernel calls a module, whatever its file is called."""
+    argv = [need("modinfo", "kmod"), "-F", "name", str(module)]
+    said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+    return said or module_name(str(module))
 
 
 def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:

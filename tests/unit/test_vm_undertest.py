@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """File systems that guests build from source: what is built, and what a job gets of it."""
 
+import subprocess
 from io import StringIO
 from pathlib import Path
 
@@ -115,3 +116,14 @@ def test_a_module_given_by_hand_replaces_the_built_one():
     job = parts.added(Job(argv=["true"], modules=[Path("/home/my.ko")], files={"s": Path("/s")}))
     assert job.modules == [Path("/home/my.ko"), Path("/cache/more.ko")]
     assert job.files == {"s": Path("/s"), "bin/a": Path("/cache/a")}
+
+
+def test_a_module_is_the_same_one_under_another_file_name(tmp_path: Path) -> None:
+    source, given, built = (tmp_path / name for name in ("m.c", "given.ko", "my.ko"))
+    source.write_text(
+        '__attribute__((section(".modinfo"), used)) static const char name[] = "name=my";'
+    )
+    for target in (given, built):
+        subprocess.run(["cc", "-c", "-o", target, source], check=True)
+    job = Parts((built, Path("/cache/more.ko"))).added(Job(argv=["true"], modules=[given]))
+    assert job.modules == [given, Path("/cache/more.ko")]
