@@ -14,7 +14,7 @@ from analysis.compare.sequential import resumed, schedule
 from analysis.compare.settings import SETTLED, Settings
 from analysis.compare.sliced import FIRST_LOOK, LEAST_PAIRS
 from fscale.ab.side import Side
-from fscale.ab.slices import DEFAULT, Slicing, puts_off, uncut
+from fscale.ab.slices import DEFAULT, Slicing, settling, uncut
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run
 from fscale.model.store import Store, differences
@@ -190,7 +190,7 @@ def _slicing(
         raise FscaleError(f"this cannot be measured in slices: {reason}; leave --slices out")
     if reason:
         return None
-    return replace(slicing, settle=any(puts_off(setup, workload) for setup in setups.values()))
+    return settling(slicing, setups.values(), workload)
 
 
 def _prepare(request: Request, side: Side, name: str) -> Prepared:

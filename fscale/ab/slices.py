@@ -8,6 +8,7 @@ write-back) would fall into the other's turns; so it is settled, and timed, befo
 
 import contextlib
 import random
+import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
@@ -22,6 +23,7 @@ from fscale.runner.session import Session, Setup, fill, new_cell
 SIDES = ("A", "B")
 SLOTS = ("-1", "-2")  # of file systems that are mounted at the same time
 BLOCK = 4  # turns
+DRAIN = 0.02  # seconds: an RCU grace period, and the callbacks that have waited for it
 LEAST_OPS = 20  # in a turn: what is cut off at its edges must not matter
 
 
@@ -34,6 +36,8 @@ class Slicing:
     warmup: int = 1
     settle: bool = False
     """whether what a turn puts off is written out before the next one"""
+    drain: float = 0.0
+    """seconds after a turn, for what it frees later"""
 
     @property
     def side_seconds(self) -> float:
@@ -62,9 +66,14 @@ def uncut(setup: Setup, workload: str) -> str | None:
     return None
 
 
-def puts_off(setup: Setup, workload: str) -> bool:
-    """Whether a workload leaves work that would weigh in the other side's turns."""
-    return setup.loads[workload].descriptor.puts_off
+def settling(slicing: Slicing, setups: Collection[Setup], workload: str) -> Slicing:
+    """With what keeps the work that the workload leaves out of the other side's turns."""
+    described = [setup.loads[workload].descriptor for setup in setups]
+    return replace(
+        slicing,
+        settle=any(one.puts_off for one in described),
+        drain=DRAIN if any(one.defers_frees for one in described) else 0.0,
+    )
 
 
 def arranged(seed: int, key: CellKey) -> dict[str, str]:
@@ -185,13 +194,19 @@ def play(
     Raises TooLong.
     """
     slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
+
+    def take(side: str) -> Turn:
+        turn = turns[side].take()
+        time.sleep(slicing.drain)
+        return turn
+
     with contextlib.suppress(Ended):
         for _ in range(slicing.warmup):
             for side in SIDES:
-                turns[side].take()  # caches
+                take(side)  # caches
         for block in range(slicing.blocks):
             outer, inner = coin.sample(SIDES, 2)
-            taken = [(side, turns[side].take()) for side in (outer, inner, inner, outer)]
+            taken = [(side, take(side)) for side in (outer, inner, inner, outer)]
             if any(turn.exhausted for _, turn in taken):
                 break
             for side, turn in taken:

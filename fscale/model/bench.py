@@ -61,6 +61,9 @@ class Descriptor(Strict):
     puts_off: bool = Field(
         default=False, description="leaves work for later that would fall into another's turns"
     )
+    defers_frees: bool = Field(
+        default=False, description="frees memory after an RCU grace period, also another's turns"
+    )
     min_cores: int
     partitions: bool = Field(default=False, description="can be spread over several file systems")
     modes: list[Mode]

@@ -82,6 +82,11 @@ struct workload {
 	 * ends with a syncfs().
 	 */
 	bool puts_off;
+	/*
+	 * What an operation frees (inodes) is freed after an RCU grace period, which no
+	 * syncfs() waits for: there is a pause between such turns.
+	 */
+	bool defers_frees;
 	const struct option_desc *options;	/* ends with an empty one */
 	const struct stock_desc *stock;		/* NULL: it consumes nothing */
 

@@ -34,6 +34,7 @@ static const struct workload mwul = {
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.puts_off = true,
+	.defers_frees = true,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,

@@ -217,7 +217,7 @@ def test_the_record_beside_the_run(prepare: Preparer, tmp_path: Path) -> None:
     make(tmp_path / "cut", 0, slicing=Slicing(0.05, 30)).save()
     run = Store(tmp_path / "cut").load_run()
     assert run is not None
-    own = {"seconds": 0.05, "blocks": 30, "warmup": 1, "settle": False}
+    own = {"seconds": 0.05, "blocks": 30, "warmup": 1, "settle": False, "drain": 0.0}
     assert run.suite["slices"] == {"DRBL": own, "MWCL": own}
 
 
@@ -298,18 +298,17 @@ def test_what_can_is_cut_and_what_puts_work_off_settles(
     def puts_off(prepared: Prepared, name: str) -> None:
         if name == odd:
             load = Load()
-            load.descriptor = load.descriptor.model_copy(update={"puts_off": True})
+            late = {"puts_off": True, "defers_frees": True}
+            load.descriptor = load.descriptor.model_copy(update=late)
             prepared.setup.loads = {"MWCL": Load(), "DRBL": load}  # type: ignore[dict-item]
 
     prepare.change = puts_off
     sides = parse("ext4"), parse("xfs")
     found = plan.make(request(tmp_path / "a"), *sides, Settings(), 9, slices=None)
     ways = {p.base.workload: (p.slicing, found.last(p)) for p in found.pairs}
-    assert ways == {"DRBL": (Slicing(settle=True), 9), "MWCL": (Slicing(), 9)}
-    assert {n: own["settle"] for n, own in found.run.suite["slices"].items()} == {
-        "DRBL": True,
-        "MWCL": False,
-    }
+    assert ways == {"DRBL": (Slicing(settle=True, drain=0.02), 9), "MWCL": (Slicing(), 9)}
+    recorded = {n: (own["settle"], own["drain"]) for n, own in found.run.suite["slices"].items()}
+    assert recorded == {"DRBL": (True, 0.02), "MWCL": (False, 0.0)}
     found = plan.make(request(tmp_path / "d"), *sides, Settings(), 9, slices=False)
     assert not any(p.slicing for p in found.pairs)
     prepare.media = {"nvme": Medium(title="disk", kind="device", path="/dev/null")}

@@ -6,7 +6,8 @@ from typing import cast
 
 import pytest
 
-from fscale.ab.slices import Slicing, _alternate
+from fscale.ab import slices
+from fscale.ab.slices import Slicing, _alternate, play
 from fscale.model.errors import FscaleError
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, CellKey, Status
@@ -61,6 +62,21 @@ def test_both_sides_have_the_same_whole_blocks() -> None:
         assert blocks[0] == blocks[1]
         assert blocks[0] == [n for n in range(len(blocks[0]) // 2) for _ in range(2)]
     assert len(blocks[0]) == 6  # one turn for the caches, three blocks of two, one that was cut
+
+
+def test_each_turn_is_followed_by_a_pause_for_what_it_frees_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+
+    class Told(Side):
+        def take(self) -> Turn:
+            told.append("turn")
+            return super().take()
+
+    monkeypatch.setattr(slices.time, "sleep", lambda seconds: told.append(f"{seconds} s"))
+    play({"A": Told(9), "B": Told(9)}, Slicing(blocks=2, drain=0.02), random.Random(1))
+    assert told == ["turn", "0.02 s"] * 10
 
 
 def test_operations_that_are_long_for_a_turn_are_no_matter_of_turns() -> None:
