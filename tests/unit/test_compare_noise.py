@@ -12,9 +12,11 @@ from analysis.compare.compare import Sides, open_sides
 from analysis.compare.effect import smallest_change
 from analysis.compare.noise import NoiseReport, PointNoise, measure_noise
 from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from analysis.compare.sliced import paired, ratios_of
+from analysis.compare.sliced import smallest_change as sliced_change
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
-from tests.synthetic import cell, write_run
+from tests.synthetic import cell, sliced, write_run
 
 TIMES = CpuTimes(user=1, system=1, idle=0, iowait=0, irq=0, softirq=0, steal=0)
 
@@ -79,6 +81,55 @@ def test_a_rate_that_goes_up_and_down_has_no_drift(tmp_path: Path) -> None:
     assert at_once.drift == 0.0
 
 
+def test_drift_goes_by_the_clock(tmp_path: Path) -> None:
+    """Repetitions come at uneven times, within less than a second."""
+    times = [0.0005 * n * n for n in range(24)]
+    cells = run([1e5 * math.exp(0.1 * t) for t in times])
+    for one, time in zip(cells, times, strict=True):
+        one.started = f"2026-01-01T00:00:00.{round(1e6 * time):06}+00:00"
+    assert only(tmp_path, cells).drift == pytest.approx(0.1 * times[-1], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "pairs", "last", "looks"), [(0.1, 4, 4, 1), (0.25, 10, 8, 2), (0.4, 16, 15, 4)]
+)
+@pytest.mark.parametrize("wide", ["between", "within"])
+def test_what_slices_show_pays_for_the_looks_on_the_way(
+    tmp_path: Path, minutes: float, pairs: int, last: int, looks: int, wide: str
+) -> None:
+    between, within = (0.03, 0.001) if wide == "between" else (0.001, 0.2)
+    cells = []
+    for repetition in range(1, 11):
+        pair_factor = 1 + between * (repetition % 3)
+        for side, factor in (("A", 1.0), ("B", pair_factor)):
+            swing = within if side == "B" else 0.0
+            rates = [1e6 * factor * (1 + swing * (-1) ** block * block / 10) for block in range(10)]
+            made = sliced(key(side, repetition), rates)
+            cells.append(made.model_copy(update={"wall_seconds": 1.5}))
+    own = sides(tmp_path, cells)
+    found = next(
+        p
+        for p in measure_noise(own, Settings(metrics=("throughput",)), minutes, 0.1).points
+        if p.metric == THROUGHPUT
+    )
+    ratios = ratios_of(
+        {c.key.repetition: c for c in own.base_cells},
+        {c.key.repetition: c for c in own.new_cells},
+        THROUGHPUT,
+    )
+    said = paired(ratios, None, 0.95)
+    assert (found.between_pairs, found.within_pairs) == (said.between, said.within)
+    assert (said.between > said.within) == (wide == "between")
+    assert found.aligned_cv == max(said.between, said.within)
+    assert found.repetitions_in_budget == pairs
+    level = 0.01 / 2  # throughput and per CPU second
+    # Ten pairs are looked at after six and eight.
+    shown = sliced_change(found.aligned_cv, 8, level / 6, 0.95)
+    assert found.smallest_change == pytest.approx(shown)
+    shown = sliced_change(found.aligned_cv, last, level / (looks * (looks + 1)), 0.95)
+    assert found.smallest_in_budget == pytest.approx(shown)
+
+
 def test_the_budget_is_shared_by_all_points(tmp_path: Path) -> None:
     rates = [1e5 * (1 + 0.01 * (n * 7 % 5)) for n in range(24)]
     one = run(rates, wall_seconds=2.0)
@@ -86,6 +137,7 @@ def test_the_budget_is_shared_by_all_points(tmp_path: Path) -> None:
     found = only(tmp_path / "one", one)
     assert found.repetitions_in_budget == 15
     assert only(tmp_path / "less", one, minutes=0.1).repetitions_in_budget == 2
+    assert only(tmp_path / "more", one, minutes=10).repetitions_in_budget == 150
     level = 0.01 / 1
     assert found.smallest_change == smallest_change(found.aligned_cv, 10, level, 0.95)
     assert found.smallest_in_budget == smallest_change(found.aligned_cv, 15, level, 0.95)
@@ -107,13 +159,15 @@ def test_steal_others_and_disturbed_repetitions(tmp_path: Path) -> None:
     cells[0].cpu = TIMES.model_copy(update={"steal": 2.0})
     cells[1].cpu = None
     cells[2].cpu = TIMES.model_copy(update={"user": 0, "system": 0})
+    cells[7].cpu = TIMES.model_copy(update={"user": 0.25, "system": 0.25, "steal": 0.125})
     cells[3].others_cpu_seconds = None
     cells[4].others_cpu_seconds = 0.75
     cells[5].disturbed = "load"
     cells[6].status, cells[6].others_cpu_seconds = "error", 100.0
     found = report(tmp_path, cells, minutes=2, wanted=0.05)
     # Of 11 good ones one had no times and one none at all; half of the first's time was stolen.
-    assert (found.worst_steal, found.steal) == pytest.approx((0.5, 0.5 / 9))
+    # Another had a fifth of its little taken.
+    assert (found.worst_steal, found.steal) == pytest.approx((0.5, (0.5 + 0.2) / 9))
     assert found.others_cpus == pytest.approx((9 * 0.5 + 1.5) / 10)
     assert (found.disturbed, found.repetitions) == (1, 11)
     assert (found.budget_minutes, found.wanted) == (2, 0.05)

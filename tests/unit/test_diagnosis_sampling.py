@@ -150,6 +150,34 @@ def test_each_wait_counts_as_many_times_as_it_was_passed_over() -> None:
     assert found.active_ns == 10_000
 
 
+def test_waits_of_a_lock_by_several_keys_add_up() -> None:
+    """Addresses and flags in hexadecimal too; what is damaged is passed over, the rest is read."""
+    stack = "_raw_spin_lock\nsomebody\n"
+    content = profile_of(
+        wait={
+            f"0,1,0x10,{stack}": {"count": 1, "total": 100},
+            "0,1,0x10": "damaged",
+            f"1,0x1,16,{stack}": {"count": 1, "total": 70},
+            f"2,0x1,0x10,{stack}": {"count": 1, "total": 45},
+        },
+        histogram={
+            "1,0x1,0x10": [{"min": 64, "max": 127, "count": 1}, {"min": 32, "max": 63, "count": 1}]
+        },
+        max={"0x1,0x10": 140},
+        active=1000,
+        looked=300,
+    )
+    (lock,) = lockprofile.read({**content, "samples": {}}).locks
+    whole = 100 + 2 * 70 + 4 * 45
+    assert (lock.wait_ns, lock.count, lock.max_ns) == (whole * 1000 // 300, 7 * 1000 // 300, 140)
+    assert sum(lock.callers.values()) == pytest.approx(lock.wait_ns, abs=3)
+    assert lock.histogram == {64: 2 * 1000 // 300, 32: 2 * 1000 // 300}
+    assert all(isinstance(n, int) for n in (lock.wait_ns, lock.count, lock.variance))
+    assert lock.variance == (2 * 64**2 * 7 // 3 + 2 * 32**2 * 7 // 3) * 1000**2 // 300**2
+    assert isinstance(next(iter(lock.histogram.values())), int)
+    assert isinstance(next(iter(lock.callers.values())), int)
+
+
 @pytest.mark.parametrize("key", ["x,", "-1,", "63,", "9" * 400 + ",", ",", "²,"])
 def test_a_damaged_exponent_counts_for_nothing(key: str) -> None:
     content = profile_of(wait={f"{key}1,-131384255310000,somebody\n": {"count": 1, "total": 9}})
