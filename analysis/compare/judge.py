@@ -134,6 +134,11 @@ def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> No
         for t in tests
     ):
         return
+    if pairs := max(len(t.ratios) for t in tests):
+        raise FscaleError(
+            f"too few pairs in slices: at most {pairs}, and nothing is judged with less than "
+            f"{LEAST_PAIRS}; the same command goes on, or give it more time with --max-minutes"
+        )
     # With enough repetitions all of them would be in the family.
     tested = sum(t.repetitions > 0 for t in tests)
     needed = minimum_repetitions(settings, tested, any(t.interleaved for t in tests))
