@@ -128,9 +128,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     plugin = emulator.build_plugin(steps)
     parts = undertest.provide(sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps)
     # A module that is given replaces the one that is built, as for `fscale vm run`.
-    given = {path.name for path in sweep.modules}
-    built = tuple(path for path in parts.modules if path.name not in given)
-    parts = undertest.Parts((*built, *sweep.modules), parts.files)
+    parts = undertest.Parts((*parts.besides(sweep.modules), *sweep.modules), parts.files)
     initramfs = image.build(kernel, filesystems, media.values(), parts, steps)
     parameters = machine.parameters(described, sweep.method, vcpus, sweep.memory_mib)
     store = Store(sweep.output)

@@ -28,11 +28,15 @@ class Parts:
     modules: tuple[Path, ...] = ()
     files: Mapping[str, Path] = field(default_factory=dict)
 
+    def besides(self, given: Iterable[Path]) -> list[Path]:
+        """The modules that none of those given by hand replaces, which have the same name."""
+        replaced = {_own_name(path) for path in given}
+        return [path for path in self.modules if _own_name(path) not in replaced]
+
     def added(self, job: Job) -> Job:
-        """The job with these parts; a module given by hand replaces the one of the same name."""
-        given = {_own_name(path) for path in job.modules}
-        built = [path for path in self.modules if _own_name(path) not in given]
-        return replace(job, modules=[*job.modules, *built], files={**job.files, **self.files})
+        """The job with these parts, as far as no module given by hand replaces them."""
+        modules = [*job.modules, *self.besides(job.modules)]
+        return replace(job, modules=modules, files={**job.files, **self.files})
 
 
 def _own_name(module: Path) -> str:
