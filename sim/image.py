@@ -14,7 +14,7 @@ from vm.cache import digest, entry, file_digest, prune
 from vm.initramfs import module_name
 from vm.kernel import Kernel
 from vm.steps import Steps, need
-from vm.undertest import Parts
+from vm.undertest import Parts, own_name
 
 INIT = Path(__file__).parent / "init.sh"
 TRANSPORT = ("virtio_pci", "9p", "9pnet_virtio")
@@ -37,7 +37,7 @@ def build(
     """
     files = _files(filesystems.values(), parts)
     kinds = {medium.kind for medium in media}
-    own = {path.stem for path in parts.modules}
+    own = {own_name(path) for path in parts.modules}
     wanted = (
         *TRANSPORT,
         *(kind for kind in MEDIA if kind in kinds),

@@ -30,8 +30,8 @@ class Parts:
 
     def besides(self, given: Iterable[Path]) -> list[Path]:
         """The modules that none of those given by hand replaces, which have the same name."""
-        replaced = {_own_name(path) for path in given}
-        return [path for path in self.modules if _own_name(path) not in replaced]
+        replaced = {own_name(path) for path in given}
+        return [path for path in self.modules if own_name(path) not in replaced]
 
     def added(self, job: Job) -> Job:
         """The job with these parts, as far as no module given by hand replaces them."""
@@ -39,7 +39,7 @@ class Parts:
         return replace(job, modules=modules, files={**job.files, **self.files})
 
 
-def _own_name(module: Path) -> str:
+def own_name(module: Path) -> str:
     """What the kernel calls a module, whatever its file is called."""
     argv = [need("modinfo", "kmod"), "-F", "name", str(module)]
     said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
