@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 
 #include "files.h"
@@ -14,6 +15,42 @@
 #define BUFFER_ALIGN 4096
 
 const struct option_desc block_options[] = { BLOCK_OPTION, { .name = NULL } };
+
+static enum outcome not_direct(struct worker *w, const struct blockio *io)
+{
+	errno = EOPNOTSUPP;
+	return worker_unsupported(w, "open(O_DIRECT)", io->path);
+}
+
+/*
+ * Some take O_DIRECT and go through the page cache nevertheless, as ext4 does with
+ * data=journal: statx(2) says that there is no alignment at which they are direct. A
+ * file whose data is kept in its inode is not direct either until it has grown, so
+ * one with data is asked.
+ */
+static enum outcome check_alignment(struct worker *w, const struct blockio *io)
+{
+	static const char data[BUFFER_ALIGN];
+	enum outcome outcome = OP_OK;
+	struct statx stx = { 0 };
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "direct-%u", w->id);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return worker_fail(w, "open", path);
+	if (write(fd, data, sizeof(data)) != (ssize_t)sizeof(data))
+		outcome = worker_fail(w, "write", path);
+	else if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx))
+		outcome = worker_fail(w, "statx", path);
+	else if ((stx.stx_mask & STATX_DIOALIGN) && !stx.stx_dio_offset_align)
+		outcome = not_direct(w, io);
+	close(fd);
+	if (unlink(path) && !outcome)
+		outcome = worker_fail(w, "unlink", path);
+	return outcome;
+}
 
 /* tmpfs takes O_DIRECT since Linux 6.6, but has no device that it could be direct to. */
 static enum outcome check_direct(struct worker *w, const struct blockio *io)
@@ -24,10 +61,9 @@ static enum outcome check_direct(struct worker *w, const struct blockio *io)
 		return OP_OK;
 	if (fstatfs(io->fd, &fs))
 		return worker_fail(w, "fstatfs", io->path);
-	if (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC)
-		return OP_OK;
-	errno = EOPNOTSUPP;
-	return worker_unsupported(w, "open(O_DIRECT)", io->path);
+	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
+		return not_direct(w, io);
+	return check_alignment(w, io);
 }
 
 enum outcome block_open(struct worker *w, struct blockio *io, const char *path, int flags)

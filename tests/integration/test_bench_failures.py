@@ -224,6 +224,27 @@ def test_tmpfs_is_not_direct(tmp_path):
 
 @needs_root
 @pytest.mark.root
+@pytest.mark.parametrize(
+    ("mkfs", "mount", "direct"),
+    [([], "rw", True), (["-O", "inline_data"], "rw", True), ([], "data=journal", False)],
+    ids=["plain", "inline", "journal"],
+)
+def test_direct_io_that_is_none_is_refused(tmp_path, mkfs, mount, direct):
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", *mkfs, str(image)], check=True)
+    with mounted(tmp_path / "m", "-o", f"loop,{mount}", str(image)) as place:
+        code, out = bench.run("DWOL", place / "d", *QUICK, "--mode", "direct")
+        left = list((place / "d").rglob("direct-*"))
+    assert (code, out.status) == ((0, "ok") if direct else (77, "error"))
+    if not direct:
+        assert (out.error.call, out.error.name) == ("open(O_DIRECT)", "EOPNOTSUPP")
+    assert left == []
+
+
+@needs_root
+@pytest.mark.root
 def test_dontcache_where_it_is_lacking(tmp_path):
     with tmpfs(tmp_path / "m", "size=10m") as mount:
         code, out = bench.run("DRBL", mount, *QUICK, "--mode", "dontcache")
