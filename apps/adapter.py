@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from apps.base import App
 from apps.registry import applications
-from fscale.model import catalogue, paths
+from fscale.model import paths
 from fscale.model.bench import CpuTimes
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import Command, Status
@@ -48,22 +48,21 @@ def too_late(late: float, window: float) -> bool:
 
 def directories(target: Target) -> list[Path]:
     """The directory that the runner made, or one on each partition."""
-    count = catalogue.split_partitions(target.key.filesystem)[1]
-    if count == 1:
+    if target.partitions == 1:
         return [target.directory]
-    return [target.directory / str(number) / "work" for number in range(count)]
+    return [target.directory / str(number) / "work" for number in range(target.partitions)]
 
 
 class AppLoad:
     """One application."""
 
     synced = True
-    sliced = False
     named = False  # other people's programs bear their own names
 
     def __init__(self, app: App) -> None:
         self.app = app
         self.descriptor = app.descriptor
+        self.sliced = app.sliced
 
     def missing(self) -> str | None:
         """The package that would help."""
@@ -91,6 +90,9 @@ class AppLoad:
             argv += ["--cgroup", str(target.cgroup)]
         if sync:
             argv += ["--sync-fds", f"{sync[0]},{sync[1]}"]
+        if settings.slice:
+            argv += ["--slice", f"{settings.slice:g}"]
+            argv += ["--settle"] if settings.settle else []
         return argv
 
     def parse(self, target: Target, returncode: int, stdout: str, stderr: str) -> Outcome:

@@ -17,12 +17,13 @@ class Target:
     """Where and on what a load runs."""
 
     key: CellKey
-    directory: Path  # an empty directory in the file system under test
+    directory: Path  # an empty one in the file system under test
     cpus: list[int]
     seed: int
     space: int  # bytes that the load may fill
     scratch: Path  # an empty directory outside of it, for configuration, logs and raw output
     cgroup: Path | None
+    partitions: int = 1  # from 2 on the empty ones are 0/work, 1/work, ... below `directory`
 
 
 @dataclass(frozen=True)

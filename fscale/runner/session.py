@@ -222,6 +222,7 @@ class Session:
                 space=size,
                 scratch=scratch,
                 cgroup=group,
+                partitions=fs.partitions if fs else 1,
             )
             yield target, ready.device if ready else None
 
