@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from apps.base import App, AppError, AppSkipped, Measured, Options, Site, Timing, settings
+from apps.base import App, AppError, AppSkipped, Measured, Options, Site, Timing, Turns, settings
 from apps.registry import applications
 from fscale.model.errors import Exit, FscaleError
 
@@ -55,11 +55,17 @@ def _arguments(known: list[str]) -> argparse.Namespace:
     parser.add_argument("--option", type=_option, action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--scratch", type=Path, help="outside of the file system under test")
     parser.add_argument("--cgroup", type=Path)
-    parser.add_argument("--sync-fds", metavar="R,W", help="say ready on W, wait for a byte on R")
+    parser.add_argument(
+        "--sync-fds", type=_fds, metavar="R,W", help="say ready on W, wait for a byte on R"
+    )
+    parser.add_argument("--slice", type=float, metavar="SEC", help="a turn for each byte on R")
+    parser.add_argument("--settle", action="store_true", help="after each turn")
     parser.add_argument("--mode", choices=["buffered"], default="buffered")
     arguments = parser.parse_args()
     if not arguments.list and not (arguments.workload and arguments.dir and arguments.cpus):
         parser.error("--workload, --dir and --cpus are needed")
+    if arguments.slice and not arguments.sync_fds:
+        parser.error("--slice needs --sync-fds, by which turns are asked for")
     return arguments
 
 
@@ -67,13 +73,26 @@ def _free(dirs: list[Path]) -> int:
     return sum(s.f_bavail * s.f_frsize for s in map(os.statvfs, dirs))
 
 
-def _ready(fds: str | None) -> None:
+def _ready(fds: tuple[int, int] | None, turns: Turns | None) -> None:
     if fds is None:
         return
-    read, write = (int(fd) for fd in fds.split(","))
+    read, write = fds
     os.write(write, b"ready\n")
-    if not os.read(read, 1):
+    if not turns and not os.read(read, 1):
         raise AppError("the runner went away before the timed window")
+
+
+def _fds(text: str) -> tuple[int, int]:
+    read, write = (int(fd) for fd in text.split(","))
+    return read, write
+
+
+def _turns(app: App, arguments: argparse.Namespace) -> Turns | None:
+    if not arguments.slice:
+        return None
+    if not app.sliced:
+        raise AppError(f"{app.descriptor.id} does not take turns")
+    return Turns(arguments.slice, arguments.settle, *arguments.sync_fds)
 
 
 def hasten() -> None:
@@ -107,9 +126,10 @@ def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> Measured
         seed=arguments.seed,
         cgroup=arguments.cgroup,
     )
-    timing = Timing(arguments.duration, arguments.warmup, arguments.margin)
+    turns = _turns(app, arguments)
+    timing = Timing(arguments.duration, arguments.warmup, arguments.margin, turns)
     hasten()
-    measured = app.run(site, timing, options, lambda: _ready(arguments.sync_fds))
+    measured = app.run(site, timing, options, lambda: _ready(arguments.sync_fds, turns))
     if not measured.amount > 0 or not measured.seconds > 0:
         raise AppError(f"{app.descriptor.id} did nothing: {measured.amount} {measured.unit}")
     measured.extra["options"] = options
@@ -143,7 +163,7 @@ def _result(app: App, arguments: argparse.Namespace) -> tuple[dict[str, Any], in
         "seconds": measured.seconds,
         "usage_seconds": measured.usage.seconds,
         "late_seconds": measured.usage.late,
-        "cpu": measured.usage.cpu.model_dump(),
+        "cpu": measured.usage.cpu and measured.usage.cpu.model_dump(),
         "own_cpu_seconds": measured.usage.own,
         "busy_cpu_seconds": measured.usage.busy,
         "extra": measured.extra,

@@ -45,12 +45,23 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """How the runner asks for turns: a byte for each, and an answer in a line."""
+
+    seconds: float
+    settle: bool  # whether what a turn leaves is written out after it
+    asked: int  # file descriptor; its end is the end of the run
+    answers: int  # file descriptor
+
+
+@dataclass(frozen=True)
 class Timing:
     """Seconds of the timed window and before it."""
 
     duration: float
     warmup: float = 0.0
     margin: float = 60.0  # beyond both, until a program that hangs is killed
+    turns: Turns | None = None  # instead of one window
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,8 @@ class App(Protocol):
 
     descriptor: Descriptor
     unit: str
+    sliced: bool
+    """whether it can work in turns, so that two can be compared side by side"""
 
     def missing(self) -> str | None:
         """The Debian package that this machine lacks, or None."""
@@ -87,6 +100,7 @@ class App(Protocol):
     ) -> Measured:
         """Set up, call `ready` (set-up is over), measure, stop everything.
 
+        In turns, there is one for each byte that `timing` says where to read, after `ready`.
         Raises AppError when anything went wrong: a figure is returned only for a clean run.
         """
 

@@ -30,13 +30,15 @@ class Usage:
     """CPU time between two edges, in seconds."""
 
     seconds: float
-    cpu: CpuTimes
-    own: float | None  # of the cgroup, where there is one
+    cpu: CpuTimes | None  # of all on the CPUs; None for turns, which another side's lie between
+    own: float | None  # of the cgroup, where there is one; in turns of the load's processes
     late: float = 0.0  # how long after the load's own edges these were read
 
     @property
-    def busy(self) -> float:
+    def busy(self) -> float | None:
         """CPU time of everything on the CPUs under test, steal left out."""
+        if self.cpu is None:
+            return None
         return self.cpu.user + self.cpu.system + self.cpu.irq + self.cpu.softirq
 
 

@@ -80,6 +80,7 @@ class Dbench:
 
     descriptor = DESCRIPTOR
     unit = "MB"
+    sliced = False
 
     def missing(self) -> str | None:
         """The package, unless dbench is there."""

@@ -92,6 +92,7 @@ class Exim:
 
     descriptor = DESCRIPTOR
     unit = "messages"
+    sliced = False
 
     def missing(self) -> str | None:
         """The package, unless its program and its user are there."""

@@ -88,6 +88,7 @@ class Fio:
     """One of the job files."""
 
     unit = "ops"
+    sliced = False
 
     def __init__(self, job: str, descriptor: Descriptor) -> None:
         self.descriptor = descriptor

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from apps.base import AppError, Measured, Options, Site, Timing, build
-from apps.meter import Edge, Meter, between
+from apps.meter import Edge, Meter, Usage, between
 from apps.process import FileSystemFullError, Processes, cpu_list, told
 from fscale import __version__
 from fscale.model.bench import Descriptor, OptionHelp
 
 _PROGRAM = "fscale-personality"
+_TURN = "turn "  # operations, seconds, CPU seconds, seconds of settling, how it ended
 # Mean size of a file and its appends, and what a file system keeps beside it, in file sizes.
 _SLACK = 3
 
@@ -54,6 +55,8 @@ def _descriptor(
         min_cores=1,
         partitions=True,
         modes=["buffered"],
+        puts_off=True,
+        defers_frees=True,
         options=options,
     )
 
@@ -112,8 +115,9 @@ class Personality:
 
     unit = "ops"
 
-    def __init__(self, descriptor: Descriptor) -> None:
+    def __init__(self, descriptor: Descriptor, *, sliced: bool) -> None:
         self.descriptor = descriptor
+        self.sliced = sliced
 
     def missing(self) -> str | None:
         """Nothing: it is built from our source."""
@@ -136,16 +140,24 @@ class Personality:
         for option in ("width", "size", "append"):
             argv += [f"--{option}", str(options[option])] if option in options else []
         argv += ["--shared"] if options.get("sharing") == "shared" else []
+        if timing.turns:
+            argv += ["--slice", f"{timing.turns.seconds:g}"]
+            argv += ["--settle"] if timing.turns.settle else []
         name = str(options.get("phase", "all"))
         with Processes(site) as processes:
             text, edges = _go(processes, site, timing, argv, name, ready)
         said = parse(text)
         phase = said["phases"][name]
+        if timing.turns:
+            turns = [line.split() for line in text.splitlines() if line.startswith(_TURN)]
+            usage = Usage(phase["seconds"], None, sum(float(turn[3]) for turn in turns))
+        else:
+            usage = between(edges[0], edges[1], (phase["start_ns"], phase["end_ns"]))
         return Measured(
             amount=phase["ops"],
             unit=self.unit,
             seconds=phase["seconds"],
-            usage=between(edges[0], edges[1], (phase["start_ns"], phase["end_ns"])),
+            usage=usage,
             commands=processes.commands,
             extra={
                 "files": files,
@@ -174,6 +186,7 @@ def _go(
     meter = Meter(site.cpus, site.cgroup)
     edges: list[Edge] = []
     lines: list[str] = []
+    turns = timing.turns
     gate, opener = os.pipe()
 
     def watch(line: str) -> None:
@@ -181,6 +194,8 @@ def _go(
         if line == "ready":
             ready()
             os.write(opener, b"g")
+        elif turns and line.startswith(_TURN):
+            os.write(turns.answers, f"{line.removeprefix(_TURN)}\n".encode())
         elif line == f"start {phase}":
             edges.append(meter.open())
         elif line == f"end {phase}":
@@ -188,7 +203,8 @@ def _go(
 
     try:
         timeout = timing.warmup + timing.duration + 2 * timing.margin
-        return processes.run(argv, timeout=timeout, stdin=gate, watch=watch), edges
+        asked = turns.asked if turns else gate
+        return processes.run(argv, timeout=timeout, stdin=asked, watch=watch), edges
     except FileSystemFullError:
         raise
     except AppError:
@@ -200,4 +216,8 @@ def _go(
         os.close(opener)
 
 
-APPS = [Personality(VARMAIL), Personality(FILESERVER), Personality(CATD)]
+APPS = [
+    Personality(VARMAIL, sliced=True),
+    Personality(FILESERVER, sliced=True),
+    Personality(CATD, sliced=False),
+]

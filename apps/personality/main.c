@@ -4,10 +4,9 @@
  *
  * Prints "ready" when set up, then "start PHASE" and "end PHASE" at the edges of each phase (the driver
  * reads CPU times then), and one JSON object. After "ready" it waits for a byte, or the end, of its
- * standard input. Exit codes: 0 good, 1 an error (also in the JSON), 2 wrong usage.
+ * standard input. With --slice it takes a turn for each byte, and prints "turn" with what it did.
+ * Exit codes: 0 good, 1 an error (also in the JSON), 2 wrong usage.
  */
-#include "personality.h"
-
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -15,23 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../common/crew.h"
 #include "../common/options.h"
+#include "gate.h"
+#include "run.h"
+#include "turns.h"
 
-#define NAP_NS 500000L
 #define MAX_CPUS 4096
 #define MAX_DIRS 4096
 
 static const struct personality *const personalities[] = { &varmail, &fileserver, &catd };
-
-struct run {
-	struct crew crew;
-	struct options options;
-	const struct personality *personality;
-	struct state *state;
-	uint64_t start_ns[MAX_PHASES], end_ns[MAX_PHASES];
-	unsigned long ops[MAX_PHASES], bytes;
-};
 
 int failed(struct worker *worker, const char *call, const char *path)
 {
@@ -47,7 +38,8 @@ static void usage(void)
 {
 	fputs("usage: fscale-personality --personality varmail|fileserver|catd --dir DIR [--dir DIR]...\n"
 	      "           --cpus 0,1,... [--files N] [--width N] [--size BYTES] [--append BYTES]\n"
-	      "           [--shared] [--seed N] [--warmup SEC] [--duration SEC]\n",
+	      "           [--shared] [--seed N] [--warmup SEC] [--duration SEC]\n"
+	      "           [--slice SEC [--settle]]\n",
 	      stderr);
 	exit(2);
 }
@@ -111,6 +103,8 @@ static void parse(struct run *run, int argc, char **argv)
 		{ .name = "seed", .seed = &o->seed },
 		{ .name = "warmup", .seconds = &o->warmup },
 		{ .name = "duration", .seconds = &o->duration },
+		{ .name = "slice", .seconds = &o->slice },
+		{ .name = "settle", .flag = &o->settle },
 	};
 
 	*o = (struct options){ .files = 1000, .width = 1000000, .size = 16384, .append = 16384,
@@ -118,6 +112,10 @@ static void parse(struct run *run, int argc, char **argv)
 	options_parse(specs, sizeof(specs) / sizeof(*specs), argc, argv, usage);
 	if (!run->personality || !o->ndirs || !o->workers)
 		usage();
+	if (o->slice >= 1 || (o->slice > 0 && run->personality->phases > 1)) {
+		fputs("--slice is of less than a second, and not for what runs in phases\n", stderr);
+		exit(2);
+	}
 }
 
 static int pin(struct worker *worker, int cpu)
@@ -129,15 +127,17 @@ static int pin(struct worker *worker, int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? failed(worker, "pin to", "a CPU") : 0;
 }
 
-/* Wait until gate `gate` opens; false when all is over instead. */
-static bool pass(struct state *state, struct worker *worker, int gate)
+/* Round after round between a gate and a halt, until all is over. */
+static int rounds(const struct run *run, unsigned int id, void *own)
 {
-	int open;
+	struct state *state = run->state;
+	int gate;
 
-	atomic_store(&worker->ready, gate);
-	while ((open = atomic_load(&state->gate)) < gate)
-		usleep(200);
-	return open != GATE_STOP;
+	for (gate = GATE_FIRST; gate_pass(state, &state->worker[id], gate); gate++)
+		while (!atomic_load_explicit(&state->halted, memory_order_relaxed))
+			if (run->personality->run(state, id, own, 0))
+				return 1;
+	return 0;
 }
 
 static int work(void *context, unsigned int id)
@@ -153,19 +153,14 @@ static int work(void *context, unsigned int id)
 		return 1;
 	atomic_store(&worker->ops, 0);
 	atomic_store(&worker->bytes, 0);
+	if (p->phases == 1)
+		return rounds(run, id, own);
 	for (phase = 0; phase < p->phases; phase++) {
-		/* Gate 1 is the fileset's own (set-up); phases begin at gate 2. */
-		if (!pass(state, worker, (int)phase + 2))
+		if (!gate_pass(state, worker, GATE_FIRST + (int)phase))
 			return 1;
-		if (p->phases > 1) {
-			if (p->run(state, id, own, phase))
-				return 1;
-			atomic_store(&worker->ended_ns[phase], now_ns());
-			continue;
-		}
-		while (atomic_load_explicit(&state->gate, memory_order_relaxed) != GATE_STOP)
-			if (p->run(state, id, own, phase))
-				return 1;
+		if (p->run(state, id, own, phase))
+			return 1;
+		atomic_store(&worker->ended_ns[phase], now_ns());
 	}
 	return 0;
 }
@@ -175,48 +170,6 @@ static const char *said(void *context, unsigned int id)
 	struct run *run = context;
 
 	return run->state->worker[id].error;
-}
-
-/* Wait until all workers stand at `gate`, or have ended. */
-static int gather(struct run *run, int gate)
-{
-	struct crew *crew = &run->crew;
-	unsigned int i, there;
-
-	do {
-		nap(NAP_NS);
-		if (crew_look(crew))
-			return -1;
-		for (there = 0, i = 0; i < crew->size; i++)
-			there += atomic_load(&run->state->worker[i].ready) >= gate ||
-				 !crew->pids[i];
-	} while (there < crew->size);
-	return 0;
-}
-
-static void add_up(const struct run *run, unsigned long *ops, unsigned long *bytes)
-{
-	unsigned int i;
-
-	*ops = *bytes = 0;
-	for (i = 0; i < run->options.workers; i++) {
-		*ops += atomic_load(&run->state->worker[i].ops);
-		*bytes += atomic_load(&run->state->worker[i].bytes);
-	}
-}
-
-static int all_at_work(void *context)
-{
-	struct run *run = context;
-	struct crew *crew = &run->crew;
-
-	if (crew_look(crew))
-		return -1;
-	if (crew->ended) {
-		snprintf(crew->error, sizeof(crew->error), "a worker ended too early");
-		return -1;
-	}
-	return 0;
 }
 
 static const char *phase_name(const struct personality *p, unsigned int phase)
@@ -235,22 +188,24 @@ static void say_edge(const struct run *run, const char *edge, unsigned int phase
 static int timed(struct run *run)
 {
 	const struct options *o = &run->options;
+	struct phase *all = &run->phase[0];
 	unsigned long ops[2], bytes[2];
 	uint64_t from;
 
-	atomic_store(&run->state->gate, 2);
-	if (crew_until(&run->crew, now_ns() + (uint64_t)(o->warmup * 1e9), NAP_NS, all_at_work))
+	gate_open(run->state, GATE_FIRST);
+	if (crew_until(&run->crew, now_ns() + (uint64_t)(o->warmup * 1e9), NAP_NS, run_at_work))
 		return -1;
 	say_edge(run, "start", 0);
 	from = now_ns();
-	add_up(run, &ops[0], &bytes[0]);
-	if (crew_until(&run->crew, from + (uint64_t)(o->duration * 1e9), NAP_NS, all_at_work))
+	run_add_up(run, &ops[0], &bytes[0]);
+	if (crew_until(&run->crew, from + (uint64_t)(o->duration * 1e9), NAP_NS, run_at_work))
 		return -1;
-	run->start_ns[0] = from;
-	run->end_ns[0] = now_ns();
-	add_up(run, &ops[1], &bytes[1]);
+	all->start_ns = from;
+	all->end_ns = now_ns();
+	run_add_up(run, &ops[1], &bytes[1]);
 	say_edge(run, "end", 0);
-	run->ops[0] = ops[1] - ops[0];
+	all->ns = all->end_ns - all->start_ns;
+	all->ops = ops[1] - ops[0];
 	run->bytes = bytes[1] - bytes[0];
 	return 0;
 }
@@ -263,27 +218,31 @@ static int phased(struct run *run)
 	uint64_t ended, last;
 
 	for (phase = 0; phase < run->personality->phases; phase++) {
-		add_up(run, &before, &run->bytes);
+		struct phase *this = &run->phase[phase];
+
+		run_add_up(run, &before, &run->bytes);
 		say_edge(run, "start", phase);
-		run->start_ns[phase] = now_ns();
-		atomic_store(&run->state->gate, (int)phase + 2);
-		if (gather(run, (int)phase + 3))
+		this->start_ns = now_ns();
+		gate_open(run->state, GATE_FIRST + (int)phase);
+		if (run_gather(run, GATE_FIRST + (int)phase + 1))
 			return -1;
 		say_edge(run, "end", phase);
 		for (last = 0, i = 0; i < run->options.workers; i++) {
 			ended = atomic_load(&run->state->worker[i].ended_ns[phase]);
 			last = ended > last ? ended : last;
 		}
-		add_up(run, &after, &run->bytes);
-		run->end_ns[phase] = last;
-		run->ops[phase] = after - before;
+		run_add_up(run, &after, &run->bytes);
+		this->end_ns = last;
+		this->ns = last - this->start_ns;
+		this->ops = after - before;
 	}
 	return 0;
 }
 
 static int finish(struct run *run)
 {
-	atomic_store(&run->state->gate, GATE_STOP);
+	atomic_store(&run->state->halted, true);
+	gate_open(run->state, GATE_STOP);
 	do {
 		nap(NAP_NS);
 		if (crew_look(&run->crew))
@@ -294,15 +253,20 @@ static int finish(struct run *run)
 
 static int measure(struct run *run)
 {
-	if (crew_start(&run->crew) || gather(run, 2))
+	if (crew_start(&run->crew) || run_gather(run, GATE_FIRST))
 		return -1;
 	say("ready");
-	getchar();
-	if (run->personality->phases > 1 ? phased(run) : timed(run))
-		return -1;
+	if (run->options.slice > 0) {
+		if (turns_take(run))
+			return -1;
+	} else {
+		getchar();
+		if (run->personality->phases > 1 ? phased(run) : timed(run))
+			return -1;
+	}
 	if (finish(run))
 		return -1;
-	if (!run->ops[0]) {
+	if (!run->phase[0].ops) {
 		snprintf(run->crew.error, sizeof(run->crew.error), "no operation was done");
 		return -1;
 	}
@@ -314,12 +278,14 @@ static void print(const struct run *run)
 	unsigned int phase;
 
 	printf("{\"personality\": \"%s\", \"phases\": {", run->personality->name);
-	for (phase = 0; phase < run->personality->phases; phase++)
+	for (phase = 0; phase < run->personality->phases; phase++) {
+		const struct phase *this = &run->phase[phase];
+
 		printf("%s\"%s\": {\"ops\": %lu, \"seconds\": %.9f, \"start_ns\": %llu, \"end_ns\": %llu}",
-		       phase ? ", " : "", phase_name(run->personality, phase), run->ops[phase],
-		       (double)(run->end_ns[phase] - run->start_ns[phase]) / 1e9,
-		       (unsigned long long)run->start_ns[phase],
-		       (unsigned long long)run->end_ns[phase]);
+		       phase ? ", " : "", phase_name(run->personality, phase), this->ops,
+		       (double)this->ns / 1e9, (unsigned long long)this->start_ns,
+		       (unsigned long long)this->end_ns);
+	}
 	printf("}, \"bytes\": %lu, \"error\": ", run->bytes);
 	crew_print_error(&run->crew);
 	puts("}");
@@ -338,7 +304,7 @@ int main(int argc, char **argv)
 	if (run.personality->prepare && run.personality->prepare(run.state))
 		return 2;
 	bad = measure(&run);
-	atomic_store(&run.state->gate, GATE_STOP);
+	gate_open(run.state, GATE_STOP);
 	crew_kill(&run.crew);
 	print(&run);
 	return bad ? 1 : 0;

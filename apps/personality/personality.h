@@ -3,6 +3,7 @@
 #ifndef APPS_PERSONALITY_H
 #define APPS_PERSONALITY_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +24,8 @@ struct options {
 	bool shared;          /* one file set for all workers, else one each */
 	uint64_t seed;
 	double warmup, duration;
+	double slice;         /* seconds of a turn; 0: one window */
+	bool settle;          /* write out what a turn has left */
 };
 
 struct worker {
@@ -34,11 +37,13 @@ struct worker {
 	char error[256];            /* empty: none */
 };
 
-enum gate { GATE_STOP = 1000 };
+/* Gate 1 is the file set's own, in the set-up. Each phase, or each turn, has one from here on. */
+enum gate { GATE_FIRST = 2, GATE_STOP = INT_MAX };
 
 struct state {
 	const struct options *options;
 	_Alignas(CACHE_LINE) atomic_int gate; /* the last gate that is open; GATE_STOP ends all */
+	atomic_bool halted;                   /* timed: to the next gate after this round */
 	void *files;                          /* the personality's own shared memory */
 	struct worker worker[];
 };

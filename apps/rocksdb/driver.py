@@ -78,6 +78,7 @@ class RocksDb:
 
     descriptor = DESCRIPTOR
     unit = "ops"
+    sliced = False
 
     def missing(self) -> str | None:
         """The package, unless db_bench is there."""

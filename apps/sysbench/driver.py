@@ -78,6 +78,7 @@ class Sysbench:
 
     descriptor = DESCRIPTOR
     unit = "ops"
+    sliced = False
 
     def missing(self) -> str | None:
         """The package, unless sysbench is there."""

@@ -72,6 +72,19 @@ def test_a_planted_delay_is_found(tmp_path: Path, slowed: Path) -> None:
     assert "/run/fscale/mnt-" not in mounts
 
 
+def test_an_application_takes_turns(tmp_path: Path) -> None:
+    argv = [str(ROOT / "bin" / "fscale"), "ab", "--slices", "--base", "ext4"]
+    argv += ["--new", "ext4:mount=data=journal", "--workload", "fileserver", "--cores", "1"]
+    argv += ["--set", "options={fileserver={files=500}}"]
+    argv += ["--repetitions", "4", "--seed", "1", "--metric", "throughput", "--json"]
+    argv += ["--wait", "200", "--output", str(tmp_path / "out")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 1, done.stderr
+    (judgement,) = json.loads(done.stdout)["judgements"]
+    assert (judgement["verdict"], judgement["pairs"]) == ("slower", 4), judgement
+    assert judgement["ratio"] < 0.7
+
+
 def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     code, judgement = judged(tmp_path / "out", "ext4")
     assert (code, judgement["verdict"]) in ((0, "same"), (0, "undecided")), judgement

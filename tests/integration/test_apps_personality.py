@@ -77,6 +77,29 @@ def test_catd_does_what_the_paper_says(binary: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in work.rglob("*")) == ["worker0", "worker1"]
 
 
+@pytest.mark.parametrize("name", ["varmail", "fileserver"])
+def test_a_turn_is_taken_for_each_byte(binary: Path, tmp_path: Path, name: str) -> None:
+    line = [*argv(binary, name, tmp_path, cpus="0,0"), "--files", "20", "--slice", "0.02"]
+    done = subprocess.run(
+        [*line, "--settle"], input="gggg", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    ready, *turns, last = done.stdout.splitlines()
+    assert (ready, [turn.split()[0] for turn in turns]) == ("ready", ["turn"] * 4)
+    counted = sum(int(turn.split()[1]) for turn in turns)
+    assert json.loads(last)["phases"]["all"]["ops"] == counted
+
+
+@pytest.mark.parametrize(("name", "slice_"), [("varmail", "1"), ("catd", "0.1")])
+def test_turns_that_cannot_be_are_refused(
+    binary: Path, tmp_path: Path, name: str, slice_: str
+) -> None:
+    line = [*argv(binary, name, tmp_path), "--slice", slice_]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "--slice is of less than a second" in done.stderr
+
+
 @pytest.mark.parametrize(("name", "syncs", "stats"), [("varmail", 2, 0), ("fileserver", 0, 1)])
 def test_a_round_has_the_steps_of_filebench(
     binary: Path, tmp_path: Path, name: str, syncs: int, stats: int

@@ -138,7 +138,7 @@ def test_a_runner_that_went_away() -> None:
     os.close(far)
     try:
         with pytest.raises(AppError, match="the runner went away"):
-            command._ready(f"{read},{write}")
+            command._ready((read, write), None)
     finally:
         for fd in (read, gone, write):
             os.close(fd)

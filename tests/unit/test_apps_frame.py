@@ -19,7 +19,7 @@ from apps.registry import applications
 from fscale.model import catalogue
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
-from fscale.model.load import Target
+from fscale.model.load import Settings, Target
 from fscale.model.results import CellKey
 from fscale.runner import plan
 
@@ -118,7 +118,7 @@ def test_meter_says_how_late_it_was() -> None:
     assert between(start, end, (10_001_000_000, 12_251_000_000)).late == 0
 
 
-def target(filesystem: str, tmp_path: Path) -> Target:
+def target(filesystem: str, tmp_path: Path, partitions: int = 1) -> Target:
     key = CellKey(
         workload="exim",
         filesystem=filesystem,
@@ -129,13 +129,28 @@ def target(filesystem: str, tmp_path: Path) -> Target:
         duration=2,
         options={"fsync": "off"},
     )
-    return Target(key, tmp_path, [0], 7, 1 << 30, tmp_path / "scratch", None)
+    return Target(key, tmp_path, [0], 7, 1 << 30, tmp_path / "scratch", None, partitions)
 
 
 def test_the_runner_gives_a_directory_a_partition(tmp_path: Path) -> None:
     assert directories(target("ext4", tmp_path)) == [tmp_path]
-    many = directories(target("ext4:3", tmp_path))
+    assert directories(target("ext4:mount=data=journal", tmp_path)) == [tmp_path]
+    many = directories(target("ext4:3", tmp_path, 3))
     assert many == [tmp_path / str(n) / "work" for n in range(3)]
+
+
+def test_the_runner_asks_for_turns_of_those_that_take_them(tmp_path: Path) -> None:
+    assert {app.descriptor.id for app in applications() if AppLoad(app).sliced} == {
+        "varmail",
+        "fileserver",
+    }
+    load, where = AppLoad(Exim()), target("ext4", tmp_path)
+    whole = load.command(where, Settings(warmup=1), (3, 4))
+    assert whole[-2:] == ["--sync-fds", "3,4"]
+    turning = load.command(where, Settings(warmup=1, slice=0.01), (3, 4))
+    assert turning == [*whole, "--slice", "0.01"]
+    settled = Settings(warmup=1, slice=0.01, settle=True)
+    assert load.command(where, settled, (3, 4))[-1] == "--settle"
 
 
 def test_the_runner_reads_results_and_failures(tmp_path: Path) -> None:

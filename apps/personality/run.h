@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A run as the parent sees it. */
+#ifndef APPS_RUN_H
+#define APPS_RUN_H
+
+#include "../common/crew.h"
+#include "personality.h"
+
+#define NAP_NS 500000L
+
+/* What was counted: of turns, `ns` is the sum and the others are of the first and the last. */
+struct phase {
+	uint64_t start_ns, end_ns, ns;
+	unsigned long ops;
+};
+
+struct run {
+	struct crew crew;
+	struct options options;
+	const struct personality *personality;
+	struct state *state;
+	struct phase phase[MAX_PHASES];
+	unsigned long bytes;
+};
+
+/* Wait until all workers stand at `gate`, or have ended; -1 with an error. */
+int run_gather(struct run *run, int gate);
+
+/* What all workers have done since they began. */
+void run_add_up(const struct run *run, unsigned long *ops, unsigned long *bytes);
+
+/* -1 with an error when a worker has ended; gets a struct run, as crew_until() wants it. */
+int run_at_work(void *context);
+
+#endif
