@@ -17,7 +17,7 @@ from typing import Any, Literal
 from analysis.compare.compare import AB_FILE, AbRecord
 from analysis.compare.pairs import SLICED, subject_of
 from analysis.compare.sequential import growing
-from analysis.compare.settings import COUNT, INSTRUCTIONS, Judgement, Settings
+from analysis.compare.settings import COUNT, INSTRUCTIONS, METRICS, Judgement, Settings
 from analysis.compare.sliced import LEAST_PAIRS, ratios_of
 from analysis.compare.wording import change, interval, what
 from fscale.ab import boots
@@ -71,7 +71,7 @@ class GuestPlan:
     settings: Settings
     repetitions: int
     timeout: float
-    until_slower: bool = False
+    bisecting: bool = False
     """stop as soon as one thing is slower, too"""
 
     def name(self, key: CellKey) -> str:
@@ -142,11 +142,12 @@ def make(
     settings: Settings,
     repetitions: int,
     steps: Steps,
-    until_slower: bool = False,
+    bisecting: bool = False,
 ) -> GuestPlan:
     """Check two named sides, and build what they need; the `options` do not say which kernel.
 
-    Raises FscaleError.
+    A step of a bisection waits for no more than it needs: where the guests are emulated and the
+    `settings` name no metrics, instructions are counted and nothing is timed. Raises FscaleError.
     """
     if options.deterministic:
         raise FscaleError(
@@ -158,6 +159,10 @@ def make(
     if 0 < repetitions < LEAST_PAIRS:
         raise FscaleError(f"{repetitions} pairs are too few: give {LEAST_PAIRS} or more")
     sides, emulator = both(base, new, arguments, files=files, options=options, steps=steps)
+    emulated = sides["A"].guest.accelerator != "kvm"  # as B's is
+    if bisecting and emulated and settings.metrics == METRICS:
+        steps.note("without KVM what is timed is the emulator: instructions are counted instead")
+        settings = settings.model_copy(update={"metrics": ("count",)})
     return GuestPlan(
         sides,
         emulator,
@@ -168,7 +173,7 @@ def make(
         settings,
         repetitions,
         options.timeout,
-        until_slower,
+        bisecting,
     )
 
 
@@ -203,10 +208,15 @@ def measure(plan: GuestPlan, seconds: float, steps: Steps) -> State:
                 ) from None
             _tell(plan, cells, end - time.monotonic(), steps)
             slowest = max(slowest, time.monotonic() - started)
+            if number == 1 and LEAST_PAIRS * slowest > seconds:
+                steps.note(
+                    f"a pair takes {slowest:.0f} s and a judgement {LEAST_PAIRS} pairs, for which "
+                    f"{seconds / 60:g} minutes are too few: give more --max-minutes"
+                )
         _enter(plan, state, number, cells)
         if number in (plan.looks or (last,)) and state.open:
             _look(plan, state, steps)
-        if plan.until_slower and any(j.verdict == "slower" for j in state.judgements):
+        if plan.bisecting and any(j.verdict == "slower" for j in state.judgements):
             break
     if not any(cell.status == "ok" for cell in state.cells):
         reason = next((cell.reason for cell in state.cells), "no cell was offered")

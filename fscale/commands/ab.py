@@ -173,11 +173,12 @@ def measure_pairs(
     minutes: float,
     repetitions: int = 0,
     filesystems: list[Path] | None = None,
-    until_slower: bool = False,
-) -> None:
+    bisecting: bool = False,
+) -> Settings:
     """Compare two guests in slices; `given` are options of `fscale run`, without the suite.
 
-    `filesystems` are TOML files of the user's. Raises what `fscale.ab.guest_pairs` does.
+    `filesystems` are TOML files of the user's. Returns the settings to judge by, which may have
+    fewer metrics where it is `bisecting`. Raises what `fscale.ab.guest_pairs` does.
     """
     from fscale.ab import guest_pairs  # noqa: PLC0415 - it brings in the statistics
 
@@ -194,13 +195,14 @@ def measure_pairs(
         settings=settings,
         repetitions=repetitions,
         steps=steps,
-        until_slower=until_slower,
+        bisecting=bisecting,
     )
     state = guest_pairs.measure(plan, 60 * minutes, steps)
     for reason in state.given_up.values():
         steps.note(f"given up: {reason}")
     if state.out_of_time:
         steps.note(f"the time is spent; {len(state.open)} points are undecided")
+    return plan.settings
 
 
 def register(app: typer.Typer) -> None:

@@ -97,6 +97,8 @@ def _bisect(
 ) -> None:
     """Build and judge the commit that is checked out; sides in guests are measured in slices.
 
+    Guests without KVM are judged by counted instructions unless --metric says otherwise.
+
     Exit code 0: nothing is slower (good); 1: something is, or broke (bad); 125: it does not build,
     or the data cannot tell (skip); 128: a mistake or a machine that cannot do it (the bisection
     stops).
@@ -130,7 +132,7 @@ def _bisect(
                 device=device,
                 directory=directory,
             )
-            measure_pairs(
+            judged_by = measure_pairs(
                 base or "",
                 new or "",
                 suite,
@@ -141,9 +143,9 @@ def _bisect(
                 settings=settings,
                 minutes=max_minutes,
                 filesystems=filesystem,
-                until_slower=True,
+                bisecting=True,
             )
-            comparison = _compare(results, None, settings)
+            comparison = _compare(results, None, judged_by)
         else:
             request = request_of(
                 suite,

@@ -3,9 +3,12 @@
 
 import random
 import subprocess
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -159,7 +162,24 @@ def test_a_search_for_the_bad_commit_ends_as_soon_as_something_is_slower(
     Boots(monkeypatch, changes)
     assert measure(plan_of(tmp_path / "all"), 600, STEPS).pairs > 4
     Boots(monkeypatch, changes)
-    assert measure(plan_of(tmp_path / "first", until_slower=True), 600, STEPS).pairs == 4
+    assert measure(plan_of(tmp_path / "first", bisecting=True), 600, STEPS).pairs == 4
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.15, True), (60.0, False)])
+def test_too_little_time_for_a_judgement_is_told_after_the_first_pair(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seconds: float, told: bool
+) -> None:
+    boots = Boots(monkeypatch, {"MWCL": (0.0, 0.0)})
+
+    def slow(*arguments: Any) -> Iterator[tuple[str, str, Cell]]:
+        time.sleep(0.06)
+        return boots(*arguments)
+
+    monkeypatch.setattr(guest_pairs, "_boots", slow)
+    said = StringIO()
+    state = measure(plan_of(tmp_path), seconds, Steps(Console(file=said)))
+    assert state.out_of_time is told
+    assert ("a judgement 4 pairs" in said.getvalue()) is told
 
 
 def test_a_comparison_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -220,7 +240,7 @@ def test_a_guest_that_idles_counts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_the_time_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Boots(monkeypatch, {"MWCL": (-0.016, 0.0)})
-    clock = iter(range(0, 100_000, 50))
+    clock = iter(range(0, 100_000, 30))
     monkeypatch.setattr("fscale.ab.guest_pairs.time.monotonic", lambda: next(clock))
     state = measure(plan_of(tmp_path), 600, STEPS)
     assert state.out_of_time
@@ -255,13 +275,16 @@ def test_what_makes_no_sense_in_slices_is_refused(
 KERNELS = ("--base", "kernel:6.1", "--new", "kernel:6.12")
 
 
-def step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+def step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str, accelerator: str = "kvm"
+) -> int:
     """The exit code of a step of `git bisect run`."""
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(tmp_path)]
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
         subprocess.run([*git, *command], check=True)
     monkeypatch.chdir(tmp_path)
-    sides = plan_of(tmp_path).sides
+    guest = cast("Any", SimpleNamespace(accelerator=accelerator))
+    sides = {name: replace(side, guest=guest) for name, side in plan_of(tmp_path).sides.items()}
     monkeypatch.setattr(guest_pairs, "both", lambda *_, **__: (sides, None))
     return CliRunner().invoke(app, ["bisect", "--output", "out", *arguments]).exit_code
 
@@ -281,6 +304,19 @@ def test_a_good_commit_is_told_when_all_is_decided(
 ) -> None:
     Boots(monkeypatch, {"MWCL": (0.0, 0.0)})
     assert step(tmp_path, monkeypatch, *KERNELS) == GOOD
+
+
+@pytest.mark.parametrize(("counted", "code"), [(0.0, GOOD), (-0.05, BAD)])
+def test_a_commit_is_told_by_counts_where_the_guests_are_emulated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, counted: float, code: int
+) -> None:
+    # By time it would be bad.
+    boots = Boots(monkeypatch, {"MWCL": (-0.3, counted)})
+    assert step(tmp_path, monkeypatch, *KERNELS, accelerator="tcg") == code
+    assert {ending for _, ending, _ in boots.made} == {""}
+    Boots(monkeypatch, {"MWCL": (-0.3, 0.0)})
+    asked = ("--metric", "throughput", "--output", "timed")
+    assert step(tmp_path, monkeypatch, *KERNELS, *asked, accelerator="tcg") == BAD
 
 
 def test_a_guest_that_panics_says_nothing_about_the_commit(

@@ -264,6 +264,16 @@ def test_repetitions_are_counted_in_blocks(prepare: Preparer, tmp_path: Path) ->
     assert not any(pair.slicing for pair in found.pairs)
 
 
+def test_the_last_repetition_of_a_point(prepare: Preparer, tmp_path: Path) -> None:
+    whole = make(tmp_path / "whole", 21)
+    # A block is two repetitions of a side, so an odd number is one more; a pair is one.
+    assert {replace(whole, repetitions=n).last(whole.pairs[0]) for n in (21, 22)} == {22}
+    cut = make(tmp_path / "cut", 21, slicing=Slicing())
+    assert cut.last(cut.pairs[0]) == 21
+    open_end = replace(whole, repetitions=0, looks=(8, 12), pair_looks=(6, 9))
+    assert (open_end.last(whole.pairs[0]), open_end.last(cut.pairs[0])) == (12, 9)
+
+
 def test_what_cannot_be_paired_is_refused(prepare: Preparer, tmp_path: Path) -> None:
     def other_device(prepared: Prepared, name: str) -> None:
         prepared.setup.devices = {"nvme": name}  # type: ignore[dict-item]
@@ -307,6 +317,11 @@ def test_what_can_is_cut_and_what_puts_work_off_settles(
     found = plan.make(request(tmp_path / "a"), *sides, Settings(), 9, slices=None)
     ways = {p.base.workload: (p.slicing, found.last(p)) for p in found.pairs}
     assert ways == {"DRBL": (Slicing(settle=True, drain=0.02), 9), "MWCL": (Slicing(), 9)}
+
+    # The settled rate is one more test of each of DRBL's two points.
+    for metrics, tests in ((("throughput",), 4), (("throughput", "settled"), 6)):
+        said = refusal(tmp_path / "few", 3, slicing=Slicing(), metrics=metrics)
+        assert f"a single change among {tests} tests is" in said
     recorded = {n: (own["settle"], own["drain"]) for n, own in found.run.suite["slices"].items()}
     assert recorded == {"DRBL": (True, 0.02), "MWCL": (False, 0.0)}
     found = plan.make(request(tmp_path / "d"), *sides, Settings(), 9, slices=False)

@@ -65,7 +65,7 @@ def main() -> int:
                 *("git", "bisect", "run", command, "bisect", "--output", given.output.resolve()),
                 *("--base", f"lanefs:kernel={given.kernel}:module={good}"),
                 *("--new", f"lanefs:kernel={given.kernel}:module={tree / BUILT}"),
-                *("--workload", given.workload, "--cores", "1", "--metric", "count"),
+                *("--workload", given.workload, "--cores", "1"),
                 *("--", "sh", "-c", build),
             ],
             cwd=tree,
