@@ -100,6 +100,20 @@ def test_equal_runs_differ_in_nothing(run: Run) -> None:
     assert notes(full, changed(full), cells({"a": "1"}), cells({"a": "1"}), []) == []
 
 
+def test_simulated_figures_are_told_first_and_differ_by_their_model(run: Run) -> None:
+    guest = {"accelerator": "simulated", "model": {"l1": 32, "sockets": 8}}
+    one = on(run, guest=guest)
+    other = changed(one, suite=one.suite | {"order": "cores"})
+    assert notes(one, other, cells(), cells(), []) == [
+        "both sides are simulated: counts an operation say more than rates",
+        "the sides differ in suite.order: random and cores",
+    ]
+    assert facts(one, "MRPL", "xfs", "none")["machine.model.l1"] == 32
+    larger = on(run, guest=guest | {"model": {"l1": 48, "sockets": 8}})
+    with pytest.raises(FscaleError, match=r"machine\.model\.l1: 32 and 48"):
+        notes(one, larger, cells(), cells(), [])
+
+
 def test_what_only_one_side_recorded_is_no_difference(run: Run) -> None:
     new = changed(on(run, build=BUILD, tuning=TUNING), suite={"order": "random", "max_stock": 1})
     new.versions |= {"fscale-bench": "1"}

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Each verdict at the edge where it becomes another one, and what is said of it."""
 
+import math
 from typing import Any
 
 import pytest
 
 from analysis.compare import judge as judging
 from analysis.compare.effect import Effect, smallest_change
-from analysis.compare.judge import Measured, judge, refuse_too_few
+from analysis.compare.judge import Measured, judge, refuse_too_few, running
 from analysis.compare.settings import (
     COUNT,
     PEAK,
@@ -16,7 +17,8 @@ from analysis.compare.settings import (
     Settings,
     Subject,
 )
-from analysis.compare.sliced import PairRatio
+from analysis.compare.sliced import PairRatio, paired, pairs_needed
+from analysis.compare.sliced import smallest_change as pairs_show
 from fscale.model.errors import FscaleError
 
 SUBJECT = Subject(
@@ -327,6 +329,28 @@ def test_each_look_at_pairs_costs_its_share() -> None:
     assert once.between_pairs == pytest.approx(0.01095, rel=1e-3)
     assert once.within_pairs == pytest.approx(0.001)
     assert one((), 4).more_repetitions is None
+
+
+def test_what_pairs_show_is_reckoned_by_pairs() -> None:
+    ratios = {r: PairRatio(-0.03 + 0.04 * (-1) ** r, 0.001) for r in range(1, 7)}
+    (found,) = judge([compared(6, 6, ratios=ratios)], SETTINGS)
+    deviation = found.between_pairs or 0
+    assert deviation == pytest.approx(0.0438, rel=1e-3)
+    assert found.verdict == "undecided"
+    assert found.smallest_change == pairs_show(deviation, 6, 0.01, 0.95)
+    needed = pairs_needed(deviation, found.ratio or 0, 0.02, 0.01, 0.95)
+    assert found.more_repetitions == (needed or 0) - 6
+
+
+def test_a_look_now_is_one_of_those_that_are_planned() -> None:
+    def half(n: int, looks: tuple[int, ...]) -> float | None:
+        found = running(compared(9, 9, ratios=pairs(n), looks=looks), SETTINGS)
+        return found and math.log(found.high / found.low) / 2
+
+    assert half(1, ()) is None
+    for n, looks, share in ((2, (), 1), (6, (), 1), (4, (6, 9), 2), (6, (6, 9), 2), (7, (6, 9), 6)):
+        effect = paired(pairs(n), None, 1 - 0.05 / share).effect
+        assert half(n, looks) == pytest.approx(math.log(effect.high / effect.low) / 2)
 
 
 def test_more_repetitions_are_those_to_the_next_look_that_would_do() -> None:

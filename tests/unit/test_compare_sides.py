@@ -26,7 +26,7 @@ from analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
 from analysis.reader import load
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, KernelBuild
-from tests.synthetic import cell, key, machine, write_run
+from tests.synthetic import cell, key, machine, sliced, write_run
 
 RATES = [100.0, 101, 99, 100.5, 99.5, 100.2]
 
@@ -107,6 +107,32 @@ def test_two_sides_of_one_run(tmp_path: Path) -> None:
     # The first of an infinite number of looks may spend a half.
     assert [j.level for j in found.judgements] == pytest.approx([0.975, 0.975])
     assert found.repetitions_needed == 6
+
+
+def test_each_look_at_pairs_that_was_taken_is_paid_for(tmp_path: Path) -> None:
+    both = [sliced(key(n, side=side), [1e6 + 1e3 * n] * 10) for side in "AB" for n in range(1, 9)]
+    written(tmp_path, both)
+    for looks, share in (([], 1), ([8], 2), ([6, 8], 6)):
+        record = RECORD | {"pair_looks": looks}
+        (tmp_path / "ab.json").write_text(json.dumps(record))
+        assert open_sides(tmp_path, None).pair_looks == tuple(looks)
+        (judgement,) = judged(tmp_path, metrics=("throughput",)).judgements
+        assert judgement.level == pytest.approx(1 - 0.05 / share)
+
+
+def test_a_difference_that_is_expected_is_allowed(tmp_path: Path) -> None:
+    base = written(tmp_path / "one", suite={"warmup": 0.1})
+    new = written(tmp_path / "two", suite={"warmup": 0.2})
+    assert "suite.warmup" in refusal(base, new)
+    assert judged(base, new, allow_different=("suite.warmup",)).judgements
+
+
+def test_what_became_of_points_is_found_by_its_kind(tmp_path: Path) -> None:
+    base = written(tmp_path / "one")
+    broken = [c.model_copy(update={"status": "error", "reason": "ENOSPC"}) for c in cells()]
+    found = judged(base, written(tmp_path / "two", broken))
+    assert [h.kind for h in found.of_kind("broken")] == ["broken"]
+    assert found.of_kind("lost") == []
 
 
 def test_what_is_asked_for_is_judged(tmp_path: Path) -> None:

@@ -14,7 +14,13 @@ from analysis.compare.curves import curve_tests
 from analysis.compare.judge import judge, running
 from analysis.compare.pairs import pair
 from analysis.compare.sequential import growing
-from analysis.compare.settings import CPU_EFFICIENCY, SETTLED, THROUGHPUT, Settings
+from analysis.compare.settings import (
+    CPU_EFFICIENCY,
+    INSTRUCTIONS,
+    SETTLED,
+    THROUGHPUT,
+    Settings,
+)
 from analysis.compare.simulate import decided, sliced_test
 from analysis.compare.sliced import (
     LEAST_BLOCKS,
@@ -23,12 +29,13 @@ from analysis.compare.sliced import (
     paired,
     pairs_needed,
     ratios_of,
+    settled,
     smallest_change,
 )
 from analysis.compare.wording import remark
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
-from tests.synthetic import sliced
+from tests.synthetic import cell, sliced
 
 SETTINGS = Settings(metrics=("throughput", "per-cpu-second"))
 
@@ -98,6 +105,31 @@ def test_what_is_put_off_is_a_rate_of_its_own() -> None:
     verdict = {j.metric: (j.verdict, j.ratio) for j in judge(list(tests.values()), Settings())}
     assert verdict[SETTLED] == ("slower", pytest.approx(0.8))
     assert verdict[THROUGHPUT][0] == "same"
+
+
+def test_a_turn_that_was_not_settled_is_no_part_of_the_settled_rate() -> None:
+    good = settling("A", 1, 0.006)
+    first, second, *others = good.slices or ()
+    odd = [
+        first.model_copy(update={"settle_seconds": 0.0, "ops": 10**9}),
+        second.model_copy(update={"seconds": 0.0, "ops": 10**9}),
+    ]
+    found = settled(good.model_copy(update={"slices": [*odd, *others]}))
+    assert found == pytest.approx(settled(good))
+    assert settled(side_of("A", 1, [1e6] * 9)) is None
+
+
+def test_the_instructions_of_each_pair_are_a_ratio_without_error() -> None:
+    def counting(side: str, counts: dict[int, float | None]) -> dict[int, Cell]:
+        return {
+            n: cell(key(side, n), 1e6).model_copy(update={"counts": c and {"instructions": c}})
+            for n, c in counts.items()
+        }
+
+    base = counting("A", {1: None, 2: 500, 3: 600, 4: 700})
+    new = counting("B", {1: 510, 2: 510, 3: 600, 5: 1})
+    found = ratios_of(base, new, INSTRUCTIONS)
+    assert found == {2: PairRatio(pytest.approx(math.log(1.02)), 0.0), 3: PairRatio(0.0, 0.0)}
 
 
 def test_what_does_not_settle_has_no_settled_rate() -> None:

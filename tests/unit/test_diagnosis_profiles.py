@@ -128,6 +128,19 @@ def test_cpu_time_by_what_it_goes_to() -> None:
     assert (found.event, found.samples.total) == ("cpu-clock", 105)
 
 
+def test_samples_of_one_stack_or_function_are_added_up() -> None:
+    found = cpu(
+        sample("main", "one", period=2, user=True),
+        sample("main", "other", period=3, user=True),
+        sample("main", "one", period=4, user=True),
+        sample("f", period=5, comm="another"),
+        sample("f", period=6, comm="another"),
+    )
+    assert found.leaves == {"[user] main": 9}
+    assert found.samples.user == {("main", "one"): 6, ("main", "other"): 3}
+    assert found.samples.other_stacks == {("another", ("f",)): 11}
+
+
 def test_the_profile_says_whose_samples_they_are() -> None:
     fork = "x 1 0.000000: PERF_RECORD_FORK(7:7):(3:3)"
     assert cpu(sample("f"), fork, pid=3).samples.total == 1
@@ -297,6 +310,10 @@ def test_an_application_may_sleep_because_it_has_nothing_to_do() -> None:
     ]  # fmt: skip
     assert (found.preempted_ns, found.idle_ns) == (70, 10)
     assert found.stacks["__schedule", "schedule", "ep_poll"] == 90
+
+
+def test_idle_stacks_are_added_up() -> None:
+    assert off({"named": False}, s1__ep_poll=10, s1__ep_poll__f=5).idle_ns == 15
 
 
 def test_damaged_sleeps_are_left_out() -> None:

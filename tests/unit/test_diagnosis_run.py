@@ -77,6 +77,13 @@ def named(found: Diagnosis) -> list[tuple[str, str, int]]:
     return [(d.key.workload, d.key.filesystem, d.key.cores) for d in found.points]
 
 
+def test_the_costs_and_the_laws_are_those_of_the_run(run: Results) -> None:
+    found = diagnose(run)
+    assert found.costs == costs(run)
+    assert found.costs
+    assert {law.curve.filesystem for law in found.laws} == {"ext4", "xfs"}
+
+
 def test_every_profiled_point_is_diagnosed(run: Results) -> None:
     found = diagnose(run)
     assert named(found) == [

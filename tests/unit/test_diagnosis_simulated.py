@@ -8,7 +8,7 @@ import pytest
 
 from analysis.diagnosis.naming import By
 from analysis.diagnosis.run import diagnose
-from analysis.diagnosis.simulated import LINE, triage
+from analysis.diagnosis.simulated import LINE, LOCK_PART, triage
 from analysis.diagnosis.triage import LOCK, WAIT
 from analysis.diagnosis.verdict import Shape
 from analysis.hot import COUNTED, REMOTE
@@ -74,6 +74,32 @@ def test_lines_of_one_thing_are_added_up_and_locks_told_apart() -> None:
         By.ADDRESS, By.ADDRESS, By.NOTHING, By.NOTHING,
     ]  # fmt: skip
     assert found.counts["instructions"] == 10.0
+
+
+@pytest.mark.parametrize(
+    ("stall", "spin", "sort", "kind"),
+    [
+        (900, 100, LOCK, "spun for"),  # a tenth of the waiting
+        (901, 99, LINE, LINE),
+        (0, 1, LOCK, "spun for"),
+        (0, 0, LINE, LINE),
+    ],
+)
+def test_a_line_that_is_spun_for_is_a_locks(stall: int, spin: int, sort: str, kind: str) -> None:
+    assert LOCK_PART == 0.1
+    found = triage([cell(8, 1e6, [line("rename_lock", stall, spin)], idle=1)]).suspects
+    kinds = {one.name.object: (one.sort, one.kind) for one in found}
+    assert kinds == {
+        "rename_lock": (sort, kind),
+        "halted: sleeping, or nothing to do": (WAIT, WAIT),
+    }
+
+
+def test_what_a_function_waits_in_several_lines_is_added_up() -> None:
+    one, other = line("a_lock", 300), line("a_lock", 100)
+    other.users.append(LineUser(function="other", reads=1, writes=1, stall=400))
+    (lock,) = triage([cell(8, 1e6, [one, other])]).suspects
+    assert sorted(lock.callers) == [(("other",), 0.5), (("taker",), 0.5)]
 
 
 @pytest.fixture

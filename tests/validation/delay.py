@@ -75,18 +75,22 @@ def _delayed() -> Path:
 
 def bench(turns: int) -> Path:
     """A microbenchmark whose operations take so many turns more."""
-    return _script(f"fscale-bench-delay-{turns}", f"n={turns}")
+    return _delayed_by(f"fscale-bench-delay-{turns}", f"n={turns}")
 
 
 def bench_of(turns: Mapping[str, int], name: str) -> Path:
     """The same with a number for each workload, and none for others."""
     cases = " ".join(f"*' {workload} '*) n={n} ;;" for workload, n in turns.items())
-    return _script(f"fscale-bench-delay-{name}", f'case " $* " in {cases} *) n=0 ;; esac')
+    return _delayed_by(f"fscale-bench-delay-{name}", f'case " $* " in {cases} *) n=0 ;; esac')
 
 
-def _script(name: str, count: str) -> Path:
-    binary = _delayed()
-    script = BUILD / name
-    script.write_text(f'#!/bin/sh\n{count}\n{_VARIABLE}=$n exec {binary} "$@"\n')
-    script.chmod(0o755)
-    return script
+def _delayed_by(name: str, count: str) -> Path:
+    return script(_delayed(), name, f"{_VARIABLE}=$n", before=f"{count}\n")
+
+
+def script(binary: Path, name: str, variable: str, before: str = "") -> Path:
+    """A microbenchmark with a variable in its environment; `before` are lines of shell."""
+    made = BUILD / name
+    made.write_text(f'#!/bin/sh\n{before}{variable} exec {binary} "$@"\n')
+    made.chmod(0o755)
+    return made

@@ -12,6 +12,7 @@ from analysis.compare.pairs import pair, subject_of
 from analysis.compare.sequential import growing
 from analysis.compare.settings import Judgement, Settings
 from analysis.compare.sliced import FIRST_LOOK
+from apps.adapter import loads
 from fscale.ab.plan import make
 from fscale.ab.run import execute
 from fscale.ab.side import parse
@@ -45,6 +46,7 @@ def run(
         },
         seed=1,
         binary=BENCH,
+        applications=loads,
     )
     execute(
         lambda: make(request, parse(base), parse(new), Settings(), repetitions, slices=slices),
