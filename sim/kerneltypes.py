@@ -15,6 +15,8 @@ from fscale.runner.profilers.btf import Btf
 from fscale.runner.profilers.locks import caches_of, layouts, structs_of
 from fscale.runner.profilers.memory import KernelMemory
 from sim.symbols import DIRECT_MAP, VMEMMAP
+from vm.kernel import Kernel, module_of
+from vm.undertest import own_name
 
 # A member of at most so many bytes is one thing (a lock, a list's head), a larger one has several.
 SMALL = 64
@@ -23,15 +25,14 @@ _ANYTHING = re.compile(r"kmalloc-(?:cg-|rnd-\d+-)?(\d+)(k?)")
 _CLASSES = (0, 8, 16, 32, 64, 96, 128, 192, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10)
 
 
-def btf_of(vmlinux: Path) -> Btf | None:
-    """The type information in a kernel's ELF file, which has lost its sections' names.
+def btf_of(elf: bytes, base: Btf | None = None) -> Btf | None:
+    """The type information in an ELF file, which may have lost its sections' names.
 
-    None where the kernel was built without it.
+    `elf` is a kernel, or a module of the kernel that `base` is of. None where it was built without.
     """
-    data = vmlinux.read_bytes()
     # Magic, version, flags and the header's length: Documentation/bpf/btf.rst.
-    start = data.find(struct.pack("<HBBI", 0xEB9F, 1, 0, 24))
-    return Btf(data[start:]) if start >= 0 else None
+    start = elf.find(struct.pack("<HBBI", 0xEB9F, 1, 0, 24))
+    return Btf(elf[start:], base) if start >= 0 else None
 
 
 def memory_of(btf: Btf) -> KernelMemory | None:
@@ -45,20 +46,35 @@ def memory_of(btf: Btf) -> KernelMemory | None:
 class Types:
     """What is known of a kernel's memory without looking into it."""
 
-    def __init__(self, btf: Btf, caches: Mapping[str, str], structs: Iterable[str]) -> None:
+    def __init__(
+        self,
+        btf: Btf,
+        caches: Mapping[str, str],
+        structs: Iterable[str],
+        modules: Iterable[Btf] = (),
+    ) -> None:
         """`caches`: the struct that a slab cache holds, where it is named otherwise.
 
-        `structs`: those with locks that may be in a cache for anything of a size.
+        `structs`: those with locks that may be in a cache for anything of a size. `modules`: types
+        on top of the kernel's.
         """
-        self._btf = btf
+        self._all = [btf, *modules]
         self._caches = caches
-        self._locks = layouts(structs, btf)
+        self._locks = {
+            name: members
+            for name in structs
+            for members in layouts([name], self._with(name)).values()
+        }
 
     @property
     def slab(self) -> str | None:
         """How the plugin finds slab objects (sim/slab.h); None where they are kept otherwise."""
-        found = memory_of(self._btf)
+        found = memory_of(self._all[0])
         return ":".join(str(number) for number in astuple(found)) if found else None
+
+    def _with(self, name: str) -> Btf:
+        """The types that a struct is among, the kernel's before a module's."""
+        return next((btf for btf in self._all if btf.size(name) is not None), self._all[0])
 
     def member(self, cache: str, offset: int) -> str:
         """What lies `offset` bytes into an object of a slab cache."""
@@ -81,7 +97,7 @@ class Types:
         names = {
             f"{name}.{path}"
             for name, members in self._locks.items()
-            if least < (self._btf.size(name) or 0) <= most
+            if least < (self._with(name).size(name) or 0) <= most
             for at, path, _ in members
             if at == offset
         }
@@ -96,12 +112,13 @@ class Types:
     def _things(self, name: str) -> Iterator[tuple[int, str]]:
         opened: set[str] = set()
         inside: str | None = None
-        for member in self._btf.members(name):
+        btf = self._with(name)
+        for member in btf.members(name):
             if inside is not None and member.path.startswith((f"{inside}.", f"{inside}[")):
                 continue
             if member.path in opened:  # an union or struct without a name in one that was opened
                 continue
-            size = self._btf.size(member.type) if member.type else None
+            size = btf.size(member.type) if member.type else None
             if size is not None and size > SMALL:
                 opened.add(member.path)
                 continue
@@ -109,10 +126,18 @@ class Types:
             yield member.offset, member.path
 
 
-def load(vmlinux: Path) -> Types | None:
-    """The types of a kernel; None where it has none."""
-    btf = btf_of(vmlinux)
+def load(kernel: Kernel, names: Iterable[str], own: Iterable[Path]) -> Types | None:
+    """The types of a kernel, and of its modules by their names; None where it has none.
+
+    `own` are the files of modules that come before the kernel's of the same name.
+    """
+    btf = btf_of(kernel.image.read_bytes())
     if btf is None:
         return None
+    given = {own_name(path): path.read_bytes() for path in own}
+    found = [module_of(kernel, name) for name in names if name not in given]
+    modules = [btf_of(module, btf) for module in (*given.values(), *found) if module]
     filesystems = catalogue.filesystems()
-    return Types(btf, caches_of(filesystems), structs_of(filesystems))
+    return Types(
+        btf, caches_of(filesystems), structs_of(filesystems), [one for one in modules if one]
+    )

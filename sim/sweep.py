@@ -185,7 +185,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
         filesystems,
         media,
         parameters,
-        types=kerneltypes.load(kernel.image),
+        types=kerneltypes.load(kernel, {fs.kernel for fs in filesystems.values()}, parts.modules),
     )
 
 

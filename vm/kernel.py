@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import struct
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,6 +78,25 @@ def resolve(
         f"no kernel {spec}: give {', '.join([*SUITES, *ALIASES])}, SUITE:PACKAGE, a .deb, "
         "a bzImage or the directory of a built kernel"
     )
+
+
+def module_of(kernel: Kernel, name: str) -> bytes | None:
+    """A kernel's module by its name, uncompressed; None where it is built in or there is none."""
+    if kernel.modules is None:
+        return None
+    listed = _member(kernel.modules, f"{kernel.release}/modules.dep").decode()
+    for path in (line.partition(":")[0] for line in listed.splitlines()):
+        if initramfs.module_name(path) == name:
+            return _member(kernel.modules, f"{kernel.release}/{path}")
+    return None
+
+
+def _member(archive: Path, path: str) -> bytes:
+    argv = [need("unsquashfs", "squashfs-tools"), "-cat", str(archive), path]
+    done = subprocess.run(argv, capture_output=True, check=False)
+    if done.returncode:
+        raise FscaleError(f"{archive}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
 
 
 def from_debian(suite: str, package: str | None, steps: Steps) -> Kernel:

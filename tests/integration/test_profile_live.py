@@ -212,9 +212,11 @@ def test_what_turns_show_agrees_with_the_whole_of_the_same_run(
         next(lock for lock in one.locks if lock.name.object == "sb->s_vfs_rename_mutex")
         for one in (turns, full)
     )
-    # A turn has two programs' work in each wait, a pause one's: 0.7 of the waits.
+    # A turn has two programs' work in each wait, a pause one's: 0.7 of the waits, each longer.
     assert 0.5 < seen.count / all_of_it.count < 1.1
-    assert seen.wait_ns == pytest.approx(all_of_it.wait_ns, rel=0.3)
+    tolerance = max(0.3, 4 * sampling_error(all_of_it, round(1 / turns.looked)))
+    assert seen.wait_ns > all_of_it.wait_ns * (1 - tolerance)
+    assert seen.wait_ns < (all_of_it.wait_ns + 1000 * all_of_it.count) * (1 + tolerance)
     assert turns.locks[0].name.object == full.locks[0].name.object
 
 

@@ -10,6 +10,7 @@ from fscale.runner.profilers import btf
 from fscale.runner.profilers.btf import Member
 from sim import kerneltypes
 from sim.kerneltypes import Types
+from vm.kernel import Kernel
 
 SIZES = {
     "super_block": 1500,
@@ -99,7 +100,27 @@ def test_a_lock_in_a_cache_for_anything_is_guessed_where_only_one_fits(
     assert types.member(cache, offset) == f"{cache}+{offset:#x}{guess}"
 
 
+class OfModule(MadeUp):
+    """Types of a module that the kernel has not."""
+
+    def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
+        if struct_name == "its_inode":
+            yield Member(0, "flags", "long unsigned int")
+            yield Member(0x580, "its_lock", "spinlock_t")
+
+    def size(self, struct_name: str) -> int | None:
+        return 1500 if struct_name == "its_inode" else None
+
+
+def test_a_struct_that_a_module_alone_has_is_known_by_its_types() -> None:
+    types = Types(MadeUp(), {"its_inode_cache": "its_inode"}, ["its_inode"], [OfModule()])
+    assert types.member("its_inode_cache", 4) == "its_inode.flags"
+    assert types.member("kmalloc-2k", 0x580) == "kmalloc-2k+0x580 (its_inode.its_lock?)"
+    assert types.member("my_inode_cache", 8) == "my_inode_cache+0x8"
+
+
 def test_a_kernel_without_types_has_none(tmp_path: Path) -> None:
     image = tmp_path / "vmlinux"
     image.write_bytes(b"\x7fELF" + bytes(1000))
-    assert kerneltypes.load(image) is None
+    kernel = Kernel("made up", "6.1", image, image, None)
+    assert kerneltypes.load(kernel, ["ext4"], []) is None

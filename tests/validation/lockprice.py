@@ -180,7 +180,7 @@ def main() -> None:
     prepared.initramfs = image.build(
         prepared.kernel, prepared.filesystems, prepared.media.values(), parts, steps
     )
-    types = btf_of(prepared.kernel.image)
+    types = btf_of(prepared.kernel.image.read_bytes())
     assert types is not None
     shape = memory_of(types)
     assert shape is not None
