@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sharing planted in lanefs: does the gate find it each time, and name it? Exits 1 where not.
+"""Sharing planted in lanefs or ext4: does the gate find it each time, and name it? 1 where not.
 
 .venv/bin/python -m tests.validation.gate --plant atomic --tries 5 --output results/validation/gate
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -12,26 +13,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rich.console import Console
+
 from fscale.model.paths import ROOT
+from vm.kbuild import debian_source
+from vm.steps import Steps
 
 PATCHES = Path(__file__).parent / "plants"
 SEEDS = 3
 
 
+LANEFS = "lanefs"
+
+
 @dataclass(frozen=True)
 class Plant:
-    """A patch of the sources: the static object that it shares, and functions that take it."""
+    """A patch of the sources: the static objects that it shares, and functions that take them."""
 
-    object: str
+    objects: tuple[str, ...]
     functions: tuple[str, ...]
+    filesystem: str = LANEFS
+    workloads: str = "MWCL,MWUL"
 
 
 PLANTS = {
     # One atomic counter in the path of every change.
-    "atomic": Plant("lanefs_planted", ("lanefs_begin",)),
+    "atomic": Plant(("lanefs_planted",), ("lanefs_begin",)),
     # What each domain has of its own, side by side in one line.
     "sharing": Plant(
-        "lanefs_inodes_free", ("lanefs_inode_alloc", "lanefs_inode_free", "lanefs_place")
+        ("lanefs_inodes_free",), ("lanefs_inode_alloc", "lanefs_inode_free", "lanefs_place")
+    ),
+    # One in Debian's ext4 for reads, which share nothing, and one for handles, which share a lot.
+    "ext4": Plant(
+        ("ext4_reads_planted", "ext4_handles_planted"),
+        ("ext4_file_read_iter", "__ext4_journal_start_sb"),
+        "ext4",
+        "DRBL,MWCL",
     ),
 }
 
@@ -49,28 +66,40 @@ def sources(tree: Path) -> None:
     subprocess.run(["tar", "-x", "-C", tree], input=tar, check=True)
 
 
-def module(plant: str | None, kernel: str) -> str:
-    """Build lanefs for a kernel, with a plant or as it is; the path of the module."""
+def kernel_sources(tree: Path, directory: str, kernel: str) -> None:
+    """Put a directory of a Debian suite's kernel into another, at the place that it has there."""
+    source = debian_source(kernel, Steps(Console(stderr=True)))
+    shutil.copytree(source / directory, tree / directory)
+
+
+def module(plant: str | None, kernel: str, filesystem: str = LANEFS) -> Path:
+    """Build a file system for a Debian suite's kernel, with a plant or as it is."""
     with TemporaryDirectory() as directory:
         tree = Path(directory)
-        sources(tree)
+        if filesystem == LANEFS:
+            place = tree / LANEFS
+            sources(tree)
+        else:
+            place = tree / "fs" / filesystem
+            kernel_sources(tree, f"fs/{filesystem}", kernel)
         if plant:
             subprocess.run(["git", "apply", PATCHES / f"{plant}.patch"], cwd=tree, check=True)
-        done = fscale("vm", "module", "build", tree / "lanefs", "--kernel", kernel)
+        done = fscale("vm", "module", "build", place, "--kernel", kernel)
     if done.returncode:
-        raise SystemExit(f"lanefs ({plant or 'as it is'}) does not build")
-    return done.stdout.strip()
+        raise SystemExit(f"{filesystem} ({plant or 'as it is'}) does not build")
+    return Path(done.stdout.strip())
 
 
 def found(plant: Plant, report: Path, workload: str) -> bool:
-    """Whether a workload's shared lines fail, with the plant's line and a function of it named."""
+    """Whether a workload's shared lines fail, with a line and a function of the plant's named."""
     for case in ET.parse(report).getroot().iter("testcase"):
         point = case.get("classname") or ""
         failures = [failure.get("message") or "" for failure in case.findall("failure")]
         if case.get("name") == "shared lines" and point.startswith(f"{workload} "):
             print(*failures or [f"{point}: no finding"], sep="\n", flush=True)
             return any(
-                plant.object in text and any(name in text for name in plant.functions)
+                any(name in text for name in plant.objects)
+                and any(name in text for name in plant.functions)
                 for text in failures
             )
     return False
@@ -81,29 +110,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plant", choices=PLANTS, required=True)
     parser.add_argument("--tries", type=int, default=5)
-    parser.add_argument("--workloads", default="MWCL,MWUL")
+    parser.add_argument("--workloads", help="by default those that the plant is made for")
     parser.add_argument("--cores", default="4")
     parser.add_argument("--kernel", default="bookworm")
     parser.add_argument("--jobs", default="1")
     parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args()
-    old, new = (module(name, given.kernel) for name in (None, given.plant))
+    plant = PLANTS[given.plant]
+    workloads = given.workloads or plant.workloads
+    fs = plant.filesystem
+    old, new = (module(name, given.kernel, fs) for name in (None, given.plant))
     times = 0
     for number in range(given.tries):
         output = given.output / given.plant / f"{number + 1}"
         report = output.with_suffix(".xml")
         done = fscale(
             "gate",
-            *("--base", f"lanefs:kernel={given.kernel}:module={old}"),
-            *("--new", f"lanefs:kernel={given.kernel}:module={new}"),
-            *("--workload", given.workloads, "--cores", given.cores, "--jobs", given.jobs),
+            *("--base", f"{fs}:kernel={given.kernel}:module={old}"),
+            *("--new", f"{fs}:kernel={given.kernel}:module={new}"),
+            *("--workload", workloads, "--cores", given.cores, "--jobs", given.jobs),
             *("--seed", str(1 + SEEDS * number), "--seeds", str(SEEDS)),
             *("--output", output, "--junit", report),
         )
         named = (
-            [found(PLANTS[given.plant], report, name) for name in given.workloads.split(",")]
-            if report.exists()
-            else []
+            [found(plant, report, name) for name in workloads.split(",")] if report.exists() else []
         )
         good = done.returncode == 1 and bool(named) and all(named)
         print(f"try {number + 1}: {'found' if good else 'not found'}", flush=True)
