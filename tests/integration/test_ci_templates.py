@@ -106,13 +106,37 @@ def test_a_kernel_tree_on_github(
     assert (place / "fscale.xml").exists()
 
 
-def test_a_stranger_gets_no_root_of_ours_and_no_secret() -> None:
-    data: dict[str, Any] = yaml.safe_load((CI / "kernel-github.yml").read_text())
+@pytest.mark.parametrize(("rate", "code"), [(1.0, 0), (0.9, 1)])
+def test_a_gate_on_github(
+    rate: float, code: int, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    template = CI / "gate-github.yml"
+    place = tmp_path / "work"
+    tree, base = source(place / "linux", (1.0, rate))
+    git(tree, "checkout", "-q", "-b", "later", base)
+    git(tree, "commit", "--allow-empty", "-qm", "what the target has got since")
+    later = git(tree, "rev-parse", "HEAD")
+    git(tree, "checkout", "-q", "-")
+    defaults = yaml.safe_load(template.read_text())["env"]
+    summary = tmp_path / "summary"
+    ours = {"BASE": later, "GITHUB_STEP_SUMMARY": str(summary), "FSCALE": environment["FSCALE"]}
+    codes = dict(github(template, place, environment | defaults | ours))
+    assert codes.pop("Judge") == code
+    assert set(codes) == {"Tools", "Set up fscale", "Build both kernels", "Show"}
+    assert not any(codes.values())
+    assert summary.read_text().count("### fscale gate") == 2
+    assert git(place / "base", "rev-parse", "HEAD") == base
+    assert (place / "fscale-xfs.xml").exists()
+
+
+@pytest.mark.parametrize("template", ["kernel-github.yml", "gate-github.yml"])
+def test_a_stranger_gets_no_root_of_ours_and_no_secret(template: str) -> None:
+    data: dict[str, Any] = yaml.safe_load((CI / template).read_text())
     (job,) = data["jobs"].values()
     assert job["runs-on"].startswith("ubuntu-")  # a machine that is thrown away
     assert data["permissions"] == {"contents": "read"}
     assert data[True] == "pull_request"  # YAML takes `on` for a truth value
-    assert "secrets" not in (CI / "kernel-github.yml").read_text()
+    assert "secrets" not in (CI / template).read_text()
 
 
 @pytest.mark.parametrize(("rate", "code"), [(1.0, 0), (0.9, 1)])
