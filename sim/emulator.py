@@ -23,7 +23,7 @@ CPU = "max,tsc=off,hypervisor=off,la57=off,erms=off,fsrm=off,family=25,model=1,s
 KERNEL_LINE = (
     "console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off nowatchdog "
     "nosoftlockup clocksource=acpi_pm lpj=8000000 audit=0 cpuidle.off=1 no_timer_check "
-    "rcupdate.rcu_cpu_stall_suppress=1 rcupdate.rcu_expedited=1"
+    "rcupdate.rcu_cpu_stall_suppress=1 rcupdate.rcu_expedited=1 slab_nomerge"
 )
 
 

@@ -12,8 +12,12 @@
 
 /* Workers do not come to the same count: how much more than its share one finds. */
 #define STOCK_SLACK 4
-/* What a window of a consuming workload may take of each worker, where it is to last long enough. */
+/*
+ * What a window of a consuming workload may take where it is to last long enough: of each worker, and of
+ * all. Filling the stocks of 80 workers would take minutes otherwise.
+ */
 #define STOCK_OPS 100
+#define STOCK_OPS_OF_ALL 2048
 /* Operations of each worker that warm its caches. */
 #define WARM_OPS 16
 #define SETTLE_YIELDS 50
@@ -78,11 +82,13 @@ static enum step fill(struct bench *b, struct tally *t)
 {
 	const struct config *cfg = b->cfg;
 	uint64_t each = cfg->window_ops / cfg->workers + 1, units;
+	uint64_t most = STOCK_OPS_OF_ALL / cfg->workers;
 	enum step step;
 
 	if (!cfg->workload->stock)
 		return STEP_OK;
-	each = each > STOCK_OPS ? each : STOCK_OPS;
+	most = most < STOCK_OPS ? most : STOCK_OPS;
+	each = each > most ? each : most;
 	units = STOCK_SLACK * (t->warmup / cfg->workers + (cfg->windows + 1) * each);
 	step = stock_exactly(b, units);
 	t->most = each * cfg->workers;
