@@ -72,8 +72,13 @@ def kernel_sources(tree: Path, directory: str, kernel: str) -> None:
     shutil.copytree(source / directory, tree / directory)
 
 
-def module(plant: str | None, kernel: str, filesystem: str = LANEFS) -> Path:
-    """Build a file system for a Debian suite's kernel, with a plant or as it is."""
+def module(
+    plant: str | None, kernel: str, filesystem: str = LANEFS, leave_out: str | None = None
+) -> Path:
+    """Build a file system for a Debian suite's kernel, with a plant or as it is.
+
+    Of the plant the lines with the text `leave_out` are left out.
+    """
     with TemporaryDirectory() as directory:
         tree = Path(directory)
         if filesystem == LANEFS:
@@ -84,6 +89,10 @@ def module(plant: str | None, kernel: str, filesystem: str = LANEFS) -> Path:
             kernel_sources(tree, f"fs/{filesystem}", kernel)
         if plant:
             subprocess.run(["git", "apply", PATCHES / f"{plant}.patch"], cwd=tree, check=True)
+        if leave_out:
+            for path in place.rglob("*.c"):
+                lines = path.read_text().splitlines(keepends=True)
+                path.write_text("".join(line for line in lines if leave_out not in line))
         done = fscale("vm", "module", "build", place, "--kernel", kernel)
     if done.returncode:
         raise SystemExit(f"{filesystem} ({plant or 'as it is'}) does not build")
