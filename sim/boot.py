@@ -30,6 +30,9 @@ MOST_STACKS = 16
 # /proc/kallsyms has some 10 MB.
 LARGEST = 64 << 20
 LOG_BYTES = 1 << 20
+MONITOR_PROMPT = b"(qemu) "
+# How far behind its symbol's address each CPU has its own of a per-CPU object.
+PER_CPU_OFFSETS = "__per_cpu_offset"
 
 
 class BootError(FscaleError):
@@ -72,6 +75,7 @@ class Boot:
         self._done: set[int] = set()
         self._sign: Sign | None = None
         self._trouble: str | None = None
+        self._per_cpu: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, argv: list[str], environment: dict[str, str]) -> None:
@@ -158,7 +162,11 @@ class Boot:
 
     def symbols(self) -> Symbols:
         """The guest's symbols; FileNotFoundError before it has written them."""
-        return Symbols(self.kallsyms().splitlines())
+        lines = self.kallsyms().splitlines()
+        if not self._per_cpu and (offsets := Symbols(lines).address(PER_CPU_OFFSETS)):
+            cpus = max(point.key.cores for point in self.points.values())
+            self._per_cpu = self._words(offsets, cpus)
+        return Symbols(lines, self._per_cpu)
 
     def kallsyms(self) -> str:
         """The guest's /proc/kallsyms."""
@@ -225,16 +233,29 @@ class Boot:
 
     def stacks(self) -> str:
         """Where each CPU is that is not idle: the function of its program counter."""
-        with contextlib.suppress(OSError, FscaleError), socket.socket(socket.AF_UNIX) as line:
+        with contextlib.suppress(OSError, FscaleError):
+            return _where(self._ask("info registers -a"), self.symbols())
+        return "QEMU does not say where its CPUs are."
+
+    def _words(self, address: int, count: int) -> list[int]:
+        """So many words of the guest's memory; none where QEMU does not tell them."""
+        with contextlib.suppress(OSError):
+            found = _words(self._ask(f"x/{count}gx {address:#x}"))
+            return found if len(found) == count else []
+        return []
+
+    def _ask(self, command: str) -> str:
+        """What QEMU's monitor answers; OSError where there is none."""
+        said = b""
+        with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(5)
             line.connect(str(self.place.monitor))
-            line.sendall(b"info registers -a\n")
-            said = b""
+            line.sendall(f"{command}\n".encode())
+            # A prompt when it is there, and one after the answer.
             with contextlib.suppress(TimeoutError):
-                while chunk := line.recv(65536):
+                while said.count(MONITOR_PROMPT) < 2 and (chunk := line.recv(65536)):
                     said += chunk
-            return _where(said.decode(errors="replace"), self.symbols())
-        return "QEMU does not say where its CPUs are."
+        return said.decode(errors="replace")
 
 
 def _where(registers: str, symbols: Symbols) -> str:
@@ -245,6 +266,12 @@ def _where(registers: str, symbols: Symbols) -> str:
             places.setdefault(symbols.function(int(pc, 16)), []).append(cpu)
     told = [f"{name} (CPU {', '.join(cpus[:4])})" for name, cpus in places.items()]
     return f"CPUs that are not idle: {', '.join(told[:MOST_STACKS]) or 'none'}"
+
+
+def _words(dump: str) -> list[int]:
+    """The words in what `x/gx` answers."""
+    rows = re.findall(r"^[0-9a-f]{16}:((?: 0x[0-9a-f]{16})+)", dump, re.M)
+    return [int(word, 16) for row in rows for word in row.split()]
 
 
 def _text(path: Path) -> str:

@@ -170,6 +170,9 @@ def _object(same: list[Line], symbols: Symbols) -> str:
     moves: Counter[str] = Counter()
     for pc in (pc for line in same for pc in line.pcs):
         address = int(pc.va, 16) if pc.va else start
+        if name := symbols.per_cpu(address):
+            moves[name] += pc.reads + pc.writes
+            continue
         symbol = symbols.find(address) if address >= KERNEL.start else None
         if symbol is None:
             return symbols.object(start)

@@ -2,8 +2,10 @@
 """Names for kernel addresses: the guest's /proc/kallsyms, and what the address ranges are for."""
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from fscale.model.simulation import PER_CPU
 
 # Documentation/arch/x86/x86_64/mm.rst, four levels of page tables, without KASLR.
 DIRECT_MAP = range(0xFFFF888000000000, 0xFFFFC88000000000)
@@ -12,6 +14,8 @@ VMEMMAP = range(0xFFFFEA0000000000, 0xFFFFEB0000000000)
 KERNEL = range(0xFFFFFFFF80000000, 0xFFFFFFFFC0000000)
 PAGE = 4096
 STRUCT_PAGE = 64
+# Per-CPU symbols are offsets into each CPU's part, which is smaller than this.
+MOST_PER_CPU = 1 << 24
 # What lies this far behind a symbol is hardly its own any more.
 LONGEST = 1 << 20
 
@@ -31,10 +35,17 @@ class Symbol:
 class Symbols:
     """The symbols of a running kernel."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str], per_cpu: Sequence[int] = ()) -> None:
+        """`per_cpu`: how far behind its symbol's address each CPU has its own of a per-CPU object.
+
+        The first CPU's comes first.
+        """
         found: list[tuple[int, str, str | None, str]] = []
+        inside: list[tuple[int, str]] = []
         for line in lines:
             address, kind, name, *module = line.split()
+            if kind in "aA" and int(address, 16) < MOST_PER_CPU:
+                inside.append((int(address, 16), name))
             # Keys of lock classes are empty without lockdep: what lies there is the next object.
             if kind not in "aA" and not name.startswith(
                 ("__pfx_", "__cfi_", "__ksymtab", "__kstrtab", "__key.")
@@ -45,6 +56,9 @@ class Symbols:
         found.sort(key=lambda symbol: symbol[0])
         self._all = found
         self._starts = [symbol[0] for symbol in found]
+        inside.sort()
+        self._per_cpu = inside
+        self._cpus = sorted((start, cpu) for cpu, start in enumerate(per_cpu))
 
     def find(self, address: int) -> Symbol | None:
         """The symbol that an address lies in or behind; None where none is near."""
@@ -58,6 +72,23 @@ class Symbols:
             _, name, module, _ = self._all[at]
         offset = address - start
         return Symbol(name, offset, module) if offset < LONGEST else None
+
+    def address(self, name: str) -> int | None:
+        """Where a symbol is."""
+        return next((start for start, known, _, _ in self._all if known == name), None)
+
+    def per_cpu(self, virtual: int) -> str | None:
+        """A static per-CPU object that an address lies in; None where it lies in none."""
+        at = bisect.bisect_right(self._cpus, (virtual, len(self._cpus))) - 1
+        if at < 0 or not self._per_cpu:
+            return None
+        start, cpu = self._cpus[at]
+        inside = virtual - start
+        if inside >= self._per_cpu[-1][0]:  # the last is where they end
+            return None
+        before = bisect.bisect_right(self._per_cpu, (inside, chr(0x10FFFF))) - 1
+        first, name = self._per_cpu[before]
+        return f"{PER_CPU} {Symbol(name, inside - first)} (of CPU {cpu})"
 
     def extent(self, name: str) -> tuple[range, bool] | None:
         """The addresses of a symbol, up to the next one, and whether it is code."""
@@ -77,6 +108,8 @@ class Symbols:
         if virtual in VMEMMAP:
             page = (virtual - VMEMMAP.start) // STRUCT_PAGE
             return f"struct page (of the page at {page * PAGE:#x})"
+        if found := self.per_cpu(virtual):
+            return found
         if virtual in DIRECT_MAP:
             return f"memory at {virtual - DIRECT_MAP.start:#x}"
         if virtual in VMALLOC:

@@ -9,7 +9,9 @@ KINDS = ("memory", "clean", "dirty", "upgrade", "remote", "free")
 SHARED = ("clean", "dirty", "upgrade")
 # So objects begin that have an address of one boot and no name that stays.
 HEAP = "memory at"
-UNNAMED = (HEAP, "struct page", "vmalloc", "0x")
+# Of these each CPU has its own: their names say which.
+PER_CPU = "per-CPU"
+UNNAMED = (HEAP, PER_CPU, "struct page", "vmalloc", "0x")
 
 
 class SimulatedWindow(Strict):

@@ -2,9 +2,10 @@
 """A boot is followed by what the guest and the plugin write; here a shell plays both."""
 
 import json
+import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -19,8 +20,11 @@ SIGN = {"type": "progress", "mode": "detailed", "cycles": 1, "vcpu": 1, "host_se
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # The path of a socket has at most 107 bytes, which pytest's own directories use up.
+    with TemporaryDirectory() as directory:
+        monkeypatch.setenv("XDG_CACHE_HOME", directory)
+        yield
 
 
 def points(*cores: int) -> list[Point]:
@@ -146,3 +150,38 @@ def test_stacks_are_those_of_cpus_that_are_not_halted() -> None:
     )
     symbols = Symbols(["ffffffff81000100 T osq_lock", "ffffffff81000200 T idle"])
     assert boots._where(registers, symbols) == "CPUs that are not idle: osq_lock (CPU 0, 1)"
+
+
+MONITOR = """\
+import socket
+line = socket.socket(socket.AF_UNIX)
+line.bind("monitor")
+line.listen()
+while True:
+    peer, _ = line.accept()
+    peer.sendall(b"QEMU 10.0\\r\\n(qemu) ")
+    assert peer.recv(100) == b"x/2gx 0xffffffff82000000\\n"
+    peer.sendall(b"x\\x1b[K\\r\\nffffffff82000000: 0xffff888100000000 ")
+    peer.sendall(b"0xffff888100080000\\r\\n(qemu) ")
+"""
+KALLSYMS = "40 A runqueues\n1000 A __per_cpu_end\nffffffff82000000 D __per_cpu_offset\n"
+
+
+def test_the_monitor_tells_where_each_cpu_has_its_own(two: Boot) -> None:
+    (two.place.shared / "kallsyms").write_text(KALLSYMS)
+    own = 0xFFFF888100080040
+    assert two.symbols().object(own) == "memory at 0x100080040"  # without a monitor
+    (two.place.base / "play.py").write_text(MONITOR)
+    play(two, f"exec {sys.executable} play.py")
+    for _ in range(100):
+        if two.place.monitor.exists():
+            break
+        time.sleep(0.1)
+    started = time.monotonic()
+    assert two.symbols().object(own) == "per-CPU runqueues (of CPU 1)"
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("dump", ["", "Cannot access memory", "ffffffff82000000: 0x00"])
+def test_what_the_monitor_does_not_know_is_no_word(dump: str) -> None:
+    assert boots._words(dump) == []

@@ -241,6 +241,16 @@ def test_of_several_objects_in_a_line_those_are_named_by_which_it_is_taken() -> 
     assert named((0x44, 9), (0x4C, 8)) == "big+0x40, planted"
 
 
+def test_what_each_cpu_has_of_its_own_has_no_name_that_stays() -> None:
+    pcs = [{"pc": "0x10", "va": "0xffff888100000048", "reads": 0, "writes": 1, "stall": 1}]
+    raw = {**MOVED, "pa": "0x40", "va": "0xffff888100000040", "stall": 1, "queue": 0, "pcs": pcs}
+    found = Window.model_validate(window(0, [raw]))
+    kallsyms = ["40 A runqueues", "1000 A __per_cpu_end"]
+    (only,) = cells.lines([found], Symbols(kallsyms, [0xFFFF888100000000]), None)
+    assert only.object == "per-CPU runqueues+0x8 (of CPU 0)"
+    assert only.names == []
+
+
 class Types:
     """Of a made-up kernel."""
 

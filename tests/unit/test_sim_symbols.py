@@ -56,3 +56,15 @@ def test_what_is_free_is_all_lines_of_an_object_and_all_instructions_of_a_functi
     assert free.rules(SYMBOLS, "d_lookup") == ("pc:0xffffffff81234560-0xffffffff81234600",)
     with pytest.raises(FscaleError, match="no such symbol"):
         free.rules(SYMBOLS, "nothing")
+
+
+def test_what_each_cpu_has_of_its_own_is_named_with_the_cpu() -> None:
+    own = ["0 A fixed_percpu_data", "40 A runqueues", "c40 A mcs_nodes", "1000 A __per_cpu_end"]
+    cpus = [0xFFFF888100000000, 0xFFFF888100080000]
+    symbols = Symbols([*KALLSYMS.splitlines(), *own], [cpus[1], cpus[0]])
+    assert symbols.object(cpus[1] + 0x40) == "per-CPU runqueues (of CPU 0)"
+    assert symbols.object(cpus[0] + 0xC48) == "per-CPU mcs_nodes+0x8 (of CPU 1)"
+    assert symbols.object(cpus[0] + 0x1000) == "memory at 0x100001000"
+    assert symbols.object(cpus[0] - 8) == "memory at 0xfffffff8"
+    assert symbols.object(0xFFFFFFFF82A01040) == "rename_lock"
+    assert Symbols(own).per_cpu(cpus[0] + 0x40) is None
