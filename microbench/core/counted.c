@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../sim/roi.h"
 #include "crew.h"
@@ -42,8 +43,9 @@ static void settle(void)
 		sched_yield();
 }
 
-void counted_prepare(void)
+void counted_prepare(struct bench *b)
 {
+	b->shm->one_by_one = true;
 	roi_mode_ordered();
 	settle();
 }
@@ -77,11 +79,26 @@ static void check_whole(struct bench *b)
 		 (unsigned long long)b->result.stock.per_worker);
 }
 
+/*
+ * A window in which each worker does whole batches on average: a directory is read at once, and its
+ * entries are then handed out for next to nothing.
+ */
+static uint64_t window_ops(const struct config *cfg)
+{
+	const struct option_desc *options = cfg->workload->options;
+	uint64_t least = 0;
+
+	for (unsigned int i = 0; cfg->workload->batch && options[i].name; i++)
+		if (!strcmp(options[i].name, cfg->workload->batch))
+			least = (uint64_t)cfg->options[i].number * cfg->workers;
+	return least > cfg->window_ops ? least : cfg->window_ops;
+}
+
 /* Room for windows that turn out longer than asked for, and for a worker that does more. */
 static enum step fill(struct bench *b, struct tally *t)
 {
 	const struct config *cfg = b->cfg;
-	uint64_t each = cfg->window_ops / cfg->workers + 1, units;
+	uint64_t each = t->window / cfg->workers + 1, units;
 	uint64_t most = STOCK_OPS_OF_ALL / cfg->workers;
 	enum step step;
 
@@ -106,8 +123,8 @@ enum step counted_measure(struct bench *b)
 		return bench_fail(b, "malloc", NULL);
 	*tally = (struct tally){
 		.base = UINT64_MAX,
-		.warmup = cfg->window_ops + WARM_OPS * cfg->workers,
-		.window = cfg->window_ops,
+		.warmup = window_ops(cfg) + WARM_OPS * cfg->workers,
+		.window = window_ops(cfg),
 		.most = UINT32_MAX,
 		.windows = cfg->windows,
 	};

@@ -4,8 +4,8 @@
 
 #include "bench.h"
 
-/* Before the workers are forked: from here on a simulator keeps the CPUs in step. */
-void counted_prepare(void);
+/* Before the workers are forked: they set up one by one, and a simulator keeps the CPUs in step. */
+void counted_prepare(struct bench *b);
 
 /* After the workers have gone. */
 void counted_finish(void);

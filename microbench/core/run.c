@@ -130,7 +130,7 @@ static enum step run(struct bench *b)
 	if (step)
 		return step;
 	if (cfg->windows)
-		counted_prepare();
+		counted_prepare(b);
 	step = crew_start(b);
 	if (step)
 		return step;

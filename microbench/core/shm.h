@@ -34,6 +34,7 @@ struct slot {
 	_Alignas(LINE) _Atomic uint64_t ops;
 	_Alignas(LINE) _Atomic uint32_t arrived;	/* last command done, or gate reached */
 	_Atomic uint32_t finished;			/* last run that came to its end */
+	_Atomic uint32_t turn;				/* last command that it may begin; a futex */
 };
 
 struct error_record {
@@ -58,6 +59,7 @@ struct shared {
 	_Alignas(LINE) _Atomic uint32_t phase;
 	_Alignas(LINE) _Atomic uint32_t command;	/* sequence << 4 | enum command; a futex */
 	uint64_t stock;
+	bool one_by_one;				/* so they set up, each at its turn */
 	_Alignas(LINE) struct error_record error;
 	_Alignas(LINE) _Atomic int exhausted;		/* `last` is valid: somebody ran out */
 	_Atomic int exhausting;

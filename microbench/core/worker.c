@@ -147,6 +147,29 @@ static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
 	return OP_OK;
 }
 
+/* CPUs that wait for one another's locks take a simulator long, and nothing is counted yet. */
+static void await_turn(struct worker *w, uint32_t sequence)
+{
+	_Atomic uint32_t *turn = &w->slot->turn;
+	uint32_t now;
+
+	if (!w->shm->one_by_one || !w->id)
+		return;
+	while ((now = atomic_load_explicit(turn, memory_order_acquire)) != sequence)
+		syscall(SYS_futex, turn, FUTEX_WAIT, now, NULL, NULL, 0);
+}
+
+static void pass_turn(struct worker *w, uint32_t sequence)
+{
+	_Atomic uint32_t *turn;
+
+	if (!w->shm->one_by_one || w->id + 1 == w->shm->workers)
+		return;
+	turn = &w->shm->slots[w->id + 1].turn;
+	atomic_store_explicit(turn, sequence, memory_order_release);
+	syscall(SYS_futex, turn, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 static enum outcome set_up(struct worker *w)
 {
 	return is_background(w) ? w->workload->background_setup(w) : w->workload->setup(w);
@@ -190,10 +213,10 @@ _Noreturn void worker_main(struct worker *w, int notify, pid_t parent)
 		word = wait_command(w, word);
 		switch ((enum command)(word & 15)) {
 		case CMD_SETUP:
-			outcome = set_up(w);
-			break;
 		case CMD_FILL:
-			outcome = fill(w);
+			await_turn(w, word);
+			outcome = (word & 15) == CMD_SETUP ? set_up(w) : fill(w);
+			pass_turn(w, word);
 			break;
 		case CMD_SYNC:
 			outcome = write_back(w);

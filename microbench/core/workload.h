@@ -88,9 +88,10 @@ struct workload {
 	 */
 	bool defers_frees;
 	const struct option_desc *options;	/* ends with an empty one */
+	const char *batch;			/* the option that says how many come at once, or NULL */
 	const struct stock_desc *stock;		/* NULL: it consumes nothing */
 
-	/* Untimed, by all workers at the same time. */
+	/* Untimed, by all workers at the same time; by one at a time before windows by count. */
 	enum outcome (*setup)(struct worker *w);
 	/*
 	 * Untimed: make `stock` units available, which are no fewer than before:

@@ -46,6 +46,7 @@ static const struct workload mrdl_bg = {
 	.min_cores = 2,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.options = entries_options,
+	.batch = "entries",
 	.setup = set_up,
 	.run = operation_run,
 	.run_latency = operation_run_latency,

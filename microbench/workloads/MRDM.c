@@ -29,6 +29,7 @@ static const struct workload mrdm = {
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.options = entries_options,
+	.batch = "entries",
 	.setup = set_up,
 	.run = operation_run,
 	.run_latency = operation_run_latency,

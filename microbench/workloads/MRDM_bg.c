@@ -43,6 +43,7 @@ static const struct workload mrdm_bg = {
 	.min_cores = 2,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.options = entries_options,
+	.batch = "entries",
 	.setup = set_up,
 	.run = operation_run,
 	.run_latency = operation_run_latency,

@@ -39,6 +39,22 @@ def test_a_window_lasts_long_enough_by_the_rate_of_the_warm_up(fast: Path) -> No
     assert sorted(out.ops for out in runs)[2] > 400
 
 
+@pytest.mark.parametrize("workload", ["MRDL", "MRDM", "MRDL_bg"])
+def test_a_window_holds_whole_directories(workload: str, fast: Path) -> None:
+    out = bench.run_good(workload, fast / "a", *COUNTED, "--option", "entries=3000", count=2)
+    assert out.ops >= 5 * 3000 * len(out.workers)
+
+
+def test_workers_set_up_one_after_another(fast: Path) -> None:
+    out = bench.run_good("MWUM", fast / "a", *COUNTED, count=2)
+    numbers: dict[str, list[int]] = {f"{worker.id}": [] for worker in out.workers}
+    # tmpfs counts its inodes on, and most of a stock is never taken.
+    for path in (fast / "a" / "share").iterdir():
+        numbers[path.name.partition(".")[0]].append(path.stat().st_ino)
+    first, second = numbers.values()
+    assert max(first) < min(second)
+
+
 def test_the_end_of_the_stock_is_said(fast: Path) -> None:
     code, out = bench.run("MWCL", fast / "a", *COUNTED, "--max-stock", "150")
     assert (code, out.status, out.end) == (1, "invalid", "exhausted")
