@@ -164,7 +164,7 @@ class Boot:
         """The guest's symbols; FileNotFoundError before it has written them."""
         lines = self.kallsyms().splitlines()
         if not self._per_cpu and (offsets := Symbols(lines).address(PER_CPU_OFFSETS)):
-            cpus = max(point.key.cores for point in self.points.values())
+            cpus = max((point.key.cores for point in self.points.values()), default=1)
             self._per_cpu = self._words(offsets, cpus)
         return Symbols(lines, self._per_cpu)
 

@@ -182,6 +182,12 @@ def test_the_monitor_tells_where_each_cpu_has_its_own(two: Boot) -> None:
     assert time.monotonic() - started < 3
 
 
+def test_a_guest_without_points_tells_its_symbols_too() -> None:
+    with Boot([], "") as boot:
+        (boot.place.shared / "kallsyms").write_text(KALLSYMS)
+        assert boot.symbols().address("__per_cpu_offset") == 0xFFFFFFFF82000000
+
+
 @pytest.mark.parametrize("dump", ["", "Cannot access memory", "ffffffff82000000: 0x00"])
 def test_what_the_monitor_does_not_know_is_no_word(dump: str) -> None:
     assert boots._words(dump) == []
