@@ -65,9 +65,10 @@ rest() {
 	return 1
 }
 
-# What went wrong with a point: the host makes a cell of it.
+# What went wrong with a point: the host makes a cell of it, as soon as the file is there.
 fail() {
-	echo "$2" >"/host/points/$1.failed"
+	echo "$2" >"/host/points/$1.why"
+	mv "/host/points/$1.why" "/host/points/$1.failed"
 }
 
 # point ID CORES KIND KIB FILESYSTEM OPTIONS MKFS BENCH-ARGUMENT...

@@ -85,9 +85,10 @@ def test_points_come_as_they_end(two: Boot) -> None:
     play(
         two,
         f"echo '{PARAMETERS}' >windows.jsonl\n"
-        "echo '{}' >shared/points/0.json; echo 0 >shared/points/0.status\n"
-        "echo words >shared/points/0.stderr\n"
-        "echo 'mkfs failed: full' >shared/points/1.failed; sleep 5",
+        # The guest moves the JSON there when all else is.
+        "echo words >shared/points/0.stderr; echo 0 >shared/points/0.status\n"
+        "echo '{}' >made; mv made shared/points/0.json\n"
+        "echo 'mkfs failed: full' >made; mv made shared/points/1.failed; sleep 5",
     )
     first, second = until_over(two)
     assert (first.point.number, first.bench, first.status, first.said) == (0, "{}\n", 0, "words")
@@ -98,8 +99,8 @@ def test_points_come_as_they_end(two: Boot) -> None:
 def test_a_guest_that_dies_is_said_with_its_last_words(two: Boot) -> None:
     play(
         two,
-        "echo '{}' >shared/points/0.json; echo 0 >shared/points/0.status\n"
-        ": >shared/points/0.stderr\n"
+        ": >shared/points/0.stderr; echo 0 >shared/points/0.status\n"
+        "echo '{}' >made; mv made shared/points/0.json\n"
         "echo 'fscale-sim: cannot unmount after point 0' >console.log",
     )
     kept: list[Measured] = []
