@@ -16,7 +16,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
 from fscale.model.simulation import SHARED, HotLine, SimulatedWindow
 
-Verdict = Literal["more", "newly shared", "broken", "same", "less"]
+Verdict = Literal["more", "newly shared", "broken", "same", "less", "not judged"]
 Subject = tuple[str, str, int]
 """workload, file system, cores"""
 Takers = Mapping[str, float]
@@ -136,9 +136,12 @@ def _points(cells: Iterable[Cell]) -> dict[Subject, list[Cell]]:
 
 
 def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
-    bad = [cell for cell in new if cell.status not in ("ok", "skipped")]
-    if bad and not any(cell.status not in ("ok", "skipped") for cell in base):
-        return [Judgement(subject, "health", "broken", reason=bad[0].reason or bad[0].status)]
+    bad = [[c for c in side if c.status not in ("ok", "skipped")] for side in (base, new)]
+    if bad[1] and not bad[0]:
+        return [Judgement(subject, "health", "broken", reason=_reason(bad[1][0]))]
+    if bad[0]:
+        reason = f"it is broken on BASE: {_reason(bad[0][0])}"
+        return [Judgement(subject, "health", "not judged", reason=reason)]
     good = [[c for c in side if c.status == "ok" and c.simulation] for side in (base, new)]
     if fewest := min(map(len, good)):
         if fewest < LEAST_SEEDS:
@@ -148,6 +151,10 @@ def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[
             )
         return [_metric(subject, metric, *good) for metric in METRICS]
     return []
+
+
+def _reason(cell: Cell) -> str:
+    return cell.reason or cell.status
 
 
 def _metric(

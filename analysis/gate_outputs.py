@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from junitparser import Error, Failure, TestCase, TestSuite
+from junitparser import Error, Failure, Skipped, TestCase, TestSuite
 
 from analysis.compare.junit import text_of
 from analysis.compare.markdown import cell
@@ -14,13 +14,13 @@ def headline(judgements: Sequence[Judgement]) -> str:
     """What came out, in one line."""
     counts = {
         verdict: sum(j.verdict == verdict for j in judgements)
-        for verdict in ("broken", "newly shared", "more", "less", "same")
+        for verdict in ("broken", "newly shared", "more", "less", "same", "not judged")
     }
     return ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n) or "nothing judged"
 
 
 def junit(judgements: Sequence[Judgement], base: str, new: str) -> str:
-    """The XML: more and newly shared fail, broken is an error."""
+    """The XML: more and newly shared fail, broken is an error, what is not judged was skipped."""
     suite = TestSuite(f"fscale gate {base} {new}")
     for judgement in judgements:
         case = TestCase(judgement.metric, classname=judgement.name)
@@ -29,6 +29,8 @@ def junit(judgements: Sequence[Judgement], base: str, new: str) -> str:
             case.result = [Error(str(judgement))]
         elif judgement.bad:
             case.result = [Failure(str(judgement))]
+        elif judgement.verdict == "not judged":
+            case.result = [Skipped(str(judgement))]
         suite.add_testcase(case)
     return text_of(suite)
 

@@ -206,13 +206,15 @@ def _rules(same: list[Line], taken: Mapping[str, int]) -> list[str]:
     """What names the object of a line in another boot.
 
     A static object keeps its address. Of others the instructions are what stays, as long as they
-    take hardly any other line: those of locks and lists take all locks and lists.
+    take hardly any other line: those of locks and lists take all locks and lists. A module keeps
+    neither.
     """
     virtual = int(same[-1].va, 16) & ~(LINE_BYTES - 1)
     if virtual in KERNEL:
         return [f"va:{virtual:#x}-{virtual + LINE_BYTES:#x}"]
     here: Counter[str] = Counter()
     for pc in (pc for line in same for pc in line.pcs):
-        here[pc.pc] += pc.reads + pc.writes
+        if int(pc.pc, 16) in KERNEL:
+            here[pc.pc] += pc.reads + pc.writes
     own = [pc for pc, times in here.items() if times >= OWN_PART * taken.get(pc, float("inf"))]
     return sorted(f"pc:{int(pc, 16):#x}-{int(pc, 16) + 1:#x}" for pc in own)

@@ -9,7 +9,7 @@ from fscale.model.errors import FscaleError
 from sim.boot import Boot, BootError
 from sim.campaign import start
 from sim.sweep import Freed, Prepared
-from sim.symbols import Symbols
+from sim.symbols import KERNEL, Symbols
 
 LINE_BYTES = 64
 # A guest of one CPU without points is up and down in ten seconds on an idle host.
@@ -33,6 +33,11 @@ def rules(known: Symbols, name: str) -> tuple[str, ...]:
             "rename_lock, or a function whose lines are meant"
         )
     extent, code = found
+    if extent.start not in KERNEL:
+        raise FscaleError(
+            f"--free {name}: it is a module's, which lies elsewhere in each boot; give a symbol of "
+            "the kernel itself, or build the module into the kernel"
+        )
     if code:
         return (f"pc:{extent.start:#x}-{extent.stop:#x}",)
     first = extent.start & ~(LINE_BYTES - 1)

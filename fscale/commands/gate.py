@@ -9,7 +9,7 @@ import typer
 from fscale.commands.compare import JunitOption, MarkdownOption
 from fscale.commands.list import complete_workloads
 from fscale.commands.simulate import MachineOption, names_of, numbers_of
-from fscale.model.errors import Exit
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import Folder
 from fscale.model.terminal import terminal
 from fscale.runner.signals import Signals
@@ -50,7 +50,8 @@ def _gate(
     """Simulate two sides and compare what an operation takes: instructions, shared cache lines.
 
     Exit code 0: nothing is more; 1: an operation takes more instructions or lines, begins to share
-    a line, or broke; the lines and the functions that take them are named. Rates are not judged.
+    a line, or broke; the lines and the functions that take them are named; 2: no point could be
+    judged, for BASE is broken. Rates are not judged.
     """
     from analysis.gate import judge  # noqa: PLC0415 - the statistics take seconds to load
     from analysis.gate_outputs import headline  # noqa: PLC0415
@@ -98,6 +99,8 @@ def _gate(
         typer.echo(text) if str(markdown) == "-" else markdown.write_text(text)
     if any(judgement.bad for judgement in judgements):
         raise typer.Exit(Exit.FAILED)
+    if all(judgement.verdict == "not judged" for judgement in judgements):
+        raise FscaleError("no point could be judged; what went wrong stands above")
 
 
 def register(app: typer.Typer) -> None:

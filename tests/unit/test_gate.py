@@ -170,7 +170,10 @@ def test_a_point_that_breaks_fails_and_one_that_was_broken_does_not() -> None:
     broken = [cell(n, 0, 0, status="error") for n in (1, 2, 3)]
     (judgement,) = gate.judge(boots(9000, 1), broken)
     assert (judgement.verdict, judgement.reason) == ("broken", "mount failed: no")
-    assert gate.judge(broken, broken) == []
+    for new in (broken, boots(9000, 1)):
+        (judgement,) = gate.judge(broken, new)
+        assert (judgement.verdict, judgement.bad) == ("not judged", False)
+        assert judgement.reason == "it is broken on BASE: mount failed: no"
 
 
 def test_two_file_systems_are_a_pair() -> None:

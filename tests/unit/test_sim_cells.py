@@ -241,6 +241,15 @@ def test_of_several_objects_in_a_line_those_are_named_by_which_it_is_taken() -> 
     assert named((0x44, 9), (0x4C, 8)) == "big+0x40, planted"
 
 
+@pytest.mark.parametrize(("pc", "rules"), [(0xFFFFFFFF81000100, 1), (0xFFFFFFFFC0001000, 0)])
+def test_a_module_has_no_instruction_that_stays(pc: int, rules: int) -> None:
+    pcs = [{"pc": hex(pc), "va": "0xffff888000000040", "reads": 0, "writes": 9, "stall": 1}]
+    raw = {**MOVED, "pa": "0x40", "va": "0xffff888000000040", "stall": 1, "queue": 0, "pcs": pcs}
+    whole = {**window(0, [raw]), "pcs": [{"pc": hex(pc), "transfers": 9}]}
+    (only,) = cells.lines([Window.model_validate(whole)], SYMBOLS, None)
+    assert len(only.rules) == rules
+
+
 def test_what_each_cpu_has_of_its_own_has_no_name_that_stays() -> None:
     pcs = [{"pc": "0x10", "va": "0xffff888100000048", "reads": 0, "writes": 1, "stall": 1}]
     raw = {**MOVED, "pa": "0x40", "va": "0xffff888100000040", "stall": 1, "queue": 0, "pcs": pcs}

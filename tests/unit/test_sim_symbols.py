@@ -54,6 +54,8 @@ def test_what_is_free_is_all_lines_of_an_object_and_all_instructions_of_a_functi
     other = Symbols(["ffffffff82a01030 D wide", "ffffffff82a01042 D next"])
     assert free.rules(other, "wide") == ("va:0xffffffff82a01000-0xffffffff82a01080",)
     assert free.rules(SYMBOLS, "d_lookup") == ("pc:0xffffffff81234560-0xffffffff81234600",)
+    with pytest.raises(FscaleError, match="a module's, which lies elsewhere in each boot"):
+        free.rules(SYMBOLS, "ext4_create")
     with pytest.raises(FscaleError, match="no such symbol"):
         free.rules(SYMBOLS, "nothing")
 
