@@ -5,7 +5,8 @@
 
 In Debian's ext4 a read, which shares nothing else, adds to one counter twice and to another once.
 The first is the bottleneck and hides the second. Prints what --what-if says of each and what a
-module without it gives; exits 1 where they differ by more than a tenth.
+module without it gives; exits 1 where they differ by more than a tenth. As long as what-if leaves
+out what a module takes (docs/simulator.md) it ends with the word that a counter was not asked for.
 """
 
 import argparse
