@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from analysis import gate, gate_outputs
-from fscale.model.errors import FscaleError
+from fscale.commands import gate as command
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import HotLine, LineUser, SimulatedWindow, Simulation
 from sim import side
@@ -213,3 +214,16 @@ def test_a_side_is_what_its_text_says(tmp_path: Path) -> None:
             side.parse(wrong)
     with pytest.raises(FscaleError, match="does not exist"):
         side.apply(side.parse("ext4:module=/no/such.ko"), sweep)
+
+
+@pytest.mark.parametrize("new_breaks", [True, False])
+def test_a_gate_that_judged_nothing_fails(
+    new_breaks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [cell(n, 0, 0, status="error") for n in (1, 2, 3)]
+    sides = iter([broken, broken if new_breaks else boots(9000, 1)])
+    monkeypatch.setattr(command.sweep, "prepare", lambda *_: None)
+    monkeypatch.setattr(command.campaign, "run", lambda *_: next(sides))
+    with pytest.raises(FscaleError, match="no point could be judged") as raised:
+        command._gate("ext4", "ext4", tmp_path)
+    assert raised.value.code == Exit.USAGE
