@@ -137,11 +137,11 @@ def _points(cells: Iterable[Cell]) -> dict[Subject, list[Cell]]:
 
 def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
     bad = [[c for c in side if c.status not in ("ok", "skipped")] for side in (base, new)]
-    if bad[1] and not bad[0]:
-        return [Judgement(subject, "health", "broken", reason=_reason(bad[1][0]))]
     if bad[0]:
         reason = f"it is broken on BASE: {_reason(bad[0][0])}"
         return [Judgement(subject, "health", "not judged", reason=reason)]
+    if bad[1]:
+        return [Judgement(subject, "health", "broken", reason=_reason(bad[1][0]))]
     good = [[c for c in side if c.status == "ok" and c.simulation] for side in (base, new)]
     if fewest := min(map(len, good)):
         if fewest < LEAST_SEEDS:

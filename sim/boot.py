@@ -75,7 +75,7 @@ class Boot:
         self._done: set[int] = set()
         self._sign: Sign | None = None
         self._trouble: str | None = None
-        self._per_cpu: list[int] = []
+        self._symbols: Symbols | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, argv: list[str], environment: dict[str, str]) -> None:
@@ -162,11 +162,18 @@ class Boot:
 
     def symbols(self) -> Symbols:
         """The guest's symbols; FileNotFoundError before it has written them."""
+        if self._symbols is not None:
+            return self._symbols
         lines = self.kallsyms().splitlines()
-        if not self._per_cpu and (offsets := Symbols(lines).address(PER_CPU_OFFSETS)):
+        plain = Symbols(lines)
+        places: list[int] = []
+        if (known := plain.extent(PER_CPU_OFFSETS)) is not None:
             cpus = max((point.key.cores for point in self.points.values()), default=1)
-            self._per_cpu = self._words(offsets, cpus)
-        return Symbols(lines, self._per_cpu)
+            places = self._words(known[0].start, cpus)
+        if not places:
+            return plain
+        self._symbols = Symbols(lines, places)
+        return self._symbols
 
     def kallsyms(self) -> str:
         """The guest's /proc/kallsyms."""

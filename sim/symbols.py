@@ -73,10 +73,6 @@ class Symbols:
         offset = address - start
         return Symbol(name, offset, module) if offset < LONGEST else None
 
-    def address(self, name: str) -> int | None:
-        """Where a symbol is."""
-        return next((start for start, known, _, _ in self._all if known == name), None)
-
     def per_cpu(self, virtual: int) -> str | None:
         """A static per-CPU object that an address lies in; None where it lies in none."""
         at = bisect.bisect_right(self._cpus, (virtual, len(self._cpus))) - 1

@@ -76,15 +76,20 @@ def shell(script: str, directory: Path, environment: dict[str, str]) -> int:
     return done.returncode
 
 
-def github(path: Path, directory: Path, environment: dict[str, str]) -> list[tuple[str, int]]:
-    """Run the steps of the one job; (name, exit code) of each that ran."""
-    (job,) = yaml.safe_load(path.read_text())["jobs"].values()
-    codes: list[tuple[str, int]] = []
+def github(
+    path: Path, directory: Path, base: str, environment: dict[str, str]
+) -> tuple[dict[str, int], str]:
+    """Run the steps of the one job against a commit; exit codes of those that ran, the summary."""
+    workflow = yaml.safe_load(path.read_text())
+    (job,) = workflow["jobs"].values()
+    summary = directory.parent / "summary"
+    ours = {"BASE": base, "GITHUB_STEP_SUMMARY": str(summary), "FSCALE": environment["FSCALE"]}
+    codes: dict[str, int] = {}
     for step in job["steps"]:
-        good = all(code == 0 for _, code in codes)
-        if "run" in step and (good or step.get("if") == "always()"):
-            codes.append((step["name"], shell(step["run"], directory, environment)))
-    return codes
+        if "run" in step and (not any(codes.values()) or step.get("if") == "always()"):
+            known = environment | workflow["env"] | ours
+            codes[step["name"]] = shell(step["run"], directory, known)
+    return codes, summary.read_text()
 
 
 @pytest.mark.parametrize(("rate", "code"), [(1.0, 0), (0.9, 1)])
@@ -94,15 +99,12 @@ def test_a_kernel_tree_on_github(
     template = CI / "kernel-github.yml"
     place = tmp_path / "work"
     _, base = source(place / "linux", (1.0, rate))
-    defaults = yaml.safe_load(template.read_text())["env"]
-    summary = tmp_path / "summary"
-    ours = {"BASE": base, "GITHUB_STEP_SUMMARY": str(summary), "FSCALE": environment["FSCALE"]}
-    codes = dict(github(template, place, environment | defaults | ours))
+    codes, summary = github(template, place, base, environment)
     assert codes.pop("Judge") == code
     assert set(codes) == {"Tools", "Set up fscale", "Build both kernels", "Measure", "Show"}
     assert not any(codes.values())
     assert "make -C fscale setup-vm" in Path(environment["CI_TEST_LOG"]).read_text()
-    assert ("**slower**" in summary.read_text()) == bool(code)
+    assert ("**slower**" in summary) == bool(code)
     assert (place / "fscale.xml").exists()
 
 
@@ -117,14 +119,11 @@ def test_a_gate_on_github(
     git(tree, "commit", "--allow-empty", "-qm", "what the target has got since")
     later = git(tree, "rev-parse", "HEAD")
     git(tree, "checkout", "-q", "-")
-    defaults = yaml.safe_load(template.read_text())["env"]
-    summary = tmp_path / "summary"
-    ours = {"BASE": later, "GITHUB_STEP_SUMMARY": str(summary), "FSCALE": environment["FSCALE"]}
-    codes = dict(github(template, place, environment | defaults | ours))
+    codes, summary = github(template, place, later, environment)
     assert codes.pop("Judge") == code
     assert set(codes) == {"Tools", "Set up fscale", "Build both kernels", "Show"}
     assert not any(codes.values())
-    assert summary.read_text().count("### fscale gate") == 2
+    assert summary.count("### fscale gate") == 2
     assert git(place / "base", "rev-parse", "HEAD") == base
     assert (place / "fscale-xfs.xml").exists()
 

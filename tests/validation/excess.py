@@ -9,7 +9,6 @@ Half of A's turns come after one of B's, half after one of its own. What B has l
 slower than the latter; so do caches that B has filled, which a run without a plant tells (`none`).
 """
 
-import argparse
 import json
 import random
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from fscale.ab import plan
 from fscale.ab.slices import DEFAULT, SIDES, Slicing, settling
 from fscale.model.results import Cell
 from tests.validation.delay import BUILD, patched, script
-from tests.validation.windows import run
+from tests.validation.windows import arguments, run
 
 KINDS = ("none", "pages", "inodes")
 WORKLOADS = "DRBL,DWOL,MWCL,MWUL"
@@ -132,13 +131,7 @@ def effect(output: Path) -> tuple[float, float]:
 
 def main() -> None:
     """Measure each plant in each workload by each way, print, and write it as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--filesystem", default="ext4")
-    parser.add_argument("--workloads", default=WORKLOADS)
-    parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--pairs", type=int, default=8)
-    given = parser.parse_args()
+    given = arguments(__doc__, WORKLOADS, pairs=8)
     binaries, fs = plants(), given.filesystem
     base = f"{fs}:binary={binaries['none']}"
     table = []

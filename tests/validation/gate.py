@@ -21,8 +21,6 @@ from vm.steps import Steps
 
 PATCHES = Path(__file__).parent / "plants"
 SEEDS = 3
-
-
 LANEFS = "lanefs"
 
 

@@ -17,7 +17,7 @@ from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from analysis.reader import load
 from analysis.summary import summarise
-from fscale.model.paths import MACHINES
+from sim.machine import MACHINES
 from tests.validation.gate import fscale
 
 WORKLOADS = ("DRBL", "DRBH", "DWOM", "MWRL", "MWCM")
@@ -39,6 +39,11 @@ class Variant:
     sockets: bool = True
     seed: int = 1
     cores: tuple[int, ...] = CORES
+
+    @property
+    def file(self) -> str:
+        """Its name without what a shell would mind."""
+        return re.sub(r"[^a-z0-9]+", "-", f"{self.family}-{self.name}")
 
 
 VARIANTS = [
@@ -64,26 +69,19 @@ def machine(variant: Variant, directory: Path) -> Path:
     latency = _LATENCY.sub(lambda m: f"{m[1]} = {round(int(m[2]) * variant.latency)}", latency)
     if not variant.sockets:
         head = head.replace("sockets = 8", "sockets = 1").replace("socket = 10", "socket = 80")
-    path = directory / f"{variant.family}-{variant.name.replace(' ', '-')}.toml"
+    path = directory / f"{variant.file}.toml"
     path.write_text(f"{head}[latency]{latency}[cost]{cost}")
     return path
 
 
 def simulated(variant: Variant, given: argparse.Namespace) -> Rates:
     """The curves of a variant."""
-    name = f"{variant.family}-{variant.name}".replace(" ", "-").replace(":", "").replace(",", "")
-    output = given.output / name
+    output = given.output / variant.file
+    cores = ",".join(map(str, variant.cores))
     given.output.mkdir(parents=True, exist_ok=True)
     fscale(
         *("simulate", "--fs", given.fs, "--workload", ",".join(WORKLOADS), "--memory", "4096"),
-        *(
-            "--cores",
-            ",".join(map(str, variant.cores)),
-            "--seed",
-            str(variant.seed),
-            "--output",
-            output,
-        ),
+        *("--cores", cores, "--seed", str(variant.seed), "--output", output),
         *("--machine", machine(variant, given.output)),
         *(word for setting in variant.method for word in ("--set", setting)),
     )

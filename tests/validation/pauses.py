@@ -8,7 +8,6 @@ left can be done meanwhile, so turns after a pause are faster by the share of th
 takes. Readers leave nothing: they show what the pause itself does to caches.
 """
 
-import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from fscale.ab import slices
 from fscale.ab.slices import BLOCK, DEFAULT, SIDES
 from fscale.model.results import Cell, Slice
 from fscale.runner.cell.turns import Turn, Turns
-from tests.validation.windows import run
+from tests.validation.windows import arguments, run
 
 PAUSE = 0.02
 WORKLOADS = "DRBL,MRPL,DWAL,DWOL,DWOM,DWSL,DWTL,MWCL,MWCM,MWUL,MWUM,MWRL,MWRM"
@@ -57,13 +56,7 @@ def report(output: Path, workload: str) -> None:
 
 def main() -> None:
     """Measure workload by workload, and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--filesystem", default="ext4")
-    parser.add_argument("--workloads", default=WORKLOADS)
-    parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--pairs", type=int, default=10)
-    given = parser.parse_args()
+    given = arguments(__doc__, WORKLOADS, pairs=10)
     take, play = Turns.take, slices.play
     pauses = pausing()
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measures one long interleaved run and cuts it into many comparisons of a few repetitions each."""
 
+import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,17 @@ from fscale.model.results import Cell
 from fscale.runner.request import Request
 
 FOREVER = 1e7
+
+
+def arguments(description: str | None, workloads: str, pairs: int) -> argparse.Namespace:
+    """What a program that measures one point after another in slices is told, with defaults."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--filesystem", default="ext4")
+    parser.add_argument("--workloads", default=workloads)
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=pairs)
+    return parser.parse_args()
 
 
 def run(
