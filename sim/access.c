@@ -6,6 +6,7 @@
 
 #include "schedule.h"
 #include "hot.h"
+#include "rules.h"
 
 /* Lines of a vCPU whose place in the directory is known by their virtual address. */
 #define KNOWN 4096
@@ -32,7 +33,6 @@ struct core {
 static const struct parameters *params;
 static struct coherence directory;
 static struct core cores[MAX_VCPUS];
-static uint32_t group;
 /* One vCPU runs at a time, but for the moments in which all leave translated code. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -42,9 +42,8 @@ bool access_open(const struct parameters *p)
 	return coherence_open(&directory, p, HOLE + (p->memory_mib << 20));
 }
 
-void access_begin(uint32_t wanted)
+void access_begin(void)
 {
-	group = wanted;
 	coherence_empty(&directory);
 	for (unsigned int c = 0; c < params->vcpus; c++) {
 		memset(cores[c].known, 0, sizeof(cores[c].known));
@@ -92,28 +91,13 @@ static void wake_spinners(struct line *line, uint64_t clock)
 	}
 }
 
-static bool ruled_free(uint64_t virtual, uint64_t physical, uint64_t pc)
-{
-	for (unsigned int i = 0; i < params->nrules; i++) {
-		const struct free_rule *rule = &params->rules[i];
-		uint64_t address = rule->kind == ADDRESS_PC	   ? pc
-				   : rule->kind == ADDRESS_VIRTUAL ? virtual
-								   : physical;
-
-		if (rule->group == group && address >= rule->low && address < rule->high)
-			return true;
-	}
-	return false;
-}
-
 static void take(unsigned int c, struct line *line, const struct place *place, bool write)
 {
 	struct transfers *sum = &cores[c].transfers;
 	uint64_t clock = schedule_clock(c);
 	struct transfer t;
 
-	if (group && !line->free)
-		line->free = ruled_free(place->virtual, place->physical, place->pc);
+	line->free = line->free || rules_free(place->virtual, place->pc);
 	t = coherence_take(&directory, line, c, write, clock);
 	sum->kinds[t.kind]++;
 	sum->remote += t.remote;

@@ -16,8 +16,8 @@ struct transfers {
 
 bool access_open(const struct parameters *p);
 
-/* All lines are cold; `group` of the rules of what is free is in force. No vCPU runs. */
-void access_begin(uint32_t group);
+/* All lines are cold. No vCPU runs. */
+void access_begin(void);
 
 /* vCPU `c` accesses `virtual`, at `physical`, with the instruction at `pc`. */
 void access_line(unsigned int c, uint64_t virtual, uint64_t physical, bool write, uint64_t pc);

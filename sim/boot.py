@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fscale.model.errors import Exit, FscaleError
+from sim import rules
 from sim.emulator import Place
 from sim.output import Ended, Parameters, Sign, Stream, Trouble, Window
 from sim.plan import Point
@@ -62,12 +63,14 @@ class Measured:
 class Boot:
     """A QEMU process with a plan; a context manager that leaves none behind."""
 
-    def __init__(self, points: Sequence[Point], plan: str) -> None:
+    def __init__(self, points: Sequence[Point], plan: str, free: Sequence[str]) -> None:
+        """`free`: rules of what costs nothing, GROUP:RULE, as sim/rules.py has them."""
         base = cache_root() / "run"
         base.mkdir(parents=True, exist_ok=True)
         self.place = Place(Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-simulated-")))
         (self.place.shared / "points").mkdir(parents=True)
         (self.place.shared / "plan").write_text(plan)
+        self._free = free
         self.points = {point.number: point for point in points}
         self.up: float | None = None
         self._windows: dict[int, list[Window]] = {}
@@ -131,6 +134,7 @@ class Boot:
         if self.up is None and (self.place.shared / "kallsyms").exists():
             self._last = time.monotonic()
             self.up = self._last - self._started
+            self._tell_rules()
         # Before the windows: who sees a point's end here finds all of its windows there.
         numbers = self._newly_done()
         for record in self._stream.read():
@@ -183,6 +187,17 @@ class Boot:
     def done(self) -> bool:
         """Whether the guest came to the end of its plan."""
         return (self.place.shared / "done").exists()
+
+    def _tell_rules(self) -> None:
+        """Tell the plugin what is free, and the guest that it can go on."""
+        told = []
+        for group, _, words in (rule.partition(":") for rule in self._free):
+            try:
+                told.append(f"{group}:{rules.placed(words, self.symbols())}\n")
+            except KeyError as error:
+                raise BootError(f"the guest has no {error}, which is to be free", None) from None
+        self.place.rules.write_text("".join(told))
+        (self.place.shared / "go").touch()
 
     def _take(self, sign: Sign) -> None:
         self._signed = time.monotonic()

@@ -165,7 +165,9 @@ def _start(
     prepared: Prepared, points: list[Point], cpu: int, all_boots: contextlib.ExitStack
 ) -> _Running:
     ordered = order(points)
-    boot = all_boots.enter_context(Boot(ordered, _script(prepared, ordered)))
+    boot = all_boots.enter_context(
+        Boot(ordered, _script(prepared, ordered), rules(prepared, ordered))
+    )
     start(prepared, boot, ordered, cpu)
     return _Running(boot, ordered, cpu)
 
@@ -191,7 +193,6 @@ def _command(prepared: Prepared, points: Sequence[Point], cpu: int, place: Place
         prepared.plugin,
         prepared.parameters,
         prepared.types.slab if prepared.types else None,
-        rules(prepared, points),
         sockets(machine.load(sweep.machine), prepared.vcpus),
         points[0].seed if points else sweep.seed,
         cpu,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From what a guest and the plugin left to a cell like any other."""
 
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from fscale.model.simulation import KINDS, HotLine, LineUser, SimulatedWindow, S
 from sim.boot import Measured
 from sim.kerneltypes import Types
 from sim.output import Line, Transfers, Window
+from sim.rules import CODE, DATA, LINE_BYTES, rule
 from sim.symbols import KERNEL, Symbols
 
 # An instruction stands for an object where at least this part of what it takes is of it.
@@ -26,7 +28,6 @@ MOVED = 0.2
 USERS = 12
 # Of several static objects in a line those count by which this part of its moves are made.
 OBJECT_PART = 0.05
-LINE_BYTES = 64
 
 
 def cell(
@@ -130,9 +131,9 @@ def _transfers(moved: Transfers) -> dict[str, int]:
 def lines(windows: Sequence[Window], symbols: Symbols, types: Types | None) -> list[HotLine]:
     """The lines of all windows added up by their address, the most waited for first."""
     places: dict[str, list[Line]] = defaultdict(list)
-    taken: Counter[str] = Counter()
+    taken: Counter[int] = Counter()
     for window in windows:
-        taken.update({pc.pc: pc.transfers for pc in window.pcs})
+        taken.update({int(pc.pc, 16): pc.transfers for pc in window.pcs})
         for line in window.lines:
             places[line.pa].append(line)
     found = [_line(same, symbols, types, taken) for same in places.values()]
@@ -142,7 +143,7 @@ def lines(windows: Sequence[Window], symbols: Symbols, types: Types | None) -> l
 
 
 def _line(
-    same: list[Line], symbols: Symbols, types: Types | None, taken: Mapping[str, int]
+    same: list[Line], symbols: Symbols, types: Types | None, taken: Mapping[int, int]
 ) -> HotLine:
     users: dict[str, LineUser] = {}
     for pc in (pc for line in same for pc in line.pcs):
@@ -160,7 +161,7 @@ def _line(
         queue=sum(line.queue for line in same),
         spin=sum(line.spin for line in same),
         users=sorted(users.values(), key=lambda user: -user.stall)[:USERS],
-        rules=_rules(same, taken),
+        rules=_rules(same, symbols, taken),
     )
 
 
@@ -202,19 +203,24 @@ def _members(same: list[Line], types: Types | None) -> str:
     return f": {_most_taken(moves) or last.cache}"
 
 
-def _rules(same: list[Line], taken: Mapping[str, int]) -> list[str]:
+def _rules(same: list[Line], symbols: Symbols, taken: Mapping[int, int]) -> list[str]:
     """What names the object of a line in another boot.
 
-    A static object keeps its address. Of others the instructions are what stays, as long as they
-    take hardly any other line: those of locks and lists take all locks and lists. A module keeps
-    neither.
+    A static object keeps its place. Of others the instructions are what stays, as long as they
+    take hardly any other line: those of locks and lists take all locks and lists.
     """
-    virtual = int(same[-1].va, 16) & ~(LINE_BYTES - 1)
-    if virtual in KERNEL:
-        return [f"va:{virtual:#x}-{virtual + LINE_BYTES:#x}"]
-    here: Counter[str] = Counter()
-    for pc in (pc for line in same for pc in line.pcs):
-        if int(pc.pc, 16) in KERNEL:
-            here[pc.pc] += pc.reads + pc.writes
-    own = [pc for pc, times in here.items() if times >= OWN_PART * taken.get(pc, float("inf"))]
-    return sorted(f"pc:{int(pc, 16):#x}-{int(pc, 16) + 1:#x}" for pc in own)
+    last = same[-1]
+    virtual = int(last.va, 16)
+    users = [pc for line in same for pc in line.pcs]
+    moves: Counter[int] = Counter()
+    if virtual >= KERNEL.start:
+        for pc in users:
+            moves[int(pc.va or last.va, 16)] += pc.reads + pc.writes
+        most = max(moves, key=moves.__getitem__, default=virtual)
+        told = [rule(symbols, DATA, range(most, most + 1))]
+    else:
+        for pc in users:
+            moves[int(pc.pc, 16)] += pc.reads + pc.writes
+        own = [pc for pc, times in moves.items() if times >= OWN_PART * taken.get(pc, math.inf)]
+        told = [rule(symbols, CODE, range(pc, pc + 1)) for pc in own]
+    return sorted(words for words in told if words)

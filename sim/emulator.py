@@ -37,6 +37,11 @@ class Place(Boot):
         return self.base / "shared"
 
     @property
+    def rules(self) -> Path:
+        """What costs nothing (sim/rules.h); the guest waits for it."""
+        return self.base / "rules"
+
+    @property
     def output(self) -> Path:
         """What the plugin writes."""
         return self.base / "windows.jsonl"
@@ -67,7 +72,6 @@ def command(
     plugin: Path,
     parameters: Mapping[str, int],
     slab: str | None,
-    free: tuple[str, ...],
     arranged: Sockets,
     seed: int,
     cpu: int,
@@ -75,12 +79,14 @@ def command(
 ) -> list[str]:
     """The whole command line, bound to the host's CPU `cpu`.
 
-    `slab` is how slab objects are found (sim/slab.h), `free` are rules of what costs nothing, as
-    the plugin takes them (GROUP:KIND:LO-HI).
+    `slab` is how slab objects are found (sim/slab.h).
     """
-    told = [f"out={place.output}", *(f"{name}={value}" for name, value in parameters.items())]
+    told = [
+        f"out={place.output}",
+        f"rules={place.rules}",
+        *(f"{name}={value}" for name, value in parameters.items()),
+    ]
     told += [f"slab={slab}"] if slab else []
-    told += [f"free={rule}" for rule in free]
     return [
         *(need("taskset", "util-linux"), "-c", str(cpu)),
         *_preloaded(emulator, plugin),

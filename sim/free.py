@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`--free NAME`: a static object or a function of the guest's kernel costs nothing."""
+"""`--free NAME`: a static object or a function of the guest's kernel or modules costs nothing."""
 
 import time
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from dataclasses import replace
 from fscale.model.errors import FscaleError
 from sim.boot import Boot, BootError
 from sim.campaign import start
+from sim.rules import CODE, DATA, rule
 from sim.sweep import Freed, Prepared
-from sim.symbols import KERNEL, Symbols
+from sim.symbols import Symbols
 
-LINE_BYTES = 64
 # A guest of one CPU without points is up and down in ten seconds on an idle host.
 BOOT_SECONDS = 300.0
 
@@ -19,13 +19,13 @@ BOOT_SECONDS = 300.0
 def applied(prepared: Prepared, names: Sequence[str]) -> Prepared:
     """The sweep with all the named things free in each of its cells."""
     known = symbols(prepared)
-    found = tuple(rule for name in names for rule in rules(known, name))
+    found = tuple(rule_of(known, name) for name in names)
     freed = Freed(", ".join(names), found)
     return replace(prepared, freed={key.id: freed for key in prepared.cells})
 
 
-def rules(known: Symbols, name: str) -> tuple[str, ...]:
-    """The lines of an object, or the instructions of a function, each for the plugin."""
+def rule_of(known: Symbols, name: str) -> str:
+    """A rule for the lines of an object, or for the instructions of a function."""
     found = known.extent(name)
     if found is None:
         raise FscaleError(
@@ -33,16 +33,10 @@ def rules(known: Symbols, name: str) -> tuple[str, ...]:
             "rename_lock, or a function whose lines are meant"
         )
     extent, code = found
-    if extent.start not in KERNEL:
-        raise FscaleError(
-            f"--free {name}: it is a module's, which lies elsewhere in each boot; give a symbol of "
-            "the kernel itself, or build the module into the kernel"
-        )
-    if code:
-        return (f"pc:{extent.start:#x}-{extent.stop:#x}",)
-    first = extent.start & ~(LINE_BYTES - 1)
-    last = -(-extent.stop // LINE_BYTES) * LINE_BYTES
-    return (f"va:{first:#x}-{last:#x}",)
+    told = rule(known, CODE if code else DATA, extent)
+    if told is None:
+        raise FscaleError(f"--free {name}: it does not stay in one place, or has its name from two")
+    return told
 
 
 def symbols(prepared: Prepared) -> Symbols:
@@ -56,7 +50,7 @@ def symbols(prepared: Prepared) -> Symbols:
 
 
 def _boot(prepared: Prepared) -> str:
-    with Boot([], "") as boot:
+    with Boot([], "", ()) as boot:
         start(prepared, boot, [], 0)
         ends = time.monotonic() + BOOT_SECONDS
         while not boot.done:

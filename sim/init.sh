@@ -113,7 +113,10 @@ for module in /modules/under-test/*.ko; do
 done
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none host /host || die "no host"
 [ ! -d /sys/kernel/config ] || mount -t configfs config /sys/kernel/config
-dd if=/proc/kallsyms of=/host/kallsyms bs=64k 2>/dev/null || die "no /proc/kallsyms"
+dd if=/proc/kallsyms of=/host/symbols bs=64k 2>/dev/null || die "no /proc/kallsyms"
+mv /host/symbols /host/kallsyms
+# The host tells the plugin by these where the objects are that cost nothing.
+until [ -f /host/go ]; do sleep 0.01; done
 online=$(nproc)
 # shellcheck source=/dev/null
 . /host/plan

@@ -21,48 +21,15 @@ static const struct number numbers[] = {
 
 #define NUMBERS (sizeof(numbers) / sizeof(*numbers))
 
-static bool read_u64(const char **text, int base, uint64_t *value)
+static bool read_u64(const char *text, uint64_t *value)
 {
 	char *end;
 
-	if (**text < '0' || (**text > '9' && base == 10))
+	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
-	*value = strtoull(*text, &end, base);
-	if (errno || end == *text)
-		return false;
-	*text = end;
-	return true;
-}
-
-static bool skip(const char **text, const char *word)
-{
-	size_t length = strlen(word);
-
-	if (strncmp(*text, word, length))
-		return false;
-	*text += length;
-	return true;
-}
-
-/* GROUP:KIND:LOW-HIGH, the addresses with 0x */
-static bool read_rule(const char *text, struct free_rule *rule)
-{
-	uint64_t group;
-
-	if (!read_u64(&text, 10, &group) || !group || group > UINT32_MAX)
-		return false;
-	rule->group = (uint32_t)group;
-	if (skip(&text, ":pc:"))
-		rule->kind = ADDRESS_PC;
-	else if (skip(&text, ":va:"))
-		rule->kind = ADDRESS_VIRTUAL;
-	else if (skip(&text, ":pa:"))
-		rule->kind = ADDRESS_PHYSICAL;
-	else
-		return false;
-	return read_u64(&text, 16, &rule->low) && skip(&text, "-") &&
-	       read_u64(&text, 16, &rule->high) && !*text && rule->low < rule->high;
+	*value = strtoull(text, &end, 10);
+	return !errno && !*end;
 }
 
 static bool read_number(struct parameters *p, bool *given, const char *name, size_t length,
@@ -74,7 +41,7 @@ static bool read_number(struct parameters *p, bool *given, const char *name, siz
 
 		if (strlen(n->name) != length || strncmp(n->name, name, length))
 			continue;
-		if (!read_u64(&text, 10, &value) || *text || value < n->least || value > n->most)
+		if (!read_u64(text, &value) || value < n->least || value > n->most)
 			return false;
 		memcpy((char *)p + n->offset, &value, sizeof(value));
 		given[i] = true;
@@ -96,8 +63,10 @@ static bool read_one(struct parameters *p, bool *given, const char *argument)
 	}
 	if (!strncmp(argument, "slab=", 5))
 		return p->knows_slab = slab_parse(&p->slab, value);
-	if (!strncmp(argument, "free=", 5))
-		return p->nrules < MAX_FREE_RULES && read_rule(value, &p->rules[p->nrules++]);
+	if (!strncmp(argument, "rules=", 6)) {
+		p->rules = value;
+		return *value != '\0';
+	}
 	return read_number(p, given, argument, (size_t)(value - 1 - argument), value);
 }
 
@@ -118,9 +87,9 @@ bool parameters_read(struct parameters *p, int argc, char **argv, char *why, siz
 			return false;
 		}
 	}
-	if (!p->out)
-		snprintf(why, size, "out is missing");
-	return p->out;
+	if (!p->out || !p->rules)
+		snprintf(why, size, "%s is missing", p->out ? "rules" : "out");
+	return p->out && p->rules;
 }
 
 void parameters_print(const struct parameters *p, FILE *file)

@@ -10,7 +10,6 @@
 #include "slab.h"
 
 #define MAX_VCPUS 256
-#define MAX_FREE_RULES 256
 
 /* name, least, most */
 #define PARAMETERS(X)			\
@@ -42,24 +41,14 @@
 	X(skew, 0, 1000000000)		\
 	X(hot_lines, 0, 1000)
 
-enum address { ADDRESS_PC, ADDRESS_VIRTUAL, ADDRESS_PHYSICAL };
-
-/* Lines that cost nothing while `group` is in force: those in, or taken by code in, [low, high). */
-struct free_rule {
-	uint32_t group;
-	enum address kind;
-	uint64_t low, high;
-};
-
 struct parameters {
 #define FIELD(name, least, most) uint64_t name;
 	PARAMETERS(FIELD)
 #undef FIELD
-	const char *out;
+	const char *out;	/* where to write */
+	const char *rules;	/* a file (rules.h); it may come after the start */
 	struct slab_layout slab;
 	bool knows_slab;
-	struct free_rule rules[MAX_FREE_RULES];
-	unsigned int nrules;
 };
 
 /*

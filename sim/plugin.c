@@ -11,6 +11,7 @@
 #include "parameters.h"
 #include "qemu.h"
 #include "region.h"
+#include "rules.h"
 #include "schedule.h"
 #include "shim.h"
 #include "slab.h"
@@ -46,10 +47,15 @@ static bool read_guest(uint64_t address, void *to, size_t size)
 	return true;
 }
 
+static void give_up(const char *why)
+{
+	fprintf(stderr, "fscale-sim: %s\n", why);
+	exit(2);
+}
+
 static void not_as_told(void)
 {
-	fprintf(stderr, "fscale-sim: there are not as many vCPUs as vcpus= says\n");
-	exit(2);
+	give_up("there are not as many vCPUs as vcpus= says");
 }
 
 static void attach(qemu_plugin_id_t id, unsigned int c)
@@ -209,14 +215,18 @@ static void listen(qemu_plugin_id_t id)
 static void changed(qemu_plugin_id_t id)
 {
 	static bool counting;
+	char why[512];
 
 	for (unsigned int c = 0; c < params.vcpus && !counting; c++) {
 		if (!schedule_count(c, qemu_plugin_scoreboard_find(score, c)))
 			not_as_told();
 	}
 	counting = true;
-	if (wanted == MODE_DETAILED)
-		access_begin(region_labels()->group);
+	if (wanted == MODE_DETAILED) {
+		if (!rules_begin(params.rules, region_labels()->group, why, sizeof(why)))
+			give_up(why);
+		access_begin();
+	}
 	statistics_reset();
 	schedule_set_mode(wanted, region_labels()->seed);
 	listen(id);

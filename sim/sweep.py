@@ -39,7 +39,7 @@ MEDIA = ("brd", "null_blk")
 
 @dataclass(frozen=True)
 class Freed:
-    """Something whose transfers cost nothing: what it is, and rules of the plugin, no group."""
+    """Something whose transfers cost nothing: what it is, and its rules (sim/rules.py)."""
 
     words: str
     rules: tuple[str, ...]
@@ -305,7 +305,7 @@ def _groups(prepared: Prepared, keys: Iterable[CellKey]) -> dict[Freed | None, i
 
 
 def rules(prepared: Prepared, points: Iterable[Point]) -> tuple[str, ...]:
-    """What the plugin of a boot is told to be free: GROUP:KIND:LO-HI."""
+    """What is free in a boot: GROUP:RULE (sim/rules.py)."""
     found: dict[str, None] = {}
     for point in points:
         freed = prepared.freed.get(point.key.id)

@@ -86,6 +86,11 @@ class Symbols:
         first, name = self._per_cpu[before]
         return f"{PER_CPU} {Symbol(name, inside - first)} (of CPU {cpu})"
 
+    def start(self, name: str, module: str) -> int | None:
+        """Where a module's symbol is; None where it has none, or several of that name."""
+        found = {start for start, *known, _ in self._all if known == [name, module]}
+        return found.pop() if len(found) == 1 else None
+
     def extent(self, name: str) -> tuple[range, bool] | None:
         """The addresses of a symbol, up to the next one, and whether it is code."""
         for at, (start, known, _, kind) in enumerate(self._all):

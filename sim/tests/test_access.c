@@ -2,12 +2,14 @@
 /* What the pieces do together: accesses, rules of what is free, spinners, and the line of a window. */
 #include "../access.h"
 #include "../hot.h"
+#include "../rules.h"
 #include "../schedule.h"
 #include "../statistics.h"
 
 #include <string.h>
 
 #include "../../tests/check.h"
+#include "rules_file.h"
 
 #define PC_A 0xffffffff81000010ull
 #define PC_B 0xffffffff81000020ull
@@ -39,19 +41,19 @@ static struct parameters machine = {
 	.coherence = 1,
 	.queueing = 1,
 	.hot_lines = 2,
-	.nrules = 3,
-	.rules = {
-		{ 1, ADDRESS_PC, PC_A, PC_A + 1 },
-		{ 2, ADDRESS_VIRTUAL, VIRTUAL, VIRTUAL + 64 },
-		{ 3, ADDRESS_PHYSICAL, PHYSICAL + 64, PHYSICAL + 128 },
-	},
 };
 
 static struct counters counters[3];
+/* Of what costs nothing, by groups. */
+static char *rules;
 
+/* With no rules, which is group 0, or with those of a group of the file. */
 static void start(uint32_t group)
 {
-	access_begin(group);
+	char why[256];
+
+	CHECK(rules_begin(rules, group, why, sizeof(why)));
+	access_begin();
 	schedule_set_mode(MODE_DETAILED, 0);
 }
 
@@ -117,9 +119,6 @@ static void test_free_by_address(void)
 {
 	costs(2, 63, PC_B, 0, 0);
 	costs(2, 64, PC_B, 100, 100);
-	costs(3, 64, PC_B, 0, 0);
-	costs(3, 63, PC_B, 100, 100);
-	costs(3, 128, PC_B, 100, 100);
 }
 
 static void test_spinner_is_woken_by_the_write_of_what_it_looks_at(void)
@@ -282,6 +281,8 @@ int main(int argc, char **argv)
 		schedule_attach(c);
 		CHECK(schedule_count(c, &counters[c]));
 	}
+	rules = rules_file("1:pc:0xffffffff81000010-0xffffffff81000011\n"
+			   "2:va:0xffff888000100000-0xffff888000100040\n");
 	test_cost();
 	test_free_by_pc();
 	test_free_by_address();

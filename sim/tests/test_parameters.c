@@ -5,7 +5,7 @@
 #include "../../tests/check.h"
 
 static char *good[] = {
-	"out=/tmp/x",	       "vcpus=80",	"memory_mib=4096",  "clock_mhz=2000",
+	"out=/tmp/x",	       "rules=/tmp/y", "vcpus=80",	"memory_mib=4096",  "clock_mhz=2000",
 	"cpi_milli=1000",      "cores_per_socket=10", "quantum=200", "quantum_ordered=3000",
 	"slice_max=2000",      "lat_clean=40",	"lat_clean_remote=200", "lat_dirty=100",
 	"lat_dirty_remote=300", "lat_upgrade=60", "lat_upgrade_remote=200", "lat_memory=180",
@@ -38,6 +38,7 @@ static void test_good(void)
 	CHECK_EQUAL(p.lat_clean_remote, 200);
 	CHECK_EQUAL(p.queueing, 0);
 	CHECK(!strcmp(p.out, "/tmp/x"));
+	CHECK(!strcmp(p.rules, "/tmp/y"));
 }
 
 static void test_each_is_needed(void)
@@ -63,8 +64,7 @@ static void test_wrong_ones(void)
 		"vcpus",    "vcpus=",	     "vcpus=0",	  "vcpus=257",	   "vcpus=-1", "vcpus= 1",
 		"vcpus=4x", "vcpus=0x10",    "nothing=1", "quantu=1",	   "quantums=1", "=1",
 		"",	    "out=",	     "coherence=2", "quantum=99999999999999999999",
-		"free=",    "free=1:pc:0x1", "free=0:pc:0x1-0x2", "free=1:xx:0x1-0x2",
-		"free=1:pc:0x2-0x2", "free=1:pc:0x1-0x2x", "free=4294967296:pc:0x1-0x2",
+		"rules=",
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -73,25 +73,10 @@ static void test_wrong_ones(void)
 	}
 }
 
-static void test_rules(void)
-{
-	CHECK(with("free=3:va:0xffffffff82000000-0xffffffff82000040"));
-	CHECK_EQUAL(p.nrules, 1);
-	CHECK_EQUAL(p.rules[0].group, 3);
-	CHECK_EQUAL(p.rules[0].kind, ADDRESS_VIRTUAL);
-	CHECK_EQUAL(p.rules[0].low, 0xffffffff82000000);
-	CHECK_EQUAL(p.rules[0].high, 0xffffffff82000040);
-	CHECK(with("free=1:pa:0x0-0x40"));
-	CHECK_EQUAL(p.rules[0].kind, ADDRESS_PHYSICAL);
-	CHECK(with("free=1:pc:0x10-0x11"));
-	CHECK_EQUAL(p.rules[0].kind, ADDRESS_PC);
-}
-
 int main(void)
 {
 	test_good();
 	test_each_is_needed();
 	test_wrong_ones();
-	test_rules();
 	return 0;
 }

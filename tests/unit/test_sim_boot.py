@@ -48,7 +48,7 @@ def points(*cores: int) -> list[Point]:
 
 @pytest.fixture
 def two() -> Iterator[Boot]:
-    with Boot(points(2, 1), "point 0\npoint 1\n") as boot:
+    with Boot(points(2, 1), "point 0\npoint 1\n", ()) as boot:
         yield boot
 
 
@@ -79,6 +79,28 @@ def test_the_boot_is_no_part_of_the_first_point(two: Boot) -> None:
     assert two.up is not None
     assert two.up >= 2
     assert 0.2 < first.host_seconds < 2
+
+
+def test_the_plugin_is_told_where_a_module_is_before_the_guest_goes_on() -> None:
+    with Boot(points(1), "", ("1:va:ext4:counter:0x0-0x4", "2:pc:0x10-0x11")) as boot:
+        play(
+            boot,
+            "printf 'ffffffffc0125000 b counter\\t[ext4]\\n' >made; mv made shared/kallsyms\n"
+            "until [ -f shared/go ]; do sleep 0.05; done\n"
+            "cp rules told; echo words >shared/points/0.stderr\n"
+            "echo 0 >shared/points/0.status; echo '{}' >made; mv made shared/points/0.json",
+        )
+        until_over(boot)
+        assert (boot.place.base / "told").read_text() == (
+            "1:va:0xffffffffc0125000-0xffffffffc0125040\n2:pc:0x10-0x11\n"
+        )
+
+
+def test_what_is_to_be_free_and_is_not_there_is_said() -> None:
+    with Boot(points(1), "", ("1:va:ext4:nothing:0x0-0x4",)) as boot:
+        play(boot, ": >made; mv made shared/kallsyms; sleep 5")
+        with pytest.raises(BootError, match=r"the guest has no 'nothing \[ext4\]'"):
+            until_over(boot)
 
 
 def test_points_come_as_they_end(two: Boot) -> None:
@@ -184,7 +206,7 @@ def test_the_monitor_tells_where_each_cpu_has_its_own(two: Boot) -> None:
 
 
 def test_a_guest_without_points_tells_its_symbols_too() -> None:
-    with Boot([], "") as boot:
+    with Boot([], "", ()) as boot:
         (boot.place.shared / "kallsyms").write_text(KALLSYMS)
         found = boot.symbols().extent("__per_cpu_offset")
         assert found is not None

@@ -82,7 +82,7 @@ class Guest:
     scripts: ClassVar[list[tuple[int, str | None]]] = []
     plans: ClassVar[list[list[int]]] = []
 
-    def __init__(self, points: list[Point], plan: str) -> None:
+    def __init__(self, points: list[Point], plan: str, free: tuple[str, ...]) -> None:
         self._rest = list(points)
         self._good, self._trouble = Guest.scripts.pop(0)
         self.up: float | None = 1.0 if self._good or self._trouble != "no boot" else None

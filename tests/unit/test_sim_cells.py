@@ -241,13 +241,29 @@ def test_of_several_objects_in_a_line_those_are_named_by_which_it_is_taken() -> 
     assert named((0x44, 9), (0x4C, 8)) == "big+0x40, planted"
 
 
-@pytest.mark.parametrize(("pc", "rules"), [(0xFFFFFFFF81000100, 1), (0xFFFFFFFFC0001000, 0)])
-def test_a_module_has_no_instruction_that_stays(pc: int, rules: int) -> None:
-    pcs = [{"pc": hex(pc), "va": "0xffff888000000040", "reads": 0, "writes": 9, "stall": 1}]
-    raw = {**MOVED, "pa": "0x40", "va": "0xffff888000000040", "stall": 1, "queue": 0, "pcs": pcs}
+def rules_of(pc: int, va: int, kallsyms: str) -> list[str]:
+    pcs = [{"pc": hex(pc), "va": hex(va), "reads": 0, "writes": 9, "stall": 1}]
+    raw = {**MOVED, "pa": "0x40", "va": hex(va & ~63), "stall": 1, "queue": 0, "pcs": pcs}
     whole = {**window(0, [raw]), "pcs": [{"pc": hex(pc), "transfers": 9}]}
-    (only,) = cells.lines([Window.model_validate(whole)], SYMBOLS, None)
-    assert len(only.rules) == rules
+    (only,) = cells.lines([Window.model_validate(whole)], Symbols(kallsyms.splitlines()), None)
+    return only.rules
+
+
+def test_an_object_is_told_by_what_stays_in_each_boot() -> None:
+    kernel = "ffffffff81000000 T add\nffffffff82000000 D total"
+    heap = 0xFFFF888000000048
+    assert rules_of(0xFFFFFFFF81000100, heap, kernel) == [
+        "pc:0xffffffff81000100-0xffffffff81000101"
+    ]
+    assert rules_of(0xFFFFFFFF81000100, 0xFFFFFFFF82000044, kernel) == [
+        "va:0xffffffff82000040-0xffffffff82000080"
+    ]
+    # A module lies elsewhere in each boot, and its symbols with it.
+    module = "ffffffffc0123000 t grow\t[ext4]\nffffffffc0125020 b counter\t[ext4]"
+    assert rules_of(0xFFFFFFFFC0123010, heap, module) == ["pc:ext4:grow:0x10-0x11"]
+    assert rules_of(0xFFFFFFFFC0123010, 0xFFFFFFFFC0125024, module) == ["va:ext4:counter:0x4-0x5"]
+    # What has no name has no rule, and neither has what lies in the heap and many take.
+    assert rules_of(0xFFFFFFFFC0123010, 0xFFFFFFFFC0125024, "") == []
 
 
 def test_what_each_cpu_has_of_its_own_has_no_name_that_stays() -> None:

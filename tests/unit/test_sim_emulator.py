@@ -21,16 +21,14 @@ UNPACKED = Qemu(("/t/ld-linux-x86-64.so.2", "--library-path", "/t/lib", "/t/qemu
 HOST = Qemu(("/usr/bin/qemu-system-x86_64",), None, "9.1.0")
 
 
-def command(
-    qemu: Qemu, tmp_path: Path, free: tuple[str, ...] = (), slab: str | None = None
-) -> list[str]:
+def command(qemu: Qemu, tmp_path: Path, slab: str | None = None) -> list[str]:
     paper = machine.load("paper")
     kernel = Kernel("k", "6.1", Path("/k/vmlinux"), Path("/k/initramfs"), None)
     told = machine.parameters(paper, Method(quantum=50), 16, 1024)
     place = Place(tmp_path)
     place.shared.mkdir()
     return emulator.command(
-        qemu, kernel, Path("/i.cpio"), PLUGIN, told, slab, free, sockets(paper, 16), 7, 1, place
+        qemu, kernel, Path("/i.cpio"), PLUGIN, told, slab, sockets(paper, 16), 7, 1, place
     )
 
 
@@ -59,14 +57,14 @@ def test_a_host_qemu_gets_it_by_its_environment(tmp_path: Path) -> None:
 
 
 def test_the_guest_is_what_was_asked_for(tmp_path: Path) -> None:
-    argv = command(UNPACKED, tmp_path, ("1:va:0x40-0x80", "2:pc:0x1-0x2"))
+    argv = command(UNPACKED, tmp_path)
     assert argv[argv.index("-c") + 1] == "1"  # one CPU of the host for all threads
     assert after(argv, "-smp").startswith("16,sockets=2,cores=10")
     assert after(argv, "-m") == "1024M"
     assert after(argv, "-seed") == "7"
     told = after(argv, "-plugin").split(",")
     assert f"out={tmp_path}/windows.jsonl" in told
-    assert {"vcpus=16", "quantum=50", "free=1:va:0x40-0x80", "free=2:pc:0x1-0x2"} <= set(told)
+    assert {"vcpus=16", "quantum=50", f"rules={tmp_path}/rules"} <= set(told)
     line = after(argv, "-append")
     assert "nokaslr" in line
     assert "clocksource=acpi_pm" in line

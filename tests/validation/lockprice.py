@@ -202,7 +202,7 @@ def main() -> None:
     text = script(points, prepared.filesystems, prepared.media, windows, 4 << 30)
     print("| workload | cores | attached | Mops/s | of nothing | spread | instructions | spin |")
     print("|---|--:|---|--:|--:|--:|--:|--:|", flush=True)
-    with Boot(points, text) as boot:
+    with Boot(points, text, ()) as boot:
         place = boot.place.shared / "attached"
         for number, one in attached.items():
             one.put(place / str(number))
