@@ -4,6 +4,7 @@
 import re
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from fscale.model.errors import FscaleError
@@ -13,21 +14,19 @@ from vm.steps import Steps, need
 MIRROR = "http://deb.debian.org/debian"
 SECURITY = "http://deb.debian.org/debian-security"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-SUITES = ("bookworm", "trixie")
+# What Debian has released, and where its next release grows: that has no updates of its own.
+RELEASED = ("bookworm", "trixie")
+SUITES = (*RELEASED, "sid")
 # The package lists are fetched anew when older than this.
 LISTS_SECONDS = 24 * 3600
 
 
 def sources(suite: str) -> str:
-    """The sources.list lines of a stable suite, with its updates and security fixes."""
-    return "".join(
-        f"deb [signed-by={KEYRING}] {mirror} {name} main\n"
-        for mirror, name in (
-            (MIRROR, suite),
-            (MIRROR, f"{suite}-updates"),
-            (SECURITY, f"{suite}-security"),
-        )
-    )
+    """The sources.list lines of a suite, with the updates and security fixes of a released one."""
+    places = [(MIRROR, suite)]
+    if suite in RELEASED:
+        places += [(MIRROR, f"{suite}-updates"), (SECURITY, f"{suite}-security")]
+    return "".join(f"deb [signed-by={KEYRING}] {mirror} {name} main\n" for mirror, name in places)
 
 
 class Apt:
@@ -35,7 +34,7 @@ class Apt:
 
     def __init__(self, suite: str, steps: Steps) -> None:
         if suite not in SUITES:
-            raise FscaleError(f"no Debian suite {suite}; there are {' and '.join(SUITES)}")
+            raise FscaleError(f"no Debian suite {suite}; there are {', '.join(SUITES)}")
         self.suite = suite
         self.steps = steps
         self.base = cache_root() / "apt" / suite
@@ -81,24 +80,39 @@ class Apt:
     def latest_kernel(self) -> str:
         """The image package that `linux-image-amd64` stands for now."""
         self._update()
+        found = self._needs("linux-image-amd64", "linux-image-")
+        if not found:
+            raise FscaleError(f"{self.suite} has no linux-image-amd64")
+        return found[0]
+
+    def kernel_parts(self, package: str) -> list[str]:
+        """The packages that hold the kernel that an image package stands for.
+
+        Up to Debian 13 that is itself; later its kernel and its modules have packages of their own.
+        """
+        self._update()
+        parts = ("linux-base-", "linux-binary-", "linux-modules-")
+        return self._needs(package, *parts) or [package]
+
+    def _needs(self, package: str, *prefixes: str) -> list[str]:
+        """Those of the packages that one depends on whose names begin so."""
         shown = subprocess.run(
-            [self._apt_cache, *self._options(), "show", "--no-all-versions", "linux-image-amd64"],
-            capture_output=True,
+            [self._apt_cache, *self._options(), "show", "--no-all-versions", package],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # what there is not is said by who looks for it
             text=True,
             check=False,
         )
-        found = re.search(r"^Depends: (linux-image-\S+)", shown.stdout, re.MULTILINE)
-        if not found:
-            raise FscaleError(f"{self.suite} has no linux-image-amd64: {shown.stderr.strip()}")
-        return found[1]
+        found = re.search(r"^Depends: (.*)$", shown.stdout, re.MULTILINE)
+        names = re.findall(r"(?:^|, )([^ ,]+)", found[1]) if found else []
+        return [name for name in names if name.startswith(prefixes)]
 
-    def download(self, package: str, directory: Path) -> Path:
-        """Fetch the .deb of `package` into `directory`; StepError when there is none."""
+    def download(self, packages: Sequence[str], directory: Path) -> list[Path]:
+        """Fetch the .deb of each package into `directory`; StepError when there is none."""
         self._update()
         self.steps.run(
-            [self._apt_get, *self._options(), "-qq", "download", package],
-            f"fetching {package} of {self.suite}",
+            [self._apt_get, *self._options(), "-qq", "download", *packages],
+            f"fetching {' and '.join(packages)} of {self.suite}",
             cwd=directory,
         )
-        (path,) = directory.glob("*.deb")
-        return path
+        return sorted(directory.glob("*.deb"))

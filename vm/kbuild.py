@@ -73,7 +73,7 @@ def debian_source(suite: str, steps: Steps) -> Path:
     version = next(alias for alias, name in ALIASES.items() if name == suite)
 
     def build(directory: Path) -> None:
-        deb = Apt(suite, steps).download(f"linux-source-{version}", directory)
+        (deb,) = Apt(suite, steps).download([f"linux-source-{version}"], directory)
         steps.run(
             [need("dpkg-deb", "dpkg"), "-x", str(deb), str(directory / "deb")],
             f"unpacking {deb.name}",

@@ -7,7 +7,7 @@ import shutil
 import struct
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,8 +111,9 @@ def from_debian(suite: str, package: str | None, steps: Steps) -> Kernel:
             known.write_text(package + "\n")
     name = package
 
-    def fetch(directory: Path) -> Path:
-        return Apt(suite, steps).download(name, directory)
+    def fetch(directory: Path) -> list[Path]:
+        apt = Apt(suite, steps)
+        return apt.download(apt.kernel_parts(name), directory)
 
     return _load(
         f"Debian {suite} {package}",
@@ -124,18 +125,21 @@ def from_debian(suite: str, package: str | None, steps: Steps) -> Kernel:
 
 def from_deb(path: Path, name: str, key: str, steps: Steps) -> Kernel:
     """A kernel image package by its file."""
-    return _load(name, digest("deb", key), lambda stage: _unpack(path, stage, steps), steps)
+    return _load(name, digest("deb", key), lambda stage: _unpack([path], stage, steps), steps)
 
 
-def _unpack(deb: Path, stage: Path, steps: Steps) -> tuple[Path, Path | None]:
-    """Unpack an image package; its bzImage and its lib/modules/RELEASE."""
+def _unpack(debs: Sequence[Path], stage: Path, steps: Steps) -> tuple[Path, Path | None]:
+    """Unpack the packages of a kernel; its bzImage and its lib/modules/RELEASE."""
     tree = stage / "tree"
-    steps.run([need("dpkg-deb", "dpkg"), "-x", str(deb), str(tree)], f"unpacking {deb.name}")
-    images = sorted((tree / "boot").glob("vmlinuz-*"))
-    if not images:
-        raise FscaleError(f"{deb.name} holds no boot/vmlinuz-*: it is no kernel image package")
+    names = " and ".join(deb.name for deb in debs)
+    for deb in debs:
+        steps.run([need("dpkg-deb", "dpkg"), "-x", str(deb), str(tree)], f"unpacking {deb.name}")
     if not (tree / "lib").exists():
         (tree / "lib").symlink_to("usr/lib")
+    places = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz")
+    images = sorted(path for place in places for path in tree.glob(place))
+    if not images:
+        raise FscaleError(f"{names} holds no {' or '.join(places)}: it is no kernel image package")
     modules = tree / "lib" / "modules" / release_of(images[0])
     return images[0], modules if modules.is_dir() else None
 

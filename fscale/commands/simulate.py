@@ -117,7 +117,7 @@ def _simulate(
         list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
     ] = None,
     kernel: Annotated[
-        str, typer.Option(help="bookworm (6.1), trixie (6.12), SUITE:PACKAGE, .deb, bzImage.")
+        str, typer.Option(help="bookworm (6.1), trixie (6.12), sid, SUITE:PACKAGE, .deb, bzImage.")
     ] = "bookworm",
     kernel_tree: KernelTreeOption = None,
     module: Annotated[

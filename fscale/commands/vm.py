@@ -275,7 +275,7 @@ def crash(
 @kernel_app.command("build")
 def kernel_build(
     source: Annotated[
-        str, typer.Argument(help="A kernel source tree, or bookworm, trixie: Debian's source.")
+        str, typer.Argument(help="A kernel source tree, or bookworm, trixie, sid: Debian's source.")
     ],
     config_name: Annotated[
         str, typer.Option("--config", help=f"{', '.join(kbuild.configs())}.")
@@ -300,7 +300,7 @@ def kernel_build(
 @module_app.command("build")
 def module_build(
     source: Annotated[Path, typer.Argument(help="The module's directory, with its Makefile.")],
-    kernel: Annotated[str, typer.Option("--kernel", help="bookworm, trixie, 6.1, 6.12.")] = "",
+    kernel: Annotated[str, typer.Option("--kernel", help="bookworm, trixie, 6.1, 6.12, sid.")] = "",
     kernel_tree: KernelTreeOption = None,
 ) -> None:
     """Build an out-of-tree module for a kernel; prints the .ko, for --module.

@@ -43,3 +43,48 @@ def test_two_that_want_the_lists_fetch_them_once(
         thread.join()
     assert not failed
     assert (tmp_path / "done").read_text() == "updated\n"
+
+
+# Of `apt-cache show`, two packages as Debian 13 has them and one as Debian 14 does.
+APT_CACHE = r"""#!/bin/sh
+for package; do :; done
+case $package in
+linux-image-amd64)
+	echo "Depends: linux-base-amd64 (= 7.2-1), linux-image-7.2+deb14-amd64 (= 7.2-1)" ;;
+linux-image-7.2+deb14-amd64)
+	echo "Pre-Depends: linux-base (>= 4)"
+	echo "Depends: kmod, linux-base-7.2+deb14-amd64 (= 7.2-1)," \
+		"linux-binary-7.2+deb14-amd64 (= 7.2-1), linux-modules-7.2+deb14-amd64 (= 7.2-1)" ;;
+linux-image-6.12-amd64) echo "Depends: kmod, linux-base (>= 4.3~), initramfs-tools (>= 0.120)" ;;
+esac
+"""
+
+
+@pytest.fixture
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
+    for name, script in (("apt-get", APT_GET.format(place=tmp_path)), ("apt-cache", APT_CACHE)):
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(debian, "need", lambda tool, _package: str(tmp_path / tool))
+    return Apt("sid", Steps(Console(stderr=True)))
+
+
+def test_the_newest_kernel_is_found_among_what_its_package_needs(apt: Apt) -> None:
+    assert apt.latest_kernel() == "linux-image-7.2+deb14-amd64"
+
+
+def test_a_kernel_in_several_packages_is_all_of_them(apt: Apt) -> None:
+    assert apt.kernel_parts("linux-image-7.2+deb14-amd64") == [
+        "linux-base-7.2+deb14-amd64",
+        "linux-binary-7.2+deb14-amd64",
+        "linux-modules-7.2+deb14-amd64",
+    ]
+    assert apt.kernel_parts("linux-image-6.12-amd64") == ["linux-image-6.12-amd64"]
+
+
+def test_only_a_released_suite_has_updates() -> None:
+    assert "trixie-updates" in debian.sources("trixie")
+    assert debian.sources("sid").splitlines() == [
+        f"deb [signed-by={debian.KEYRING}] {debian.MIRROR} sid main"
+    ]
