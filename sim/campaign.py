@@ -155,7 +155,8 @@ def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple
     for measured in found:
         freed = prepared.freed.get(measured.point.key.id)
         words = [freed.words] if freed else []
-        cell = cells.cell(measured, symbols, prepared.types, now, words)
+        types = prepared.types.get(measured.point.key.filesystem)
+        cell = cells.cell(measured, symbols, types, now, words)
         store.save_cell(cell)
         reporter.ends(cell)
     return [], one.boot.ended
@@ -192,7 +193,7 @@ def _command(prepared: Prepared, points: Sequence[Point], cpu: int, place: Place
         prepared.initramfs,
         prepared.plugin,
         prepared.parameters,
-        prepared.types.slab if prepared.types else None,
+        next((types.slab for types in prepared.types.values()), None),
         sockets(machine.load(sweep.machine), prepared.vcpus),
         points[0].seed if points else sweep.seed,
         cpu,

@@ -10,6 +10,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 from fscale.model import catalogue
+from fscale.model.config import FileSystem
 from fscale.runner.profilers import memory
 from fscale.runner.profilers.btf import Btf
 from fscale.runner.profilers.locks import caches_of, layouts, structs_of
@@ -126,18 +127,23 @@ class Types:
             yield member.offset, member.path
 
 
-def load(kernel: Kernel, names: Iterable[str], own: Iterable[Path]) -> Types | None:
-    """The types of a kernel, and of its modules by their names; None where it has none.
+def load(
+    kernel: Kernel, filesystems: Mapping[str, FileSystem], own: Iterable[Path]
+) -> dict[str, Types]:
+    """What is known with each of some file systems; nothing where a kernel has no types.
 
-    `own` are the files of modules that come before the kernel's of the same name.
+    A guess among the structs of all of them would name one that is not mounted. `own` are the files
+    of modules that come before the kernel's of the same name.
     """
     btf = btf_of(kernel.image.read_bytes())
     if btf is None:
-        return None
+        return {}
     given = {own_name(path): path.read_bytes() for path in own}
-    found = [module_of(kernel, name) for name in names if name not in given]
-    modules = [btf_of(module, btf) for module in (*given.values(), *found) if module]
-    filesystems = catalogue.filesystems()
-    return Types(
-        btf, caches_of(filesystems), structs_of(filesystems), [one for one in modules if one]
-    )
+    names = {fs.kernel for fs in filesystems.values()} - given.keys()
+    found = [module_of(kernel, name) for name in sorted(names)]
+    read = [btf_of(module, btf) for module in (*given.values(), *found) if module]
+    modules = [one for one in read if one]
+    caches = caches_of(catalogue.filesystems())
+    return {
+        name: Types(btf, caches, structs_of([fs]), modules) for name, fs in filesystems.items()
+    }

@@ -4,7 +4,7 @@
 import hashlib
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,8 +92,8 @@ class Prepared:
     parameters: dict[str, int]
     freed: dict[str, Freed] = field(default_factory=dict)
     """by the id of a cell"""
-    types: Types | None = None
-    """of the kernel, where it has any"""
+    types: Mapping[str, Types] = field(default_factory=dict)
+    """of the kernel, by file system; none where it has none"""
 
     @property
     def vcpus(self) -> int:
@@ -185,7 +185,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
         filesystems,
         media,
         parameters,
-        types=kerneltypes.load(kernel, {fs.kernel for fs in filesystems.values()}, parts.modules),
+        types=kerneltypes.load(kernel, filesystems, parts.modules),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fscale.model.catalogue import load_filesystem
 from fscale.runner.profilers import btf
 from fscale.runner.profilers.btf import Member
 from sim import kerneltypes
@@ -123,4 +124,29 @@ def test_a_kernel_without_types_has_none(tmp_path: Path) -> None:
     image = tmp_path / "vmlinux"
     image.write_bytes(b"\x7fELF" + bytes(1000))
     kernel = Kernel("made up", "6.1", image, image, None)
-    assert kerneltypes.load(kernel, ["ext4"], []) is None
+    assert kerneltypes.load(kernel, {"ext4": load_filesystem("ext4")}, []) == {}
+
+
+def test_a_guess_is_of_the_file_system_that_is_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OfTwo(MadeUp):
+        def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
+            if self.size(struct_name):
+                yield Member(0x50, f"of_{struct_name}", "spinlock_t")
+
+        def size(self, struct_name: str) -> int | None:
+            return 3000 if struct_name in ("f2fs_sb_info", "btrfs_fs_info") else None
+
+    monkeypatch.setattr(kerneltypes, "btf_of", lambda *_: OfTwo())
+    image = tmp_path / "vmlinux"
+    image.touch()
+    kernel = Kernel("made up", "6.1", image, image, None)
+    loaded = {name: load_filesystem(name) for name in ("f2fs", "btrfs", "tmpfs")}
+    types = kerneltypes.load(kernel, loaded, [])
+    guesses = {name: types[name].member("kmalloc-4k", 0x50) for name in types}
+    assert guesses == {
+        "f2fs": "kmalloc-4k+0x50 (f2fs_sb_info.of_f2fs_sb_info?)",
+        "btrfs": "kmalloc-4k+0x50 (btrfs_fs_info.of_btrfs_fs_info?)",
+        "tmpfs": "kmalloc-4k+0x50",
+    }

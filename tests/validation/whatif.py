@@ -35,8 +35,8 @@ def simulated(output: Path, ko: Path, given: argparse.Namespace, *more: str) -> 
 def free_of(points: list[Point], counter: str) -> Point:
     """The point in which a counter cost nothing."""
     for point in points:
-        (simulation,) = simulations(point)
-        if point.key.side and any(counter in name for name in simulation.free):
+        free = {name for simulation in simulations(point) for name in simulation.free}
+        if point.key.side and any(counter in name for name in free):
             return point
     raise SystemExit(f"what-if did not ask for {counter}")
 

@@ -44,6 +44,7 @@ STRUCTS = (
     "list_lru_one",
     "list_lru_memcg",
     "mem_cgroup",
+    "mem_cgroup_per_node",
     "task_struct",
     "mm_struct",
     "anon_vma",
