@@ -183,7 +183,7 @@ def _apart(less: Side, more: Side) -> float:
 
 
 def _newly(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
-    """Static objects and functions that took no lines and take some now, the most first.
+    """Objects and functions that took no lines and take some now, the most first.
 
     Where an operation shares many lines already, one more is lost in their sum, but not here.
     """
@@ -210,8 +210,17 @@ def _appeared(before: Sequence[Takers], after: Sequence[Takers]) -> dict[str, fl
 
 
 def _objects(cell: Cell) -> Takers:
-    """How many lines that a static object is on move for an operation."""
-    return _an_operation(cell, lambda line: [(name, line.moves()) for name in line.names])
+    """How many lines that an object is on move for an operation."""
+    return _an_operation(cell, lambda line: [(name, line.moves()) for name in _names(line)])
+
+
+def _names(line: HotLine) -> list[str]:
+    """The objects in a line that bear the same name in each boot and kernel.
+
+    Static ones, and members of structs; not places in a cache for anything of a size.
+    """
+    members = (line.members or "").split(", ")
+    return line.names or [name for name in members if "." in name and " " not in name]
 
 
 def _functions(cell: Cell) -> Takers:
@@ -246,7 +255,7 @@ def _grown(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> l
 
     def rank(name: str) -> tuple[bool, float]:
         line = after[name][1]
-        fresh = {*line.names, *(user.function for user in line.users)} & set(newly)
+        fresh = {*_names(line), *(user.function for user in line.users)} & set(newly)
         return not fresh, -gains[name]
 
     found = []
@@ -264,13 +273,13 @@ def _grown(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> l
 def _moves(cells: Sequence[Cell]) -> Mapping[str, tuple[float, HotLine]]:
     """Transfers an operation of each object, and one of its lines.
 
-    What lies at no symbol is known by who takes it: its address is that of one boot.
+    What has no name is known by who takes it: its address is that of one boot.
     """
     simulations = [cell.simulation for cell in cells if cell.simulation]
     ops = sum(simulation.total("ops") for simulation in simulations)
     found: dict[str, tuple[float, HotLine]] = {}
     for line in (line for simulation in simulations for line in simulation.lines):
-        name = line.object if line.names else line.users[0].function if line.users else "?"
+        name = ", ".join(_names(line)) or next((user.function for user in line.users), "?")
         moved = line.moves() / ops
         found[name] = (found.get(name, (0.0, line))[0] + moved, line)
     return found

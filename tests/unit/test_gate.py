@@ -146,6 +146,19 @@ def test_one_more_line_among_many_is_found_by_its_name() -> None:
     assert "by lanefs_begin (writes)" in shared.lines[0]
 
 
+def test_a_member_of_a_struct_is_an_object_too() -> None:
+    busy = line("rename_lock", 20.0, "d_lookup")
+    shared = line("memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state", 0.8, "seek")
+    # The function takes as much before, of what has no name that stays.
+    other = line("memory at 0x80: kmalloc-2k+0x10 (super_block.s_umount?)", 0.8, "seek")
+    (_, found) = gate.judge(boots(100, 21, busy, other), boots(100, 21, busy, shared, seed=11))
+    assert found.verdict == "newly shared"
+    assert found.lines == (
+        "memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state, "
+        "0.80 more an operation, by seek (writes)",
+    )
+
+
 def test_another_name_for_what_was_shared_is_not_new() -> None:
     old = line("memory at 0x1240", 2, "find_get_page")
     renamed = line("memory at 0x1240", 2, "filemap_get_folio")
