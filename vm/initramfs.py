@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The small first root of a guest: busybox, the drivers of its disks, and init/initramfs.sh."""
 
-import lzma
 import os
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from types import MappingProxyType
 
 from fscale.model.errors import FscaleError
 from vm.cache import file_digest
+from vm.packed import unpacked
 from vm.steps import StepError, Steps, need
 
 INIT = Path(__file__).parent / "init" / "initramfs.sh"
@@ -49,15 +49,8 @@ def load_order(modules: Path, wanted: tuple[str, ...] = WANTED) -> list[str]:
 
 def _plain(source: Path, target: Path) -> None:
     """Copy a module, unpacked: busybox's insmod takes no compressed ones."""
-    if source.suffix == ".xz":
-        target.write_bytes(lzma.decompress(source.read_bytes()))
-    elif source.suffix == ".zst":
-        unpacked = subprocess.run(
-            [need("zstd", "zstd"), "-dcq", str(source)], capture_output=True, check=True
-        )
-        target.write_bytes(unpacked.stdout)
-    else:
-        shutil.copyfile(source, target)
+    packed = source.read_bytes()
+    target.write_bytes(unpacked(packed) or packed)
 
 
 def build(

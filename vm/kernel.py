@@ -15,6 +15,7 @@ from fscale.model.errors import FscaleError
 from vm import initramfs, vmlinux
 from vm.cache import cache_root, digest, entry, file_digest
 from vm.debian import LISTS_SECONDS, SUITES, Apt
+from vm.packed import unpacked
 from vm.steps import Steps, need
 
 # What people call Debian's kernels.
@@ -87,7 +88,8 @@ def module_of(kernel: Kernel, name: str) -> bytes | None:
     listed = _member(kernel.modules, f"{kernel.release}/modules.dep").decode()
     for path in (line.partition(":")[0] for line in listed.splitlines()):
         if initramfs.module_name(path) == name:
-            return _member(kernel.modules, f"{kernel.release}/{path}")
+            packed = _member(kernel.modules, f"{kernel.release}/{path}")
+            return unpacked(packed) or packed
     return None
 
 

@@ -5,13 +5,10 @@ Layout of a bzImage: Documentation/arch/x86/boot.rst. QEMU starts an ELF file by
 which an ELF note names (xen/include/public/elfnote.h, XEN_ELFNOTE_PHYS32_ENTRY).
 """
 
-import lzma
 import struct
-import subprocess
-import zlib
 from collections.abc import Iterator
 
-from vm.steps import need
+from vm.packed import unpacked
 
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
@@ -25,15 +22,7 @@ def extract(bzimage: bytes) -> bytes | None:
     start = (bzimage[0x1F1] + 1) * 512
     offset, length = struct.unpack_from("<II", bzimage, 0x248)
     # The last four bytes are the uncompressed size.
-    payload = bzimage[start + offset : start + offset + length - 4]
-    if payload.startswith(b"\x1f\x8b"):
-        return zlib.decompressobj(wbits=31).decompress(payload)
-    if payload.startswith(b"\xfd7zXZ\0"):
-        return lzma.decompress(payload)
-    if payload.startswith(b"\x28\xb5\x2f\xfd"):
-        argv = [need("zstd", "zstd"), "-dcq"]
-        return subprocess.run(argv, input=payload, capture_output=True, check=True).stdout
-    return None
+    return unpacked(bzimage[start + offset : start + offset + length - 4])
 
 
 def has_pvh_entry(elf: bytes) -> bool:
