@@ -33,6 +33,7 @@ SPREADS = 2.0
 LEAST_SEEDS = 3
 LINES = 3
 USERS = 3
+FUNCTIONS = 5
 # What moves by less than this more for an operation explains nothing.
 TOLD = 0.1
 
@@ -168,6 +169,8 @@ def _metric(
     elif _apart(other, one) > bound:
         verdict = "less"
     lines: tuple[str, ...] = ()
+    if metric.name == "instructions" and verdict != "same":
+        lines = tuple(_changed(base, new))
     if metric.name == "shared lines":
         newly = _newly(base, new)
         if newly or max(one.values) <= UNSHARED <= NEWLY <= min(other.values):
@@ -236,6 +239,26 @@ def _an_operation(cell: Cell, of: Callable[[HotLine], Iterable[tuple[str, int]]]
             found[name] += moves
     ops = cell.simulation.total("ops")
     return {name: moves / ops for name, moves in found.items()}
+
+
+def _changed(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
+    """The functions whose own instructions changed most, in words; what is renamed shows as two."""
+    before, after = _work(base), _work(new)
+    names = before.keys() | after.keys()
+    changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in names}
+    first = sorted(changes, key=lambda name: (-abs(changes[name]), name))[:FUNCTIONS]
+    told = ", ".join(f"{name} {changes[name]:+.0f}" for name in first if round(changes[name]))
+    return [told] if told else []
+
+
+def _work(cells: Sequence[Cell]) -> dict[str, float]:
+    """Instructions of each function for an operation, over all boots."""
+    found: Counter[str] = Counter()
+    simulations = [cell.simulation for cell in cells if cell.simulation]
+    for one in (one for simulation in simulations for one in simulation.code):
+        found[one.function] += one.instructions
+    ops = sum(simulation.total("ops") for simulation in simulations)
+    return {name: n / ops for name, n in found.items()}
 
 
 def _side(metric: Metric, cells: Sequence[Cell]) -> Side:

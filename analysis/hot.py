@@ -15,6 +15,7 @@ REMOTE = "remote transfers"
 LINES = 5
 SHOWN_FROM = 0.005  # of the cycles of all cores
 USERS = 4
+FUNCTIONS = 6
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,13 @@ def hot(point: Point) -> list[Hot]:
     ]
 
 
+def busiest(point: Point) -> list[tuple[str, float]]:
+    """The functions of the most instructions, of the first repetition, with their share of all."""
+    simulated = simulations(point)[0]
+    instructions = max(1, simulated.total("instructions"))
+    return [(one.function, one.instructions / instructions) for one in simulated.code]
+
+
 def _counts(point: Point) -> list[dict[str, float]]:
     return [cell.counts for cell in point.cells if cell.counts]
 
@@ -86,6 +94,9 @@ def as_json(points: Iterable[Point]) -> list[dict[str, Any]]:
             "ops_per_second": row.point.median,
             "shares": row.shares,
             "counts_per_operation": row.counts,
+            "code": [
+                {"function": function, "share": share} for function, share in busiest(row.point)
+            ],
             "lines": [
                 {
                     "object": one.line.object,
@@ -116,4 +127,7 @@ def told(points: Iterable[Point]) -> list[str]:
                 users = ", ".join(user.function for user in one.line.users[:USERS])
                 spun = f" (spinning {one.spinning:.1%})" if one.spinning >= SHOWN_FROM else ""
                 found.append(f"    {one.share:6.1%}{spun}  {one.line.object}: {users}")
+        if code := busiest(row.point)[:FUNCTIONS]:
+            parts = ", ".join(f"{function} {share:.0%}" for function, share in code)
+            found.append(f"    of the instructions: {parts}")
     return found

@@ -16,7 +16,7 @@ from pathlib import Path
 from fscale.model.errors import Exit, FscaleError
 from sim import rules
 from sim.emulator import Place
-from sim.output import Ended, Parameters, Sign, Stream, Trouble, Window
+from sim.output import Code, Ended, Parameters, Sign, Stream, Trouble, Window
 from sim.plan import Point
 from sim.symbols import Symbols
 from vm import console, foreign
@@ -52,6 +52,8 @@ class Measured:
 
     point: Point
     windows: list[Window] = field(default_factory=list)
+    code: list[tuple[str, int]] = field(default_factory=list)
+    """instructions by the address of a block, of all windows"""
     bench: str | None = None
     status: int = 0
     failed: str | None = None
@@ -74,6 +76,7 @@ class Boot:
         self.points = {point.number: point for point in points}
         self.up: float | None = None
         self._windows: dict[int, list[Window]] = {}
+        self._code: dict[int, list[tuple[str, int]]] = {}
         self._stream = Stream(self.place.output)
         self._done: set[int] = set()
         self._sign: Sign | None = None
@@ -142,6 +145,8 @@ class Boot:
                 case Window():
                     self._windows.setdefault(record.point, []).append(record)
                     self._alive = time.monotonic()
+                case Code():
+                    self._code[record.point] = record.code
                 case Sign():
                     self._take(record)
                 case Trouble():
@@ -218,7 +223,9 @@ class Boot:
         return self.place.shared / "points" / f"{number}{suffix}"
 
     def _measured(self, number: int) -> Measured:
-        measured = Measured(self.points[number], self._windows.pop(number, []))
+        measured = Measured(
+            self.points[number], self._windows.pop(number, []), self._code.pop(number, [])
+        )
         now = time.monotonic()
         measured.host_seconds, self._last = now - self._last, now
         if self._left(number, ".failed").exists():

@@ -144,6 +144,4 @@ def load(
     read = [btf_of(module, btf) for module in (*given.values(), *found) if module]
     modules = [one for one in read if one]
     caches = caches_of(catalogue.filesystems())
-    return {
-        name: Types(btf, caches, structs_of([fs]), modules) for name, fs in filesystems.items()
-    }
+    return {name: Types(btf, caches, structs_of([fs]), modules) for name, fs in filesystems.items()}

@@ -89,6 +89,14 @@ class Window(_Lenient):
     pcs: list[Pc]
 
 
+class Code(_Lenient):
+    """How many instructions of all windows of a point are of which block, by its address."""
+
+    type: Literal["code"]
+    point: int
+    code: list[tuple[str, int]]
+
+
 class Parameters(BaseModel):
     """The first line: everything that the plugin was told."""
 
@@ -121,7 +129,7 @@ class Ended(_Lenient):
     type: Literal["end"]
 
 
-Record = Parameters | Window | Sign | Trouble | Ended
+Record = Parameters | Window | Code | Sign | Trouble | Ended
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 
 

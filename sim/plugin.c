@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "access.h"
+#include "code.h"
 #include "hot.h"
 #include "instruction.h"
 #include "parameters.h"
@@ -30,7 +31,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, 
 
 static struct parameters params;
 static qemu_plugin_id_t plugin;
-static struct qemu_plugin_scoreboard *score;
+static struct qemu_plugin_scoreboard *score, *blocks;
 static FILE *out;
 static enum mode wanted;
 
@@ -138,6 +139,14 @@ static qemu_plugin_u64 entry(size_t offset)
 	return (qemu_plugin_u64){ score, offset };
 }
 
+/* Where the instructions of the block at `pc` are counted. */
+static qemu_plugin_u64 block_entry(uint64_t pc)
+{
+	size_t offset = offsetof(struct code_counters, block) + code_block(pc) * sizeof(uint64_t);
+
+	return (qemu_plugin_u64){ blocks, offset };
+}
+
 /*
  * Instruments one instruction; returns what it costs beyond its CPI. *n is how
  * many there are in the block so far.
@@ -186,6 +195,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	cycles += (n * params.cpi_milli + 500) / 1000;
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
 		tb, QEMU_PLUGIN_INLINE_ADD_U64, entry(offsetof(struct counters, instructions)), n);
+	if (wanted == MODE_DETAILED)
+		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
+			tb, QEMU_PLUGIN_INLINE_ADD_U64,
+			block_entry(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0))), n);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
 		tb, QEMU_PLUGIN_INLINE_ADD_U64, entry(offsetof(struct counters, fuel)), cycles);
 	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, turn, QEMU_PLUGIN_CB_NO_REGS,
@@ -220,6 +233,7 @@ static void changed(qemu_plugin_id_t id)
 	for (unsigned int c = 0; c < params.vcpus && !counting; c++) {
 		if (!schedule_count(c, qemu_plugin_scoreboard_find(score, c)))
 			not_as_told();
+		code_count(c, qemu_plugin_scoreboard_find(blocks, c));
 	}
 	counting = true;
 	if (wanted == MODE_DETAILED) {
@@ -278,6 +292,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, 
 	}
 	plugin = id;
 	score = qemu_plugin_scoreboard_new(sizeof(struct counters));
+	blocks = qemu_plugin_scoreboard_new(sizeof(struct code_counters));
 	listen(id);
 	return 0;
 }

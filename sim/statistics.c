@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "access.h"
+#include "code.h"
 #include "hot.h"
 #include "schedule.h"
 
@@ -27,6 +28,7 @@ static uint64_t ops[MAX_VCPUS];
 static struct {
 	bool open;
 	unsigned int number;
+	uint32_t point;
 	uint64_t clock, switches;
 	double host;
 	struct counts counts[MAX_VCPUS];
@@ -90,8 +92,22 @@ static double host_time(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Of the phase that ends, which may have had no window. */
+static void print_code(void)
+{
+	flockfile(out);
+	fprintf(out, "{\"type\":\"code\",\"point\":%" PRIu32 ",", window.point);
+	code_print(out);
+	fprintf(out, "}\n");
+	fflush(out);
+	funlockfile(out);
+}
+
 void statistics_reset(void)
 {
+	if (window.number)
+		print_code();
+	code_reset();
 	window.open = false;
 	window.number = 0;
 	hot_reset();
@@ -103,8 +119,10 @@ void statistics_begin(unsigned int c)
 	window.clock = schedule_clock(c);
 	window.switches = schedule_switches();
 	window.host = host_time();
-	for (unsigned int i = 0; i < params->vcpus; i++)
+	for (unsigned int i = 0; i < params->vcpus; i++) {
 		window.counts[i] = counts_of(i);
+		code_forget(i);
+	}
 	access_forget_spinning();
 	hot_reset();
 }
@@ -151,6 +169,7 @@ void statistics_end(unsigned int c, const struct labels *labels)
 	if (!window.open)
 		return;
 	window.open = false;
+	window.point = labels->point;
 	for (unsigned int i = 0; i < params->vcpus; i++) {
 		struct counts now = counts_of(i);
 
@@ -158,6 +177,7 @@ void statistics_end(unsigned int c, const struct labels *labels)
 		each[i].cycles = cycles;
 		if (each[i].ops) {
 			add(&sum, &each[i]);
+			code_add(i);
 			active++;
 		}
 	}

@@ -16,7 +16,7 @@ struct labels {
 void statistics_open(const struct parameters *p, FILE *out);
 void statistics_op(unsigned int c);
 
-/* A phase begins: it has no window yet. */
+/* A phase begins: it has no window yet. Of the one before the code is told that its windows ran. */
 void statistics_reset(void);
 
 /* Said by vCPU `c`. The end of a window that has not begun is nothing. */

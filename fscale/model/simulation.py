@@ -80,6 +80,13 @@ class HotLine(Strict):
         return sum(self.transfers.get(kind, 0) for kind in SHARED)
 
 
+class FunctionWork(Strict):
+    """What a function itself does, without those that it calls."""
+
+    function: Plain
+    instructions: int = Field(description="over all windows")
+
+
 class Simulation(Strict):
     """How a simulated cell came about and what it shows."""
 
@@ -89,6 +96,9 @@ class Simulation(Strict):
     )
     windows: list[SimulatedWindow]
     lines: list[HotLine] = Field(description="the hottest first, by stall and spinning")
+    code: list[FunctionWork] = Field(
+        default_factory=list, description="the functions of the most instructions, most first"
+    )
     host_seconds: float = Field(description="what it took")
 
     def total(self, name: str) -> int:

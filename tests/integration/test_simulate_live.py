@@ -77,6 +77,14 @@ def test_what_is_shared_moves_between_caches(results: Results) -> None:
     assert simulation(results, "DRBL", 4).shares()["work"] > 0.9
 
 
+def test_every_instruction_is_some_functions(results: Results) -> None:
+    private = simulation(results, "DRBL", 4)
+    work = {one.function: one.instructions for one in private.code}
+    assert sum(work.values()) == pytest.approx(private.total("instructions"), rel=0.02)
+    # A read of a cached block of tmpfs does the most of its work there.
+    assert work["shmem_file_read_iter"] > 0.05 * private.total("instructions")
+
+
 def test_the_reference_count_of_the_shared_page_is_named(results: Results) -> None:
     lines = simulation(results, "DRBH", 4).lines
     pages = [line for line in lines[:3] if line.object.startswith("struct page")]

@@ -11,7 +11,7 @@ from analysis import gate, gate_outputs
 from fscale.commands import gate as command
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, CellKey
-from fscale.model.simulation import HotLine, LineUser, SimulatedWindow, Simulation
+from fscale.model.simulation import FunctionWork, HotLine, LineUser, SimulatedWindow, Simulation
 from sim import side
 from sim.sweep import Sweep
 
@@ -113,6 +113,26 @@ def test_two_percent_more_work_is_found_and_a_little_less_is_no_failure() -> Non
     assert verdicts(boots(9000, 0.02), boots(9200, 0.02, seed=2))["instructions"] == "more"
     less = gate.judge(boots(9200, 0.02), boots(9000, 0.02, seed=2))[0]
     assert (less.verdict, less.bad) == ("less", False)
+
+
+def test_the_functions_that_do_more_are_named() -> None:
+    def with_code(cells: list[Cell], **work: float) -> list[Cell]:
+        for one in cells:
+            assert one.simulation is not None
+            one.simulation.code = [
+                FunctionWork(function=name, instructions=round(n * OPS * 5))
+                for name, n in work.items()
+            ]
+        return cells
+
+    base = with_code(boots(9000, 0.02), vfs_read=100, find_block=800, kept=50)
+    new = with_code(boots(9200, 0.02, seed=2), vfs_read=120.6, find_block_common=1000, kept=50.2)
+    found = gate.judge(base, new)[0]
+    assert found.lines == ("find_block_common +1000, find_block -800, vfs_read +21",)
+    assert str(found).endswith("more; find_block_common +1000, find_block -800, vfs_read +21")
+    assert gate.judge(new, base)[0].lines == (
+        "find_block_common -1000, find_block +800, vfs_read -21",
+    )
 
 
 def test_noise_of_one_side_hides_no_more_than_itself() -> None:

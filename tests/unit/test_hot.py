@@ -14,7 +14,7 @@ from analysis.summary import Point, summarise
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
-from fscale.model.simulation import HotLine, LineUser, SimulatedWindow, Simulation
+from fscale.model.simulation import FunctionWork, HotLine, LineUser, SimulatedWindow, Simulation
 from tests.synthetic import machine, write_run
 
 
@@ -126,6 +126,21 @@ def test_spinning_for_a_lock_counts_for_its_line() -> None:
     cell.simulation.lines[1].spin = 40
     assert [(one.share, one.spinning) for one in hot.hot(made)] == [(0.25, 0.0), (0.041, 0.04)]
     assert hot.told([made])[2] == "      4.1% (spinning 4.0%)  jiffies: reader, writer, both"
+
+
+def test_the_functions_of_the_most_instructions_are_told() -> None:
+    made = point()
+    (cell,) = made.cells
+    assert cell.simulation is not None
+    cell.simulation.code = [
+        FunctionWork(function="ext4_match", instructions=300),
+        FunctionWork(function="memcmp", instructions=45),
+    ]
+    assert hot.told([made])[-1] == "    of the instructions: ext4_match 30%, memcmp 4%"
+    assert hot.as_json([made])[0]["code"] == [
+        {"function": "ext4_match", "share": 0.3},
+        {"function": "memcmp", "share": 0.045},
+    ]
 
 
 def test_readers_and_writers_are_told_apart() -> None:

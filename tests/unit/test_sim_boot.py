@@ -107,6 +107,7 @@ def test_points_come_as_they_end(two: Boot) -> None:
     play(
         two,
         f"echo '{PARAMETERS}' >windows.jsonl\n"
+        """echo '{"type":"code","point":0,"code":[["0x10",5]]}' >>windows.jsonl\n"""
         # The guest moves the JSON there when all else is.
         "echo words >shared/points/0.stderr; echo 0 >shared/points/0.status\n"
         "echo '{}' >made; mv made shared/points/0.json\n"
@@ -115,6 +116,7 @@ def test_points_come_as_they_end(two: Boot) -> None:
     first, second = until_over(two)
     assert (first.point.number, first.bench, first.status, first.said) == (0, "{}\n", 0, "words")
     assert (second.point.number, second.failed) == (1, "mkfs failed: full")
+    assert (first.code, second.code) == ([("0x10", 5)], [])
     assert two.unfinished == []
 
 

@@ -116,6 +116,22 @@ def made(given: Measured) -> Cell:
     return cells.cell(given, SYMBOLS, None, "2026-01-01T00:00:00+00:00", [])
 
 
+def test_the_instructions_of_a_function_are_those_of_its_blocks() -> None:
+    blocks = [
+        ("0xffffffff81000100", 30),
+        ("0xffffffff81000204", 50),
+        ("0xffffffff81000120", 40),
+        ("0x401000", 9),
+    ]
+    simulated = made(measured(code=blocks)).simulation
+    assert simulated is not None
+    assert [(one.function, one.instructions) for one in simulated.code] == [
+        ("reader", 70),
+        ("writer", 50),
+        ("(the program)", 9),
+    ]
+
+
 def test_a_cell_adds_up_its_windows() -> None:
     cell = made(measured())
     assert (cell.status, cell.ops, cell.seconds) == ("ok", 20, pytest.approx(2e-6))
