@@ -8,7 +8,7 @@ twice what boots of one side differ. docs/simulator.md says how often that errs.
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,8 +26,8 @@ Takers = Mapping[str, float]
 UNSHARED = 0.2
 # An operation that begins to take one line on four cores moves it three times in four.
 NEWLY = 0.5
-# Of the lines that new names take, at least this part must be more than what names that are gone
-# took: a function that is only called otherwise takes none more.
+# Of the lines that new names take, at least this part must be more than what other names take
+# less: a function that is only called otherwise takes none more.
 GAINED = 0.5
 SPREADS = 2.0
 LEAST_SEEDS = 3
@@ -193,23 +193,40 @@ def _newly(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
     found: dict[str, float] = {}
     for takers in (_objects, _functions):
         before, after = [takers(c) for c in base], [takers(c) for c in new]
-        gained, lost = _appeared(before, after), _appeared(after, before)
-        if sum(gained.values()) - sum(lost.values()) >= GAINED * sum(gained.values()):
+        gained = _appeared(before, after)
+        if sum(gained.values()) - _lost(before, after) >= GAINED * sum(gained.values()):
             found |= gained
     return sorted(found, key=lambda name: -found[name])
 
 
 def _appeared(before: Sequence[Takers], after: Sequence[Takers]) -> dict[str, float]:
     """The names that took no lines in any boot before and do in all after: lines an operation."""
-    found: dict[str, float] = {}
-    for name in {name for boot in after for name in boot}:
+    return {
+        name: other.median
+        for name, one, other in _compared(before, after)
+        if max(one.values) <= UNSHARED <= NEWLY <= min(other.values)
+        and _apart(one, other) > SPREADS * max(one.spread, other.spread)
+    }
+
+
+def _lost(before: Sequence[Takers], after: Sequence[Takers]) -> float:
+    """Lines an operation that names took before and surely do not any more."""
+    return sum(
+        one.median - other.median
+        for _, one, other in _compared(before, after)
+        if _apart(other, one) > SPREADS * max(one.spread, other.spread)
+    )
+
+
+def _compared(
+    before: Sequence[Takers], after: Sequence[Takers]
+) -> Iterator[tuple[str, Side, Side]]:
+    """What each name takes on both sides, of all boots."""
+    for name in {name for boot in (*before, *after) for name in boot}:
         one, other = (
             Side(tuple(boot.get(name, 0.0) for boot in boots)) for boots in (before, after)
         )
-        begins = max(one.values) <= UNSHARED <= NEWLY <= min(other.values)
-        if begins and _apart(one, other) > SPREADS * max(one.spread, other.spread):
-            found[name] = other.median
-    return found
+        yield name, one, other
 
 
 def _objects(cell: Cell) -> Takers:
@@ -220,10 +237,12 @@ def _objects(cell: Cell) -> Takers:
 def _names(line: HotLine) -> list[str]:
     """The objects in a line that bear the same name in each boot and kernel.
 
-    Static ones, and members of structs; not places in a cache for anything of a size.
+    Static ones, and structs: which of a struct's members are touched often enough to be named
+    differs. Not what lies in a cache for anything of a size.
     """
     members = (line.members or "").split(", ")
-    return line.names or [name for name in members if "." in name and " " not in name]
+    structs = [name.partition(".")[0] for name in members if "." in name and " " not in name]
+    return line.names or list(dict.fromkeys(structs))
 
 
 def _functions(cell: Cell) -> Takers:

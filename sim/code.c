@@ -35,6 +35,11 @@ unsigned int code_block(uint64_t pc)
 		block = nblocks++;
 		pcs[block] = pc;
 		places[place] = block;
+		/* It was another's in the phase before. */
+		for (unsigned int c = 0; c < MAX_VCPUS; c++) {
+			if (counted[c])
+				counted[c]->block[block] = 0;
+		}
 	}
 	pthread_mutex_unlock(&lock);
 	return block;

@@ -41,6 +41,12 @@ static void test_each_block_is_counted(void)
 	prints("\"code\":[[\"0xffffffff81000000\",8],[\"0x401000\",5]]");
 	code_reset();
 	prints("\"code\":[]");
+	/* A block that is translated while a window is open has what was counted there since. */
+	code_forget(0);
+	a = code_block(0xffffffff82000000);
+	counters[0].block[a] += 2;
+	code_add(0);
+	prints("\"code\":[[\"0xffffffff82000000\",2]]");
 }
 
 static void test_what_has_no_block_is_counted_together(void)

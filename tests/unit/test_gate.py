@@ -166,7 +166,7 @@ def test_one_more_line_among_many_is_found_by_its_name() -> None:
     assert "by lanefs_begin (writes)" in shared.lines[0]
 
 
-def test_a_member_of_a_struct_is_an_object_too() -> None:
+def test_a_struct_that_begins_to_be_shared_is_an_object_too() -> None:
     busy = line("rename_lock", 20.0, "d_lookup")
     shared = line("memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state", 0.8, "seek")
     # The function takes as much before, of what has no name that stays.
@@ -177,6 +177,10 @@ def test_a_member_of_a_struct_is_an_object_too() -> None:
         "memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state, "
         "0.80 more an operation, by seek (writes)",
     )
+    # Another member of what was shared is named another time, or in another kernel.
+    renamed = line("memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_ctime", 0.8, "seek")
+    (_, found) = gate.judge(boots(100, 21, busy, renamed), boots(100, 21, busy, shared, seed=11))
+    assert found.verdict == "same"
 
 
 def test_another_name_for_what_was_shared_is_not_new() -> None:
