@@ -186,7 +186,7 @@ def _apart(less: Side, more: Side) -> float:
 
 
 def _newly(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
-    """Objects and functions that took no lines and take some now, the most first.
+    """Static objects and functions that took no lines and take some now, the most first.
 
     Where an operation shares many lines already, one more is lost in their sum, but not here.
     """
@@ -230,19 +230,8 @@ def _compared(
 
 
 def _objects(cell: Cell) -> Takers:
-    """How many lines that an object is on move for an operation."""
-    return _an_operation(cell, lambda line: [(name, line.moves()) for name in _names(line)])
-
-
-def _names(line: HotLine) -> list[str]:
-    """The objects in a line that bear the same name in each boot and kernel.
-
-    Static ones, and structs: which of a struct's members are touched often enough to be named
-    differs. Not what lies in a cache for anything of a size.
-    """
-    members = (line.members or "").split(", ")
-    structs = [name.partition(".")[0] for name in members if "." in name and " " not in name]
-    return line.names or list(dict.fromkeys(structs))
+    """How many lines that a static object is on move for an operation."""
+    return _an_operation(cell, lambda line: [(name, line.moves()) for name in line.names])
 
 
 def _functions(cell: Cell) -> Takers:
@@ -297,7 +286,7 @@ def _grown(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> l
 
     def rank(name: str) -> tuple[bool, float]:
         line = after[name][1]
-        fresh = {*_names(line), *(user.function for user in line.users)} & set(newly)
+        fresh = {*line.names, *(user.function for user in line.users)} & set(newly)
         return not fresh, -gains[name]
 
     found = []
@@ -321,7 +310,8 @@ def _moves(cells: Sequence[Cell]) -> Mapping[str, tuple[float, HotLine]]:
     ops = sum(simulation.total("ops") for simulation in simulations)
     found: dict[str, tuple[float, HotLine]] = {}
     for line in (line for simulation in simulations for line in simulation.lines):
-        name = ", ".join(_names(line)) or next((user.function for user in line.users), "?")
+        known = ", ".join(line.names) or line.members
+        name = known or next((user.function for user in line.users), "?")
         moved = line.moves() / ops
         found[name] = (found.get(name, (0.0, line))[0] + moved, line)
     return found

@@ -21,6 +21,8 @@
 #define STOCK_OPS_OF_ALL 2048
 /* Operations of each worker that warm its caches. */
 #define WARM_OPS 16
+/* Batches of all workers together that tell a rate. */
+#define MOST_BATCHES 40
 #define SETTLE_YIELDS 50
 
 static enum step until_closed(struct bench *b)
@@ -80,17 +82,18 @@ static void check_whole(struct bench *b)
 }
 
 /*
- * A window in which each worker does whole batches on average: a directory is read at once, and its
- * entries are then handed out for next to nothing.
+ * A window of whole batches, one of each worker up to MOST_BATCHES: a directory is read at once, and
+ * its entries are then handed out for next to nothing.
  */
 static uint64_t window_ops(const struct config *cfg)
 {
 	const struct option_desc *options = cfg->workload->options;
+	uint64_t batches = cfg->workers < MOST_BATCHES ? cfg->workers : MOST_BATCHES;
 	uint64_t least = 0;
 
 	for (unsigned int i = 0; cfg->workload->batch && options[i].name; i++)
 		if (!strcmp(options[i].name, cfg->workload->batch))
-			least = (uint64_t)cfg->options[i].number * cfg->workers;
+			least = (uint64_t)cfg->options[i].number * batches;
 	return least > cfg->window_ops ? least : cfg->window_ops;
 }
 

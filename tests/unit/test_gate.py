@@ -166,21 +166,17 @@ def test_one_more_line_among_many_is_found_by_its_name() -> None:
     assert "by lanefs_begin (writes)" in shared.lines[0]
 
 
-def test_a_struct_that_begins_to_be_shared_is_an_object_too() -> None:
-    busy = line("rename_lock", 20.0, "d_lookup")
-    shared = line("memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state", 0.8, "seek")
-    # The function takes as much before, of what has no name that stays.
-    other = line("memory at 0x80: kmalloc-2k+0x10 (super_block.s_umount?)", 0.8, "seek")
-    (_, found) = gate.judge(boots(100, 21, busy, other), boots(100, 21, busy, shared, seed=11))
-    assert found.verdict == "newly shared"
+def test_of_the_heap_no_name_is_new() -> None:
+    # One side's kernel has no types, or what is touched often enough to be named differs.
+    plain = line("memory at 0x40: ext4_inode_cache+0x80", 0.8, "seek")
+    named = line("memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state", 0.8, "seek")
+    assert verdicts(boots(100, 21, plain), boots(100, 21, named, seed=11))["shared lines"] == "same"
+    # Where it takes more the line is named by what lies there.
+    more = line("memory at 0x80: ext4_inode_info.i_flags", 20.8, "seek")
+    found = gate.judge(boots(100, 21, plain), boots(100, 41, more, seed=11))[1]
     assert found.lines == (
-        "memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state, "
-        "0.80 more an operation, by seek (writes)",
+        "memory at 0x80: ext4_inode_info.i_flags, 20.80 more an operation, by seek (writes)",
     )
-    # Another member of what was shared is named another time, or in another kernel.
-    renamed = line("memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_ctime", 0.8, "seek")
-    (_, found) = gate.judge(boots(100, 21, busy, renamed), boots(100, 21, busy, shared, seed=11))
-    assert found.verdict == "same"
 
 
 def test_another_name_for_what_was_shared_is_not_new() -> None:
