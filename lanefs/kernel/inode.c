@@ -113,7 +113,7 @@ static void lanefs_inode_fill(struct inode *inode, const struct lanefs_dinode *d
 	inode->i_mode = le16_to_cpu(di->di_mode);
 	i_uid_write(inode, le32_to_cpu(di->di_uid));
 	i_gid_write(inode, le32_to_cpu(di->di_gid));
-	set_nlink(inode, le32_to_cpu(di->di_nlink));
+	lanefs_set_links(inode, le32_to_cpu(di->di_nlink));
 	i_size_write(inode, le64_to_cpu(di->di_size));
 	lanefs_set_atime(inode, lanefs_time(di->di_atime, di->di_atime_ns));
 	lanefs_set_mtime(inode, lanefs_time(di->di_mtime, di->di_mtime_ns));
@@ -174,13 +174,14 @@ struct inode *lanefs_iget(struct super_block *sb, u64 ino)
 		lanefs_error(sbi, "there is no inode %llu", ino);
 		return ERR_PTR(-EUCLEAN);
 	}
-	inode = iget_locked(sb, ino);
-	if (!inode)
-		return ERR_PTR(-ENOMEM);
+	inode = lanefs_icache_get(sb, ino);
+	if (IS_ERR(inode))
+		return inode;
 	if (!(inode->i_state & I_NEW))
 		return inode;
 	err = lanefs_inode_read(inode, ino);
 	if (err) {
+		lanefs_icache_forget(inode);
 		iget_failed(inode);
 		return ERR_PTR(err);
 	}
@@ -198,7 +199,7 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 {
 	struct super_block *sb = dir->i_sb;
 	struct lanefs_sb *sbi = LANEFS_SB(sb);
-	struct inode *inode = new_inode(sb);
+	struct inode *inode = lanefs_icache_new(sb);
 	struct lanefs_inode *li;
 	u64 ino;
 	int err;
@@ -221,10 +222,10 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 	li->li_btime = lanefs_touch_ctime(inode);
 	lanefs_set_atime(inode, li->li_btime);
 	lanefs_set_mtime(inode, li->li_btime);
-	set_nlink(inode, S_ISDIR(mode) ? 2 : 1);
+	lanefs_set_links(inode, S_ISDIR(mode) ? 2 : 1);
 	if (S_ISDIR(mode))
 		li->li_parent = dir->i_ino;
-	if (insert_inode_locked(inode)) {
+	if (lanefs_icache_add(inode)) {
 		/* Only if the bitmap had lost it. */
 		lanefs_error(sbi, "inode %llu is given out twice", ino);
 		make_bad_inode(inode);
@@ -334,6 +335,7 @@ void lanefs_evict_inode(struct inode *inode)
 	clear_inode(inode);
 	lanefs_buf_put(li->li_buf);
 	li->li_buf = NULL;
+	lanefs_icache_evict(inode);
 }
 
 int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,

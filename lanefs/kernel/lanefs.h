@@ -167,6 +167,9 @@ struct lanefs_domain {
 	unsigned long *d_inode_map;
 	u64 d_inode_hint;
 	atomic64_t d_inodes_free;
+	struct xarray d_inodes;		/* in memory, by index (icache.c) */
+	wait_queue_head_t d_inode_wait;	/* for the end of an eviction */
+	atomic64_t d_unlinked;		/* in memory, to be deleted when they leave it */
 
 	struct mutex d_span_mutex;
 	struct inode *d_span[LANEFS_MAX_SPAN_DIRS];
@@ -176,6 +179,11 @@ enum lanefs_placement {
 	LANEFS_PLACE_LANE,
 	LANEFS_PLACE_ROUNDROBIN,
 	LANEFS_PLACE_SINGLE,
+};
+
+enum lanefs_inodes {
+	LANEFS_INODES_LANE,
+	LANEFS_INODES_VFS,
 };
 
 struct lanefs_sb {
@@ -191,6 +199,7 @@ struct lanefs_sb {
 	u64 s_domain_blocks;
 	u64 s_domain_inodes;
 	enum lanefs_placement s_placement;
+	enum lanefs_inodes s_inodes;
 	bool s_discard;
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
 	bool s_damaged;		/* to be noted in the superblock */
@@ -420,6 +429,16 @@ int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct ksta
 void lanefs_set_ops(struct inode *inode);
 void lanefs_add_blocks(struct inode *inode, s64 count);
 
+/* icache.c */
+struct inode *lanefs_icache_new(struct super_block *sb);
+int lanefs_icache_add(struct inode *inode);
+struct inode *lanefs_icache_get(struct super_block *sb, u64 ino);
+void lanefs_icache_forget(struct inode *inode);
+void lanefs_icache_evict(struct inode *inode);
+void lanefs_icache_list(struct lanefs_sb *sbi);
+void lanefs_set_links(struct inode *inode, unsigned int links);
+bool lanefs_any_unlinked(const struct lanefs_sb *sbi);
+
 /* free.c */
 int lanefs_free_range(struct inode *inode, u64 from, u64 to);
 
@@ -481,6 +500,8 @@ void lanefs_delay_evict(struct inode *inode);
 /* super.c */
 __printf(2, 3) void lanefs_error(struct lanefs_sb *sbi, const char *format, ...);
 void lanefs_abort(struct lanefs_sb *sbi);
+struct inode *lanefs_alloc_inode(struct super_block *sb);
+void lanefs_free_inode(struct inode *inode);
 
 /* state.c */
 static inline struct lanefs_super_block *lanefs_super_of(const struct lanefs_sb *sbi)

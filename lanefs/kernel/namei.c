@@ -61,7 +61,7 @@ static int lanefs_reserve_names(struct lanefs_handle *h, struct inode *dir, u64 
 static void lanefs_uncreate(struct lanefs_handle *h, struct inode *inode)
 {
 	/* Its number may be given out again at once. */
-	remove_inode_hash(inode);
+	lanefs_icache_forget(inode);
 	if (S_ISLNK(inode->i_mode))
 		lanefs_symlink_drop(h, inode);
 	lanefs_xattr_drop(h, inode);
@@ -69,7 +69,7 @@ static void lanefs_uncreate(struct lanefs_handle *h, struct inode *inode)
 	/* Nothing is left for the eviction to do. */
 	lanefs_buf_put(LANEFS_I(inode)->li_buf);
 	LANEFS_I(inode)->li_buf = NULL;
-	clear_nlink(inode);
+	lanefs_set_links(inode, 0);
 }
 
 static int lanefs_name_new(struct lanefs_handle *h, struct inode *dir, struct dentry *dentry,
@@ -134,7 +134,7 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 	}
 	lanefs_inode_log(&h, inode, true);
 	if (S_ISDIR(mode))
-		inc_nlink(dir);
+		lanefs_set_links(dir, dir->i_nlink + 1);
 	lanefs_touch_dir(&h, dir);
 	lanefs_end(&h);
 	d_instantiate_new(dentry, inode);
@@ -207,7 +207,7 @@ static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *di
 		discard_new_inode(inode);
 		return ERR_PTR(err);
 	}
-	clear_nlink(inode);
+	lanefs_set_links(inode, 0);
 	err = lanefs_orphan(&h, inode, true);
 	lanefs_inode_log(&h, inode, true);
 	if (err)
@@ -230,9 +230,11 @@ static int lanefs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct fil
 		 (lanefs_place_again(dir, &attempts) ||
 		  lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
 	if (!IS_ERR(inode)) {
-		/* d_tmpfile() takes the link off. */
-		set_nlink(inode, 1);
+		/* d_tmpfile() takes a link off, which the superblock counts. */
+		lanefs_set_links(inode, 1);
 		d_tmpfile(file, inode);
+		set_nlink(inode, 1);
+		lanefs_set_links(inode, 0);
 		unlock_new_inode(inode);
 	}
 	return finish_open_simple(file, PTR_ERR_OR_ZERO(inode));
@@ -262,7 +264,7 @@ static int lanefs_link_once(struct inode *inode, struct inode *dir, struct dentr
 	}
 	if (!err) {
 		lanefs_touch_ctime(inode);
-		inc_nlink(inode);
+		lanefs_set_links(inode, inode->i_nlink + 1);
 		lanefs_inode_log(&h, inode, true);
 		lanefs_touch_dir(&h, dir);
 	}
@@ -295,7 +297,7 @@ static int lanefs_lose_subdir(struct inode *dir)
 			     dir->i_ino);
 		return -EUCLEAN;
 	}
-	drop_nlink(dir);
+	lanefs_set_links(dir, dir->i_nlink - 1);
 	return 0;
 }
 
@@ -310,10 +312,7 @@ static int lanefs_lose_link(struct lanefs_handle *h, struct inode *inode)
 		return -EUCLEAN;
 	}
 	lanefs_touch_ctime(inode);
-	if (S_ISDIR(inode->i_mode))
-		clear_nlink(inode);
-	else
-		drop_nlink(inode);
+	lanefs_set_links(inode, S_ISDIR(inode->i_mode) ? 0 : inode->i_nlink - 1);
 	if (!inode->i_nlink)
 		err = lanefs_orphan(h, inode, true);
 	lanefs_inode_log(h, inode, true);
@@ -401,7 +400,7 @@ static int lanefs_move_parent(struct inode *inode, struct inode *from, struct in
 	if (!S_ISDIR(inode->i_mode) || from == to)
 		return 0;
 	LANEFS_I(inode)->li_parent = to->i_ino;
-	inc_nlink(to);
+	lanefs_set_links(to, to->i_nlink + 1);
 	return lanefs_lose_subdir(from);
 }
 

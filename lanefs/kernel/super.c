@@ -66,6 +66,8 @@ static void lanefs_domain_init(struct lanefs_sb *sbi, u32 id)
 	mutex_init(&domain->j_stable_mutex);
 	mutex_init(&domain->j_checkpoint_mutex);
 	mutex_init(&domain->d_span_mutex);
+	xa_init(&domain->d_inodes);
+	init_waitqueue_head(&domain->d_inode_wait);
 	init_waitqueue_head(&domain->j_wait_join);
 	init_waitqueue_head(&domain->j_wait_drained);
 	init_waitqueue_head(&domain->j_wait_committed);
@@ -73,7 +75,7 @@ static void lanefs_domain_init(struct lanefs_sb *sbi, u32 id)
 	init_waitqueue_head(&domain->j_wait_checkpoint_work);
 }
 
-static struct inode *lanefs_alloc_inode(struct super_block *sb)
+struct inode *lanefs_alloc_inode(struct super_block *sb)
 {
 	struct lanefs_inode *li = alloc_inode_sb(sb, lanefs_inode_cache, GFP_KERNEL);
 
@@ -90,7 +92,7 @@ static struct inode *lanefs_alloc_inode(struct super_block *sb)
 	return &li->vfs_inode;
 }
 
-static void lanefs_free_inode(struct inode *inode)
+void lanefs_free_inode(struct inode *inode)
 {
 	kmem_cache_free(lanefs_inode_cache, LANEFS_I(inode));
 }
@@ -103,6 +105,7 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 		lanefs_alloc_stop(&sbi->s_domain[i]);
 		lanefs_inodes_stop(&sbi->s_domain[i]);
 		lanefs_cache_destroy(&sbi->s_domain[i]);
+		WARN_ON(!xa_empty(&sbi->s_domain[i].d_inodes));
 	}
 	if (sbi->s_io_done)
 		destroy_workqueue(sbi->s_io_done);
@@ -191,11 +194,18 @@ static const struct constant_table lanefs_placements[] = {
 	{}
 };
 
+static const struct constant_table lanefs_inodes_values[] = {
+	{ "lane", LANEFS_INODES_LANE },
+	{ "vfs", LANEFS_INODES_VFS },
+	{}
+};
+
 static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct lanefs_sb *sbi = LANEFS_SB(root->d_sb);
 
 	seq_printf(seq, ",placement=%s", lanefs_placements[sbi->s_placement].name);
+	seq_printf(seq, ",inodes=%s", lanefs_inodes_values[sbi->s_inodes].name);
 	if (sbi->s_discard)
 		seq_puts(seq, ",discard");
 	return 0;
@@ -322,6 +332,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	return 0;
 stop:
 	lanefs_span_stop(sbi);
+	lanefs_icache_list(sbi);
 	evict_inodes(sb);
 	lanefs_stop(sbi);
 	lanefs_shrinker_stop(&sbi->s_shrinker);
@@ -331,10 +342,11 @@ free:
 	return err;
 }
 
-enum { LANEFS_OPTION_PLACEMENT, LANEFS_OPTION_DISCARD };
+enum { LANEFS_OPTION_PLACEMENT, LANEFS_OPTION_INODES, LANEFS_OPTION_DISCARD };
 
 static const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("placement", LANEFS_OPTION_PLACEMENT, lanefs_placements),
+	fsparam_enum("inodes", LANEFS_OPTION_INODES, lanefs_inodes_values),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
 	{}
 };
@@ -349,6 +361,8 @@ static int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return option;
 	if (option == LANEFS_OPTION_PLACEMENT)
 		sbi->s_placement = result.uint_32;
+	else if (option == LANEFS_OPTION_INODES)
+		sbi->s_inodes = result.uint_32;
 	else
 		sbi->s_discard = !result.negated;
 	return 0;
@@ -369,6 +383,11 @@ static int lanefs_reconfigure(struct fs_context *fc)
 	err = lanefs_check_discard(sb, asked, fc);
 	if (err)
 		return err;
+	if (asked->s_inodes != sbi->s_inodes)
+		return invalf(fc, "inodes= is for the whole mount: unmount first");
+	/* They could not be deleted. An emergency remount (sysrq) takes that. */
+	if (read_only && !(fc->sb_flags & SB_FORCE) && lanefs_any_unlinked(sbi))
+		return -EBUSY;
 	sync_filesystem(sb);
 	if (sbi->s_aborted && !read_only) {
 		errorf(fc, "aborted after an error: unmount, run fsck.lanefs, mount");
@@ -417,6 +436,7 @@ static int lanefs_init_context(struct fs_context *fc)
 		return -ENOMEM;
 	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE) {
 		sbi->s_placement = LANEFS_SB(fc->root->d_sb)->s_placement;
+		sbi->s_inodes = LANEFS_SB(fc->root->d_sb)->s_inodes;
 		sbi->s_discard = LANEFS_SB(fc->root->d_sb)->s_discard;
 	}
 	fc->s_fs_info = sbi;
@@ -424,12 +444,20 @@ static int lanefs_init_context(struct fs_context *fc)
 	return 0;
 }
 
+static void lanefs_kill_super(struct super_block *sb)
+{
+	/* Where the mount failed there are none. */
+	if (sb->s_root)
+		lanefs_icache_list(LANEFS_SB(sb));
+	kill_block_super(sb);
+}
+
 static struct file_system_type lanefs_type = {
 	.owner = THIS_MODULE,
 	.name = "lanefs",
 	.init_fs_context = lanefs_init_context,
 	.parameters = lanefs_parameters,
-	.kill_sb = kill_block_super,
+	.kill_sb = lanefs_kill_super,
 	.fs_flags = FS_REQUIRES_DEV,
 };
 

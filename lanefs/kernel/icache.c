@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Inodes in memory. The VFS keeps all of them, of all file systems, in one hash and those of a
+ * superblock on one list, under a lock each. With inodes=lane they are in neither: each domain has
+ * its own by their index (d_inodes). With inodes=vfs they are where the VFS looks for them.
+ *
+ * An inode is in d_inodes from before anybody can ask for it until the end of its eviction, and it
+ * is freed after a grace period; so what is found there under RCU can be asked for a reference,
+ * which igrab() refuses when the eviction has begun. Then who looks waits until the entry is gone,
+ * or is another inode: the number is given out again before the eviction of the inode that had it
+ * ends. Those who wait hold no handle, which an eviction may need.
+ *
+ * The umount walks the VFS's list, and a watch of inotify holds an inode until it is found there:
+ * so they are put on the list first (lanefs_icache_list()). What else walks it does not see them:
+ * drop_caches does not drop the pages of inodes that are in use.
+ */
+#include <linux/slab.h>
+#include <linux/writeback.h>
+
+#include "lanefs.h"
+
+static bool lanefs_lanes(const struct super_block *sb)
+{
+	return LANEFS_SB(sb)->s_inodes == LANEFS_INODES_LANE;
+}
+
+static bool lanefs_leaving(const struct inode *inode)
+{
+	return READ_ONCE(inode->i_state) & (I_FREEING | I_WILL_FREE);
+}
+
+static struct lanefs_domain *lanefs_domain_of_ino(const struct lanefs_sb *sbi, u64 ino)
+{
+	return &sbi->s_domain[lanefs_ino_domain(ino)];
+}
+
+/* An inode without a number, on no list. NULL: there is no memory. */
+struct inode *lanefs_icache_new(struct super_block *sb)
+{
+	struct inode *inode;
+
+	if (!lanefs_lanes(sb))
+		return new_inode(sb);
+	inode = lanefs_alloc_inode(sb);
+	if (!inode)
+		return NULL;
+	if (inode_init_always(sb, inode)) {
+		lanefs_free_inode(inode);
+		return NULL;
+	}
+	inode->i_state = 0;
+	INIT_LIST_HEAD(&inode->i_sb_list);
+	return inode;
+}
+
+/* Whether the inode of that number is in memory and stays there. */
+static bool lanefs_icache_lives(struct lanefs_domain *domain, u64 ino)
+{
+	struct inode *inode;
+	bool lives;
+
+	rcu_read_lock();
+	inode = xa_load(&domain->d_inodes, lanefs_ino_index(ino));
+	lives = inode && !lanefs_leaving(inode);
+	rcu_read_unlock();
+	return lives;
+}
+
+/* It can be found from now on; whoever does waits until it is unlocked. */
+static void lanefs_icache_publish(struct inode *inode)
+{
+	/* What looks whether it is hashed is told so, and the hash is left alone. */
+	inode_fake_hash(inode);
+	inode->i_state |= I_NEW;
+}
+
+/*
+ * Makes a new inode known by its number, locked. -EBUSY: there is another one of that number. In a
+ * handle.
+ */
+int lanefs_icache_add(struct inode *inode)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+
+	if (!lanefs_lanes(inode->i_sb))
+		return insert_inode_locked(inode);
+	if (lanefs_icache_lives(domain, inode->i_ino))
+		return -EBUSY;
+	lanefs_icache_publish(inode);
+	xa_store(&domain->d_inodes, lanefs_ino_index(inode->i_ino), inode,
+		 GFP_NOFS | __GFP_NOFAIL);
+	return 0;
+}
+
+/* NULL: it is not in memory; ERR_PTR(-EAGAIN): it is leaving. */
+static struct inode *lanefs_icache_grab(struct lanefs_domain *domain, u64 ino)
+{
+	struct inode *inode, *grabbed = NULL;
+
+	rcu_read_lock();
+	inode = xa_load(&domain->d_inodes, lanefs_ino_index(ino));
+	if (inode)
+		grabbed = igrab(inode);
+	rcu_read_unlock();
+	return inode && !grabbed ? ERR_PTR(-EAGAIN) : grabbed;
+}
+
+/* Of several that want to read the inode in, one gets it. NULL: another one was faster. */
+static struct inode *lanefs_icache_fresh(struct super_block *sb, u64 ino)
+{
+	struct lanefs_domain *domain = lanefs_domain_of_ino(LANEFS_SB(sb), ino);
+	struct inode *inode = lanefs_icache_new(sb), *other;
+
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+	inode->i_ino = ino;
+	LANEFS_I(inode)->li_domain = domain->d_id;
+	lanefs_icache_publish(inode);
+	other = xa_cmpxchg(&domain->d_inodes, lanefs_ino_index(ino), NULL, inode, GFP_NOFS);
+	if (other) {
+		/* Nobody has seen it. */
+		__destroy_inode(inode);
+		lanefs_free_inode(inode);
+		return xa_is_err(other) ? ERR_PTR(xa_err(other)) : NULL;
+	}
+	return inode;
+}
+
+/*
+ * The inode of that number: as it is in memory, or new (I_NEW), to be read in and unlocked. No
+ * handle is held.
+ */
+struct inode *lanefs_icache_get(struct super_block *sb, u64 ino)
+{
+	struct lanefs_domain *domain = lanefs_domain_of_ino(LANEFS_SB(sb), ino);
+	struct inode *inode;
+
+	if (!lanefs_lanes(sb))
+		return iget_locked(sb, ino) ?: ERR_PTR(-ENOMEM);
+	for (;;) {
+		wait_event(domain->d_inode_wait,
+			   (inode = lanefs_icache_grab(domain, ino)) != ERR_PTR(-EAGAIN));
+		if (!inode) {
+			inode = lanefs_icache_fresh(sb, ino);
+			if (inode)
+				return inode;
+			continue;
+		}
+		wait_on_inode(inode);
+		if (!inode_unhashed(inode))
+			return inode;
+		/* It could not be read, or its creation failed. */
+		iput(inode);
+	}
+}
+
+static void lanefs_icache_remove(struct inode *inode)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+
+	/* The number may be another's already. */
+	xa_cmpxchg(&domain->d_inodes, lanefs_ino_index(inode->i_ino), inode, NULL, 0);
+	if (wq_has_sleeper(&domain->d_inode_wait))
+		wake_up_all(&domain->d_inode_wait);
+}
+
+/* It failed before it was unlocked: nobody finds it any more, and the last reference ends it. */
+void lanefs_icache_forget(struct inode *inode)
+{
+	if (!lanefs_lanes(inode->i_sb)) {
+		remove_inode_hash(inode);
+		return;
+	}
+	lanefs_icache_remove(inode);
+	hlist_del_init(&inode->i_hash);
+}
+
+/* Its eviction ends. */
+void lanefs_icache_evict(struct inode *inode)
+{
+	if (!lanefs_lanes(inode->i_sb))
+		return;
+	lanefs_icache_remove(inode);
+	/* The superblock does not count it among those without links. */
+	lanefs_set_links(inode, 1);
+}
+
+/* The first inode from *index on that stays, with a reference. */
+static struct inode *lanefs_icache_next(struct lanefs_domain *domain, unsigned long *index)
+{
+	struct inode *inode;
+
+	rcu_read_lock();
+	while ((inode = xa_find(&domain->d_inodes, index, ULONG_MAX, XA_PRESENT)) && !igrab(inode))
+		++*index;
+	rcu_read_unlock();
+	return inode;
+}
+
+/* The umount begins, so nobody adds any: the VFS will look for inodes on its list. */
+void lanefs_icache_list(struct lanefs_sb *sbi)
+{
+	struct inode *inode;
+	unsigned long index;
+	u32 i;
+
+	if (!lanefs_lanes(sbi->s_vfs))
+		return;
+	for (i = 0; i < sbi->s_domains; i++) {
+		for (index = 0; (inode = lanefs_icache_next(&sbi->s_domain[i], &index)); index++) {
+			inode_sb_list_add(inode);
+			iput(inode);
+			cond_resched();
+		}
+	}
+}
+
+/*
+ * The inode has so many links from now on. The VFS counts those without any for the whole
+ * superblock (s_remove_count); lanes count their own.
+ */
+void lanefs_set_links(struct inode *inode, unsigned int links)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+
+	if (!lanefs_lanes(inode->i_sb)) {
+		set_nlink(inode, links);
+		return;
+	}
+	if (inode->i_nlink && !links)
+		atomic64_inc(&domain->d_unlinked);
+	else if (!inode->i_nlink && links)
+		atomic64_dec(&domain->d_unlinked);
+	inode->__i_nlink = links;
+}
+
+/* Whether there are inodes to be deleted when they are closed, which nobody could do read-only. */
+bool lanefs_any_unlinked(const struct lanefs_sb *sbi)
+{
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		if (atomic64_read(&sbi->s_domain[i].d_unlinked))
+			return true;
+	return false;
+}
