@@ -190,15 +190,20 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	ssize_t count;
+	ssize_t count, rest;
 
 	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return -EROFS;
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EOPNOTSUPP;
-	inode_lock(inode);
-	count = lanefs_write_locked(iocb, from);
-	inode_unlock(inode);
+	count = lanefs_overwrite(iocb, from);
+	if (count >= 0 && iov_iter_count(from)) {
+		inode_lock(inode);
+		rest = lanefs_write_locked(iocb, from);
+		inode_unlock(inode);
+		if (rest > 0 || !count)
+			count += rest;
+	}
 	if (count > 0)
 		count = generic_write_sync(iocb, count);
 	return count;

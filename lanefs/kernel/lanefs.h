@@ -186,6 +186,11 @@ enum lanefs_inodes {
 	LANEFS_INODES_VFS,
 };
 
+enum lanefs_iolock {
+	LANEFS_IOLOCK_RANGE,
+	LANEFS_IOLOCK_INODE,
+};
+
 struct lanefs_sb {
 	struct super_block *s_vfs;
 	u32 s_domains;
@@ -200,6 +205,7 @@ struct lanefs_sb {
 	u64 s_domain_inodes;
 	enum lanefs_placement s_placement;
 	enum lanefs_inodes s_inodes;
+	enum lanefs_iolock s_iolock;
 	bool s_discard;
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
 	bool s_damaged;		/* to be noted in the superblock */
@@ -474,6 +480,9 @@ extern const struct inode_operations lanefs_file_iops;
 int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 int lanefs_zero_tail(struct inode *inode, loff_t size);
 int lanefs_log_size(struct inode *inode, loff_t size, bool orphan);
+
+/* overwrite.c */
+ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from);
 
 /* data.c */
 extern const struct address_space_operations lanefs_aops;

@@ -200,12 +200,19 @@ static const struct constant_table lanefs_inodes_values[] = {
 	{}
 };
 
+static const struct constant_table lanefs_iolocks[] = {
+	{ "range", LANEFS_IOLOCK_RANGE },
+	{ "inode", LANEFS_IOLOCK_INODE },
+	{}
+};
+
 static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct lanefs_sb *sbi = LANEFS_SB(root->d_sb);
 
 	seq_printf(seq, ",placement=%s", lanefs_placements[sbi->s_placement].name);
 	seq_printf(seq, ",inodes=%s", lanefs_inodes_values[sbi->s_inodes].name);
+	seq_printf(seq, ",iolock=%s", lanefs_iolocks[sbi->s_iolock].name);
 	if (sbi->s_discard)
 		seq_puts(seq, ",discard");
 	return 0;
@@ -342,11 +349,17 @@ free:
 	return err;
 }
 
-enum { LANEFS_OPTION_PLACEMENT, LANEFS_OPTION_INODES, LANEFS_OPTION_DISCARD };
+enum {
+	LANEFS_OPTION_PLACEMENT,
+	LANEFS_OPTION_INODES,
+	LANEFS_OPTION_IOLOCK,
+	LANEFS_OPTION_DISCARD,
+};
 
 static const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("placement", LANEFS_OPTION_PLACEMENT, lanefs_placements),
 	fsparam_enum("inodes", LANEFS_OPTION_INODES, lanefs_inodes_values),
+	fsparam_enum("iolock", LANEFS_OPTION_IOLOCK, lanefs_iolocks),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
 	{}
 };
@@ -363,6 +376,8 @@ static int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		sbi->s_placement = result.uint_32;
 	else if (option == LANEFS_OPTION_INODES)
 		sbi->s_inodes = result.uint_32;
+	else if (option == LANEFS_OPTION_IOLOCK)
+		sbi->s_iolock = result.uint_32;
 	else
 		sbi->s_discard = !result.negated;
 	return 0;
@@ -412,6 +427,7 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		}
 	}
 	WRITE_ONCE(sbi->s_placement, asked->s_placement);
+	WRITE_ONCE(sbi->s_iolock, asked->s_iolock);
 	WRITE_ONCE(sbi->s_discard, asked->s_discard);
 	return 0;
 }
@@ -437,6 +453,7 @@ static int lanefs_init_context(struct fs_context *fc)
 	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE) {
 		sbi->s_placement = LANEFS_SB(fc->root->d_sb)->s_placement;
 		sbi->s_inodes = LANEFS_SB(fc->root->d_sb)->s_inodes;
+		sbi->s_iolock = LANEFS_SB(fc->root->d_sb)->s_iolock;
 		sbi->s_discard = LANEFS_SB(fc->root->d_sb)->s_discard;
 	}
 	fc->s_fs_info = sbi;

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.lanefs.functions.harness import Failed, Place, check, children, equal, run, test
+from tests.lanefs.functions.space import KEEP, PUNCH, fallocate
 
 SECONDS = 6.0
 
@@ -182,6 +183,71 @@ def writers_and_a_truncater_of_one_file(place: Place) -> None:
     for at in range(0, len(data), 4096):
         if len(set(data[at : at + 4096])) > 1:
             raise Failed(f"block {at // 4096} is mixed: {set(data[at : at + 4096])}")
+
+
+@test
+def each_overwrites_its_own_part_of_a_shared_file(place: Place) -> None:
+    """What a process wrote it reads again, at any place in its blocks, and after an umount."""
+    place.own()
+    path = place.directory / "f"
+    blocks = 8
+    path.write_bytes(bytes(4 * blocks * 4096))
+    end = time.monotonic() + SECONDS
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        fd = os.open(path, os.O_RDWR)
+        first = number * blocks * 4096
+        mine = bytearray(blocks * 4096)
+        while time.monotonic() < end:
+            at = rng.randrange(len(mine))
+            data = rng.randbytes(min(rng.choice((1, 100, 4096, 5000)), len(mine) - at))
+            equal(os.pwrite(fd, data, first + at), len(data), "bytes written")
+            mine[at : at + len(data)] = data
+            check(os.pread(fd, len(mine), first) == mine, f"process {number} reads other bytes")
+            if rng.random() < 0.05:
+                os.fsync(fd)
+        (place.directory / f"of{number}").write_bytes(mine)
+        os.close(fd)
+
+    children(4, work)
+    place.cycle()
+    parts = b"".join((place.directory / f"of{number}").read_bytes() for number in range(4))
+    check(path.read_bytes() == parts, "the file holds other bytes after it was mounted again")
+
+
+@test
+def overwrites_against_holes_and_truncations(place: Place) -> None:
+    """In a block that goes away and comes back there are only zeros and what its writer wrote."""
+    path = place.directory / "f"
+    blocks = 6
+    path.write_bytes(bytes(blocks * 4096))
+    end = time.monotonic() + SECONDS
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        fd = os.open(path, os.O_RDWR)
+        while time.monotonic() < end:
+            block = rng.randrange(blocks)
+            if number < 3:
+                if block % 3 != number:
+                    continue
+                at, tag = rng.randrange(4000), number + 1
+                os.pwrite(fd, bytes([tag]) * rng.randrange(1, 4097 - at), block * 4096 + at)
+                data = set(os.pread(fd, 4096, block * 4096))
+                check(data <= {0, tag}, f"block {block} of process {number} holds {data}")
+            elif rng.random() < 0.5:
+                fallocate(fd, PUNCH | KEEP, block * 4096, 4096)
+            else:
+                os.ftruncate(fd, block * 4096 + rng.randrange(4096))
+                os.ftruncate(fd, blocks * 4096)
+        os.close(fd)
+
+    children(4, work)
+    data = path.read_bytes()
+    for block in range(blocks):
+        found = set(data[block * 4096 : (block + 1) * 4096])
+        check(found <= {0, block % 3 + 1}, f"block {block} holds {found}")
 
 
 @test

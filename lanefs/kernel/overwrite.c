@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writes into pages that are dirty already, without the inode's lock (iolock=range): the lock of
+ * the page is the range's. Such a page has a block or a promise, it lies before the end of the
+ * file, and nothing but its contents changes: the write does what a store to a mapping of the file
+ * may do at any time. Whatever takes the page away, or writes it back, locks it, and what cleans it
+ * for that makes the next write take the inode's lock again.
+ */
+#include <linux/pagemap.h>
+#include <linux/uio.h>
+
+#include "lanefs.h"
+
+/* The page if it is one to be written to at once: locked, with a reference. */
+static struct page *lanefs_dirty_page(struct inode *inode, loff_t pos, size_t count)
+{
+	struct page *page = find_lock_page(inode->i_mapping, pos >> PAGE_SHIFT);
+
+	if (!page)
+		return NULL;
+	/* A truncation moves the end before it locks the pages behind it. */
+	if (PageUptodate(page) && PageDirty(page) && !PageWriteback(page) &&
+	    pos + count <= i_size_read(inode))
+		return page;
+	unlock_page(page);
+	put_page(page);
+	return NULL;
+}
+
+static bool lanefs_may_overwrite(const struct kiocb *iocb, const struct iov_iter *from)
+{
+	const struct inode *inode = file_inode(iocb->ki_filp);
+	size_t count = iov_iter_count(from);
+
+	/* What has privileges to lose, or may have, loses them under the inode's lock. */
+	return LANEFS_SB(inode->i_sb)->s_iolock == LANEFS_IOLOCK_RANGE && count && IS_NOSEC(inode) &&
+	       !(iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) &&
+	       offset_in_page(iocb->ki_pos) + count <= PAGE_SIZE &&
+	       iocb->ki_pos + count <= i_size_read(inode);
+}
+
+/* How much was written; 0: nothing, take the inode's lock; or an error. */
+ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct file *file = iocb->ki_filp;
+	struct page *page;
+	ssize_t count;
+	size_t copied;
+	int err;
+
+	if (!lanefs_may_overwrite(iocb, from))
+		return 0;
+	count = generic_write_checks(iocb, from);
+	if (count <= 0)
+		return count;
+	err = file_update_time(file);
+	if (err)
+		return err;
+	page = lanefs_dirty_page(file_inode(file), iocb->ki_pos, count);
+	if (!page)
+		return 0;
+	/* With page faults off: the memory that is read may be a mapping of this very page. */
+	copied = copy_page_from_iter_atomic(page, offset_in_page(iocb->ki_pos), count, from);
+	flush_dcache_page(page);
+	unlock_page(page);
+	put_page(page);
+	iocb->ki_pos += copied;
+	return copied;
+}
