@@ -188,6 +188,8 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 
 	if (first >= LANEFS_MAX_FILE_BLOCKS)
 		return -EFBIG;
+	if (flags & (IOMAP_WRITE | IOMAP_ZERO))
+		lanefs_cached(inode);
 	/* An append will most likely need a promise. */
 	if (lanefs_appends(inode, pos, flags)) {
 		map.logical = first;
@@ -395,12 +397,21 @@ static int lanefs_writepages(struct address_space *mapping, struct writeback_con
 
 static int lanefs_read_folio(struct file *file, struct folio *folio)
 {
+	lanefs_cached(folio->mapping->host);
 	return iomap_read_folio(folio, &lanefs_iomap_ops);
 }
 
 static void lanefs_readahead(struct readahead_control *rac)
 {
+	lanefs_cached(rac->mapping->host);
 	iomap_readahead(rac, &lanefs_iomap_ops);
+}
+
+static int lanefs_migrate_folio(struct address_space *mapping, struct folio *to,
+				struct folio *from, enum migrate_mode mode)
+{
+	lanefs_cached(mapping->host);
+	return filemap_migrate_folio(mapping, to, from, mode);
 }
 
 static sector_t lanefs_bmap(struct address_space *mapping, sector_t block)
@@ -416,7 +427,7 @@ const struct address_space_operations lanefs_aops = {
 	.release_folio = iomap_release_folio,
 	.invalidate_folio = iomap_invalidate_folio,
 	.is_partially_uptodate = iomap_is_partially_uptodate,
-	.migrate_folio = filemap_migrate_folio,
+	.migrate_folio = lanefs_migrate_folio,
 	.bmap = lanefs_bmap,
 	.direct_IO = noop_direct_IO,
 	LANEFS_ERROR_REMOVE,

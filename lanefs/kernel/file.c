@@ -56,18 +56,32 @@ int lanefs_zero_tail(struct inode *inode, loff_t size)
 	return filemap_write_and_wait_range(inode->i_mapping, first, end - 1);
 }
 
+/* What is left of a read of the page cache. */
+static ssize_t lanefs_read_rest(struct kiocb *iocb, struct iov_iter *to, ssize_t before)
+{
+	ssize_t count = generic_file_read_iter(iocb, to);
+
+	return count > 0 || !before ? before + count : before;
+}
+
 static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	ssize_t count;
+	ssize_t count = 0;
 
-	if (!(iocb->ki_flags & IOCB_DIRECT))
-		return generic_file_read_iter(iocb, to);
+	if (!(iocb->ki_flags & IOCB_DIRECT)) {
+		count = lanefs_read_shared(iocb, to);
+		return count && !iov_iter_count(to) ? count : lanefs_read_rest(iocb, to, count);
+	}
 	if (!iov_iter_count(to))
 		return 0;
 	file_accessed(iocb->ki_filp);
 	inode_lock_shared(inode);
-	count = iomap_dio_rw(iocb, to, &lanefs_iomap_ops, NULL, 0, NULL, 0);
+	if (inode->i_mapping->nrpages)
+		count = lanefs_writeout_range(inode, iocb->ki_pos,
+					      iocb->ki_pos + iov_iter_count(to) - 1);
+	if (!count)
+		count = iomap_dio_rw(iocb, to, &lanefs_iomap_ops, NULL, 0, NULL, 0);
 	inode_unlock_shared(inode);
 	return count;
 }
@@ -256,6 +270,7 @@ int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	u64 seq;
 	int err;
 
+	lanefs_writeout(inode, start, end);
 	err = file_write_and_wait_range(file, start, end);
 	if (err)
 		return err;

@@ -3,7 +3,8 @@
  * What the parts of the module share. Read format.h first.
  *
  * Locks, outermost first:
- *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks, folio locks
+ *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks
+ *   d_writeout of a domain, li_writeout of an inode, folio locks
  *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
  *     A task that waits for one domain to let it in holds no handle of another.
  *     lockdep knows handles as s_handle_map, and who may wait for a commit by lanefs_may_wait().
@@ -171,6 +172,8 @@ struct lanefs_domain {
 	wait_queue_head_t d_inode_wait;	/* for the end of an eviction */
 	atomic64_t d_unlinked;		/* in memory, to be deleted when they leave it */
 
+	struct rw_semaphore d_writeout;	/* held to read while an fsync writes a page (writeout.c) */
+
 	struct mutex d_span_mutex;
 	struct inode *d_span[LANEFS_MAX_SPAN_DIRS];
 } ____cacheline_aligned_in_smp;
@@ -184,6 +187,16 @@ enum lanefs_placement {
 enum lanefs_inodes {
 	LANEFS_INODES_LANE,
 	LANEFS_INODES_VFS,
+};
+
+enum lanefs_readpath {
+	LANEFS_READPATH_RCU,
+	LANEFS_READPATH_REF,
+};
+
+enum lanefs_fsync {
+	LANEFS_FSYNC_LANE,
+	LANEFS_FSYNC_VFS,
 };
 
 enum lanefs_iolock {
@@ -206,6 +219,8 @@ struct lanefs_sb {
 	enum lanefs_placement s_placement;
 	enum lanefs_inodes s_inodes;
 	enum lanefs_iolock s_iolock;
+	enum lanefs_fsync s_fsync;
+	enum lanefs_readpath s_readpath;
 	bool s_discard;
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
 	bool s_damaged;		/* to be noted in the superblock */
@@ -242,7 +257,10 @@ struct lanefs_inode {
 	struct lanefs_buf *li_buf;		/* its block of the inode table */
 	u64 li_seq;				/* last transaction that changed it */
 	u64 li_data_seq;			/* the same, but for times only */
+	struct mutex li_writeout;		/* held while an fsync writes a page */
 	atomic_t li_next_domain;		/* placement=roundrobin */
+	atomic_t li_cached;			/* how often pages came into the cache (readpath.c) */
+	unsigned long li_shared;		/* jiffies: when many read a page last */
 	spinlock_t li_io_lock;
 	struct list_head li_io_done;		/* I/O ends to be processed */
 	struct work_struct li_io_work;
@@ -483,6 +501,15 @@ int lanefs_log_size(struct inode *inode, loff_t size, bool orphan);
 
 /* overwrite.c */
 ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from);
+
+/* readpath.c */
+void lanefs_cached(struct inode *inode);
+ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to);
+
+/* writeout.c */
+void lanefs_writeout(struct inode *inode, loff_t start, loff_t end);
+int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end);
+void lanefs_writeout_wait_all(struct lanefs_sb *sbi);
 
 /* data.c */
 extern const struct address_space_operations lanefs_aops;

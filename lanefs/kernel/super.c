@@ -66,6 +66,7 @@ static void lanefs_domain_init(struct lanefs_sb *sbi, u32 id)
 	mutex_init(&domain->j_stable_mutex);
 	mutex_init(&domain->j_checkpoint_mutex);
 	mutex_init(&domain->d_span_mutex);
+	init_rwsem(&domain->d_writeout);
 	xa_init(&domain->d_inodes);
 	init_waitqueue_head(&domain->d_inode_wait);
 	init_waitqueue_head(&domain->j_wait_join);
@@ -85,6 +86,9 @@ struct inode *lanefs_alloc_inode(struct super_block *sb)
 	init_rwsem(&li->li_tree_sem);
 	xa_init(&li->li_delayed);
 	init_rwsem(&li->li_xattr_sem);
+	/* Long ago, though jiffies begin anywhere. */
+	li->li_shared = jiffies - HZ;
+	mutex_init(&li->li_writeout);
 	spin_lock_init(&li->li_log_lock);
 	spin_lock_init(&li->li_io_lock);
 	INIT_LIST_HEAD(&li->li_io_done);
@@ -144,6 +148,7 @@ static int lanefs_sync_fs(struct super_block *sb, int wait)
 					      READ_ONCE(sbi->s_domain[i].j_next_seq) - 1);
 		return 0;
 	}
+	lanefs_writeout_wait_all(sbi);
 	err = lanefs_stabilise_all(sbi);
 	return err ?: blkdev_issue_flush(sb->s_bdev);
 }
@@ -206,6 +211,18 @@ static const struct constant_table lanefs_iolocks[] = {
 	{}
 };
 
+static const struct constant_table lanefs_readpaths[] = {
+	{ "rcu", LANEFS_READPATH_RCU },
+	{ "ref", LANEFS_READPATH_REF },
+	{}
+};
+
+static const struct constant_table lanefs_fsyncs[] = {
+	{ "lane", LANEFS_FSYNC_LANE },
+	{ "vfs", LANEFS_FSYNC_VFS },
+	{}
+};
+
 static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct lanefs_sb *sbi = LANEFS_SB(root->d_sb);
@@ -213,6 +230,8 @@ static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	seq_printf(seq, ",placement=%s", lanefs_placements[sbi->s_placement].name);
 	seq_printf(seq, ",inodes=%s", lanefs_inodes_values[sbi->s_inodes].name);
 	seq_printf(seq, ",iolock=%s", lanefs_iolocks[sbi->s_iolock].name);
+	seq_printf(seq, ",readpath=%s", lanefs_readpaths[sbi->s_readpath].name);
+	seq_printf(seq, ",fsync=%s", lanefs_fsyncs[sbi->s_fsync].name);
 	if (sbi->s_discard)
 		seq_puts(seq, ",discard");
 	return 0;
@@ -353,6 +372,8 @@ enum {
 	LANEFS_OPTION_PLACEMENT,
 	LANEFS_OPTION_INODES,
 	LANEFS_OPTION_IOLOCK,
+	LANEFS_OPTION_READPATH,
+	LANEFS_OPTION_FSYNC,
 	LANEFS_OPTION_DISCARD,
 };
 
@@ -360,6 +381,8 @@ static const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("placement", LANEFS_OPTION_PLACEMENT, lanefs_placements),
 	fsparam_enum("inodes", LANEFS_OPTION_INODES, lanefs_inodes_values),
 	fsparam_enum("iolock", LANEFS_OPTION_IOLOCK, lanefs_iolocks),
+	fsparam_enum("readpath", LANEFS_OPTION_READPATH, lanefs_readpaths),
+	fsparam_enum("fsync", LANEFS_OPTION_FSYNC, lanefs_fsyncs),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
 	{}
 };
@@ -378,6 +401,10 @@ static int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		sbi->s_inodes = result.uint_32;
 	else if (option == LANEFS_OPTION_IOLOCK)
 		sbi->s_iolock = result.uint_32;
+	else if (option == LANEFS_OPTION_READPATH)
+		sbi->s_readpath = result.uint_32;
+	else if (option == LANEFS_OPTION_FSYNC)
+		sbi->s_fsync = result.uint_32;
 	else
 		sbi->s_discard = !result.negated;
 	return 0;
@@ -428,6 +455,8 @@ static int lanefs_reconfigure(struct fs_context *fc)
 	}
 	WRITE_ONCE(sbi->s_placement, asked->s_placement);
 	WRITE_ONCE(sbi->s_iolock, asked->s_iolock);
+	WRITE_ONCE(sbi->s_readpath, asked->s_readpath);
+	WRITE_ONCE(sbi->s_fsync, asked->s_fsync);
 	WRITE_ONCE(sbi->s_discard, asked->s_discard);
 	return 0;
 }
@@ -454,6 +483,8 @@ static int lanefs_init_context(struct fs_context *fc)
 		sbi->s_placement = LANEFS_SB(fc->root->d_sb)->s_placement;
 		sbi->s_inodes = LANEFS_SB(fc->root->d_sb)->s_inodes;
 		sbi->s_iolock = LANEFS_SB(fc->root->d_sb)->s_iolock;
+		sbi->s_readpath = LANEFS_SB(fc->root->d_sb)->s_readpath;
+		sbi->s_fsync = LANEFS_SB(fc->root->d_sb)->s_fsync;
 		sbi->s_discard = LANEFS_SB(fc->root->d_sb)->s_discard;
 	}
 	fc->s_fs_info = sbi;

@@ -2,6 +2,7 @@
 """Many processes on the same names: no deadlock, no error that the order of events cannot give."""
 
 import errno
+import mmap
 import os
 import random
 import time
@@ -9,7 +10,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.lanefs.functions.harness import Failed, Place, check, children, equal, run, test
+from tests.lanefs.functions.harness import (
+    Failed,
+    Place,
+    check,
+    children,
+    equal,
+    open_direct,
+    run,
+    test,
+)
 from tests.lanefs.functions.space import KEEP, PUNCH, fallocate
 
 SECONDS = 6.0
@@ -248,6 +258,84 @@ def overwrites_against_holes_and_truncations(place: Place) -> None:
     for block in range(blocks):
         found = set(data[block * 4096 : (block + 1) * 4096])
         check(found <= {0, block % 3 + 1}, f"block {block} holds {found}")
+
+
+@test
+def many_read_a_page_that_comes_and_goes(place: Place) -> None:
+    """They see bytes of the file and zeros, never what others have in memory.
+
+    The page is rewritten, punched out, cut off, dropped and moved; what is freed others fill.
+    """
+    place.own()
+    path = place.directory / "f"
+    path.write_bytes(b"\1" * 4096)
+    end = time.monotonic() + SECONDS
+
+    def change(fd: int, rng: random.Random) -> None:
+        what = rng.randrange(4)
+        if what == 0:
+            fallocate(fd, PUNCH | KEEP, 0, 4096)
+        elif what == 1:
+            os.ftruncate(fd, rng.randrange(4096))
+            os.ftruncate(fd, 4096)
+        elif what == 2:
+            os.fsync(fd)
+            name = rng.choice(("drop_caches", "compact_memory"))
+            Path("/proc/sys/vm", name).write_text("1")
+            os.posix_fadvise(fd, 0, 4096, os.POSIX_FADV_DONTNEED)
+        else:
+            # Pages of another file's bytes take the place of those that were freed.
+            other = place.directory / "other"
+            other.write_bytes(b"\xee" * (1 << 20))
+            other.unlink()
+        os.pwrite(fd, bytes([rng.randrange(1, 3)]) * 4096, 0)
+
+    def work(number: int) -> None:
+        rng = random.Random(number)
+        fd = os.open(path, os.O_RDWR)
+        while time.monotonic() < end:
+            if number == 0:
+                change(fd, rng)
+                continue
+            at = rng.choice((0, 0, rng.randrange(4096)))
+            for _ in range(50):
+                seen = set(os.pread(fd, 4096 - at, at))
+                check(seen <= {0, 1, 2}, f"bytes that are not the file's: {seen}")
+        os.close(fd)
+
+    children(5, work)
+
+
+@test
+def a_direct_read_sees_what_was_written_while_others_sync(place: Place) -> None:
+    """Whoever writes a page out, it is on the device when a direct read asks for it."""
+    path = place.directory / "f"
+    path.write_bytes(bytes(8 * 4096))
+    os.sync()
+    end = time.monotonic() + SECONDS
+
+    def work(number: int) -> None:
+        fd = os.open(path, os.O_RDWR)
+        direct = open_direct(path, os.O_RDONLY)
+        buffer = mmap.mmap(-1, 4096)
+        rounds = 0
+        while time.monotonic() < end:
+            if number == 3:
+                os.sync()
+            elif number == 2:
+                os.fsync(fd)
+            else:
+                rounds += 1
+                data = (b"%d.%07d " % (number, rounds)) * 410
+                os.pwrite(fd, data[:4096], number * 4096)
+                if rounds % 3 == 0:
+                    os.fdatasync(fd)
+                os.preadv(direct, [buffer], number * 4096)
+                equal(buffer[:4096], data[:4096], "what a direct read sees")
+        os.close(direct)
+        os.close(fd)
+
+    children(4, work)
 
 
 @test

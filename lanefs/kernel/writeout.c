@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * fsync of one page (fsync=lane). The page cache's writeback would put the inode on the superblock's
+ * list of those under writeback for it, and take it off again, under one lock for all. A page whose
+ * block is there and written is written from under its lock instead: it is clean to the page cache
+ * then, and not under writeback. So what must not miss the I/O has to lock the page, or to wait for
+ * li_writeout (this inode's) or d_writeout (the domain's): another fsync, a direct read, a sync of
+ * the whole file system. sync_file_range() does not see it.
+ */
+#include <linux/bio.h>
+#include <linux/pagemap.h>
+
+#include "lanefs.h"
+
+/* The only dirty page of the range; false where there is none, or more than one. */
+static bool lanefs_one_dirty(struct address_space *mapping, loff_t start, loff_t end,
+			     unsigned long *index)
+{
+	unsigned long last = end >> PAGE_SHIFT, next;
+
+	*index = start >> PAGE_SHIFT;
+	if (!xa_find(&mapping->i_pages, index, last, PAGECACHE_TAG_DIRTY))
+		return false;
+	next = *index;
+	return !xa_find_after(&mapping->i_pages, &next, last, PAGECACHE_TAG_DIRTY);
+}
+
+/* The block that a locked page is to be written to as it is, or 0. */
+static u64 lanefs_in_place(struct inode *inode, struct page *page)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	loff_t end = page_offset(page) + PAGE_SIZE;
+	struct lanefs_map map;
+	int err;
+
+	if (!PageUptodate(page) || !PageDirty(page) || PageWriteback(page) ||
+	    end > i_size_read(inode) || end > READ_ONCE(li->li_disk_size))
+		return 0;
+	down_read(&li->li_tree_sem);
+	err = lanefs_map_find(inode, page->index, &map);
+	up_read(&li->li_tree_sem);
+	return err || map.unwritten ? 0 : map.block;
+}
+
+/* The page is not dirty any more, and stores to mappings of it wait for its lock. */
+static bool lanefs_clean_page(struct page *page)
+{
+	struct address_space *mapping = page->mapping;
+	unsigned long flags;
+
+	if (!clear_page_dirty_for_io(page))
+		return false;
+	xa_lock_irqsave(&mapping->i_pages, flags);
+	/* Who writes by DMA may have made it dirty again. */
+	if (!PageDirty(page)) {
+		__xa_clear_mark(&mapping->i_pages, page->index, PAGECACHE_TAG_DIRTY);
+		__xa_clear_mark(&mapping->i_pages, page->index, PAGECACHE_TAG_TOWRITE);
+	}
+	xa_unlock_irqrestore(&mapping->i_pages, flags);
+	return true;
+}
+
+static int lanefs_write_block(const struct inode *inode, u64 block, struct page *page)
+{
+	struct bio_vec vec;
+	struct bio bio;
+	int err;
+
+	bio_init(&bio, inode->i_sb->s_bdev, &vec, 1, REQ_OP_WRITE | REQ_SYNC);
+	bio.bi_iter.bi_sector = block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+	__bio_add_page(&bio, page, LANEFS_BLOCK_SIZE, 0);
+	err = submit_bio_wait(&bio);
+	bio_uninit(&bio);
+	return err;
+}
+
+static void lanefs_write_page(struct inode *inode, unsigned long index)
+{
+	struct page *page = find_lock_page(inode->i_mapping, index);
+	u64 block;
+	int err;
+
+	if (!page)
+		return;
+	block = lanefs_in_place(inode, page);
+	if (block && lanefs_clean_page(page)) {
+		err = lanefs_write_block(inode, block, page);
+		if (err)
+			mapping_set_error(inode->i_mapping, err);
+	}
+	unlock_page(page);
+	put_page(page);
+}
+
+/*
+ * Before an fsync has the page cache write the range: writes it where that is one page, and waits
+ * for others that do so. Errors are the mapping's.
+ */
+void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+	unsigned long index;
+
+	if (LANEFS_SB(inode->i_sb)->s_fsync != LANEFS_FSYNC_LANE)
+		return;
+	down_read(&domain->d_writeout);
+	mutex_lock(&li->li_writeout);
+	if (lanefs_one_dirty(inode->i_mapping, start, end, &index))
+		lanefs_write_page(inode, index);
+	mutex_unlock(&li->li_writeout);
+	up_read(&domain->d_writeout);
+}
+
+/* Before a direct read: what was written to the page cache before is on the device then. */
+int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end)
+{
+	int err;
+
+	mutex_lock(&LANEFS_I(inode)->li_writeout);
+	err = filemap_write_and_wait_range(inode->i_mapping, start, end);
+	mutex_unlock(&LANEFS_I(inode)->li_writeout);
+	return err;
+}
+
+/* The page cache has written all that it knew of: waits for the rest. */
+void lanefs_writeout_wait_all(struct lanefs_sb *sbi)
+{
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++) {
+		down_write(&sbi->s_domain[i].d_writeout);
+		up_write(&sbi->s_domain[i].d_writeout);
+	}
+}
