@@ -112,8 +112,8 @@ def test_a_file_that_is_no_kernel_is_refused(tmp_path, steps):
 
 
 def test_an_unknown_kernel_is_refused_with_the_choices(steps):
-    with pytest.raises(FscaleError, match=r"no kernel sid: give bookworm, trixie, 6\.1"):
-        kernel.resolve("sid", steps)
+    with pytest.raises(FscaleError, match=r"no kernel woody: give bookworm, trixie, sid, 6\.1"):
+        kernel.resolve("woody", steps)
 
 
 def test_a_tree_that_was_not_built_is_refused(tmp_path, steps):
