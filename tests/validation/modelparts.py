@@ -77,7 +77,7 @@ def machine(variant: Variant, directory: Path) -> Path:
 def simulated(variant: Variant, given: argparse.Namespace) -> Rates:
     """The curves of a variant."""
     output = given.output / variant.file
-    cores = ",".join(map(str, variant.cores))
+    cores = ",".join(str(count) for count in variant.cores if count <= given.most)
     given.output.mkdir(parents=True, exist_ok=True)
     fscale(
         *("simulate", "--fs", given.fs, "--workload", ",".join(WORKLOADS), "--memory", "4096"),
@@ -116,6 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fs", default="tmpfs")
     parser.add_argument("--families", default="quantum,parts,seeds")
+    parser.add_argument("--most", type=int, default=CORES[-1], help="cores")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--draw", type=Path, help="directory for the figures")
     given = parser.parse_args()
@@ -124,7 +125,7 @@ def main() -> None:
     base = found[VARIANTS[0]]
     print(f"| | {' | '.join(WORKLOADS)} |\n|---|{'--:|' * len(WORKLOADS)}")
     for variant, rates in found.items():
-        most = variant.cores[-1]
+        most = max(rates[WORKLOADS[0]])
         row = " | ".join(f"{rates[name][most] / base[name][most]:.2f}" for name in WORKLOADS)
         print(f"| {variant.family}: {variant.name} (at {most}) | {row} |")
     for family in families if given.draw else ():
