@@ -16,13 +16,13 @@
 #include "lanefs.h"
 
 /* Reads or writes one block and waits. */
-int lanefs_bio_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf)
+int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf)
 {
 	struct bio_vec vec;
 	struct bio bio;
 	int err;
 
-	bio_init(&bio, sbi->s_vfs->s_bdev, &vec, 1, opf | REQ_META);
+	bio_init(&bio, sbi->s_vfs->s_bdev, &vec, 1, opf);
 	bio.bi_iter.bi_sector = block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
 	__bio_add_page(&bio, page, LANEFS_BLOCK_SIZE, 0);
 	err = submit_bio_wait(&bio);

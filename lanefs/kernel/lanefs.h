@@ -309,7 +309,15 @@ static inline void lanefs_may_wait(struct lanefs_sb *sbi)
 #define LANEFS_CREDITS		40
 
 /* buf.c */
-int lanefs_bio_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf);
+int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf);
+
+/* Of metadata. */
+static inline int lanefs_bio_sync(struct lanefs_sb *sbi, u64 block, struct page *page,
+				  blk_opf_t opf)
+{
+	return lanefs_block_sync(sbi, block, page, opf | REQ_META);
+}
+
 void lanefs_init_header(struct lanefs_sb *sbi, void *data, u32 magic, u64 block, u64 owner);
 struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 magic, u64 owner);
 struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads of a cached page without a reference to it (readpath=rcu): where many read the same page its
- * reference count is the line that they wait for. The page is found under RCU, copied to memory of
- * this CPU, and looked for again. If it is still there, and no page has come into the file's cache
- * since, what was copied are the file's bytes; else the page may have been freed, and have become
- * somebody else's, and the page cache's own way is taken. Copied is twice, so this is for pages that
- * others read at the same time.
+ * Reads of a cached page without a reference to it (readpath=rcu): where many read the same page
+ * its reference count is the line that they wait for. The page is found under RCU, copied to memory
+ * of this CPU, and looked for again. If it is still there, and no page has come into the file's
+ * cache since, what was copied are the file's bytes; else the page may have been freed, and have
+ * become somebody else's, and the page cache's own way is taken. Copied is twice, so this is for
+ * pages that others read at the same time.
  *
  * A page that was freed and came back to the same place is told by li_cached: whatever puts pages
  * that are up to date into the cache of a file counts there first.
@@ -23,9 +23,9 @@
 #define LANEFS_LOOK_EACH	16
 
 /*
- * Copies memory that may not be there, and tells what could not be. copy_from_kernel_nofault() does so
- * word by word, which takes longer than waiting for a reference. Where user and kernel addresses are
- * read by the same instructions, what copies from programs does it at once.
+ * Copies memory that may not be there, and tells what could not be. copy_from_kernel_nofault() does
+ * so word by word, which takes longer than waiting for a reference. Where user and kernel addresses
+ * are read by the same instructions, what copies from programs does it at once.
  */
 #ifdef CONFIG_X86_64
 #define lanefs_copy_nofault(to, from, n)						\

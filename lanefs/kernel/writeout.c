@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fsync of one page (fsync=lane). The page cache's writeback would put the inode on the superblock's
- * list of those under writeback for it, and take it off again, under one lock for all. A page whose
+ * fsync of one page (fsync=lane). The page cache's writeback would put the inode on the
+ * superblock's list of those under writeback, and take it off again, under one lock for all. A page whose
  * block is there and written is written from under its lock instead: it is clean to the page cache
  * then, and not under writeback. So what must not miss the I/O has to lock the page, or to wait for
  * li_writeout (this inode's) or d_writeout (the domain's): another fsync, a direct read, a sync of
  * the whole file system. sync_file_range() does not see it.
  */
-#include <linux/bio.h>
 #include <linux/pagemap.h>
 
 #include "lanefs.h"
@@ -60,20 +59,6 @@ static bool lanefs_clean_page(struct page *page)
 	return true;
 }
 
-static int lanefs_write_block(const struct inode *inode, u64 block, struct page *page)
-{
-	struct bio_vec vec;
-	struct bio bio;
-	int err;
-
-	bio_init(&bio, inode->i_sb->s_bdev, &vec, 1, REQ_OP_WRITE | REQ_SYNC);
-	bio.bi_iter.bi_sector = block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
-	__bio_add_page(&bio, page, LANEFS_BLOCK_SIZE, 0);
-	err = submit_bio_wait(&bio);
-	bio_uninit(&bio);
-	return err;
-}
-
 static void lanefs_write_page(struct inode *inode, unsigned long index)
 {
 	struct page *page = find_lock_page(inode->i_mapping, index);
@@ -84,7 +69,7 @@ static void lanefs_write_page(struct inode *inode, unsigned long index)
 		return;
 	block = lanefs_in_place(inode, page);
 	if (block && lanefs_clean_page(page)) {
-		err = lanefs_write_block(inode, block, page);
+		err = lanefs_block_sync(LANEFS_SB(inode->i_sb), block, page, REQ_OP_WRITE | REQ_SYNC);
 		if (err)
 			mapping_set_error(inode->i_mapping, err);
 	}
