@@ -102,8 +102,10 @@ def draw(family: str, curves: dict[str, Rates], path: Path) -> None:
                 list(mine), [rate / 1e6 for rate in mine.values()], "--o", ms=3, label=name, **line
             )
         ax.set(title=workload, xscale="log", yscale="log", xlabel="simulated cores")
-        ax.set_xticks(CORES)
+        ax.set_xticks(sorted({cores for rates in curves.values() for cores in rates[workload]}))
         ax.xaxis.set_major_formatter(ScalarFormatter())
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
     axes[0].set_ylabel("M ops a simulated second")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=8)
@@ -128,6 +130,8 @@ def main() -> None:
         most = max(rates[WORKLOADS[0]])
         row = " | ".join(f"{rates[name][most] / base[name][most]:.2f}" for name in WORKLOADS)
         print(f"| {variant.family}: {variant.name} (at {most}) | {row} |")
+    if given.draw:
+        given.draw.mkdir(parents=True, exist_ok=True)
     for family in families if given.draw else ():
         mine = {v.name: rates for v, rates in found.items() if v.family in ("all", family)}
         draw(family, mine, given.draw / f"simulator-{family}.svg")
