@@ -14,9 +14,8 @@ OF_LANEFS = [plant for plant in PLANTS if "a/lanefs/" in plant.read_text()]
 
 @pytest.mark.parametrize("plant", OF_LANEFS, ids=lambda plant: plant.stem)
 def test_a_plant_applies(plant: Path) -> None:
-    done = subprocess.run(
-        ["git", "apply", "--check", str(plant)], cwd=ROOT, capture_output=True, text=True
-    )
+    argv = ["git", "apply", "--check", str(plant)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
