@@ -121,7 +121,9 @@ ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to)
 	struct inode *inode = file_inode(iocb->ki_filp);
 	size_t count = iov_iter_count(to);
 
+	/* A splice before 6.5 allocates the memory that it is given, and nothing may sleep here. */
 	if (LANEFS_SB(inode->i_sb)->s_readpath != LANEFS_READPATH_RCU || !count ||
+	    !user_backed_iter(to) ||
 	    offset_in_page(iocb->ki_pos) + count > PAGE_SIZE ||
 	    iocb->ki_pos + count > i_size_read(inode) ||
 	    !lanefs_read_by_many(inode, iocb->ki_pos >> PAGE_SHIFT))
