@@ -43,7 +43,7 @@ bool rules_begin(const char *path, uint32_t wanted, char *why, size_t size)
 		return false;
 	}
 	while (good && fgets(line, sizeof(line), file)) {
-		good = read_rule(line, &group, &rule) && nrules < MAX_RULES;
+		good = read_rule(line, &group, &rule) && (group != wanted || nrules < MAX_RULES);
 		if (good && group == wanted)
 			rules[nrules++] = rule;
 	}

@@ -25,8 +25,7 @@ def rule(symbols: Symbols, kind: str, extent: range) -> str | None:
     if symbol is None:
         return None
     if symbol.module is None:
-        whole = _lines(extent) if kind == DATA else extent
-        return f"{kind}:{whole.start:#x}-{whole.stop:#x}"
+        return _at(kind, extent)
     start = symbols.start(symbol.name, symbol.module)
     if start is None or symbol.module == RELOADED:
         return None
@@ -52,11 +51,12 @@ def placed(words: str, symbols: Symbols) -> str:
     start = symbols.start(name, module)
     if start is None:
         raise KeyError(f"{name} [{module}]")
-    extent = range(start + low, start + high)
-    whole = _lines(extent) if kind == DATA else extent
-    return f"{kind}:{whole.start:#x}-{whole.stop:#x}"
+    return _at(kind, range(start + low, start + high))
 
 
-def _lines(extent: range) -> range:
-    """The whole cache lines that addresses lie in."""
-    return range(extent.start & ~(LINE_BYTES - 1), -(-extent.stop // LINE_BYTES) * LINE_BYTES)
+def _at(kind: str, extent: range) -> str:
+    """A rule for addresses: of data the whole cache lines that they lie in."""
+    start, stop = extent.start, extent.stop
+    if kind == DATA:
+        start, stop = start & ~(LINE_BYTES - 1), -(-stop // LINE_BYTES) * LINE_BYTES
+    return f"{kind}:{start:#x}-{stop:#x}"

@@ -92,7 +92,7 @@ static double host_time(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Of the phase that ends, which may have had no window. */
+/* Of the phase that ends. */
 static void print_code(void)
 {
 	flockfile(out);

@@ -54,10 +54,12 @@ static void test_wrong_ones(void)
 static void test_as_many_as_there_is_room_for(void)
 {
 	static const char rule[] = "1:pc:0x1-0x2\n";
-	static char text[(MAX_RULES + 1) * (sizeof(rule) - 1) + 1];
+	static char text[(MAX_RULES + 2) * (sizeof(rule) - 1) + 1];
 
 	for (unsigned int i = 0; i < MAX_RULES; i++)
 		strcat(text, rule);
+	CHECK(begins(text, 1));
+	strcat(text, "2:pc:0x1-0x2\n");
 	CHECK(begins(text, 1));
 	strcat(text, rule);
 	CHECK(!begins(text, 1));
