@@ -133,6 +133,15 @@ static bool here(const struct task_struct *task)
 	       (!settings.pid || (__u32)task->real_parent->tgid == settings.pid);
 }
 
+/*
+ * Of a page that is not the first of a compound one: the first, as an address or, since 7.1, as a
+ * mask for its own. No page array lies so near the end of the address space that they are alike.
+ */
+static __u64 head_of(__u64 page, __u64 head)
+{
+	return head >= -(1ull << 30) ? page & head : head - 1;
+}
+
 /* The slab cache of the object that the lock lies in. */
 static void find_place(struct lock *l, __u64 lock)
 {
@@ -145,7 +154,7 @@ static void find_place(struct lock *l, __u64 lock)
 	page = m->page_array + ((__s64)(lock - m->direct_map) >> m->page_bits) * m->page_size;
 	bpf_probe_read_kernel(&head, sizeof(head), (void *)(page + m->compound_head));
 	if (head & 1)
-		page = head - 1;
+		page = head_of(page, head);
 	l->page = page;
 	bpf_probe_read_kernel(&word, sizeof(word), (void *)(page + m->slab_word));
 	if ((__s64)lock < (__s64)m->direct_map || (word & m->slab_mask) != m->slab_value)

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define DIRECT_MAP_BYTES (1ull << 46)
+/* No page array lies so near the end of the address space, and no compound page is as large. */
+#define MASKS_FROM (-(1ull << 30))
 
 static const struct slab_layout *layout;
 static slab_read_t read_guest;
@@ -45,7 +47,10 @@ static bool word(uint64_t address, uint64_t *value)
 	return read_guest(address, value, sizeof(*value));
 }
 
-/* The page that an object begins in: of a compound page the first. */
+/*
+ * The page that an object begins in: of a compound page the first. A page that is not the first has
+ * an odd number, which is the first page's address, and since 7.1 a mask that makes it of its own.
+ */
 static bool head_of(uint64_t address, uint64_t *page)
 {
 	uint64_t frame = (address - layout->direct_map) >> layout->page_bits, head;
@@ -54,7 +59,7 @@ static bool head_of(uint64_t address, uint64_t *page)
 	if (!word(*page + layout->compound_head, &head))
 		return false;
 	if (head & 1)
-		*page = head - 1;
+		*page = head >= MASKS_FROM ? *page & head : head - 1;
 	return true;
 }
 

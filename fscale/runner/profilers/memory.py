@@ -40,7 +40,7 @@ class KernelMemory:
     page_array: int  # address of the struct page of frame 0
     page_bits: int
     page_size: int  # of struct page
-    compound_head: int  # offset in struct page
+    compound_head: int  # offset in struct page; in 7.1 and later that of compound_info
     slab_mask: int  # (32-bit word at slab_word) & slab_mask == slab_value: it is a slab
     slab_value: int
     slab_word: int
@@ -120,7 +120,7 @@ def shape_of(btf: Btf) -> KernelMemory | None:
     """All but the two addresses, which are 0; None where the kernel keeps its pages otherwise."""
     page_size, test = btf.size("page"), _slab_test(btf)
     offsets = [
-        _offset(btf, "page", "compound_head"),
+        _offset(btf, "page", "compound_head", "compound_info"),
         _offset(btf, "slab", "slab_cache"),
         _offset(btf, "kmem_cache", "name"),
         _offset(btf, "kmem_cache", "size"),
