@@ -15,12 +15,6 @@ static void *lanefs_bits(const struct lanefs_buf *buf)
 	return buf->b_data + LANEFS_HEADER_SIZE;
 }
 
-static struct lanefs_buf *lanefs_group_buf(struct lanefs_domain *domain, u32 group)
-{
-	return lanefs_buf_read(domain, domain->d_layout.bbitmap + group, LANEFS_MAGIC_BBITMAP,
-			       domain->d_id);
-}
-
 static u32 lanefs_count_zero_bits(const void *bits, u32 count)
 {
 	u32 at, zero = 0;
@@ -43,13 +37,12 @@ static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
 	group->g_busy = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
 	if (!group->g_busy)
 		return -ENOMEM;
-	buf = lanefs_group_buf(domain, number);
+	buf = lanefs_buf_read(domain, domain->d_layout.bbitmap + number, LANEFS_MAGIC_BBITMAP,
+			      domain->d_id);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
-	mutex_lock(&buf->b_mutex);
 	memcpy(group->g_busy, lanefs_bits(buf), LANEFS_BODY_SIZE);
-	mutex_unlock(&buf->b_mutex);
-	lanefs_buf_put(buf);
+	group->g_buf = buf;
 	group->g_free = lanefs_count_zero_bits(group->g_busy, group->g_bits);
 	atomic64_add(group->g_free, &domain->d_free);
 	return 0;
@@ -97,8 +90,10 @@ void lanefs_alloc_stop(struct lanefs_domain *domain)
 {
 	u32 i;
 
-	for (i = 0; domain->d_groups && i < domain->d_ngroups; i++)
+	for (i = 0; domain->d_groups && i < domain->d_ngroups; i++) {
 		kfree(domain->d_groups[i].g_busy);
+		lanefs_buf_put(domain->d_groups[i].g_buf);
+	}
 	kvfree(domain->d_groups);
 	domain->d_groups = NULL;
 }
@@ -249,7 +244,6 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 	int part = lanefs_handle_part(h, domain);
 	u32 number, i, bit = 0, from = 0;
 	struct lanefs_group *group;
-	struct lanefs_buf *buf;
 
 	want = min_t(u64, want, h->h_part[part].reserved);
 	if (!want)
@@ -265,17 +259,11 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 		return -EUCLEAN;
 	}
 	group = &domain->d_groups[number];
-	buf = lanefs_group_buf(domain, number);
-	if (IS_ERR(buf)) {
-		lanefs_group_untake(domain, number, bit, *count);
-		return PTR_ERR(buf);
-	}
-	lanefs_buf_join(h, buf);
+	lanefs_buf_join(h, group->g_buf);
 	spin_lock(&group->g_lock);
 	for (i = 0; i < *count; i++)
-		__set_bit_le(bit + i, lanefs_bits(buf));
+		__set_bit_le(bit + i, lanefs_bits(group->g_buf));
 	spin_unlock(&group->g_lock);
-	lanefs_buf_put(buf);
 	h->h_part[part].reserved -= *count;
 	*start = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS + bit;
 	WRITE_ONCE(domain->d_goal, *start + *count);
@@ -286,19 +274,17 @@ static int lanefs_clear_used(struct lanefs_handle *h, struct lanefs_domain *doma
 			     u32 bit, u32 count)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
-	struct lanefs_buf *buf = lanefs_group_buf(domain, number);
 	bool used;
+	void *bits;
 	u32 i;
 
-	if (IS_ERR(buf))
-		return PTR_ERR(buf);
-	lanefs_buf_join(h, buf);
+	lanefs_buf_join(h, group->g_buf);
+	bits = lanefs_bits(group->g_buf);
 	spin_lock(&group->g_lock);
-	used = find_next_zero_bit_le(lanefs_bits(buf), bit + count, bit) >= bit + count;
+	used = find_next_zero_bit_le(bits, bit + count, bit) >= bit + count;
 	for (i = 0; used && i < count; i++)
-		__clear_bit_le(bit + i, lanefs_bits(buf));
+		__clear_bit_le(bit + i, bits);
 	spin_unlock(&group->g_lock);
-	lanefs_buf_put(buf);
 	if (used)
 		return 0;
 	lanefs_error(domain->d_sbi, "domain %u: blocks to be freed are free already", domain->d_id);

@@ -370,15 +370,13 @@ int lanefs_log_size(struct inode *inode, loff_t size, bool orphan)
 	err = lanefs_begin_inode(&h, inode);
 	if (err)
 		return err;
-	err = lanefs_orphan(&h, inode, orphan || !inode->i_nlink);
-	if (!err) {
-		down_write(&li->li_tree_sem);
-		li->li_disk_size = size;
-		lanefs_inode_log(&h, inode, true);
-		up_write(&li->li_tree_sem);
-	}
+	lanefs_orphan(&h, inode, orphan || !inode->i_nlink);
+	down_write(&li->li_tree_sem);
+	li->li_disk_size = size;
+	lanefs_inode_log(&h, inode, true);
+	up_write(&li->li_tree_sem);
 	lanefs_end(&h);
-	return err;
+	return 0;
 }
 
 static int lanefs_shrink(struct inode *inode, loff_t size)

@@ -7,13 +7,10 @@
 
 #include "lanefs.h"
 
-/* The bit of an inode in the bitmap that begins at block `first`, and the block that has it. */
-static struct lanefs_buf *lanefs_inode_bit(struct lanefs_domain *domain, u64 first, u32 magic,
-					   u64 index, u32 *bit)
+/* The bit of an inode in a bitmap, and the block that has it. */
+static struct lanefs_buf *lanefs_inode_bit(struct lanefs_buf **bitmap, u64 index, u32 *bit)
 {
-	u64 block = first + div_u64_rem(index, LANEFS_BITMAP_BITS, bit);
-
-	return lanefs_buf_read(domain, block, magic, domain->d_id);
+	return bitmap[div_u64_rem(index, LANEFS_BITMAP_BITS, bit)];
 }
 
 static void *lanefs_bits(const struct lanefs_buf *buf)
@@ -21,27 +18,54 @@ static void *lanefs_bits(const struct lanefs_buf *buf)
 	return buf->b_data + LANEFS_HEADER_SIZE;
 }
 
+static void lanefs_bitmap_drop(struct lanefs_domain *domain, struct lanefs_buf ***bitmap)
+{
+	u64 i;
+
+	for (i = 0; *bitmap && i < domain->d_layout.ibitmap_blocks; i++)
+		lanefs_buf_put((*bitmap)[i]);
+	kvfree(*bitmap);
+	*bitmap = NULL;
+}
+
+/* Reads a bitmap of inodes from block `first` on, and keeps its blocks in *bitmap. */
+static int lanefs_bitmap_load(struct lanefs_domain *domain, u64 first, u32 magic,
+			      struct lanefs_buf ***bitmap)
+{
+	u64 blocks = domain->d_layout.ibitmap_blocks, i;
+	struct lanefs_buf *buf;
+
+	*bitmap = kvcalloc(blocks, sizeof(**bitmap), GFP_KERNEL);
+	if (!*bitmap)
+		return -ENOMEM;
+	for (i = 0; i < blocks; i++) {
+		buf = lanefs_buf_read(domain, first + i, magic, domain->d_id);
+		if (IS_ERR(buf)) {
+			lanefs_bitmap_drop(domain, bitmap);
+			return PTR_ERR(buf);
+		}
+		(*bitmap)[i] = buf;
+	}
+	return 0;
+}
+
 int lanefs_inodes_start(struct lanefs_domain *domain)
 {
 	u64 i, inodes = domain->d_sbi->s_domain_inodes, at, used = 0;
-	struct lanefs_buf *buf;
+	int err;
 
 	mutex_init(&domain->d_inode_mutex);
 	domain->d_inode_map = kvzalloc(domain->d_layout.ibitmap_blocks * LANEFS_BODY_SIZE,
 				       GFP_KERNEL | __GFP_NOWARN);
 	if (!domain->d_inode_map)
 		return -ENOMEM;
-	for (i = 0; i < domain->d_layout.ibitmap_blocks; i++) {
-		buf = lanefs_buf_read(domain, domain->d_layout.ibitmap + i, LANEFS_MAGIC_IBITMAP,
-				      domain->d_id);
-		if (IS_ERR(buf))
-			return PTR_ERR(buf);
-		mutex_lock(&buf->b_mutex);
-		memcpy((u8 *)domain->d_inode_map + i * LANEFS_BODY_SIZE, lanefs_bits(buf),
-		       LANEFS_BODY_SIZE);
-		mutex_unlock(&buf->b_mutex);
-		lanefs_buf_put(buf);
-	}
+	err = lanefs_bitmap_load(domain, domain->d_layout.ibitmap, LANEFS_MAGIC_IBITMAP,
+				 &domain->d_inode_bits);
+	if (err)
+		return err;
+	for (i = 0; i < domain->d_layout.ibitmap_blocks; i++)
+		memcpy((u8 *)domain->d_inode_map + i * LANEFS_BODY_SIZE,
+		       lanefs_bits(domain->d_inode_bits[i]), LANEFS_BODY_SIZE);
 	if (find_next_zero_bit_le(domain->d_inode_map, LANEFS_FIRST_INDEX, 0) <
 	    LANEFS_FIRST_INDEX) {
 		lanefs_error(domain->d_sbi, "domain %u: reserved inodes are free", domain->d_id);
@@ -59,6 +83,8 @@ void lanefs_inodes_stop(struct lanefs_domain *domain)
 {
 	kvfree(domain->d_inode_map);
 	domain->d_inode_map = NULL;
+	lanefs_bitmap_drop(domain, &domain->d_inode_bits);
+	lanefs_bitmap_drop(domain, &domain->d_orphan_bits);
 }
 
 /* The domain for a new object in `dir`: as the mount option says, or the next that has room. */
@@ -113,11 +139,7 @@ int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 		index = find_next_zero_bit_le(domain->d_inode_map, inodes, LANEFS_FIRST_INDEX);
 	if (index >= inodes)
 		goto out;
-	bitmap = lanefs_inode_bit(domain, domain->d_layout.ibitmap, LANEFS_MAGIC_IBITMAP, index,
-				  &bit);
-	err = PTR_ERR_OR_ZERO(bitmap);
-	if (err)
-		goto out;
+	bitmap = lanefs_inode_bit(domain->d_inode_bits, index, &bit);
 	if (lanefs_itable_unused(domain, index))
 		*buf = lanefs_buf_new(h, domain, lanefs_itable_block(domain, index),
 				      LANEFS_MAGIC_ITABLE, domain->d_id);
@@ -134,27 +156,21 @@ int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 		atomic64_dec(&domain->d_inodes_free);
 		*ino = lanefs_ino(domain->d_id, index);
 	}
-	lanefs_buf_put(bitmap);
 out:
 	mutex_unlock(&domain->d_inode_mutex);
 	return err;
 }
 
 /* Frees the inode, which holds no blocks any more. */
-int lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
+void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
 {
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 	u64 index = lanefs_ino_index(inode->i_ino);
 	struct lanefs_buf *table = LANEFS_I(inode)->li_buf, *bitmap;
-	int err = 0;
 	u32 bit;
 
 	mutex_lock(&domain->d_inode_mutex);
-	bitmap = lanefs_inode_bit(domain, domain->d_layout.ibitmap, LANEFS_MAGIC_IBITMAP, index,
-				  &bit);
-	err = PTR_ERR_OR_ZERO(bitmap);
-	if (err)
-		goto out;
+	bitmap = lanefs_inode_bit(domain->d_inode_bits, index, &bit);
 	lanefs_buf_join(h, table);
 	memset(table->b_data + LANEFS_INODE_SIZE * (1 + index % LANEFS_INODES_PER_BLOCK), 0,
 	       LANEFS_INODE_SIZE);
@@ -163,25 +179,19 @@ int lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
 	__clear_bit_le(index, domain->d_inode_map);
 	domain->d_inode_hint = min(domain->d_inode_hint, index);
 	atomic64_inc(&domain->d_inodes_free);
-	lanefs_buf_put(bitmap);
-out:
 	mutex_unlock(&domain->d_inode_mutex);
-	return err;
 }
 
 /* Marks the inode as one that recovery has to delete or to cut, or takes the mark off. */
-int lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set)
+void lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set)
 {
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 	struct lanefs_buf *bitmap;
 	u32 bit;
 
 	if (LANEFS_I(inode)->li_orphan == set)
-		return 0;
-	bitmap = lanefs_inode_bit(domain, domain->d_layout.obitmap, LANEFS_MAGIC_OBITMAP,
-				  lanefs_ino_index(inode->i_ino), &bit);
-	if (IS_ERR(bitmap))
-		return PTR_ERR(bitmap);
+		return;
+	bitmap = lanefs_inode_bit(domain->d_orphan_bits, lanefs_ino_index(inode->i_ino), &bit);
 	mutex_lock(&domain->d_inode_mutex);
 	lanefs_buf_join(h, bitmap);
 	if (set)
@@ -189,9 +199,7 @@ int lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set)
 	else
 		__clear_bit_le(bit, lanefs_bits(bitmap));
 	mutex_unlock(&domain->d_inode_mutex);
-	lanefs_buf_put(bitmap);
 	LANEFS_I(inode)->li_orphan = set;
-	return 0;
 }
 
 /* Deletes the inode if it has no links, or cuts it to its size. */
@@ -212,7 +220,7 @@ static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
 		if (!err)
 			err = lanefs_begin_inode(&h, inode);
 		if (!err) {
-			err = lanefs_orphan(&h, inode, false);
+			lanefs_orphan(&h, inode, false);
 			lanefs_end(&h);
 		}
 	}
@@ -220,26 +228,28 @@ static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
 	return err;
 }
 
-static int lanefs_orphans_of_block(struct lanefs_domain *domain, u64 block, u64 first)
+/* Before the domain's journal runs. */
+int lanefs_orphans_load(struct lanefs_domain *domain)
+{
+	if (domain->d_orphan_bits)
+		return 0;
+	return lanefs_bitmap_load(domain, domain->d_layout.obitmap, LANEFS_MAGIC_OBITMAP,
+				  &domain->d_orphan_bits);
+}
+
+static int lanefs_orphans_of_block(struct lanefs_domain *domain, struct lanefs_buf *buf, u64 first)
 {
 	u64 inodes = domain->d_sbi->s_domain_inodes;
 	u32 count = min_t(u64, LANEFS_BITMAP_BITS, inodes - first), bit;
-	struct lanefs_buf *buf;
 	void *bits;
 	int err = 0;
 
 	bits = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
 	if (!bits)
 		return -ENOMEM;
-	buf = lanefs_buf_read(domain, block, LANEFS_MAGIC_OBITMAP, domain->d_id);
-	if (IS_ERR(buf)) {
-		kfree(bits);
-		return PTR_ERR(buf);
-	}
 	mutex_lock(&buf->b_mutex);
 	memcpy(bits, lanefs_bits(buf), LANEFS_BODY_SIZE);
 	mutex_unlock(&buf->b_mutex);
-	lanefs_buf_put(buf);
 	for (bit = find_next_bit_le(bits, count, 0); bit < count && !err;
 	     bit = find_next_bit_le(bits, count, bit + 1))
 		err = lanefs_orphan_process(domain, first + bit);
@@ -258,7 +268,7 @@ int lanefs_orphans_process(struct lanefs_sb *sbi)
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = &sbi->s_domain[i];
 		for (at = 0; at < domain->d_layout.ibitmap_blocks && !err; at++)
-			err = lanefs_orphans_of_block(domain, domain->d_layout.obitmap + at,
+			err = lanefs_orphans_of_block(domain, domain->d_orphan_bits[at],
 						      at * LANEFS_BITMAP_BITS);
 	}
 	return err;

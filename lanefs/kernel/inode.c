@@ -311,10 +311,10 @@ static int lanefs_delete(struct inode *inode)
 		err = lanefs_xattr_drop(&h, inode);
 	if (S_ISDIR(inode->i_mode) && !lanefs_dir_empty(inode))
 		err = -EUCLEAN;
-	if (!err)
-		err = lanefs_orphan(&h, inode, false);
-	if (!err)
-		err = lanefs_inode_free(&h, inode);
+	if (!err) {
+		lanefs_orphan(&h, inode, false);
+		lanefs_inode_free(&h, inode);
+	}
 	if (err)
 		lanefs_abort(LANEFS_SB(inode->i_sb));
 	lanefs_end(&h);

@@ -109,6 +109,7 @@ struct lanefs_group {
 	u32 g_bits;
 	u32 g_free;
 	unsigned long *g_busy;		/* in use, or freed by a transaction that is not stable */
+	struct lanefs_buf *g_buf;	/* of the bitmap: kept, as it is needed inside of handles */
 };
 
 struct lanefs_domain {
@@ -166,6 +167,8 @@ struct lanefs_domain {
 	/* inodes */
 	struct mutex d_inode_mutex;
 	unsigned long *d_inode_map;
+	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
+	struct lanefs_buf **d_orphan_bits;	/* needed inside of handles */
 	u64 d_inode_hint;
 	atomic64_t d_inodes_free;
 	struct xarray d_inodes;		/* in memory, by index (icache.c) */
@@ -394,8 +397,9 @@ void lanefs_inodes_stop(struct lanefs_domain *domain);
 u32 lanefs_place(struct inode *dir);
 int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u64 *ino,
 		       struct lanefs_buf **buf);
-int lanefs_inode_free(struct lanefs_handle *h, struct inode *inode);
-int lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set);
+void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode);
+void lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set);
+int lanefs_orphans_load(struct lanefs_domain *domain);
 int lanefs_orphans_process(struct lanefs_sb *sbi);
 
 /* tree.c */

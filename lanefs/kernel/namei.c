@@ -208,10 +208,8 @@ static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *di
 		return ERR_PTR(err);
 	}
 	lanefs_set_links(inode, 0);
-	err = lanefs_orphan(&h, inode, true);
+	lanefs_orphan(&h, inode, true);
 	lanefs_inode_log(&h, inode, true);
-	if (err)
-		lanefs_abort(sbi);
 out:
 	lanefs_end(&h);
 	return inode;
@@ -256,13 +254,10 @@ static int lanefs_link_once(struct inode *inode, struct inode *dir, struct dentr
 				     LANEFS_FOR_METADATA);
 	if (!err)
 		err = lanefs_name_new(&h, dir, dentry, inode);
-	if (!err && !inode->i_nlink) {
-		/* It was made by O_TMPFILE. */
-		err = lanefs_orphan(&h, inode, false);
-		if (err)
-			lanefs_abort(sbi);
-	}
 	if (!err) {
+		/* Without a link it was made by O_TMPFILE. */
+		if (!inode->i_nlink)
+			lanefs_orphan(&h, inode, false);
 		lanefs_touch_ctime(inode);
 		lanefs_set_links(inode, inode->i_nlink + 1);
 		lanefs_inode_log(&h, inode, true);
@@ -304,8 +299,6 @@ static int lanefs_lose_subdir(struct inode *dir)
 /* The inode has lost a name (a directory: its only one). */
 static int lanefs_lose_link(struct lanefs_handle *h, struct inode *inode)
 {
-	int err = 0;
-
 	if (!inode->i_nlink) {
 		lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu has more names than links",
 			     inode->i_ino);
@@ -314,9 +307,9 @@ static int lanefs_lose_link(struct lanefs_handle *h, struct inode *inode)
 	lanefs_touch_ctime(inode);
 	lanefs_set_links(inode, S_ISDIR(inode->i_mode) ? 0 : inode->i_nlink - 1);
 	if (!inode->i_nlink)
-		err = lanefs_orphan(h, inode, true);
+		lanefs_orphan(h, inode, true);
 	lanefs_inode_log(h, inode, true);
-	return err;
+	return 0;
 }
 
 static int lanefs_remove_name(struct inode *dir, struct dentry *dentry)

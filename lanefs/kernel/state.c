@@ -120,10 +120,13 @@ int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state)
 /* From read-only, with nothing to recover, to read-write. */
 int lanefs_start(struct lanefs_sb *sbi)
 {
-	int err;
+	int err = 0;
 	u32 i;
 
-	err = lanefs_new_epoch(sbi, LANEFS_STATE_MOUNTED);
+	for (i = 0; i < sbi->s_domains && !err; i++)
+		err = lanefs_orphans_load(&sbi->s_domain[i]);
+	if (!err)
+		err = lanefs_new_epoch(sbi, LANEFS_STATE_MOUNTED);
 	for (i = 0; i < sbi->s_domains && !err; i++)
 		err = lanefs_journal_start(&sbi->s_domain[i]);
 	if (!err)
