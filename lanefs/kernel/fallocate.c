@@ -96,7 +96,7 @@ static int lanefs_punch(struct inode *inode, loff_t start, loff_t end)
 		return err;
 	/* If the last page goes unwritten its I/O end cannot move the size on disk. */
 	if (last >= i_size_read(inode) && i_size_read(inode) > li->li_disk_size) {
-		err = lanefs_log_size(inode, i_size_read(inode), false);
+		err = lanefs_log_size(inode, i_size_read(inode));
 		if (err)
 			return err;
 	}
@@ -141,7 +141,7 @@ static int lanefs_fallocate_locked(struct file *file, int mode, loff_t start, lo
 	if ((mode & FALLOC_FL_KEEP_SIZE) || end <= i_size_read(inode))
 		return 0;
 	truncate_setsize(inode, end);
-	return lanefs_log_size(inode, end, false);
+	return lanefs_log_size(inode, end);
 }
 
 long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)

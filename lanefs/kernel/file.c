@@ -357,11 +357,8 @@ const struct file_operations lanefs_file_fops = {
 	.splice_write = iter_file_splice_write,
 };
 
-/*
- * Logs the new size; an inode that is to lose blocks becomes an orphan until it has lost them. One
- * without links is an orphan anyhow.
- */
-int lanefs_log_size(struct inode *inode, loff_t size, bool orphan)
+/* Logs the size of a file that has no blocks to lose. One without links is an orphan. */
+int lanefs_log_size(struct inode *inode, loff_t size)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_handle h;
@@ -370,36 +367,13 @@ int lanefs_log_size(struct inode *inode, loff_t size, bool orphan)
 	err = lanefs_begin_inode(&h, inode);
 	if (err)
 		return err;
-	lanefs_orphan(&h, inode, orphan || !inode->i_nlink);
+	lanefs_orphan(&h, inode, !inode->i_nlink);
 	down_write(&li->li_tree_sem);
 	li->li_disk_size = size;
 	lanefs_inode_log(&h, inode, true);
 	up_write(&li->li_tree_sem);
 	lanefs_end(&h);
 	return 0;
-}
-
-static int lanefs_shrink(struct inode *inode, loff_t size)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-	u64 from = DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE);
-	struct lanefs_map map;
-	bool cut;
-	int err;
-
-	down_read(&li->li_tree_sem);
-	err = lanefs_map_last(inode, &map);
-	up_read(&li->li_tree_sem);
-	if (err)
-		return err;
-	cut = map.logical + map.length > from;
-	err = lanefs_log_size(inode, size, cut);
-	if (err || !cut)
-		return err;
-	err = lanefs_free_range(inode, from, LANEFS_MAX_FILE_BLOCKS);
-	if (!err)
-		err = lanefs_log_size(inode, size, false);
-	return err;
 }
 
 static int lanefs_set_size(struct inode *inode, loff_t size)
@@ -415,9 +389,9 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 	truncate_setsize(inode, size);
 	lanefs_delay_drop(inode, DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE), LANEFS_MAX_FILE_BLOCKS);
 	if (size > old)
-		err = lanefs_log_size(inode, size, false);
+		err = lanefs_log_size(inode, size);
 	else
-		err = lanefs_shrink(inode, size);
+		err = lanefs_truncate_blocks(inode, size);
 	filemap_invalidate_unlock(inode->i_mapping);
 	return err;
 }

@@ -85,6 +85,26 @@ static int lanefs_next_mapped(struct inode *inode, u64 *at, u64 end, u64 *block)
 	return err;
 }
 
+/* A handle to free a block of the inode, and others of the same domain. */
+static int lanefs_free_begin(struct lanefs_handle *h, const struct inode *inode, u64 block)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
+	u32 domains[2] = { LANEFS_I(inode)->li_domain, lanefs_block_domain(sbi, block)->d_id };
+
+	return lanefs_begin(h, sbi, LANEFS_CREDITS, domains, 2);
+}
+
+/* With the tree locked: frees some of the blocks from *from on, and logs the inode. */
+static int lanefs_free_logged(struct lanefs_handle *h, struct inode *inode, u64 *from, u64 to)
+{
+	int err = lanefs_free_some(h, inode, from, to);
+
+	if (err)
+		lanefs_abort(h->h_sbi);
+	lanefs_inode_log(h, inode, true);
+	return err;
+}
+
 /*
  * Frees the file's blocks from logical block `from` to before `to`, in as many transactions as it
  * takes. Up to LANEFS_MAX_FILE_BLOCKS it needs no blocks itself; -ENOSPC: a cut in the middle of an
@@ -93,9 +113,7 @@ static int lanefs_next_mapped(struct inode *inode, u64 *at, u64 end, u64 *block)
 int lanefs_free_range(struct inode *inode, u64 from, u64 to)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_handle h;
-	u32 domains[2];
 	u64 block;
 	int err;
 
@@ -103,9 +121,7 @@ int lanefs_free_range(struct inode *inode, u64 from, u64 to)
 		err = lanefs_next_mapped(inode, &from, to, &block);
 		if (err || from >= to)
 			return err;
-		domains[0] = li->li_domain;
-		domains[1] = lanefs_block_domain(sbi, block)->d_id;
-		err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+		err = lanefs_free_begin(&h, inode, block);
 		if (err)
 			return err;
 		down_write(&li->li_tree_sem);
@@ -113,16 +129,42 @@ int lanefs_free_range(struct inode *inode, u64 from, u64 to)
 			err = lanefs_reserve(&h, lanefs_domain_of(inode),
 					     lanefs_tree_blocks_needed(inode),
 					     LANEFS_FOR_COMPLETION);
-		if (!err) {
-			err = lanefs_free_some(&h, inode, &from, to);
-			if (err)
-				lanefs_abort(sbi);
-			lanefs_inode_log(&h, inode, true);
-		}
+		if (!err)
+			err = lanefs_free_logged(&h, inode, &from, to);
 		up_write(&li->li_tree_sem);
 		lanefs_end(&h);
 		if (err)
 			return err;
 		cond_resched();
 	}
+}
+
+/*
+ * Cuts the file on disk to `size`, and takes its blocks behind that away: in one transaction, or
+ * else it is an orphan until it has lost them. One without links is an orphan anyhow. The page cache
+ * is cut already.
+ */
+int lanefs_truncate_blocks(struct inode *inode, loff_t size)
+{
+	u64 from = DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE), block;
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_handle h;
+	int err;
+
+	err = lanefs_next_mapped(inode, &from, LANEFS_MAX_FILE_BLOCKS, &block);
+	if (err || from >= LANEFS_MAX_FILE_BLOCKS)
+		return err ?: lanefs_log_size(inode, size);
+	err = lanefs_free_begin(&h, inode, block);
+	if (err)
+		return err;
+	down_write(&li->li_tree_sem);
+	li->li_disk_size = size;
+	err = lanefs_free_logged(&h, inode, &from, LANEFS_MAX_FILE_BLOCKS);
+	lanefs_orphan(&h, inode, from < LANEFS_MAX_FILE_BLOCKS || !inode->i_nlink);
+	up_write(&li->li_tree_sem);
+	lanefs_end(&h);
+	if (err || from >= LANEFS_MAX_FILE_BLOCKS)
+		return err;
+	err = lanefs_free_range(inode, from, LANEFS_MAX_FILE_BLOCKS);
+	return err ?: lanefs_log_size(inode, size);
 }

@@ -112,40 +112,49 @@ struct lanefs_group {
 	struct lanefs_buf *g_buf;	/* of the bitmap: kept, as it is needed inside of handles */
 };
 
+/* What is written together lies together, apart from what others write (and from what is read). */
 struct lanefs_domain {
 	struct lanefs_sb *d_sbi;
 	u32 d_id;
 	struct lanefs_layout d_layout;
+	unsigned int j_max_txn;		/* blocks */
+	struct task_struct *j_commit_task;
+	struct task_struct *j_checkpoint_task;
+	struct lanefs_group *d_groups;
+	u32 d_ngroups;
+	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
+	struct lanefs_buf **d_orphan_bits;	/* needed inside of handles */
 
 	/* cache of metadata blocks */
-	struct xarray d_cache;
+	struct xarray d_cache ____cacheline_aligned_in_smp;
 	spinlock_t d_cache_lock;
 	struct list_head d_cache_list;
 	unsigned long d_cache_count;
 
-	/* journal */
-	spinlock_t j_lock;
+	/* journal: each handle */
+	spinlock_t j_lock ____cacheline_aligned_in_smp;
 	struct lanefs_txn *j_running;
-	struct lanefs_txn *j_committing;
+	u64 j_free;		/* blocks of the journal */
+	wait_queue_head_t j_wait_join;		/* handles wait for a new transaction or space */
+
+	/* journal: each commit */
+	struct lanefs_txn *j_committing ____cacheline_aligned_in_smp;
 	u64 j_next_seq;
 	u64 j_committed;	/* highest sequence on disk */
 	u64 j_stable;		/* highest stable sequence */
 	u64 j_wanted;		/* commit up to this sequence */
 	u64 j_head;		/* where the next transaction goes: block of the journal */
-	u64 j_free;		/* blocks of the journal */
-	u64 j_tail_seq;
-	u64 j_tail;
-	unsigned int j_max_txn;	/* blocks */
 	struct list_head j_log;	/* transactions in the log, from j_tail_seq, by sequence */
 	struct mutex j_stable_mutex;
-	wait_queue_head_t j_wait_join;		/* handles wait for a new transaction or space */
 	wait_queue_head_t j_wait_drained;	/* the commit waits for handles */
 	wait_queue_head_t j_wait_committed;
 	wait_queue_head_t j_wait_commit_work;
+
+	/* journal: the checkpoint */
+	u64 j_tail_seq ____cacheline_aligned_in_smp;
+	u64 j_tail;
 	wait_queue_head_t j_wait_checkpoint_work;
 	bool j_checkpoint_wanted;
-	struct task_struct *j_commit_task;
-	struct task_struct *j_checkpoint_task;
 	spinlock_t d_home_lock;
 	struct list_head d_home;	/* stable blocks that are not in place yet */
 	struct mutex j_checkpoint_mutex;
@@ -156,26 +165,23 @@ struct lanefs_domain {
 	struct work_struct d_discard_work;
 
 	/* blocks */
-	struct lanefs_group *d_groups;
-	u32 d_ngroups;
-	atomic64_t d_free;		/* blocks free and neither reserved nor promised */
+	atomic64_t d_free ____cacheline_aligned_in_smp;	/* neither reserved nor promised */
 	atomic64_t d_delayed;		/* promised, with what extent maps may need (delay.c) */
 	atomic64_t d_pending;		/* freed, not stable */
 	atomic64_t d_returns;		/* how often blocks of the groups became free */
 	u64 d_goal;			/* where the next search begins (a hint, not locked) */
 
 	/* inodes */
-	struct mutex d_inode_mutex;
+	struct mutex d_inode_mutex ____cacheline_aligned_in_smp;
 	unsigned long *d_inode_map;
-	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
-	struct lanefs_buf **d_orphan_bits;	/* needed inside of handles */
 	u64 d_inode_hint;
 	atomic64_t d_inodes_free;
 	struct xarray d_inodes;		/* in memory, by index (icache.c) */
 	wait_queue_head_t d_inode_wait;	/* for the end of an eviction */
 	atomic64_t d_unlinked;		/* in memory, to be deleted when they leave it */
 
-	struct rw_semaphore d_writeout;	/* held to read while an fsync writes a page (writeout.c) */
+	/* held to read while an fsync writes a page (writeout.c) */
+	struct rw_semaphore d_writeout ____cacheline_aligned_in_smp;
 
 	struct mutex d_span_mutex;
 	struct inode *d_span[LANEFS_MAX_SPAN_DIRS];
@@ -477,6 +483,7 @@ bool lanefs_any_unlinked(const struct lanefs_sb *sbi);
 
 /* free.c */
 int lanefs_free_range(struct inode *inode, u64 from, u64 to);
+int lanefs_truncate_blocks(struct inode *inode, loff_t size);
 
 /* fallocate.c */
 long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length);
@@ -509,7 +516,7 @@ extern const struct file_operations lanefs_file_fops;
 extern const struct inode_operations lanefs_file_iops;
 int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 int lanefs_zero_tail(struct inode *inode, loff_t size);
-int lanefs_log_size(struct inode *inode, loff_t size, bool orphan);
+int lanefs_log_size(struct inode *inode, loff_t size);
 
 /* overwrite.c */
 ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from);

@@ -164,6 +164,26 @@ out:
 	return err;
 }
 
+/* Whether nothing up to `seq` that is not stable needs anything of another domain, up to now. */
+static bool lanefs_untied(struct lanefs_domain *domain, u64 seq)
+{
+	struct lanefs_txn *running, *committing, *txn;
+	bool tied;
+
+	spin_lock(&domain->j_lock);
+	running = domain->j_running;
+	committing = domain->j_committing;
+	tied = (running && running->t_seq <= seq && running->t_tied) ||
+	       (committing && committing->t_tied);
+	list_for_each_entry_reverse(txn, &domain->j_log, t_node) {
+		if (tied || txn->t_seq <= domain->j_stable)
+			break;
+		tied = txn->t_seq <= seq && txn->t_tied;
+	}
+	spin_unlock(&domain->j_lock);
+	return !tied;
+}
+
 /* Makes the domain's transactions up to `seq`, and all that they need, durable. */
 int lanefs_stabilise(struct lanefs_domain *domain, u64 seq)
 {
@@ -174,6 +194,17 @@ int lanefs_stabilise(struct lanefs_domain *domain, u64 seq)
 	lanefs_may_wait(sbi);
 	if (READ_ONCE(domain->j_stable) >= seq)
 		return 0;
+	/* As a rule no other domain has to be looked at. */
+	if (lanefs_untied(domain, seq)) {
+		lanefs_commit_request(domain, seq);
+		err = lanefs_commit_wait(domain, seq);
+		if (err)
+			return err;
+		if (lanefs_untied(domain, seq)) {
+			lanefs_stable_advance(domain, seq);
+			return READ_ONCE(domain->j_stable) >= seq ? 0 : -EIO;
+		}
+	}
 	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
 	need[domain->d_id] = seq;
 	err = lanefs_close(sbi, need, true);
