@@ -4,7 +4,6 @@
 import bisect
 import functools
 import re
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from fscale.runner.profilers.memory import KernelMemory
 from sim.symbols import DIRECT_MAP, VMEMMAP
 from vm.kernel import Kernel, module_of
 from vm.undertest import own_name
+from vm.vmlinux import types_in
 
 # A member of at most so many bytes is one thing (a lock, a list's head), a larger one has several.
 SMALL = 64
@@ -31,9 +31,8 @@ def btf_of(elf: bytes, base: Btf | None = None) -> Btf | None:
 
     `elf` is a kernel, or a module of the kernel that `base` is of. None where it was built without.
     """
-    # Magic, version, flags and the header's length: Documentation/bpf/btf.rst.
-    start = elf.find(struct.pack("<HBBI", 0xEB9F, 1, 0, 24))
-    return Btf(elf[start:], base) if start >= 0 else None
+    found = types_in(elf)
+    return Btf(found, base) if found is not None else None
 
 
 def memory_of(btf: Btf) -> KernelMemory | None:

@@ -13,14 +13,15 @@ from fscale.model.errors import FscaleError
 from vm import rootfs
 from vm.cache import digest, entry, file_digest
 from vm.debian import SUITES, Apt
-from vm.kernel import ALIASES, release_of
+from vm.kernel import ALIASES, release_of, resolve
 from vm.steps import Steps, need
+from vm.vmlinux import types_in
 
 FRAGMENTS = Path(__file__).parent / "config"
 # kbuild's own needs, by the command that is missing without them.
 TOOLS = {"make": "make", "gcc": "gcc", "flex": "flex", "bison": "bison", "bc": "bc"}
 # Compiler and headers of a suite, to build modules for its kernel.
-BUILDER = ("make", "gcc", "libc6-dev")
+BUILDER = ("make", "gcc", "libc6-dev", "pahole")
 
 
 def configs() -> list[str]:
@@ -209,6 +210,8 @@ def build_module(source: Path, target: Target, steps: Steps) -> list[Path]:
                 [*make, f"M={inside}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"],
                 f"building {source.name} for {target.release}",
             )
+            if target.suite is not None:
+                _add_types(work, builder, target, steps)
             for path in work.rglob("*.ko"):
                 shutil.copy(path, directory / path.name)
         finally:
@@ -220,8 +223,29 @@ def build_module(source: Path, target: Target, steps: Steps) -> list[Path]:
             "it with --module"
         )
     names = [str(path.relative_to(source)) for path in files]
-    made = entry("module", digest(target.key, names, file_digest(files)), build)
+    made = entry("module", digest(target.key, BUILDER, names, file_digest(files)), build)
     return sorted(made.glob("*.ko"))
+
+
+def _add_types(work: Path, builder: Path, target: Target, steps: Steps) -> None:
+    """Give modules their types (BTF), on top of the kernel's, so that profiles name members.
+
+    The kernel's own makefile needs a vmlinux for it, which the headers' package has not.
+    """
+    kernel = resolve(f"{target.suite}:linux-image-{target.release}", steps)
+    types = types_in(kernel.image.read_bytes())
+    if types is None:
+        return
+    (work / "kernel.btf").write_bytes(types)
+    inside = Path("/") / work.relative_to(builder)
+    for path in work.rglob("*.ko"):
+        steps.run(
+            [
+                *("chroot", str(builder), "env", "LLVM_OBJCOPY=objcopy", "pahole", "-J"),
+                *("--btf_base", str(inside / "kernel.btf"), str(inside / path.relative_to(work))),
+            ],
+            f"adding types to {path.name}",
+        )
 
 
 def rootfs_builder(suite: str, headers: str, steps: Steps) -> Path:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The uncompressed kernel in a bzImage: an emulated guest takes seconds to unpack itself.
 
+And the type information that a kernel, or a module, carries (Documentation/bpf/btf.rst).
 Layout of a bzImage: Documentation/arch/x86/boot.rst. QEMU starts an ELF file by its PVH entry,
 which an ELF note names (xen/include/public/elfnote.h, XEN_ELFNOTE_PHYS32_ENTRY).
 """
@@ -14,6 +15,7 @@ _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _NOTE = struct.Struct("<III")
 _PT_NOTE = 4
+_BTF_BEGINS = struct.pack("<HBBI", 0xEB9F, 1, 0, 24)  # magic, version, flags, header's length
 _PHYS32_ENTRY = 18
 
 
@@ -28,6 +30,15 @@ def extract(bzimage: bytes) -> bytes | None:
 def has_pvh_entry(elf: bytes) -> bool:
     """Whether QEMU can start this 64-bit ELF file."""
     return any(owner == b"Xen\0" and kind == _PHYS32_ENTRY for owner, kind in _notes(elf))
+
+
+def types_in(elf: bytes) -> bytes | None:
+    """The type information (BTF) in an ELF file, which may have lost its sections' names."""
+    start = elf.find(_BTF_BEGINS)
+    if start < 0:
+        return None
+    sizes = struct.unpack_from("<4I", elf, start + len(_BTF_BEGINS))
+    return elf[start : start + 24 + max(sizes[0] + sizes[1], sizes[2] + sizes[3])]
 
 
 def _notes(elf: bytes) -> Iterator[tuple[bytes, int]]:
