@@ -5,8 +5,8 @@ fscale gate --base lanefs:module=old.ko --new lanefs --cores 8 --output results/
 .venv/bin/python -m tests.validation.lanes results/lanes/base results/lanes/new
 
 Prints, as Markdown, for each workload the lines that moved between cores, how many of them are
-lanefs's (a member of one of its structs, or touched by one of its functions), and the objects of
-the second directory that moved at least LEAST times an operation. The VFS's own structs within
+lanefs's (a member of one of its structs, or touched by one of its functions), and the objects
+that moved at least LEAST times an operation. The VFS's own structs within
 lanefs's inode count as the VFS's where no function of lanefs touches them.
 """
 
@@ -18,14 +18,19 @@ from pathlib import Path
 from analysis.reader import load
 from fscale.model.simulation import SHARED, HotLine
 
-LEAST = 0.05
+LEAST = 0.1
 _OF_VFS = re.compile(r"lanefs_inode\.vfs_inode")
 
 
 def place(line: HotLine) -> str:
     """The object without its address, which differs from boot to boot."""
     named = re.sub(r"^memory at 0x[0-9a-f]+(: )?", "", line.object)
-    return re.sub(r" \(of .*?\)|[ ,].*", "", named) or "memory without a name"
+    return re.sub(r" \(of .*?\)|, .*", "", named) or "memory without a name"
+
+
+def objects(moved: Counter[str]) -> str:
+    """Those that moved often, in Markdown."""
+    return ", ".join(f"`{p}` {n:.2f}" for p, n in moved.most_common() if n >= LEAST) or "none"
 
 
 def ours(line: HotLine) -> bool:
@@ -68,15 +73,14 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     given = parser.parse_args()
     before, after = shared(given.before), shared(given.after)
-    print("| workload | lines before | after | lanefs's before | after | what is left |")
-    print("|---|--:|--:|--:|--:|---|")
+    print("| workload | lines before | after | lanefs's before | after | objects before | after |")
+    print("|---|--:|--:|--:|--:|---|---|")
     for name in sorted(before.keys() & after.keys()):
-        left = [f"`{p}` {n:.2f}" for p, n in after[name][2].most_common() if n >= LEAST]
         counts = " | ".join(
             f"{value:.2f}"
             for value in (before[name][0], after[name][0], before[name][1], after[name][1])
         )
-        print(f"| {name} | {counts} | {', '.join(left) or 'nothing'} |")
+        print(f"| {name} | {counts} | {objects(before[name][2])} | {objects(after[name][2])} |")
 
 
 if __name__ == "__main__":
