@@ -189,6 +189,15 @@ static inline ssize_t lanefs_buffered_write(struct kiocb *iocb, struct iov_iter 
 	return written;
 }
 
+/* What reads and writes through the page cache do without waiting was a mode of each open file. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define LANEFS_MODE_NOWAIT	(FMODE_NOWAIT | FMODE_BUF_RASYNC | FMODE_BUF_WASYNC)
+#define LANEFS_FOPS_NOWAIT
+#else
+#define LANEFS_MODE_NOWAIT	FMODE_NOWAIT
+#define LANEFS_FOPS_NOWAIT	.fop_flags = FOP_BUFFER_RASYNC | FOP_BUFFER_WASYNC,
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #define lanefs_splice_read generic_file_splice_read
 #else

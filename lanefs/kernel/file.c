@@ -67,6 +67,7 @@ static ssize_t lanefs_read_rest(struct kiocb *iocb, struct iov_iter *to, ssize_t
 static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	bool wait = !(iocb->ki_flags & IOCB_NOWAIT);
 	ssize_t count = 0;
 
 	if (!(iocb->ki_flags & IOCB_DIRECT)) {
@@ -76,10 +77,13 @@ static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	if (!iov_iter_count(to))
 		return 0;
 	file_accessed(iocb->ki_filp);
-	inode_lock_shared(inode);
+	if (wait)
+		inode_lock_shared(inode);
+	else if (!inode_trylock_shared(inode))
+		return -EAGAIN;
 	if (inode->i_mapping->nrpages)
 		count = lanefs_writeout_range(inode, iocb->ki_pos,
-					      iocb->ki_pos + iov_iter_count(to) - 1);
+					      iocb->ki_pos + iov_iter_count(to) - 1, wait);
 	if (!count)
 		count = iomap_dio_rw(iocb, to, &lanefs_iomap_ops, NULL, 0, NULL, 0);
 	inode_unlock_shared(inode);
@@ -158,6 +162,19 @@ static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	return count == -ENOTBLK ? 0 : count;
 }
 
+/* A direct write that does not wait: where there are blocks, which lanefs_iomap_begin() sees to. */
+static ssize_t lanefs_direct_now(struct kiocb *iocb, struct iov_iter *from)
+{
+	loff_t end = iocb->ki_pos + iov_iter_count(from);
+	ssize_t count;
+
+	if (end > i_size_read(file_inode(iocb->ki_filp)) ||
+	    ((iocb->ki_pos | end) & (LANEFS_BLOCK_SIZE - 1)))
+		return -EAGAIN;
+	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops, 0, NULL, 0);
+	return count == -ENOTBLK ? -EAGAIN : count;
+}
+
 /* What direct I/O left over is written through the page cache, and on to the device. */
 static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssize_t before)
 {
@@ -178,23 +195,23 @@ static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssiz
 
 static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 {
-	struct file *file = iocb->ki_filp;
-	struct inode *inode = file_inode(file);
+	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t count;
 	int err;
 
 	count = generic_write_checks(iocb, from);
 	if (count <= 0)
 		return count;
-	err = file_remove_privs(file);
-	if (!err)
-		err = file_update_time(file);
+	err = kiocb_modified(iocb);
 	if (!err && iocb->ki_pos > i_size_read(inode))
-		err = lanefs_zero_tail(inode, i_size_read(inode));
+		err = iocb->ki_flags & IOCB_NOWAIT ? -EAGAIN :
+						     lanefs_zero_tail(inode, i_size_read(inode));
 	if (err)
 		return err;
 	if (!(iocb->ki_flags & IOCB_DIRECT))
 		return lanefs_buffered_write(iocb, from, &lanefs_iomap_ops);
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		return lanefs_direct_now(iocb, from);
 	count = lanefs_direct_write(iocb, from);
 	if (count >= 0 && iov_iter_count(from))
 		count = lanefs_write_rest(iocb, from, count);
@@ -208,11 +225,12 @@ static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return -EROFS;
-	if (iocb->ki_flags & IOCB_NOWAIT)
-		return -EOPNOTSUPP;
 	count = lanefs_overwrite(iocb, from);
 	if (count >= 0 && iov_iter_count(from)) {
-		inode_lock(inode);
+		if (!(iocb->ki_flags & IOCB_NOWAIT))
+			inode_lock(inode);
+		else if (!inode_trylock(inode))
+			return count ?: -EAGAIN;
 		rest = lanefs_write_locked(iocb, from);
 		inode_unlock(inode);
 		if (rest > 0 || !count)
@@ -310,9 +328,12 @@ static int lanefs_open(struct inode *inode, struct file *file)
 {
 	int err = generic_file_open(inode, file);
 
-	if (!err && (file->f_mode & FMODE_WRITE))
+	if (err)
+		return err;
+	file->f_mode |= LANEFS_MODE_NOWAIT;
+	if (file->f_mode & FMODE_WRITE)
 		atomic_inc(&LANEFS_I(inode)->li_writers);
-	return err;
+	return 0;
 }
 
 /* The last writer gives blocks past the end back. */
@@ -343,6 +364,7 @@ static int lanefs_release(struct inode *inode, struct file *file)
 }
 
 const struct file_operations lanefs_file_fops = {
+	LANEFS_FOPS_NOWAIT
 	.llseek = lanefs_llseek,
 	.read_iter = lanefs_read_iter,
 	.write_iter = lanefs_write_iter,

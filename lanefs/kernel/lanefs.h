@@ -527,7 +527,7 @@ ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to);
 
 /* writeout.c */
 void lanefs_writeout(struct inode *inode, loff_t start, loff_t end);
-int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end);
+int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end, bool wait);
 void lanefs_writeout_wait_all(struct lanefs_sb *sbi);
 
 /* data.c */

@@ -12,15 +12,18 @@
 #include "lanefs.h"
 
 /* The page if it is one to be written to at once: locked, with a reference. */
-static struct page *lanefs_dirty_page(struct inode *inode, loff_t pos, size_t count)
+static struct page *lanefs_dirty_page(const struct kiocb *iocb, size_t count)
 {
-	struct page *page = find_lock_page(inode->i_mapping, pos >> PAGE_SHIFT);
+	struct inode *inode = file_inode(iocb->ki_filp);
+	struct page *page = pagecache_get_page(inode->i_mapping, iocb->ki_pos >> PAGE_SHIFT,
+					       iocb->ki_flags & IOCB_NOWAIT ?
+					       FGP_LOCK | FGP_NOWAIT : FGP_LOCK, 0);
 
 	if (!page)
 		return NULL;
 	/* A truncation moves the end before it locks the pages behind it. */
 	if (PageUptodate(page) && PageDirty(page) && !PageWriteback(page) &&
-	    pos + count <= i_size_read(inode))
+	    iocb->ki_pos + count <= i_size_read(inode))
 		return page;
 	unlock_page(page);
 	put_page(page);
@@ -42,7 +45,6 @@ static bool lanefs_may_overwrite(const struct kiocb *iocb, const struct iov_iter
 /* How much was written; 0: nothing, take the inode's lock; or an error. */
 ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from)
 {
-	struct file *file = iocb->ki_filp;
 	struct page *page;
 	ssize_t count;
 	size_t copied;
@@ -53,10 +55,10 @@ ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from)
 	count = generic_write_checks(iocb, from);
 	if (count <= 0)
 		return count;
-	err = file_update_time(file);
+	err = kiocb_modified(iocb);
 	if (err)
 		return err;
-	page = lanefs_dirty_page(file_inode(file), iocb->ki_pos, count);
+	page = lanefs_dirty_page(iocb, count);
 	if (!page)
 		return 0;
 	/* With page faults off: the memory that is read may be a mapping of this very page. */

@@ -321,6 +321,8 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_xattr = lanefs_xattr_handlers;
 	sb->s_maxbytes = min_t(u64, MAX_LFS_FILESIZE, LANEFS_MAX_FILE_BLOCKS << LANEFS_BLOCK_SHIFT);
 	sb->s_time_gran = 1;
+	/* Writeback is done, and counted, for the cgroup that dirtied. */
+	sb->s_iflags |= SB_I_CGROUPWB;
 	sb->s_max_links = LANEFS_LINK_MAX;
 	err = lanefs_setup(sbi, fc);
 	if (err)

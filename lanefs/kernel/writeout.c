@@ -97,14 +97,25 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 	up_read(&domain->d_writeout);
 }
 
-/* Before a direct read: what was written to the page cache before is on the device then. */
-int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end)
+/*
+ * Before a direct read: what was written to the page cache before is on the device then. -EAGAIN:
+ * it is not, and the caller does not wait.
+ */
+int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end, bool wait)
 {
+	struct address_space *mapping = inode->i_mapping;
+	struct lanefs_inode *li = LANEFS_I(inode);
 	int err;
 
-	mutex_lock(&LANEFS_I(inode)->li_writeout);
-	err = filemap_write_and_wait_range(inode->i_mapping, start, end);
-	mutex_unlock(&LANEFS_I(inode)->li_writeout);
+	if (wait)
+		mutex_lock(&li->li_writeout);
+	else if (!mutex_trylock(&li->li_writeout))
+		return -EAGAIN;
+	if (wait)
+		err = filemap_write_and_wait_range(mapping, start, end);
+	else
+		err = filemap_range_needs_writeback(mapping, start, end) ? -EAGAIN : 0;
+	mutex_unlock(&li->li_writeout);
 	return err;
 }
 
