@@ -263,6 +263,21 @@ struct lanefs_dinode {
 	__u8	di_root[LANEFS_ROOT_SIZE];
 };
 
+/* di_flags: bits as those of FS_IOC_GETFLAGS. Others are damage (core/flags.h). */
+#define LANEFS_FLAG_SYNC	0x00000008U
+#define LANEFS_FLAG_IMMUTABLE	0x00000010U
+#define LANEFS_FLAG_APPEND	0x00000020U
+#define LANEFS_FLAG_NODUMP	0x00000040U
+#define LANEFS_FLAG_NOATIME	0x00000080U
+#define LANEFS_FLAG_DIRSYNC	0x00010000U	/* directories only */
+
+/* Of files and directories; and of others, which inherit them but cannot be given any. */
+#define LANEFS_FLAGS_FILE	(LANEFS_FLAG_SYNC | LANEFS_FLAG_IMMUTABLE | LANEFS_FLAG_APPEND | \
+				 LANEFS_FLAG_NODUMP | LANEFS_FLAG_NOATIME)
+#define LANEFS_FLAGS_OTHER	(LANEFS_FLAG_NODUMP | LANEFS_FLAG_NOATIME)
+#define LANEFS_FLAGS_INHERITED	(LANEFS_FLAG_SYNC | LANEFS_FLAG_NODUMP | LANEFS_FLAG_NOATIME | \
+				 LANEFS_FLAG_DIRSYNC)
+
 #define LANEFS_INLINE_SYMLINK	(LANEFS_ROOT_SIZE - 1)
 
 struct lanefs_index {

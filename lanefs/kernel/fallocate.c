@@ -155,7 +155,9 @@ long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return -EROFS;
 	inode_lock(inode);
-	if (!(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode))
+	if (IS_IMMUTABLE(inode))
+		err = -EPERM;
+	else if (!(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode))
 		err = inode_newsize_ok(inode, end) ?: lanefs_zero_tail(inode, i_size_read(inode));
 	if (!err)
 		err = file_modified(file);
@@ -166,7 +168,7 @@ long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 		filemap_invalidate_unlock(inode->i_mapping);
 	}
 	inode_unlock(inode);
-	if (!err && (file->f_flags & O_DSYNC))
+	if (!err && ((file->f_flags & O_DSYNC) || IS_SYNC(inode)))
 		err = vfs_fsync_range(file, offset, end - 1, !(file->f_flags & __O_SYNC));
 	return err;
 }

@@ -199,6 +199,8 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t count;
 	int err;
 
+	if (IS_IMMUTABLE(inode))
+		return -EPERM;
 	count = generic_write_checks(iocb, from);
 	if (count <= 0)
 		return count;
@@ -247,11 +249,16 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 	vm_fault_t result;
 	bool flushed = false;
 
+	if (IS_IMMUTABLE(inode))
+		return VM_FAULT_SIGBUS;
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
 	do {
 		filemap_invalidate_lock_shared(inode->i_mapping);
-		result = iomap_page_mkwrite(vmf, &lanefs_iomap_ops);
+		/* It may have become so meanwhile: then what is dirty is being written. */
+		result = VM_FAULT_SIGBUS;
+		if (!IS_IMMUTABLE(inode))
+			result = iomap_page_mkwrite(vmf, &lanefs_iomap_ops);
 		filemap_invalidate_unlock_shared(inode->i_mapping);
 		/* There may be no space, but some to be had, now that the page is not locked. */
 		if (result != VM_FAULT_SIGBUS || flushed)
@@ -421,15 +428,17 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct inode *inode = d_inode(dentry);
+	bool sync = false;
 	int err;
 
-	err = setattr_prepare(idmap, dentry, attr);
+	err = lanefs_setattr_prepare(idmap, dentry, attr);
 	if (err)
 		return err;
 	if ((attr->ia_valid & ATTR_SIZE) && attr->ia_size != i_size_read(inode)) {
 		err = lanefs_set_size(inode, attr->ia_size);
 		if (err)
 			return err;
+		sync = IS_SYNC(inode);
 		/* Changing the size does change the times. */
 		if (!(attr->ia_valid & ATTR_MTIME)) {
 			attr->ia_valid |= ATTR_MTIME | ATTR_CTIME;
@@ -439,7 +448,10 @@ static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, s
 	}
 	/* Both are done; a capability cannot be taken away twice. */
 	attr->ia_valid &= ~(ATTR_SIZE | ATTR_KILL_PRIV);
-	return lanefs_setattr(idmap, dentry, attr);
+	err = lanefs_setattr(idmap, dentry, attr);
+	if (!err && sync)
+		err = lanefs_stabilise(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
+	return err;
 }
 
 static int lanefs_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 length)
@@ -456,5 +468,7 @@ const struct inode_operations lanefs_file_iops = {
 	.setattr = lanefs_file_setattr,
 	.getattr = lanefs_getattr,
 	.listxattr = lanefs_listxattr,
+	.fileattr_get = lanefs_fileattr_get,
+	.fileattr_set = lanefs_fileattr_set,
 	.fiemap = lanefs_fiemap,
 };

@@ -10,6 +10,7 @@
 #include <linux/writeback.h>
 
 #include "core/extents.h"
+#include "core/flags.h"
 #include "lanefs.h"
 
 static struct lanefs_dinode *lanefs_dinode_of(const struct lanefs_buf *buf, u64 ino)
@@ -97,6 +98,8 @@ static bool lanefs_dinode_sound(const struct lanefs_domain *domain, const struct
 	if (!S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode) && !S_ISCHR(mode) &&
 	    !S_ISBLK(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode))
 		return false;
+	if (le32_to_cpu(di->di_flags) & ~lanefs_flags_for(mode))
+		return false;
 	return lanefs_root_sound(di, mode);
 }
 
@@ -121,7 +124,7 @@ static void lanefs_inode_fill(struct inode *inode, const struct lanefs_dinode *d
 	li->li_btime = lanefs_time(di->di_btime, di->di_btime_ns);
 	inode->i_generation = le32_to_cpu(di->di_generation);
 	inode->i_rdev = new_decode_dev(le32_to_cpu(di->di_rdev));
-	li->li_flags = le32_to_cpu(di->di_flags);
+	lanefs_set_flags(inode, le32_to_cpu(di->di_flags));
 	li->li_disk_size = le64_to_cpu(di->di_size);
 	li->li_parent = le64_to_cpu(di->di_parent);
 	li->li_xattr = le64_to_cpu(di->di_xattr);
@@ -223,6 +226,7 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 	lanefs_set_atime(inode, li->li_btime);
 	lanefs_set_mtime(inode, li->li_btime);
 	lanefs_set_links(inode, S_ISDIR(mode) ? 2 : 1);
+	lanefs_inherit_flags(inode, dir);
 	if (S_ISDIR(mode))
 		li->li_parent = dir->i_ino;
 	if (lanefs_icache_add(inode)) {
@@ -344,6 +348,7 @@ int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct ksta
 	struct inode *inode = d_inode(path->dentry);
 
 	lanefs_fillattr(idmap, mask, inode, stat);
+	lanefs_fill_attributes(inode, stat);
 	stat->blocks += READ_ONCE(LANEFS_I(inode)->li_delayed_blocks) <<
 			(LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
 	if (mask & STATX_BTIME) {
@@ -353,6 +358,14 @@ int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct ksta
 	return 0;
 }
 
+/* As setattr_prepare(), which leaves what an open file allows to the file system. */
+int lanefs_setattr_prepare(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	if (IS_IMMUTABLE(d_inode(dentry)))
+		return -EPERM;
+	return setattr_prepare(idmap, dentry, attr);
+}
+
 /* Everything but the size. */
 int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
@@ -360,7 +373,7 @@ int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 	struct lanefs_handle h;
 	int err;
 
-	err = setattr_prepare(idmap, dentry, attr);
+	err = lanefs_setattr_prepare(idmap, dentry, attr);
 	if (err)
 		return err;
 	err = lanefs_begin_inode(&h, inode);

@@ -458,6 +458,14 @@ int lanefs_span_add(struct lanefs_handle *h, const struct inode *dir, const stru
 int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const struct qstr *name,
 		       const struct inode *inode);
 
+/* attr.c */
+struct fileattr;
+void lanefs_set_flags(struct inode *inode, u32 flags);
+void lanefs_inherit_flags(struct inode *inode, const struct inode *dir);
+void lanefs_fill_attributes(const struct inode *inode, struct kstat *stat);
+int lanefs_fileattr_get(struct dentry *dentry, struct fileattr *fa);
+int lanefs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fileattr *fa);
+
 /* inode.c */
 struct inode *lanefs_iget(struct super_block *sb, u64 ino);
 struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap, struct inode *dir,
@@ -465,6 +473,7 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data);
 void lanefs_dirty_inode(struct inode *inode, int flags);
 void lanefs_evict_inode(struct inode *inode);
+int lanefs_setattr_prepare(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
 		   unsigned int flags);

@@ -21,9 +21,12 @@ static struct page *lanefs_dirty_page(const struct kiocb *iocb, size_t count)
 
 	if (!page)
 		return NULL;
-	/* A truncation moves the end before it locks the pages behind it. */
+	/*
+	 * A truncation moves the end before it locks the pages behind it, and what makes the file
+	 * immutable says so before it has them written.
+	 */
 	if (PageUptodate(page) && PageDirty(page) && !PageWriteback(page) &&
-	    iocb->ki_pos + count <= i_size_read(inode))
+	    iocb->ki_pos + count <= i_size_read(inode) && !IS_IMMUTABLE(inode))
 		return page;
 	unlock_page(page);
 	put_page(page);
@@ -37,7 +40,7 @@ static bool lanefs_may_overwrite(const struct kiocb *iocb, const struct iov_iter
 
 	/* What has privileges to lose, or may have, loses them under the inode's lock. */
 	return LANEFS_SB(inode->i_sb)->s_iolock == LANEFS_IOLOCK_RANGE && count && IS_NOSEC(inode) &&
-	       !(iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) &&
+	       !IS_IMMUTABLE(inode) && !(iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) &&
 	       offset_in_page(iocb->ki_pos) + count <= PAGE_SIZE &&
 	       iocb->ki_pos + count <= i_size_read(inode);
 }

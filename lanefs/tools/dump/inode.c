@@ -178,6 +178,32 @@ static const char *type_name(u16 mode)
 	}
 }
 
+/* The names that chattr(1) has for them; a number for those that are none. */
+static json_t *flags_json(u32 flags)
+{
+	static const struct {
+		u32 flag;
+		const char *name;
+	} names[] = {
+		{ LANEFS_FLAG_SYNC, "sync" },
+		{ LANEFS_FLAG_IMMUTABLE, "immutable" },
+		{ LANEFS_FLAG_APPEND, "append" },
+		{ LANEFS_FLAG_NODUMP, "nodump" },
+		{ LANEFS_FLAG_NOATIME, "noatime" },
+		{ LANEFS_FLAG_DIRSYNC, "dirsync" },
+	};
+	json_t *json = json_array();
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (flags & names[i].flag)
+			json_array_append_new(json, json_string(names[i].name));
+		flags &= ~names[i].flag;
+	}
+	if (flags)
+		json_array_append_new(json, number_json(flags));
+	return json;
+}
+
 static json_t *target_json(struct dump *dump, const struct lanefs_dinode *inode)
 {
 	const struct lanefs_index *index = (const void *)inode->di_root;
@@ -211,7 +237,7 @@ json_t *inode_json(struct dump *dump, u64 ino)
 			 "size", number_json(le64_to_cpu(inode.di_size)),
 			 "blocks", number_json(le64_to_cpu(inode.di_blocks)),
 			 "generation", number_json(le32_to_cpu(inode.di_generation)));
-	json_object_set_new(json, "flags", number_json(le32_to_cpu(inode.di_flags)));
+	json_object_set_new(json, "flags", flags_json(le32_to_cpu(inode.di_flags)));
 	json_object_set_new(json, "rdev", number_json(le32_to_cpu(inode.di_rdev)));
 	json_object_set_new(json, "parent", number_json(le64_to_cpu(inode.di_parent)));
 	json_object_set_new(json, "xattr", number_json(le64_to_cpu(inode.di_xattr)));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "core/flags.h"
 #include "inodes.h"
 
 #define SECOND 1000000000u
@@ -92,12 +93,13 @@ static const char *no_inode(const struct check *c, u64 ino, const struct lanefs_
 static void check_fields(struct check *c, u64 ino, struct lanefs_dinode *inode, bool *write)
 {
 	u16 mode = le16_to_cpu(inode->di_mode);
+	u32 flags = is_span_directory(c, ino) ? 0 : lanefs_flags_for(mode);
 	__le32 *ns[] = { &inode->di_atime_ns, &inode->di_mtime_ns, &inode->di_ctime_ns,
 			 &inode->di_btime_ns };
 
 	FIELD(0, inode->di_reserved0, "a reserved field");
 	FIELD(0, inode->di_reserved1, "a reserved field");
-	FIELD(0, inode->di_flags, "the flag word");
+	FIELD(cpu_to_le32(le32_to_cpu(inode->di_flags) & flags), inode->di_flags, "the flag word");
 	if (!S_ISCHR(mode) && !S_ISBLK(mode))
 		FIELD(0, inode->di_rdev, "the device number");
 	if (!S_ISDIR(mode) || is_span_directory(c, ino))

@@ -4,12 +4,13 @@
 import errno
 import os
 import struct
+import subprocess
 from pathlib import Path
 
 from tests.lanefs import blocks
 from tests.lanefs.blocks import BLOCK
 from tests.lanefs.functions.files import drop_caches
-from tests.lanefs.functions.harness import Place, Skipped, equal, fails, test
+from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, test
 from tests.lanefs.functions.loop import loop_device, mounted
 from tests.lanefs.images import survey
 
@@ -51,3 +52,42 @@ def _free_directory_blocks(image: Path, owner: int) -> None:
             block = data[number * BLOCK : (number + 1) * BLOCK]
             blocks.seal(block)
             os.pwrite(file.fileno(), block, number * BLOCK)
+
+
+@test
+def flags_that_are_none_are_found_out(place: Place) -> None:
+    """EUCLEAN for an unknown flag, and for one of directories that a file has; fsck mends both."""
+    place.own()
+    if place.filesystem != "lanefs":
+        raise Skipped("the format is lanefs's")
+    for flags in (0x2, 0x10000):
+        with loop_device(place, 100, domains=1) as (device, backing):
+            with mounted(place, device) as mount:
+                (mount / "f").write_text("x")
+                number = (mount / "f").stat().st_ino
+            _set_flags(backing, number, flags)
+            drop_caches()
+            check("the flag word" in _fsck("-n", device), "fsck finds other damage, or none")
+            with mounted(place, device) as mount, fails(errno.EUCLEAN, "a lookup"):
+                (mount / "f").stat()
+            _fsck("-y", device)
+            with mounted(place, device) as mount:
+                equal((mount / "f").read_text(), "x", "the file that was mended")
+
+
+def _fsck(*arguments: str) -> str:
+    argv = ["fsck.lanefs", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+
+
+def _set_flags(image: Path, number: int, flags: int) -> None:
+    """Set the flag word of an inode; the checksum is mended."""
+    found = survey("crafted", image, image.stat().st_size >> 20).blocks
+    with image.open("r+b") as file:
+        for at in found["itable"]:
+            block = bytearray(os.pread(file.fileno(), BLOCK, at * BLOCK))
+            for slot in range(256, BLOCK, 256):
+                if struct.unpack_from("<Q", block, slot + 96)[0] == number:
+                    struct.pack_into("<I", block, slot + 20, flags)
+            blocks.seal(block)
+            os.pwrite(file.fileno(), block, at * BLOCK)
