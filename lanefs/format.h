@@ -127,6 +127,7 @@
 #define LANEFS_MAX_DOMAINS	256
 #define LANEFS_MIN_JOURNAL	1024	/* blocks */
 #define LANEFS_NAME_MAX		255
+#define LANEFS_LABEL_MAX	32	/* bytes */
 #define LANEFS_LINK_MAX		0x7fffffff
 #define LANEFS_SYMLINK_MAX	4000	/* bytes */
 #define LANEFS_MAX_LEVEL	5	/* of an inode's tree */
@@ -204,7 +205,7 @@ struct lanefs_super_block {
 	__le32	sb_state;		/* changes with each mount */
 	__le64	sb_epoch;		/* changes with each read-write mount; mkfs writes 1 */
 	__le64	sb_hash_seed[2];
-	__u8	sb_label[32];		/* zero-padded */
+	__u8	sb_label[LANEFS_LABEL_MAX];	/* zero-padded */
 	__le64	sb_created;		/* seconds since 1970 */
 	__u8	sb_reserved[LANEFS_BLOCK_SIZE - 208];
 };

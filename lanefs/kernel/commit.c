@@ -210,6 +210,7 @@ static void lanefs_txn_freeze(struct lanefs_txn *txn)
 static void lanefs_commit(struct lanefs_domain *domain)
 {
 	struct lanefs_txn *txn;
+	bool aborted;
 	int err;
 
 	spin_lock(&domain->j_lock);
@@ -240,8 +241,9 @@ static void lanefs_commit(struct lanefs_domain *domain)
 	spin_unlock(&domain->j_lock);
 	wake_up_all(&domain->j_wait_join);
 
-	err = READ_ONCE(domain->d_sbi->s_aborted) ? -EIO : lanefs_log_transaction(txn);
-	if (err) {
+	aborted = READ_ONCE(domain->d_sbi->s_aborted);
+	err = aborted ? -EIO : lanefs_log_transaction(txn);
+	if (err && !aborted) {
 		lanefs_error(domain->d_sbi, "domain %u: transaction %llu cannot be written (%d)",
 			     domain->d_id, txn->t_seq, err);
 		lanefs_abort(domain->d_sbi);

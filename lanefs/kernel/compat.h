@@ -116,6 +116,14 @@ static inline void lanefs_shrinker_stop(struct lanefs_shrinker *s)
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+#define lanefs_bdev_freeze freeze_bdev
+#define lanefs_bdev_thaw thaw_bdev
+#else
+#define lanefs_bdev_freeze bdev_freeze
+#define lanefs_bdev_thaw bdev_thaw
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
 #define LANEFS_ERROR_REMOVE	.error_remove_page = lanefs_error_remove_page
 #define lanefs_generic_error_remove(mapping, folio) generic_error_remove_page(mapping, &(folio)->page)
 #else

@@ -137,7 +137,7 @@ static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
 		end = U64_MAX;
 	end >>= LANEFS_BLOCK_SHIFT;
 	/* Neither can overflow when it is rounded up. */
-	if (range->start >> LANEFS_BLOCK_SHIFT >= blocks ||
+	if (range->start >> LANEFS_BLOCK_SHIFT >= blocks || range->len < LANEFS_BLOCK_SIZE ||
 	    range->minlen >> LANEFS_BLOCK_SHIFT >= blocks)
 		return -EINVAL;
 	start = DIV_ROUND_UP_ULL(range->start, LANEFS_BLOCK_SIZE);
@@ -151,26 +151,24 @@ static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
 	return err;
 }
 
-long lanefs_ioctl(struct file *file, unsigned int command, unsigned long argument)
+int lanefs_ioctl_trim(struct file *file, struct fstrim_range __user *argument)
 {
 	struct super_block *sb = file_inode(file)->i_sb;
 	struct fstrim_range range;
 	int err;
 
-	if (command != FITRIM)
-		return -ENOTTY;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	if (!bdev_max_discard_sectors(sb->s_bdev))
 		return -EOPNOTSUPP;
-	if (copy_from_user(&range, (void __user *)argument, sizeof(range)))
+	if (copy_from_user(&range, argument, sizeof(range)))
 		return -EFAULT;
 	err = mnt_want_write_file(file);
 	if (err)
 		return err;
 	err = lanefs_trim(LANEFS_SB(sb), &range);
 	mnt_drop_write_file(file);
-	if (!err && copy_to_user((void __user *)argument, &range, sizeof(range)))
+	if (!err && copy_to_user(argument, &range, sizeof(range)))
 		err = -EFAULT;
 	return err;
 }

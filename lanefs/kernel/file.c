@@ -249,7 +249,7 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 	vm_fault_t result;
 	bool flushed = false;
 
-	if (IS_IMMUTABLE(inode))
+	if (IS_IMMUTABLE(inode) || READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return VM_FAULT_SIGBUS;
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);

@@ -15,7 +15,7 @@
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
  *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache
  *
- * Outside of handles: j_checkpoint_mutex, then j_stable_mutex, which both exclude only each
+ * Outside of handles: s_super_mutex, with nothing within it; j_checkpoint_mutex, then j_stable_mutex, which both exclude only each
  * domain's own processing of what is stable. A commit takes the second one when it is done.
  */
 #ifndef LANEFS_H
@@ -236,6 +236,7 @@ struct lanefs_sb {
 	bool s_started;		/* journals run, and take handles */
 	struct lockdep_map s_handle_map;
 	struct page *s_super;	/* block 0 */
+	struct mutex s_super_mutex;	/* what changes in it, and its writing */
 	struct workqueue_struct *s_io_done;
 	struct lanefs_shrinker s_shrinker;
 };
@@ -501,6 +502,9 @@ long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 void lanefs_discard_work(struct work_struct *work);
 void lanefs_discard_later(struct lanefs_domain *domain, struct lanefs_freed *freed);
 void lanefs_discard_wait(struct lanefs_sb *sbi);
+int lanefs_ioctl_trim(struct file *file, struct fstrim_range __user *argument);
+
+/* ioctl.c */
 long lanefs_ioctl(struct file *file, unsigned int command, unsigned long argument);
 
 /* namei.c */
@@ -575,6 +579,8 @@ static inline struct lanefs_super_block *lanefs_super_of(const struct lanefs_sb 
 
 struct fs_context;
 int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc);
+void lanefs_get_label(struct lanefs_sb *sbi, char *label);
+int lanefs_set_label(struct lanefs_sb *sbi, const char *label);
 int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state);
 int lanefs_start(struct lanefs_sb *sbi);
 int lanefs_clean(struct lanefs_sb *sbi);

@@ -308,6 +308,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	int err = -EINVAL;
 
 	sbi->s_vfs = sb;
+	mutex_init(&sbi->s_super_mutex);
 	lockdep_init_map(&sbi->s_handle_map, "lanefs_handle", &lanefs_handle_key, 0);
 	if (!sb_set_blocksize(sb, LANEFS_BLOCK_SIZE)) {
 		errorf(fc, "the device has blocks of more than %u bytes", LANEFS_BLOCK_SIZE);
@@ -434,7 +435,7 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		return -EBUSY;
 	sync_filesystem(sb);
 	if (sbi->s_aborted && !read_only) {
-		errorf(fc, "aborted after an error: unmount, run fsck.lanefs, mount");
+		errorf(fc, "aborted, after an error or by a shutdown: unmount, run fsck.lanefs, mount");
 		return -EROFS;
 	}
 	if (!read_only && (sbi->s_ro_compat & ~LANEFS_RO_COMPAT_KNOWN))

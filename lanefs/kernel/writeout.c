@@ -32,6 +32,8 @@ static u64 lanefs_in_place(struct inode *inode, struct page *page)
 	struct lanefs_map map;
 	int err;
 
+	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
+		return 0;
 	if (!PageUptodate(page) || !PageDirty(page) || PageWriteback(page) ||
 	    end > i_size_read(inode) || end > READ_ONCE(li->li_disk_size))
 		return 0;

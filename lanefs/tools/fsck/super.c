@@ -10,6 +10,8 @@
 #define FIXED_FROM offsetof(struct lanefs_super_block, sb_version)
 #define STATE_FROM offsetof(struct lanefs_super_block, sb_state)
 #define STATE_TO offsetof(struct lanefs_super_block, sb_hash_seed)
+#define LABEL_FROM offsetof(struct lanefs_super_block, sb_label)
+#define LABEL_TO offsetof(struct lanefs_super_block, sb_created)
 
 static bool intact(const struct lanefs_super_block *super, u64 block)
 {
@@ -21,14 +23,15 @@ static bool intact(const struct lanefs_super_block *super, u64 block)
 	       le32_to_cpu(super->sb_header.lh_crc) == lanefs_crc32c(~0u, &copy, sizeof(copy));
 }
 
-/* Whether all that never changes is the same. */
+/* Whether all that never changes is the same; state and label are newer in block 0 after a crash. */
 static bool same_file_system(const struct lanefs_super_block *a, const struct lanefs_super_block *b)
 {
 	const u8 *x = (const u8 *)a, *y = (const u8 *)b;
 
 	return !memcmp(a->sb_header.lh_uuid, b->sb_header.lh_uuid, 16) &&
 	       !memcmp(x + FIXED_FROM, y + FIXED_FROM, STATE_FROM - FIXED_FROM) &&
-	       !memcmp(x + STATE_TO, y + STATE_TO, sizeof(*a) - STATE_TO);
+	       !memcmp(x + STATE_TO, y + STATE_TO, LABEL_FROM - STATE_TO) &&
+	       !memcmp(x + LABEL_TO, y + LABEL_TO, sizeof(*a) - LABEL_TO);
 }
 
 /* Why the module could not use it; NULL: it could. */

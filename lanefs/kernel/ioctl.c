@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* ioctls of any file or directory that are about the whole file system. */
+#include <linux/blkdev.h>
+#include <linux/mount.h>
+#include <linux/uaccess.h>
+
+#include "lanefs.h"
+
+/* As other file systems have it, and no header for all: with what is to be kept. */
+#define LANEFS_IOC_SHUTDOWN	_IOR('X', 125, __u32)
+
+enum {
+	LANEFS_SHUTDOWN_SYNC,	/* everything */
+	LANEFS_SHUTDOWN_LOG,	/* what operations have changed, but no data */
+	LANEFS_SHUTDOWN_NOW,	/* what is on the device */
+};
+
+static int lanefs_shutdown(struct lanefs_sb *sbi, u32 keep)
+{
+	struct super_block *sb = sbi->s_vfs;
+	int err = 0;
+
+	if (keep > LANEFS_SHUTDOWN_NOW)
+		return -EINVAL;
+	if (keep == LANEFS_SHUTDOWN_SYNC) {
+		err = lanefs_bdev_freeze(sb->s_bdev);
+		if (!err)
+			err = lanefs_bdev_thaw(sb->s_bdev);
+	} else if (keep == LANEFS_SHUTDOWN_LOG && READ_ONCE(sbi->s_started)) {
+		err = lanefs_stabilise_all(sbi);
+	}
+	/* After an abort there is nothing left to be done. */
+	if (READ_ONCE(sbi->s_aborted))
+		return 0;
+	if (err)
+		return err;
+	/* A thaw would take a file system that has become read-only for one that was so when frozen. */
+	if (!sb_start_write_trylock(sb))
+		return -EBUSY;
+	pr_notice("lanefs (%s): shut down, as asked\n", sb->s_id);
+	lanefs_abort(sbi);
+	sb_end_write(sb);
+	return 0;
+}
+
+static int lanefs_ioctl_shutdown(struct lanefs_sb *sbi, __u32 __user *argument)
+{
+	u32 keep;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (get_user(keep, argument))
+		return -EFAULT;
+	return lanefs_shutdown(sbi, keep);
+}
+
+static int lanefs_ioctl_get_label(struct lanefs_sb *sbi, char __user *argument)
+{
+	char label[FSLABEL_MAX] = {};
+
+	lanefs_get_label(sbi, label);
+	return copy_to_user(argument, label, sizeof(label)) ? -EFAULT : 0;
+}
+
+static int lanefs_ioctl_set_label(struct file *file, const char __user *argument)
+{
+	char label[LANEFS_LABEL_MAX + 1];
+	size_t length;
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (copy_from_user(label, argument, sizeof(label)))
+		return -EFAULT;
+	length = strnlen(label, sizeof(label));
+	if (length > LANEFS_LABEL_MAX)
+		return -EINVAL;
+	memset(label + length, 0, sizeof(label) - length);
+	err = mnt_want_write_file(file);
+	if (err)
+		return err;
+	err = lanefs_set_label(LANEFS_SB(file_inode(file)->i_sb), label);
+	mnt_drop_write_file(file);
+	return err;
+}
+
+long lanefs_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	struct lanefs_sb *sbi = LANEFS_SB(file_inode(file)->i_sb);
+
+	switch (command) {
+	case FITRIM:
+		return lanefs_ioctl_trim(file, (void __user *)argument);
+	case FS_IOC_GETFSLABEL:
+		return lanefs_ioctl_get_label(sbi, (void __user *)argument);
+	case FS_IOC_SETFSLABEL:
+		return lanefs_ioctl_set_label(file, (void __user *)argument);
+	case LANEFS_IOC_SHUTDOWN:
+		return lanefs_ioctl_shutdown(sbi, (void __user *)argument);
+	default:
+		return -ENOTTY;
+	}
+}

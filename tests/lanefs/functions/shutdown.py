@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""FS_IOC_SHUTDOWN: changes stop at once, and what was durable is there after the next mount."""
+
+import errno
+import fcntl
+import mmap
+import os
+import signal
+import struct
+import tempfile
+import time
+from pathlib import Path
+
+from fscale.model import catalogue
+from tests.lanefs.functions.files import BLOCK
+from tests.lanefs.functions.flags import signal_of
+from tests.lanefs.functions.harness import (
+    Place,
+    check,
+    children,
+    equal,
+    fails,
+    optional,
+    run,
+    test,
+)
+from tests.lanefs.functions.loop import loop_device, mounted
+from tests.lanefs.functions.xattrs import as_nobody
+
+_SHUTDOWN = 0x8004587D
+SYNC, LOG, NOW = 0, 1, 2
+# What a change fails with afterwards: lanefs is read-only then.
+STOPPED = (errno.EROFS, errno.EIO)
+
+
+def shutdown(path: Path, keep: int) -> None:
+    """Stop the file system; Skipped where it cannot."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        with optional("shutdown"):
+            fcntl.ioctl(fd, _SHUTDOWN, struct.pack("=I", keep))
+    finally:
+        os.close(fd)
+
+
+def _refused(mount: Path, fd: int) -> None:
+    for what, call in (
+        ("a creation", lambda: (mount / "new").touch()),
+        ("mkdir", lambda: (mount / "new").mkdir()),
+        ("a removal", lambda: (mount / "synced").unlink()),
+        ("a rename", lambda: (mount / "synced").rename(mount / "new")),
+        ("chmod", lambda: (mount / "synced").chmod(0o600)),
+        ("a write to a dirty page", lambda: os.pwrite(fd, b"z", 0)),
+        ("an append", lambda: os.pwrite(fd, b"z" * 10, 100_000)),
+        ("truncation", lambda: os.ftruncate(fd, 5)),
+        ("fallocate", lambda: os.posix_fallocate(fd, 0, 1 << 20)),
+    ):
+        try:
+            call()
+        except OSError as error:
+            check(error.errno in STOPPED, f"{what} after a shutdown fails with {error}")
+        else:
+            check(False, f"{what} succeeds after a shutdown")
+
+
+def _stopped(place: Place, mount: Path, fd: int, keep: int) -> None:
+    """Shut down with a file open whose pages are dirty."""
+    with mmap.mmap(fd, 0) as memory:
+        memory[4 * BLOCK] = 1
+        shutdown(mount, keep)
+        _refused(mount, fd)
+        if place.filesystem != "lanefs":
+            return
+        found = signal_of(lambda: memory.__setitem__(4 * BLOCK, 2))
+        equal(found, signal.SIGBUS, "the signal of a store that faults")
+        if keep != SYNC:
+            with fails(errno.EIO, "fsync of what can be written no more"):
+                os.fsync(fd)
+
+
+@test
+def a_shutdown_keeps_what_it_is_asked_to_keep(place: Place) -> None:
+    """All, the log or what is on the device; nothing more changes; then recovery and fsck."""
+    filesystem = catalogue.load_filesystem(place.filesystem)
+    check_argv = filesystem.check or filesystem.fsck
+    for keep in (SYNC, LOG, NOW):
+        with loop_device(place, 320) as (device, _):
+            with mounted(place, device) as mount:
+                (mount / "synced").write_bytes(b"s" * 20_000)
+                os.sync()
+                (mount / "later").write_bytes(b"l" * 20_000)
+                with (mount / "later").open("r+b", buffering=0) as file:
+                    _stopped(place, mount, file.fileno(), keep)
+                shutdown(mount, NOW)
+                if place.filesystem == "lanefs":
+                    equal((mount / "synced").read_bytes(), b"s" * 20_000, "a read afterwards")
+            with mounted(place, device) as mount:
+                equal((mount / "synced").read_bytes(), b"s" * 20_000, "what was synced")
+                if keep == SYNC:
+                    right = b"l" * 4 * BLOCK + b"\1" + b"l" * (20_000 - 4 * BLOCK - 1)
+                    equal((mount / "later").read_bytes(), right, "all that was written")
+                check(keep == NOW or (mount / "later").exists(), "the log was not kept")
+                check(not (mount / "new").exists(), "a change got through")
+            run(*[a.replace("{device}", device) for a in check_argv])
+
+
+@test
+def a_shutdown_needs_rights_and_a_meaning(place: Place) -> None:
+    """EPERM and EINVAL, and the file system goes on."""
+    with loop_device(place, 320) as (device, _), mounted(place, device) as mount:
+
+        def try_it() -> None:
+            with fails(errno.EPERM, "a shutdown without privileges"):
+                shutdown(mount, NOW)
+
+        as_nobody(try_it)
+        fd = os.open(mount, os.O_RDONLY)
+        with fails(errno.EINVAL, "a shutdown of no kind"):
+            fcntl.ioctl(fd, _SHUTDOWN, struct.pack("=I", 3))
+        os.close(fd)
+        (mount / "f").write_text("x")
+
+
+class _Journal:
+    """What a writer knows to be durable: lines outside of the file system."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = path.open("a", buffering=1)
+
+    def note(self, *words: object) -> None:
+        """One more thing is durable."""
+        self.file.write(" ".join(map(str, words)) + "\n")
+
+
+def _block(number: int) -> bytes:
+    return b"%015d\n" % number * (BLOCK // 16)
+
+
+def _create(here: Path, journal: _Journal, number: int) -> None:
+    for n in range(1 << 62):
+        name = f"{number}-{n}"
+        with (here / name).open("xb", buffering=0) as file:
+            file.write(_block(n) * (n % 9 + 1))
+            os.fsync(file.fileno())
+        journal.note("file", name, n)
+        if n % 3 == 0:
+            (here / name).rename(here / f"{name}.moved")
+            os.fsync(_opened(here))
+            journal.note("moved", name, n)
+
+
+def _overwrite(here: Path, journal: _Journal, number: int) -> None:
+    name = f"{number}-block"
+    fd = os.open(here / name, os.O_RDWR | os.O_CREAT)
+    for n in range(1 << 62):
+        os.pwrite(fd, _block(n), 0)
+        os.fdatasync(fd)
+        journal.note("block", name, n)
+
+
+def _replace(here: Path, journal: _Journal, number: int) -> None:
+    name = f"{number}-replaced"
+    for n in range(1 << 62):
+        with (here / f"{name}.new").open("wb", buffering=0) as file:
+            file.write(_block(n))
+            os.fsync(file.fileno())
+        (here / f"{name}.new").rename(here / name)
+        os.fsync(_opened(here))
+        journal.note("block", name, n)
+
+
+def _hasten(here: Path, journal: _Journal, number: int) -> None:
+    for n in range(1 << 62):
+        (here / f"{number}-{n}").mkdir()
+        (here / f"{number}-{n}" / "f").write_bytes(bytes(n % 50_000))
+        if n >= 10:
+            (here / f"{number}-{n - 10}" / "f").unlink()
+            (here / f"{number}-{n - 10}").rmdir()
+
+
+_directories: dict[Path, int] = {}
+
+
+def _opened(path: Path) -> int:
+    if path not in _directories:
+        _directories[path] = os.open(path, os.O_RDONLY)
+    return _directories[path]
+
+
+def _look(here: Path, journal: Path) -> int:
+    """All that was noted as durable is there; how much that is."""
+    known: dict[str, tuple[str, int]] = {}
+    for line in journal.read_text().splitlines():
+        kind, name, n = line.split()
+        known[name] = (kind, int(n))
+    for name, (kind, n) in known.items():
+        if kind == "block":
+            found = (here / name).read_bytes()
+            equal(len(found), BLOCK, f"the size of {name}")
+            check(int(found[:15]) >= n, f"{name} holds {int(found[:15])}, {n} was durable")
+            check(found == _block(int(found[:15])), f"{name} is torn")
+            continue
+        paths = [here / f"{name}.moved", here / name]
+        there = [path for path in paths if path.exists()]
+        equal(len(there), 1, f"the names of {name}")
+        check(kind == "file" or there == paths[:1], f"{name} was renamed, which was durable")
+        check(there[0].read_bytes() == _block(n) * (n % 9 + 1), f"{name} lacks what was fsync'd")
+    return len(known)
+
+
+@test
+def a_shutdown_among_writers_loses_nothing_durable(place: Place) -> None:
+    """Files that were created, overwritten, replaced and renamed; recovered four times over."""
+    device = place.own()
+    here = place.directory
+    kinds = (_create, _overwrite, _replace, _hasten)
+    with tempfile.TemporaryDirectory(dir="/run") as notes:
+
+        def work(number: int, base: Path) -> None:
+            if number == 0:
+                time.sleep(2)
+                shutdown(here, NOW)
+                return
+            try:
+                kinds[number % 4](base, _Journal(Path(notes, f"{base.name}-{number}")), number)
+            except OSError as error:
+                check(error.errno in STOPPED, f"a writer fails with {error}")
+
+        for round_ in range(4):
+            (here / f"{round_}").mkdir()
+            os.sync()
+            children(9, lambda number, base=here / f"{round_}": work(number, base))  # type: ignore[misc]
+            place.cycle()
+            durable = 0
+            for journal in Path(notes).iterdir():
+                durable += _look(here / journal.name.partition("-")[0], journal)
+            check(durable > 4, f"only {durable} things were durable")
+    place.unmount()
+    filesystem = catalogue.load_filesystem(place.filesystem)
+    run(*[a.replace("{device}", device) for a in filesystem.check or filesystem.fsck])
+    place.mount()
+
+
+@test
+def a_shutdown_of_a_frozen_file_system_leaves_no_lock(place: Place) -> None:
+    """It is done or refused; after the thaw nobody hangs, and it can be unmounted."""
+    with loop_device(place, 320) as (device, _), mounted(place, device) as mount:
+        shutdown_first = place.filesystem != "lanefs"
+        run("fsfreeze", "-f", str(mount))
+        try:
+            if shutdown_first:
+                shutdown(mount, NOW)
+            else:
+                with fails(errno.EBUSY, "a shutdown while frozen"):
+                    shutdown(mount, NOW)
+        finally:
+            run("fsfreeze", "-u", str(mount))
+        if not shutdown_first:
+            (mount / "f").write_text("x")
+            shutdown(mount, SYNC)
+        try:
+            (mount / "g").touch()
+        except OSError as error:
+            check(error.errno in STOPPED, f"a creation after a shutdown fails with {error}")
