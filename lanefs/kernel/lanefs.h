@@ -231,6 +231,7 @@ struct lanefs_sb {
 	enum lanefs_fsync s_fsync;
 	enum lanefs_readpath s_readpath;
 	bool s_discard;
+	bool s_norecovery;	/* the disk as it is: read-only to the end of the mount */
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
 	bool s_damaged;		/* to be noted in the superblock */
 	bool s_started;		/* journals run, and take handles */

@@ -234,6 +234,8 @@ static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	seq_printf(seq, ",fsync=%s", lanefs_fsyncs[sbi->s_fsync].name);
 	if (sbi->s_discard)
 		seq_puts(seq, ",discard");
+	if (sbi->s_norecovery)
+		seq_puts(seq, ",norecovery");
 	return 0;
 }
 
@@ -275,9 +277,12 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 		pr_warn("lanefs (%s): damage was found before; run fsck.lanefs\n", sb->s_id);
 		sbi->s_damaged = true;
 	}
-	if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN) {
+	if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN && sbi->s_norecovery) {
+		pr_warn("lanefs (%s): not recovered, as asked: it may lack files, or contradict itself\n",
+			sb->s_id);
+	} else if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN) {
 		if (bdev_read_only(sb->s_bdev)) {
-			errorf(fc, "recovery is needed, but the device is read-only");
+			errorf(fc, "recovery is needed, but the device is read-only; see norecovery");
 			return -EROFS;
 		}
 		err = lanefs_recover(sbi);
@@ -315,6 +320,8 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 		goto free;
 	}
 	err = lanefs_check_discard(sb, sbi, fc);
+	if (!err && sbi->s_norecovery && !sb_rdonly(sb))
+		err = invalf(fc, "norecovery is for read-only mounts: mount -o ro,norecovery");
 	if (err)
 		goto free;
 	sb->s_magic = LANEFS_SUPER_MAGIC;
@@ -378,6 +385,7 @@ enum {
 	LANEFS_OPTION_READPATH,
 	LANEFS_OPTION_FSYNC,
 	LANEFS_OPTION_DISCARD,
+	LANEFS_OPTION_NORECOVERY,
 };
 
 static const struct fs_parameter_spec lanefs_parameters[] = {
@@ -387,6 +395,7 @@ static const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("readpath", LANEFS_OPTION_READPATH, lanefs_readpaths),
 	fsparam_enum("fsync", LANEFS_OPTION_FSYNC, lanefs_fsyncs),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
+	fsparam_flag("norecovery", LANEFS_OPTION_NORECOVERY),
 	{}
 };
 
@@ -408,6 +417,8 @@ static int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		sbi->s_readpath = result.uint_32;
 	else if (option == LANEFS_OPTION_FSYNC)
 		sbi->s_fsync = result.uint_32;
+	else if (option == LANEFS_OPTION_NORECOVERY)
+		sbi->s_norecovery = true;
 	else
 		sbi->s_discard = !result.negated;
 	return 0;
@@ -430,6 +441,10 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		return err;
 	if (asked->s_inodes != sbi->s_inodes)
 		return invalf(fc, "inodes= is for the whole mount: unmount first");
+	if (asked->s_norecovery != sbi->s_norecovery)
+		return invalf(fc, "norecovery is for the whole mount: unmount first");
+	if (sbi->s_norecovery && !read_only)
+		return invalf(fc, "mounted with norecovery: unmount, and mount without it");
 	/* They could not be deleted. An emergency remount (sysrq) takes that. */
 	if (read_only && !(fc->sb_flags & SB_FORCE) && lanefs_any_unlinked(sbi))
 		return -EBUSY;
@@ -489,6 +504,7 @@ static int lanefs_init_context(struct fs_context *fc)
 		sbi->s_readpath = LANEFS_SB(fc->root->d_sb)->s_readpath;
 		sbi->s_fsync = LANEFS_SB(fc->root->d_sb)->s_fsync;
 		sbi->s_discard = LANEFS_SB(fc->root->d_sb)->s_discard;
+		sbi->s_norecovery = LANEFS_SB(fc->root->d_sb)->s_norecovery;
 	}
 	fc->s_fs_info = sbi;
 	fc->ops = &lanefs_context_ops;

@@ -2,6 +2,7 @@
 """Function tests of a mounted file system: what POSIX and Linux promise, one function each."""
 
 from tests.lanefs.functions import (
+    administration,
     concurrent,
     crafted,
     delayed,
@@ -19,6 +20,7 @@ from tests.lanefs.functions import (
 )
 
 __all__ = [
+    "administration",
     "concurrent",
     "crafted",
     "delayed",

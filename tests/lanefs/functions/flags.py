@@ -20,7 +20,7 @@ from tests.lanefs.functions.harness import (
     check,
     equal,
     fails,
-    optional,
+    optional_elsewhere,
     run,
     test,
 )
@@ -64,10 +64,9 @@ def set_flags(path: Path, flags: int) -> None:
 def needs(place: Place, flags: int) -> None:
     """Skipped where the mount is not ours, or another file system has no such flags."""
     place.own()
-    if place.filesystem != "lanefs":
-        with optional("such flags"):
-            set_flags(place.directory, flags)
-        set_flags(place.directory, 0)
+    with optional_elsewhere(place, "such flags"):
+        set_flags(place.directory, flags)
+    set_flags(place.directory, 0)
 
 
 @contextmanager

@@ -119,6 +119,16 @@ def optional(what: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def optional_elsewhere(place: Place, what: str) -> Iterator[None]:
+    """The same, but lanefs must have it."""
+    if place.filesystem == "lanefs":
+        yield
+        return
+    with optional(what):
+        yield
+
+
 def open_direct(path: Path, flags: int) -> int:
     """A descriptor for direct I/O; Skipped where there is none (tmpfs before Linux 6.6)."""
     with optional("O_DIRECT"):

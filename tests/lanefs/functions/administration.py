@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Labels, and mounts that leave a file system as a crash has left it."""
+
+import errno
+import fcntl
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+from fscale.model import catalogue
+from tests.lanefs.functions.harness import (
+    Place,
+    check,
+    equal,
+    fails,
+    optional_elsewhere,
+    run,
+    test,
+)
+from tests.lanefs.functions.loop import loop_device, mounted
+from tests.lanefs.functions.shutdown import LOG, NOW, shutdown
+from tests.lanefs.functions.xattrs import as_nobody
+
+_GETLABEL, _SETLABEL = 0x81009431, 0x41009432
+_LENGTH = {"lanefs": 32, "ext4": 16, "xfs": 12, "btrfs": 255}
+
+
+def _label(place: Place, path: Path) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        with optional_elsewhere(place, "labels"):
+            found = fcntl.ioctl(fd, _GETLABEL, bytes(256))
+        equal(found.rstrip(b"\0"), found.partition(b"\0")[0], "a label, and zeros")
+        return found.partition(b"\0")[0]
+    finally:
+        os.close(fd)
+
+
+def _set_label(place: Place, path: Path, label: bytes) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        with optional_elsewhere(place, "setting labels"):
+            fcntl.ioctl(fd, _SETLABEL, label.ljust(256, b"\0"))
+    finally:
+        os.close(fd)
+
+
+def _digest(path: Path) -> str:
+    """Of what a sparse file holds, and where."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        end, hole = os.fstat(file.fileno()).st_size, 0
+        while hole < end:
+            try:
+                data = os.lseek(file.fileno(), hole, os.SEEK_DATA)
+            except OSError:
+                break
+            hole = os.lseek(file.fileno(), data, os.SEEK_HOLE)
+            digest.update(b"%d %d:" % (data, hole) + os.pread(file.fileno(), hole - data, data))
+    return digest.hexdigest()
+
+
+def _fsck(place: Place, device: str) -> None:
+    filesystem = catalogue.load_filesystem(place.filesystem)
+    run(*[a.replace("{device}", device) for a in filesystem.check or filesystem.fsck])
+
+
+def _refused(*argv: str) -> str:
+    """What a command says that must fail."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    check(done.returncode != 0, f"{' '.join(argv)} succeeds")
+    return done.stderr
+
+
+@test
+def a_label_is_kept(place: Place) -> None:
+    """Over remounts, and over what is as good as a crash; of any length that fits."""
+    longest = _LENGTH.get(place.filesystem, 16)
+    with loop_device(place, 320) as (device, _):
+        with mounted(place, device) as mount:
+            _label(place, mount)
+            for label in (b"", b"x", "größer".encode(), b"l" * longest, b"name"):
+                _set_label(place, mount, label)
+                equal(_label(place, mount), label, "the label that was set")
+            fd = os.open(mount, os.O_RDONLY)
+            with fails(errno.EINVAL, "a label that is too long"):
+                fcntl.ioctl(fd, _SETLABEL, (b"l" * (longest + 1)).ljust(256, b"\0"))
+            os.close(fd)
+
+            def try_it() -> None:
+                equal(_label(place, mount), b"name", "the label for all to read")
+                with fails(errno.EPERM, "a label set without privileges"):
+                    _set_label(place, mount, b"mine")
+
+            as_nobody(try_it)
+        _fsck(place, device)
+        with mounted(place, device, "ro") as mount:
+            equal(_label(place, mount), b"name", "after a mount")
+            with fails(errno.EROFS, "a label set on a read-only mount"):
+                _set_label(place, mount, b"other")
+        with mounted(place, device) as mount:
+            (mount / "f").write_text("x")
+            os.sync()
+            _set_label(place, mount, b"before the crash")
+            shutdown(place, mount, NOW)
+        with mounted(place, device) as mount:
+            # ext4 has it in its journal only.
+            if place.filesystem == "lanefs":
+                equal(_label(place, mount), b"before the crash", "after a crash")
+            equal((mount / "f").read_text(), "x", "what was synced")
+        _fsck(place, device)
+
+
+@test
+def norecovery_leaves_the_device_as_it_is(place: Place) -> None:
+    """Read-only, to the end of the mount, also of a read-only device; the next mount recovers."""
+    with loop_device(place, 320) as (device, backing):
+        point = place.directory / "m"
+        with mounted(place, device) as mount:
+            (mount / "old").write_text("old")
+            run("sync", "-f", str(mount))
+            (mount / "new").write_text("new")
+            shutdown(place, mount, LOG)
+        mount_it = ("mount", "-t", place.filesystem)
+        digest = _digest(backing)
+        if place.filesystem == "lanefs":
+            said = _refused(*mount_it, "-o", "norecovery", device, str(point))
+            equal(_digest(backing), digest, f"the device after a refused mount ({said})")
+        run("blockdev", "--setro", device)
+        try:
+            _refused(*mount_it, "-o", "ro", device, str(point))
+            for device_writable in (False, True):
+                if device_writable:
+                    run("blockdev", "--setrw", device)
+                with mounted(place, device, "ro", "norecovery") as mount:
+                    os.listdir(mount)
+                    with fails(errno.EROFS, "a creation"):
+                        (mount / "n").touch()
+                    (line,) = (
+                        line
+                        for line in Path("/proc/mounts").read_text().splitlines()
+                        if line.split()[1] == str(mount)
+                    )
+                    check("norecovery" in line.split()[3].split(","), f"options: {line}")
+                    if place.filesystem == "lanefs":
+                        _refused("mount", "-o", "remount,rw", str(mount))
+                        run("mount", "-o", "remount,ro,norecovery", str(mount))
+                equal(_digest(backing), digest, "the device after a mount that wrote nothing")
+        finally:
+            run("blockdev", "--setrw", device)
+        with mounted(place, device) as mount:
+            equal((mount / "old").read_text(), "old", "what was synced")
+            check((mount / "new").exists(), "what the log had is not there")
+        _fsck(place, device)
+        with mounted(place, device, "ro", "norecovery") as mount:
+            equal((mount / "old").read_text(), "old", "with nothing to recover")
