@@ -2,7 +2,6 @@
 /* Operations on regular files, and fsync of any inode. */
 #include <linux/blkdev.h>
 #include <linux/falloc.h>
-#include <linux/fiemap.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/uio.h>
@@ -425,6 +424,20 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 	return err;
 }
 
+/* Truncation to the size that the file has: what fallocate() took past the end goes. */
+static int lanefs_keep_size(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	if (!lanefs_maps_past_end(inode))
+		return 0;
+	down_write(&li->li_tree_sem);
+	li->li_preallocated = false;
+	up_write(&li->li_tree_sem);
+	return lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
+				 LANEFS_MAX_FILE_BLOCKS);
+}
+
 static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct inode *inode = d_inode(dentry);
@@ -445,22 +458,16 @@ static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, s
 			attr->ia_mtime = current_time(inode);
 			attr->ia_ctime = attr->ia_mtime;
 		}
+	} else if (attr->ia_valid & ATTR_SIZE) {
+		err = lanefs_keep_size(inode);
+		if (err)
+			return err;
 	}
 	/* Both are done; a capability cannot be taken away twice. */
 	attr->ia_valid &= ~(ATTR_SIZE | ATTR_KILL_PRIV);
 	err = lanefs_setattr(idmap, dentry, attr);
 	if (!err && sync)
 		err = lanefs_stabilise(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
-	return err;
-}
-
-static int lanefs_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 length)
-{
-	int err;
-
-	inode_lock_shared(inode);
-	err = iomap_fiemap(inode, info, start, length, &lanefs_iomap_ops);
-	inode_unlock_shared(inode);
 	return err;
 }
 

@@ -532,6 +532,9 @@ int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 int lanefs_zero_tail(struct inode *inode, loff_t size);
 int lanefs_log_size(struct inode *inode, loff_t size);
 
+/* fiemap.c */
+int lanefs_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 length);
+
 /* overwrite.c */
 ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from);
 

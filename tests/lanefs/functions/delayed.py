@@ -323,3 +323,23 @@ def blocks_ahead_go_with_the_last_writer(place: Place) -> None:
         for block in range(100):
             part = data[block * BLOCK : (block + 1) * BLOCK]
             check(part == b"%d" % (block % 10) * BLOCK, f"other bytes in block {block}")
+
+
+@test
+def fiemap_shows_no_blocks_taken_ahead(place: Place) -> None:
+    """Of a file that grows none past the end, but those that fallocate took there."""
+    path = place.directory / "f"
+    with path.open("w+b", buffering=0) as file:
+        for size in range(30_000, 1_500_000, 70_000):
+            file.write(b"x" * (size - os.fstat(file.fileno()).st_size))
+            os.fsync(file.fileno())
+            end = -(-size // BLOCK) * BLOCK
+            found = _extents(file.fileno())
+            equal(sum(extent.length for extent in found), end, "bytes that FIEMAP shows")
+            equal(max(extent.start + extent.length for extent in found), end, "where they end")
+        fallocate(file.fileno(), KEEP, end, 64 * BLOCK)
+        found = _extents(file.fileno())
+        equal(sum(extent.length for extent in found), end + 64 * BLOCK, "bytes with those kept")
+        file.write(b"y" * 5000)
+        os.fsync(file.fileno())
+        equal(sum(extent.length for extent in _extents(file.fileno())), end + 64 * BLOCK, "later")

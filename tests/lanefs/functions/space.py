@@ -97,6 +97,30 @@ def blocks_kept_past_the_end_stay(place: Place) -> None:
         check(_blocks(fd) <= 12, f"{_blocks(fd)} blocks after a cut to 10")
 
 
+@test
+def a_cut_to_the_same_size_gives_back_what_was_kept(place: Place) -> None:
+    """Blocks past the end go, through an open file or a path; the bytes and those before stay."""
+    path = place.directory / "f"
+    with path.open("w+b", buffering=0) as file:
+        for size, cut in ((0, os.ftruncate), (10_000, os.ftruncate), (10_000, os.truncate)):
+            file.truncate(size)
+            os.pwrite(file.fileno(), b"y" * size, 0)
+            os.fsync(file.fileno())
+            before = _blocks(file.fileno())
+            with optional("fallocate"):
+                fallocate(file.fileno(), KEEP, 20 * BLOCK, 64 * BLOCK)
+            check(_blocks(file.fileno()) >= before + 64, "fallocate took no blocks")
+            cut(path if cut is os.truncate else file.fileno(), size)
+            check(_blocks(file.fileno()) <= max(before, 3), f"{_blocks(file.fileno())} blocks stay")
+            equal(path.read_bytes(), b"y" * size, "the bytes")
+        # What was written but is not on the device yet is not behind the end.
+        os.pwrite(file.fileno(), b"z" * 50_000, 0)
+        os.ftruncate(file.fileno(), 50_000)
+        os.fsync(file.fileno())
+    _settle(place)
+    equal(path.read_bytes(), b"z" * 50_000, "the bytes that were waiting")
+
+
 def _change_at_random(place: Place, mode: int) -> None:
     """Writes and `mode` of random ranges of one file, which must hold what a bytearray does."""
     rng = random.Random(mode)
@@ -425,6 +449,8 @@ def fstrim_refuses_a_range_that_is_none(place: Place) -> None:
         fd = os.open(mount, os.O_RDONLY)
         with fails(errno.EINVAL, "FITRIM from 2^64-1 on"):
             fcntl.ioctl(fd, _FITRIM, bytearray(struct.pack("=QQQ", top, top, 0)))
+        with fails(errno.EINVAL, "FITRIM of less than a block"):
+            fcntl.ioctl(fd, _FITRIM, bytearray(struct.pack("=QQQ", 0, BLOCK // 4 - 1, 0)))
         asked = bytearray(struct.pack("=QQQ", 0, top, top))
         try:
             fcntl.ioctl(fd, _FITRIM, asked)
