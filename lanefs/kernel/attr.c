@@ -55,8 +55,8 @@ int lanefs_fileattr_get(struct dentry *dentry, struct fileattr *fa)
 
 /*
  * Has the file's data written, with stores to mappings refused from the beginning: what is clean
- * then can only become dirty by a fault, which sees the flag. Writes wait for the inode's lock, or
- * for that of a page that is dirty.
+ * then can only become dirty by a fault, which sees the flag, or by a write that waits for the
+ * inode's lock. Writes without it want a page that is dirty.
  */
 static int lanefs_make_immutable(struct inode *inode)
 {

@@ -21,12 +21,9 @@ static struct page *lanefs_dirty_page(const struct kiocb *iocb, size_t count)
 
 	if (!page)
 		return NULL;
-	/*
-	 * A truncation moves the end before it locks the pages behind it, and what makes the file
-	 * immutable says so before it has them written.
-	 */
+	/* A truncation moves the end before it locks the pages behind it. */
 	if (PageUptodate(page) && PageDirty(page) && !PageWriteback(page) &&
-	    iocb->ki_pos + count <= i_size_read(inode) && !IS_IMMUTABLE(inode))
+	    iocb->ki_pos + count <= i_size_read(inode))
 		return page;
 	unlock_page(page);
 	put_page(page);

@@ -182,6 +182,8 @@ def an_immutable_file_refuses_all_changes(place: Place) -> None:
         memory[BLOCK] = ord("y")
         right = path.read_bytes()
         with flagged(path, IMMUTABLE):
+            time.sleep(0.02)
+            modified = path.stat().st_mtime_ns
             for what, call in (
                 ("a write to a dirty page", lambda: os.pwrite(file.fileno(), b"z", 0)),
                 ("a write", lambda: os.pwrite(file.fileno(), b"z" * 2 * BLOCK, 100)),
@@ -206,6 +208,7 @@ def an_immutable_file_refuses_all_changes(place: Place) -> None:
                 found = signal_of(lambda page=page: memory.__setitem__(page * BLOCK, 1))  # type: ignore[misc]
                 equal(found, signal.SIGBUS, f"the signal of a store to page {page}")
             equal(path.read_bytes(), right, "its bytes")
+            equal(path.stat().st_mtime_ns, modified, "when it was modified")
         os.pwrite(file.fileno(), b"z", 0)
         memory[BLOCK] = ord("z")
         os.ftruncate(file.fileno(), 2 * BLOCK)
