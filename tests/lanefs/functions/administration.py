@@ -8,7 +8,6 @@ import os
 import subprocess
 from pathlib import Path
 
-from fscale.model import catalogue
 from tests.lanefs.functions.harness import (
     Place,
     check,
@@ -18,7 +17,7 @@ from tests.lanefs.functions.harness import (
     run,
     test,
 )
-from tests.lanefs.functions.loop import loop_device, mounted
+from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.shutdown import LOG, NOW, shutdown
 from tests.lanefs.functions.xattrs import as_nobody
 
@@ -61,11 +60,6 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _fsck(place: Place, device: str) -> None:
-    filesystem = catalogue.load_filesystem(place.filesystem)
-    run(*[a.replace("{device}", device) for a in filesystem.check or filesystem.fsck])
-
-
 def _refused(*argv: str) -> str:
     """What a command says that must fail."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -94,7 +88,7 @@ def a_label_is_kept(place: Place) -> None:
                     _set_label(place, mount, b"mine")
 
             as_nobody(try_it)
-        _fsck(place, device)
+        fsck(place, device)
         with mounted(place, device, "ro") as mount:
             equal(_label(place, mount), b"name", "after a mount")
             with fails(errno.EROFS, "a label set on a read-only mount"):
@@ -109,7 +103,7 @@ def a_label_is_kept(place: Place) -> None:
             if place.filesystem == "lanefs":
                 equal(_label(place, mount), b"before the crash", "after a crash")
             equal((mount / "f").read_text(), "x", "what was synced")
-        _fsck(place, device)
+        fsck(place, device)
 
 
 @test
@@ -152,6 +146,6 @@ def norecovery_leaves_the_device_as_it_is(place: Place) -> None:
         with mounted(place, device) as mount:
             equal((mount / "old").read_text(), "old", "what was synced")
             check((mount / "new").exists(), "what the log had is not there")
-        _fsck(place, device)
+        fsck(place, device)
         with mounted(place, device, "ro", "norecovery") as mount:
             equal((mount / "old").read_text(), "old", "with nothing to recover")

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fscale.model import catalogue
 from tests.lanefs.functions.files import BLOCK, drop_caches
 from tests.lanefs.functions.harness import (
     Place,
@@ -24,7 +23,7 @@ from tests.lanefs.functions.harness import (
     run,
     test,
 )
-from tests.lanefs.functions.loop import attached, loop_device, mounted
+from tests.lanefs.functions.loop import attached, fsck, loop_device, mounted
 from tests.lanefs.functions.space import KEEP, fallocate
 from tests.lanefs.functions.xattrs import as_nobody
 
@@ -137,8 +136,7 @@ def flags_are_kept(place: Place) -> None:
             (mount / "extended").touch()
             _set_extended(mount / "extended", NOATIME | APPEND)
             right["extended"] = NOATIME | APPEND
-        filesystem = catalogue.load_filesystem(place.filesystem)
-        run(*[a.replace("{device}", device) for a in filesystem.check or filesystem.fsck])
+        fsck(place, device)
         with mounted(place, device) as mount:
             for name, flags in right.items():
                 equal(hex(flags_of(mount / name)), hex(flags), f"flags of {name}")

@@ -39,6 +39,13 @@ def loop_device(place: Place, mib: int, domains: int = 0) -> Iterator[tuple[str,
             yield device, backing
 
 
+def fsck(place: Place, device: str) -> None:
+    """Check what is not mounted; Failed with what is wrong."""
+    filesystem = catalogue.load_filesystem(place.filesystem)
+    argv = filesystem.check or filesystem.fsck
+    run(*[word.replace("{device}", device) for word in argv])
+
+
 @contextmanager
 def mounted(place: Place, device: str, *options: str) -> Iterator[Path]:
     """The device mounted below the test's directory."""
