@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Recovery after a crash: finds the complete transactions in each domain's log, computes the cut
- * (format.h) and replays each domain up to it. What it does can be done again from the start.
+ * (format.h) and replays each domain up to it. What it does can be done again from the start. A log
+ * that has lost what was committed is refused before anything is written.
  */
 #include <linux/blkdev.h>
 #include <linux/mm.h>
@@ -9,6 +10,7 @@
 
 #include "core/block.h"
 #include "core/cut.h"
+#include "core/logend.h"
 #include "lanefs.h"
 
 struct lanefs_log {
@@ -20,6 +22,7 @@ struct lanefs_log {
 	u64 count;
 	u64 room;
 	u64 end;		/* last sequence to be replayed */
+	u64 looked;		/* block that was read last */
 	struct xarray newest;	/* block: lanefs_log_value() of its last record */
 };
 
@@ -31,13 +34,19 @@ static u64 lanefs_log_next(const struct lanefs_log *log, u64 at)
 	return at + 1 == log->domain->d_layout.journal_blocks ? 0 : at + 1;
 }
 
+static int lanefs_log_block_read(struct lanefs_log *log, u64 at)
+{
+	log->looked = log->domain->d_layout.journal + at;
+	return lanefs_bio_sync(log->domain->d_sbi, log->looked, log->page, REQ_OP_READ);
+}
+
 /* 0: a journal block of this transaction; -ENOENT: something else, so the log ends before it. */
 static int lanefs_log_read(struct lanefs_log *log, u64 at, u64 seq)
 {
 	struct lanefs_domain *domain = log->domain;
 	u64 block = domain->d_layout.journal + at;
 	struct lanefs_header *header = page_address(log->page);
-	int err = lanefs_bio_sync(domain->d_sbi, block, log->page, REQ_OP_READ);
+	int err = lanefs_log_block_read(log, at);
 
 	if (err)
 		return err;
@@ -53,8 +62,7 @@ static int lanefs_log_check_copy(struct lanefs_log *log, u64 at, u64 seq, u64 bl
 {
 	struct lanefs_domain *domain = log->domain;
 	struct lanefs_header *header = page_address(log->page);
-	int err = lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + at, log->page,
-				  REQ_OP_READ);
+	int err = lanefs_log_block_read(log, at);
 
 	if (err)
 		return err;
@@ -154,6 +162,34 @@ static int lanefs_log_note(struct lanefs_log *log, u64 seq)
 	return 0;
 }
 
+/* The log ends before `seq`, which should begin at `at`: -EUCLEAN if the log was longer. */
+static int lanefs_log_check_end(struct lanefs_log *log, u64 seq, u64 at)
+{
+	struct lanefs_domain *domain = log->domain;
+	struct lanefs_log_end end = {
+		.uuid = domain->d_sbi->s_uuid,
+		.epoch = domain->d_sbi->s_epoch,
+		.domain = domain->d_id,
+		.seq = seq,
+	};
+	u64 wrong = log->looked, left;
+	int err;
+
+	for (left = domain->d_layout.journal_blocks; left; left--) {
+		err = lanefs_log_block_read(log, at);
+		if (err)
+			return err;
+		if (!lanefs_log_end_take(&end, page_address(log->page), log->looked))
+			break;
+		at = lanefs_log_next(log, at);
+	}
+	if (!end.last)
+		return 0;
+	pr_err("lanefs (%s): domain %u: block %llu is damaged or lost, and with it transactions %llu to %llu, which were committed; fsck.lanefs -n tells more, norecovery reads what is in place\n",
+	       domain->d_sbi->s_vfs->s_id, domain->d_id, wrong, seq, end.last);
+	return -EUCLEAN;
+}
+
 /* Finds the complete transactions of the log. */
 static int lanefs_log_scan(struct lanefs_log *log)
 {
@@ -162,6 +198,7 @@ static int lanefs_log_scan(struct lanefs_log *log)
 	u64 number = domain->d_layout.base + 1, epoch, seq, at;
 	int err;
 
+	log->looked = number;
 	err = lanefs_bio_sync(domain->d_sbi, number, log->page, REQ_OP_READ);
 	if (err)
 		return err;
@@ -178,13 +215,13 @@ static int lanefs_log_scan(struct lanefs_log *log)
 	log->tail = le64_to_cpu(block->db_tail);
 	if (epoch < domain->d_sbi->s_epoch) {
 		log->tail_seq = 1;
-		return 0;
+		return lanefs_log_check_end(log, 1, 0);
 	}
 	at = log->tail;
 	for (seq = log->tail_seq;; seq++) {
 		err = lanefs_log_walk(log, seq, &at, true, NULL);
 		if (err == -ENOENT)
-			return 0;
+			return lanefs_log_check_end(log, seq, at);
 		if (!err)
 			err = lanefs_log_note(log, seq);
 		if (err)
