@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/block.h"
+#include "core/logend.h"
 #include "dump.h"
 #include "tools/common/die.h"
 
@@ -93,13 +94,31 @@ static json_t *transaction_json(struct reader *r, bool *complete)
 	return json;
 }
 
+/* The transactions from r->seq on that were committed, though the log lacks the first; or null. */
+static json_t *lost_json(struct reader *r, u32 domain, u64 at)
+{
+	struct lanefs_log_end end = { .uuid = r->dump->super.sb_header.lh_uuid, .epoch = r->epoch,
+				      .domain = domain, .seq = r->seq };
+
+	for (u64 i = 0; i < r->layout->journal_blocks; i++) {
+		u64 place = r->layout->journal + (at + i) % r->layout->journal_blocks;
+
+		read_block(r->dump, place, r->block);
+		if (!lanefs_log_end_take(&end, r->block, place))
+			break;
+	}
+	if (!end.last)
+		return json_null();
+	return json_pack("{s:o, s:o}", "first", number_json(r->seq), "last", number_json(end.last));
+}
+
 json_t *journal_json(struct dump *dump, u64 domain)
 {
 	struct reader *r = allocate(1, sizeof(*r));
 	struct lanefs_domain_block block;
 	json_t *transactions = json_array(), *json;
 	bool complete = true;
-	u64 left;
+	u64 left, start;
 
 	if (domain >= dump->domains)
 		die(1, "there is no domain %llu: the last one is %u", domain, dump->domains - 1);
@@ -109,7 +128,8 @@ json_t *journal_json(struct dump *dump, u64 domain)
 	r->epoch = le64_to_cpu(block.db_header.lh_epoch);
 	r->at = le64_to_cpu(block.db_tail) % r->layout->journal_blocks;
 	left = r->layout->journal_blocks;
-	for (r->seq = le64_to_cpu(block.db_tail_seq); complete; r->seq++) {
+	for (r->seq = le64_to_cpu(block.db_tail_seq);; r->seq++) {
+		start = r->at;
 		json = transaction_json(r, &complete);
 		if (!json || r->blocks > left) {
 			json_decref(json);
@@ -117,14 +137,16 @@ json_t *journal_json(struct dump *dump, u64 domain)
 		}
 		left -= r->blocks;
 		json_array_append_new(transactions, json);
+		if (!complete)
+			break;
 	}
-	json = json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "domain", number_json(domain),
+	json = json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "domain", number_json(domain),
 			 "epoch", number_json(r->epoch),
 			 "void", r->epoch != le64_to_cpu(dump->super.sb_epoch) ||
 				 le32_to_cpu(dump->super.sb_state) & LANEFS_STATE_CLEAN,
 			 "tail_seq", number_json(le64_to_cpu(block.db_tail_seq)),
 			 "tail", number_json(le64_to_cpu(block.db_tail)),
-			 "transactions", transactions);
+			 "transactions", transactions, "lost", lost_json(r, (u32)domain, start));
 	free(r);
 	return json;
 }

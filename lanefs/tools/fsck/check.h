@@ -11,7 +11,8 @@
  * A check goes in rounds. Each has three stages: inodes and their trees; names and links; bitmaps.
  * A stage needs the one before it to be clean. When repairing, a stage that found damage mends it
  * in memory and the next round looks at everything again; the last round, which finds nothing,
- * is the proof. Nothing here shares code with the module but the format's description.
+ * is the proof. Nothing here shares code with the module but the format's description, hashes,
+ * and the judgement whether a log has lost what was committed.
  */
 
 /* What is known of an inode. Zero: not in use. */

@@ -2,12 +2,14 @@
 /*
  * The domains' superblocks and logs: after format.h, "Journal", "Epochs" and "Operations that span
  * domains". All transactions of all logs are read first; then the cut; then the copies go in place.
+ * Of a log that has lost what was committed that is what comes before; what it lacks is reported.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "check.h"
 #include "core/crc.h"
+#include "core/logend.h"
 #include "tools/common/die.h"
 
 struct copy {
@@ -28,6 +30,7 @@ struct log {
 	struct transaction *transactions;
 	size_t count;
 	size_t kept;	/* after the cut */
+	bool damaged;	/* it ends before a transaction that was committed */
 };
 
 struct revoked {
@@ -62,6 +65,7 @@ struct cursor {
 	u64 seq;
 	u64 at;		/* block of the journal */
 	u64 blocks;
+	u64 last;	/* block that was read last */
 };
 
 static u64 next_place(struct cursor *cursor)
@@ -71,6 +75,7 @@ static u64 next_place(struct cursor *cursor)
 
 	cursor->at = (cursor->at + 1) % layout->journal_blocks;
 	cursor->blocks++;
+	cursor->last = place;
 	return place;
 }
 
@@ -137,6 +142,28 @@ static bool read_transaction(struct cursor *cursor, struct transaction *t)
 	return false;
 }
 
+/* Whether the log lacks @seq, which should begin at @at, though it was committed. */
+static bool report_lost(struct check *c, u32 domain, u64 seq, u64 at, u64 wrong)
+{
+	const struct lanefs_layout *layout = &c->domain[domain].layout;
+	struct lanefs_log_end end = { .uuid = c->super.sb_header.lh_uuid, .epoch = c->epoch,
+				      .domain = domain, .seq = seq };
+	u8 block[LANEFS_BLOCK_SIZE];
+
+	for (u64 i = 0; i < layout->journal_blocks; i++) {
+		u64 place = layout->journal + (at + i) % layout->journal_blocks;
+
+		read_block(c, place, block);
+		if (!lanefs_log_end_take(&end, block, place))
+			break;
+	}
+	if (end.last)
+		can_mend(&c->report, "domain %u: block %llu is damaged or lost, and with it "
+			 "transactions %llu to %llu, which were committed", domain, wrong, seq,
+			 end.last);
+	return end.last;
+}
+
 static void read_log(struct check *c, u32 domain, struct log *log)
 {
 	struct cursor cursor = { .c = c, .domain = domain, .seq = log->first_seq,
@@ -145,11 +172,13 @@ static void read_log(struct check *c, u32 domain, struct log *log)
 
 	for (;; cursor.seq++) {
 		struct transaction t = { 0 };
+		u64 start = cursor.at;
 
 		cursor.blocks = 0;
 		/* More than the journal holds would be a circle. */
 		if (!read_transaction(&cursor, &t) || cursor.blocks > left) {
 			forget(&t);
+			log->damaged = report_lost(c, domain, cursor.seq, start, cursor.last);
 			return;
 		}
 		left -= cursor.blocks;
@@ -159,8 +188,8 @@ static void read_log(struct check *c, u32 domain, struct log *log)
 	}
 }
 
-/* False: it says that the log is empty, or nothing that can be believed. */
-static bool read_domain_block(struct check *c, u32 d, struct log *log)
+/* Reads the log that the domain's superblock tells of: an empty one if it cannot be believed. */
+static void find_log(struct check *c, u32 d, struct log *log, bool clean)
 {
 	const struct lanefs_layout *layout = &c->domain[d].layout;
 	struct lanefs_domain_block block;
@@ -176,15 +205,20 @@ static bool read_domain_block(struct check *c, u32 d, struct log *log)
 	else if (le64_to_cpu(block.db_tail) >= layout->journal_blocks || !block.db_tail_seq ||
 		 le64_to_cpu(block.db_tail_seq) >= COUNTER_END)
 		problem = "wrong about where its log begins";
+	if (!problem && clean)
+		return;
 	if (!problem && le64_to_cpu(block.db_header.lh_epoch) == c->epoch) {
 		log->tail = le64_to_cpu(block.db_tail);
 		log->first_seq = le64_to_cpu(block.db_tail_seq);
-		return true;
+		read_log(c, d, log);
+		return;
 	}
-	if (!problem)
-		return false;
+	if (!problem) {
+		log->damaged = report_lost(c, d, 1, 0, layout->base + 1);
+		return;
+	}
 	if (can_mend(&c->report, "domain %u: its superblock is %s%s", d, problem,
-		     le32_to_cpu(c->super.sb_state) & LANEFS_STATE_CLEAN ? "" :
+		     clean ? "" :
 		     "; what is in its log is lost")) {
 		memset(&block, 0, sizeof(block));
 		set_header(c, &block, LANEFS_MAGIC_DOMAIN, layout->base + 1, d);
@@ -194,7 +228,7 @@ static bool read_domain_block(struct check *c, u32 d, struct log *log)
 		/* Of epoch 0, so its log is void. */
 		write_block(c, layout->base + 1, &block);
 	}
-	return false;
+	log->damaged = !clean;
 }
 
 /* The last sequence of a domain that is kept. */
@@ -303,6 +337,20 @@ static void replay_log(struct check *c, const struct log *log, struct replayed *
 	free(revoked);
 }
 
+/* What the cut takes from the other logs where one has lost what was committed. */
+static void report_cut(struct check *c, const struct log *logs)
+{
+	bool damaged = false;
+
+	for (u32 d = 0; d < c->domains; d++)
+		damaged |= logs[d].damaged;
+	for (u32 d = 0; damaged && d < c->domains; d++)
+		if (logs[d].kept < logs[d].count)
+			can_mend(&c->report, "domain %u: transactions %llu to %llu need others that"
+				 " are not there", d, end_of(&logs[d]) + 1,
+				 logs[d].first_seq - 1 + logs[d].count);
+}
+
 void replay_logs(struct check *c, struct replayed *replayed)
 {
 	struct log *logs = allocate(c->domains, sizeof(*logs));
@@ -310,9 +358,9 @@ void replay_logs(struct check *c, struct replayed *replayed)
 
 	*replayed = (struct replayed){ 0 };
 	for (u32 d = 0; d < c->domains; d++)
-		if (read_domain_block(c, d, &logs[d]) && !clean)
-			read_log(c, d, &logs[d]);
+		find_log(c, d, &logs[d], clean);
 	cut(c, logs);
+	report_cut(c, logs);
 	for (u32 d = 0; d < c->domains; d++)
 		replay_log(c, &logs[d], replayed);
 	for (u32 d = 0; d < c->domains; d++) {

@@ -91,11 +91,12 @@ def with_mark(image, domain, mark):
     return number, block
 
 
-def marks(image, mode="-y"):
-    """The marks after recovery."""
+def marks(image, mode="-y", clean=False):
+    """The marks after recovery; `clean`: it was recovered before."""
     image.save()
     done = lanefs.tool("fsck.lanefs", mode, image.path)
     assert done.returncode == 0, done.stdout
+    assert clean or "not unmounted" in done.stdout
     after = lanefs.Image(image.path)
     if mode == "-y":
         assert after.super("state") == CLEAN
@@ -116,6 +117,15 @@ def test_replays_what_is_committed(image):
     log.commit([with_mark(image, 1, 2)])
     log.commit([with_mark(image, 1, 3)], complete=False)
     assert marks(image) == [OLD, 2, OLD]
+
+
+def test_what_was_never_committed_is_not_missed(image):
+    log = Log(image, 1, 1000)
+    log.commit([with_mark(image, 1, 1)])
+    log.commit([with_mark(image, 1, 2)] * 60, complete=False)
+    start = (log.at - 62) % 1024 + log.journal
+    image.data[(start + 5) * BLOCK + 99] ^= 1
+    assert marks(image) == [OLD, 1, OLD]
 
 
 def test_in_memory_only_with_n(image):
@@ -227,14 +237,12 @@ def test_a_revoke_beyond_the_cut_does_not_count(image):
     assert marks(image) == [1, OLD, OLD]
 
 
-@pytest.mark.parametrize("damage", ["copy", "descriptor", "commit", "count", "epoch", "place"])
-def test_ends_at_damage(image, damage):
-    log = Log(image, 0)
-    log.commit([with_mark(image, 0, 1)])
-    start = log.journal + log.at
-    log.commit([with_mark(image, 0, 2)], blocks_off=damage == "count")
-    log.commit([with_mark(image, 0, 3)])
-    match damage:
+DAMAGES = ["copy", "descriptor", "commit", "count", "epoch", "place", "lost"]
+
+
+def damage(image, start, kind):
+    """Damage a block of the transaction of one copy that begins at this block."""
+    match kind:
         case "descriptor":
             image.data[start * BLOCK + 70] ^= 1
         case "copy":
@@ -245,7 +253,72 @@ def test_ends_at_damage(image, damage):
             image.poke(start, 56, 8, EPOCH - 1)
         case "place":
             image.poke(start, HEADER, 8, image.layout(0)["journal"])
-    assert marks(image) == [1, OLD, OLD]
+        case "lost":
+            image.data[start * BLOCK : (start + 1) * BLOCK] = bytes(BLOCK)
+
+
+def lost(image):
+    """What fsck -n says of lost transactions; -y must mend it. And what the dump says."""
+    image.save()
+    told = lanefs.tool("fsck.lanefs", "-n", image.path)
+    assert told.returncode == 4, told.stdout
+    dump = json.loads(lanefs.tool("lanefs-dump", "--json", image.path, "journal", 0).stdout)
+    done = lanefs.tool("fsck.lanefs", "-y", image.path)
+    assert done.returncode == 1, done.stdout
+    lines = [line for line in told.stdout.splitlines() if "transactions" in line]
+    assert all(f"{line}: mended" in done.stdout for line in lines if "domain" in line)
+    return told.stdout, dump["lost"]
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_tells_what_was_committed_and_is_lost(image, kind):
+    log = Log(image, 0)
+    log.commit([with_mark(image, 0, 1)])
+    start = log.journal + log.at
+    log.commit([with_mark(image, 0, 2)], blocks_off=kind == "count")
+    log.commit([with_mark(image, 0, 3)])
+    damage(image, start, kind)
+    block = start + {"copy": 1, "commit": 2, "count": 2, "place": 1}.get(kind, 0)
+    text, dumped = lost(image)
+    assert f"domain 0: block {block} is damaged or lost, and with it transactions 2 to 3" in text
+    assert dumped == {"first": 2, "last": 3}
+    assert marks(lanefs.Image(image.path), clean=True) == [1, OLD, OLD]
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_of_the_last_transaction_the_commit_block_tells(image, kind):
+    log = Log(image, 0, 1021)
+    log.commit([with_mark(image, 0, 1)])
+    start = log.journal + log.at
+    log.commit([with_mark(image, 0, 2)], blocks_off=kind == "count")
+    damage(image, start, kind)
+    if kind == "commit":
+        assert marks(image) == [1, OLD, OLD]
+    else:
+        assert lost(image)[1] == {"first": 2, "last": 2}
+
+
+def test_what_needs_the_lost_is_lost_as_well(image):
+    one, two = Log(image, 0), Log(image, 1)
+    two.commit([with_mark(image, 1, 1)])
+    two.commit([with_mark(image, 1, 2)], needs=[(0, 1)])
+    start = one.journal + one.at
+    one.commit([with_mark(image, 0, 1)], needs=[(1, 2)])
+    damage(image, start, "copy")
+    text, _ = lost(image)
+    assert "domain 0: block" in text
+    assert "domain 1: transactions 2 to 2 need others that are not there" in text
+    assert marks(lanefs.Image(image.path), clean=True) == [OLD, 1, OLD]
+
+
+def test_a_log_is_missed_where_the_superblock_tells_of_none(image):
+    """The write of the domain's superblock was lost: it still has the epoch before."""
+    Log(image, 0).commit([with_mark(image, 0, 1)])
+    image.poke(image.layout(0)["base"] + 1, 56, 8, EPOCH - 1)
+    image.save()
+    told = lanefs.tool("fsck.lanefs", "-n", image.path)
+    assert told.returncode == 4
+    assert f"block {image.layout(0)['base'] + 1} is damaged or lost" in told.stdout
 
 
 def test_nothing_is_replayed_after_a_clean_unmount(image):
@@ -317,4 +390,5 @@ def test_dump_shows_the_log(image):
     assert first["needs"] == [{"domain": 0, "seq": 4}, {"domain": 2, "seq": 6}]
     assert (second["revokes"], second["complete"]) == ([4000, 4001], True)
     assert (third["seq"], third["complete"]) == (9, False)
+    assert shown["lost"] == {"first": 9, "last": 9}
     assert MAGIC["commit"] == image.peek(log.journal + 1022, 0, 4)
