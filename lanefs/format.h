@@ -83,6 +83,12 @@
  * Data is not journaled. Blocks get into a file as unwritten extents, and become written ones in
  * a transaction that begins after their data was written.
  *
+ * The log ends before the first transaction that is not complete. A domain's transactions are
+ * written one after the other, each commit block after a flush of all before it, and the log from
+ * db_tail on is not written over. So a good commit block of this epoch with the sequence where the
+ * log ends, or a later one, anywhere in the journal, says that the medium has damaged or lost what
+ * was durable: then there is no recovery without a repair.
+ *
  * Epochs. sb_epoch counts read-write mounts. Journal blocks of another epoch than sb_epoch are
  * void, and a domain superblock of an older one means an empty log. So one write of block 0, after
  * recovery has replayed every domain and flushed, discards all logs at once.
