@@ -4,6 +4,7 @@
  * them can be used again. One thread for each domain; the cleaning at unmount calls it as well.
  */
 #include <linux/blkdev.h>
+#include <linux/freezer.h>
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -232,10 +233,11 @@ int lanefs_checkpoint_thread(void *data)
 	unsigned int nofs = memalloc_nofs_save();
 	u64 seq;
 
+	set_freezable();
 	while (!kthread_should_stop()) {
-		wait_event_interruptible(domain->j_wait_checkpoint_work,
-					 kthread_should_stop() ||
-					 READ_ONCE(domain->j_checkpoint_wanted));
+		wait_event_freezable(domain->j_wait_checkpoint_work,
+				     kthread_should_stop() ||
+				     READ_ONCE(domain->j_checkpoint_wanted));
 		if (!READ_ONCE(domain->j_checkpoint_wanted))
 			continue;
 		WRITE_ONCE(domain->j_checkpoint_wanted, false);

@@ -3,6 +3,7 @@
  * The commit of a domain's running transaction: waits until its handles have ended, freezes the
  * blocks that it changed, lets the next transaction begin and writes the blocks to the log.
  */
+#include <linux/freezer.h>
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -273,15 +274,21 @@ static bool lanefs_commit_due(struct lanefs_domain *domain)
 	return due && !READ_ONCE(domain->d_sbi->s_aborted);
 }
 
+/*
+ * It freezes with the system, as the checkpoint's thread does: what is written after the image of a
+ * hibernation was made is newer than the memory that the image brings back. User tasks are frozen
+ * before it, so those that wait for a commit get it.
+ */
 int lanefs_commit_thread(void *data)
 {
 	struct lanefs_domain *domain = data;
 	unsigned int nofs = memalloc_nofs_save();
 
+	set_freezable();
 	for (;;) {
-		wait_event_interruptible_timeout(domain->j_wait_commit_work,
-						 kthread_should_stop() || lanefs_commit_due(domain),
-						 LANEFS_COMMIT_INTERVAL / 2);
+		wait_event_freezable_timeout(domain->j_wait_commit_work,
+					     kthread_should_stop() || lanefs_commit_due(domain),
+					     LANEFS_COMMIT_INTERVAL / 2);
 		if (lanefs_commit_due(domain))
 			lanefs_commit(domain);
 		else if (kthread_should_stop())

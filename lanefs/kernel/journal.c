@@ -56,8 +56,13 @@ void lanefs_commit_request(struct lanefs_domain *domain, u64 seq)
 /* Waits until the transaction is on disk. It must have been requested, or be committing. */
 int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
 {
-	wait_event(domain->j_wait_committed, READ_ONCE(domain->j_committed) >= seq ||
-		   READ_ONCE(domain->d_sbi->s_aborted));
+	unsigned int state = TASK_UNINTERRUPTIBLE;
+
+	/* It holds nothing here, and the other domain's commits may be frozen already. */
+	if (kthread_func(current) == lanefs_checkpoint_thread)
+		state |= TASK_FREEZABLE;
+	wait_event_state(domain->j_wait_committed, READ_ONCE(domain->j_committed) >= seq ||
+			 READ_ONCE(domain->d_sbi->s_aborted), state);
 	return READ_ONCE(domain->j_committed) >= seq ? 0 : -EIO;
 }
 
