@@ -3,6 +3,7 @@
 #ifndef LANEFS_COMPAT_H
 #define LANEFS_COMPAT_H
 
+#include <linux/exportfs.h>
 #include <linux/fs.h>
 #include <linux/iomap.h>
 #include <linux/shrinker.h>
@@ -54,6 +55,11 @@ static inline struct timespec64 lanefs_touch_ctime(struct inode *inode)
 typedef const struct xattr_handler *lanefs_xattr_table;
 #else
 typedef const struct xattr_handler *const lanefs_xattr_table;
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define FILEID_INO64_GEN	((enum fid_type)0x81)
+#define FILEID_INO64_GEN_PARENT	((enum fid_type)0x82)
 #endif
 
 /* The shrinker of a mount, and the way from it to what it is for. */

@@ -105,43 +105,87 @@ static struct inode *lanefs_icache_grab(struct lanefs_domain *domain, u64 ino)
 	return inode && !grabbed ? ERR_PTR(-EAGAIN) : grabbed;
 }
 
-/* Of several that want to read the inode in, one gets it. NULL: another one was faster. */
-static struct inode *lanefs_icache_fresh(struct super_block *sb, u64 ino)
+/* -EBUSY: there is another one of that number. */
+static int lanefs_icache_insert(struct lanefs_domain *domain, struct inode *inode)
+{
+	struct inode *other = xa_cmpxchg(&domain->d_inodes, lanefs_ino_index(inode->i_ino), NULL,
+					 inode, GFP_NOFS);
+
+	return xa_is_err(other) ? xa_err(other) : other ? -EBUSY : 0;
+}
+
+/*
+ * Of several that want to read the inode in, one gets it. NULL: another one was faster. Where the
+ * number may be nobody's that is looked at first, and stays so until the inode is in its place:
+ * so it is never in the way of a new one, which has taken the number and comes to add itself.
+ */
+static struct inode *lanefs_icache_fresh(struct super_block *sb, u64 ino, s64 generation)
 {
 	struct lanefs_domain *domain = lanefs_domain_of_ino(LANEFS_SB(sb), ino);
-	struct inode *inode = lanefs_icache_new(sb), *other;
+	struct inode *inode = lanefs_icache_new(sb);
+	int err;
 
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
 	inode->i_ino = ino;
 	LANEFS_I(inode)->li_domain = domain->d_id;
 	lanefs_icache_publish(inode);
-	other = xa_cmpxchg(&domain->d_inodes, lanefs_ino_index(ino), NULL, inode, GFP_NOFS);
-	if (other) {
-		/* Nobody has seen it. */
-		__destroy_inode(inode);
-		lanefs_free_inode(inode);
-		return xa_is_err(other) ? ERR_PTR(xa_err(other)) : NULL;
+	if (generation == LANEFS_GENERATION_NAMED) {
+		err = lanefs_icache_insert(domain, inode);
+	} else {
+		mutex_lock(&domain->d_inode_mutex);
+		err = lanefs_inode_confirm(domain, ino, generation);
+		if (!err)
+			err = lanefs_icache_insert(domain, inode);
+		mutex_unlock(&domain->d_inode_mutex);
 	}
-	return inode;
+	if (!err)
+		return inode;
+	/* Nobody has seen it. */
+	__destroy_inode(inode);
+	lanefs_free_inode(inode);
+	return err == -EBUSY ? NULL : ERR_PTR(err);
 }
 
 /*
- * The inode of that number: as it is in memory, or new (I_NEW), to be read in and unlocked. No
- * handle is held.
+ * The same where the VFS keeps them. A new one of that number waits in its handle until the inode
+ * is taken away again, so between the two nothing waits for a handle.
  */
-struct inode *lanefs_icache_get(struct super_block *sb, u64 ino)
+static struct inode *lanefs_icache_get_vfs(struct super_block *sb, u64 ino, s64 generation)
+{
+	struct lanefs_domain *domain = lanefs_domain_of_ino(LANEFS_SB(sb), ino);
+	struct inode *inode = iget_locked(sb, ino);
+	int err;
+
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+	if (generation == LANEFS_GENERATION_NAMED || !(inode->i_state & I_NEW))
+		return inode;
+	mutex_lock(&domain->d_inode_mutex);
+	err = lanefs_inode_confirm(domain, ino, generation);
+	mutex_unlock(&domain->d_inode_mutex);
+	if (!err)
+		return inode;
+	iget_failed(inode);
+	return ERR_PTR(err);
+}
+
+/*
+ * The inode of that number: as it is in memory, whatever its generation, or new (I_NEW), to be read
+ * in and unlocked. -ESTALE: there is none of that generation with a link. No handle is held.
+ */
+struct inode *lanefs_icache_get(struct super_block *sb, u64 ino, s64 generation)
 {
 	struct lanefs_domain *domain = lanefs_domain_of_ino(LANEFS_SB(sb), ino);
 	struct inode *inode;
 
 	if (!lanefs_lanes(sb))
-		return iget_locked(sb, ino) ?: ERR_PTR(-ENOMEM);
+		return lanefs_icache_get_vfs(sb, ino, generation);
 	for (;;) {
 		wait_event(domain->d_inode_wait,
 			   (inode = lanefs_icache_grab(domain, ino)) != ERR_PTR(-EAGAIN));
 		if (!inode) {
-			inode = lanefs_icache_fresh(sb, ino);
+			inode = lanefs_icache_fresh(sb, ino, generation);
 			if (inode)
 				return inode;
 			continue;

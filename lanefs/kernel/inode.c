@@ -134,23 +134,34 @@ static void lanefs_inode_fill(struct inode *inode, const struct lanefs_dinode *d
 	lanefs_add_blocks(inode, le64_to_cpu(di->di_blocks));
 }
 
+/* Copies it as it is on disk. Its block of the table, which stays with the caller. */
+static struct lanefs_buf *lanefs_dinode_read(struct lanefs_domain *domain, u64 ino,
+					     struct lanefs_dinode *di)
+{
+	struct lanefs_buf *buf;
+
+	buf = lanefs_buf_read(domain, domain->d_layout.itable +
+			      div_u64(lanefs_ino_index(ino), LANEFS_INODES_PER_BLOCK),
+			      LANEFS_MAGIC_ITABLE, domain->d_id);
+	if (IS_ERR(buf))
+		return buf;
+	mutex_lock(&buf->b_mutex);
+	*di = *lanefs_dinode_of(buf, ino);
+	mutex_unlock(&buf->b_mutex);
+	return buf;
+}
+
 static int lanefs_inode_read(struct inode *inode, u64 ino)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_domain *domain = &sbi->s_domain[lanefs_ino_domain(ino)];
-	u64 index = lanefs_ino_index(ino);
 	struct lanefs_dinode di;
 	struct lanefs_buf *buf;
 
-	buf = lanefs_buf_read(domain, domain->d_layout.itable +
-			      div_u64(index, LANEFS_INODES_PER_BLOCK), LANEFS_MAGIC_ITABLE,
-			      domain->d_id);
+	buf = lanefs_dinode_read(domain, ino, &di);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
-	mutex_lock(&buf->b_mutex);
-	di = *lanefs_dinode_of(buf, ino);
-	mutex_unlock(&buf->b_mutex);
 	li->li_buf = buf;
 	li->li_domain = domain->d_id;
 	if (!lanefs_dinode_sound(domain, &di, ino)) {
@@ -164,20 +175,41 @@ static int lanefs_inode_read(struct inode *inode, u64 ino)
 	return 0;
 }
 
-/* -EUCLEAN: no inode in use has that number, or it is damaged. */
-struct inode *lanefs_iget(struct super_block *sb, u64 ino)
+static bool lanefs_ino_used(const struct lanefs_sb *sbi, u64 ino)
 {
-	struct lanefs_sb *sbi = LANEFS_SB(sb);
 	u64 index = lanefs_ino_index(ino);
-	struct inode *inode;
+
+	return lanefs_ino_domain(ino) < sbi->s_domains && index && index < sbi->s_domain_inodes &&
+	       test_bit_le(index, sbi->s_domain[lanefs_ino_domain(ino)].d_inode_map);
+}
+
+/*
+ * Whether an inode of that number and generation, with links, is in use; -ESTALE if not. As long as
+ * the caller holds d_inode_mutex it is neither freed nor given out: what frees it clears it there.
+ */
+int lanefs_inode_confirm(struct lanefs_domain *domain, u64 ino, s64 generation)
+{
+	struct lanefs_dinode di;
+	struct lanefs_buf *buf;
+
+	/* The block of the table may never have been written. */
+	if (!lanefs_ino_used(domain->d_sbi, ino))
+		return -ESTALE;
+	buf = lanefs_dinode_read(domain, ino, &di);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	lanefs_buf_put(buf);
+	if (le64_to_cpu(di.di_ino) != ino || !di.di_nlink)
+		return -ESTALE;
+	return generation == LANEFS_GENERATION_ANY ||
+	       generation == le32_to_cpu(di.di_generation) ? 0 : -ESTALE;
+}
+
+static struct inode *lanefs_iget_known(struct super_block *sb, u64 ino, s64 generation)
+{
+	struct inode *inode = lanefs_icache_get(sb, ino, generation);
 	int err;
 
-	if (lanefs_ino_domain(ino) >= sbi->s_domains || !index || index >= sbi->s_domain_inodes ||
-	    !test_bit_le(index, sbi->s_domain[lanefs_ino_domain(ino)].d_inode_map)) {
-		lanefs_error(sbi, "there is no inode %llu", ino);
-		return ERR_PTR(-EUCLEAN);
-	}
-	inode = lanefs_icache_get(sb, ino);
 	if (IS_ERR(inode))
 		return inode;
 	if (!(inode->i_state & I_NEW))
@@ -191,6 +223,36 @@ struct inode *lanefs_iget(struct super_block *sb, u64 ino)
 	lanefs_set_ops(inode);
 	unlock_new_inode(inode);
 	return inode;
+}
+
+/* -EUCLEAN: no inode in use has that number, or it is damaged. */
+struct inode *lanefs_iget(struct super_block *sb, u64 ino)
+{
+	if (!lanefs_ino_used(LANEFS_SB(sb), ino)) {
+		lanefs_error(LANEFS_SB(sb), "there is no inode %llu", ino);
+		return ERR_PTR(-EUCLEAN);
+	}
+	return lanefs_iget_known(sb, ino, LANEFS_GENERATION_NAMED);
+}
+
+/*
+ * The inode of a number that somebody else remembers. -ESTALE: it is not in use, not any more, or
+ * not for others to see. One that lost its last name is found as long as it is open.
+ */
+struct inode *lanefs_iget_outside(struct super_block *sb, u64 ino, s64 generation)
+{
+	struct inode *inode;
+
+	if (ino != LANEFS_ROOT_INO && lanefs_ino_index(ino) < LANEFS_FIRST_INDEX)
+		return ERR_PTR(-ESTALE);
+	if (!lanefs_ino_used(LANEFS_SB(sb), ino))
+		return ERR_PTR(-ESTALE);
+	inode = lanefs_iget_known(sb, ino, generation);
+	if (IS_ERR(inode) || generation == LANEFS_GENERATION_ANY ||
+	    generation == inode->i_generation)
+		return inode;
+	iput(inode);
+	return ERR_PTR(-ESTALE);
 }
 
 /*

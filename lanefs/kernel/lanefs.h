@@ -316,6 +316,10 @@ static inline void lanefs_may_wait(struct lanefs_sb *sbi)
 	rwsem_release(&sbi->s_handle_map, _THIS_IP_);
 }
 
+/* Which inode of a number is meant: that of a generation, or of these. */
+#define LANEFS_GENERATION_ANY	(-1LL)	/* the one that has it, if there is one */
+#define LANEFS_GENERATION_NAMED	(-2LL)	/* the same, and its name or bit says that there is */
+
 /* Blocks of a domain that an operation may change: for each tree that it changes. */
 #define LANEFS_CREDITS		40
 
@@ -470,6 +474,8 @@ int lanefs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct f
 
 /* inode.c */
 struct inode *lanefs_iget(struct super_block *sb, u64 ino);
+struct inode *lanefs_iget_outside(struct super_block *sb, u64 ino, s64 generation);
+int lanefs_inode_confirm(struct lanefs_domain *domain, u64 ino, s64 generation);
 struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap, struct inode *dir,
 			       u32 domain, umode_t mode, dev_t rdev);
 void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data);
@@ -485,7 +491,7 @@ void lanefs_add_blocks(struct inode *inode, s64 count);
 /* icache.c */
 struct inode *lanefs_icache_new(struct super_block *sb);
 int lanefs_icache_add(struct inode *inode);
-struct inode *lanefs_icache_get(struct super_block *sb, u64 ino);
+struct inode *lanefs_icache_get(struct super_block *sb, u64 ino, s64 generation);
 void lanefs_icache_forget(struct inode *inode);
 void lanefs_icache_evict(struct inode *inode);
 void lanefs_icache_list(struct lanefs_sb *sbi);
@@ -524,6 +530,10 @@ ssize_t lanefs_listxattr(struct dentry *dentry, char *buffer, size_t size);
 int lanefs_xattr_init_security(struct lanefs_handle *h, struct inode *inode, struct inode *dir,
 			       const struct qstr *name);
 int lanefs_xattr_drop(struct lanefs_handle *h, struct inode *inode);
+
+/* export.c */
+struct export_operations;
+extern const struct export_operations lanefs_export_ops;
 
 /* file.c */
 extern const struct file_operations lanefs_file_fops;

@@ -500,12 +500,14 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 		err = lanefs_xattr_init_security(&h, whiteout, from->dir, &from->dentry->d_name);
 		if (err)
 			goto take_back;
-		lanefs_inode_log(&h, whiteout, true);
 	}
 	err = lanefs_side_point(&h, to, from->inode);
 	if (err == -ENOSPC && !to->inode)
 		/* Too many names of one hash: nothing is changed. */
 		goto take_back;
+	/* What is in the table is there to stay (lanefs_inode_confirm()). */
+	if (whiteout)
+		lanefs_inode_log(&h, whiteout, true);
 	if (!err)
 		err = flags & RENAME_EXCHANGE ? lanefs_rename_exchange(&h, from, to) :
 						lanefs_rename_over(&h, from, to, whiteout);
