@@ -55,6 +55,12 @@
  *   |  2 bytes  |  1 byte  |  1 byte  |      |       | to 4    |         |     |             |
  *   +-----------+----------+----------+------+-------+---------+---------+- - -+-------------+
  *
+ * ACLs are attributes without a name, in namespaces of their own; the value is what getxattr(2)
+ * gives of them (ids as on disk elsewhere): __le32 LANEFS_ACL_VERSION, then struct lanefs_acl_entry
+ * sorted by their tags. One of each kind but those of named users and groups, of which there may be
+ * any number; the mask's may lack where there are none of these. A directory may have both ACLs, a
+ * symlink none, others that of access only.
+ *
  * A file may have unwritten extents past its end (preallocation). No node or leaf below the root is
  * empty. All metadata blocks of an inode lie in its domain;
  * data extents may lie in any domain, but never in two.
@@ -325,7 +331,7 @@ struct lanefs_dirent {
 
 struct lanefs_xattr {
 	__le16	xa_value_len;	/* may be 0 */
-	__u8	xa_name_len;	/* 1 to LANEFS_XATTR_NAME_MAX */
+	__u8	xa_name_len;	/* 1 to LANEFS_XATTR_NAME_MAX; of an ACL: 0 */
 	__u8	xa_space;
 	__u8	xa_name[];
 };
@@ -334,6 +340,30 @@ struct lanefs_xattr {
 #define LANEFS_XATTR_USER	1	/* "user." */
 #define LANEFS_XATTR_TRUSTED	2	/* "trusted." */
 #define LANEFS_XATTR_SECURITY	3	/* "security." */
+#define LANEFS_XATTR_ACL_ACCESS	4	/* "system.posix_acl_access": that is all of the name */
+#define LANEFS_XATTR_ACL_DEFAULT 5	/* "system.posix_acl_default", the same */
+
+static inline _Bool lanefs_xattr_is_acl(__u8 space)
+{
+	return space == LANEFS_XATTR_ACL_ACCESS || space == LANEFS_XATTR_ACL_DEFAULT;
+}
+
+#define LANEFS_ACL_VERSION	2
+
+struct lanefs_acl_entry {
+	__le16	ae_tag;
+	__le16	ae_perm;	/* 4: read, 2: write, 1: execute */
+	__le32	ae_id;		/* of a named user or group; others: LANEFS_ACL_NO_ID */
+};
+
+/* ae_tag */
+#define LANEFS_ACL_USER_OBJ	0x01	/* the owner */
+#define LANEFS_ACL_USER		0x02
+#define LANEFS_ACL_GROUP_OBJ	0x04	/* the inode's group */
+#define LANEFS_ACL_GROUP	0x08
+#define LANEFS_ACL_MASK		0x10
+#define LANEFS_ACL_OTHER	0x20
+#define LANEFS_ACL_NO_ID	0xffffffffU
 
 #define LANEFS_XATTR_NAME_MAX	250	/* with its prefix a name has at most 255 bytes */
 #define LANEFS_XATTR_SIZE(name_len, value_len)	((4 + (name_len) + (value_len) + 3) & ~3U)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include "acl.h"
 #include "xattrs.h"
 
 static unsigned int xattrs_used(const void *block)
@@ -39,6 +40,16 @@ static int xattr_order(const struct lanefs_xattr *entry, u8 space, const void *n
 	return entry->xa_name_len < name_len ? -1 : entry->xa_name_len > name_len;
 }
 
+static bool xattr_valid(const struct lanefs_xattr *entry)
+{
+	if (lanefs_xattr_is_acl(entry->xa_space))
+		return !entry->xa_name_len &&
+		       lanefs_acl_valid(entry->xa_name, le16_to_cpu(entry->xa_value_len));
+	return entry->xa_space >= LANEFS_XATTR_USER && entry->xa_space <= LANEFS_XATTR_SECURITY &&
+	       entry->xa_name_len && entry->xa_name_len <= LANEFS_XATTR_NAME_MAX &&
+	       !memchr(entry->xa_name, 0, entry->xa_name_len);
+}
+
 bool lanefs_xattrs_valid(const void *block)
 {
 	unsigned int used = xattrs_used(block), offset = LANEFS_HEADER_SIZE;
@@ -51,10 +62,7 @@ bool lanefs_xattrs_valid(const void *block)
 		entry = (const void *)((const char *)block + offset);
 		if (used - offset < sizeof(*entry) || used - offset < xattr_size(entry))
 			return false;
-		if (entry->xa_space < LANEFS_XATTR_USER ||
-		    entry->xa_space > LANEFS_XATTR_SECURITY || !entry->xa_name_len ||
-		    entry->xa_name_len > LANEFS_XATTR_NAME_MAX ||
-		    memchr(entry->xa_name, 0, entry->xa_name_len))
+		if (!xattr_valid(entry))
 			return false;
 		if (last && xattr_order(last, entry->xa_space, entry->xa_name,
 					entry->xa_name_len) >= 0)

@@ -11,7 +11,7 @@
  * lanefs_xattrs_clear() emptied. None touches the checksum.
  */
 
-/* Whether all entries lie within the block, in order, with legal names. */
+/* Whether all entries lie within the block, in order, with legal names, and are ACLs where they say so. */
 bool lanefs_xattrs_valid(const void *block);
 
 /* No entries. */

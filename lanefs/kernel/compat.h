@@ -6,6 +6,7 @@
 #include <linux/exportfs.h>
 #include <linux/fs.h>
 #include <linux/iomap.h>
+#include <linux/posix_acl_xattr.h>
 #include <linux/shrinker.h>
 #include <linux/version.h>
 
@@ -48,6 +49,21 @@ static inline struct timespec64 lanefs_touch_ctime(struct inode *inode)
 #define lanefs_get_mtime(inode) inode_get_mtime(inode)
 #define lanefs_set_atime(inode, ts) inode_set_atime_to_ts(inode, ts)
 #define lanefs_set_mtime(inode, ts) inode_set_mtime_to_ts(inode, ts)
+#endif
+
+/* ACLs were of inodes, and set as attributes; now they are of dentries, and set by themselves. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define lanefs_acl_object struct inode
+#define lanefs_acl_inode(object) (object)
+#define lanefs_acl_chmod(idmap, dentry, mode) posix_acl_chmod(idmap, d_inode(dentry), mode)
+#define LANEFS_ACL_OPS .get_acl = lanefs_get_acl, .set_acl = lanefs_set_acl
+#define LANEFS_ACL_XATTR_HANDLERS &posix_acl_access_xattr_handler, &posix_acl_default_xattr_handler,
+#else
+#define lanefs_acl_object struct dentry
+#define lanefs_acl_inode(object) d_inode(object)
+#define lanefs_acl_chmod posix_acl_chmod
+#define LANEFS_ACL_OPS .get_inode_acl = lanefs_get_acl, .set_acl = lanefs_set_acl
+#define LANEFS_ACL_XATTR_HANDLERS
 #endif
 
 /* An element of the superblock's table of attribute handlers. */

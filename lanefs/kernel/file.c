@@ -477,5 +477,6 @@ const struct inode_operations lanefs_file_iops = {
 	.listxattr = lanefs_listxattr,
 	.fileattr_get = lanefs_fileattr_get,
 	.fileattr_set = lanefs_fileattr_set,
+	LANEFS_ACL_OPS,
 	.fiemap = lanefs_fiemap,
 };

@@ -157,17 +157,19 @@ static struct inode *lanefs_icache_get_vfs(struct super_block *sb, u64 ino, s64 
 	struct inode *inode = iget_locked(sb, ino);
 	int err;
 
-	if (!inode)
-		return ERR_PTR(-ENOMEM);
-	if (generation == LANEFS_GENERATION_NAMED || !(inode->i_state & I_NEW))
+	if (generation == LANEFS_GENERATION_NAMED)
+		return inode ?: ERR_PTR(-ENOMEM);
+	if (inode && !(inode->i_state & I_NEW))
 		return inode;
+	/* No inode: there is no memory, or one is being created and cannot be what was asked for. */
 	mutex_lock(&domain->d_inode_mutex);
 	err = lanefs_inode_confirm(domain, ino, generation);
 	mutex_unlock(&domain->d_inode_mutex);
-	if (!err)
+	if (inode && !err)
 		return inode;
-	iget_failed(inode);
-	return ERR_PTR(err);
+	if (inode)
+		iget_failed(inode);
+	return ERR_PTR(err ?: -ENOMEM);
 }
 
 /*

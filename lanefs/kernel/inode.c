@@ -128,6 +128,8 @@ static void lanefs_inode_fill(struct inode *inode, const struct lanefs_dinode *d
 	li->li_disk_size = le64_to_cpu(di->di_size);
 	li->li_parent = le64_to_cpu(di->di_parent);
 	li->li_xattr = le64_to_cpu(di->di_xattr);
+	if (!li->li_xattr)
+		cache_no_acl(inode);
 	li->li_level = le16_to_cpu(di->di_level);
 	li->li_count = le16_to_cpu(di->di_count);
 	memcpy(li->li_root, di->di_root, LANEFS_ROOT_SIZE);
@@ -282,6 +284,7 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 	}
 	inode->i_ino = ino;
 	inode_init_owner(idmap, inode, dir, mode);
+	cache_no_acl(inode);
 	inode->i_rdev = rdev;
 	inode->i_generation = get_random_u32();
 	li->li_btime = lanefs_touch_ctime(inode);
@@ -445,5 +448,7 @@ int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 	lanefs_inode_log(&h, inode, attr->ia_valid & ~(ATTR_ATIME | ATTR_MTIME | ATTR_CTIME |
 						       ATTR_ATIME_SET | ATTR_MTIME_SET));
 	lanefs_end(&h);
-	return 0;
+	if ((attr->ia_valid & ATTR_MODE) && !S_ISLNK(inode->i_mode))
+		err = lanefs_acl_chmod(idmap, dentry, inode->i_mode);
+	return err;
 }

@@ -526,10 +526,27 @@ int lanefs_symlink_drop(struct lanefs_handle *h, struct inode *inode);
 
 /* xattr.c */
 extern lanefs_xattr_table lanefs_xattr_handlers[];
+int lanefs_xattr_load(struct inode *inode, u8 space, const char *name, void *buffer, size_t size);
+int lanefs_xattr_store(struct lanefs_handle *h, struct inode *inode, u8 space, const char *name,
+		       const void *value, size_t size, int flags);
+bool lanefs_xattr_retry(struct inode *inode, int *retries);
 ssize_t lanefs_listxattr(struct dentry *dentry, char *buffer, size_t size);
 int lanefs_xattr_init_security(struct lanefs_handle *h, struct inode *inode, struct inode *dir,
 			       const struct qstr *name);
 int lanefs_xattr_drop(struct lanefs_handle *h, struct inode *inode);
+
+/* acl.c */
+struct lanefs_acls {	/* what a new inode inherits; NULL: none */
+	struct posix_acl *access;
+	struct posix_acl *inherit;
+};
+
+struct posix_acl *lanefs_get_acl(struct inode *inode, int type, bool rcu);
+int lanefs_set_acl(struct mnt_idmap *idmap, lanefs_acl_object *object, struct posix_acl *acl,
+		   int type);
+int lanefs_acls_prepare(struct inode *dir, umode_t *mode, struct lanefs_acls *acls);
+int lanefs_acls_init(struct lanefs_handle *h, struct inode *inode, const struct lanefs_acls *acls);
+void lanefs_acls_release(struct lanefs_acls *acls);
 
 /* export.c */
 struct export_operations;

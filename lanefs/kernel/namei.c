@@ -100,7 +100,8 @@ static bool lanefs_place_again(struct inode *dir, u32 *attempts)
 
 /* One attempt to create an object, in the domain that is best now. */
 static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
-			    umode_t mode, dev_t rdev, const char *target)
+			    umode_t mode, dev_t rdev, const char *target,
+			    const struct lanefs_acls *acls)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
 	u32 domains[2] = { LANEFS_I(dir)->li_domain, lanefs_place(dir) };
@@ -121,7 +122,9 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 	err = PTR_ERR_OR_ZERO(inode);
 	if (err)
 		goto out;
-	err = lanefs_xattr_init_security(&h, inode, dir, &dentry->d_name);
+	err = lanefs_acls_init(&h, inode, acls);
+	if (!err)
+		err = lanefs_xattr_init_security(&h, inode, dir, &dentry->d_name);
 	if (!err && target)
 		err = lanefs_symlink_store(&h, inode, target, strlen(target));
 	if (!err)
@@ -147,15 +150,20 @@ out:
 static int lanefs_create_object(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
 				umode_t mode, dev_t rdev, const char *target)
 {
+	struct lanefs_acls acls;
 	int err, retries = 0;
 	u32 attempts = 0;
 
 	if (S_ISDIR(mode) && dir->i_nlink >= LANEFS_LINK_MAX)
 		return -EMLINK;
+	err = lanefs_acls_prepare(dir, &mode, &acls);
+	if (err)
+		return err;
 	do {
-		err = lanefs_create_in(idmap, dir, dentry, mode, rdev, target);
+		err = lanefs_create_in(idmap, dir, dentry, mode, rdev, target, &acls);
 	} while (err == -ENOSPC && (lanefs_place_again(dir, &attempts) ||
 				    lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
+	lanefs_acls_release(&acls);
 	return err ?: lanefs_dirsync(dir);
 }
 
@@ -186,7 +194,8 @@ static int lanefs_symlink(struct mnt_idmap *idmap, struct inode *dir, struct den
 }
 
 /* One attempt to create a file without a name. */
-static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *dir, umode_t mode)
+static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *dir, umode_t mode,
+				       const struct lanefs_acls *acls)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
 	u32 domain = lanefs_place(dir);
@@ -200,7 +209,9 @@ static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *di
 	inode = lanefs_inode_new(&h, idmap, dir, domain, mode, 0);
 	if (IS_ERR(inode))
 		goto out;
-	err = lanefs_xattr_init_security(&h, inode, dir, NULL);
+	err = lanefs_acls_init(&h, inode, acls);
+	if (!err)
+		err = lanefs_xattr_init_security(&h, inode, dir, NULL);
 	if (err) {
 		lanefs_uncreate(&h, inode);
 		lanefs_end(&h);
@@ -218,15 +229,20 @@ out:
 static int lanefs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file,
 			  umode_t mode)
 {
+	struct lanefs_acls acls;
 	struct inode *inode;
-	int retries = 0;
+	int err, retries = 0;
 	u32 attempts = 0;
 
+	err = lanefs_acls_prepare(dir, &mode, &acls);
+	if (err)
+		return finish_open_simple(file, err);
 	do {
-		inode = lanefs_tmpfile_in(idmap, dir, mode);
+		inode = lanefs_tmpfile_in(idmap, dir, mode, &acls);
 	} while (PTR_ERR_OR_ZERO(inode) == -ENOSPC &&
 		 (lanefs_place_again(dir, &attempts) ||
 		  lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
+	lanefs_acls_release(&acls);
 	if (!IS_ERR(inode)) {
 		/* d_tmpfile() takes a link off, which the superblock counts. */
 		lanefs_set_links(inode, 1);
@@ -574,10 +590,12 @@ const struct inode_operations lanefs_dir_iops = {
 	.listxattr = lanefs_listxattr,
 	.fileattr_get = lanefs_fileattr_get,
 	.fileattr_set = lanefs_fileattr_set,
+	LANEFS_ACL_OPS,
 };
 
 const struct inode_operations lanefs_special_iops = {
 	.setattr = lanefs_setattr,
 	.getattr = lanefs_getattr,
 	.listxattr = lanefs_listxattr,
+	LANEFS_ACL_OPS,
 };

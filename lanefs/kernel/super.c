@@ -327,6 +327,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_magic = LANEFS_SUPER_MAGIC;
 	sb->s_op = &lanefs_sops;
 	sb->s_xattr = lanefs_xattr_handlers;
+	sb->s_flags |= SB_POSIXACL;
 	sb->s_export_op = &lanefs_export_ops;
 	sb->s_maxbytes = min_t(u64, MAX_LFS_FILESIZE, LANEFS_MAX_FILE_BLOCKS << LANEFS_BLOCK_SHIFT);
 	sb->s_time_gran = 1;

@@ -42,8 +42,8 @@ static int lanefs_xattr_copy(struct inode *inode, u8 space, const char *name, vo
 	return length;
 }
 
-static int lanefs_xattr_get(const struct xattr_handler *handler, struct dentry *dentry,
-			    struct inode *inode, const char *name, void *buffer, size_t size)
+/* The same, for who does not hold li_xattr_sem. */
+int lanefs_xattr_load(struct inode *inode, u8 space, const char *name, void *buffer, size_t size)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	int length;
@@ -52,9 +52,15 @@ static int lanefs_xattr_get(const struct xattr_handler *handler, struct dentry *
 	if (!READ_ONCE(li->li_xattr))
 		return -ENODATA;
 	down_read(&li->li_xattr_sem);
-	length = lanefs_xattr_copy(inode, handler->flags, name, buffer, size);
+	length = lanefs_xattr_copy(inode, space, name, buffer, size);
 	up_read(&li->li_xattr_sem);
 	return length;
+}
+
+static int lanefs_xattr_get(const struct xattr_handler *handler, struct dentry *dentry,
+			    struct inode *inode, const char *name, void *buffer, size_t size)
+{
+	return lanefs_xattr_load(inode, handler->flags, name, buffer, size);
 }
 
 /* Gives the inode an empty block. */
@@ -129,31 +135,50 @@ static int lanefs_xattr_change(struct lanefs_handle *h, struct inode *inode, u8 
 	return err;
 }
 
+static bool lanefs_xattr_fits(const char *name, size_t size)
+{
+	return size <= LANEFS_XATTR_VALUE_MAX &&
+	       LANEFS_XATTR_SIZE(strlen(name), size) <= LANEFS_BODY_SIZE;
+}
+
+/* The same, for who does not hold li_xattr_sem. The caller logs the inode. */
+int lanefs_xattr_store(struct lanefs_handle *h, struct inode *inode, u8 space, const char *name,
+		       const void *value, size_t size, int flags)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	int err;
+
+	if (!lanefs_xattr_fits(name, size))
+		return -ENOSPC;
+	down_write(&li->li_xattr_sem);
+	err = lanefs_xattr_change(h, inode, space, name, value, size, flags);
+	up_write(&li->li_xattr_sem);
+	return err;
+}
+
+/* After -ENOSPC: whether to try again. If the inode has a block, that is what is full. */
+bool lanefs_xattr_retry(struct inode *inode, int *retries)
+{
+	return !LANEFS_I(inode)->li_xattr &&
+	       lanefs_retry_alloc(LANEFS_SB(inode->i_sb), true, retries);
+}
+
 static int lanefs_xattr_set_once(struct inode *inode, u8 space, const char *name,
 				 const void *value, size_t size, int flags)
 {
-	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_handle h;
 	int err;
 
 	err = lanefs_begin_inode(&h, inode);
 	if (err)
 		return err;
-	down_write(&li->li_xattr_sem);
-	err = lanefs_xattr_change(&h, inode, space, name, value, size, flags);
+	err = lanefs_xattr_store(&h, inode, space, name, value, size, flags);
 	if (!err) {
 		lanefs_touch_ctime(inode);
 		lanefs_inode_log(&h, inode, true);
 	}
-	up_write(&li->li_xattr_sem);
 	lanefs_end(&h);
 	return err;
-}
-
-static bool lanefs_xattr_fits(const char *name, size_t size)
-{
-	return size <= LANEFS_XATTR_VALUE_MAX &&
-	       LANEFS_XATTR_SIZE(strlen(name), size) <= LANEFS_BODY_SIZE;
 }
 
 static int lanefs_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
@@ -162,31 +187,24 @@ static int lanefs_xattr_set(const struct xattr_handler *handler, struct mnt_idma
 {
 	int err, retries = 0;
 
+	/* It would never fit. */
 	if (!lanefs_xattr_fits(name, size))
 		return -ENOSPC;
-	/* If the inode has a block, that is what is full. */
 	do {
 		err = lanefs_xattr_set_once(inode, handler->flags, name, value, size, flags);
-	} while (err == -ENOSPC && !LANEFS_I(inode)->li_xattr &&
-		 lanefs_retry_alloc(LANEFS_SB(inode->i_sb), true, &retries));
+	} while (err == -ENOSPC && lanefs_xattr_retry(inode, &retries));
 	return err;
 }
 
 /* What security modules give to a new inode. */
 static int lanefs_xattr_init(struct inode *inode, const struct xattr *attributes, void *handle)
 {
-	struct lanefs_inode *li = LANEFS_I(inode);
 	const struct xattr *one;
 	int err = 0;
 
-	down_write(&li->li_xattr_sem);
-	for (one = attributes; one->name && !err; one++) {
-		err = -ENOSPC;
-		if (lanefs_xattr_fits(one->name, one->value_len))
-			err = lanefs_xattr_change(handle, inode, LANEFS_XATTR_SECURITY, one->name,
-						  one->value, one->value_len, 0);
-	}
-	up_write(&li->li_xattr_sem);
+	for (one = attributes; one->name && !err; one++)
+		err = lanefs_xattr_store(handle, inode, LANEFS_XATTR_SECURITY, one->name,
+					 one->value, one->value_len, 0);
 	return err;
 }
 
@@ -197,17 +215,19 @@ int lanefs_xattr_init_security(struct lanefs_handle *h, struct inode *inode, str
 	return security_inode_init_security(inode, dir, name, lanefs_xattr_init, h);
 }
 
-static const char *lanefs_xattr_prefix(u8 space)
-{
-	return space == LANEFS_XATTR_USER ? XATTR_USER_PREFIX :
-	       space == LANEFS_XATTR_TRUSTED ? XATTR_TRUSTED_PREFIX : XATTR_SECURITY_PREFIX;
-}
+static const char *const lanefs_xattr_prefixes[] = {
+	[LANEFS_XATTR_USER] = XATTR_USER_PREFIX,
+	[LANEFS_XATTR_TRUSTED] = XATTR_TRUSTED_PREFIX,
+	[LANEFS_XATTR_SECURITY] = XATTR_SECURITY_PREFIX,
+	[LANEFS_XATTR_ACL_ACCESS] = XATTR_NAME_POSIX_ACL_ACCESS,
+	[LANEFS_XATTR_ACL_DEFAULT] = XATTR_NAME_POSIX_ACL_DEFAULT,
+};
 
 /* Appends a name at buffer + done, if there is a buffer. The bytes so far, or -ERANGE. */
 static ssize_t lanefs_xattr_list_one(const struct lanefs_xattr *entry, char *buffer, size_t size,
 				     ssize_t done)
 {
-	const char *prefix = lanefs_xattr_prefix(entry->xa_space);
+	const char *prefix = lanefs_xattr_prefixes[entry->xa_space];
 	size_t start = strlen(prefix), length = start + entry->xa_name_len + 1;
 
 	if (entry->xa_space == LANEFS_XATTR_TRUSTED && !capable(CAP_SYS_ADMIN))
@@ -270,5 +290,6 @@ lanefs_xattr_table lanefs_xattr_handlers[] = {
 	&lanefs_xattr_user,
 	&lanefs_xattr_trusted,
 	&lanefs_xattr_security,
+	LANEFS_ACL_XATTR_HANDLERS
 	NULL,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Random changes to a block of extended attributes against a plain list, and invalid blocks. */
+#include "core/acl.h"
 #include "core/xattrs.h"
 #include "../../tests/check.h"
 #include "random.h"
@@ -225,6 +226,94 @@ static void test_invalid(void)
 	refuses(80, 'a');	/* the second one's name */
 }
 
+#define ENTRY(tag, perm, id)	{ cpu_to_le16(tag), cpu_to_le16(perm), cpu_to_le32(id) }
+#define NO_ID			LANEFS_ACL_NO_ID
+
+struct acl {
+	__le32 version;
+	struct lanefs_acl_entry entry[6];
+};
+
+static struct acl good;
+
+/* The owner, a named user, the group, a named group, the mask, others. */
+static void make_good(void)
+{
+	good = (struct acl){
+		.version = cpu_to_le32(LANEFS_ACL_VERSION),
+		.entry = { ENTRY(1, 7, NO_ID), ENTRY(2, 6, 1000), ENTRY(4, 5, NO_ID),
+			   ENTRY(8, 4, 0), ENTRY(16, 7, NO_ID), ENTRY(32, 0, NO_ID) },
+	};
+}
+
+/* A block that has it alone is as good as it is. */
+static bool acl_valid(const struct acl *acl, size_t entries)
+{
+	size_t size = sizeof(acl->version) + entries * sizeof(acl->entry[0]);
+	bool valid = lanefs_acl_valid(acl, size);
+
+	lanefs_xattrs_clear(block);
+	CHECK_EQUAL(lanefs_xattrs_set(block, LANEFS_XATTR_ACL_DEFAULT, "", 0, acl, size), 0);
+	CHECK_EQUAL(lanefs_xattrs_valid(block), valid);
+	CHECK(!lanefs_acl_valid(acl, size - 1));
+	return valid;
+}
+
+/* The ACL with one entry changed. */
+static bool valid_with(int at, u16 tag, u16 perm, u32 id)
+{
+	struct acl acl = good;
+
+	acl.entry[at] = (struct lanefs_acl_entry)ENTRY(tag, perm, id);
+	return acl_valid(&acl, 6);
+}
+
+/* The ACL without one entry. */
+static bool valid_without(int at)
+{
+	struct acl acl = good;
+
+	memmove(&acl.entry[at], &acl.entry[at + 1], (size_t)(5 - at) * sizeof(acl.entry[0]));
+	return acl_valid(&acl, 5);
+}
+
+static void test_acls(void)
+{
+	const struct acl plain = {
+		.version = cpu_to_le32(LANEFS_ACL_VERSION),
+		.entry = { ENTRY(1, 6, NO_ID), ENTRY(4, 4, NO_ID), ENTRY(32, 4, NO_ID) },
+	};
+	struct acl other;
+
+	make_good();
+	other = good;
+	CHECK(acl_valid(&good, 6));
+	CHECK(acl_valid(&plain, 3));
+	CHECK(!acl_valid(&plain, 0));
+	CHECK(!acl_valid(&plain, 2));
+	CHECK(valid_without(1) && valid_without(3));
+	CHECK(!valid_without(0) && !valid_without(2) && !valid_without(4) && !valid_without(5));
+	CHECK(valid_with(3, 8, 7, 5));
+	CHECK(!valid_with(3, 8, 8, 5));		/* permissions */
+	CHECK(!valid_with(3, 8, 7, NO_ID));	/* ids */
+	CHECK(!valid_with(2, 4, 7, 5));
+	CHECK(!valid_with(3, 2, 7, 5));		/* tags */
+	CHECK(!valid_with(3, 4, 7, NO_ID));
+	CHECK(!valid_with(3, 0, 7, 5));
+	CHECK(!valid_with(3, 10, 7, 5));
+	CHECK(!valid_with(5, 64, 7, NO_ID));
+	other.version = cpu_to_le32(1);
+	CHECK(!acl_valid(&other, 6));
+
+	/* Its name is that of the namespace, and there is one. */
+	CHECK_EQUAL(lanefs_xattrs_set(block, LANEFS_XATTR_ACL_ACCESS, "", 0, &plain, 28), 0);
+	CHECK_EQUAL(lanefs_xattrs_set(block, LANEFS_XATTR_ACL_DEFAULT, "", 0, &good, 52), 0);
+	CHECK_EQUAL(lanefs_xattrs_set(block, LANEFS_XATTR_USER, "u", 1, "", 0), 0);
+	CHECK(lanefs_xattrs_valid(block));
+	CHECK_EQUAL(lanefs_xattrs_set(block, LANEFS_XATTR_ACL_ACCESS, "x", 1, &plain, 28), 0);
+	CHECK(!lanefs_xattrs_valid(block));
+}
+
 int main(void)
 {
 	block = malloc(LANEFS_BLOCK_SIZE);
@@ -232,6 +321,7 @@ int main(void)
 	test_limits();
 	test_garbage();
 	test_invalid();
+	test_acls();
 	free(block);
 	return 0;
 }

@@ -8,16 +8,18 @@
 #include "dump.h"
 #include "tools/common/die.h"
 
-static const char *prefix(u8 space)
-{
-	return space == LANEFS_XATTR_USER ? "user." :
-	       space == LANEFS_XATTR_TRUSTED ? "trusted." : "security.";
-}
+static const char *const prefixes[] = {
+	[LANEFS_XATTR_USER] = "user.",
+	[LANEFS_XATTR_TRUSTED] = "trusted.",
+	[LANEFS_XATTR_SECURITY] = "security.",
+	[LANEFS_XATTR_ACL_ACCESS] = "system.posix_acl_access",
+	[LANEFS_XATTR_ACL_DEFAULT] = "system.posix_acl_default",
+};
 
 static json_t *name_json(const struct lanefs_xattr *entry)
 {
-	char name[16 + LANEFS_XATTR_NAME_MAX];
-	int length = snprintf(name, sizeof(name), "%s", prefix(entry->xa_space));
+	char name[32 + LANEFS_XATTR_NAME_MAX];
+	int length = snprintf(name, sizeof(name), "%s", prefixes[entry->xa_space]);
 
 	memcpy(name + length, entry->xa_name, entry->xa_name_len);
 	return text_json(name, (size_t)length + entry->xa_name_len);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Stage 1 of extended attributes: the block that an inode has of them. */
 #include <stdio.h>
+#include <sys/stat.h>
 
+#include "core/acl.h"
 #include "inodes.h"
 
 /* The entry at @at if it is sound, or why it is not. */
@@ -10,10 +12,11 @@ static const char *bad_entry(const u8 *block, size_t at, size_t used, struct lan
 	if (used - at < sizeof(*entry))
 		return "has an entry beyond its end";
 	memcpy(entry, block + at, sizeof(*entry));
-	if (!entry->xa_name_len || entry->xa_name_len > LANEFS_XATTR_NAME_MAX)
-		return "has a name of a wrong length";
-	if (entry->xa_space < LANEFS_XATTR_USER || entry->xa_space > LANEFS_XATTR_SECURITY)
+	if (entry->xa_space < LANEFS_XATTR_USER || entry->xa_space > LANEFS_XATTR_ACL_DEFAULT)
 		return "has an attribute of an unknown namespace";
+	if (entry->xa_name_len > LANEFS_XATTR_NAME_MAX ||
+	    (entry->xa_name_len == 0) != lanefs_xattr_is_acl(entry->xa_space))
+		return "has a name of a wrong length";
 	if (LANEFS_XATTR_SIZE(entry->xa_name_len, (size_t)le16_to_cpu(entry->xa_value_len)) >
 	    used - at)
 		return "has an entry beyond its end";
@@ -46,8 +49,20 @@ static bool is_zero(const u8 *bytes, size_t size)
 	return true;
 }
 
+/* Why the sound entry at @at cannot be an attribute of an inode of that mode; NULL: it can. */
+static const char *bad_acl(const u8 *block, size_t at, const struct lanefs_xattr *entry, mode_t mode)
+{
+	if (!lanefs_xattr_is_acl(entry->xa_space))
+		return NULL;
+	if (!lanefs_acl_valid(block + at + sizeof(*entry), le16_to_cpu(entry->xa_value_len)))
+		return "has an ACL that is none";
+	if (entry->xa_space == LANEFS_XATTR_ACL_DEFAULT ? !S_ISDIR(mode) : S_ISLNK(mode))
+		return "has an ACL that only other kinds of inodes have";
+	return NULL;
+}
+
 /* Why the entries make no sense; NULL: they do. */
-static const char *bad_entries(const u8 *block)
+static const char *bad_entries(const u8 *block, mode_t mode)
 {
 	const struct lanefs_header *header = (const void *)block;
 	size_t used = le16_to_cpu(header->lh_used), at = LANEFS_HEADER_SIZE, last = 0, end;
@@ -59,6 +74,8 @@ static const char *bad_entries(const u8 *block)
 		return "has a wrong size";
 	for (; at < used; count++) {
 		problem = bad_entry(block, at, used, &entry);
+		if (!problem)
+			problem = bad_acl(block, at, &entry, mode);
 		if (problem)
 			return problem;
 		if (last && !in_order(block, last, at))
@@ -79,7 +96,7 @@ static const char *bad_entries(const u8 *block)
 }
 
 /* Why the block cannot be kept; NULL: it can, and is claimed. */
-static const char *bad_block(struct check *c, u64 ino, u64 number)
+static const char *bad_block(struct check *c, u64 ino, u64 number, mode_t mode)
 {
 	u8 block[LANEFS_BLOCK_SIZE];
 	const char *problem;
@@ -89,7 +106,7 @@ static const char *bad_block(struct check *c, u64 ino, u64 number)
 	read_block(c, number, block);
 	if (!block_good(c, block, LANEFS_MAGIC_XATTR, number, ino))
 		return "is damaged";
-	problem = bad_entries(block);
+	problem = bad_entries(block, mode);
 	if (!problem && !claim(c, number))
 		problem = "is in use twice";
 	return problem;
@@ -103,7 +120,7 @@ void check_xattrs(struct check *c, u64 ino, struct lanefs_dinode *inode, bool *w
 	if (!number)
 		return;
 	problem = is_span_directory(c, ino) ? "is none that a span directory can have" :
-		  bad_block(c, ino, number);
+		  bad_block(c, ino, number, le16_to_cpu(inode->di_mode));
 	if (!problem ||
 	    !can_mend(&c->report, "inode %llu: block %llu of its extended attributes %s; without it"
 		      " they are lost", ino, number, problem))

@@ -3,6 +3,7 @@
 
 from tests.lanefs.functions import (
     administration,
+    acls,
     concurrent,
     crafted,
     damaged,
@@ -25,6 +26,7 @@ from tests.lanefs.functions import (
 
 __all__ = [
     "administration",
+    "acls",
     "concurrent",
     "crafted",
     "damaged",

@@ -266,20 +266,6 @@ def namespaces_have_their_rights(place: Place) -> None:
 
 
 @test
-def there_are_no_acls(place: Place) -> None:
-    """lanefs has none, and says so, rather than to keep what it does not obey."""
-    if place.filesystem != "lanefs":
-        raise Skipped("no such promise")
-    acl = struct.pack("<IHHIHHIHHI", 2, 1, 6, 2**32 - 1, 4, 4, 2**32 - 1, 32, 4, 2**32 - 1)
-    place.directory.chmod(0o755)
-    for name in ("system.posix_acl_access", "system.posix_acl_default"):
-        with fails(errno.EOPNOTSUPP, f"setting {name}"):
-            os.setxattr(place.directory, name, acl)
-        with fails(errno.EOPNOTSUPP, f"reading {name}"):
-            os.getxattr(place.directory, name)
-
-
-@test
 def capabilities_go_with_a_change(place: Place) -> None:
     """A write, a truncation or another owner takes security.capability away, nothing else does."""
     if os.geteuid() != 0:

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * POSIX ACLs: attributes without a name, in namespaces of their own (format.h). The VFS checks and
+ * caches them, and knows of a directory without a default one by a look at its inode.
+ */
+#include <linux/slab.h>
+
+#include "lanefs.h"
+
+static u8 lanefs_acl_space(int type)
+{
+	return type == ACL_TYPE_ACCESS ? LANEFS_XATTR_ACL_ACCESS : LANEFS_XATTR_ACL_DEFAULT;
+}
+
+/* The ACL, NULL if there is none, or -ERANGE if it has become longer meanwhile. */
+static struct posix_acl *lanefs_acl_load(struct inode *inode, u8 space)
+{
+	int size = lanefs_xattr_load(inode, space, "", NULL, 0);
+	struct posix_acl *acl;
+	void *value;
+
+	if (size < 0)
+		return size == -ENODATA ? NULL : ERR_PTR(size);
+	value = kmalloc(size, GFP_KERNEL);
+	if (!value)
+		return ERR_PTR(-ENOMEM);
+	size = lanefs_xattr_load(inode, space, "", value, size);
+	if (size < 0)
+		acl = size == -ENODATA ? NULL : ERR_PTR(size);
+	else
+		acl = posix_acl_from_xattr(&init_user_ns, value, size);
+	kfree(value);
+	return acl;
+}
+
+struct posix_acl *lanefs_get_acl(struct inode *inode, int type, bool rcu)
+{
+	struct posix_acl *acl;
+
+	if (rcu)
+		return ERR_PTR(-ECHILD);
+	do {
+		acl = lanefs_acl_load(inode, lanefs_acl_space(type));
+	} while (acl == ERR_PTR(-ERANGE));
+	return acl;
+}
+
+/* Gives the inode the ACL, or takes it away. The caller logs the inode. */
+static int lanefs_acl_store(struct lanefs_handle *h, struct inode *inode, int type,
+			    struct posix_acl *acl)
+{
+	size_t size = acl ? posix_acl_xattr_size(acl->a_count) : 0;
+	void *value = NULL;
+	int err;
+
+	if (acl) {
+		value = kmalloc(size, GFP_NOFS);
+		if (!value)
+			return -ENOMEM;
+		posix_acl_to_xattr(&init_user_ns, acl, value, size);
+	}
+	err = lanefs_xattr_store(h, inode, lanefs_acl_space(type), "", value, size, 0);
+	kfree(value);
+	if (!acl && err == -ENODATA)
+		err = 0;
+	if (!err)
+		set_cached_acl(inode, type, acl);
+	return err;
+}
+
+static int lanefs_set_acl_once(struct inode *inode, struct posix_acl *acl, int type, umode_t mode)
+{
+	struct lanefs_handle h;
+	int err;
+
+	err = lanefs_begin_inode(&h, inode);
+	if (err)
+		return err;
+	err = lanefs_acl_store(&h, inode, type, acl);
+	if (!err) {
+		inode->i_mode = mode;
+		lanefs_touch_ctime(inode);
+		lanefs_inode_log(&h, inode, true);
+	}
+	lanefs_end(&h);
+	return err;
+}
+
+int lanefs_set_acl(struct mnt_idmap *idmap, lanefs_acl_object *object, struct posix_acl *acl,
+		   int type)
+{
+	struct inode *inode = lanefs_acl_inode(object);
+	umode_t mode = inode->i_mode;
+	int err = 0, retries = 0;
+
+	/* The mode may say all that the ACL does; then there is none. */
+	if (type == ACL_TYPE_ACCESS && acl)
+		err = posix_acl_update_mode(idmap, inode, &mode, &acl);
+	if (err)
+		return err;
+	do {
+		err = lanefs_set_acl_once(inode, acl, type, mode);
+	} while (err == -ENOSPC && lanefs_xattr_retry(inode, &retries));
+	return err;
+}
+
+/* What a new object in the directory inherits: its ACLs, and the mode that is left by them. */
+int lanefs_acls_prepare(struct inode *dir, umode_t *mode, struct lanefs_acls *acls)
+{
+	return posix_acl_create(dir, mode, &acls->inherit, &acls->access);
+}
+
+int lanefs_acls_init(struct lanefs_handle *h, struct inode *inode, const struct lanefs_acls *acls)
+{
+	int err = 0;
+
+	if (acls->inherit)
+		err = lanefs_acl_store(h, inode, ACL_TYPE_DEFAULT, acls->inherit);
+	if (!err && acls->access)
+		err = lanefs_acl_store(h, inode, ACL_TYPE_ACCESS, acls->access);
+	return err;
+}
+
+void lanefs_acls_release(struct lanefs_acls *acls)
+{
+	posix_acl_release(acls->inherit);
+	posix_acl_release(acls->access);
+}
