@@ -81,3 +81,40 @@ def test_attributes_stay_when_a_tree_is_mended(copy):
     found_and_mended(image, "out of order")
     number = Image(image.path).peek_inode(named["sparse"], "xattr")
     assert number == image.peek_inode(named["sparse"], "xattr") != 0
+
+
+def acl_of(space, *tags, perm=4, name=b""):
+    """An entry of an ACL with these tags, and the zeros behind it."""
+    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", t, perm, 2**32 - 1) for t in tags)
+    entry = struct.pack("<HBB", len(value), len(name), space) + name + value
+    return entry + bytes(-len(entry) % 4)
+
+
+def put_acl(image, ino, entry):
+    """The entry becomes the only attribute of an inode that has none."""
+    number = image.write_tree_block("xattr", ino, entry, count=1, used=HEADER + len(entry))
+    image.poke_inode(ino, "blocks", image.peek_inode(ino, "blocks") + 1)
+    image.poke_inode(ino, "xattr", number)
+
+
+def test_acls_are_kept(copy):
+    image, named = copy
+    put_acl(image, named["empty"], acl_of(4, 1, 4, 32))
+    code, text = fsck(image, "-n")
+    assert code == 0, text
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (acl_of(5, 1, 4, 32), "only other kinds of inodes have"),
+        (acl_of(4, 1, 4), "an ACL that is none"),
+        (acl_of(4, 1, 4, 32, perm=8), "an ACL that is none"),
+        (acl_of(4, 1, 4, 32, name=b"x"), "a name of a wrong length"),
+    ],
+)
+def test_acls_that_are_none(copy, entry, says):
+    image, named = copy
+    put_acl(image, named["empty"], entry)
+    _, mended = found_and_mended(image, f"inode {named['empty']}: block")
+    assert says in mended
