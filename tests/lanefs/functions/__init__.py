@@ -2,8 +2,8 @@
 """Function tests of a mounted file system: what POSIX and Linux promise, one function each."""
 
 from tests.lanefs.functions import (
-    administration,
     acls,
+    administration,
     concurrent,
     crafted,
     damaged,
@@ -25,8 +25,8 @@ from tests.lanefs.functions import (
 )
 
 __all__ = [
-    "administration",
     "acls",
+    "administration",
     "concurrent",
     "crafted",
     "damaged",
