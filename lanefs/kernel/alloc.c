@@ -109,7 +109,7 @@ struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block)
 	number = div64_u64(block - sbi->s_domain_start, sbi->s_domain_blocks);
 	if (number >= sbi->s_domains)
 		return NULL;
-	domain = &sbi->s_domain[number];
+	domain = sbi->s_domain[number];
 	return block >= domain->d_layout.data ? domain : NULL;
 }
 
@@ -137,7 +137,7 @@ u64 lanefs_data_room_all(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		room += lanefs_data_room(&sbi->s_domain[i]);
+		room += lanefs_data_room(sbi->s_domain[i]);
 	return room;
 }
 
@@ -368,7 +368,7 @@ bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 	if (flush && *retries == 1 && lanefs_delay_flush(sbi->s_vfs))
 		return true;
 	for (i = 0; i < sbi->s_domains; i++)
-		pending |= atomic64_read(&sbi->s_domain[i].d_pending) > 0;
+		pending |= atomic64_read(&sbi->s_domain[i]->d_pending) > 0;
 	if (!pending || lanefs_stabilise_all(sbi))
 		return false;
 	lanefs_discard_wait(sbi);

@@ -355,7 +355,7 @@ unsigned long lanefs_cache_count(struct shrinker *shrinker, struct shrink_contro
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		count += READ_ONCE(sbi->s_domain[i].d_cache_count);
+		count += READ_ONCE(sbi->s_domain[i]->d_cache_count);
 	return count ?: SHRINK_EMPTY;
 }
 
@@ -388,9 +388,9 @@ unsigned long lanefs_cache_scan(struct shrinker *shrinker, struct shrink_control
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		freed += lanefs_cache_shrink(&sbi->s_domain[i], each);
+		freed += lanefs_cache_shrink(sbi->s_domain[i], each);
 	/* What is not in place cannot be freed: write it. */
 	for (i = 0; i < sbi->s_domains && !freed && sbi->s_started; i++)
-		lanefs_checkpoint_request(&sbi->s_domain[i]);
+		lanefs_checkpoint_request(sbi->s_domain[i]);
 	return freed;
 }

@@ -145,7 +145,7 @@ static int lanefs_allocate_anywhere(struct inode *inode, u64 count, bool ahead,
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
-		domain = &sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
+		domain = sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
 		if (lanefs_has_room(domain, 1, LANEFS_FOR_DATA))
 			err = lanefs_allocate_from(domain, inode, count, ahead, map, seq);
 	}

@@ -68,7 +68,7 @@ static u64 lanefs_delay_needs(const struct lanefs_inode *li, u64 blocks, u64 run
 
 static struct lanefs_domain *lanefs_delay_domain(struct inode *inode, void *entry)
 {
-	return &LANEFS_SB(inode->i_sb)->s_domain[xa_to_value(entry)];
+	return LANEFS_SB(inode->i_sb)->s_domain[xa_to_value(entry)];
 }
 
 static void lanefs_give_back(struct lanefs_domain *domain, u64 count)
@@ -196,7 +196,7 @@ static int lanefs_delay_some(struct inode *inode, u64 count, struct lanefs_map *
 
 	count = min_t(u64, min(count, map->length), LANEFS_DELAY_BATCH);
 	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
-		domain = &sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
+		domain = sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
 		if (!lanefs_has_room(domain, 1, LANEFS_FOR_DATA))
 			continue;
 		for (some = count; some && err == -ENOSPC; some /= 2) {
@@ -216,7 +216,7 @@ static bool lanefs_any_delayed(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		if (atomic64_read(&sbi->s_domain[i].d_delayed))
+		if (atomic64_read(&sbi->s_domain[i]->d_delayed))
 			return true;
 	return false;
 }

@@ -60,7 +60,7 @@ void lanefs_discard_wait(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		flush_work(&sbi->s_domain[i].d_discard_work);
+		flush_work(&sbi->s_domain[i]->d_discard_work);
 }
 
 /*
@@ -143,7 +143,7 @@ static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
 	start = DIV_ROUND_UP_ULL(range->start, LANEFS_BLOCK_SIZE);
 	least = max_t(u64, DIV_ROUND_UP_ULL(least, LANEFS_BLOCK_SIZE), 1);
 	for (i = 0; i < sbi->s_domains && !err; i++) {
-		domain = &sbi->s_domain[i];
+		domain = sbi->s_domain[i];
 		if (start < domain->d_layout.end && end > domain->d_layout.base)
 			err = lanefs_trim_domain(domain, start, end, least, &trimmed);
 	}

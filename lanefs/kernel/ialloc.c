@@ -99,7 +99,7 @@ u32 lanefs_place(struct inode *dir)
 	else if (sbi->s_placement == LANEFS_PLACE_ROUNDROBIN)
 		first = (u32)atomic_inc_return(&LANEFS_I(dir)->li_next_domain) % sbi->s_domains;
 	for (i = 0; i < sbi->s_domains; i++) {
-		domain = &sbi->s_domain[(first + i) % sbi->s_domains];
+		domain = sbi->s_domain[(first + i) % sbi->s_domains];
 		if (atomic64_read(&domain->d_inodes_free) > 0 &&
 		    lanefs_has_room(domain, 4 * (LANEFS_MAX_LEVEL + 2), LANEFS_FOR_METADATA))
 			return domain->d_id;
@@ -266,7 +266,7 @@ int lanefs_orphans_process(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++) {
-		domain = &sbi->s_domain[i];
+		domain = sbi->s_domain[i];
 		for (at = 0; at < domain->d_layout.ibitmap_blocks && !err; at++)
 			err = lanefs_orphans_of_block(domain, domain->d_orphan_bits[at],
 						      at * LANEFS_BITMAP_BITS);

@@ -31,7 +31,7 @@ static bool lanefs_leaving(const struct inode *inode)
 
 static struct lanefs_domain *lanefs_domain_of_ino(const struct lanefs_sb *sbi, u64 ino)
 {
-	return &sbi->s_domain[lanefs_ino_domain(ino)];
+	return sbi->s_domain[lanefs_ino_domain(ino)];
 }
 
 /* An inode without a number, on no list. NULL: there is no memory. */
@@ -253,7 +253,7 @@ void lanefs_icache_list(struct lanefs_sb *sbi)
 	if (!lanefs_lanes(sbi->s_vfs))
 		return;
 	for (i = 0; i < sbi->s_domains; i++) {
-		for (index = 0; (inode = lanefs_icache_next(&sbi->s_domain[i], &index)); index++) {
+		for (index = 0; (inode = lanefs_icache_next(sbi->s_domain[i], &index)); index++) {
 			inode_sb_list_add(inode);
 			iput(inode);
 			cond_resched();
@@ -286,7 +286,7 @@ bool lanefs_any_unlinked(const struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		if (atomic64_read(&sbi->s_domain[i].d_unlinked))
+		if (atomic64_read(&sbi->s_domain[i]->d_unlinked))
 			return true;
 	return false;
 }

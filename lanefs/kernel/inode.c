@@ -157,7 +157,7 @@ static int lanefs_inode_read(struct inode *inode, u64 ino)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
-	struct lanefs_domain *domain = &sbi->s_domain[lanefs_ino_domain(ino)];
+	struct lanefs_domain *domain = sbi->s_domain[lanefs_ino_domain(ino)];
 	struct lanefs_dinode di;
 	struct lanefs_buf *buf;
 
@@ -182,7 +182,7 @@ static bool lanefs_ino_used(const struct lanefs_sb *sbi, u64 ino)
 	u64 index = lanefs_ino_index(ino);
 
 	return lanefs_ino_domain(ino) < sbi->s_domains && index && index < sbi->s_domain_inodes &&
-	       test_bit_le(index, sbi->s_domain[lanefs_ino_domain(ino)].d_inode_map);
+	       test_bit_le(index, sbi->s_domain[lanefs_ino_domain(ino)]->d_inode_map);
 }
 
 /*
@@ -275,7 +275,7 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 		return ERR_PTR(-ENOMEM);
 	li = LANEFS_I(inode);
 	li->li_domain = domain;
-	err = lanefs_inode_alloc(h, &sbi->s_domain[domain], &ino, &li->li_buf);
+	err = lanefs_inode_alloc(h, sbi->s_domain[domain], &ino, &li->li_buf);
 	if (err) {
 		li->li_buf = NULL;
 		make_bad_inode(inode);

@@ -220,7 +220,7 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 		if (j < h->h_parts)
 			continue;
 		memset(&h->h_part[j], 0, sizeof(h->h_part[j]));
-		h->h_part[j].domain = &sbi->s_domain[domains[i]];
+		h->h_part[j].domain = sbi->s_domain[domains[i]];
 		h->h_part[j].credits = credits;
 		h->h_parts++;
 	}

@@ -216,7 +216,7 @@ enum lanefs_iolock {
 struct lanefs_sb {
 	struct super_block *s_vfs;
 	u32 s_domains;
-	struct lanefs_domain *s_domain;
+	struct lanefs_domain **s_domain;
 	u8 s_uuid[16];
 	u64 s_hash_seed[2];
 	u64 s_epoch;
@@ -290,7 +290,7 @@ static inline struct lanefs_sb *LANEFS_SB(const struct super_block *sb)
 
 static inline struct lanefs_domain *lanefs_domain_of(const struct inode *inode)
 {
-	return &LANEFS_SB(inode->i_sb)->s_domain[LANEFS_I(inode)->li_domain];
+	return LANEFS_SB(inode->i_sb)->s_domain[LANEFS_I(inode)->li_domain];
 }
 
 /* An operation's membership in the running transactions of up to this many domains. */

@@ -114,7 +114,7 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 		return err;
 	err = lanefs_reserve_names(&h, dir, 1);
 	if (!err)
-		err = lanefs_reserve(&h, &sbi->s_domain[domains[1]], 1 + LANEFS_MAX_LEVEL + 2,
+		err = lanefs_reserve(&h, sbi->s_domain[domains[1]], 1 + LANEFS_MAX_LEVEL + 2,
 				     LANEFS_FOR_METADATA);
 	if (err)
 		goto out;
@@ -438,7 +438,7 @@ static int lanefs_rename_begin(struct lanefs_handle *h, const struct lanefs_side
 		err = lanefs_reserve(h, lanefs_domain_of(to->inode), LANEFS_MAX_LEVEL + 2,
 				     LANEFS_FOR_METADATA);
 	if (!err && whiteout)
-		err = lanefs_reserve(h, &sbi->s_domain[*whiteout], LANEFS_MAX_LEVEL + 2,
+		err = lanefs_reserve(h, sbi->s_domain[*whiteout], LANEFS_MAX_LEVEL + 2,
 				     LANEFS_FOR_METADATA);
 	if (err)
 		lanefs_end(h);

@@ -315,7 +315,7 @@ int lanefs_recover(struct lanefs_sb *sbi)
 		return -ENOMEM;
 	for (i = 0; i < domains; i++) {
 		xa_init(&logs[i].newest);
-		logs[i].domain = &sbi->s_domain[i];
+		logs[i].domain = sbi->s_domain[i];
 	}
 	for (i = 0; i < domains && !err; i++) {
 		logs[i].page = alloc_page(GFP_KERNEL);

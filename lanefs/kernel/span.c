@@ -95,7 +95,7 @@ int lanefs_span_start(struct lanefs_sb *sbi)
 			inode = lanefs_iget(sbi->s_vfs, lanefs_ino(i, LANEFS_SPAN_INDEX + j));
 			if (IS_ERR(inode))
 				return PTR_ERR(inode);
-			sbi->s_domain[i].d_span[j] = inode;
+			sbi->s_domain[i]->d_span[j] = inode;
 			if (!S_ISDIR(inode->i_mode)) {
 				lanefs_error(sbi, "domain %u: span directory %u is none", i, j);
 				return -EUCLEAN;
@@ -111,8 +111,8 @@ void lanefs_span_stop(struct lanefs_sb *sbi)
 
 	for (i = 0; i < sbi->s_domains; i++) {
 		for (j = 0; j < LANEFS_MAX_SPAN_DIRS; j++) {
-			iput(sbi->s_domain[i].d_span[j]);
-			sbi->s_domain[i].d_span[j] = NULL;
+			iput(sbi->s_domain[i]->d_span[j]);
+			sbi->s_domain[i]->d_span[j] = NULL;
 		}
 	}
 }

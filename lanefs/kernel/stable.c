@@ -111,11 +111,11 @@ static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		if (READ_ONCE(sbi->s_domain[i].j_committed) < need[i])
-			lanefs_commit_request(&sbi->s_domain[i], need[i]);
+		if (READ_ONCE(sbi->s_domain[i]->j_committed) < need[i])
+			lanefs_commit_request(sbi->s_domain[i], need[i]);
 	for (i = 0; i < sbi->s_domains && !err; i++)
-		if (READ_ONCE(sbi->s_domain[i].j_committed) < need[i])
-			err = lanefs_commit_wait(&sbi->s_domain[i], need[i]);
+		if (READ_ONCE(sbi->s_domain[i]->j_committed) < need[i])
+			err = lanefs_commit_wait(sbi->s_domain[i], need[i]);
 	return err;
 }
 
@@ -132,12 +132,12 @@ static int lanefs_close(struct lanefs_sb *sbi, u64 *need, bool force)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		seen[i] = READ_ONCE(sbi->s_domain[i].j_stable);
+		seen[i] = READ_ONCE(sbi->s_domain[i]->j_stable);
 	while (changed) {
 		if (force)
 			err = lanefs_commit_needed(sbi, need);
 		for (i = 0; i < sbi->s_domains && !force && !err; i++)
-			if (READ_ONCE(sbi->s_domain[i].j_committed) < need[i])
+			if (READ_ONCE(sbi->s_domain[i]->j_committed) < need[i])
 				err = -EAGAIN;
 		if (err)
 			goto out;
@@ -147,17 +147,17 @@ static int lanefs_close(struct lanefs_sb *sbi, u64 *need, bool force)
 		for (i = 0; i < sbi->s_domains; i++) {
 			if (committed[i] <= seen[i])
 				continue;
-			lanefs_needs_of(&sbi->s_domain[i], seen[i], committed[i], need);
+			lanefs_needs_of(sbi->s_domain[i], seen[i], committed[i], need);
 			seen[i] = committed[i];
 			changed = true;
 		}
 	}
 	for (i = 0; i < sbi->s_domains; i++)
-		if (need[i] > READ_ONCE(sbi->s_domain[i].j_stable))
-			lanefs_stable_advance(&sbi->s_domain[i], need[i]);
+		if (need[i] > READ_ONCE(sbi->s_domain[i]->j_stable))
+			lanefs_stable_advance(sbi->s_domain[i], need[i]);
 	/* A journal that was stopped after an abort has given up what was to become stable. */
 	for (i = 0; i < sbi->s_domains && !err; i++)
-		if (need[i] > READ_ONCE(sbi->s_domain[i].j_stable))
+		if (need[i] > READ_ONCE(sbi->s_domain[i]->j_stable))
 			err = -EIO;
 out:
 	kfree(seen);
@@ -222,7 +222,7 @@ int lanefs_stabilise_all(struct lanefs_sb *sbi)
 
 	lanefs_may_wait(sbi);
 	for (i = 0; i < sbi->s_domains; i++) {
-		domain = &sbi->s_domain[i];
+		domain = sbi->s_domain[i];
 		spin_lock(&domain->j_lock);
 		need[i] = domain->j_next_seq - 1;
 		spin_unlock(&domain->j_lock);

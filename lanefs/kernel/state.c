@@ -25,9 +25,9 @@ static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state, bool copi
 	err = lanefs_bio_sync(sbi, 0, sbi->s_super,
 			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
 	for (i = 0; copies && i < sbi->s_domains && !err; i++) {
-		super->sb_header.lh_block = cpu_to_le64(sbi->s_domain[i].d_layout.base);
+		super->sb_header.lh_block = cpu_to_le64(sbi->s_domain[i]->d_layout.base);
 		lanefs_block_seal(super);
-		err = lanefs_bio_sync(sbi, sbi->s_domain[i].d_layout.base, sbi->s_super,
+		err = lanefs_bio_sync(sbi, sbi->s_domain[i]->d_layout.base, sbi->s_super,
 				      REQ_OP_WRITE | REQ_SYNC);
 	}
 	super->sb_header.lh_block = 0;
@@ -143,7 +143,7 @@ int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state)
 	sbi->s_epoch++;
 	err = lanefs_write_super(sbi, state, true);
 	for (i = 0; i < sbi->s_domains && !err; i++) {
-		domain = &sbi->s_domain[i];
+		domain = sbi->s_domain[i];
 		domain->j_tail = 0;
 		domain->j_head = 0;
 		domain->j_tail_seq = domain->j_next_seq;
@@ -159,15 +159,15 @@ int lanefs_start(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains && !err; i++)
-		err = lanefs_orphans_load(&sbi->s_domain[i]);
+		err = lanefs_orphans_load(sbi->s_domain[i]);
 	if (!err)
 		err = lanefs_new_epoch(sbi, LANEFS_STATE_MOUNTED);
 	for (i = 0; i < sbi->s_domains && !err; i++)
-		err = lanefs_journal_start(&sbi->s_domain[i]);
+		err = lanefs_journal_start(sbi->s_domain[i]);
 	if (!err)
 		WRITE_ONCE(sbi->s_started, true);
 	for (i = 0; i < sbi->s_domains && err; i++)
-		lanefs_journal_stop(&sbi->s_domain[i]);
+		lanefs_journal_stop(sbi->s_domain[i]);
 	return err;
 }
 
@@ -178,7 +178,7 @@ int lanefs_clean(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains && !err; i++)
-		err = lanefs_checkpoint(&sbi->s_domain[i]);
+		err = lanefs_checkpoint(sbi->s_domain[i]);
 	return err ?: blkdev_issue_flush(sbi->s_vfs->s_bdev);
 }
 
@@ -195,13 +195,13 @@ int lanefs_stop(struct lanefs_sb *sbi)
 
 	WRITE_ONCE(sbi->s_started, false);
 	for (i = 0; i < sbi->s_domains; i++)
-		wake_up_all(&sbi->s_domain[i].j_wait_join);
+		wake_up_all(&sbi->s_domain[i]->j_wait_join);
 	if (started)
 		err = sbi->s_aborted ? -EIO : lanefs_clean(sbi);
 	if (err)
 		lanefs_abort(sbi);
 	for (i = 0; i < sbi->s_domains; i++)
-		lanefs_journal_stop(&sbi->s_domain[i]);
+		lanefs_journal_stop(sbi->s_domain[i]);
 	lanefs_discard_wait(sbi);
 	if (!started)
 		return 0;

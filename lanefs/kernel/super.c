@@ -12,6 +12,7 @@
 #include "lanefs.h"
 
 static struct kmem_cache *lanefs_inode_cache;
+static struct kmem_cache *lanefs_domain_cache;
 static struct lock_class_key lanefs_handle_key;
 
 /* Stops all changes: what is not stable is given up, and the next mount recovers. */
@@ -25,7 +26,7 @@ void lanefs_abort(struct lanefs_sb *sbi)
 	pr_err("lanefs (%s): aborted, read-only from now on\n", sbi->s_vfs->s_id);
 	sbi->s_vfs->s_flags |= SB_RDONLY;
 	for (i = 0; i < sbi->s_domains; i++) {
-		domain = &sbi->s_domain[i];
+		domain = sbi->s_domain[i];
 		wake_up_all(&domain->j_wait_join);
 		wake_up_all(&domain->j_wait_committed);
 		wake_up_all(&domain->j_wait_checkpoint_work);
@@ -47,10 +48,16 @@ void lanefs_error(struct lanefs_sb *sbi, const char *format, ...)
 	lanefs_abort(sbi);
 }
 
-static void lanefs_domain_init(struct lanefs_sb *sbi, u32 id)
+/* In memory of the node of the CPU whose lane it is. */
+static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 {
-	struct lanefs_domain *domain = &sbi->s_domain[id];
+	int node = id < nr_cpu_ids && cpu_possible(id) ? cpu_to_node(id) : NUMA_NO_NODE;
+	struct lanefs_domain *domain = kmem_cache_alloc_node(lanefs_domain_cache,
+							     GFP_KERNEL | __GFP_ZERO, node);
 
+	if (!domain)
+		return -ENOMEM;
+	sbi->s_domain[id] = domain;
 	domain->d_sbi = sbi;
 	domain->d_id = id;
 	lanefs_domain_layout(&domain->d_layout, id, sbi->s_domain_start, sbi->s_domain_blocks,
@@ -74,6 +81,7 @@ static void lanefs_domain_init(struct lanefs_sb *sbi, u32 id)
 	init_waitqueue_head(&domain->j_wait_committed);
 	init_waitqueue_head(&domain->j_wait_commit_work);
 	init_waitqueue_head(&domain->j_wait_checkpoint_work);
+	return 0;
 }
 
 struct inode *lanefs_alloc_inode(struct super_block *sb)
@@ -103,16 +111,20 @@ void lanefs_free_inode(struct inode *inode)
 
 static void lanefs_free_sb(struct lanefs_sb *sbi)
 {
+	struct lanefs_domain *domain;
 	u32 i;
 
-	for (i = 0; sbi->s_domain && i < sbi->s_domains; i++) {
-		lanefs_alloc_stop(&sbi->s_domain[i]);
-		lanefs_inodes_stop(&sbi->s_domain[i]);
-		lanefs_cache_destroy(&sbi->s_domain[i]);
-		WARN_ON(!xa_empty(&sbi->s_domain[i].d_inodes));
-	}
 	if (sbi->s_io_done)
 		destroy_workqueue(sbi->s_io_done);
+	/* The first that is not there ends them: there was no memory for it. */
+	for (i = 0; i < sbi->s_domains && sbi->s_domain[i]; i++) {
+		domain = sbi->s_domain[i];
+		lanefs_alloc_stop(domain);
+		lanefs_inodes_stop(domain);
+		lanefs_cache_destroy(domain);
+		WARN_ON(!xa_empty(&domain->d_inodes));
+		kmem_cache_free(lanefs_domain_cache, domain);
+	}
 	kvfree(sbi->s_domain);
 	if (sbi->s_super)
 		put_page(sbi->s_super);
@@ -144,8 +156,8 @@ static int lanefs_sync_fs(struct super_block *sb, int wait)
 		return -EIO;
 	if (!wait) {
 		for (i = 0; i < sbi->s_domains; i++)
-			lanefs_commit_request(&sbi->s_domain[i],
-					      READ_ONCE(sbi->s_domain[i].j_next_seq) - 1);
+			lanefs_commit_request(sbi->s_domain[i],
+					      READ_ONCE(sbi->s_domain[i]->j_next_seq) - 1);
 		return 0;
 	}
 	lanefs_writeout_wait_all(sbi);
@@ -172,7 +184,7 @@ static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++) {
-		struct lanefs_domain *domain = &sbi->s_domain[i];
+		struct lanefs_domain *domain = sbi->s_domain[i];
 		s64 room = atomic64_read(&domain->d_free) + atomic64_read(&domain->d_pending);
 
 		blocks += domain->d_layout.end - domain->d_layout.data;
@@ -269,8 +281,10 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 	if (!sbi->s_domain)
 		return -ENOMEM;
 	sbi->s_domains = domains;
-	for (i = 0; i < domains; i++)
-		lanefs_domain_init(sbi, i);
+	for (i = 0; i < domains && !err; i++)
+		err = lanefs_domain_new(sbi, i);
+	if (err)
+		return err;
 
 	state = le32_to_cpu(lanefs_super_of(sbi)->sb_state);
 	if (state & LANEFS_STATE_ERROR) {
@@ -290,9 +304,9 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 			err = lanefs_new_epoch(sbi, LANEFS_STATE_CLEAN);
 	}
 	for (i = 0; i < domains && !err; i++) {
-		err = lanefs_alloc_start(&sbi->s_domain[i]);
+		err = lanefs_alloc_start(sbi->s_domain[i]);
 		if (!err)
-			err = lanefs_inodes_start(&sbi->s_domain[i]);
+			err = lanefs_inodes_start(sbi->s_domain[i]);
 	}
 	return err;
 }
@@ -550,11 +564,15 @@ static int __init lanefs_init(void)
 							SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
 							offsetof(struct lanefs_inode, li_root),
 							LANEFS_ROOT_SIZE, lanefs_inode_once);
-	if (!lanefs_inode_cache)
-		return -ENOMEM;
-	err = register_filesystem(&lanefs_type);
-	if (err)
+	lanefs_domain_cache = kmem_cache_create("lanefs_domain", sizeof(struct lanefs_domain), 0,
+						SLAB_HWCACHE_ALIGN, NULL);
+	err = -ENOMEM;
+	if (lanefs_inode_cache && lanefs_domain_cache)
+		err = register_filesystem(&lanefs_type);
+	if (err) {
+		kmem_cache_destroy(lanefs_domain_cache);
 		kmem_cache_destroy(lanefs_inode_cache);
+	}
 	return err;
 }
 
@@ -563,6 +581,7 @@ static void __exit lanefs_exit(void)
 	unregister_filesystem(&lanefs_type);
 	/* Inodes are freed after a grace period. */
 	rcu_barrier();
+	kmem_cache_destroy(lanefs_domain_cache);
 	kmem_cache_destroy(lanefs_inode_cache);
 }
 

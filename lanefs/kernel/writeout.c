@@ -127,7 +127,7 @@ void lanefs_writeout_wait_all(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++) {
-		down_write(&sbi->s_domain[i].d_writeout);
-		up_write(&sbi->s_domain[i].d_writeout);
+		down_write(&sbi->s_domain[i]->d_writeout);
+		up_write(&sbi->s_domain[i]->d_writeout);
 	}
 }
