@@ -407,12 +407,16 @@ static void lanefs_readahead(struct readahead_control *rac)
 	iomap_readahead(rac, &lanefs_iomap_ops);
 }
 
+#ifdef CONFIG_MIGRATION
 static int lanefs_migrate_folio(struct address_space *mapping, struct folio *to,
 				struct folio *from, enum migrate_mode mode)
 {
 	lanefs_cached(mapping->host);
 	return filemap_migrate_folio(mapping, to, from, mode);
 }
+#else
+#define lanefs_migrate_folio NULL
+#endif
 
 static sector_t lanefs_bmap(struct address_space *mapping, sector_t block)
 {
