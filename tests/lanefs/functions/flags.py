@@ -233,13 +233,17 @@ def a_file_stands_still_from_when_it_is_immutable(place: Place) -> None:
     path = place.directory / "f"
     path.write_bytes(bytes(8 * BLOCK))
 
+    began, begin = os.pipe()
+
     def write(number: int) -> None:
         fd = os.open(path, os.O_RDWR)
+        os.write(begin, b"w")
         for n in range(1 << 62):
             os.pwrite(fd, b"%016d" % n, (n % 8) * BLOCK + number * 16)
 
     def store(number: int) -> None:
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+            os.write(begin, b"s")
             for n in range(1 << 62):
                 at = (n % 8) * BLOCK + number * 16
                 memory[at : at + 16] = b"%016d" % n
@@ -256,6 +260,8 @@ def a_file_stands_still_from_when_it_is_immutable(place: Place) -> None:
                 except OSError as error:
                     os._exit(error.errno or 1)
             running.append(pid)
+        for _ in running:
+            os.read(began, 1)
         time.sleep(0.3)
         with flagged(path, IMMUTABLE):
             found = path.read_bytes()
