@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tests.lanefs.functions.harness import Place, check, children, equal, fails, optional, test
-from tests.lanefs.functions.xattrs import NOBODY, as_nobody, attributes
+from tests.lanefs.functions.xattrs import NOBODY, as_nobody, attributes, let_in_others
 
 SECONDS = 4.0
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
@@ -51,7 +51,7 @@ def acls_are_kept_and_obeyed(place: Place) -> None:
     path.write_text("secret")
     path.chmod(0o600)
     os.setxattr(path, "user.x", b"1")
-    place.directory.chmod(0o755)
+    let_in_others(place)
 
     def may(read: bool, write: bool, when: str) -> None:
         def work() -> None:
@@ -150,7 +150,7 @@ def acls_are_refused_where_they_cannot_be(place: Place) -> None:
     value = named(6, 4, 4)
     give(place, path, ACCESS, value)
     (link := place.directory / "link").symlink_to("f")
-    place.directory.chmod(0o755)
+    let_in_others(place)
     with fails(errno.EACCES, "a default ACL of a file"):
         os.setxattr(path, DEFAULT, value)
     for name in (ACCESS, DEFAULT):

@@ -45,6 +45,13 @@ def some(path: Path, name: str, value: bytes, flags: int = 0) -> None:
         os.setxattr(path, name, value, flags, follow_symlinks=False)
 
 
+def let_in_others(place: Place) -> None:
+    """Open the directory to other users; Skipped where they cannot get to it."""
+    place.directory.chmod(0o755)
+    if not all(parent.stat().st_mode & 0o001 for parent in place.directory.parents):
+        raise Skipped("no way to the directory for other users")
+
+
 def as_nobody(work: Callable[[], None]) -> None:
     """Do something in a process without privileges."""
 
