@@ -244,11 +244,9 @@ static void lanefs_commit(struct lanefs_domain *domain)
 
 	aborted = READ_ONCE(domain->d_sbi->s_aborted);
 	err = aborted ? -EIO : lanefs_log_transaction(txn);
-	if (err && !aborted) {
+	if (err && !aborted)
 		lanefs_error(domain->d_sbi, "domain %u: transaction %llu cannot be written (%d)",
 			     domain->d_id, txn->t_seq, err);
-		lanefs_abort(domain->d_sbi);
-	}
 	spin_lock(&domain->j_lock);
 	domain->j_committing = NULL;
 	list_add_tail(&txn->t_node, &domain->j_log);

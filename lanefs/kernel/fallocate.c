@@ -119,9 +119,7 @@ static int lanefs_fallocate_locked(struct file *file, int mode, loff_t start, lo
 	/* What was allocated ahead is not told from what is asked for now when the file is closed. */
 	if (li->li_preallocated) {
 		li->li_preallocated = false;
-		err = lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode),
-								LANEFS_BLOCK_SIZE),
-					LANEFS_MAX_FILE_BLOCKS);
+		err = lanefs_free_past_end(inode);
 		if (err)
 			return err;
 	}

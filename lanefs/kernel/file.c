@@ -361,8 +361,7 @@ static int lanefs_release(struct inode *inode, struct file *file)
 	if (!atomic_read(&li->li_writers) && li->li_preallocated && inode->i_nlink &&
 	    !sb_rdonly(inode->i_sb) && sb_start_intwrite_trylock(inode->i_sb)) {
 		li->li_preallocated = false;
-		lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
-				  LANEFS_MAX_FILE_BLOCKS);
+		lanefs_free_past_end(inode);
 		sb_end_intwrite(inode->i_sb);
 	}
 	inode_unlock(inode);
@@ -434,8 +433,7 @@ static int lanefs_keep_size(struct inode *inode)
 	down_write(&li->li_tree_sem);
 	li->li_preallocated = false;
 	up_write(&li->li_tree_sem);
-	return lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
-				 LANEFS_MAX_FILE_BLOCKS);
+	return lanefs_free_past_end(inode);
 }
 
 static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)

@@ -139,6 +139,13 @@ int lanefs_free_range(struct inode *inode, u64 from, u64 to)
 	}
 }
 
+/* Frees the blocks behind the last one that the file's size has. */
+int lanefs_free_past_end(struct inode *inode)
+{
+	return lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
+				 LANEFS_MAX_FILE_BLOCKS);
+}
+
 /*
  * Cuts the file on disk to `size`, and takes its blocks behind that away: in one transaction, or
  * else it is an orphan until it has lost them. One without links is an orphan anyhow. The page cache

@@ -214,9 +214,7 @@ static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
 	LANEFS_I(inode)->li_orphan = true;
 	if (inode->i_nlink) {
 		if (S_ISREG(inode->i_mode))
-			err = lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode),
-									LANEFS_BLOCK_SIZE),
-						LANEFS_MAX_FILE_BLOCKS);
+			err = lanefs_free_past_end(inode);
 		if (!err)
 			err = lanefs_begin_inode(&h, inode);
 		if (!err) {

@@ -15,8 +15,9 @@
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
  *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache
  *
- * Outside of handles: s_super_mutex, with nothing within it; j_checkpoint_mutex, then j_stable_mutex, which both exclude only each
- * domain's own processing of what is stable. A commit takes the second one when it is done.
+ * Outside of handles: s_super_mutex, with nothing within it; j_checkpoint_mutex, then
+ * j_stable_mutex, which both exclude only each domain's own processing of what is stable. A commit
+ * takes the second one when it is done.
  */
 #ifndef LANEFS_H
 #define LANEFS_H
@@ -500,6 +501,7 @@ bool lanefs_any_unlinked(const struct lanefs_sb *sbi);
 
 /* free.c */
 int lanefs_free_range(struct inode *inode, u64 from, u64 to);
+int lanefs_free_past_end(struct inode *inode);
 int lanefs_truncate_blocks(struct inode *inode, loff_t size);
 
 /* fallocate.c */

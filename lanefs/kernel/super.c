@@ -18,13 +18,18 @@ static struct lock_class_key lanefs_handle_key;
 /* Stops all changes: what is not stable is given up, and the next mount recovers. */
 void lanefs_abort(struct lanefs_sb *sbi)
 {
+	struct super_block *sb = sbi->s_vfs;
 	struct lanefs_domain *domain;
 	u32 i;
 
 	if (xchg(&sbi->s_aborted, true))
 		return;
-	pr_err("lanefs (%s): aborted, read-only from now on\n", sbi->s_vfs->s_id);
-	sbi->s_vfs->s_flags |= SB_RDONLY;
+	pr_err("lanefs (%s): aborted, read-only from now on\n", sb->s_id);
+	/* A thaw does nothing for what is read-only: where it freezes, or has, the flag comes after. */
+	if (sb_start_write_trylock(sb)) {
+		sb->s_flags |= SB_RDONLY;
+		sb_end_write(sb);
+	}
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[i];
 		wake_up_all(&domain->j_wait_join);
@@ -172,7 +177,18 @@ static int lanefs_freeze_fs(struct super_block *sb)
 
 	lanefs_delay_check(sbi);
 	lanefs_discard_wait(sbi);
+	if (READ_ONCE(sbi->s_aborted)) {
+		sb->s_flags |= SB_RDONLY;
+		return -EROFS;
+	}
 	return err;
+}
+
+static int lanefs_unfreeze_fs(struct super_block *sb)
+{
+	if (READ_ONCE(LANEFS_SB(sb)->s_aborted))
+		sb->s_flags |= SB_RDONLY;
+	return 0;
 }
 
 static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
@@ -259,6 +275,7 @@ static const struct super_operations lanefs_sops = {
 	.put_super = lanefs_put_super,
 	.sync_fs = lanefs_sync_fs,
 	.freeze_fs = lanefs_freeze_fs,
+	.unfreeze_fs = lanefs_unfreeze_fs,
 	.statfs = lanefs_statfs,
 	.show_options = lanefs_show_options,
 };
