@@ -65,12 +65,12 @@ def write(table: list[Row], folder: Folder) -> None:
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else ["workload"])
     writer.writeheader()
-    writer.writerows({key: _plain(value) for key, value in row.items()} for row in table)
+    writer.writerows({key: spreadsheet_safe(value) for key, value in row.items()} for row in table)
     folder.write("figures.csv", file.getvalue())
     folder.write("figures.json", json.dumps({"schema": 1, "figures": table}, indent=1) + "\n")
 
 
-def _plain(value: object) -> object:
-    """A spreadsheet would take such a text for a formula."""
+def spreadsheet_safe(value: object) -> object:
+    """The value, or a text that no spreadsheet takes for a formula."""
     formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
     return f"'{value}" if formula else value

@@ -35,10 +35,11 @@ def render(comparison: Comparison) -> str:
     return text_of(suite)
 
 
-def text_of(suite: TestSuite) -> str:
-    """The XML of one suite, with its sums."""
+def text_of(*suites: TestSuite) -> str:
+    """The XML of suites, with their sums."""
     xml = JUnitXml("fscale")
-    xml.add_testsuite(suite)
+    for suite in suites:
+        xml.add_testsuite(suite)
     xml.update_statistics()  # type: ignore[no-untyped-call]
     written = io.BytesIO()
     xml.write(written, pretty=True)

@@ -2,6 +2,7 @@
 """Commands on results directories that a stranger made."""
 
 import contextlib
+import csv
 import gzip
 import json
 import os
@@ -16,7 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kcidb_io.schema import V5_3
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from analysis.formats import FORMATS
 from analysis.report import build  # noqa: F401 - imported before the fork
 from analysis.report.render import TEMPLATES
 from fscale.model.files import Folder, unpack, write_named
@@ -90,6 +94,10 @@ class Place:
             "tag": ["history", "tag", self.results, "new", *db],
             "rebuild": ["history", "rebuild", self.root / "results", *db],
             "report": ["report", self.results],
+            **{
+                form: ["export", self.results, "--format", form, "--output", out / f"run.{form}"]
+                for form in FORMATS
+            },
         }
 
     def try_commands(self, other: Path, *names: str) -> None:
@@ -106,6 +114,28 @@ class Place:
                 harmless_svg(drawn.read_text())
         if (out / "junit").exists():
             ElementTree.parse(out / "junit")
+        for exported in out.glob("run.*"):
+            well_formed(exported)
+
+
+def well_formed(exported: Path) -> None:
+    """What goes to other programs is what it claims to be."""
+    text = exported.read_text()
+    match exported.suffix:
+        case ".json" | ".google-benchmark":
+            json.loads(text)
+        case ".kcidb":
+            V5_3.validate(json.loads(text))
+        case ".junit":
+            ElementTree.fromstring(text)
+        case ".openmetrics":
+            list(text_string_to_metric_families(text))
+        case ".csv":
+            rows = list(csv.reader(text.splitlines()))
+            assert all(len(row) == len(rows[0]) for row in rows)
+            assert not any(cell.startswith(("=", "@")) for row in rows for cell in row)
+        case ".ktap":
+            assert re.fullmatch(r"(( {2})?(KTAP version 1|1\.\.\d+|#.*|(not )?ok \d+.*)\n)+", text)
 
 
 def harmless(text: str) -> None:

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""JUnit XML: a test suite for each point, a test case for each repetition."""
+
+from junitparser import Error, Failure, Skipped, TestCase, TestSuite
+
+from analysis.compare.junit import text_of
+from analysis.formats.outcome import Entry, Group, Outcome, groups
+from analysis.reader import Results
+from fscale.model.files import printable
+
+_RESULTS: dict[Outcome, type[Error | Failure | Skipped]] = {
+    "broken": Failure,
+    "unusable": Error,
+    "absent": Error,
+    "skipped": Skipped,
+}
+
+
+def render(results: Results) -> str:
+    """The XML: broken fails, without a figure is an error, skipped is skipped."""
+    return text_of(*(_suite(results, group) for group in groups(results)))
+
+
+def _suite(results: Results, group: Group) -> TestSuite:
+    suite = TestSuite(group.name)
+    suite.hostname = printable(results.run.machine.hostname)
+    suite.add_property("kernel", printable(results.run.machine.kernel))
+    suite.add_property("machine", printable(results.run.machine.kind))
+    if group.said:
+        suite.add_property("throughput", group.said)
+    for entry in group.entries:
+        suite.add_testcase(_case(group.name, entry))
+    return suite
+
+
+def _case(point: str, entry: Entry) -> TestCase:
+    case = TestCase(entry.name, classname=point, time=entry.seconds)
+    if entry.outcome in _RESULTS:
+        case.result = [_RESULTS[entry.outcome](entry.said)]
+    case.system_out = entry.said
+    return case

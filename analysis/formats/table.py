@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A row for each repetition, as CSV and as JSON (a Tabular Data Resource's schema and rows).
+
+The schema is that of https://specs.frictionlessdata.io/table-schema/, which
+`pandas.read_json(path, orient="table")` reads with its types; `extDtype` is pandas' own key for
+columns that may be empty.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from analysis.export import spreadsheet_safe
+from analysis.formats.cells import cpu_seconds, cpu_times, in_order, options, simulated, workers
+from analysis.reader import Results, Unreadable
+from analysis.summary import CPU_STATES
+from fscale.model.files import printable
+from fscale.model.results import Cell, Run
+
+Value = str | int | float | bool | None
+Type = Literal["string", "integer", "number", "boolean"]
+
+_EXTENSION: dict[Type, str] = {"integer": "Int64", "boolean": "boolean"}
+_QUANTILES = ("50", "99", "99.9")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: what it holds, with its unit, and how it is taken from a cell."""
+
+    name: str
+    type: Type
+    description: str
+    value: Callable[[Run, Cell], Value]
+    measured: bool = False
+    """it is a figure: empty where the cell is not `ok`"""
+
+
+def to_csv(results: Results) -> str:
+    """Comma-separated, a header and then a row for each repetition; empty: not known."""
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(column.name for column in COLUMNS)
+    for row in rows(results):
+        writer.writerow([spreadsheet_safe(value) for value in row.values()])
+    return file.getvalue()
+
+
+def to_json(results: Results) -> str:
+    """`schema` with name, type and description of the columns, and `data`, an object a row."""
+    fields = [
+        {"name": c.name, "type": c.type, "description": c.description}
+        | ({"extDtype": _EXTENSION[c.type]} if c.type in _EXTENSION else {})
+        for c in COLUMNS
+    ]
+    schema = {"fields": fields, "missingCells": results.missing}
+    return json.dumps({"schema": schema, "data": rows(results)}, indent=1) + "\n"
+
+
+def rows(results: Results) -> list[dict[str, Value]]:
+    """A row for each repetition that left a file, by point; all have all columns."""
+    read = [
+        {c.name: _value(c, results.run, cell) for c in COLUMNS} for cell in in_order(results.cells)
+    ]
+    return [*read, *(_unreadable(results.run, one) for one in results.unreadable)]
+
+
+def _value(column: Column, run: Run, cell: Cell) -> Value:
+    return None if column.measured and cell.status != "ok" else column.value(run, cell)
+
+
+def _unreadable(run: Run, one: Unreadable) -> dict[str, Value]:
+    known: dict[str, Value] = {
+        "run": run.id,
+        "host": run.machine.hostname,
+        "kernel": run.machine.kernel,
+        "machine": run.machine.kind,
+        "cell": one.file,
+        "status": "unreadable",
+        "counts": False,
+        "reason": printable(one.reason),
+    }
+    return {c.name: known.get(c.name) for c in COLUMNS}
+
+
+def _background(_: Run, cell: Cell) -> Value:
+    writer = cell.bench.background if cell.bench else None
+    return writer.ops / cell.seconds if writer else None
+
+
+def _cpu(state: str) -> Callable[[Run, Cell], Value]:
+    def value(_: Run, cell: Cell) -> Value:
+        used = cpu_times(cell)
+        return None if used is None else cpu_seconds(used, state)
+
+    return value
+
+
+def _latency(quantile: str) -> Callable[[Run, Cell], Value]:
+    def value(_: Run, cell: Cell) -> Value:
+        quantiles = (cell.latency or {}).get("quantiles")
+        found = quantiles.get(quantile) if isinstance(quantiles, dict) else None
+        return found / 1e9 if isinstance(found, int | float) else None
+
+    return value
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("run", "string", "name of the run", lambda r, _: printable(r.id)),
+    Column("host", "string", "host name", lambda r, _: printable(r.machine.hostname)),
+    Column("kernel", "string", "`uname -r`", lambda r, _: printable(r.machine.kernel)),
+    Column(
+        "machine",
+        "string",
+        "native, or what ran the guest: kvm, tcg, tcg-icount, simulated",
+        lambda r, _: printable(r.machine.kind),
+    ),
+    Column("cell", "string", "id of the repetition, as its file is named", lambda _, c: c.id),
+    Column("point", "string", "id of the cell without its repetition", lambda _, c: c.key.point),
+    Column("workload", "string", "as `fscale list workloads` has it", lambda _, c: c.key.workload),
+    Column("options", "string", "of the workload, name=value", lambda _, c: options(c)),
+    Column("filesystem", "string", "file system under test", lambda _, c: c.key.filesystem),
+    Column("medium", "string", "what it lies on; none: in memory", lambda _, c: c.key.medium),
+    Column("mode", "string", "of the I/O: buffered, direct, dontcache", lambda _, c: c.key.mode),
+    Column("cores", "integer", "CPUs on line", lambda _, c: c.key.cores),
+    Column("workers", "integer", "processes whose operations are counted", lambda _, c: workers(c)),
+    Column("side", "string", "A or B of an interleaved comparison", lambda _, c: c.key.side),
+    Column("profile", "string", "profiler of a profiling repetition", lambda _, c: c.key.profile),
+    Column("repetition", "integer", "from 1", lambda _, c: c.key.repetition),
+    Column("started", "string", "ISO 8601", lambda _, c: printable(c.started)),
+    Column(
+        "status",
+        "string",
+        "ok, invalid, error, skipped, interrupted, unreadable; only ok has figures",
+        lambda _, c: c.status,
+    ),
+    Column(
+        "counts",
+        "boolean",
+        "it is ok and was not profiled, so that statistics may use it",
+        lambda _, c: c.status == "ok" and c.key.profile is None,
+    ),
+    Column("reason", "string", "why it has no figures", lambda _, c: _text(c.reason)),
+    Column(
+        "disturbed",
+        "string",
+        "why others' load makes its figures doubtful",
+        lambda _, c: _text(c.disturbed),
+    ),
+    Column(
+        "simulated",
+        "boolean",
+        "the simulator made it, no machine did",
+        simulated,
+    ),
+    Column("unit", "string", "of the operations", lambda _, c: c.unit),
+    Column("ops", "number", "operations in the timed windows", lambda _, c: c.ops, True),
+    Column("seconds", "number", "s, sum of the timed windows", lambda _, c: c.seconds, True),
+    Column(
+        "ops_per_second",
+        "number",
+        "1/s; of a simulated cell that of the median window",
+        lambda _, c: c.ops_per_second,
+        True,
+    ),
+    Column(
+        "background_per_second",
+        "number",
+        "1/s, of the writer beside the readers",
+        _background,
+        True,
+    ),
+    Column(
+        "own_cpu_seconds",
+        "number",
+        "s, CPU time of the cell itself",
+        lambda _, c: c.own_cpu_seconds,
+        True,
+    ),
+    Column(
+        "others_cpu_seconds",
+        "number",
+        "s, CPU time of all else on the CPUs under test",
+        lambda _, c: c.others_cpu_seconds,
+        True,
+    ),
+    *(
+        Column(f"cpu_{state}_seconds", "number", "s, of the CPUs under test", _cpu(state), True)
+        for state in CPU_STATES
+    ),
+    *(
+        Column(
+            f"latency_p{q.replace('.', '_')}_seconds",
+            "number",
+            f"s, {q}th percentile of an operation",
+            _latency(q),
+            True,
+        )
+        for q in _QUANTILES
+    ),
+    Column(
+        "wall_seconds", "number", "s, with format, mount and set-up", lambda _, c: c.wall_seconds
+    ),
+)
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else printable(text)
