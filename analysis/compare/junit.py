@@ -48,12 +48,7 @@ def text_of(*suites: TestSuite) -> str:
 
 def _case(judgement: Judgement) -> TestCase:
     case = TestCase(judgement.metric, classname=judgement.subject.name)
-    said = (
-        f"{wording.what(judgement)}: {judgement.metric} "
-        f"{wording.number(judgement.base.median)} -> {wording.number(judgement.new.median)} "
-        f"{wording.unit(judgement)}, "
-        f"{wording.change(judgement.ratio)} {wording.interval(judgement)}"
-    )
+    said = wording.said(judgement)
     if judgement.verdict == "slower":
         case.result = [Failure(said)]
     elif judgement.verdict == "undecided":

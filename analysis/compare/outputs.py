@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.compare import junit, mail, markdown, page, table
+from analysis.compare import junit, ktap, mail, markdown, page, table
 from analysis.compare.settings import Comparison
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
@@ -25,11 +25,12 @@ class Outputs:
     markdown: Path | None = None
     mail: Path | None = None
     html: Path | None = None
+    ktap: Path | None = None
 
     @property
     def to_terminal(self) -> bool:
         """Whether one of the forms goes to standard output, which then must hold nothing else."""
-        return self.json or TERMINAL in (self.markdown, self.mail, self.html)
+        return self.json or TERMINAL in (self.markdown, self.mail, self.html, self.ktap)
 
 
 def write(comparison: Comparison, outputs: Outputs) -> None:
@@ -43,6 +44,7 @@ def write(comparison: Comparison, outputs: Outputs) -> None:
         (outputs.markdown, markdown.render),
         (outputs.mail, mail.render),
         (outputs.html, page.page),
+        (outputs.ktap, ktap.render),
     ]
     try:
         for path, form in texts:

@@ -105,6 +105,15 @@ def what(judgement: Judgement) -> str:
     return where(judgement.subject)
 
 
+def said(judgement: Judgement) -> str:
+    """A judgement in a line: subject, metric, both medians, change with its interval."""
+    return (
+        f"{what(judgement)}: {judgement.metric} "
+        f"{number(judgement.base.median)} -> {number(judgement.new.median)} {unit(judgement)}, "
+        f"{change(judgement.ratio)} {interval(judgement)}"
+    )
+
+
 def where(subject: Subject) -> str:
     """A subject in words: "MWCM, ext4 on ram, buffered, 2 cores"."""
     cores = "/".join(map(str, subject.cores))

@@ -12,7 +12,8 @@ import re
 from typing import Any
 
 from analysis.formats.cells import in_order, moment, simulated
-from analysis.formats.outcome import Outcome, one_line, outcome, said
+from analysis.formats.outcome import Outcome, outcome, said
+from analysis.ktap import one_line
 from analysis.reader import Results
 from fscale.model.files import printable
 from fscale.model.results import Cell, Run

@@ -7,9 +7,9 @@ from typing import Literal
 
 from analysis.compare.health import is_broken
 from analysis.formats.cells import in_order
+from analysis.ktap import one_line
 from analysis.reader import Results
 from analysis.summary import Point, summarise
-from fscale.model.files import printable
 from fscale.model.results import Cell
 
 Outcome = Literal["measured", "broken", "unusable", "skipped", "absent"]
@@ -44,11 +44,6 @@ def outcome(cell: Cell) -> Outcome:
     if cell.status == "skipped":
         return "skipped"
     return "broken" if is_broken(cell) else "unusable"
-
-
-def one_line(text: str) -> str:
-    """The text in one line, without what cannot be printed."""
-    return printable(" ".join(text.split()))
 
 
 def said(cell: Cell) -> str:

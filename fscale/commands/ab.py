@@ -16,6 +16,7 @@ from fscale.commands.compare import (
     FdrOption,
     HtmlOption,
     JunitOption,
+    KtapOption,
     MailOption,
     MarginOption,
     MarkdownOption,
@@ -243,6 +244,7 @@ def _ab(
     markdown: MarkdownOption = None,
     mail: MailOption = None,
     html: HtmlOption = None,
+    ktap: KtapOption = None,
     everything: AllOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -327,7 +329,7 @@ def _ab(
             return
         execute(plan, 60 * max_minutes, wait)
     comparison = compare(open_sides(output, None), settings)
-    outputs = Outputs(as_json, junit, markdown, mail, html)
+    outputs = Outputs(as_json, junit, markdown, mail, html, ktap)
     write(comparison, outputs)
     if not outputs.to_terminal:
         show(comparison, everything)

@@ -43,6 +43,7 @@ MailOption = Annotated[
     Path | None,
     typer.Option(help="Write plain text of 72 columns for a mailing list; - is the terminal."),
 ]
+KtapOption = Annotated[Path | None, typer.Option(help="Write KTAP; - is the terminal.")]
 HtmlOption = Annotated[Path | None, typer.Option(help="Write a self-contained page.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Show what is the same, too.")]
 
@@ -103,6 +104,7 @@ def register(app: typer.Typer) -> None:
         markdown: MarkdownOption = None,
         mail: MailOption = None,
         html: HtmlOption = None,
+        ktap: KtapOption = None,
         everything: AllOption = False,
         db: DbOption = DB,
         fail_undecided: Annotated[
@@ -125,7 +127,7 @@ def register(app: typer.Typer) -> None:
             update={"seed": seed, "allow_different": tuple(allow_different or ())}
         )
         comparison = compare_sides(open_sides(base, new), settings)
-        outputs = Outputs(as_json, junit, markdown, mail, html)
+        outputs = Outputs(as_json, junit, markdown, mail, html, ktap)
         write(comparison, outputs)
         if not outputs.to_terminal:
             show(comparison, everything)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from junitparser import JUnitXml
+from tap.parser import Parser as TapParser
 from typer.testing import CliRunner, Result
 
 from analysis.compare.compare import compare, open_sides
@@ -165,7 +166,7 @@ def test_what_breaks_is_a_failure(same: tuple[Path, Path], tmp_path: Path, count
     base, new = same
     assert fscale("compare", base, new).exit_code == 0
     alter(new, POINT, count, **BROKEN)
-    files = {n: tmp_path / f"out.{n}" for n in ("junit", "markdown", "mail", "html")}
+    files = {n: tmp_path / f"out.{n}" for n in ("junit", "markdown", "mail", "html", "ktap")}
     done = fscale("compare", base, new, *(x for n, p in files.items() for x in (f"--{n}", p)))
     assert done.exit_code == 1
     assert "1 broken, 0 slower" in done.output
@@ -175,6 +176,8 @@ def test_what_breaks_is_a_failure(same: tuple[Path, Path], tmp_path: Path, count
     assert point.reason == "pread share: EIO"
     suite = next(iter(JUnitXml.fromfile(str(files["junit"]))))
     assert (suite.errors, suite.failures) == (1, 0)
+    (bad,) = [t for t in TapParser().parse_file(files["ktap"]) if t.category == "test" and not t.ok]
+    assert bad.directive.text.startswith("ERROR broken")
     for path in files.values():
         assert "pread share: EIO" in " ".join(path.read_text().split())
     assert files["mail"].read_text().startswith("fscale found 1 point")
@@ -480,7 +483,7 @@ class Tags(HTMLParser):
 
 def test_outputs(regression: tuple[Path, Path], tmp_path: Path) -> None:
     base, new = regression
-    files = {n: tmp_path / f"out.{n}" for n in ("junit", "markdown", "mail", "html")}
+    files = {n: tmp_path / f"out.{n}" for n in ("junit", "markdown", "mail", "html", "ktap")}
     done = fscale("compare", base, new, *(x for n, p in files.items() for x in (f"--{n}", p)))
     assert done.exit_code == 1
     assert "MWCL" in done.output
@@ -490,6 +493,11 @@ def test_outputs(regression: tuple[Path, Path], tmp_path: Path) -> None:
     assert suite.tests == len(comparison.judgements)
     assert suite.failures == comparison.count("slower") == 4
     assert suite.skipped == comparison.count("undecided")
+    assert files["ktap"].read_text().startswith("KTAP version 1\n")
+    tests = [t for t in TapParser().parse_file(files["ktap"]) if t.category == "test"]
+    assert [t.number for t in tests] == list(range(1, suite.tests + 1))
+    assert sum(not t.ok for t in tests) == 4
+    assert sum(t.skip for t in tests) == suite.skipped
     lines = files["mail"].read_text().splitlines()
     assert max(map(len, lines)) <= 72
     assert lines[0].startswith("fscale noticed a -2")

@@ -4,6 +4,7 @@
 import contextlib
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -131,7 +132,7 @@ def well_formed(exported: Path) -> None:
         case ".openmetrics":
             list(text_string_to_metric_families(text))
         case ".csv":
-            rows = list(csv.reader(text.splitlines()))
+            rows = list(csv.reader(io.StringIO(text, newline="")))
             assert all(len(row) == len(rows[0]) for row in rows)
             assert not any(cell.startswith(("=", "@")) for row in rows for cell in row)
         case ".ktap":
@@ -211,7 +212,7 @@ def test_nothing_is_read_through_a_link(place: Place, original: Path, name: str)
 def test_a_file_that_the_user_names_is_no_link(place: Place, original: Path) -> None:
     link = place.results / "compare.html"
     link.symlink_to(place.outside / "file")
-    for form in ("html", "junit", "mail", "markdown"):
+    for form in ("html", "junit", "ktap", "mail", "markdown"):
         done = place.fscale("compare", original, place.results, f"--{form}", link)
         assert done.code == 2
         assert "it is a link; name the file" in done.error
@@ -320,7 +321,7 @@ def test_comparisons_show_names_and_do_not_obey_them(tmp_path: Path) -> None:
     (machine / "run.json").write_text(json.dumps(content))
     other = tmp_path / "other"
     write_run(other, [cell(key, 500.0 + key.repetition) for key in keys])
-    for name in ("html", "junit", "mail", "markdown", "json"):
+    for name in ("html", "junit", "ktap", "mail", "markdown", "json"):
         arguments = [place.commands(other)["html"][0], place.results, other]
         form = {"mail": ["-"], "markdown": ["-"], "json": []}.get(name, [tmp_path / name])
         done = place.fscale(*arguments, f"--{name}", *form)
@@ -329,6 +330,7 @@ def test_comparisons_show_names_and_do_not_obey_them(tmp_path: Path) -> None:
     harmless((tmp_path / "html").read_text())
     assert "&lt;b onclick=alert(1)&gt;" in (tmp_path / "html").read_text()
     ElementTree.parse(tmp_path / "junit")
+    well_formed((tmp_path / "ktap").rename(tmp_path / "compare.ktap"))
     done = place.fscale("compare", place.results, other, "--all")
     assert "[red]" in done.output
 
