@@ -113,6 +113,8 @@ class Panel:
     unit: str
     curves: tuple[Curve, ...]
     layout: Layout | None = None
+    turns: tuple[int, ...] = ()
+    """core counts after which FxMark's paper says that its curves stop to rise"""
 
     @property
     def name(self) -> str:

@@ -92,7 +92,8 @@ def _sheet(
     columns = min(COLUMNS, len(panels))
     rows = math.ceil(len(panels) / columns)
     width = TEXT_WIDTH * max(columns, 2) / COLUMNS
-    key_rows = math.ceil(len(labels) / max(1, int(width / 0.95)))
+    key_width = 0.45 + plots.DIGIT * max(map(len, labels))
+    key_rows = math.ceil(len(labels) / max(1, int(width / key_width)))
     key_columns = math.ceil(len(labels) / key_rows)
     key_height = 0.17 * key_rows + 0.08
     figure = Figure(figsize=(width, rows * height + key_height), layout="constrained")

@@ -27,6 +27,7 @@ from analysis.summary import Point
 from fscale.model.topology import Layout
 
 _SOCKET: dict[str, Any] = {"color": MUTED.light, "linewidth": 0.5, "alpha": 0.55}
+_TURN: dict[str, Any] = {"marker": 7, "color": MUTED.light, "linestyle": "none"}  # a caret down
 _THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.6}
 
 DIGIT = 0.65 * FONT_SIZE / 72  # inches
@@ -59,7 +60,7 @@ def draw_curves(
 ) -> None:
     """Throughput against cores, a line for each file system, whiskers for the spread.
 
-    The axis is about `width` inches wide.
+    The axis is about `width` inches wide. A caret at the top stands where the paper's curves turn.
     A hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
     scaling from the fastest base. A thin upright line stands behind each full socket; the ground
     is grey where hardware threads share cores.
@@ -77,6 +78,8 @@ def draw_curves(
     ax.set_xlim(cores[0] - margin, cores[-1] + margin)
     if panel.layout and not single:
         _draw_layout(ax, panel.layout, cores)
+    for turn in panel.turns:
+        ax.plot(turn, 1, transform=ax.get_xaxis_transform(), clip_on=False, zorder=3, **_TURN)
     ax.xaxis.set_major_locator(FixedLocator(core_ticks(cores, width)))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.grid(visible=False, axis="x")
@@ -143,11 +146,13 @@ def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:
 
 
 def layout_keys(page: Page) -> list[tuple[Artist, str]]:
-    """The legend's samples of what the machine's layout draws on a page."""
+    """The legend's samples of what the machine's layout and the paper draw on a page."""
     there = next((panel.layout for panel in page.panels), None)
-    if there is None or len(page.cores) < 2:
-        return []
     keys: list[tuple[Artist, str]] = []
+    if any(panel.turns for panel in page.panels):
+        keys.append((Line2D([0.5], [0], **_TURN), "FxMark's curves turn"))
+    if there is None or len(page.cores) < 2:
+        return keys
     if any(page.cores[0] <= end < page.cores[-1] for end in there.sockets):
         keys.append((Line2D([0.5, 0.5], [-1, 1], **_SOCKET), "a socket is full"))
     if there.cores < page.cores[-1]:

@@ -16,6 +16,7 @@ from analysis.report import (
     drawings,
     headline,
     matrix,
+    paper,
     partitions,
     simulated,
     tables,
@@ -32,6 +33,7 @@ SECTIONS: list[Section] = [
     matrix.SECTION,
     drawings.CURVES,
     drawings.CPU,
+    paper.SECTION,
     simulated.SECTION,
     diagnosis.SECTION,
     partitions.PARTITIONS,
@@ -44,8 +46,10 @@ SECTIONS: list[Section] = [
 ]
 
 
-def build(run_dir: Path, out_dir: Path | None = None) -> Path:
+def build(run_dir: Path, out_dir: Path | None = None, *, paper: bool = False) -> Path:
     """Write the report of the run in `run_dir` to `out_dir` (default: beside the results).
+
+    `paper` lays FxMark's paper beside the curves.
 
     Returns:
         The path of report.html, which needs no other file and no network.
@@ -54,7 +58,7 @@ def build(run_dir: Path, out_dir: Path | None = None) -> Path:
         FscaleError: `run_dir` holds no readable run, or `out_dir` cannot be written.
     """
     out_dir = out_dir or run_dir
-    report = Report(load(run_dir), out_dir)
+    report = Report(load(run_dir), out_dir, paper)
     folder = Folder(out_dir)
     try:
         export.write(report.figures, folder)

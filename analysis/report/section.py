@@ -8,6 +8,7 @@ from pathlib import Path
 
 from analysis.curves import Page, Panel, arrange
 from analysis.export import Row, rows
+from analysis.paper.beside import with_turns
 from analysis.reader import Results
 from analysis.style import Line, lines
 from analysis.summary import Point, summarise
@@ -16,10 +17,14 @@ from fscale.model.topology import machine_layout
 
 @dataclass(frozen=True)
 class Report:
-    """A run, and what all sections share about it; `out_dir` is where the report goes."""
+    """A run, and what all sections share about it; `out_dir` is where the report goes.
+
+    `paper`: FxMark's paper is laid beside the curves.
+    """
 
     results: Results
     out_dir: Path
+    paper: bool = False
 
     @cached_property
     def points(self) -> list[Point]:
@@ -36,7 +41,8 @@ class Report:
     def pages(self) -> list[Page]:
         """A page for each medium and I/O mode."""
         there = machine_layout(self.results.run.machine)
-        return arrange(self.points, self.filesystems, self.results.descriptors, there)
+        pages = arrange(self.points, self.filesystems, self.results.descriptors, there)
+        return [with_turns(page) for page in pages] if self.paper else pages
 
     @cached_property
     def lines(self) -> dict[str, Line]:

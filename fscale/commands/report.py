@@ -14,6 +14,9 @@ def _report(
     output: Annotated[
         Path | None, typer.Option(help="Where to write; beside the results by default.")
     ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Lay what FxMark's paper says beside the curves.")
+    ] = False,
 ) -> None:
     """Draw the report of a run: report.html, and the plots as PDF and SVG.
 
@@ -25,9 +28,13 @@ def _report(
         )
     from analysis.report import build  # noqa: PLC0415 - matplotlib takes a second to load
 
-    typer.echo(build(run, output))
+    typer.echo(build(run, output, paper=paper))
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("report", epilog="Example: fscale report results/today")(_report)
+    app.command(
+        "report",
+        epilog="Examples:  fscale report results/today   |   "
+        "fscale report results/sim --output paper/ --paper",
+    )(_report)

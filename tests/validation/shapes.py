@@ -10,113 +10,53 @@ the hottest lines.
 """
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from analysis.curves import Curve, arrange
 from analysis.hot import hot, rows
+from analysis.paper.beside import Beside, beside
+from analysis.paper.statements import statements
 from analysis.reader import load
 from analysis.summary import summarise
 
-Shape = Literal["scales", "does not"]
 
-# Section 5.1 and 5.2 of the paper; of MRPL no sentence, only figure 6.
-PAPER: dict[str, tuple[Shape, tuple[str, ...]]] = {
-    # The shape of most, and the file systems that have the other one.
-    "DRBL": ("scales", ()),
-    "DRBM": ("scales", ("xfs",)),
-    "DRBH": ("does not", ()),
-    "DWOL": ("scales", ("ext4", "btrfs", "f2fs")),
-    "DWOM": ("does not", ()),
-    "DWAL": ("does not", ()),
-    "DWTL": ("does not", ()),
-    "DWSL": ("does not", ("tmpfs",)),
-    "MRPL": ("scales", ()),
-    "MRPM": ("does not", ()),
-    "MRPH": ("does not", ()),
-    "MRDL": ("scales", ("btrfs",)),
-    "MRDM": ("does not", ()),
-    "MWCL": ("does not", ()),
-    "MWUL": ("does not", ()),
-    "MWCM": ("does not", ()),
-    "MWUM": ("does not", ()),
-    "MWRL": ("does not", ()),
-    "MWRM": ("does not", ()),
-}
-# Of ideal. Between them a curve is neither.
-SCALES, DOES_NOT = 0.7, 0.4
-# A peak is one where the rate has fallen to this part of it.
-FALLEN = 0.9
-
-
-def paper(workload: str, filesystem: str) -> Shape:
-    """What the paper says."""
-    most, others = PAPER[workload]
-    if filesystem not in others:
-        return most
-    return "does not" if most == "scales" else "scales"
-
-
-@dataclass(frozen=True)
-class Found:
-    """A simulated curve in figures."""
-
-    part: float
-    peak: int | None
-    cores: int
-
-    @property
-    def shape(self) -> Shape | None:
-        """None where it is neither."""
-        if self.part >= SCALES:
-            return "scales"
-        return "does not" if self.part <= DOES_NOT else None
-
-    def __str__(self) -> str:
-        at = f", peak {self.peak}" if self.peak else ""
-        return f"{self.part:.2f}{at}"
-
-
-def found(curve: Curve) -> Found | None:
-    """Of a curve that begins at one core."""
-    if curve.base is None or (top := curve.top_speedup) is None:
-        return None
-    fell = curve.top.median < FALLEN * curve.peak.median
-    cores = curve.top.key.cores
-    return Found(top.value / cores, curve.peak.key.cores if fell else None, cores)
+def told(one: Beside) -> str:
+    """Its figures."""
+    at = f", peak {one.ours.peak}" if one.ours.fell else ""
+    return f"{one.ours.part:.2f}{at}"
 
 
 def main() -> None:
     """Print the table and what explains it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, nargs="+")
-    table: dict[tuple[str, str], Found] = {}
-    causes: dict[tuple[str, str], str] = {}
+    table: dict[tuple[str, str], Beside] = {}
     for path in parser.parse_args().results:
         results = load(path)
         points = summarise(results.scored)
         for page in arrange(points, list(results.run.filesystems), results.descriptors):
-            for panel in page.panels:
-                for curve in panel.curves:
-                    one = found(curve)
-                    if one is None or curve.side or panel.workload not in PAPER:
-                        continue
-                    table[panel.workload, curve.filesystem] = one
-                    causes[panel.workload, curve.filesystem] = cause(curve)
+            for one in beside(page):
+                table[one.panel.workload, one.curve.filesystem] = one
     filesystems = list(dict.fromkeys(fs for _, fs in table))
     print(f"| workload | {' | '.join(filesystems)} |\n|---|{'---|' * len(filesystems)}")
-    for workload in PAPER:
-        cells = []
-        for fs in filesystems:
-            one = table.get((workload, fs))
-            other = one and one.shape != paper(workload, fs)
-            cells.append(f"{one}{' !' if other else ''}" if one else "")
-        print(f"| {workload} | {' | '.join(cells)} |")
+    for workload in dict.fromkeys(workload for workload, _, _ in statements()):
+        if any(known == workload for known, _ in table):
+            found = [table.get((workload, fs)) for fs in filesystems]
+            print(f"| {workload} | {' | '.join(cell(one) for one in found)} |")
     for (workload, fs), one in table.items():
-        mark = "!" if one.shape != paper(workload, fs) else "="
-        print(f"\n{mark} {workload} {fs} x{one.cores}: paper: {paper(workload, fs)}, here {one}")
-        print(causes[workload, fs])
+        mark = "!" if other(one) else "="
+        says = f"{workload} {fs} x{one.ours.cores}: paper: {one.paper.shape}, here {told(one)}"
+        print(f"\n{mark} {says}\n{cause(one.curve)}")
+
+
+def cell(one: Beside | None) -> str:
+    """In the table."""
+    return "" if one is None else f"{told(one)}{' !' if other(one) else ''}"
+
+
+def other(one: Beside) -> bool:
+    """Whether the shape is not the paper's."""
+    return one.ours.shape != one.paper.shape
 
 
 def cause(curve: Curve) -> str:

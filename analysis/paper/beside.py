@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Our curves beside what FxMark's paper says of the same workload and file system."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from analysis.curves import Curve, Group, Page, Panel, Ratio
+from analysis.paper.statements import Shape, Statement, statements
+
+# Of linear at the most cores. Between them a curve is neither.
+SCALES, DOES_NOT = 0.7, 0.4
+# A curve has risen when it has this part of its highest rate, and fallen when it has less.
+RISEN = 0.9
+# A whole interval of the speed-up below this is no gain at all.
+GAIN = 1.05
+# Where the paper says of a curve that it does not scale and not from where on: a socket's cores.
+SOCKET = 10
+# A curve that turns at n cores is told from a line at this many times n.
+BEYOND = 2
+
+Verdict = Literal["agrees", "agrees so far", "differs", "neither", "too few cores"]
+
+
+@dataclass(frozen=True)
+class Ours:
+    """The shape of a measured or simulated curve that begins at its base."""
+
+    cores: int
+    speedup: Ratio
+    part: float
+    """of linear, at the most cores"""
+    peak: int
+    """the core count of the highest rate"""
+    rises_to: int
+    """the fewest cores with `RISEN` of the highest rate"""
+    fell: bool
+
+    @property
+    def shape(self) -> Shape | None:
+        """None where it is neither."""
+        if self.part >= SCALES:
+            return "scales"
+        return "does not" if self.part <= DOES_NOT else None
+
+
+def ours(curve: Curve) -> Ours | None:
+    """None of a curve without a base or another point."""
+    speedup = curve.top_speedup
+    if speedup is None:
+        return None
+    highest = curve.peak.median
+    return Ours(
+        curve.top.key.cores,
+        speedup,
+        speedup.value / curve.linear,
+        curve.peak.key.cores,
+        next(p.key.cores for p in curve.points if p.median >= RISEN * highest),
+        curve.top.median < RISEN * highest,
+    )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A curve of ours and the statement about it."""
+
+    panel: Panel
+    curve: Curve
+    paper: Statement
+    ours: Ours
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the shape, as far as our core counts reach."""
+        mine = self.ours
+        gains_nothing = mine.speedup.high <= GAIN
+        reaches = mine.cores >= BEYOND * (self.paper.turns or SOCKET)
+        if self.paper.shape == "scales":
+            if mine.shape == "does not" or gains_nothing:
+                return "differs"
+            if mine.shape is None:
+                return "neither"
+            return "agrees" if reaches else "agrees so far"
+        if mine.shape == "does not" or gains_nothing:
+            return "agrees"
+        if not reaches:
+            return "too few cores"
+        return "differs" if mine.shape == "scales" else "neither"
+
+    @property
+    def turn(self) -> Verdict | None:
+        """Of the core count at which the curve turns: ours within a factor of 2 of the paper's.
+
+        None where the paper names none.
+        """
+        turns = self.paper.turns
+        if turns is None:
+            return None
+        if self.ours.rises_to < turns / BEYOND:
+            return "differs"
+        if self.ours.cores < BEYOND * turns and not self.ours.fell:
+            return "too few cores"
+        return "agrees" if self.ours.rises_to <= BEYOND * turns else "differs"
+
+
+def beside(page: Page) -> list[Beside]:
+    """The curves of a page that the paper says something about, in the page's order.
+
+    Workloads with options that are not the paper's, and sides of a comparison, are left out.
+    """
+    found = []
+    for panel in page.panels:
+        for curve in panel.curves:
+            said = statements().get((panel.workload, curve.filesystem, page.mode))
+            mine = ours(curve)
+            if said and mine and not curve.side and not curve.top.key.options:
+                found.append(Beside(panel, curve, said, mine))
+    return found
+
+
+def with_turns(page: Page) -> Page:
+    """The page with the core counts at which the paper's curves turn, where it has as many."""
+    turns: dict[str, set[int]] = {}
+    for one in beside(page):
+        if one.paper.turns and one.paper.turns <= page.cores[-1]:
+            turns.setdefault(one.panel.name, set()).add(one.paper.turns)
+
+    def marked(panel: Panel) -> Panel:
+        return replace(panel, turns=tuple(sorted(turns.get(panel.name, ()))))
+
+    groups = tuple(Group(g.title, tuple(map(marked, g.panels))) for g in page.groups)
+    return replace(page, groups=groups)

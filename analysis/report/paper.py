@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""FxMark's paper beside the curves of the run."""
+
+from collections import Counter
+
+from analysis.paper.beside import BEYOND, DOES_NOT, GAIN, RISEN, SCALES, SOCKET, beside
+from analysis.report.render import render
+from analysis.report.section import Report, Section
+
+
+def _build(report: Report) -> str | None:
+    if not report.paper:
+        return None
+    pages = [(page, beside(page)) for page in report.pages]
+    return render(
+        "sections/paper.html.j2",
+        report=report,
+        pages=[(page, rows) for page, rows in pages if rows],
+        counts=Counter(row.verdict for _, rows in pages for row in rows),
+        scales=SCALES,
+        does_not=DOES_NOT,
+        risen=RISEN,
+        gain=GAIN,
+        socket=SOCKET,
+        beyond=BEYOND,
+    )
+
+
+SECTION = Section("Beside FxMark's paper", "paper", _build)
