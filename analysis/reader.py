@@ -102,7 +102,13 @@ def _wrong(cell: Cell, name: str) -> str | None:
 def _figures(cell: Cell) -> list[float]:
     """All that a statistic computes with."""
     times = cell.cpu.model_dump().values() if cell.cpu else ()
-    used = (cell.ops, cell.seconds, cell.ops_per_second, cell.key.duration, cell.wall_seconds)
+    used = (
+        cell.ops,
+        cell.seconds,
+        cell.ops_per_second,
+        cell.key.duration,
+        cell.wall_seconds or 0.0,
+    )
     return [*used, cell.own_cpu_seconds or 0.0, *times, *(cell.counts or {}).values()]
 
 

@@ -172,7 +172,8 @@ def _machine(machine: Machine) -> dict[str, Any]:
     """What of a machine moves its figures without changing what they mean."""
     found: dict[str, Any] = {f"machine.{name}": getattr(machine, name) for name in MACHINE}
     found["machine.cpus"] = len(machine.cpu_order)
-    found["machine.memory_bytes"] = machine.memory_bytes
+    if machine.memory_bytes:
+        found["machine.memory_bytes"] = machine.memory_bytes
     found["machine.kernel_cmdline"] = " ".join(
         word for word in machine.kernel_cmdline.split() if not word.startswith(_SAYS_WHERE_FROM)
     )

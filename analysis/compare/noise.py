@@ -110,7 +110,7 @@ def measure_noise(
 def _seconds(cells: Sequence[Cell]) -> float:
     """What a repetition of a point takes on both sides; those of a pair in slices run together."""
     sides = 1 if any(c.slices for c in cells) else 2
-    return sides * float(np.mean([c.wall_seconds for c in cells]))
+    return sides * float(np.mean([c.wall_seconds or 0.0 for c in cells]))
 
 
 def _visible(spread: float, pairs: int, level: float, power: float) -> float:

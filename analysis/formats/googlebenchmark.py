@@ -48,6 +48,7 @@ def render(results: Results) -> str:
         "fscale_run": printable(results.run.id),
         "kernel": printable(machine.kernel),
         "machine": printable(machine.kind),
+        "imported": printable(results.run.imported or ""),
     }
     timed: dict[tuple[str, int], list[tuple[Cell, _Times]]] = {}
     left_out = [{"name": u.file, "message": printable(u.reason)} for u in results.unreadable]

@@ -26,6 +26,8 @@ def _suite(results: Results, group: Group) -> TestSuite:
     suite.hostname = printable(results.run.machine.hostname)
     suite.add_property("kernel", printable(results.run.machine.kernel))
     suite.add_property("machine", printable(results.run.machine.kind))
+    if results.run.imported:
+        suite.add_property("imported", printable(results.run.imported))
     if group.said:
         suite.add_property("throughput", group.said)
     for entry in group.entries:

@@ -79,8 +79,9 @@ class _Tests:
                 "comment": one_line(machine.identity),
                 "misc": {
                     "cpus": len(machine.cpu_order),
-                    "memory_bytes": machine.memory_bytes,
+                    **({"memory_bytes": machine.memory_bytes} if machine.memory_bytes else {}),
                     "machine": printable(machine.kind),
+                    "imported": printable(run.imported or ""),
                 },
             },
         }
@@ -89,19 +90,20 @@ class _Tests:
         """Of a repetition."""
         key = cell.key
         parts = ("fscale", key.workload, key.filesystem, key.medium, key.mode, f"{key.cores}c")
-        found = {
+        found: dict[str, Any] = {
             "id": _id(f"{self._run}:{cell.id}"),
             **self._common,
             "path": ".".join(re.sub("[^a-zA-Z0-9_-]", "_", part) for part in parts),
             "status": _STATUS[outcome(cell)],
             "comment": said(cell),
-            "duration": cell.wall_seconds,
             "misc": {
                 **key.model_dump(),
                 "simulated": simulated(self._about, cell),
                 "disturbed": None if cell.disturbed is None else printable(cell.disturbed),
             },
         }
+        if cell.wall_seconds is not None:
+            found["duration"] = cell.wall_seconds
         if started := moment(cell.started):
             found["start_time"] = started.isoformat()
         if cell.status == "ok" and key.profile is None:

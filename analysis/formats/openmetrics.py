@@ -62,6 +62,7 @@ def _of_run(results: Results) -> Iterator[Metric]:
         "cpus": str(len(run.machine.cpu_order)),
         "state": run.state,
         "revision": run.revision or "",
+        "imported": run.imported or "",
     }
     info.add_metric([], named | {k: printable(v) for k, v in about.items()}, began)
     yield info
@@ -126,7 +127,7 @@ def _labels(run: Run, cell: Cell) -> list[str]:
 def _doubt(run: Run, cell: Cell) -> list[str]:
     return [
         str(simulated(run, cell)).lower(),
-        str(cell.disturbed is not None).lower(),
+        "" if run.imported else str(cell.disturbed is not None).lower(),
         cell.unit,
     ]
 

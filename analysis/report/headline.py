@@ -11,10 +11,12 @@ from analysis.report.section import Report, Section
 from analysis.summary import QUARTILES_FROM
 
 
-def _seconds(report: Report) -> float:
+def _seconds(report: Report) -> float | None:
+    """How long it took; None where that was not recorded."""
     run = report.results.run
     if run.finished is None:
-        return sum(c.wall_seconds for c in report.results.cells)
+        each = [c.wall_seconds for c in report.results.cells if c.wall_seconds is not None]
+        return sum(each) if each else None
     finished, started = map(datetime.fromisoformat, (run.finished, run.started))
     return (finished.replace(tzinfo=UTC) - started.replace(tzinfo=UTC)).total_seconds()
 
@@ -26,6 +28,11 @@ def _limits(report: Report) -> list[str]:
         said.append(
             "Every figure here is simulated, none is measured: trust the shapes of curves and the "
             "counts an operation, within what docs/simulator.md says of the model, and no rate."
+        )
+    if imported := report.results.run.imported:
+        said.append(
+            f"Made of {imported}: the log does not hold others' load, latencies, when a cell ran, "
+            "memory or settings of the machine, so nothing can be said of them."
         )
     counts = {p.n for p in report.points}
     again = "--seeds 3" if report.results.run.machine.kind == "simulated" else "--repetitions 3"

@@ -92,7 +92,10 @@ def _reason(cell: Cell) -> str:
 
 def _cells(report: Report) -> str:
     return render(
-        "sections/cells.html.j2", troubles=troubles(report), missing=report.results.missing
+        "sections/cells.html.j2",
+        troubles=troubles(report),
+        missing=report.results.missing,
+        imported=report.results.run.imported,
     )
 
 

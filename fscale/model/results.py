@@ -78,8 +78,11 @@ class Cell(Strict):
     disturbed: str | None = Field(
         default=None, description="why others' load makes this figure doubtful; null when it is not"
     )
-    started: str = Field(description="UTC, ISO 8601")
-    wall_seconds: float = Field(description="the whole cell, with format, mount and set-up")
+    started: str = Field(description="UTC, ISO 8601; empty where it was not recorded")
+    wall_seconds: float | None = Field(
+        default=None,
+        description="the whole cell, with format, mount and set-up; null where it was not recorded",
+    )
     unit: Plain = Field(default="ops", description="what is counted: ops, messages, MB, ...")
     ops: float = 0
     seconds: float = 0
@@ -121,7 +124,7 @@ class Cpu(Strict):
     cpu: int
     core: int
     socket: int
-    node: int
+    node: int | None = Field(description="null where it was not recorded")
 
 
 class KernelBuild(Strict):
@@ -155,7 +158,7 @@ class Machine(Strict):
     kernel_cmdline: str
     architecture: str
     cpu_model: str
-    memory_bytes: int = Field(ge=0, lt=1 << 63)
+    memory_bytes: int = Field(ge=0, lt=1 << 63, description="0 where it was not recorded")
     topology: list[Cpu]
     cpu_order: list[int] = Field(description="the order in which CPUs join: socket by socket")
     governor: str | None
@@ -201,3 +204,8 @@ class Run(Strict):
     workloads: list[dict[str, Any]] = Field(description="the descriptors of `fscale-bench --list`")
     planned_cells: int
     warnings: list[str] = Field(default_factory=list)
+    imported: str | None = Field(
+        default=None,
+        description="the logs of another program that it was made of; what they do not hold is "
+        "empty, null or 0",
+    )

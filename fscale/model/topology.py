@@ -20,7 +20,7 @@ def _threads(cpus: list[Cpu]) -> list[tuple[int, Cpu]]:
     for cpu in sorted(cpus, key=lambda c: c.cpu):
         ranked.append((seen[cpu.socket, cpu.core], cpu))
         seen[cpu.socket, cpu.core] += 1
-    return sorted(ranked, key=lambda r: (r[0], r[1].socket, r[1].node, r[1].core, r[1].cpu))
+    return sorted(ranked, key=lambda r: (r[0], r[1].socket, r[1].node or 0, r[1].core, r[1].cpu))
 
 
 def cpu_order(cpus: list[Cpu]) -> list[int]:
