@@ -2,6 +2,7 @@
 """Reads a results directory into the models, and keeps apart what cannot be used."""
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from fscale.model.store import RUN_FILE
 
 # Beyond these a quotient or a logarithm may be no number any more.
 LEAST, MOST = 1e-15, 1e18
+
+_PROGRAM = re.compile(r"^\S*/fscale/__main__\.py")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,11 @@ class Results:
     def missing(self) -> int:
         """How many planned cells left no file."""
         return max(0, self.run.planned_cells - len(self.cells) - len(self.unreadable))
+
+
+def as_typed(command: str) -> str:
+    """A command line of `Run.command` as its user has typed it."""
+    return _PROGRAM.sub("bin/fscale", command)
 
 
 def first_error(error: ValidationError) -> str:

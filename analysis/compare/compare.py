@@ -15,7 +15,7 @@ from analysis.compare.locks import new_bottlenecks, shares
 from analysis.compare.pairs import common_place, pair
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import Comparison, RunRef, Settings
-from analysis.reader import Results, first_error, load
+from analysis.reader import Results, as_typed, first_error, load
 from fscale.model.bench import Strict
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable
@@ -110,6 +110,8 @@ def _ref(results: Results, label: str) -> RunRef:
         build_id=printable(machine.build.id or "") or None if machine.build else None,
         machine=printable(machine.hostname),
         label=printable(label),
+        cpus=printable(f"{len(machine.cpu_order)} x {machine.cpu_model}"),
+        command=[printable(as_typed(line)) for line in results.run.command],
     )
 
 

@@ -12,7 +12,7 @@ ALARMING = ("slower", "faster")
 
 
 def render(comparison: Comparison) -> str:
-    """The whole text, with a final newline; no line is longer than `WIDTH`."""
+    """The whole text, with a final newline; only a word of a command makes a line longer."""
     rule = "=" * WIDTH
     lines = [*_wrap(_opening(comparison)), ""]
     for point in comparison.health:
@@ -20,6 +20,7 @@ def render(comparison: Comparison) -> str:
     if comparison.health:
         lines.append("")
     lines += [*_side("base", comparison.base), *_side("new", comparison.new), ""]
+    lines += [*_machine(comparison), ""]
     changed = [j for j in wording.ordered(comparison) if j.verdict in ALARMING]
     if changed:
         lines += [rule, *_table(changed), rule, ""]
@@ -36,7 +37,7 @@ def render(comparison: Comparison) -> str:
             lines += [*_wrap(f"Missing in {name}: {'; '.join(missing)}"), ""]
     for warning in comparison.warnings:
         lines += _wrap(f"Note: {warning}", indent="  ")
-    lines += ["", *_wrap(_method(comparison))]
+    lines += ["", *_wrap(_method(comparison)), "", *_reproduce(comparison)]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 
@@ -67,10 +68,34 @@ def _side(name: str, ref: RunRef) -> list[str]:
     return _wrap(f"  {name + ':':6}{ref.label} ({kernel}, {ref.machine})", indent="        ")
 
 
+def _machine(comparison: Comparison) -> list[str]:
+    named = dict.fromkeys(f"{ref.machine}, {ref.cpus}" for ref in (comparison.base, comparison.new))
+    workloads = dict.fromkeys(j.subject.workload for j in comparison.judgements)
+    return [
+        *_wrap(f"testcase: {', '.join(workloads)}", indent="          "),
+        *_wrap(f"test machine: {'; '.join(named)}", indent="              "),
+    ]
+
+
+def _reproduce(comparison: Comparison) -> list[str]:
+    """The command lines, broken by backslashes where a line is too long."""
+    commands = dict.fromkeys([*comparison.base.command, *comparison.new.command])
+    lines: list[str] = []
+    for command in commands:
+        first, *rest = textwrap.wrap(
+            command, WIDTH - 8, break_on_hyphens=False, break_long_words=False
+        ) or [""]
+        parts = [f"  {first}", *(f"      {part}" for part in rest)]
+        lines += [*(f"{part} \\" for part in parts[:-1]), parts[-1]]
+    return ["To reproduce:", *lines] if lines else []
+
+
 def _table(judgements: list[Judgement]) -> list[str]:
     lines = [
-        f"{'base':>10} {'%dev':>6}  {'%change':>8} {'new':>10} {'%dev':>6}  metric",
-        f"{'-' * 17}  {'-' * 26}  {'-' * 25}",
+        f"{'base':>17}  {'':8} {'new':>17}",
+        f"{'-' * 17}  {'-' * 26}",
+        f"{'%stddev':>17}  {'%change':>8} {'%stddev':>17}",
+        f"{chr(92):>17}  {'|':>8} {chr(92):>17}",
     ]
     for name, own in groupby(judgements, key=wording.what):
         lines += _wrap(name, indent="  ")

@@ -164,6 +164,10 @@ class RunRef(Strict):
     build_id: str | None = None
     machine: str
     label: str
+    cpus: str = Field(default="", description="how many, of which model")
+    command: list[str] = Field(
+        default_factory=list, description="what measured it, a line for each time that it went on"
+    )
 
 
 class Comparison(Strict):

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from analysis.reader import as_typed
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 from fscale.model.results import Cell, Command
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")
-_PROGRAM = re.compile(r"^\S*/fscale/__main__\.py")
 SHOWN_VALUES = 3  # of a changing argument, before the rest is only counted
 
 
@@ -159,8 +159,8 @@ def _warnings(report: Report) -> str | None:
 
 def _reproduce(report: Report) -> str:
     run = report.results.run
-    lines = [_PROGRAM.sub("bin/fscale", line) for line in run.command]
-    return render("sections/reproduce.html.j2", run=run, command="\n".join(lines))
+    command = "\n".join(map(as_typed, run.command))
+    return render("sections/reproduce.html.j2", run=run, command=command)
 
 
 FIGURES = Section("Figures", "figures", _figures)

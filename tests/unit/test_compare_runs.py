@@ -501,6 +501,8 @@ def test_outputs(regression: tuple[Path, Path], tmp_path: Path) -> None:
     lines = files["mail"].read_text().splitlines()
     assert max(map(len, lines)) <= 72
     assert lines[0].startswith("fscale noticed a -2")
+    assert "test machine: synthetic-test-host, 4 x made-up CPU" in lines
+    assert lines[-2:] == ["To reproduce:", "  bin/fscale run quick --output 'results/x y'"]
     markdown = files["markdown"].read_text()
     assert markdown.count("| **slower** |") == 2 * 4
     tags = Tags()

@@ -78,6 +78,7 @@ def test_two_runs_and_where_they_come_from(tmp_path: Path) -> None:
     assert found.base == RunRef(
         path=str(base), id="one", started="2026-01-01T00:00:00Z", kernel="0.0.0-synthetic",
         build="#1 SMP", build_id="ab", machine="synthetic-test-host", label="one",
+        cpus="1 x made-up CPU", command=["bin/fscale run quick --output 'results/x y'"],
     )  # fmt: skip
     assert (found.new.path, found.new.build, found.new.build_id) == (str(new), "#1 SMP", None)
     assert "\x1b" not in found.new.id + found.new.label
