@@ -18,6 +18,7 @@ from tap.parser import Parser
 from analysis.formats import FORMATS
 from analysis.reader import load
 from fscale.commands.export import Format
+from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import SimulatedWindow, Simulation
 from tests.hostile import run as fscale
@@ -260,8 +261,9 @@ def simulated(repetition: int) -> Cell:
         transfers={},
     )  # fmt: skip
     record = Simulation(seed=repetition, windows=[window], lines=[], host_seconds=1)
+    none = CpuTimes(user=0, system=0, idle=0, iowait=0, irq=0, softirq=0, steal=0)
     return cell(
-        key(repetition), 1e6 + repetition, cpu=None, own_cpu_seconds=None, simulation=record
+        key(repetition), 1e6 + repetition, cpu=none, own_cpu_seconds=None, simulation=record
     )
 
 
@@ -270,7 +272,9 @@ def test_every_format_says_that_a_run_is_simulated(tmp_path: Path) -> None:
     made = [simulated(1), simulated(2)]
     results = load(write_run(tmp_path / "run", made, workloads=["DRBL"], machine=guest))
     text = {name: form(results) for name, form in FORMATS.items()}
-    assert pd.read_csv(io.StringIO(text["csv"])).simulated.all()
+    frame = pd.read_csv(io.StringIO(text["csv"]))
+    assert frame.simulated.all()
+    assert frame.cpu_idle_seconds.isna().all()
     assert pd.read_json(io.StringIO(text["json"]), orient="table").simulated.all()
     entries = json.loads(text["google-benchmark"])["benchmarks"]
     assert all("/simulated/" in entry["name"] for entry in entries)
@@ -324,6 +328,14 @@ def test_a_strangers_time_is_no_time(tmp_path: Path) -> None:
     data = json.loads(FORMATS["kcidb"](results))
     V5_3.validate(data)
     assert "start_time" not in data["tests"][0]
+
+
+def test_a_name_begins_no_directive(tmp_path: Path) -> None:
+    made = [cell(key(1, filesystem="ext4 # SKIP"), 1.0)]
+    results = load(write_run(tmp_path / "run", made, workloads=["DRBL"]))
+    (line,) = result_lines(FORMATS["ktap"](results))
+    assert not line.skip
+    assert "ext4 _ SKIP" in line.description
 
 
 def test_core_counts_are_in_order(tmp_path: Path) -> None:

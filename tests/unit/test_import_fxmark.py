@@ -29,12 +29,12 @@ HEAD = """\
 ### DURATION       = 30s
 ### DIRECTIO       = bufferedio,directio
 ### NCORES         = 1,2,4
-### CORE_SEQ       = 0,1,2,3,4,5,6,7
+### CORE_SEQ       = 0,1,2,3,4,5,6,7,8,9,10,11
 
 
 ### MODEL_NAME     = Made Up CPU
 ### PHYSICAL_CHIPS = 2
-### CORE_PER_CHIP  = 2
+### CORE_PER_CHIP  = 3
 ### SMT_LEVEL      = 2
 
 
@@ -148,7 +148,7 @@ def test_the_machine_is_the_logs(tmp_path: Path) -> None:
     assert (machine.hostname, machine.kernel) == ("testhost", "4.2.0-rc8")
     assert (machine.architecture, machine.cpu_model) == ("x86_64", "Made Up CPU")
     there = machine_layout(machine)
-    assert (there.sockets, there.cores, there.threads) == ((2, 4), 4, 8)
+    assert (there.sockets, there.cores, there.threads) == ((3, 6), 6, 12)
     assert (run.started, run.state) == ("2016-01-30T11:02:14", "complete")
     assert machine.memory_bytes == 0
     assert machine.topology[0].node is None
