@@ -2,7 +2,7 @@
 """Our curves beside what FxMark's paper says of the same workload and file system."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from analysis.curves import Curve, Group, Page, Panel, Ratio
 from analysis.paper.statements import Shape, Statement, statements
@@ -19,6 +19,7 @@ SOCKET = 10
 BEYOND = 2
 
 Verdict = Literal["agrees", "agrees so far", "differs", "neither", "too few cores"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,12 @@ class Beside:
         turns = self.paper.turns
         if turns is None:
             return None
-        if self.ours.rises_to < turns / BEYOND:
+        rises_to, reaches = self.ours.rises_to, self.ours.cores >= BEYOND * turns
+        if not reaches and rises_to == self.ours.cores:
+            return "too few cores"  # it may rise on
+        if rises_to < turns / BEYOND or rises_to > BEYOND * turns:
             return "differs"
-        if self.ours.cores < BEYOND * turns and not self.ours.fell:
-            return "too few cores"
-        return "agrees" if self.ours.rises_to <= BEYOND * turns else "differs"
+        return "agrees" if reaches or self.ours.fell else "too few cores"
 
 
 def beside(page: Page) -> list[Beside]:

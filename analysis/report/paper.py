@@ -3,7 +3,7 @@
 
 from collections import Counter
 
-from analysis.paper.beside import BEYOND, DOES_NOT, GAIN, RISEN, SCALES, SOCKET, beside
+from analysis.paper.beside import BEYOND, DOES_NOT, GAIN, RISEN, SCALES, SOCKET, VERDICTS, beside
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 
@@ -12,11 +12,12 @@ def _build(report: Report) -> str | None:
     if not report.paper:
         return None
     pages = [(page, beside(page)) for page in report.pages]
+    counts = Counter(row.verdict for _, rows in pages for row in rows)
     return render(
         "sections/paper.html.j2",
         report=report,
         pages=[(page, rows) for page, rows in pages if rows],
-        counts=Counter(row.verdict for _, rows in pages for row in rows),
+        counts=[(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
         scales=SCALES,
         does_not=DOES_NOT,
         risen=RISEN,

@@ -135,6 +135,8 @@ def test_a_noisy_curve_is_not_one_without_a_gain() -> None:
         (peak(2), MANY, "differs"),
         (flat, (1, 2), "differs"),
         (linear, (1, 2, 8), "too few cores"),
+        (lambda n: 1000 * n**0.3, (1, 2), "too few cores"),
+        (lambda n: 1000 * min(n, 8), (1, 8, 16), "too few cores"),
         (linear, MANY, "differs"),
         (peak(4), (1, 4, 8), "differs"),
         (peak(8), (1, 4, 8, 16), "agrees"),
@@ -173,7 +175,7 @@ def test_the_report_has_the_paper_when_asked(tmp_path: Path) -> None:
     assert "FxMark's paper" not in build(run).read_text().replace("&#39;", "'")
     text = build(run, tmp_path / "out", paper=True).read_text()
     words = " ".join(re.sub(r"<[^>]+>", " ", text).split())
-    assert "2 agrees so far, 2 too few cores of 4 curves" in words
+    assert "Of 4 curves: agrees so far 2, too few cores 2." in words
     assert "all test file systems scale nearly linearly" in words
 
 
