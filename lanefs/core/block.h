@@ -25,14 +25,27 @@ static inline void lanefs_block_seal(void *block)
 	header->lh_crc = cpu_to_le32(lanefs_block_crc(block));
 }
 
-/* Whether the block is what it should be and undamaged; says nothing of its body's sense. */
-static inline bool lanefs_block_good(const void *block, u32 magic, u64 number, const u8 *uuid)
+/* Whether the checksum is right, of whatever block it is. */
+static inline bool lanefs_block_sealed(const void *block)
+{
+	const struct lanefs_header *header = block;
+
+	return header->lh_crc == cpu_to_le32(lanefs_block_crc(block));
+}
+
+/* Whether the header says that the block is what it should be. */
+static inline bool lanefs_block_is(const void *block, u32 magic, u64 number, const u8 *uuid)
 {
 	const struct lanefs_header *header = block;
 
 	return header->lh_magic == cpu_to_le32(magic) && header->lh_block == cpu_to_le64(number) &&
-	       !memcmp(header->lh_uuid, uuid, sizeof(header->lh_uuid)) &&
-	       header->lh_crc == cpu_to_le32(lanefs_block_crc(block));
+	       !memcmp(header->lh_uuid, uuid, sizeof(header->lh_uuid));
+}
+
+/* Whether the block is what it should be and undamaged; says nothing of its body's sense. */
+static inline bool lanefs_block_good(const void *block, u32 magic, u64 number, const u8 *uuid)
+{
+	return lanefs_block_is(block, magic, number, uuid) && lanefs_block_sealed(block);
 }
 
 #endif

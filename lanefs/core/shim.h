@@ -12,6 +12,7 @@
 #include <linux/bug.h>
 #include <linux/errno.h>
 #include <linux/minmax.h>
+#include <linux/sort.h>
 #include <linux/string.h>
 #include <linux/types.h>
 
@@ -22,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <linux/types.h>
@@ -40,6 +42,17 @@ typedef __s64 s64;
 #define cpu_to_le64(x) ((__le64)htole64(x))
 
 #endif
+
+static inline void lanefs_sort(void *array, size_t count, size_t size,
+			       int (*order)(const void *left, const void *right))
+{
+#ifdef __KERNEL__
+	sort(array, count, size, order, NULL);
+#else
+	if (count)
+		qsort(array, count, size, order);
+#endif
+}
 
 static inline void le32_add(__le32 *number, u32 by)
 {

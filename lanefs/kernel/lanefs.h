@@ -209,6 +209,11 @@ enum lanefs_fsync {
 	LANEFS_FSYNC_VFS,
 };
 
+enum lanefs_recovery_mode {
+	LANEFS_RECOVERY_PARALLEL,
+	LANEFS_RECOVERY_SERIAL,
+};
+
 enum lanefs_iolock {
 	LANEFS_IOLOCK_RANGE,
 	LANEFS_IOLOCK_INODE,
@@ -231,6 +236,7 @@ struct lanefs_sb {
 	enum lanefs_iolock s_iolock;
 	enum lanefs_fsync s_fsync;
 	enum lanefs_readpath s_readpath;
+	enum lanefs_recovery_mode s_recovery;
 	bool s_discard;
 	bool s_norecovery;	/* the disk as it is: read-only to the end of the mount */
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */

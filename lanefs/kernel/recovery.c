@@ -1,169 +1,118 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Recovery after a crash: finds the complete transactions in each domain's log, computes the cut
- * (format.h) and replays each domain up to it. What it does can be done again from the start. A log
+ * (format.h) and replays each domain up to it. The domains share nothing but the cut, so what comes
+ * before and after it is done for many at once. What it does can be done again from the start. A log
  * that has lost what was committed is refused before anything is written.
  */
 #include <linux/blkdev.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "core/block.h"
-#include "core/cut.h"
 #include "core/logend.h"
-#include "lanefs.h"
+#include "core/logscan.h"
+#include "recovery.h"
 
-struct lanefs_log {
-	struct lanefs_domain *domain;
-	struct page *page;
-	u64 tail_seq;
-	u64 tail;
-	struct lanefs_cut_node *nodes;
-	u64 count;
-	u64 room;
-	u64 end;		/* last sequence to be replayed */
-	u64 looked;		/* block that was read last */
-	struct xarray newest;	/* block: lanefs_log_value() of its last record */
-};
+/* Of the whole recovery, and of all memory this part: 4 MiB a domain. */
+#define LANEFS_RECOVERY_MEMORY	(64 << 20)
+#define LANEFS_RECOVERY_SHARE	16
 
-/* What is done with each block that a transaction copies or revokes. */
-typedef int (*lanefs_record_fn)(struct lanefs_log *log, u64 seq, u64 block, bool copy, u64 where);
+#define LANEFS_PROGRESS		(5 * HZ)
 
-static u64 lanefs_log_next(const struct lanefs_log *log, u64 at)
+/* Room for @more elements in *array, which has @count of *room. */
+static int lanefs_grow(void **array, size_t size, u64 count, u64 more, u64 *room)
 {
-	return at + 1 == log->domain->d_layout.journal_blocks ? 0 : at + 1;
-}
+	u64 wanted = max_t(u64, 2 * *room, count + more);
+	void *larger;
 
-static int lanefs_log_block_read(struct lanefs_log *log, u64 at)
-{
-	log->looked = log->domain->d_layout.journal + at;
-	return lanefs_bio_sync(log->domain->d_sbi, log->looked, log->page, REQ_OP_READ);
-}
-
-/* 0: a journal block of this transaction; -ENOENT: something else, so the log ends before it. */
-static int lanefs_log_read(struct lanefs_log *log, u64 at, u64 seq)
-{
-	struct lanefs_domain *domain = log->domain;
-	u64 block = domain->d_layout.journal + at;
-	struct lanefs_header *header = page_address(log->page);
-	int err = lanefs_log_block_read(log, at);
-
-	if (err)
-		return err;
-	if (!lanefs_block_good(header, le32_to_cpu(header->lh_magic), block,
-			       domain->d_sbi->s_uuid) ||
-	    le64_to_cpu(header->lh_epoch) != domain->d_sbi->s_epoch ||
-	    le64_to_cpu(header->lh_seq) != seq || le64_to_cpu(header->lh_owner) != domain->d_id)
-		return -ENOENT;
+	if (count + more <= *room)
+		return 0;
+	larger = kvmalloc_array(wanted, size, GFP_KERNEL);
+	if (!larger)
+		return -ENOMEM;
+	if (count)
+		memcpy(larger, *array, count * size);
+	kvfree(*array);
+	*array = larger;
+	*room = wanted;
 	return 0;
 }
 
-static int lanefs_log_check_copy(struct lanefs_log *log, u64 at, u64 seq, u64 block)
+/* The numbers of a descriptor at @at, or of a revoke block. */
+static int lanefs_log_note_records(struct lanefs_log *log, const struct lanefs_log_scan *scan,
+				   u32 at, bool copies)
 {
-	struct lanefs_domain *domain = log->domain;
-	struct lanefs_header *header = page_address(log->page);
-	int err = lanefs_log_block_read(log, at);
-
-	if (err)
-		return err;
-	if (!lanefs_block_good(header, le32_to_cpu(header->lh_magic), block,
-			       domain->d_sbi->s_uuid) ||
-	    le64_to_cpu(header->lh_epoch) != domain->d_sbi->s_epoch ||
-	    le64_to_cpu(header->lh_seq) != seq ||
-	    block < domain->d_layout.ibitmap || block >= domain->d_layout.end)
-		return -ENOENT;
-	return 0;
-}
-
-/*
- * Walks over the transaction `seq` at *at and moves *at behind it, with its commit block left in
- * log->page. -ENOENT: it is not complete.
- */
-static int lanefs_log_walk(struct lanefs_log *log, u64 seq, u64 *at, bool check,
-			   lanefs_record_fn record)
-{
-	struct lanefs_header *header = page_address(log->page);
-	u64 blocks = 0, place = *at, i, count;
-	__le64 *numbers;
-	u32 magic;
+	struct lanefs_log_record *record;
+	u32 i;
 	int err;
 
-	numbers = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
-	if (!numbers)
-		return -ENOMEM;
-	for (;;) {
-		err = -ENOENT;
-		if (++blocks > log->domain->d_layout.journal_blocks)
-			break;
-		err = lanefs_log_read(log, place, seq);
-		if (err)
-			break;
-		place = lanefs_log_next(log, place);
-		magic = le32_to_cpu(header->lh_magic);
-		if (magic == LANEFS_MAGIC_JCOMMIT) {
-			struct lanefs_commit_block *commit = (void *)header;
-
-			if (le64_to_cpu(commit->jc_blocks) != blocks)
-				err = -ENOENT;
-			break;
+	if (log->record_count + scan->count > log->record_room) {
+		log->record_count = lanefs_records_compact(log->records, log->record_count);
+		if (2 * (log->record_count + scan->count) > log->record_room) {
+			err = lanefs_grow((void **)&log->records, sizeof(*log->records),
+					  log->record_count, log->record_room + scan->count,
+					  &log->record_room);
+			if (err)
+				return err;
 		}
-		err = -ENOENT;
-		count = le16_to_cpu(header->lh_count);
-		if ((magic != LANEFS_MAGIC_JDESC && magic != LANEFS_MAGIC_JREVOKE) ||
-		    count > LANEFS_JOURNAL_RECORDS)
-			break;
-		memcpy(numbers, header + 1, LANEFS_BODY_SIZE);
-		err = 0;
-		for (i = 0; i < count && !err; i++) {
-			bool copy = magic == LANEFS_MAGIC_JDESC;
-			u64 block = le64_to_cpu(numbers[i]);
-
-			if (copy && check)
-				err = lanefs_log_check_copy(log, place, seq, block);
-			if (!err && record)
-				err = record(log, seq, block, copy, place);
-			if (copy) {
-				place = lanefs_log_next(log, place);
-				if (++blocks > log->domain->d_layout.journal_blocks)
-					err = -ENOENT;
-			}
-		}
-		if (err)
-			break;
 	}
-	kfree(numbers);
-	if (!err)
-		*at = place;
-	return err;
+	for (i = 0; i < scan->count; i++) {
+		record = &log->records[log->record_count++];
+		record->block = le64_to_cpu(scan->numbers[i]);
+		record->txn = scan->seq - log->tail_seq;
+		record->at = copies ? at + 1 + i : LANEFS_LOG_REVOKED;
+	}
+	return 0;
 }
 
-static int lanefs_log_note(struct lanefs_log *log, u64 seq)
+static bool lanefs_needs_no_more(const __le64 *needs, const __le64 *before, u32 domains)
 {
-	struct lanefs_commit_block *commit = page_address(log->page);
-	struct lanefs_cut_node *nodes;
-	__le64 *needs;
+	u32 i;
 
-	if (log->count == log->room) {
-		log->room = max_t(u64, 64, log->room * 2);
-		nodes = kvmalloc_array(log->room, sizeof(*nodes), GFP_KERNEL);
-		if (!nodes)
+	for (i = 0; i < domains; i++)
+		if (le64_to_cpu(needs[i]) > le64_to_cpu(before[i]))
+			return false;
+	return true;
+}
+
+/* A complete transaction. One that needs no more than the one before it shares its needs. */
+static int lanefs_log_note(struct lanefs_log *log, const struct lanefs_commit_block *commit)
+{
+	u32 domains = log->domain->d_sbi->s_domains;
+	__le64 *needs = log->count ? log->nodes[log->count - 1].needs : NULL;
+	int err = lanefs_grow((void **)&log->nodes, sizeof(*log->nodes), log->count, 1, &log->room);
+
+	if (err)
+		return err;
+	if (!needs || !lanefs_needs_no_more(commit->jc_needs, needs, domains)) {
+		needs = kmemdup(commit->jc_needs, domains * sizeof(*needs), GFP_KERNEL);
+		if (!needs)
 			return -ENOMEM;
-		if (log->count)
-			memcpy(nodes, log->nodes, log->count * sizeof(*nodes));
-		kvfree(log->nodes);
-		log->nodes = nodes;
 	}
-	needs = kmemdup(commit->jc_needs, log->domain->d_sbi->s_domains * sizeof(*needs),
-			GFP_KERNEL);
-	if (!needs)
-		return -ENOMEM;
-	log->nodes[log->count].seq = seq;
+	log->nodes[log->count].seq = log->tail_seq + log->count;
 	log->nodes[log->count++].needs = needs;
 	return 0;
 }
 
-/* The log ends before `seq`, which should begin at `at`: -EUCLEAN if the log was longer. */
-static int lanefs_log_check_end(struct lanefs_log *log, u64 seq, u64 at)
+static void lanefs_log_free(struct lanefs_log *log)
+{
+	u64 i;
+
+	for (i = 0; i < log->count; i++)
+		if (!i || log->nodes[i].needs != log->nodes[i - 1].needs)
+			kfree(log->nodes[i].needs);
+	kvfree(log->nodes);
+	kvfree(log->records);
+}
+
+/*
+ * The log ends before `seq`, which should begin at `at`, as the block `wrong` is not of it: -EUCLEAN
+ * if the log was longer.
+ */
+static int lanefs_log_check_end(struct lanefs_log *log, struct lanefs_log_reader *reader, u64 seq,
+				u64 at, u64 wrong)
 {
 	struct lanefs_domain *domain = log->domain;
 	struct lanefs_log_end end = {
@@ -172,16 +121,18 @@ static int lanefs_log_check_end(struct lanefs_log *log, u64 seq, u64 at)
 		.domain = domain->d_id,
 		.seq = seq,
 	};
-	u64 wrong = log->looked, left;
+	u64 left, place;
+	const void *block;
+	bool sealed;
 	int err;
 
+	lanefs_reader_seek(reader, at);
 	for (left = domain->d_layout.journal_blocks; left; left--) {
-		err = lanefs_log_block_read(log, at);
+		err = lanefs_reader_next(reader, &block, &place, &sealed);
 		if (err)
 			return err;
-		if (!lanefs_log_end_take(&end, page_address(log->page), log->looked))
+		if (!lanefs_log_end_take(&end, block, place))
 			break;
-		at = lanefs_log_next(log, at);
 	}
 	if (!end.last)
 		return 0;
@@ -190,18 +141,59 @@ static int lanefs_log_check_end(struct lanefs_log *log, u64 seq, u64 at)
 	return -EUCLEAN;
 }
 
-/* Finds the complete transactions of the log. */
-static int lanefs_log_scan(struct lanefs_log *log)
+/* Notes the complete transactions from the tail on. */
+static int lanefs_log_read(struct lanefs_log *log, struct lanefs_log_reader *reader,
+			   struct lanefs_log_scan *scan)
 {
-	struct lanefs_domain *domain = log->domain;
-	struct lanefs_domain_block *block = page_address(log->page);
-	u64 number = domain->d_layout.base + 1, epoch, seq, at;
+	u64 journal_blocks = log->domain->d_layout.journal_blocks, start = log->tail, place, at;
+	const void *block;
+	bool sealed;
 	int err;
 
-	log->looked = number;
-	err = lanefs_bio_sync(domain->d_sbi, number, log->page, REQ_OP_READ);
+	lanefs_reader_seek(reader, log->tail);
+	for (at = 0; !READ_ONCE(log->recovery->failed); at++) {
+		err = lanefs_reader_next(reader, &block, &place, &sealed);
+		if (err)
+			return err;
+		switch (lanefs_log_scan_take(scan, block, place, sealed)) {
+		case LANEFS_LOG_END:
+			return lanefs_log_check_end(log, reader, scan->seq, start, place);
+		case LANEFS_LOG_DESCRIPTOR:
+			err = lanefs_log_note_records(log, scan, at, true);
+			break;
+		case LANEFS_LOG_REVOKE:
+			err = lanefs_log_note_records(log, scan, at, false);
+			break;
+		case LANEFS_LOG_COMMIT:
+			err = lanefs_log_note(log, block);
+			start = place + 1 - log->domain->d_layout.journal;
+			if (start == journal_blocks)
+				start = 0;
+			break;
+		case LANEFS_LOG_COPY:
+			break;
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Where the log begins; 1 if it is void, and so empty. */
+static int lanefs_log_find(struct lanefs_log *log)
+{
+	struct lanefs_domain *domain = log->domain;
+	u64 number = domain->d_layout.base + 1, epoch;
+	struct lanefs_domain_block *block;
+	struct page *page = alloc_page(GFP_KERNEL);
+	int err;
+
+	if (!page)
+		return -ENOMEM;
+	block = page_address(page);
+	err = lanefs_bio_sync(domain->d_sbi, number, page, REQ_OP_READ);
 	if (err)
-		return err;
+		goto free;
 	epoch = le64_to_cpu(block->db_header.lh_epoch);
 	if (!lanefs_block_good(block, LANEFS_MAGIC_DOMAIN, number, domain->d_sbi->s_uuid) ||
 	    le32_to_cpu(block->db_domain) != domain->d_id ||
@@ -209,63 +201,46 @@ static int lanefs_log_scan(struct lanefs_log *log)
 	    le64_to_cpu(block->db_tail) >= domain->d_layout.journal_blocks ||
 	    epoch > domain->d_sbi->s_epoch || !block->db_tail_seq) {
 		lanefs_error(domain->d_sbi, "the superblock of domain %u is damaged", domain->d_id);
-		return -EUCLEAN;
+		err = -EUCLEAN;
+		goto free;
 	}
 	log->tail_seq = le64_to_cpu(block->db_tail_seq);
 	log->tail = le64_to_cpu(block->db_tail);
 	if (epoch < domain->d_sbi->s_epoch) {
 		log->tail_seq = 1;
-		return lanefs_log_check_end(log, 1, 0);
+		err = 1;
 	}
-	at = log->tail;
-	for (seq = log->tail_seq;; seq++) {
-		err = lanefs_log_walk(log, seq, &at, true, NULL);
-		if (err == -ENOENT)
-			return lanefs_log_check_end(log, seq, at);
-		if (!err)
-			err = lanefs_log_note(log, seq);
-		if (err)
-			return err;
-	}
-}
-
-/* Of a copy or a revoke; by the place in the log, as a value has fewer bits than a sequence. */
-static void *lanefs_log_value(const struct lanefs_log *log, u64 seq, bool copy)
-{
-	return xa_mk_value((seq - log->tail_seq) << 1 | copy);
-}
-
-static int lanefs_record_newest(struct lanefs_log *log, u64 seq, u64 block, bool copy, u64 where)
-{
-	return xa_err(xa_store(&log->newest, block, lanefs_log_value(log, seq, copy), GFP_KERNEL));
-}
-
-static int lanefs_record_replay(struct lanefs_log *log, u64 seq, u64 block, bool copy, u64 where)
-{
-	struct lanefs_domain *domain = log->domain;
-	struct page *page;
-	int err;
-
-	if (!copy || xa_load(&log->newest, block) != lanefs_log_value(log, seq, true))
-		return 0;
-	page = alloc_page(GFP_KERNEL);
-	if (!page)
-		return -ENOMEM;
-	err = lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + where, page, REQ_OP_READ);
-	if (!err)
-		err = lanefs_bio_sync(domain->d_sbi, block, page, REQ_OP_WRITE);
+free:
 	put_page(page);
 	return err;
 }
 
-static int lanefs_log_replay(struct lanefs_log *log, lanefs_record_fn record)
+/* Finds the complete transactions of the log. */
+static int lanefs_log_scan(struct lanefs_log *log)
 {
-	u64 seq, at = log->tail;
-	int err = 0;
+	struct lanefs_domain *domain = log->domain;
+	struct lanefs_log_reader *reader = lanefs_reader_new(log);
+	struct lanefs_log_scan *scan = kzalloc(sizeof(*scan), GFP_KERNEL);
+	int err = -ENOMEM;
 
-	for (seq = log->tail_seq; seq <= log->end && !err; seq++)
-		err = lanefs_log_walk(log, seq, &at, false, record);
-	return err == -ENOENT ? -EIO : err;
+	if (!reader || !scan)
+		goto free;
+	err = lanefs_log_find(log);
+	if (err == 1) {
+		err = lanefs_log_check_end(log, reader, 1, 0, domain->d_layout.base + 1);
+	} else if (!err) {
+		scan->layout = &domain->d_layout;
+		scan->uuid = domain->d_sbi->s_uuid;
+		scan->epoch = domain->d_sbi->s_epoch;
+		scan->domain = domain->d_id;
+		scan->seq = log->tail_seq;
+		err = lanefs_log_read(log, reader, scan);
+	}
+free:
+	kfree(scan);
+	if (reader)
+		lanefs_reader_free(reader);
+	return err;
 }
 
 static int lanefs_cut_logs(struct lanefs_log *logs, u32 domains)
@@ -287,54 +262,120 @@ static int lanefs_cut_logs(struct lanefs_log *logs, u32 domains)
 	return 0;
 }
 
-static void lanefs_logs_free(struct lanefs_log *logs, u32 domains)
+static void lanefs_log_step(struct lanefs_log *log, int (*step)(struct lanefs_log *log))
 {
-	u64 at;
+	struct lanefs_recovery *recovery = log->recovery;
+
+	if (!READ_ONCE(recovery->failed))
+		log->err = step(log);
+	if (log->err)
+		WRITE_ONCE(recovery->failed, true);
+	if (atomic_dec_and_test(&recovery->left))
+		complete(&recovery->done);
+}
+
+static void lanefs_log_scan_work(struct work_struct *work)
+{
+	lanefs_log_step(container_of(work, struct lanefs_log, work), lanefs_log_scan);
+}
+
+static void lanefs_log_replay_work(struct work_struct *work)
+{
+	lanefs_log_step(container_of(work, struct lanefs_log, work), lanefs_log_replay);
+}
+
+/* Has each domain do it; the first domain's error. */
+static int lanefs_recovery_phase(struct lanefs_recovery *recovery, work_func_t step,
+				 const char *what)
+{
+	u32 domains = recovery->sbi->s_domains, i;
+	int err = 0;
+
+	atomic_set(&recovery->left, domains);
+	atomic64_set(&recovery->blocks, 0);
+	init_completion(&recovery->done);
+	for (i = 0; i < domains; i++) {
+		INIT_WORK(&recovery->logs[i].work, step);
+		queue_work(recovery->queue, &recovery->logs[i].work);
+	}
+	while (!wait_for_completion_timeout(&recovery->done, LANEFS_PROGRESS))
+		pr_info("lanefs (%s): recovery: %lld blocks %s, %d of %u domains to go\n",
+			recovery->sbi->s_vfs->s_id, atomic64_read(&recovery->blocks), what,
+			atomic_read(&recovery->left), domains);
+	for (i = 0; i < domains && !err; i++)
+		err = recovery->logs[i].err;
+	return err;
+}
+
+static int lanefs_recovery_start(struct lanefs_recovery *recovery)
+{
+	struct lanefs_sb *sbi = recovery->sbi;
+	u64 memory = min_t(u64, LANEFS_RECOVERY_MEMORY,
+			   ((u64)totalram_pages() << PAGE_SHIFT) / LANEFS_RECOVERY_SHARE);
 	u32 i;
 
-	for (i = 0; i < domains; i++) {
-		for (at = 0; at < logs[i].count; at++)
-			kfree(logs[i].nodes[at].needs);
-		kvfree(logs[i].nodes);
-		xa_destroy(&logs[i].newest);
-		if (logs[i].page)
-			put_page(logs[i].page);
+	recovery->logs = kvcalloc(sbi->s_domains, sizeof(*recovery->logs), GFP_KERNEL);
+	if (!recovery->logs)
+		return -ENOMEM;
+	for (i = 0; i < sbi->s_domains; i++) {
+		recovery->logs[i].recovery = recovery;
+		recovery->logs[i].domain = sbi->s_domain[i];
 	}
-	kvfree(logs);
+	if (sbi->s_recovery == LANEFS_RECOVERY_SERIAL) {
+		recovery->chunk_blocks = 1;
+		recovery->chunks = 1;
+		recovery->queue = alloc_ordered_workqueue("lanefs-recovery/%s", 0,
+							  sbi->s_vfs->s_id);
+	} else {
+		recovery->chunk_blocks = LANEFS_CHUNK_BLOCKS;
+		recovery->chunks = LANEFS_CHUNKS;
+		memory /= LANEFS_CHUNKS * LANEFS_CHUNK_BLOCKS * LANEFS_BLOCK_SIZE;
+		recovery->queue = alloc_workqueue("lanefs-recovery/%s", WQ_UNBOUND,
+						  max_t(int, memory, 1), sbi->s_vfs->s_id);
+	}
+	return recovery->queue ? 0 : -ENOMEM;
+}
+
+static void lanefs_recovery_report(const struct lanefs_recovery *recovery, ktime_t started)
+{
+	u64 replayed = 0, discarded = 0, blocks = 0, ms = ktime_ms_delta(ktime_get(), started);
+	const struct lanefs_log *log;
+	u32 i;
+
+	for (i = 0; i < recovery->sbi->s_domains; i++) {
+		log = &recovery->logs[i];
+		replayed += log->end - (log->tail_seq - 1);
+		discarded += log->tail_seq - 1 + log->count - log->end;
+		blocks += log->replayed;
+	}
+	pr_info("lanefs (%s): recovered: %llu transactions replayed, %llu discarded; %llu blocks of %u domains in %llu.%03llu s\n",
+		recovery->sbi->s_vfs->s_id, replayed, discarded, blocks, recovery->sbi->s_domains,
+		div_u64(ms, 1000), ms - 1000 * div_u64(ms, 1000));
 }
 
 /* Afterwards the file system is consistent in place, and durable; the logs are not void yet. */
 int lanefs_recover(struct lanefs_sb *sbi)
 {
-	u32 domains = sbi->s_domains, i;
-	struct lanefs_log *logs = kvcalloc(domains, sizeof(*logs), GFP_KERNEL);
-	u64 replayed = 0, discarded = 0;
-	int err = 0;
+	struct lanefs_recovery recovery = { .sbi = sbi };
+	ktime_t started = ktime_get();
+	int err;
+	u32 i;
 
-	if (!logs)
-		return -ENOMEM;
-	for (i = 0; i < domains; i++) {
-		xa_init(&logs[i].newest);
-		logs[i].domain = sbi->s_domain[i];
-	}
-	for (i = 0; i < domains && !err; i++) {
-		logs[i].page = alloc_page(GFP_KERNEL);
-		err = logs[i].page ? lanefs_log_scan(&logs[i]) : -ENOMEM;
-	}
+	err = lanefs_recovery_start(&recovery);
 	if (!err)
-		err = lanefs_cut_logs(logs, domains);
-	for (i = 0; i < domains && !err; i++) {
-		err = lanefs_log_replay(&logs[i], lanefs_record_newest);
-		if (!err)
-			err = lanefs_log_replay(&logs[i], lanefs_record_replay);
-		replayed += logs[i].end - (logs[i].tail_seq - 1);
-		discarded += logs[i].tail_seq - 1 + logs[i].count - logs[i].end;
-	}
+		err = lanefs_recovery_phase(&recovery, lanefs_log_scan_work, "of logs read");
+	if (!err)
+		err = lanefs_cut_logs(recovery.logs, sbi->s_domains);
+	if (!err)
+		err = lanefs_recovery_phase(&recovery, lanefs_log_replay_work, "put into place");
 	if (!err)
 		err = blkdev_issue_flush(sbi->s_vfs->s_bdev);
 	if (!err)
-		pr_info("lanefs (%s): recovered: %llu transactions replayed, %llu discarded\n",
-			sbi->s_vfs->s_id, replayed, discarded);
-	lanefs_logs_free(logs, domains);
+		lanefs_recovery_report(&recovery, started);
+	if (recovery.queue)
+		destroy_workqueue(recovery.queue);
+	for (i = 0; recovery.logs && i < sbi->s_domains; i++)
+		lanefs_log_free(&recovery.logs[i]);
+	kvfree(recovery.logs);
 	return err;
 }

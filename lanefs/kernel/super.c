@@ -251,6 +251,12 @@ static const struct constant_table lanefs_fsyncs[] = {
 	{}
 };
 
+static const struct constant_table lanefs_recoveries[] = {
+	{ "parallel", LANEFS_RECOVERY_PARALLEL },
+	{ "serial", LANEFS_RECOVERY_SERIAL },
+	{}
+};
+
 static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct lanefs_sb *sbi = LANEFS_SB(root->d_sb);
@@ -260,6 +266,7 @@ static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	seq_printf(seq, ",iolock=%s", lanefs_iolocks[sbi->s_iolock].name);
 	seq_printf(seq, ",readpath=%s", lanefs_readpaths[sbi->s_readpath].name);
 	seq_printf(seq, ",fsync=%s", lanefs_fsyncs[sbi->s_fsync].name);
+	seq_printf(seq, ",recovery=%s", lanefs_recoveries[sbi->s_recovery].name);
 	if (sbi->s_discard)
 		seq_puts(seq, ",discard");
 	if (sbi->s_norecovery)
@@ -417,6 +424,7 @@ enum {
 	LANEFS_OPTION_IOLOCK,
 	LANEFS_OPTION_READPATH,
 	LANEFS_OPTION_FSYNC,
+	LANEFS_OPTION_RECOVERY,
 	LANEFS_OPTION_DISCARD,
 	LANEFS_OPTION_NORECOVERY,
 };
@@ -427,6 +435,7 @@ static const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("iolock", LANEFS_OPTION_IOLOCK, lanefs_iolocks),
 	fsparam_enum("readpath", LANEFS_OPTION_READPATH, lanefs_readpaths),
 	fsparam_enum("fsync", LANEFS_OPTION_FSYNC, lanefs_fsyncs),
+	fsparam_enum("recovery", LANEFS_OPTION_RECOVERY, lanefs_recoveries),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
 	fsparam_flag("norecovery", LANEFS_OPTION_NORECOVERY),
 	{}
@@ -450,6 +459,8 @@ static int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		sbi->s_readpath = result.uint_32;
 	else if (option == LANEFS_OPTION_FSYNC)
 		sbi->s_fsync = result.uint_32;
+	else if (option == LANEFS_OPTION_RECOVERY)
+		sbi->s_recovery = result.uint_32;
 	else if (option == LANEFS_OPTION_NORECOVERY)
 		sbi->s_norecovery = true;
 	else
@@ -474,6 +485,8 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		return err;
 	if (asked->s_inodes != sbi->s_inodes)
 		return invalf(fc, "inodes= is for the whole mount: unmount first");
+	if (asked->s_recovery != sbi->s_recovery)
+		return invalf(fc, "recovery= is for the mount: unmount first");
 	if (asked->s_norecovery != sbi->s_norecovery)
 		return invalf(fc, "norecovery is for the whole mount: unmount first");
 	if (sbi->s_norecovery && !read_only)
@@ -536,6 +549,7 @@ static int lanefs_init_context(struct fs_context *fc)
 		sbi->s_iolock = LANEFS_SB(fc->root->d_sb)->s_iolock;
 		sbi->s_readpath = LANEFS_SB(fc->root->d_sb)->s_readpath;
 		sbi->s_fsync = LANEFS_SB(fc->root->d_sb)->s_fsync;
+		sbi->s_recovery = LANEFS_SB(fc->root->d_sb)->s_recovery;
 		sbi->s_discard = LANEFS_SB(fc->root->d_sb)->s_discard;
 		sbi->s_norecovery = LANEFS_SB(fc->root->d_sb)->s_norecovery;
 	}
