@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "cut.h"
 
+bool lanefs_cut_needs_no_more(const __le64 *needs, const __le64 *before, u32 domains)
+{
+	u32 d;
+
+	for (d = 0; d < domains; d++)
+		if (le64_to_cpu(needs[d]) > le64_to_cpu(before[d]))
+			return false;
+	return true;
+}
+
 static bool needs_beyond(const struct lanefs_cut_node *node, const struct lanefs_cut_log *logs,
 			 u32 domains)
 {

@@ -8,7 +8,7 @@
 /* A complete transaction in a domain's log: what it needs of the other domains. */
 struct lanefs_cut_node {
 	u64 seq;
-	__le64 *needs;	/* [domains], as jc_needs; afterwards, of all up to this one */
+	__le64 *needs;	/* [domains], as jc_needs; afterwards, of all up to this one; may be shared */
 };
 
 /* The complete transactions of a domain's log, by ascending sequence without gaps. */
@@ -18,6 +18,12 @@ struct lanefs_cut_log {
 	u64 base;	/* the sequence before the first one: all up to it is in place */
 	u64 end;	/* result: the last sequence to replay; base: none */
 };
+
+/*
+ * Whether a transaction needs no more than the one @before it: the two may have the same array, as
+ * what one needs all later ones need.
+ */
+bool lanefs_cut_needs_no_more(const __le64 *needs, const __le64 *before, u32 domains);
 
 /*
  * The largest cut of @domains logs: no transaction up to a log's end needs one beyond the end of

@@ -67,16 +67,6 @@ static int lanefs_log_note_records(struct lanefs_log *log, const struct lanefs_l
 	return 0;
 }
 
-static bool lanefs_needs_no_more(const __le64 *needs, const __le64 *before, u32 domains)
-{
-	u32 i;
-
-	for (i = 0; i < domains; i++)
-		if (le64_to_cpu(needs[i]) > le64_to_cpu(before[i]))
-			return false;
-	return true;
-}
-
 /* A complete transaction. One that needs no more than the one before it shares its needs. */
 static int lanefs_log_note(struct lanefs_log *log, const struct lanefs_commit_block *commit)
 {
@@ -86,7 +76,7 @@ static int lanefs_log_note(struct lanefs_log *log, const struct lanefs_commit_bl
 
 	if (err)
 		return err;
-	if (!needs || !lanefs_needs_no_more(commit->jc_needs, needs, domains)) {
+	if (!needs || !lanefs_cut_needs_no_more(commit->jc_needs, needs, domains)) {
 		needs = kmemdup(commit->jc_needs, domains * sizeof(*needs), GFP_KERNEL);
 		if (!needs)
 			return -ENOMEM;
