@@ -63,6 +63,24 @@ int image_read(struct image *image, uint64_t block, void *data)
 	return device_read(&image->device, data, image->block_size, block * image->block_size);
 }
 
+int image_read_run(struct image *image, uint64_t block, size_t count, void *data)
+{
+	int error;
+
+	if (block >= image->blocks || count > image->blocks - block)
+		return -ERANGE;
+	error = device_read(&image->device, data, count * image->block_size,
+			    block * image->block_size);
+	for (size_t i = 0; i < count && image->changed && !error; i++) {
+		struct overlay_slot *slot = find_slot(image, block + i);
+
+		if (slot->data)
+			memcpy((char *)data + i * image->block_size, slot->data,
+			       image->block_size);
+	}
+	return error;
+}
+
 int image_write(struct image *image, uint64_t block, const void *data)
 {
 	struct overlay_slot *slot;

@@ -24,6 +24,12 @@ int image_open(struct image *image, const char *path, bool write, size_t block_s
 /* Copies a block out: 0, -EIO, or -ERANGE behind the end of the device. */
 int image_read(struct image *image, uint64_t block, void *data);
 
+/*
+ * The same of @count blocks in a row, in one transfer. Several threads may read at the same time, as
+ * long as none writes.
+ */
+int image_read_run(struct image *image, uint64_t block, size_t count, void *data);
+
 /* Replaces a block: 0 or -ERANGE. */
 int image_write(struct image *image, uint64_t block, const void *data);
 

@@ -42,6 +42,7 @@ struct domain {
 struct check {
 	struct image image;
 	struct report report;
+	unsigned int threads;	/* that read logs */
 	struct lanefs_super_block super;
 	u64 epoch;
 	u32 domains;
@@ -74,6 +75,8 @@ bool block_good(struct check *c, const void *block, u32 magic, u64 number, u64 o
 void read_block(struct check *c, u64 number, void *block);
 /* As written by fsck: no transaction; with a new checksum. */
 void write_block(struct check *c, u64 number, void *block);
+/* A superblock, or a domain's: of the current epoch, as the module writes it. */
+void write_super_block(struct check *c, u64 number, void *block);
 void set_header(struct check *c, void *block, u32 magic, u64 number, u64 owner);
 
 /* The domain in whose data area the block lies, or NULL. */
@@ -83,6 +86,8 @@ struct domain *domain_of_block(struct check *c, u64 block);
 bool load_super(struct check *c);
 /* Block 0 with this state and epoch, then its copies; each durable before the next. */
 void write_super(struct check *c, u32 state, u64 epoch);
+/* All domains' logs, of the current epoch. */
+void write_empty_logs(struct check *c);
 void check_super_copies(struct check *c);
 
 /* replay.c */

@@ -48,19 +48,29 @@ bool block_good(struct check *c, const void *block, u32 magic, u64 number, u64 o
 	return true;
 }
 
-void write_block(struct check *c, u64 number, void *block)
+static void put_block(struct check *c, u64 number, void *block, u64 epoch)
 {
 	struct lanefs_header *header = block;
 	int error;
 
 	header->lh_seq = 0;
-	header->lh_epoch = 0;
+	header->lh_epoch = cpu_to_le64(epoch);
 	seal(block);
 	error = image_write(&c->image, number, block);
 	if (error)
 		die(FSCK_FAILED, "%s: block %llu: %s", c->image.device.path, number,
 		    strerror(-error));
 	c->changed = true;
+}
+
+void write_block(struct check *c, u64 number, void *block)
+{
+	put_block(c, number, block, 0);
+}
+
+void write_super_block(struct check *c, u64 number, void *block)
+{
+	put_block(c, number, block, c->epoch);
 }
 
 void set_header(struct check *c, void *block, u32 magic, u64 number, u64 owner)

@@ -11,6 +11,8 @@
 
 /* Each round but the last mends something. More than this is going in circles. */
 #define MOST_ROUNDS 20
+#define DEFAULT_THREADS 16
+#define MOST_THREADS LANEFS_MAX_DOMAINS
 /* A domain that is full may have room after what else is mended, but not for ever. */
 #define MOST_STUCK 3
 
@@ -22,6 +24,8 @@ static const char help[] =
 "  -n, --no          change nothing (the default)\n"
 "  -y, --yes         repair what can be repaired; what is lost goes to /lost+found\n"
 "  -a, -p            as -y\n"
+"  -r, --replay      replay the journals, as a mount does it, and check nothing\n"
+"  -j, --threads N   replay the journals of up to N domains at once (default: 16)\n"
 "  -f, --force       (a full check is always made)\n"
 "  -q, --quiet       print problems only\n"
 "  -h, --help        this text\n"
@@ -29,20 +33,34 @@ static const char help[] =
 "Examples:\n"
 "  fsck.lanefs -n /dev/vdb\n"
 "  fsck.lanefs -y image\n"
+"  fsck.lanefs --replay -j 64 /dev/vdb\n"
 "\n"
 "Exit code, a sum as fsck(8) has it: 0 clean, 1 repaired, 4 damage is left, 8 the check could\n"
 "not be made, 16 wrong arguments.\n";
 
 struct options {
 	const char *path;
-	bool repair, quiet;
+	bool repair, replay, quiet;
+	unsigned int threads;
 };
+
+static unsigned int parse_threads(const char *text)
+{
+	char *end;
+	unsigned long threads = strtoul(text, &end, 10);
+
+	if (end == text || *end || !threads || threads > MOST_THREADS)
+		die(FSCK_USAGE, "-j %s: a number from 1 to %d is wanted", text, MOST_THREADS);
+	return (unsigned int)threads;
+}
 
 static void parse_arguments(struct options *options, int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		{ "no", no_argument, NULL, 'n' },
 		{ "yes", no_argument, NULL, 'y' },
+		{ "replay", no_argument, NULL, 'r' },
+		{ "threads", required_argument, NULL, 'j' },
 		{ "force", no_argument, NULL, 'f' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "help", no_argument, NULL, 'h' },
@@ -51,8 +69,8 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 	bool no = false;
 	int option;
 
-	*options = (struct options){ 0 };
-	while ((option = getopt_long(argc, argv, "nyapfqh", long_options, NULL)) != -1) {
+	*options = (struct options){ .threads = DEFAULT_THREADS };
+	while ((option = getopt_long(argc, argv, "nyaprj:fqh", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'n':
 			no = true;
@@ -61,6 +79,12 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 		case 'a':
 		case 'p':
 			options->repair = true;
+			break;
+		case 'r':
+			options->replay = true;
+			break;
+		case 'j':
+			options->threads = parse_threads(optarg);
 			break;
 		case 'f':
 			break;
@@ -74,14 +98,15 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 			die_usage(FSCK_USAGE);
 		}
 	}
-	if (no && options->repair)
-		die(FSCK_USAGE, "-n and -y exclude each other");
+	if (no + options->repair + options->replay > 1)
+		die(FSCK_USAGE, "-n, -y and --replay exclude each other");
 	options->path = only_operand(FSCK_USAGE, argc, argv);
 }
 
 static void open_image(struct check *c, const struct options *options)
 {
-	int error = image_open(&c->image, options->path, options->repair, LANEFS_BLOCK_SIZE);
+	int error = image_open(&c->image, options->path, options->repair || options->replay,
+			       LANEFS_BLOCK_SIZE);
 
 	if (error)
 		die_open(FSCK_FAILED, options->path, error);
@@ -142,23 +167,50 @@ static u64 run_rounds(struct check *c)
 	return orphans;
 }
 
+static bool was_unmounted(const struct check *c)
+{
+	return (le32_to_cpu(c->super.sb_state) & ~LANEFS_STATE_ERROR) == LANEFS_STATE_CLEAN;
+}
+
+static void print_replayed(const struct replayed *replayed, const char *how)
+{
+	printf("It was not unmounted. %s %llu transactions (%llu blocks), %llu discarded.\n", how,
+	       replayed->transactions, replayed->blocks, replayed->discarded);
+}
+
 /* Brings the logs' contents into place, and makes the logs void, as a mount does. */
 static void recover(struct check *c, const struct options *options)
 {
 	struct replayed replayed;
-	bool was_clean = (le32_to_cpu(c->super.sb_state) & ~LANEFS_STATE_ERROR) ==
-			 LANEFS_STATE_CLEAN;
+	bool was_clean = was_unmounted(c);
 	u64 found;
 
 	check_super_copies(c);
 	replay_logs(c, &replayed);
 	found = c->report.found;
 	if (!options->quiet && !was_clean)
-		printf("It was not unmounted. %s %llu transactions (%llu blocks), %llu discarded.\n",
-		       options->repair ? "Replayed" : "Replayed in memory",
-		       replayed.transactions, replayed.blocks, replayed.discarded);
+		print_replayed(&replayed, options->repair ? "Replayed" : "Replayed in memory");
 	if (options->repair && (!was_clean || found))
 		write_super(c, LANEFS_STATE_CLEAN, c->epoch + !was_clean);
+	if (options->repair && !was_clean)
+		write_empty_logs(c);
+}
+
+/* The same without a repair: what a mount refuses stays as it is, and is reported. */
+static void replay_only(struct check *c, const struct options *options)
+{
+	u32 error = le32_to_cpu(c->super.sb_state) & LANEFS_STATE_ERROR;
+	struct replayed replayed;
+
+	if (was_unmounted(c) || c->report.found)
+		return;
+	replay_logs(c, &replayed);
+	if (c->report.found)
+		return;
+	write_super(c, LANEFS_STATE_CLEAN | error, c->epoch + 1);
+	write_empty_logs(c);
+	if (!options->quiet)
+		print_replayed(&replayed, "Replayed");
 }
 
 static void print_summary(const struct check *c, u64 orphans, bool repair)
@@ -216,9 +268,14 @@ int main(int argc, char **argv)
 	parse_arguments(&options, argc, argv);
 	die_memory_code = FSCK_FAILED;
 	check.report.repair = options.repair;
+	check.threads = options.threads;
 	open_image(&check, &options);
-	if (load_super(&check))
-		check_all(&check, &options);
+	if (load_super(&check)) {
+		if (options.replay)
+			replay_only(&check, &options);
+		else
+			check_all(&check, &options);
+	}
 	close_check(&check);
 	return report_code(&check.report);
 }

@@ -240,11 +240,27 @@ void write_super(struct check *c, u32 state, u64 epoch)
 	c->epoch = epoch;
 	commit(c);
 	set_header(c, &block, LANEFS_MAGIC_SUPER, 0, 0);
-	write_block(c, 0, &block);
+	write_super_block(c, 0, &block);
 	commit(c);
 	for (u32 d = 0; d < c->domains; d++) {
 		set_header(c, &block, LANEFS_MAGIC_SUPER, c->domain[d].layout.base, 0);
-		write_block(c, c->domain[d].layout.base, &block);
+		write_super_block(c, c->domain[d].layout.base, &block);
+	}
+	commit(c);
+}
+
+void write_empty_logs(struct check *c)
+{
+	for (u32 d = 0; d < c->domains; d++) {
+		u64 base = c->domain[d].layout.base;
+		struct lanefs_domain_block block = {
+			.db_domain = cpu_to_le32(d),
+			.db_base = cpu_to_le64(base),
+			.db_tail_seq = cpu_to_le64(1),
+		};
+
+		set_header(c, &block, LANEFS_MAGIC_DOMAIN, base + 1, d);
+		write_super_block(c, base + 1, &block);
 	}
 	commit(c);
 }

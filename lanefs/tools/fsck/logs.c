@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The domains' superblocks, and all transactions of all logs: after format.h, "Journal" and "Epochs".
+ * Of a log that has lost what was committed that is what comes before; what it lacks is reported.
+ * Several threads read, a domain each, in long runs; before and after them one reports.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/crc.h"
+#include "core/logend.h"
+#include "logs.h"
+#include "tools/common/die.h"
+#include "tools/common/parallel.h"
+
+#define RUN 256		/* blocks of a transfer; the first ones are shorter, as most logs are */
+
+static bool journal_header_good(const struct check *c, const void *block, u64 number, u64 seq)
+{
+	struct lanefs_header header;
+	u8 copy[LANEFS_BLOCK_SIZE];
+
+	memcpy(copy, block, sizeof(copy));
+	memcpy(&header, copy, sizeof(header));
+	memset(copy + offsetof(struct lanefs_header, lh_crc), 0, 4);
+	return le64_to_cpu(header.lh_block) == number && le64_to_cpu(header.lh_seq) == seq &&
+	       le64_to_cpu(header.lh_epoch) == c->epoch &&
+	       !memcmp(header.lh_uuid, c->super.sb_header.lh_uuid, 16) &&
+	       le32_to_cpu(header.lh_crc) == lanefs_crc32c(~0u, copy, sizeof(copy));
+}
+
+static void forget(struct transaction *t)
+{
+	free(t->copies);
+	free(t->revokes);
+	free(t->needs);
+}
+
+/* What is read of a domain's log: where the next block of the journal is, and of a transaction. */
+struct cursor {
+	struct check *c;
+	u32 domain;
+	u64 seq;
+	u64 at;		/* block of the journal */
+	u64 blocks;	/* of the transaction */
+	u64 last;	/* block that was read last */
+	u64 run_at;	/* block of the journal that @run begins with */
+	size_t run_length, next_length;
+	u8 *run;
+};
+
+static void start_cursor(struct cursor *cursor, struct check *c, u32 domain)
+{
+	*cursor = (struct cursor){ .c = c, .domain = domain, .next_length = LANEFS_LOG_END_LOOK,
+				   .run = allocate(RUN, LANEFS_BLOCK_SIZE) };
+}
+
+static void read_run(struct cursor *cursor)
+{
+	const struct lanefs_layout *layout = &cursor->c->domain[cursor->domain].layout;
+	struct image *image = &cursor->c->image;
+	u64 left = layout->journal_blocks - cursor->at;
+	int error;
+
+	cursor->run_at = cursor->at;
+	cursor->run_length = cursor->next_length < left ? cursor->next_length : left;
+	cursor->next_length = 2 * cursor->next_length < RUN ? 2 * cursor->next_length : RUN;
+	error = image_read_run(image, layout->journal + cursor->run_at, cursor->run_length,
+			       cursor->run);
+	/* What cannot be read may lie behind the log, where nobody has to read it. */
+	if (error) {
+		cursor->run_length = 1;
+		read_block(cursor->c, layout->journal + cursor->run_at, cursor->run);
+	}
+}
+
+/* The next block of the journal, until the one after it; its place is in cursor->last. */
+static const void *next_block(struct cursor *cursor)
+{
+	const struct lanefs_layout *layout = &cursor->c->domain[cursor->domain].layout;
+	const u8 *block;
+
+	if (cursor->at < cursor->run_at || cursor->at - cursor->run_at >= cursor->run_length)
+		read_run(cursor);
+	block = cursor->run + (cursor->at - cursor->run_at) * LANEFS_BLOCK_SIZE;
+	cursor->last = layout->journal + cursor->at;
+	cursor->at = (cursor->at + 1) % layout->journal_blocks;
+	cursor->blocks++;
+	return block;
+}
+
+static bool read_copies(struct cursor *cursor, struct transaction *t, const __le64 *numbers,
+			unsigned int count)
+{
+	const struct lanefs_layout *layout = &cursor->c->domain[cursor->domain].layout;
+
+	t->copies = reallocate(t->copies, t->copy_count + count, sizeof(*t->copies));
+	for (unsigned int i = 0; i < count; i++) {
+		u64 number = le64_to_cpu(numbers[i]);
+		const void *block = next_block(cursor);
+
+		if (cursor->blocks > layout->journal_blocks || number < layout->ibitmap ||
+		    number >= layout->end ||
+		    !journal_header_good(cursor->c, block, number, cursor->seq))
+			return false;
+		t->copies[t->copy_count++] = (struct copy){ number, cursor->last };
+	}
+	return true;
+}
+
+static void read_revokes(struct transaction *t, const __le64 *numbers, unsigned int count)
+{
+	t->revokes = reallocate(t->revokes, t->revoke_count + count, sizeof(*t->revokes));
+	for (unsigned int i = 0; i < count; i++)
+		t->revokes[t->revoke_count++] = le64_to_cpu(numbers[i]);
+}
+
+static bool read_commit(struct cursor *cursor, struct transaction *t,
+			const struct lanefs_commit_block *commit)
+{
+	t->needs = allocate(cursor->c->domains, sizeof(*t->needs));
+	for (u32 d = 0; d < cursor->c->domains; d++)
+		t->needs[d] = le64_to_cpu(commit->jc_needs[d]);
+	return le64_to_cpu(commit->jc_blocks) == cursor->blocks;
+}
+
+/* Whether the transaction is complete. */
+static bool read_transaction(struct cursor *cursor, struct transaction *t)
+{
+	u64 journal_blocks = cursor->c->domain[cursor->domain].layout.journal_blocks;
+	__le64 numbers[LANEFS_JOURNAL_RECORDS];
+
+	t->seq = cursor->seq;
+	while (cursor->blocks < journal_blocks) {
+		const struct lanefs_header *header = next_block(cursor);
+		u32 magic = le32_to_cpu(header->lh_magic);
+		unsigned int count = le16_to_cpu(header->lh_count);
+
+		if (!journal_header_good(cursor->c, header, cursor->last, cursor->seq) ||
+		    le64_to_cpu(header->lh_owner) != cursor->domain)
+			return false;
+		if (magic == LANEFS_MAGIC_JCOMMIT)
+			return read_commit(cursor, t, (const void *)header);
+		if (count > LANEFS_JOURNAL_RECORDS)
+			return false;
+		memcpy(numbers, header + 1, sizeof(numbers));
+		if (magic == LANEFS_MAGIC_JREVOKE)
+			read_revokes(t, numbers, count);
+		else if (magic != LANEFS_MAGIC_JDESC || !read_copies(cursor, t, numbers, count))
+			return false;
+	}
+	return false;
+}
+
+/* Whether the log lacks cursor->seq, which should begin at @at, though it was committed. */
+static void look_behind(struct cursor *cursor, struct log *log, u64 at, u64 wrong)
+{
+	struct check *c = cursor->c;
+	struct lanefs_log_end end = { .uuid = c->super.sb_header.lh_uuid, .epoch = c->epoch,
+				      .domain = cursor->domain, .seq = cursor->seq };
+
+	cursor->at = at;
+	for (u64 i = 0; i < c->domain[cursor->domain].layout.journal_blocks; i++) {
+		const void *block = next_block(cursor);
+
+		if (!lanefs_log_end_take(&end, block, cursor->last))
+			break;
+	}
+	log->lost = end.last;
+	log->wrong = wrong;
+}
+
+static void read_log(struct cursor *cursor, struct log *log)
+{
+	u64 left = cursor->c->domain[cursor->domain].layout.journal_blocks;
+
+	cursor->at = log->tail;
+	for (cursor->seq = log->first_seq;; cursor->seq++) {
+		struct transaction t = { 0 };
+		u64 start = cursor->at;
+
+		cursor->blocks = 0;
+		/* More than the journal holds would be a circle. */
+		if (!read_transaction(cursor, &t) || cursor->blocks > left) {
+			forget(&t);
+			look_behind(cursor, log, start, cursor->last);
+			return;
+		}
+		left -= cursor->blocks;
+		log->transactions = reallocate(log->transactions, log->count + 1,
+					       sizeof(*log->transactions));
+		log->transactions[log->count++] = t;
+	}
+}
+
+struct reading {
+	struct check *check;
+	struct log *logs;
+};
+
+static void read_domain(void *context, size_t domain)
+{
+	struct reading *reading = context;
+	struct check *c = reading->check;
+	struct log *log = &reading->logs[domain];
+	struct cursor cursor;
+
+	if (log->empty)
+		return;
+	start_cursor(&cursor, c, (u32)domain);
+	if (log->outdated) {
+		cursor.seq = 1;
+		look_behind(&cursor, log, 0, c->domain[domain].layout.base + 1);
+	} else {
+		read_log(&cursor, log);
+	}
+	free(cursor.run);
+}
+
+/* Finds where the log begins that the domain's superblock tells of: none if it is not believed. */
+static void find_log(struct check *c, u32 d, struct log *log, bool clean)
+{
+	const struct lanefs_layout *layout = &c->domain[d].layout;
+	struct lanefs_domain_block block;
+	const char *problem = NULL;
+
+	log->first_seq = 1;
+	read_block(c, layout->base + 1, &block);
+	if (!block_good(c, &block, LANEFS_MAGIC_DOMAIN, layout->base + 1, d))
+		problem = "damaged";
+	else if (le32_to_cpu(block.db_domain) != d ||
+		 le64_to_cpu(block.db_base) != layout->base)
+		problem = "that of another domain";
+	else if (le64_to_cpu(block.db_tail) >= layout->journal_blocks || !block.db_tail_seq ||
+		 le64_to_cpu(block.db_tail_seq) >= COUNTER_END)
+		problem = "wrong about where its log begins";
+	log->empty = problem || clean;
+	if (!problem && le64_to_cpu(block.db_header.lh_epoch) == c->epoch) {
+		log->tail = le64_to_cpu(block.db_tail);
+		log->first_seq = clean ? 1 : le64_to_cpu(block.db_tail_seq);
+	} else {
+		log->outdated = true;
+	}
+	if (problem && can_mend(&c->report, "domain %u: its superblock is %s%s", d, problem,
+				clean ? "" : "; what is in its log is lost")) {
+		memset(&block, 0, sizeof(block));
+		set_header(c, &block, LANEFS_MAGIC_DOMAIN, layout->base + 1, d);
+		block.db_domain = cpu_to_le32(d);
+		block.db_base = cpu_to_le64(layout->base);
+		block.db_tail_seq = cpu_to_le64(1);
+		/* Of epoch 0, so its log is void. */
+		write_block(c, layout->base + 1, &block);
+	}
+	log->damaged = problem && !clean;
+}
+
+static void report_lost(struct check *c, u32 domain, struct log *log)
+{
+	if (!log->lost)
+		return;
+	can_mend(&c->report, "domain %u: block %llu is damaged or lost, and with it transactions "
+		 "%llu to %llu, which were committed", domain, log->wrong,
+		 log->first_seq + log->count, log->lost);
+	log->damaged = true;
+}
+
+struct log *read_logs(struct check *c, bool clean)
+{
+	struct reading reading = { .check = c, .logs = allocate(c->domains, sizeof(struct log)) };
+
+	for (u32 d = 0; d < c->domains; d++)
+		find_log(c, d, &reading.logs[d], clean);
+	parallel(c->threads, c->domains, read_domain, &reading);
+	for (u32 d = 0; d < c->domains; d++)
+		report_lost(c, d, &reading.logs[d]);
+	return reading.logs;
+}
+
+void free_logs(struct check *c, struct log *logs)
+{
+	for (u32 d = 0; d < c->domains; d++) {
+		for (size_t i = 0; i < logs[d].count; i++)
+			forget(&logs[d].transactions[i]);
+		free(logs[d].transactions);
+	}
+	free(logs);
+}
