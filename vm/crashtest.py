@@ -24,7 +24,7 @@ from vm.crashload import Model
 
 # RAM disks: the file system, its write log, the replayed image, what a mounted snapshot changes.
 DATA, LOG, IMAGE, CHANGES = (Path(f"/dev/ram{n}") for n in range(4))
-RECORDER, SNAPSHOT = "fscale-log", "fscale-snap"
+WHOLE, RECORDER, SNAPSHOT = "fscale-data", "fscale-log", "fscale-snap"
 MOUNT = Path("/mnt")
 CHUNK = 1 << 20
 PLANTS = {
@@ -49,7 +49,7 @@ class Spec:
     points: int
     seed: int
     size: int
-    """bytes of the device"""
+    """bytes of the device, at most those of the RAM disks"""
     plant: str | None
     """the planted fault, one of PLANTS"""
     subsets: int = 0
@@ -76,11 +76,6 @@ def command(argv: Sequence[str]) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise FscaleError(f"{' '.join(argv)} failed: {(done.stderr or done.stdout).strip()}")
-
-
-def sectors(device: Path) -> int:
-    """The device's size in 512-byte sectors."""
-    return int(Path("/sys/class/block", device.name, "size").read_text())
 
 
 @contextmanager
@@ -121,9 +116,10 @@ def _worker(spec: Spec, number: int) -> None:
 
 def record(spec: Spec) -> None:
     """Make the file system, copy it to IMAGE, run the workload on DATA with its writes in LOG."""
-    command([argument.replace("{device}", str(DATA)) for argument in spec.mkfs])
-    copy(DATA, IMAGE)
-    with mapped(RECORDER, f"0 {sectors(DATA)} log-writes {DATA} {LOG}") as device:
+    with mapped(WHOLE, f"0 {spec.size // 512} linear {DATA} 0") as data:
+        command([argument.replace("{device}", data) for argument in spec.mkfs])
+        copy(Path(data), IMAGE)
+    with mapped(RECORDER, f"0 {spec.size // 512} log-writes {DATA} {LOG}") as device:
         if spec.plant == "no-flush":
             number = os.minor(Path(device).stat().st_rdev)
             Path(f"/sys/class/block/dm-{number}/queue/write_cache").write_text("write through")
@@ -142,20 +138,29 @@ def record(spec: Spec) -> None:
             command(["umount", str(MOUNT)])
 
 
-def examine(
-    spec: Spec, models: Sequence[Model], add: Callable[[BinaryIO], None] | None = None
-) -> tuple[str, str] | None:
-    """Mount a snapshot of IMAGE as after a power cut; (what failed, its text), None when well.
+Add = Callable[[BinaryIO], None]
+Examine = Callable[[Spec, Sequence[Model], Add | None], tuple[str, str] | None]
+
+
+@contextmanager
+def power_cut(spec: Spec, add: Add | None) -> Iterator[str]:
+    """A snapshot of IMAGE as after a power cut: what is written to it goes with it.
 
     `add` writes to the snapshot what else the disk may hold.
     """
-    table = f"0 {sectors(IMAGE)} snapshot {IMAGE} {CHANGES} N 8"
+    table = f"0 {spec.size // 512} snapshot {IMAGE} {CHANGES} N 8"
     with mapped(SNAPSHOT, table) as device:
         if add:
             with Path(device).open("r+b") as changed:
                 add(changed)
                 changed.flush()
                 os.fsync(changed.fileno())
+        yield device
+
+
+def examine(spec: Spec, models: Sequence[Model], add: Add | None = None) -> tuple[str, str] | None:
+    """Mount it after a power cut; (what failed, its text), None when well."""
+    with power_cut(spec, add) as device:
         options = ",".join(spec.mount_options)
         mount = ["mount", "-t", spec.filesystem, "-o", options, device, str(MOUNT)]
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
@@ -196,6 +201,7 @@ class Replay:
     log: BinaryIO
     image: BinaryIO
     models: list[Model]
+    examine: Examine
     cached: list[logwrites.Entry] = field(default_factory=list)
     """entries since the last flush"""
     flushes: int = 0
@@ -230,20 +236,18 @@ class Replay:
             self.result.subsets += 1
             self._test(entry, f" with part {number} of the writes before it", add)
 
-    def _test(
-        self, entry: logwrites.Entry, how: str, add: Callable[[BinaryIO], None] | None
-    ) -> None:
+    def _test(self, entry: logwrites.Entry, how: str, add: Add | None) -> None:
         self.image.flush()
         os.fsync(self.image.fileno())
-        if failure := examine(self.spec, self.models, add):
+        if failure := self.examine(self.spec, self.models, add):
             self.result.failing += 1
             what, text = failure
             first = {"entry": entry.index, "what": what + how, "text": text}
             self.result.first = self.result.first or first
 
 
-def replay(spec: Spec, result: Result) -> None:
-    """Go through the log; `result` is filled as it goes."""
+def replay(spec: Spec, result: Result, examine: Examine = examine) -> None:
+    """Go through the log and examine what each cut leaves; `result` is filled as it goes."""
     kinds = crashload.WORKLOADS[spec.workload]
     models = [
         Model(list(crashload.operations(spec.seed, n, spec.operations, kinds)))
@@ -256,7 +260,7 @@ def replay(spec: Spec, result: Result) -> None:
         chosen = spaced(points, spec.points)
         result.entries, result.possible = len(entries), len(points)
         result.flushes = sum(entry.durable for entry in entries)
-        state = Replay(spec, result, log, image, models)
+        state = Replay(spec, result, log, image, models, examine)
         for entry in entries:
             state.step(entry, entry.index in chosen)
             if time.monotonic() - shown > 5:

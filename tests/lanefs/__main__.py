@@ -42,10 +42,12 @@ def run(
     seed: Annotated[int, typer.Option(help="Of random operations and corrupted images.")] = 1,
     images: Annotated[int, typer.Option(help="Corrupted images.")] = 200,
     names: Annotated[int, typer.Option(help="Of one directory, in part names.")] = 20_000,
+    points: Annotated[int, typer.Option(help="Power cuts, in part recoveries.")] = 20,
     output: Annotated[Path | None, typer.Option(help="Keep what was found.")] = None,
     guest: GuestOptions,
 ) -> None:
-    """Function tests, random operations against a model, a full disk, corrupted images, many names.
+    """Function tests, random operations against a model, a full disk, corrupted images, many names,
+    crashed images recovered in every way.
 
     Exit code 1 when a part fails, with what failed; the console log says more.
 
@@ -71,6 +73,7 @@ def run(
         seed=seed,
         images=images,
         names=names,
+        points=points,
     )
     subprocess.run(["make", "-s", "-C", str(ROOT / "tests" / "lanefs" / "model")], check=True)
     with tempfile.TemporaryDirectory() as scratch:

@@ -13,7 +13,7 @@ from fscale.model.config import FileSystem
 from vm.crashtest import mapped
 
 MOUNT = Path("/mnt")
-RAM = [Path(f"/dev/ram{n}") for n in range(3)]
+RAM = [Path(f"/dev/ram{n}") for n in range(4)]
 
 
 class Fault(Exception):  # noqa: N818 - it says what happened

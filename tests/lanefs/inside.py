@@ -15,7 +15,7 @@ from pathlib import Path
 import tests.lanefs.functions  # noqa: F401 - registers the tests
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
-from tests.lanefs import images, many
+from tests.lanefs import images, many, recoveries
 from tests.lanefs.device import (
     MOUNT,
     Fault,
@@ -52,6 +52,8 @@ class Spec:
     images: int = 200
     names: int = 20_000
     """in one directory"""
+    points: int = 20
+    """power cuts of part recoveries"""
 
 
 @dataclass
@@ -193,6 +195,12 @@ def names(spec: Spec) -> str:
         return many.run(MOUNT / "names", spec.names)
 
 
+def recover(spec: Spec) -> str:
+    """Crashed images, recovered in every way."""
+    fs = catalogue.load_filesystem(spec.filesystem)
+    return recoveries.run(Volume(fs, "", spec.mount_options), spec.points, spec.seed)
+
+
 PARTS: dict[str, Callable[[Spec], str]] = {
     "functions": functions,
     "model": model,
@@ -200,6 +208,7 @@ PARTS: dict[str, Callable[[Spec], str]] = {
     "full": full,
     "images": bad_images,
     "names": names,
+    "recoveries": recover,
 }
 
 

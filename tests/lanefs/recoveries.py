@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Crashed images, each recovered in every way there is: what is left must be the same bytes."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.lanefs.device import MOUNT, Fault, Volume, command
+from vm import crashtest
+from vm.crashload import Model
+from vm.crashtest import Add, Result, Spec
+
+MIB, DOMAINS, WORKERS = 48, 4, 4
+# A read-only mount recovers, and changes nothing else.
+MOUNTS = ("serial", "parallel")
+THREADS = (1, 16)
+_SAID_BY_MOUNT = re.compile(
+    r"recovered: (\d+) transactions replayed, (\d+) discarded; (\d+) blocks of \d+ domains"
+)
+_SAID_BY_FSCK = re.compile(r"Replayed (\d+) transactions \((\d+) blocks\), (\d+) discarded")
+
+
+class Recoveries:
+    """Recovers each crashed image, compares, and counts."""
+
+    def __init__(self) -> None:
+        self.images = 0
+        self.transactions = 0
+        self.discarding = 0
+        """images of which some transactions are beyond the cut"""
+
+    def examine(
+        self, spec: Spec, models: Sequence[Model], add: Add | None
+    ) -> tuple[str, str] | None:
+        """Two that differ, None when none do."""
+        del models
+        first: tuple[tuple[int, ...], bytes] | None = None
+        for way in (*MOUNTS, *THREADS):
+            with crashtest.power_cut(spec, add) as device:
+                counts = _mount(device, way) if isinstance(way, str) else _replay(device, way)
+                found = counts, Path(device).read_bytes()
+            first = first or found
+            if found[0] != first[0]:
+                return f"recovery {way}", f"{counts} replayed, discarded, blocks; not {first[0]}"
+            if found[1] != first[1]:
+                return f"recovery {way}", f"not as {MOUNTS[0]}: {_differences(found[1], first[1])}"
+        assert first
+        self.images += 1
+        self.transactions += first[0][0]
+        self.discarding += first[0][1] > 0
+        return None
+
+
+def _differences(one: bytes, other: bytes) -> str:
+    block = 4096
+    numbers = [
+        at // block
+        for at in range(0, len(one), block)
+        if one[at : at + block] != other[at : at + block]
+    ]
+    return f"{len(numbers)} blocks, the first {numbers[:5]}"
+
+
+def _mount(device: str, recovery: str) -> tuple[int, ...]:
+    """Transactions replayed and discarded, and blocks, as the kernel's log has them."""
+    command(["dmesg", "--clear"])
+    command(["mount", "-t", "lanefs", "-o", f"ro,recovery={recovery}", device, str(MOUNT)])
+    command(["umount", str(MOUNT)])
+    said = _SAID_BY_MOUNT.search(command(["dmesg"]))
+    return tuple(int(number) for number in said.groups()) if said else (0, 0, 0)
+
+
+def _replay(device: str, threads: int) -> tuple[int, ...]:
+    """The same by fsck."""
+    said = _SAID_BY_FSCK.search(command(["fsck.lanefs", "--replay", "-j", str(threads), device]))
+    replayed, blocks, discarded = (int(number) for number in said.groups()) if said else (0, 0, 0)
+    return replayed, discarded, blocks
+
+
+def run(made: Volume, points: int, seed: int) -> str:
+    """Crashed images at `points` cuts, and with a part of the writes under way; what was found."""
+    if made.fs.kernel != "lanefs":
+        return "nothing to compare"
+    spec = Spec(
+        filesystem="lanefs",
+        mkfs=[*made.fs.mkfs[:-1], "--domains", str(DOMAINS), made.fs.mkfs[-1]],
+        # Objects in turns, so that most transactions need others.
+        mount_options=[*made.fs.mount_options, "placement=roundrobin", *made.options],
+        fsck=[],
+        workload="mix",
+        workers=WORKERS,
+        operations=points // WORKERS + 1,
+        points=points,
+        seed=seed,
+        size=MIB << 20,
+        plant=None,
+        subsets=1,
+    )
+    with crashtest.IMAGE.open("r+b") as image:
+        image.write(bytes(spec.size))
+    crashtest.record(spec)
+    result, recoveries = Result(), Recoveries()
+    crashtest.replay(spec, result, recoveries.examine)
+    if result.first:
+        raise Fault(
+            f"{result.failing} images differ; after log entry {result.first['entry']}, "
+            f"{result.first['what']}: {result.first['text']}"
+        )
+    if not recoveries.transactions:
+        raise Fault("no image had anything to recover")
+    threads = " and ".join(map(str, THREADS))
+    return (
+        f"{recoveries.images} images, {recoveries.transactions} transactions, "
+        f"{recoveries.discarding} images with some beyond the cut: the same bytes by "
+        f"recovery={' and '.join(MOUNTS)} and by fsck.lanefs --replay -j {threads}"
+    )
