@@ -29,12 +29,21 @@ struct lanefs_log_reader {
 	struct lanefs_read_chunk *chunk[LANEFS_CHUNKS];
 };
 
+/* What is of another epoch is not of the log, whatever its checksum. */
+static bool lanefs_log_block_sealed(struct lanefs_sb *sbi, struct page *page)
+{
+	const struct lanefs_header *header = page_address(page);
+
+	return le64_to_cpu(header->lh_epoch) == sbi->s_epoch && lanefs_block_sealed(header);
+}
+
 static void lanefs_chunk_check(struct lanefs_read_chunk *chunk)
 {
 	u32 i;
 
 	for (i = 0; i < chunk->count; i++)
-		__assign_bit(i, chunk->sealed, lanefs_block_sealed(page_address(chunk->page[i])));
+		__assign_bit(i, chunk->sealed,
+			     lanefs_log_block_sealed(chunk->io.sbi, chunk->page[i]));
 }
 
 static void lanefs_chunk_check_work(struct work_struct *work)
@@ -46,7 +55,7 @@ static void lanefs_chunk_check_work(struct work_struct *work)
 	complete(&chunk->io.done);
 }
 
-/* Reads the next chunk, up to the end of the journal. The first ones are small: so are most logs. */
+/* Reads the next chunk, up to the end of the journal. */
 static void lanefs_chunk_read(struct lanefs_log_reader *reader, struct lanefs_read_chunk *chunk)
 {
 	struct lanefs_domain *domain = reader->log->domain;
@@ -59,7 +68,6 @@ static void lanefs_chunk_read(struct lanefs_log_reader *reader, struct lanefs_re
 	reader->ahead += chunk->count;
 	if (reader->ahead == journal_blocks)
 		reader->ahead = 0;
-	reader->size = min(2 * reader->size, reader->log->recovery->chunk_blocks);
 	lanefs_io_begin(&chunk->io, domain->d_sbi, REQ_OP_READ | REQ_META, chunk->count);
 	chunk->io.then = alone ? NULL : &chunk->check;
 	for (i = 0; i < chunk->count; i++)
@@ -69,6 +77,8 @@ static void lanefs_chunk_read(struct lanefs_log_reader *reader, struct lanefs_re
 
 static void lanefs_chunk_wait(struct lanefs_log_reader *reader, struct lanefs_read_chunk *chunk)
 {
+	if (!chunk->io.under_way)
+		return;
 	chunk->failed = lanefs_io_wait(&chunk->io);
 	if (!chunk->failed && !chunk->io.then)
 		lanefs_chunk_check(chunk);
@@ -83,7 +93,8 @@ static int lanefs_chunk_read_again(struct lanefs_log_reader *reader,
 	int err = lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + chunk->at + i,
 				  chunk->page[i], REQ_OP_READ);
 
-	__assign_bit(i, chunk->sealed, !err && lanefs_block_sealed(page_address(chunk->page[i])));
+	__assign_bit(i, chunk->sealed,
+		     !err && lanefs_log_block_sealed(domain->d_sbi, chunk->page[i]));
 	return err;
 }
 
@@ -98,6 +109,7 @@ int lanefs_reader_next(struct lanefs_log_reader *reader, const void **block, u64
 	int err = 0;
 
 	if (reader->index == chunk->count) {
+		reader->size = min(2 * reader->size, reader->log->recovery->chunk_blocks);
 		lanefs_chunk_read(reader, chunk);
 		reader->current_chunk = (reader->current_chunk + 1) % reader->chunks;
 		chunk = reader->chunk[reader->current_chunk];
@@ -114,11 +126,19 @@ int lanefs_reader_next(struct lanefs_log_reader *reader, const void **block, u64
 	return err;
 }
 
-/* The block @at of the journal is the next one. */
+/*
+ * The block @at of the journal is the next one; often it was read just now. The first chunks are
+ * small, as most logs are.
+ */
 void lanefs_reader_seek(struct lanefs_log_reader *reader, u64 at)
 {
+	struct lanefs_read_chunk *chunk = reader->chunk[reader->current_chunk];
 	u32 i;
 
+	if (reader->index && at >= chunk->at && at - chunk->at < chunk->count) {
+		reader->index = at - chunk->at;
+		return;
+	}
 	reader->ahead = at;
 	reader->size = min_t(u32, LANEFS_LOG_END_LOOK, reader->log->recovery->chunk_blocks);
 	reader->current_chunk = 0;

@@ -364,14 +364,73 @@ def test_random_damage_of_logs(image, seed):
         value = rng.choice([0, 1, image.peek(number, offset, size) + 1, rng.getrandbits(64)])
         image.poke(number, offset, size, value)
     image.save()
-    done = lanefs.tool("fsck.lanefs", "-n", image.path)
+    done = lanefs.tool("fsck.lanefs", "-n", "-j", 1, image.path)
     assert done.returncode in {0, 4}, done.stderr
+    many = lanefs.tool("fsck.lanefs", "-n", "-j", 16, image.path)
+    assert (many.returncode, many.stdout) == (done.returncode, done.stdout)
     done = lanefs.tool("lanefs-dump", image.path, "journal", rng.randrange(3))
     assert done.returncode == 0, done.stderr
     done = lanefs.tool("fsck.lanefs", "-y", image.path)
     assert done.returncode in {0, 1}, done.stdout + done.stderr
     done = lanefs.tool("fsck.lanefs", "-n", image.path)
     assert done.returncode == 0, done.stdout
+
+
+def tied_logs(image):
+    """In each domain a transaction that needs the others', and one that needs what is not there."""
+    logs = [Log(image, d, 1000, 5) for d in range(3)]
+    for log in logs:
+        needs = [(other.domain, 5) for other in logs if other is not log]
+        log.commit([with_mark(image, log.domain, 1)] * 40, needs=needs)
+        log.commit([with_mark(image, log.domain, 2)])
+    logs[1].commit([with_mark(image, 1, 3)], needs=[(2, 7)])
+    image.save()
+
+
+def replay(image, threads, path):
+    """The device after fsck --replay, and what it printed."""
+    path.write_bytes(image.data)
+    done = lanefs.tool("fsck.lanefs", "--replay", "-j", threads, path)
+    assert done.returncode == 0, done.stdout
+    return path.read_bytes(), done.stdout
+
+
+def test_replay_alone_is_the_same_with_many_threads(image, tmp_path):
+    tied_logs(image)
+    bytes_of_one, said = replay(image, 1, tmp_path / "one")
+    assert "Replayed 6 transactions (3 blocks), 1 discarded" in said
+    assert replay(image, 16, tmp_path / "many") == (bytes_of_one, said)
+    after = lanefs.Image(tmp_path / "one")
+    assert (after.super("state"), after.super("epoch")) == (CLEAN, EPOCH + 1)
+    for domain in range(3):
+        block = after.layout(domain)["base"] + 1
+        assert after.peek(block, 56, 8) == EPOCH + 1
+        assert (after.peek(block, HEADER + 16, 8), after.peek(block, HEADER + 24, 8)) == (1, 0)
+    assert lanefs.tool("fsck.lanefs", "-n", tmp_path / "one").returncode == 0
+    assert marks(lanefs.Image(tmp_path / "one"), clean=True) == [2, 2, 2]
+
+
+def test_replay_alone_repairs_nothing(image):
+    """What a mount refuses stays as it is, and a clean file system anyway."""
+    log = Log(image, 0)
+    start = log.journal + log.at
+    log.commit([with_mark(image, 0, 1)])
+    damage(image, start, "copy")
+    image.save()
+    before = image.path.read_bytes()
+    done = lanefs.tool("fsck.lanefs", "--replay", image.path)
+    assert (done.returncode, "which were committed" in done.stdout) == (4, True)
+    assert image.path.read_bytes() == before
+    image.poke(0, *SUPER["state"], CLEAN)
+    image.save()
+    before = image.path.read_bytes()
+    assert lanefs.tool("fsck.lanefs", "--replay", image.path).returncode == 0
+    assert image.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("wrong", [["-j", 0], ["-j", "x"], ["-j", 257], ["-n", "-r"], ["-y", "-r"]])
+def test_wrong_arguments_of_replay(image, wrong):
+    assert lanefs.tool("fsck.lanefs", *wrong, image.path).returncode == 16
 
 
 def test_dump_shows_the_log(image):

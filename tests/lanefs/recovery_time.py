@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How long recovery takes, in a guest: serial, parallel and by fsck, of one and the same log.
+
+    bin/fscale vm exec --kernel 6.12 --smp 4 --fs lanefs -- \
+        python3 -m tests.lanefs.recovery_time --domains 4 --delay 0 --delay 2
+"""
+
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tests.lanefs.device import MOUNT, RAM, Fault, command, drop_caches
+from vm.crashtest import mapped
+
+_SHUTDOWN, _NOW = 0x8004587D, 2
+SECTOR = 512
+DIRECTORIES = 64
+"""created between two syncs, with a file in each"""
+app = typer.Typer(add_completion=False)
+
+
+def _written(device: str) -> int:
+    """Bytes written to a device since it was made."""
+    number = os.minor(Path(device).stat().st_rdev)
+    return int(Path(f"/sys/class/block/dm-{number}/stat").read_text().split()[6]) * SECTOR
+
+
+def crash_with_log(device: str, size: int) -> None:
+    """Create directories until `size` bytes went to the device, all to the logs; then stop."""
+    command(["mount", "-t", "lanefs", "-o", "placement=roundrobin", device, str(MOUNT)])
+    before, number = _written(device), 0
+    while _written(device) - before < size:
+        for _ in range(DIRECTORIES):
+            directory = MOUNT / f"d{number}"
+            directory.mkdir()
+            (directory / "file").touch()
+            number += 1
+        os.sync()
+    fd = os.open(MOUNT, os.O_RDONLY)
+    fcntl.ioctl(fd, _SHUTDOWN, struct.pack("=I", _NOW))
+    os.close(fd)
+    command(["umount", str(MOUNT)])
+
+
+@contextmanager
+def crashed(device: str, sectors: int, delay: int) -> Iterator[str]:
+    """The crashed device, as often as wanted, with each read and write `delay` ms later."""
+    with mapped("lanefs-snapshot", f"0 {sectors} snapshot {device} {RAM[1]} N 8") as snapshot:
+        if not delay:
+            yield snapshot
+            return
+        with mapped("lanefs-delay", f"0 {sectors} delay {snapshot} 0 {delay}") as slow:
+            yield slow
+
+
+def _mount(options: str) -> Callable[[str], None]:
+    def recover(device: str) -> None:
+        command(["mount", "-t", "lanefs", "-o", f"ro{options}", device, str(MOUNT)])
+
+    return recover
+
+
+def _replay(threads: int) -> Callable[[str], None]:
+    def recover(device: str) -> None:
+        command(["fsck.lanefs", "--replay", "-j", str(threads), device])
+
+    return recover
+
+
+WAYS: dict[str, Callable[[str], None]] = {
+    "mount": _mount(""),
+    "recovery=serial": _mount(",recovery=serial"),
+    "recovery=parallel": _mount(",recovery=parallel"),
+    "fsck -j 1": _replay(1),
+    "fsck -j 16": _replay(16),
+}
+
+
+@app.command()
+def measure(
+    domains: Annotated[int, typer.Option(help="Of the file system.")] = 4,
+    log: Annotated[
+        int, typer.Option(help="MiB of all journals together; half of it is filled.")
+    ] = 32,
+    delay: Annotated[list[int] | None, typer.Option(help="Milliseconds; more than once.")] = None,
+    way: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(WAYS)}.")] = None,
+    rounds: Annotated[int, typer.Option(help="Of each; the ways take turns.")] = 3,
+) -> None:
+    """Print the seconds of each way, in turns, and what the kernel says of it."""
+    mib = 6 * log + 64
+    command(["modprobe", "brd", f"rd_nr={len(RAM)}", f"rd_size={mib << 10}", "max_part=0"])
+    sectors = mib * 2048
+    with mapped("lanefs-whole", f"0 {sectors} linear {RAM[0]} 0") as device:
+        options = ["--domains", str(domains), "--journal", f"{log // domains}M"]
+        command(["mkfs.lanefs", *options, device])
+        crash_with_log(device, (log << 20) // 2)
+        for milliseconds in delay or [0]:
+            for _ in range(rounds):
+                for name in way or list(WAYS)[1:]:
+                    with crashed(device, sectors, milliseconds) as image:
+                        _one(name, image, milliseconds)
+
+
+def _one(name: str, image: str, milliseconds: int) -> None:
+    drop_caches()
+    command(["dmesg", "--clear"])
+    started = time.monotonic()
+    WAYS[name](image)
+    seconds = time.monotonic() - started
+    if name.startswith(("mount", "recovery")):
+        command(["umount", str(MOUNT)])
+    said = [line.strip() for line in command(["dmesg"]).splitlines() if "recover" in line]
+    print(f"{name}, delay {milliseconds} ms: {seconds:.2f} s", *said, sep="\n    ", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        app()
+    except Fault as fault:
+        raise SystemExit(str(fault)) from None
