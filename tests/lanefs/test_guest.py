@@ -13,7 +13,9 @@ pytestmark = [pytest.mark.guest, pytest.mark.timeout(3600)]
 
 @pytest.mark.parametrize("kernel", ["bookworm", "trixie"])
 def test_lanefs(kernel):
-    said = module("tests.lanefs", "--kernel", kernel, "--ops", "3000", "--images", "60")
+    said = module(
+        "tests.lanefs", "--kernel", kernel, "--ops", "3000", "--images", "60", "--points", "10"
+    )
     for part in PARTS:
         assert f"\n{part}: ok" in said
 

@@ -32,7 +32,7 @@ def module(*argv: str) -> str:
 def test_every_part(kernel: str) -> None:
     said = module(
         *("tests.lanefs", "--kernel", kernel, "--processes", "8", "--ops", "250"),
-        *("--images", "15", "--names", "10000", "--timeout", "1500"),
+        *("--images", "15", "--names", "10000", "--points", "3", "--timeout", "1500"),
     )
     for part in PARTS:
         assert f"\n{part}: ok" in said

@@ -6,6 +6,8 @@ import os
 import shutil
 import struct
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,10 +81,28 @@ def _flip(image: Path, block: int) -> None:
         os.pwrite(file.fileno(), bytes([byte ^ 1]), at)
 
 
+def _mounted_names(place: Place, device: str, *options: str) -> list[str]:
+    with mounted(place, device, *options) as mount:
+        return sorted(os.listdir(mount))
+
+
 def _names(place: Place, image: Path) -> list[str]:
     """What is there after recovery."""
-    with attached(image) as device, mounted(place, device) as mount:
-        return sorted(os.listdir(mount))
+    with attached(image) as device:
+        return _mounted_names(place, device)
+
+
+@contextmanager
+def _unreadable(device: str, image: Path, block: int) -> Iterator[str]:
+    """The device of an image with an error for one of its blocks."""
+    sectors, size = BLOCK // 512, image.stat().st_size // 512
+    at = block * sectors
+    table = (
+        f"0 {at} linear {device} 0\n{at} {sectors} error\n"
+        f"{at + sectors} {size - at - sectors} linear {device} {at + sectors}"
+    )
+    with mapped("lanefs-unreadable", table) as unreadable:
+        yield unreadable
 
 
 def _fsck(image: Path, option: str) -> tuple[int, str]:
@@ -108,7 +128,7 @@ def _lost(place: Place, image: Path, block: int, first: int, last: int) -> None:
     """The image is refused and stays as it is; fsck tells of these transactions, and mends."""
     before = hashlib.sha256(image.read_bytes()).digest()
     with attached(image) as device:
-        for options in ("rw", "ro"):
+        for options in ("rw", "ro", "ro,recovery=serial"):
             said = _refused(place, device, options)
             check("needs cleaning" in said, f"the mount fails with {said.strip()}")
     told = f"domain 0: block {block} is damaged or lost, and with it transactions {first} to {last}"
@@ -179,15 +199,21 @@ def a_log_that_cannot_be_read_is_not_mounted(place: Place) -> None:
     here = place.directory
     image = here / "image"
     log = _crashed(place, image)
-    sectors, size = BLOCK // 512, image.stat().st_size // 512
     for block in (log[len(log) // 2].blocks[1], log[-1].blocks[-1]):
-        with attached(image) as device:
-            at = block * sectors
-            table = (
-                f"0 {at} linear {device} 0\n{at} {sectors} error\n"
-                f"{at + sectors} {size - at - sectors} linear {device} {at + sectors}"
-            )
-            with mapped("lanefs-unreadable", table) as unreadable:
-                said = _refused(place, unreadable, "rw")
+        with attached(image) as device, _unreadable(device, image, block) as unreadable:
+            for options in ("rw", "rw,recovery=serial"):
+                said = _refused(place, unreadable, options)
                 check("needs cleaning" not in said, f"the mount fails with {said.strip()}")
     equal(_names(place, image), NAMES, "names")
+
+
+@test
+def a_block_behind_the_log_need_not_be_readable(place: Place) -> None:
+    """Recovery reads ahead; an error of a block that is not of the log stops nobody."""
+    place.own()
+    whole, image = place.directory / "whole", place.directory / "image"
+    last = _crashed(place, whole)[-1].blocks[-1]
+    for recovery in ("parallel", "serial"):
+        shutil.copy(whole, image)
+        with attached(image) as device, _unreadable(device, image, last + 100) as unreadable:
+            equal(_mounted_names(place, unreadable, f"recovery={recovery}"), NAMES, recovery)

@@ -89,15 +89,16 @@ CRASH = Part("crash", "points", 2 * len(CRASH_WORKLOADS), 75, 120)
 SUITE = Part("suite", "cells", 5, 16, 120)
 APPS = Part("apps", "cells", 3, 2, 60)
 NAMES = Part("names", "names", 1, 1_000_000, 500)
+RECOVERIES = Part("recoveries", "points", 4, 30, 300)
 
 
 def plan(kernels: Sequence[str] = KERNELS, limit: int = LIMIT, append: str = "") -> list[Slice]:
     """All slices. The parts and kernels take turns, so that a short run has seen some of each."""
-    lines = [
-        list(make(Boot(kernel, limit, append)))
-        for make in (_functions, _model, _crash, _images, _suite, _apps, _pressure, _full, _names)
-        for kernel in kernels
-    ]
+    parts = (
+        *(_functions, _model, _crash, _images, _suite, _apps, _pressure, _full, _names),
+        _recoveries,
+    )
+    lines = [list(make(Boot(kernel, limit, append))) for make in parts for kernel in kernels]
     return [found for turn in zip_longest(*lines) for found in turn if found]
 
 
@@ -151,6 +152,13 @@ def _names(boot: Boot) -> Iterator[Slice]:
             number,
             *("--names", str(NAMES.amount), "--mib", "800", "--mkfs", mkfs),
         )
+
+
+def _recoveries(boot: Boot) -> Iterator[Slice]:
+    for number in range(RECOVERIES.slices):
+        argv = ["--points", str(RECOVERIES.amount), "--seed", str(number + 1)]
+        # Objects in turns, so that most transactions need others.
+        yield _inside(boot, RECOVERIES, number, *argv, placement="roundrobin")
 
 
 def _images(boot: Boot) -> Iterator[Slice]:

@@ -34,6 +34,7 @@ def test_the_plan_adds_up(kernel):
     assert amount(kernel, "images") >= 2_000
     assert amount(kernel, "crash") >= 1_000
     assert amount(kernel, "suite") == 19 * 4
+    assert amount(kernel, "recoveries") >= 100
     apps = [option(p, "--workload") for p in plan([kernel]) if p.part.name == "apps"]
     assert sorted(apps) == ["dbench", "exim", "rocksdb"]
 
