@@ -68,6 +68,10 @@ int main(void)
 				continue;
 			compacted = lanefs_records_compact(records, count);
 			CHECK(compacted <= 2 * copies);
+			for (u64 r = 0; r < compacted; r++)
+				CHECK(records[r].at != LANEFS_LOG_REVOKED ||
+				      (r && records[r - 1].block == records[r].block &&
+				       records[r - 1].at != LANEFS_LOG_REVOKED));
 			dropped += (int)(count - compacted);
 			count = compacted;
 		}
