@@ -103,6 +103,14 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Ideal:
+    """Linear scaling: a point and, by core count, the factor over it; hardware threads add none."""
+
+    start: Point
+    factors: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
 class Panel:
     """One workload (with its options): what one plot shows."""
 
@@ -130,6 +138,19 @@ class Panel:
     def cores(self) -> list[int]:
         """All core counts, rising."""
         return sorted({p.key.cores for p in self.points})
+
+    @property
+    def ideal(self) -> Ideal | None:
+        """From the fastest base; None where no curve starts at its base and goes on."""
+        bases = [c.points[0] for c in self.curves if c.base is not None and len(c.points) > 1]
+        if not bases:
+            return None
+        start = max(bases, key=lambda p: p.median)
+        last = self.cores[-1]
+        physical = self.layout.cores if self.layout else last
+        beside = start.key.cores - start.workers
+        counts = sorted({start.key.cores, max(start.key.cores, min(physical, last)), last})
+        return Ideal(start, tuple((n, (min(n, physical) - beside) / start.workers) for n in counts))
 
     def curve(self, name: str) -> Curve | None:
         """The curve of that legend name, if it was measured."""

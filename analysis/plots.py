@@ -99,7 +99,7 @@ def _draw_curve(ax: Axes, curve: Curve, line: Line, divisor: float, shift: float
         x,
         y,
         color=line.colour,
-        linestyle=_dashes(line, curve.side, curve.simulated),
+        linestyle=dashes(line, curve.side, curve.simulated),
         zorder=2,
         gid=gid,
     )
@@ -123,16 +123,11 @@ def _draw_curve(ax: Axes, curve: Curve, line: Line, divisor: float, shift: float
 
 
 def _draw_ideal(ax: Axes, panel: Panel, divisor: float) -> None:
-    bases = [c.points[0] for c in panel.curves if c.base is not None and len(c.points) > 1]
-    if not bases:
+    ideal = panel.ideal
+    if ideal is None:
         return
-    start = max(bases, key=lambda p: p.median)
-    readers_beside = start.key.cores - start.workers
-    x = np.array([start.key.cores, panel.cores[-1]])
-    physical = panel.layout.cores if panel.layout else panel.cores[-1]
-    if x[0] < physical < x[-1]:
-        x = np.insert(x, 1, physical)
-    y = start.median / divisor / start.workers * (np.minimum(x, physical) - readers_beside)
+    x = [cores for cores, _ in ideal.factors]
+    y = [factor * ideal.start.median / divisor for _, factor in ideal.factors]
     ax.plot(x, y, color=MUTED.light, linestyle=":", linewidth=1, zorder=1, gid="ideal")
 
 
@@ -160,7 +155,7 @@ def layout_keys(page: Page) -> list[tuple[Artist, str]]:
     return keys
 
 
-def _dashes(line: Line, side: str | None, simulated: bool) -> Dashes:
+def dashes(line: Line, side: str | None, simulated: bool) -> Dashes:
     """What was simulated never looks like what was measured."""
     if simulated:
         return ":" if side == "B" else "-."
@@ -169,9 +164,9 @@ def _dashes(line: Line, side: str | None, simulated: bool) -> Dashes:
 
 def legend_key(line: Line, side: str | None = None, simulated: bool = False) -> Line2D:
     """The legend's sample of a curve."""
-    dashes = _dashes(line, side, simulated)
+    style = dashes(line, side, simulated)
     return Line2D(
-        [0, 0.5, 1], [0, 0, 0], color=line.colour, ls=dashes, marker=line.marker, markevery=[1]
+        [0, 0.5, 1], [0, 0, 0], color=line.colour, ls=style, marker=line.marker, markevery=[1]
     )
 
 

@@ -15,13 +15,15 @@ from analysis.report import (
     diagnosis,
     drawings,
     headline,
+    interactive,
     matrix,
     paper,
     partitions,
     simulated,
     tables,
 )
-from analysis.report.render import TEMPLATES, render
+from analysis.report.policy import policy
+from analysis.report.render import read, render
 from analysis.report.section import Report, Section
 from analysis.style import variables
 from fscale.model.errors import FscaleError
@@ -76,11 +78,17 @@ def build(run_dir: Path, out_dir: Path | None = None, *, paper: bool = False) ->
 
 def _html(report: Report) -> str:
     built = [(section, section.build(report)) for section in SECTIONS]
+    style = Markup(render("theme.css.j2", colours=variables()) + read("report.css"))
+    scripts = [read("report.js")]
+    if report.points:
+        scripts += [interactive.library(), interactive.scripts()]
     return render(
         "report.html.j2",
         run=report.results.run,
         sections=[(section, Markup(html)) for section, html in built if html is not None],
-        colours=variables(),
-        css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        js=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+        policy=policy(style, scripts),
+        style=style,
+        charts=interactive.data(report) if report.points else None,
+        specification=interactive.specification(),
+        scripts=scripts,
     )

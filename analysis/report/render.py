@@ -90,3 +90,9 @@ def _environment() -> Environment:
 def render(template: str, **values: Any) -> Markup:
     """Fill in `template` of reports/; strings are escaped unless they are Markup."""
     return Markup(_environment().get_template(template).render(**values))
+
+
+@cache
+def read(name: str) -> Markup:
+    """A file of reports/ as it is: ours, so it is markup."""
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))

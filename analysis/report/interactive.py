@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the interactive charts of the page are drawn from: data, Vega's specification, scripts.
+
+The page is whole without them: a browser without JavaScript shows the drawings of matplotlib.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import vl_convert
+from markupsafe import Markup
+
+from analysis.curves import Curve, Page, Panel
+from analysis.plots import dashes
+from analysis.report import repeat
+from analysis.report.render import read
+from analysis.report.section import Report
+from analysis.style import variables
+from analysis.summary import Point, Spread
+from fscale.model.results import Cell
+
+SCRIPTS = ("view", "panel", "points", "detail", "charts")
+DIGITS = 6  # significant, of a figure; no machine repeats itself better
+
+# Matplotlib's markers as Vega's shapes.
+SHAPES = {
+    "o": "circle",
+    "s": "square",
+    "^": "triangle-up",
+    "D": "diamond",
+    "v": "triangle-down",
+    "P": "cross",
+    "X": "M-.7,-1L0,-.3L.7,-1L1,-.7L.3,0L1,.7L.7,1L0,.3L-.7,1L-1,.7L-.3,0L-1,-.7Z",
+}
+DASHES = {"-": [1, 0], "--": [5, 3], ":": [1.5, 2.5], "-.": [6, 2, 1.5, 2]}
+_VARIABLES = {colour.light: f"var(--{name})" for name, colour in variables().items()}
+
+
+def data(report: Report) -> dict[str, Any]:
+    """All panels with their curves and points, for the page's JSON.
+
+    Rates are in operations a second, latencies in seconds; a figure is [median, low, high].
+    """
+    panels = [_panel(report, page, panel) for page in report.pages for panel in page.panels]
+    points = [p for panel in panels for curve in panel["curves"] for p in curve["points"]]
+    found = [name for name in MEASURES if any(name in point for point in points)]
+    return {"measures": found, "panels": panels}
+
+
+def _panel(report: Report, page: Page, panel: Panel) -> dict[str, Any]:
+    layout, ideal = panel.layout, panel.ideal
+    return {
+        "id": report.anchor(page, panel),
+        "name": panel.name,
+        "unit": panel.unit,
+        "cores": panel.cores,
+        "sockets": list(layout.sockets) if layout else [],
+        "physical": layout.cores if layout else None,
+        "ideal": ideal
+        and {"start": _figures(ideal.start), "factors": [list(f) for f in ideal.factors]},
+        "curves": [_curve(report, curve) for curve in panel.curves],
+    }
+
+
+def _curve(report: Report, curve: Curve) -> dict[str, Any]:
+    line = report.lines[curve.filesystem]
+    first = curve.points[0].key
+    return {
+        "name": curve.name,
+        "colour": _VARIABLES[line.colour],
+        "shape": SHAPES[line.marker],
+        "dash": DASHES[dashes(line, curve.side, curve.simulated)],
+        "based": curve.base is not None,
+        "command": repeat.command(report.results.run, first, len(report.pages) > 1),
+        "points": [
+            {
+                "cores": point.key.cores,
+                "n": point.n,
+                "disturbed": point.disturbed,
+                "spread": point.spread.kind,
+                "point": point.key.point,
+                **_figures(point),
+            }
+            for point in curve.points
+        ],
+    }
+
+
+def _figures(point: Point) -> dict[str, list[float]]:
+    found = {}
+    for name, measure in MEASURES.items():
+        values = [measure(cell, point.workers) for cell in point.cells]
+        known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
+        if len(known) == point.n:
+            array = np.array(known)
+            spread = Spread.of(array)
+            figures = (float(np.median(array)), spread.low, spread.high)
+            found[name] = [float(f"{value:.{DIGITS}g}") for value in figures]
+    return found
+
+
+def _rate(cell: Cell, workers: int) -> float:
+    return cell.ops_per_second
+
+
+def _per_cpu_second(cell: Cell, workers: int) -> float | None:
+    return cell.ops / cell.own_cpu_seconds if cell.own_cpu_seconds else None
+
+
+def _mean_latency(cell: Cell, workers: int) -> float:
+    """By Little's law: each worker has one operation under way all the time."""
+    return workers / cell.ops_per_second
+
+
+def _quantile(percentile: str) -> Callable[[Cell, int], float | None]:
+    def quantile(cell: Cell, workers: int) -> float | None:
+        quantiles = (cell.latency or {}).get("quantiles")
+        value = quantiles.get(percentile) if isinstance(quantiles, dict) else None
+        return value / 1e9 if isinstance(value, int | float) else None
+
+    return quantile
+
+
+MEASURES: dict[str, Callable[[Cell, int], float | None]] = {
+    "rate": _rate,
+    "cpu": _per_cpu_second,
+    "latency": _mean_latency,
+    "p50": _quantile("50"),
+    "p99": _quantile("99"),
+}
+
+
+@cache
+def library() -> Markup:
+    """Vega with vega-embed, which has the interpreter that needs no `eval`, as `vegaEmbed`.
+
+    In a block, because a bundle's short names would else be everybody's.
+    """
+    return Markup(f"{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}}")
+
+
+@cache
+def scripts() -> Markup:
+    """Our own: reports/charts/*.js, in the order in which they build on one another."""
+    return Markup("\n").join(read(f"charts/{name}.js") for name in SCRIPTS)
+
+
+@cache
+def specification() -> dict[str, Any]:
+    """How Vega draws a panel."""
+    drawn: dict[str, Any] = json.loads(read("charts/panel.vg.json"))
+    return drawn

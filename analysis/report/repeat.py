@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command that measures a point again, from the one that made the run."""
+
+import shlex
+
+from analysis.reader import as_typed
+from fscale.model.results import CellKey, Run
+
+# What the point says, and where the result goes.
+_OWN = ("--output", "--fs", "--workload", "--cores", "--media", "--mode", "--jobs", "--partitions")
+_SIDES = "ab"  # its sides name their file systems
+
+
+def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
+    """The command but for the core count, which comes last; None where the run's cannot be read.
+
+    `medium` says that the run has several media or modes.
+    """
+    try:
+        words = shlex.split(as_typed(run.command[0]))
+    except (IndexError, ValueError):
+        return None
+    if words[:1] != ["bin/fscale"]:
+        return None
+    kept = _without(words, _OWN)
+    kept += ["--output", "results/again", "--workload", key.workload]
+    if _SIDES not in words[1:2]:
+        kept += ["--fs", key.filesystem]
+    if medium:
+        kept += ["--mode", key.mode, *(["--media", key.medium] if key.medium != "none" else [])]
+    if "--option" not in words:
+        for name, value in sorted(key.options.items()):
+            kept += ["--option", f"{key.workload}.{name}={value}"]
+    return f"{shlex.join(kept)} --cores "
+
+
+def _without(words: list[str], options: tuple[str, ...]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in options:
+            skip = True
+        elif word.partition("=")[0] not in options:
+            kept.append(word)
+    return kept

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The panels of the page, drawn anew when the view changes; what the reader does changes the view.
+"use strict";
+
+const read = id => JSON.parse(document.getElementById(id).textContent);
+const { panels, measures } = read("chart-data");
+const template = read("chart-spec");
+const controls = document.getElementById("controls");
+const charts = new Map(panels.map(panel => [panel.id, { panel, figure: document.getElementById(panel.id), drawn: null }]));
+let view = firstView();
+const waiting = new Set();
+let drawing = false;
+
+async function draw(chart) {
+	const { panel, figure } = chart, inside = figure.contains(document.activeElement) && document.activeElement.__data__?.datum;
+	let place = figure.querySelector(".chart");
+	if (!place) {
+		place = document.createElement("div");
+		place.className = "chart";
+		figure.append(place);
+		figure.classList.add("live");
+	}
+	chart.width = place.clientWidth;
+	const spec = fill(template, panel, view, chart.width);
+	const drawn = await vegaEmbed(place, spec, { mode: "vega", ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: false });
+	chart.drawn?.finalize();
+	chart.drawn = drawn;
+	drawn.view.addSignalListener("zoomed", (name, range) => range && change(() => view.zoom.set(panel.id, range), [chart]));
+	makeFocusable(figure);
+	const again = inside && handles(figure).find(h => row(h).curve === inside.curve && row(h).place === inside.place);
+	if (again)
+		focusPoint(figure, again);
+}
+
+// Those in sight come first, and the page answers in between.
+async function drawAll(some) {
+	some.forEach(chart => waiting.add(chart));
+	if (drawing || !waiting.size)
+		return;
+	drawing = true;
+	delete document.body.dataset.drawn;
+	while (waiting.size) {
+		const chart = [...waiting].reduce((a, b) => far(b) < far(a) ? b : a);
+		waiting.delete(chart);
+		await draw(chart);
+		await new Promise(resume => setTimeout(resume));
+	}
+	drawing = false;
+	document.body.dataset.drawn = "all";
+}
+
+function far({ figure }) {
+	const box = figure.getBoundingClientRect();
+	return Math.max(0, box.top - innerHeight, -box.bottom);
+}
+
+function change(edit, some = [...charts.values()]) {
+	edit();
+	history.replaceState(null, "", `#${writeView(view)}`);
+	showControls();
+	drawAll(some);
+}
+
+function showControls() {
+	for (const input of controls.querySelectorAll("[name]"))
+		if (input.type === "checkbox")
+			input.checked = input.name === "relative" ? view.relative : view[input.name] === "log";
+		else
+			input.value = view[input.name];
+	for (const box of document.querySelectorAll(".legend input"))
+		box.checked = !view.off.has(box.value);
+	for (const { panel, figure } of charts.values())
+		figure.classList.toggle("wide", view.wide.has(panel.id));
+}
+
+function told(figure, handle) {
+	const { panel } = charts.get(figure.id), { curve, place, label } = row(handle);
+	return [["p", label], ["code", (panel.curves[curve].command ?? "") + panel.curves[curve].points[place].cores]];
+}
+
+function openPoint(figure, handle) {
+	const { panel } = charts.get(figure.id), { curve, place } = row(handle);
+	hideTip();
+	change(() => { view.point = `${panel.id}:${place}:${panel.curves[curve].name}`; }, []);
+	showPoint();
+}
+
+function showPoint() {
+	const [id, place, ...name] = (view.point ?? "").split(":"), panel = charts.get(id)?.panel;
+	const curve = panel?.curves.find(c => c.name === name.join(":")), point = curve?.points[place];
+	if (!point)
+		return;
+	fillDetail(panel, curve, point);
+	detail.showModal();
+}
+
+function zoomBy(figure, handle, factor) {
+	const chart = charts.get(figure.id), here = row(handle);
+	const now = domains(chart.panel, rows(chart.panel, view), view);
+	change(() => view.zoom.set(figure.id, [...around(now.x, here.cores, factor, view.x), ...around(now.y, here.value, factor, view.y)]), [chart]);
+}
+
+function unzoom(figure) {
+	change(() => view.zoom.delete(figure.id), [charts.get(figure.id)]);
+}
+
+function onKey(event, figure) {
+	const handle = event.target.closest(".handles path");
+	if (event.key === "Escape")
+		hideTip();
+	if (!handle || event.ctrlKey || event.metaKey || event.altKey)
+		return;
+	const next = neighbour(figure, handle, event.key);
+	if (next)
+		focusPoint(figure, next);
+	else if (event.key === "Enter" || event.key === " ")
+		openPoint(figure, handle);
+	else if (event.key === "+" || event.key === "-")
+		zoomBy(figure, handle, event.key === "+" ? 0.5 : 2);
+	else if (event.key === "0")
+		unzoom(figure);
+	else if (!/^(Arrow|Home|End)/.test(event.key))
+		return;
+	event.preventDefault();
+}
+
+function makeLive({ panel, figure }) {
+	const onPoint = act => event => {
+		const handle = event.target.closest(".handles path");
+		if (handle)
+			act(handle);
+	};
+	for (const type of ["pointerover", "focusin"])
+		figure.addEventListener(type, onPoint(handle => showTip(handle, told(figure, handle))));
+	for (const type of ["pointerout", "focusout"])
+		figure.addEventListener(type, hideTip);
+	figure.addEventListener("click", onPoint(handle => openPoint(figure, handle)));
+	figure.addEventListener("dblclick", () => unzoom(figure));
+	figure.addEventListener("keydown", event => onKey(event, figure));
+	const enlarge = element("button", "Enlarge");
+	enlarge.type = "button";
+	enlarge.className = "enlarge";
+	enlarge.setAttribute("aria-label", `Enlarge ${panel.name}`);
+	enlarge.addEventListener("click", () => change(() => view.wide.delete(panel.id) || view.wide.add(panel.id), []));
+	figure.querySelector("figcaption").append(enlarge);
+}
+
+function makeSwitches() {
+	for (const item of document.querySelectorAll(".legend [data-curve]")) {
+		const label = document.createElement("label"), box = document.createElement("input");
+		box.type = "checkbox";
+		box.value = item.dataset.curve;
+		box.addEventListener("change", () => change(() => view.off.delete(box.value) || view.off.add(box.value)));
+		label.append(box, ...item.childNodes);
+		item.append(label);
+	}
+}
+
+function restore() {
+	detail.close();
+	view = readView(location.hash.slice(1));
+	showControls();
+	drawAll([...charts.values()]);
+	showPoint();
+}
+
+function start() {
+	document.body.append(tip);
+	for (const id of measures)
+		controls.querySelector("[name=measure]").append(new Option(MEASURES[id].title, id));
+	controls.addEventListener("change", event => {
+		const { name, type, checked, value } = event.target;
+		change(() => {
+			view[name] = name === "relative" ? checked : type === "checkbox" ? (checked ? "log" : "linear") : value;
+			if (name === "measure" || name === "relative")
+				view.zoom.clear(); // of other units
+		});
+	});
+	document.getElementById("whole").addEventListener("click", () => change(() => { view = firstView(); }));
+	controls.hidden = false;
+	makeSwitches();
+	charts.forEach(makeLive);
+	detail.addEventListener("close", () => view.point && change(() => { view.point = null; }, []));
+	document.getElementById("detail-close").addEventListener("click", () => detail.close());
+	addEventListener("hashchange", () => /=/.test(location.hash) && restore());
+	const widths = new ResizeObserver(entries => {
+		const changed = [...charts.values()].filter(c => c.drawn && entries.some(e => e.target === c.figure) &&
+			Math.abs(c.width - c.figure.clientWidth) > 1);
+		if (changed.length)
+			drawAll(changed);
+	});
+	charts.forEach(({ figure }) => widths.observe(figure));
+	restore();
+}
+
+start();

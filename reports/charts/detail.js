@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A point's diagnosis in a dialog.
+"use strict";
+
+const detail = document.getElementById("detail");
+
+function element(tag, text) {
+	const made = document.createElement(tag);
+	made.textContent = text;
+	return made;
+}
+
+function fact(name, value) {
+	const line = document.createElement("div");
+	line.append(element("dt", name), element("dd", value));
+	return line;
+}
+
+// Of this point, else of the nearest profiled one of its curve.
+function nearest(curve, point, kind) {
+	const profiled = [...document.querySelectorAll(`[data-${kind}]`)];
+	const by = [...curve.points].sort((a, b) => Math.abs(a.cores - point.cores) - Math.abs(b.cores - point.cores));
+	for (const other of by) {
+		const source = profiled.find(e => e.dataset[kind] === other.point);
+		if (source)
+			return { other, content: (source.content ?? source).cloneNode(true) };
+	}
+	return null;
+}
+
+function fillDetail(panel, curve, point) {
+	const facts = document.createElement("dl");
+	facts.className = "facts";
+	for (const measure of Object.keys(MEASURES))
+		for (const relative of [false, true]) {
+			const view = { measure, relative }, found = figures(curve, point, view);
+			if (found)
+				facts.append(fact(`${MEASURES[measure].title}${relative ? ", over the base" : ""}`,
+					inUnit(found[0], panel, view) + (point.spread === "none" ? "" : ` (${inUnit(found[1], panel, view)} to ${inUnit(found[2], panel, view)})`)));
+		}
+	facts.append(fact("repetitions", `${point.n}${point.disturbed ? `, ${point.disturbed} of them disturbed by other processes` : ""}`));
+	const body = document.getElementById("detail-body");
+	document.getElementById("detail-title").textContent = `${panel.name} on ${curve.name}, ${point.cores} core${point.cores === 1 ? "" : "s"}`;
+	body.replaceChildren(facts);
+	if (curve.command)
+		body.append(element("h3", "To measure it again"), element("pre", curve.command + point.cores));
+	for (const [kind, title] of [["diagnosis", "Why"], ["lines", "The cache lines that cores waited for"]]) {
+		const found = nearest(curve, point, kind);
+		if (!found)
+			continue;
+		body.append(element("h3", title));
+		if (found.other !== point)
+			body.append(element("p", `This point has no profile; the nearest that has one is at ${found.other.cores} cores:`));
+		body.append(found.content);
+	}
+	if (!nearest(curve, point, "diagnosis"))
+		body.append(element("h3", "Why"), element("p", "This curve has no profile. To take one, measure it again with --profile locks,cpu,offcpu."));
+	for (const details of body.querySelectorAll("details"))
+		if (details.dataset.diagnosis)
+			details.open = true;
+}

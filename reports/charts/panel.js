@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// One panel: from its data and the view to what Vega draws.
+"use strict";
+
+const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
+const HEIGHT = 0.72; // of the width
+const LARGEST = 460; // pixels high
+
+function short(value) {
+	const [factor, prefix] = PREFIXES.find(([f]) => Math.abs(value) >= 0.9995 * f) ?? PREFIXES.at(-1);
+	return `${Number((value / factor).toPrecision(3))} ${prefix}`;
+}
+
+function inUnit(value, panel, view) {
+	if (view.relative)
+		return `${Number(value.toPrecision(3))}×`;
+	if (view.measure === "rate")
+		return `${short(value)}${panel.unit}/s`;
+	if (view.measure === "cpu")
+		return `${short(value)}${panel.unit} per CPU second`;
+	return `${short(value)}s`;
+}
+
+// [median, low, high] of a point in this view; null where it is not known. The interval of a ratio is
+// the low end of one spread over the high end of the other.
+function figures(curve, point, view) {
+	const own = point[view.measure];
+	if (!own || !view.relative)
+		return own ?? null;
+	const base = curve.based ? curve.points[0][view.measure] : null;
+	return base ? [own[0] / base[0], own[1] / base[2], own[2] / base[1]] : null;
+}
+
+function spoken(curve, point, panel, view) {
+	const [median, low, high] = figures(curve, point, view);
+	const told = [`${curve.name} at ${point.cores} core${point.cores === 1 ? "" : "s"}: ${inUnit(median, panel, view)}`];
+	if (point.spread !== "none")
+		told.push(`${point.spread === "quartiles" ? "quartiles" : "from"} ${inUnit(low, panel, view)} to ${inUnit(high, panel, view)}`);
+	told.push(`${point.n} repetition${point.n === 1 ? "" : "s"}`);
+	if (point.disturbed)
+		told.push(`${point.disturbed} disturbed`);
+	return told.join(", ");
+}
+
+function rows(panel, view) {
+	return panel.curves.flatMap((curve, number) => view.off.has(curve.name) ? [] : curve.points.flatMap((point, place) => {
+		const found = figures(curve, point, view);
+		return found ? [{
+			curve: number, place, cores: point.cores, value: found[0], low: found[1], high: found[2],
+			disturbed: point.disturbed > 0, colour: curve.colour, shape: curve.shape, dash: curve.dash,
+			label: spoken(curve, point, panel, view),
+		}] : [];
+	}));
+}
+
+// Linear scaling of a rate; what costs nothing more of the others.
+function reference(panel, view) {
+	const start = panel.ideal?.start[view.measure];
+	if (!start)
+		return [];
+	return panel.ideal.factors.map(([cores, factor]) =>
+		({ cores, value: (view.relative ? 1 : start[0]) * (view.measure === "rate" ? factor : 1) }));
+}
+
+function domains(panel, shown, view) {
+	const zoom = view.zoom.get(panel.id);
+	if (zoom)
+		return { x: zoom.slice(0, 2), y: zoom.slice(2) };
+	const [first, last] = [panel.cores[0], panel.cores.at(-1)];
+	const grown = view.x === "log" ? 1.08 : 0.06 * (last - first || 8);
+	const x = view.x === "log" ? [first / grown, last * grown] : [first - grown, last + grown];
+	const low = Math.min(...shown.map(row => row.low)), high = Math.max(...shown.map(row => row.high));
+	if (!shown.length)
+		return { x, y: [view.y === "log" ? 0.1 : 0, 1] };
+	return { x, y: view.y === "log" ? [low / 1.25, high * 1.25] : [0, 1.08 * high] };
+}
+
+function yTitle(panel, view) {
+	if (view.relative)
+		return view.measure === "rate" ? "speed-up" : "over its base";
+	return { rate: `${panel.unit}/s`, cpu: `${panel.unit} per CPU s` }[view.measure] ?? "seconds";
+}
+
+// A specification is filled in: an axis of Vega changes its kind in no other way.
+function fill(template, panel, view, width) {
+	const spec = structuredClone(template), shown = rows(panel, view), range = domains(panel, shown, view);
+	const values = {
+		points: shown, linear: reference(panel, view),
+		ends: panel.sockets.filter(end => panel.cores[0] <= end && end < panel.cores.at(-1)).map(end => ({ after: end + 0.5 })),
+		shared: panel.physical && panel.physical < panel.cores.at(-1) ? [{ from: panel.physical + 0.5 }] : [],
+	};
+	const signals = {
+		xDomain: range.x, yDomain: range.y, ticks: panel.cores, xTitle: "cores", yTitle: yTitle(panel, view),
+		yFormat: view.relative ? "~g" : "~s",
+	};
+	for (const data of spec.data)
+		data.values = values[data.name];
+	for (const signal of spec.signals)
+		if (signal.name in signals)
+			signal.value = signals[signal.name];
+	for (const scale of spec.scales)
+		scale.type = view[scale.name];
+	spec.width = width;
+	spec.height = Math.min(LARGEST, HEIGHT * width);
+	spec.description = `${panel.name}: ${MEASURES[view.measure].title}${view.relative ? " over the base" : ""} against cores, ${shown.length} points`;
+	return spec;
+}
