@@ -117,19 +117,25 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.scripts: list[str] = []
+        self.policies: list[str] = []
+        self.frames: list[str] = []
         self.acting: list[str] = []
         self._in_script = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        self._in_script = tag == "script"
+        self._in_script = tag == "script" and given.get("type") != "application/json"
         if self._in_script:
             self.scripts.append("")
         if tag in ("object", "embed", "base", "form", "img", "applet", "foreignobject", "set"):
             self.acting.append(tag)
-        if tag == "iframe" and given.get("sandbox") != "allow-scripts":
-            self.acting.append("iframe without sandbox")
+        if tag == "meta" and given.pop("http-equiv", None) is not None:
+            self.policies.append(given["content"])
+        if tag == "iframe":
+            self.frames.append(given.get("src", ""))
+            if given.get("sandbox") != "":
+                self.acting.append("iframe without sandbox")
         for name, value in given.items():
             if name.startswith("on") or name in ("srcdoc", "http-equiv", "action", "formaction"):
                 self.acting.append(f"{tag} {name}={value}")

@@ -5,8 +5,8 @@ from markupsafe import Markup
 
 from analysis.compare import wording
 from analysis.compare.settings import Comparison
-from analysis.report.render import TEMPLATES, render
-from analysis.style import variables
+from analysis.report.policy import policy
+from analysis.report.render import read, render, stylesheet
 
 
 def fragment(comparison: Comparison) -> Markup:
@@ -27,11 +27,12 @@ def refusal(reason: str) -> Markup:
 
 def page(comparison: Comparison) -> str:
     """A page that needs no other file and no network."""
+    style, script = stylesheet(), read("report.js")
     return render(
         "compare.html.j2",
         comparison=comparison,
         section=fragment(comparison),
-        colours=variables(),
-        css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        js=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+        policy=policy(style, [script]),
+        style=style,
+        script=script,
     )

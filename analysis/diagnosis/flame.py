@@ -19,6 +19,12 @@ DEBIAN = Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
 PACKAGE = "libdevel-nytprof-perl"
 # The programs write names into SVG, HTML and JavaScript, each with other holes in its quoting.
 _FOREIGN = re.compile(r"[^\w.:$@+~=,/*\[\]-]", re.ASCII)
+# What acts in a flame graph, and its buttons.
+_ACTING = re.compile(
+    r"<(script|style)\b.*?</\1>|<text\b[^>]*\bid=\"(?:search|unzoom)\".*?</text>"
+    r"|\bon\w+=\"[^\"]*\"",
+    re.DOTALL,
+)
 _FOREIGN_TITLE = re.compile(r"[^\w .:$@+~=,^*\[\]()-]", re.ASCII)
 
 
@@ -74,3 +80,11 @@ def svg(folded: Counter[str], title: str, unit: str = "us", scale: int = 1000) -
     if done.returncode != 0 or "<svg" not in done.stdout:
         raise FscaleError(f"{program} failed: {done.stderr.strip()[-200:]}")
     return done.stdout[done.stdout.index("<?xml") if "<?xml" in done.stdout else 0 :]
+
+
+def still(drawn: str) -> str:
+    """A flame graph without script and style: its frames still have their titles to point at.
+
+    A page's Content Security Policy holds for its frames too, and would refuse both.
+    """
+    return _ACTING.sub("", drawn)

@@ -69,7 +69,8 @@ class Diagnosis:
     warnings: list[str]
 
 
-def _unprofiled(key: CellKey) -> CellKey:
+def unprofiled(key: CellKey) -> CellKey:
+    """Of the scored point that a profiling cell belongs to."""
     return key.model_copy(update={"profile": None, "repetition": 1})
 
 
@@ -83,7 +84,7 @@ def profiled(results: Results) -> dict[str, list[Cell]]:
     for cell in results.cells:
         simulated_here = cell.simulation is not None and cell.key.side is None
         if cell.key.profile is not None or simulated_here:
-            groups[_unprofiled(cell.key).point].append(cell)
+            groups[unprofiled(cell.key).point].append(cell)
     return dict(groups)
 
 
@@ -155,7 +156,7 @@ def costs(results: Results) -> list[Cost]:
     by_point: dict[tuple[str, str], list[float]] = defaultdict(list)
     for cell in results.cells:
         if cell.status == "ok" and cell.key.profile is not None:
-            point = _unprofiled(cell.key).point
+            point = unprofiled(cell.key).point
             by_point[cell.key.profile, point].append(cell.ops_per_second)
     for (profiler, point), rates in by_point.items():
         if point in scored:
@@ -222,4 +223,4 @@ def _operation(results: Results, workload: str) -> str:
 
 def flame_name(key: CellKey, profiler: str) -> str:
     """The file name of a flame graph."""
-    return str(Path(f"{_unprofiled(key).point}-{profiler}.svg"))
+    return str(Path(f"{unprofiled(key).point}-{profiler}.svg"))

@@ -23,9 +23,8 @@ from analysis.report import (
     tables,
 )
 from analysis.report.policy import policy
-from analysis.report.render import read, render
+from analysis.report.render import read, render, stylesheet
 from analysis.report.section import Report, Section
-from analysis.style import variables
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
 
@@ -78,7 +77,7 @@ def build(run_dir: Path, out_dir: Path | None = None, *, paper: bool = False) ->
 
 def _html(report: Report) -> str:
     built = [(section, section.build(report)) for section in SECTIONS]
-    style = Markup(render("theme.css.j2", colours=variables()) + read("report.css"))
+    style = stylesheet()
     scripts = [read("report.js")]
     if report.points:
         scripts += [interactive.library(), interactive.scripts()]

@@ -2,16 +2,20 @@
 """Why cells stop scaling: verdicts, the bottlenecks of the run, flame graphs, scaling law."""
 
 import base64
+import re
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from analysis.diagnosis import flame
-from analysis.diagnosis.run import Diagnosed, diagnose, profiled, table
+from analysis.diagnosis.run import Diagnosed, diagnose, profiled, table, unprofiled
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
 
 SHOWN_FROM = 0.001  # share of the cores' time
 MOST = 8  # objects a point
+_HEIGHT = re.compile(r'<svg[^>]* height="(\d+)"')
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,22 @@ class Flame:
 
     title: str
     uri: str
+    height: int  # in pixels
+
+
+@dataclass(frozen=True)
+class Told:
+    """The diagnosis of a point as HTML; `name` is the point's (`CellKey.point`)."""
+
+    name: str
+    sentence: str
+    evidence: Markup
+
+
+def _told(point: Diagnosed, flames: list[Flame]) -> Told:
+    suspects = [s for s in point.triage.suspects if s.share >= SHOWN_FROM][:MOST]
+    evidence = render("sections/diagnosed.html.j2", point=point, suspects=suspects, flames=flames)
+    return Told(unprofiled(point.key).point, point.judgement.sentence, evidence)
 
 
 def _flames(point: Diagnosed) -> list[Flame]:
@@ -38,8 +58,10 @@ def _flames(point: Diagnosed) -> list[Flame]:
             svg = flame.svg(stacks, f"{name}: {title}")
         except FscaleError:  # nothing was sampled: there is nothing to draw
             continue
-        data = base64.b64encode(svg.encode()).decode()
-        drawn.append(Flame(title, f"data:image/svg+xml;base64,{data}"))
+        data = base64.b64encode(flame.still(svg).encode()).decode()
+        height = _HEIGHT.search(svg)
+        pixels = int(height[1]) if height else 640
+        drawn.append(Flame(title, f"data:image/svg+xml;base64,{data}", pixels))
     return drawn
 
 
@@ -51,17 +73,18 @@ def _build(report: Report) -> str | None:
     for point in found.points:
         curve = (point.key.workload, point.key.filesystem, point.key.medium, point.key.mode)
         most[curve] = max(most.get(curve, 0), point.key.cores)
-    shown = [
-        p
-        for p in found.points
-        if p.key.cores == most[p.key.workload, p.key.filesystem, p.key.medium, p.key.mode]
-    ]
+    ends: list[Told] = []
+    others: list[Told] = []
+    for point in found.points:
+        key = point.key
+        if key.cores == most[key.workload, key.filesystem, key.medium, key.mode]:
+            ends.append(_told(point, _flames(point)))
+        else:
+            others.append(_told(point, []))
     return render(
         "sections/diagnosis.html.j2",
-        points=[
-            (p, [s for s in p.triage.suspects if s.share >= SHOWN_FROM][:MOST], _flames(p))
-            for p in shown
-        ],
+        points=ends,
+        others=others,
         simulated=report.results.run.machine.kind == "simulated",
         rows=table(found, report.results),
         sees_shares=any(p.triage.sees_shares for p in found.points),

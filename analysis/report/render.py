@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.curves import Ratio
+from analysis.style import variables
 from fscale.model.files import printable
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "reports"
@@ -96,3 +97,8 @@ def render(template: str, **values: Any) -> Markup:
 def read(name: str) -> Markup:
     """A file of reports/ as it is: ours, so it is markup."""
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))
+
+
+def stylesheet() -> Markup:
+    """Of the report and of a comparison's page: the colours' variables, and reports/report.css."""
+    return render("theme.css.j2", colours=variables()) + read("report.css")

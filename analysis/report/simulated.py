@@ -18,12 +18,14 @@ def _build(report: Report) -> str | None:
         curve = (key.workload, key.filesystem, key.medium, key.mode)
         if curve not in tops or tops[curve].key.cores < key.cores:
             tops[curve] = row.point
+    shown = {point.key.point for point in tops.values()}
     return render(
         "sections/simulated.html.j2",
         rows=found,
         shares=SHARES,
         counted=[*COUNTED, REMOTE],
         tops=[(point, hot(point)) for point in tops.values()],
+        others=[(row.point, hot(row.point)) for row in found if row.point.key.point not in shown],
         answers=answers(report.results.scored),
         model=(report.results.run.machine.guest or {}).get("model", {}),
     )

@@ -69,8 +69,10 @@ function showControls() {
 			input.value = view[input.name];
 	for (const box of document.querySelectorAll(".legend input"))
 		box.checked = !view.off.has(box.value);
-	for (const { panel, figure } of charts.values())
+	for (const { panel, figure } of charts.values()) {
 		figure.classList.toggle("wide", view.wide.has(panel.id));
+		figure.querySelector(".enlarge").setAttribute("aria-pressed", String(view.wide.has(panel.id)));
+	}
 }
 
 function told(figure, handle) {
@@ -137,9 +139,9 @@ function makeLive({ panel, figure }) {
 	figure.addEventListener("click", onPoint(handle => openPoint(figure, handle)));
 	figure.addEventListener("dblclick", () => unzoom(figure));
 	figure.addEventListener("keydown", event => onKey(event, figure));
-	const enlarge = element("button", "Enlarge");
+	const enlarge = element("button", "\u2922");
 	enlarge.type = "button";
-	enlarge.className = "enlarge";
+	enlarge.className = enlarge.title = "enlarge";
 	enlarge.setAttribute("aria-label", `Enlarge ${panel.name}`);
 	enlarge.addEventListener("click", () => change(() => view.wide.delete(panel.id) || view.wide.add(panel.id), []));
 	figure.querySelector("figcaption").append(enlarge);

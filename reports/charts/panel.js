@@ -8,17 +8,15 @@ const LARGEST = 460; // pixels high
 
 function short(value) {
 	const [factor, prefix] = PREFIXES.find(([f]) => Math.abs(value) >= 0.9995 * f) ?? PREFIXES.at(-1);
-	return `${Number((value / factor).toPrecision(3))} ${prefix}`;
+	return [Number((value / factor).toPrecision(3)), prefix];
 }
 
 function inUnit(value, panel, view) {
 	if (view.relative)
 		return `${Number(value.toPrecision(3))}×`;
-	if (view.measure === "rate")
-		return `${short(value)}${panel.unit}/s`;
-	if (view.measure === "cpu")
-		return `${short(value)}${panel.unit} per CPU second`;
-	return `${short(value)}s`;
+	const [number, prefix] = short(value);
+	const unit = { rate: ` ${panel.unit}/s`, cpu: ` ${panel.unit} per CPU second` }[view.measure] ?? "s";
+	return `${number} ${prefix}${unit}`.replace("  ", " ");
 }
 
 // [median, low, high] of a point in this view; null where it is not known. The interval of a ratio is

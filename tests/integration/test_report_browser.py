@@ -14,6 +14,7 @@ selenium = pytest.importorskip("selenium", reason="selenium is missing (make tes
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 BROWSER = Path("/usr/bin/chromium")
 DRIVER = Path("/usr/bin/chromedriver")
@@ -53,7 +54,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     driver.quit()
 
 
-def show(browser: Any, html: Path, width: int = 1280, scheme: str = "light") -> None:
+def drawn(browser: Any) -> None:
+    """Wait until all panels are as the view says."""
+    said = "return document.body.dataset.drawn === 'all'"
+    WebDriverWait(browser, 60, 0.05).until(lambda b: b.execute_script(said))
+
+
+def show(
+    browser: Any, html: Path, width: int = 1280, scheme: str = "light", view: str = ""
+) -> None:
     """Open the page in a window of this width, on a desktop with this colour scheme."""
     feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
@@ -61,7 +70,9 @@ def show(browser: Any, html: Path, width: int = 1280, scheme: str = "light") -> 
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
     )
-    browser.get(html.as_uri())
+    browser.get("about:blank")
+    browser.get(f"{html.as_uri()}{view}")
+    drawn(browser)
 
 
 def test_no_console_message_and_no_request(browser: Any, html: Path) -> None:
@@ -76,12 +87,14 @@ def test_every_panel_is_drawn(browser: Any, html: Path) -> None:
     show(browser, html)
     panels = browser.execute_script(
         """return [...document.querySelectorAll("figure")].map(figure => {
-            const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
+            const svg = figure.querySelector(".chart svg") ?? figure.querySelector("svg");
+            const box = svg.getBoundingClientRect(), still = figure.querySelector("svg.plot");
             const drawn = [...svg.querySelectorAll("path")].filter(
                 path => path.getBoundingClientRect().width > 0);
             return {id: figure.id, width: box.width, height: box.height, paths: drawn.length,
-                    curves: svg.querySelectorAll("[id*=-curve-] path").length,
-                    label: svg.getAttribute("aria-label")};
+                    curves: svg.querySelectorAll(".lines path").length,
+                    still: still.querySelectorAll("[id*=-curve-] path").length,
+                    label: (svg.closest("[aria-label]") ?? svg).getAttribute("aria-label")};
         })"""
     )
     curves = [p for p in panels if p["id"]]
@@ -92,7 +105,7 @@ def test_every_panel_is_drawn(browser: Any, html: Path) -> None:
         assert panel["height"] > 100
         assert panel["paths"] > 10
         assert panel["label"]
-    assert {p["curves"] for p in curves} == {len(FILESYSTEMS)}
+    assert {p["curves"] for p in curves} == {p["still"] for p in curves} == {len(FILESYSTEMS)}
     cells = browser.find_elements(By.CSS_SELECTOR, ".matrix td[style]")
     assert len(cells) == len(WORKLOADS) * len(FILESYSTEMS)
 
@@ -100,10 +113,10 @@ def test_every_panel_is_drawn(browser: Any, html: Path) -> None:
 def test_plot_texts_do_not_overlap(browser: Any, html: Path) -> None:
     show(browser, html)
     overlaps = browser.execute_script(
-        """const found = [];
-        for (const svg of document.querySelectorAll("figure svg")) {
+        """const found = [], shown = e => e.textContent && getComputedStyle(e).opacity > 0;
+        for (const svg of document.querySelectorAll("figure .chart svg, .bars svg")) {
             const frame = svg.getBoundingClientRect();
-            const boxes = [...svg.querySelectorAll("text")].map(
+            const boxes = [...svg.querySelectorAll("text")].filter(shown).map(
                 text => ({text: text.textContent, box: text.getBoundingClientRect()}));
             boxes.forEach(({text, box}, i) => {
                 if (box.left < frame.left - 1 || box.right > frame.right + 1 ||
@@ -200,8 +213,8 @@ document.querySelectorAll("p, li, a, td, th, h1, h2, h3, h4, dt, dd, button, fig
              note("text", contrast(getComputedStyle(e).color, behind(e)), e.textContent));
 document.querySelectorAll("figure svg text").forEach(
     e => note("plot text", contrast(getComputedStyle(e).fill, behind(e)), e.textContent));
-document.querySelectorAll("figure svg [id*=-curve-] path").forEach(
-    e => note("curve", contrast(getComputedStyle(e).stroke, behind(e)), e.parentElement.id));
+document.querySelectorAll("figure .lines path").forEach(
+    e => note("curve", contrast(getComputedStyle(e).stroke, behind(e)), e.outerHTML));
 found.page = [luminance(behind(document.body)), "background"];
 return found;
 """
@@ -220,7 +233,7 @@ def test_contrast_follows_the_scheme(browser: Any, html: Path, scheme: str) -> N
 
 def test_button_overrides_the_scheme(browser: Any, html: Path) -> None:
     show(browser, html)
-    ink = "return getComputedStyle(document.querySelector('figure svg text')).fill"
+    ink = "return getComputedStyle(document.querySelector('.chart svg text')).fill"
     light = browser.execute_script(ink)
     browser.find_element(By.ID, "theme").click()
     assert browser.execute_script(ink) != light
@@ -230,7 +243,7 @@ def test_button_overrides_the_scheme(browser: Any, html: Path) -> None:
 
 def test_linear_lines_can_be_hidden(browser: Any, html: Path) -> None:
     show(browser, html)
-    line = browser.find_element(By.CSS_SELECTOR, "figure [id$='-ideal']")
+    line = browser.find_element(By.CSS_SELECTOR, "figure .chart .ideal")
     assert line.is_displayed()
     browser.find_element(By.ID, "ideal").click()
     assert not line.is_displayed()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Commands on results directories that a stranger made."""
 
+import base64
 import contextlib
 import csv
 import gzip
@@ -22,7 +23,7 @@ from kcidb_io.schema import V5_3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from analysis.formats import FORMATS
-from analysis.report import build  # noqa: F401 - imported before the fork
+from analysis.report import build, interactive  # noqa: F401 - imported before the fork
 from analysis.report.render import TEMPLATES
 from fscale.model.files import Folder, unpack, write_named
 from fscale.model.results import CellKey, Command
@@ -34,6 +35,7 @@ from tests.synthetic import cell, grid, write_run
 EXAMPLES = int(os.environ.get("FSCALE_FUZZ", "5"))
 EXITS = {0, 1, 2, 77}
 SCRIPT = (TEMPLATES / "report.js").read_text()
+SCRIPTS = [SCRIPT, str(interactive.library()), str(interactive.scripts())]
 
 
 KEY = CellKey(
@@ -140,10 +142,19 @@ def well_formed(exported: Path) -> None:
 
 
 def harmless(text: str) -> None:
-    """A page has our script and nothing else that acts."""
+    """A page has our scripts and nothing else that acts, and says so to the browser."""
     page = Page(text)
     assert page.acting == []
-    assert [script.strip() for script in page.scripts] == [SCRIPT.strip()]
+    assert page.scripts in ([SCRIPT], SCRIPTS)
+    (said,) = page.policies
+    assert "<meta http-equiv" in text[:200]
+    assert said.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in said.replace("style-src-attr 'unsafe-inline'", "")
+    assert said.count("'sha256-") == len(page.scripts) + 1
+    for frame in page.frames:
+        drawn = base64.b64decode(frame.partition("base64,")[2]).decode()
+        assert not re.search(r"<script|\bon\w+=", drawn)
+        harmless_svg(drawn)
 
 
 def harmless_svg(text: str) -> None:
