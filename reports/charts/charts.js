@@ -128,12 +128,13 @@ function onKey(event, figure) {
 
 function makeLive({ panel, figure }) {
 	const onPoint = act => event => {
-		const handle = event.target.closest(".handles path");
+		const handle = pointed(figure, event);
 		if (handle)
 			act(handle);
 	};
-	for (const type of ["pointerover", "focusin"])
-		figure.addEventListener(type, onPoint(handle => showTip(handle, told(figure, handle))));
+	const tell = onPoint(handle => showTip(handle, told(figure, handle)));
+	for (const type of ["pointermove", "focusin"])
+		figure.addEventListener(type, tell);
 	for (const type of ["pointerout", "focusout"])
 		figure.addEventListener(type, hideTip);
 	figure.addEventListener("click", onPoint(handle => openPoint(figure, handle)));

@@ -15,6 +15,18 @@ function row(handle) {
 	return handle.__data__.datum;
 }
 
+// The handle that an event means: of those that lie on one another the nearest to the mouse.
+function pointed(figure, event) {
+	const target = event.target.closest(".handles path");
+	if (!target || !event.isTrusted || event.clientX === undefined)
+		return target;
+	const distance = handle => {
+		const box = handle.getBoundingClientRect();
+		return Math.hypot(box.x + box.width / 2 - event.clientX, box.y + box.height / 2 - event.clientY);
+	};
+	return handles(figure).reduce((a, b) => distance(b) < distance(a) ? b : a);
+}
+
 function showTip(handle, lines) {
 	tip.replaceChildren(...lines.map(([tag, text]) => {
 		const line = document.createElement(tag);

@@ -8,27 +8,14 @@ from typing import Any
 import pytest
 
 from analysis.report import build
+from tests import browser as chromium
+from tests.browser import By, quiet, show
 from tests.synthetic import BACKGROUND, PAPER, grid, write_run
 
-selenium = pytest.importorskip("selenium", reason="selenium is missing (make test installs it)")
-from selenium import webdriver  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
-
-BROWSER = Path("/usr/bin/chromium")
-DRIVER = Path("/usr/bin/chromedriver")
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-)
 WORKLOADS = [*PAPER, *BACKGROUND]
 FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs")
 
-pytestmark = pytest.mark.skipif(
-    not (BROWSER.exists() and DRIVER.exists()),
-    reason="no browser; install Debian's chromium and chromium-driver",
-)
+pytestmark = chromium.needed
 
 
 @pytest.fixture(scope="module")
@@ -43,44 +30,14 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    for flag in FLAGS.split():
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
-
-
-def drawn(browser: Any) -> None:
-    """Wait until all panels are as the view says."""
-    said = "return document.body.dataset.drawn === 'all'"
-    WebDriverWait(browser, 60, 0.05).until(lambda b: b.execute_script(said))
-
-
-def show(
-    browser: Any, html: Path, width: int = 1280, scheme: str = "light", view: str = ""
-) -> None:
-    """Open the page in a window of this width, on a desktop with this colour scheme."""
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
-    )
-    browser.get("about:blank")
-    browser.get(f"{html.as_uri()}{view}")
-    drawn(browser)
+    with chromium.launched(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
 
 
 def test_no_console_message_and_no_request(browser: Any, html: Path) -> None:
     browser.get_log("browser")
     show(browser, html)
-    assert browser.get_log("browser") == []
-    loaded = "return performance.getEntriesByType('resource').map(e => e.name)"
-    assert [name for name in browser.execute_script(loaded) if not name.startswith("data:")] == []
+    quiet(browser)
 
 
 def test_every_panel_is_drawn(browser: Any, html: Path) -> None:

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The curves of report.html that answer: by mouse, by keyboard, by address."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_core_python.base import AXE_SCRIPT
+from selenium.webdriver import ActionChains, Keys
+
+from analysis.report import build
+from fscale.model.results import Command
+from tests import browser as chromium
+from tests.browser import By, drawn, media, quiet, show
+from tests.hostile import good
+from tests.synthetic import PAPER, cell, grid, write_run
+
+FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs", "f2fs")
+WIDTHS = (360, 768, 1280, 2560)
+DRBL = "panel-0-DRBL"
+HANDLES = f"#{DRBL} .handles path"
+
+# Frames are of other origins, to which axe would wait for an answer.
+AXE = "axe.run(document, {iframes: false}).then(arguments[0])"
+CLICK = """document.querySelector(arguments[0]).dispatchEvent(
+    new MouseEvent("click", {bubbles: true}))"""
+
+pytestmark = chromium.needed
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """16 core counts, six file systems; a point is disturbed, one failed, one has latencies."""
+    cells = grid((1, 2, 3, 4, 6, 8, 10, 12, 16), 3, PAPER, FILESYSTEMS)
+    first = next(i for i, c in enumerate(cells) if c.key.workload == "DRBL" and c.key.cores == 4)
+    cells[first] = cells[first].model_copy(update={"disturbed": "others used 0.4 CPU"})
+    cells[30] = cells[30].model_copy(update={"status": "error", "reason": "no space"})
+    cells = [
+        c.model_copy(update={"latency": {"quantiles": {"50": 2000, "99": 9000}}})
+        if c.key.workload == "DRBL"
+        else c
+        for c in cells
+    ]
+    directory = tmp_path_factory.mktemp("report")
+    write_run(directory, cells, filesystems=FILESYSTEMS, cpus=16)
+    return build(directory)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium.launched(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+def labels(browser: Any, panel: str = DRBL) -> list[str]:
+    script = "return [...document.querySelectorAll(arguments[0])].map(h => h.ariaLabel)"
+    return list(browser.execute_script(script, f"#{panel} .handles path"))
+
+
+def choose(browser: Any, name: str, value: str) -> None:
+    browser.find_element(By.CSS_SELECTOR, f"[name={name}] option[value={value}]").click()
+    drawn(browser)
+
+
+def click(browser: Any, selector: str) -> None:
+    browser.execute_script(CLICK, selector)
+    drawn(browser)
+
+
+def fragment(browser: Any) -> str:
+    return str(browser.execute_script("return decodeURIComponent(location.hash.slice(1))"))
+
+
+def handle(browser: Any, says: str) -> Any:
+    """The point whose label begins so."""
+    found = browser.find_element(By.CSS_SELECTOR, f'{HANDLES}[aria-label^="{says}"]')
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+    return found
+
+
+def test_every_point_is_there_and_says_what_it_is(browser: Any, html: Path) -> None:
+    show(browser, html)
+    assert len(labels(browser)) == 9 * len(FILESYSTEMS)
+    said = next(label for label in labels(browser) if label.startswith("tmpfs at 4 cores: "))
+    assert "ops/s, from " in said
+    assert said.endswith(", 3 repetitions, 1 disturbed")
+    hollow = browser.find_elements(By.CSS_SELECTOR, f'#{DRBL} .symbols [fill="var(--paper)"]')
+    assert len(hollow) == 1
+    quiet(browser)
+
+
+def test_hover_tells_the_point_and_how_to_repeat_it(browser: Any, html: Path) -> None:
+    show(browser, html)
+    ActionChains(browser).move_to_element(handle(browser, "tmpfs at 4 cores")).perform()
+    tip = browser.find_element(By.ID, "tip")
+    assert tip.is_displayed()
+    assert "1 disturbed" in tip.text
+    command = "bin/fscale run quick --output results/again --workload DRBL --fs tmpfs --cores 4"
+    assert command in tip.text
+    ActionChains(browser).move_to_element(browser.find_element(By.ID, "how")).perform()
+    assert not tip.is_displayed()
+
+
+def test_a_file_system_is_switched_off_in_all_panels(browser: Any, html: Path) -> None:
+    show(browser, html)
+    click(browser, ".legend input[value=xfs]")
+    for workload in PAPER:
+        assert len(labels(browser, f"panel-0-{workload}")) in (44, 45)
+        assert not any(s.startswith("xfs ") for s in labels(browser, f"panel-0-{workload}"))
+    assert fragment(browser) == "off=xfs"
+    click(browser, ".legend input[value=xfs]")
+    assert any(s.startswith("xfs ") for s in labels(browser))
+    assert fragment(browser) == ""
+
+
+@pytest.mark.parametrize(
+    ("measure", "words"),
+    [("cpu", "ops per CPU second"), ("latency", "s, from"), ("p50", "2 µs"), ("p99", "9 µs")],
+)
+def test_other_figures(browser: Any, html: Path, measure: str, words: str) -> None:
+    show(browser, html)
+    choose(browser, "measure", measure)
+    assert all(words in label for label in labels(browser))
+    assert fragment(browser) == f"measure={measure}"
+    assert len(labels(browser, "panel-0-MWCL")) == (0 if measure.startswith("p") else 54)
+    quiet(browser)
+
+
+def test_speed_up_starts_at_one(browser: Any, html: Path) -> None:
+    show(browser, html)
+    click(browser, "[name=relative]")
+    ones = [label for label in labels(browser) if " at 1 core:" in label]
+    assert len(ones) == len(FILESYSTEMS)
+    assert all(" at 1 core: 1\u00d7" in label for label in ones)
+    title = "return document.querySelector(arguments[0]).textContent"
+    assert "speed-up" in browser.execute_script(title, f"#{DRBL} .chart")
+
+
+def places(browser: Any) -> list[float]:
+    """Where tmpfs's points are across, from its first to its last, 0 to 1."""
+    script = """return [...document.querySelectorAll(arguments[0])]
+        .filter(h => h.ariaLabel.startsWith("tmpfs ")).map(h => h.getBoundingClientRect().x)"""
+    x = browser.execute_script(script, HANDLES)
+    return [(value - x[0]) / (x[-1] - x[0]) for value in x]
+
+
+def test_axes_are_linear_or_logarithmic(browser: Any, html: Path) -> None:
+    show(browser, html)
+    assert places(browser)[3] == pytest.approx(3 / 15, abs=0.01)  # 4 cores of 1 to 16
+    click(browser, "[name=x]")
+    assert places(browser)[3] == pytest.approx(0.5, abs=0.01)
+    click(browser, "[name=y]")
+    assert fragment(browser) == "x=log&y=log"
+    quiet(browser)
+
+
+def axis(browser: Any) -> list[str]:
+    script = """return [...document.querySelectorAll(arguments[0])]
+        .filter(t => getComputedStyle(t).opacity > 0).map(t => t.textContent)"""
+    return list(browser.execute_script(script, f"#{DRBL} .role-axis-label text"))
+
+
+def test_a_dragged_box_zooms_and_a_double_click_shows_all(browser: Any, html: Path) -> None:
+    show(browser, html)
+    before = axis(browser)
+    chart = browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart svg")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", chart)
+    drag = ActionChains(browser).move_to_element_with_offset(chart, 30, -50)
+    drag.click_and_hold().move_by_offset(30, 30).move_by_offset(30, 30).release().perform()
+    drawn(browser)
+    assert axis(browser) != before
+    zoomed = fragment(browser)
+    assert zoomed.startswith(f"zoom={DRBL}:")
+    show(browser, html, view=zoomed)
+    assert axis(browser) != before
+    chart = browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart svg")
+    ActionChains(browser).double_click(chart).perform()
+    drawn(browser)
+    assert axis(browser) == before
+    assert fragment(browser) == ""
+
+
+def test_an_address_brings_the_view_back(browser: Any, html: Path) -> None:
+    show(browser, html)
+    click(browser, "[name=relative]")
+    click(browser, "[name=y]")
+    click(browser, ".legend input[value=btrfs]")
+    click(browser, f"#{DRBL} .enlarge")
+    choose(browser, "measure", "cpu")
+    address, before = fragment(browser), labels(browser)
+    show(browser, html, view=address)
+    assert labels(browser) == before
+    assert fragment(browser) == address
+    assert not browser.find_element(By.CSS_SELECTOR, "input[value=btrfs]").is_selected()
+    assert browser.find_element(By.CSS_SELECTOR, "[name=y]").is_selected()
+    width = "return document.getElementById(arguments[0]).clientWidth"
+    assert browser.execute_script(width, DRBL) > 2 * browser.execute_script(width, "panel-0-MWCL")
+    click(browser, "#whole")
+    assert fragment(browser) == ""
+
+
+@pytest.mark.parametrize(
+    "view", ["measure=x", "zoom=a:1,2", f"zoom={DRBL}:9,1,2,1", "point=:", "x=%ff&off", "=&&=%"]
+)
+def test_an_address_that_says_nothing_shows_all(browser: Any, html: Path, view: str) -> None:
+    show(browser, html, view=view)
+    assert len(labels(browser)) == 9 * len(FILESYSTEMS)
+    quiet(browser)
+
+
+def focused(browser: Any) -> str:
+    return str(browser.execute_script("return document.activeElement.ariaLabel"))
+
+
+def press(browser: Any, *keys: str) -> None:
+    ActionChains(browser).send_keys(*keys).perform()
+    drawn(browser)
+
+
+def test_the_keyboard_alone_does_it_all(browser: Any, html: Path) -> None:
+    show(browser, html)
+    for _ in range(300):  # from the top of the page
+        press(browser, Keys.TAB)
+        if browser.execute_script("return document.activeElement.name") == "measure":
+            break
+    press(browser, "operations per C")
+    assert fragment(browser) == "measure=cpu"
+    press(browser, Keys.TAB, Keys.SPACE)
+    assert fragment(browser) == "measure=cpu&relative=yes"
+    while "tmpfs at 1 core" not in focused(browser):
+        press(browser, Keys.TAB)
+    assert browser.find_element(By.ID, "tip").is_displayed()
+    press(browser, Keys.ARROW_RIGHT)
+    assert focused(browser).startswith("tmpfs at 2 cores")
+    press(browser, Keys.ARROW_UP)
+    other = focused(browser)
+    assert " at 2 cores" in other
+    assert not other.startswith("tmpfs")
+    press(browser, "+")
+    assert "zoom=" in fragment(browser)
+    assert focused(browser) == other
+    press(browser, "0")
+    assert "zoom=" not in fragment(browser)
+    press(browser, Keys.ESCAPE)
+    assert not browser.find_element(By.ID, "tip").is_displayed()
+    press(browser, Keys.ENTER)
+    dialog = browser.find_element(By.ID, "detail")
+    assert dialog.is_displayed()
+    assert "To measure it again" in dialog.text
+    assert "point=" in fragment(browser)
+    press(browser, Keys.ESCAPE)
+    assert not dialog.is_displayed()
+    assert focused(browser) == other
+    assert "point=" not in fragment(browser)
+
+
+def test_a_tab_stop_a_panel(browser: Any, html: Path) -> None:
+    show(browser, html)
+    stops = browser.find_elements(By.CSS_SELECTOR, '.handles path[tabindex="0"]')
+    assert len(stops) == len(PAPER)
+
+
+def test_without_javascript_it_is_what_it_was(browser: Any, html: Path) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get("about:blank")
+        browser.get(html.as_uri())
+        plots = browser.find_elements(By.CSS_SELECTOR, "figure[id] svg.plot")
+        assert len(plots) == len(PAPER)
+        assert all(plot.is_displayed() for plot in plots)
+        for hidden in ("#controls", "#detail", ".chart"):
+            assert not any(e.is_displayed() for e in browser.find_elements(By.CSS_SELECTOR, hidden))
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(good(tmp_path_factory.mktemp("good") / "results"))
+
+
+def test_a_point_opens_its_diagnosis(browser: Any, profiled: Path) -> None:
+    show(browser, profiled)
+    browser.get_log("browser")
+    for cores, flames in ((2, 2), (1, 0)):
+        click(browser, f'.handles path[aria-label^="ext4 at {cores} "]')
+        detail = browser.find_element(By.ID, "detail")
+        assert f"DWOM on ext4, {cores} core" in detail.text
+        assert "% of the cores' time" in detail.text
+        assert len(detail.find_elements(By.CSS_SELECTOR, "iframe")) == flames
+        address = fragment(browser)
+        browser.execute_script(
+            "document.querySelectorAll('#detail details').forEach(d => d.open = true)"
+        )
+        detail.find_element(By.ID, "detail-close").click()
+    show(browser, profiled, view=address)
+    assert "DWOM on ext4, 1 core" in browser.find_element(By.ID, "detail").text
+    quiet(browser)
+
+
+def test_nothing_acts_but_what_is_ours(browser: Any, tmp_path: Path) -> None:
+    """The browser holds the policy, were markup ever to get into the page."""
+    (made,) = grid((1,), 1, ("DRBL",), ("ext4",))
+    html = build(write_run(tmp_path, [made], workloads=("DRBL",)))
+    bad = "<script>window.bad = 1</script><p onclick='window.bad = 2' id='paragraph'>x</p>"
+    bad += "<img src='https://example.com/x.png' onerror='window.bad = 3'>"
+    bad += '<iframe sandbox="allow-scripts" src="data:text/html,<script>1</script>"></iframe>'
+    html.write_text(html.read_text().replace('<main id="main">', f'<main id="main">{bad}'))
+    show(browser, html)
+    browser.find_element(By.ID, "paragraph").click()
+    assert browser.execute_script("return window.bad") is None
+    assert "unsafe-eval" not in html.read_text()
+    assert len(browser.get_log("browser")) >= 4
+
+
+def test_a_stranger_s_names_stay_names(browser: Any, tmp_path: Path) -> None:
+    evil = "</script><script>window.bad=1</script><!--"
+    cells = []
+    for made in grid((1, 2), 2, ("DRBL",), ("ext4",)):
+        key = made.key.model_copy(update={"filesystem": "<b>x", "options": {"a": evil}})
+        command = Command(argv=[evil], seconds=1, returncode=0)
+        cells.append(cell(key, 1000.0 * key.cores, commands=[command], disturbed=evil))
+    run = write_run(tmp_path, cells, workloads=("DRBL",), command=[f"bin/fscale run {evil!r}"])
+    html = build(run)
+    browser.get_log("browser")
+    show(browser, html)
+    click(browser, ".handles path")
+    assert browser.execute_script("return window.bad") is None
+    assert evil in browser.find_element(By.ID, "detail").text
+    quiet(browser)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_fits_the_window(browser: Any, html: Path, width: int) -> None:
+    show(browser, html, width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    script = """return [...document.querySelectorAll("figure[id]")].map(f => [
+        f.clientWidth, f.querySelector(".chart svg").getBoundingClientRect().width])"""
+    for own, chart in browser.execute_script(script):
+        assert 150 < chart <= own + 1
+    click(browser, ".handles path")
+    box = browser.find_element(By.ID, "detail").rect
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+
+
+def test_print_is_the_view(browser: Any, html: Path) -> None:
+    show(browser, html, scheme="dark", view="y=log")
+    media(browser, "dark", "print")
+    for hidden in ("#controls", ".enlarge", ".legend input", "#theme"):
+        assert not browser.find_element(By.CSS_SELECTOR, hidden).is_displayed()
+    assert browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart").is_displayed()
+    ink = "return getComputedStyle(document.querySelector('.chart svg text')).fill"
+    assert browser.execute_script(ink) == "rgb(27, 27, 27)"
+    media(browser)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("opened", [False, True])
+def test_axe_finds_nothing(browser: Any, profiled: Path, scheme: str, opened: bool) -> None:
+    show(browser, profiled, scheme=scheme)
+    if opened:
+        click(browser, ".handles path")
+    browser.execute_script(AXE_SCRIPT)
+    found = browser.execute_async_script(AXE)
+    told = [(v["id"], v["impact"], v["nodes"][0]["html"][:200]) for v in found["violations"]]
+    assert told == []
+    assert len(found["passes"]) > 15
