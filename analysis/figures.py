@@ -84,6 +84,7 @@ def save(figure: Figure, folder: Folder, stem: str) -> None:
         drawn = io.BytesIO()
         figure.savefig(drawn, format=suffix, facecolor=PAPER.light, metadata=metadata)
         folder.write(f"{stem}.{suffix}", drawn.getvalue())
+        figure.set_layout_engine("none")  # it is laid out, which takes as long as drawing it
 
 
 def _sheet(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from fscale.model.bench import CpuTimes
@@ -66,7 +65,7 @@ class Point:
     @cached_property
     def mad(self) -> float | None:
         """Median absolute deviation of the operations per second; None with one repetition."""
-        return float(scipy.stats.median_abs_deviation(self.rates)) if self.n > 1 else None
+        return float(np.median(np.abs(self.rates - self.median))) if self.n > 1 else None
 
     @property
     def disturbed(self) -> int:
