@@ -149,7 +149,8 @@ class Panel:
         last = self.cores[-1]
         physical = self.layout.cores if self.layout else last
         beside = start.key.cores - start.workers
-        counts = sorted({start.key.cores, max(start.key.cores, min(physical, last)), last})
+        # At every core count: on a logarithmic axis linear scaling is no straight line.
+        counts = sorted(n for n in {*self.cores, min(physical, last)} if n >= start.key.cores)
         return Ideal(start, tuple((n, (min(n, physical) - beside) / start.workers) for n in counts))
 
     def curve(self, name: str) -> Curve | None:

@@ -20,11 +20,6 @@ prefersDark.addEventListener("change", () => {
 });
 showTheme(prefersDark.matches);
 
-const ideal = document.getElementById("ideal");
-if (ideal)
-	ideal.addEventListener("change", () =>
-		document.body.classList.toggle("no-ideal", !ideal.checked));
-
 // Empty values go last in either direction; equal ones keep their order.
 function sortBy(table, column, descending) {
 	const value = row => {

@@ -64,9 +64,10 @@ function change(edit, some = [...charts.values()]) {
 function showControls() {
 	for (const input of controls.querySelectorAll("[name]"))
 		if (input.type === "checkbox")
-			input.checked = input.name === "relative" ? view.relative : view[input.name] === "log";
+			input.checked = view[input.name] === true || view[input.name] === "log";
 		else
 			input.value = view[input.name];
+	document.body.classList.toggle("no-ideal", !view.ideal);
 	for (const box of document.querySelectorAll(".legend input"))
 		box.checked = !view.off.has(box.value);
 	for (const { panel, figure } of charts.values()) {
@@ -174,7 +175,7 @@ function start() {
 	controls.addEventListener("change", event => {
 		const { name, type, checked, value } = event.target;
 		change(() => {
-			view[name] = name === "relative" ? checked : type === "checkbox" ? (checked ? "log" : "linear") : value;
+			view[name] = type !== "checkbox" ? value : name.length > 1 ? checked : checked ? "log" : "linear";
 			if (name === "measure" || name === "relative")
 				view.zoom.clear(); // of other units
 		});

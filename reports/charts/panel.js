@@ -5,6 +5,7 @@
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
 const HEIGHT = 0.72; // of the width
 const LARGEST = 460; // pixels high
+const LABEL = 20; // pixels that a core count takes
 
 function short(value) {
 	const [factor, prefix] = PREFIXES.find(([f]) => Math.abs(value) >= 0.9995 * f) ?? PREFIXES.at(-1);
@@ -73,6 +74,17 @@ function domains(panel, shown, view) {
 	return { x, y: view.y === "log" ? [low / 1.25, high * 1.25] : [0, 1.08 * high] };
 }
 
+// The core counts that have room for a label: the most and the fewest, then from the most down.
+function coreTicks(cores, kind, width) {
+	const of = kind === "log" ? Math.log : Number, [first, last] = [of(cores[0]), of(cores.at(-1))];
+	const place = count => last > first ? (of(count) - first) / (last - first) * width : 0;
+	const kept = cores.slice(-1);
+	for (const count of [...cores.slice(0, 1), ...cores.toReversed()])
+		if (kept.every(other => Math.abs(place(other) - place(count)) >= LABEL))
+			kept.push(count);
+	return kept.sort((a, b) => a - b);
+}
+
 function yTitle(panel, view) {
 	if (view.relative)
 		return view.measure === "rate" ? "speed-up" : "over its base";
@@ -88,8 +100,8 @@ function fill(template, panel, view, width) {
 		shared: panel.physical && panel.physical < panel.cores.at(-1) ? [{ from: panel.physical + 0.5 }] : [],
 	};
 	const signals = {
-		xDomain: range.x, yDomain: range.y, ticks: panel.cores, xTitle: "cores", yTitle: yTitle(panel, view),
-		yFormat: view.relative ? "~g" : "~s",
+		xDomain: range.x, yDomain: range.y, ticks: coreTicks(panel.cores.filter(n => range.x[0] <= n && n <= range.x[1]), view.x, 0.8 * width), xTitle: "cores", yTitle: yTitle(panel, view),
+		yFormat: view.relative ? "~f" : "~s",
 	};
 	for (const data of spec.data)
 		data.values = values[data.name];

@@ -11,7 +11,7 @@ const MEASURES = {
 };
 
 function firstView() {
-	return { measure: "rate", relative: false, x: "linear", y: "linear", off: new Set(), zoom: new Map(), wide: new Set(), point: null };
+	return { measure: "rate", relative: false, ideal: true, x: "linear", y: "linear", off: new Set(), zoom: new Map(), wide: new Set(), point: null };
 }
 
 // Only what differs from the first view is written.
@@ -22,6 +22,8 @@ function writeView(view) {
 			said.set(key, view[key]);
 	if (view.relative)
 		said.set("relative", "yes");
+	if (!view.ideal)
+		said.set("ideal", "no");
 	for (const name of view.off)
 		said.append("off", name);
 	for (const id of view.wide)
@@ -42,6 +44,7 @@ function readView(text) {
 		if (said.get(axis) === "log")
 			view[axis] = "log";
 	view.relative = said.get("relative") === "yes";
+	view.ideal = said.get("ideal") !== "no";
 	view.off = new Set(said.getAll("off"));
 	view.wide = new Set(said.getAll("wide"));
 	for (const zoom of said.getAll("zoom")) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The curves of report.html that answer: by mouse, by keyboard, by address."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from fscale.model.results import Command
 from tests import browser as chromium
 from tests.browser import By, drawn, media, quiet, show
 from tests.hostile import good
-from tests.synthetic import PAPER, cell, grid, write_run
+from tests.synthetic import BACKGROUND, PAPER, cell, grid, write_run
 
 FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs", "f2fs")
 WIDTHS = (360, 768, 1280, 2560)
@@ -367,3 +368,46 @@ def test_axe_finds_nothing(browser: Any, profiled: Path, scheme: str, opened: bo
     told = [(v["id"], v["impact"], v["nodes"][0]["html"][:200]) for v in found["violations"]]
     assert told == []
     assert len(found["passes"]) > 15
+
+
+def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, tmp_path: Path) -> None:
+    workloads = [*PAPER, *BACKGROUND]
+    cells = grid(range(1, 18), 4, workloads, FILESYSTEMS)
+    assert len(cells) > 10_000
+    write_run(tmp_path, cells, workloads=workloads, filesystems=FILESYSTEMS, cpus=17)
+    began = time.process_time()
+    html = build(tmp_path)
+    assert time.process_time() - began <= 30  # seconds of CPU time: the machine has other work
+    browser.get("about:blank")
+    browser.execute_cdp_cmd("Performance.disable", {})
+    browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+    browser.get(html.as_uri())
+    assert busy(browser) <= 2
+    drawn(browser)
+    assert len(labels(browser)) == 17 * len(FILESYSTEMS)
+
+
+def busy(browser: Any) -> float:
+    """Seconds of CPU time that the page took so far."""
+    metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
+
+
+def test_one_repetition_on_one_core(browser: Any, tmp_path: Path) -> None:
+    cells = grid((1,), 1, PAPER, FILESYSTEMS)
+    html = build(write_run(tmp_path, cells, filesystems=FILESYSTEMS))
+    browser.get_log("browser")
+    show(browser, html, view="x=log&y=log&relative=yes")
+    assert len(labels(browser)) == len(FILESYSTEMS)
+    assert all(label.endswith("1\u00d7, 1 repetition") for label in labels(browser))
+    quiet(browser)
+
+
+def test_a_run_that_failed_has_no_charts_and_no_error(browser: Any, tmp_path: Path) -> None:
+    (made,) = grid((1,), 1, ("DRBL",), ("ext4",))
+    failed = made.model_copy(update={"status": "error", "reason": "no space"})
+    html = build(write_run(tmp_path, [failed], workloads=("DRBL",)))
+    browser.get_log("browser")
+    browser.get(html.as_uri())
+    assert "no space" in browser.find_element(By.TAG_NAME, "main").text
+    quiet(browser)
