@@ -178,7 +178,7 @@ function start() {
 			view[name] = type !== "checkbox" ? value : name.length > 1 ? checked : checked ? "log" : "linear";
 			if (name === "measure" || name === "relative")
 				view.zoom.clear(); // of other units
-		});
+		}, name === "ideal" ? [] : undefined);
 	});
 	document.getElementById("whole").addEventListener("click", () => change(() => { view = firstView(); }));
 	controls.hidden = false;
