@@ -216,12 +216,9 @@ static void lanefs_commit(struct lanefs_domain *domain)
 
 	spin_lock(&domain->j_lock);
 	txn = domain->j_running;
-	txn->t_locked = true;
+	lanefs_txn_lock(txn);
 	spin_unlock(&domain->j_lock);
-	wait_event(domain->j_wait_drained, !READ_ONCE(txn->t_handles));
-	/* The last handle ended under the lock: what they all did is seen behind it. */
-	spin_lock(&domain->j_lock);
-	spin_unlock(&domain->j_lock);
+	lanefs_txn_drain(txn);
 
 	lanefs_txn_freeze(txn);
 	spin_lock(&domain->j_lock);

@@ -5,7 +5,9 @@
  * An operation opens one handle on all domains that it changes (lanefs_begin()), which ties their
  * transactions; format.h has the argument why recovery is atomic. Log space for the handle's
  * credits is there before it joins, so a commit never waits for space. A task that must wait for
- * one domain first leaves the others, so waiting for handles to end cannot deadlock.
+ * one domain first leaves the others, so waiting for handles to end cannot deadlock. It takes a
+ * ticket then, and from those who come later, or have a later one, it is left room in all domains
+ * that it waits to join: so the one that has waited longest does not wait for them.
  */
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>
@@ -75,84 +77,163 @@ static void lanefs_want_commit(struct lanefs_domain *domain, const struct lanefs
 	wake_up(&domain->j_wait_commit_work);
 }
 
-/*
- * Whether a handle of so many credits can join now; under j_lock. -EAGAIN: wait on j_wait_join,
- * holding no handle of any domain.
- */
-static int lanefs_admit(struct lanefs_domain *domain, unsigned int credits)
+/* Credits of those who have waited longer than `waiter`, or, without one, of all; under j_lock. */
+static unsigned int lanefs_older(const struct lanefs_domain *domain,
+				 const struct lanefs_waiter *waiter)
 {
+	const struct lanefs_waiter *other;
+	unsigned int credits = 0;
+
+	list_for_each_entry(other, &domain->j_waiters, w_node) {
+		if (waiter && other->w_ticket >= waiter->w_ticket)
+			break;
+		credits += other->w_credits;
+	}
+	return credits;
+}
+
+/*
+ * Whether the running transaction has room for so many credits, and as many as `older` beside;
+ * under j_lock. -EAGAIN: not this one; -ENOSPC: the log does not.
+ */
+static int lanefs_room(const struct lanefs_domain *domain, unsigned int credits, unsigned int older)
+{
+	const struct lanefs_txn *txn = domain->j_running;
+	unsigned int reserved = older + (txn ? txn->t_reserved : 0);
+	unsigned int revokes = txn ? txn->t_revokes : 0;
+
+	if (txn && txn->t_locked)
+		return -EAGAIN;
+	if (reserved && reserved + credits > domain->j_max_txn)
+		return -EAGAIN;
+	if (domain->j_free < lanefs_log_need(reserved + credits, revokes + LANEFS_JOURNAL_RECORDS) +
+			     LANEFS_LOG_SLACK)
+		return -ENOSPC;
+	return 0;
+}
+
+/*
+ * Whether a handle of so many credits can join now; under j_lock. `waiter`: as who it has waited,
+ * if it has; those who have waited longer are left room. -EAGAIN: wait on j_wait_join, holding no
+ * handle of any domain.
+ */
+static int lanefs_admit(struct lanefs_domain *domain, unsigned int credits,
+			const struct lanefs_waiter *waiter)
+{
+	unsigned int older = lanefs_older(domain, waiter);
 	struct lanefs_txn *txn = domain->j_running;
-	unsigned int reserved = txn ? txn->t_reserved : 0, revokes = txn ? txn->t_revokes : 0;
+	int err;
 
 	/* Nobody would commit what joins a journal that does not run. */
 	if (READ_ONCE(domain->d_sbi->s_aborted) || !READ_ONCE(domain->d_sbi->s_started))
 		return -EROFS;
-	if (txn && txn->t_locked)
-		return -EAGAIN;
-	if (reserved && reserved + credits > domain->j_max_txn) {
-		if (!txn->t_handles || txn->t_nbufs > domain->j_max_txn / 2)
-			lanefs_want_commit(domain, txn);
-		return -EAGAIN;
+	err = lanefs_room(domain, credits, older);
+	if (err && txn && !txn->t_locked) {
+		txn->t_reserved -= lanefs_slots_close(domain);
+		err = lanefs_room(domain, credits, older);
 	}
-	if (domain->j_free < lanefs_log_need(reserved + credits, revokes + LANEFS_JOURNAL_RECORDS) +
-			     LANEFS_LOG_SLACK) {
+	if (err == -ENOSPC)
 		lanefs_checkpoint_request(domain);
-		return -EAGAIN;
-	}
-	return 0;
+	else if (err && txn && !txn->t_locked &&
+		 (txn->t_nbufs > domain->j_max_txn / 2 ||
+		  (!txn->t_handles && !lanefs_slots_busy(domain))))
+		lanefs_want_commit(domain, txn);
+	return err ? -EAGAIN : 0;
 }
 
-static bool lanefs_admits(struct lanefs_domain *domain, unsigned int credits)
+static bool lanefs_admits(struct lanefs_domain *domain, unsigned int credits,
+			  const struct lanefs_waiter *waiter)
 {
 	int err;
 
 	spin_lock(&domain->j_lock);
-	err = lanefs_admit(domain, credits);
+	err = lanefs_admit(domain, credits, waiter);
 	spin_unlock(&domain->j_lock);
 	return err != -EAGAIN;
 }
 
-/* -ENOBUFS: there is no running transaction, give a fresh one. */
-static int lanefs_join(struct lanefs_domain *domain, unsigned int credits,
-		       struct lanefs_txn **fresh, struct lanefs_txn **joined)
+/* The next handles on this CPU need not come here; under j_lock. */
+static void lanefs_share(struct lanefs_domain *domain, struct lanefs_txn *txn, unsigned int credits)
+{
+	unsigned int share = lanefs_slot_share(domain, credits);
+
+	if (READ_ONCE(domain->d_sbi->s_journal) == LANEFS_JOURNAL_SERIAL ||
+	    !list_empty(&domain->j_waiters) || !share || lanefs_room(domain, share, 0))
+		return;
+	txn->t_reserved += share;
+	lanefs_slot_open(domain, share);
+}
+
+/* Under j_lock. -ENOBUFS: there is no running transaction, give a fresh one. */
+static int lanefs_join_locked(struct lanefs_domain *domain, unsigned int credits,
+			      const struct lanefs_waiter *waiter, struct lanefs_txn **fresh,
+			      struct lanefs_txn **joined)
 {
 	struct lanefs_txn *txn;
 	int err;
 
-	spin_lock(&domain->j_lock);
-	err = lanefs_admit(domain, credits);
+	err = lanefs_admit(domain, credits, waiter);
 	if (err)
-		goto out;
+		return err;
 	txn = domain->j_running;
 	if (!txn) {
 		txn = *fresh;
-		err = -ENOBUFS;
 		if (!txn)
-			goto out;
+			return -ENOBUFS;
 		*fresh = NULL;
 		txn->t_domain = domain;
 		txn->t_seq = domain->j_next_seq++;
 		txn->t_started = jiffies;
-		domain->j_running = txn;
+		WRITE_ONCE(domain->j_running, txn);
 	}
 	txn->t_handles++;
 	txn->t_reserved += credits;
 	*joined = txn;
-	err = 0;
-out:
+	lanefs_share(domain, txn, credits);
+	return 0;
+}
+
+static int lanefs_join(struct lanefs_handle *h, int part, const struct lanefs_waiter *waiter,
+		       struct lanefs_txn **fresh)
+{
+	struct lanefs_domain *domain = h->h_part[part].domain;
+	unsigned int credits = h->h_part[part].credits;
+	int err;
+
+	h->h_part[part].slot = lanefs_slot_enter(domain, credits);
+	if (h->h_part[part].slot) {
+		/* The same one until this handle, too, has ended. */
+		h->h_part[part].txn = READ_ONCE(domain->j_running);
+		return 0;
+	}
+	spin_lock(&domain->j_lock);
+	err = lanefs_join_locked(domain, credits, waiter, fresh, &h->h_part[part].txn);
 	spin_unlock(&domain->j_lock);
 	return err;
 }
 
-static void lanefs_leave(struct lanefs_txn *txn, unsigned int credits, unsigned int used)
+static void lanefs_leave(struct lanefs_handle *h, int part)
 {
-	struct lanefs_domain *domain = txn->t_domain;
-	bool drained, room;
+	struct lanefs_domain *domain = h->h_part[part].domain;
+	unsigned int credits = h->h_part[part].credits, used = h->h_part[part].used;
+	struct lanefs_slot *slot = h->h_part[part].slot;
+	struct lanefs_txn *txn = h->h_part[part].txn;
+	unsigned int left = credits - min(credits, used);
+	bool drained = false, room = false;
+	u64 seq = txn->t_seq;
 
+	if (slot && lanefs_slot_leave(slot, left))
+		return;
 	spin_lock(&domain->j_lock);
-	txn->t_reserved = txn->t_reserved - credits + used;
-	drained = !--txn->t_handles && txn->t_locked;
-	room = !txn->t_locked && waitqueue_active(&domain->j_wait_join);
+	txn = domain->j_running;
+	/* From a slot that was closed it has left already, and the commit need not have waited. */
+	if (txn && txn->t_seq == seq) {
+		txn->t_reserved -= left;
+		if (!slot)
+			txn->t_handles--;
+		drained = txn->t_locked && !txn->t_handles;
+		room = !txn->t_locked && waitqueue_active(&domain->j_wait_join);
+	}
 	spin_unlock(&domain->j_lock);
 	if (drained)
 		wake_up(&domain->j_wait_drained);
@@ -160,23 +241,63 @@ static void lanefs_leave(struct lanefs_txn *txn, unsigned int credits, unsigned 
 		wake_up(&domain->j_wait_join);
 }
 
-/* Joins all domains, or, if one cannot be joined, none: then *blocked is that one. */
-static int lanefs_join_all(struct lanefs_handle *h, struct lanefs_txn **fresh,
-			   struct lanefs_domain **blocked)
+/*
+ * Joins all domains, or, if one cannot be joined, none: then *blocked is that part. `waiters`: one
+ * for each part, or NULL.
+ */
+static int lanefs_join_all(struct lanefs_handle *h, const struct lanefs_waiter *waiters,
+			   struct lanefs_txn **fresh, int *blocked)
 {
 	int i, err;
 
 	for (i = 0; i < h->h_parts; i++) {
-		err = lanefs_join(h->h_part[i].domain, h->h_part[i].credits, fresh,
-				  &h->h_part[i].txn);
+		err = lanefs_join(h, i, waiters ? &waiters[i] : NULL, fresh);
 		if (!err)
 			continue;
-		*blocked = h->h_part[i].domain;
+		*blocked = i;
 		while (--i >= 0)
-			lanefs_leave(h->h_part[i].txn, h->h_part[i].credits, 0);
+			lanefs_leave(h, i);
 		return err;
 	}
 	return 0;
+}
+
+/* Who waits for one domain is to have room in all. */
+static void lanefs_queue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
+{
+	u64 ticket = atomic64_inc_return(&h->h_sbi->s_tickets);
+	struct lanefs_waiter *before;
+	struct lanefs_domain *domain;
+	int i;
+
+	for (i = 0; i < h->h_parts; i++) {
+		domain = h->h_part[i].domain;
+		waiters[i].w_ticket = ticket;
+		waiters[i].w_credits = h->h_part[i].credits;
+		spin_lock(&domain->j_lock);
+		list_for_each_entry_reverse(before, &domain->j_waiters, w_node)
+			if (before->w_ticket < ticket)
+				break;
+		list_add(&waiters[i].w_node, &before->w_node);
+		spin_unlock(&domain->j_lock);
+	}
+}
+
+static void lanefs_unqueue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
+{
+	struct lanefs_domain *domain;
+	bool more;
+	int i;
+
+	for (i = 0; i < h->h_parts; i++) {
+		domain = h->h_part[i].domain;
+		spin_lock(&domain->j_lock);
+		list_del(&waiters[i].w_node);
+		more = !list_empty(&domain->j_waiters);
+		spin_unlock(&domain->j_lock);
+		if (more)
+			wake_up(&domain->j_wait_join);
+	}
 }
 
 /* Each of the transactions joined needs the others. */
@@ -206,9 +327,10 @@ static void lanefs_tie(struct lanefs_handle *h)
 int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
 		 const u32 *domains, int count)
 {
+	struct lanefs_waiter waiters[LANEFS_HANDLE_PARTS];
 	struct lanefs_txn *fresh = NULL;
-	struct lanefs_domain *blocked;
-	int i, j, err;
+	int i, j, err, blocked;
+	bool queued = false;
 
 	WARN_ON_ONCE(current->journal_info);
 	h->h_sbi = sbi;
@@ -226,14 +348,21 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 	}
 	rwsem_acquire_read(&sbi->s_handle_map, 0, 0, _THIS_IP_);
 	for (;;) {
-		err = lanefs_join_all(h, &fresh, &blocked);
-		if (err == -EAGAIN)
-			wait_event(blocked->j_wait_join, lanefs_admits(blocked, credits));
-		else if (err == -ENOBUFS)
+		err = lanefs_join_all(h, queued ? waiters : NULL, &fresh, &blocked);
+		if (err == -ENOBUFS) {
 			fresh = lanefs_txn_new(sbi);
-		else
+			continue;
+		}
+		if (err != -EAGAIN)
 			break;
+		if (!queued)
+			lanefs_queue(h, waiters);
+		queued = true;
+		wait_event(h->h_part[blocked].domain->j_wait_join,
+			   lanefs_admits(h->h_part[blocked].domain, credits, &waiters[blocked]));
 	}
+	if (queued)
+		lanefs_unqueue(h, waiters);
 	lanefs_txn_free(fresh);
 	if (err) {
 		rwsem_release(&sbi->s_handle_map, _THIS_IP_);
@@ -262,7 +391,7 @@ void lanefs_end(struct lanefs_handle *h)
 	for (i = 0; i < h->h_parts; i++) {
 		WARN_ON_ONCE(h->h_part[i].used > h->h_part[i].credits);
 		atomic64_add(h->h_part[i].reserved, &h->h_part[i].domain->d_free);
-		lanefs_leave(h->h_part[i].txn, h->h_part[i].credits, h->h_part[i].used);
+		lanefs_leave(h, i);
 	}
 	rwsem_release(&h->h_sbi->s_handle_map, _THIS_IP_);
 }
@@ -320,6 +449,24 @@ static void lanefs_txn_drop(struct lanefs_txn *txn)
 	lanefs_txn_free(txn);
 }
 
+/* The running transaction takes no more handles; under j_lock. */
+void lanefs_txn_lock(struct lanefs_txn *txn)
+{
+	txn->t_locked = true;
+	lanefs_slots_close(txn->t_domain);
+}
+
+/* Waits until the handles of a locked transaction have ended. What they did is seen then. */
+void lanefs_txn_drain(struct lanefs_txn *txn)
+{
+	struct lanefs_domain *domain = txn->t_domain;
+
+	wait_event(domain->j_wait_drained, !READ_ONCE(txn->t_handles) && !lanefs_slots_busy(domain));
+	/* The last one that was counted in the transaction ended under the lock. */
+	spin_lock(&domain->j_lock);
+	spin_unlock(&domain->j_lock);
+}
+
 /* Gives up the running transaction, if there is one, when its handles have ended. */
 static void lanefs_running_drop(struct lanefs_domain *domain)
 {
@@ -328,11 +475,11 @@ static void lanefs_running_drop(struct lanefs_domain *domain)
 	spin_lock(&domain->j_lock);
 	txn = domain->j_running;
 	if (txn)
-		txn->t_locked = true;
+		lanefs_txn_lock(txn);
 	spin_unlock(&domain->j_lock);
 	if (!txn)
 		return;
-	wait_event(domain->j_wait_drained, !READ_ONCE(txn->t_handles));
+	lanefs_txn_drain(txn);
 	spin_lock(&domain->j_lock);
 	domain->j_running = NULL;
 	spin_unlock(&domain->j_lock);

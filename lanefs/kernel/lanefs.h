@@ -89,8 +89,8 @@ struct lanefs_txn {
 	struct lanefs_domain *t_domain;
 	u64 t_seq;
 	bool t_locked;			/* takes no more handles (j_lock) */
-	unsigned int t_handles;		/* open ones (j_lock) */
-	unsigned int t_reserved;	/* blocks: used, and credits of open handles (j_lock) */
+	unsigned int t_handles;		/* open ones, but for those of slots (j_lock) */
+	unsigned int t_reserved;	/* blocks: used, and credits of handles and slots (j_lock) */
 	unsigned long t_started;	/* jiffies */
 	spinlock_t t_lock;		/* the lists and counts below */
 	struct list_head t_bufs;
@@ -113,6 +113,18 @@ struct lanefs_group {
 	struct lanefs_buf *g_buf;	/* of the bitmap: kept, as it is needed inside of handles */
 };
 
+/* A CPU's part of a domain (slots.c). */
+struct lanefs_slot {
+	atomic64_t s_state;	/* handles, whether it is open, credits */
+} ____cacheline_aligned_in_smp;
+
+/* Who waits to join a domain, and has to be left room. */
+struct lanefs_waiter {
+	struct list_head w_node;
+	u64 w_ticket;
+	unsigned int w_credits;
+};
+
 /* What is written together lies together, apart from what others write (and from what is read). */
 struct lanefs_domain {
 	struct lanefs_sb *d_sbi;
@@ -121,6 +133,7 @@ struct lanefs_domain {
 	unsigned int j_max_txn;		/* blocks */
 	struct task_struct *j_commit_task;
 	struct task_struct *j_checkpoint_task;
+	struct lanefs_slot __percpu *d_slots;
 	struct lanefs_group *d_groups;
 	u32 d_ngroups;
 	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
@@ -137,6 +150,7 @@ struct lanefs_domain {
 	struct lanefs_txn *j_running;
 	u64 j_free;		/* blocks of the journal */
 	wait_queue_head_t j_wait_join;		/* handles wait for a new transaction or space */
+	struct list_head j_waiters;		/* oldest first */
 
 	/* journal: each commit */
 	struct lanefs_txn *j_committing ____cacheline_aligned_in_smp;
@@ -214,6 +228,11 @@ enum lanefs_recovery_mode {
 	LANEFS_RECOVERY_SERIAL,
 };
 
+enum lanefs_journal {
+	LANEFS_JOURNAL_CONCURRENT,
+	LANEFS_JOURNAL_SERIAL,
+};
+
 enum lanefs_iolock {
 	LANEFS_IOLOCK_RANGE,
 	LANEFS_IOLOCK_INODE,
@@ -237,12 +256,14 @@ struct lanefs_sb {
 	enum lanefs_fsync s_fsync;
 	enum lanefs_readpath s_readpath;
 	enum lanefs_recovery_mode s_recovery;
+	enum lanefs_journal s_journal;
 	bool s_discard;
 	bool s_norecovery;	/* the disk as it is: read-only to the end of the mount */
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
 	bool s_damaged;		/* to be noted in the superblock */
 	bool s_started;		/* journals run, and take handles */
 	struct lockdep_map s_handle_map;
+	atomic64_t s_tickets;	/* of those who wait to join, as old as the number is small */
 	struct page *s_super;	/* block 0 */
 	struct mutex s_super_mutex;	/* what changes in it, and its writing */
 	struct workqueue_struct *s_io_done;
@@ -310,6 +331,7 @@ struct lanefs_handle {
 	struct {
 		struct lanefs_domain *domain;
 		struct lanefs_txn *txn;
+		struct lanefs_slot *slot;	/* through which it joined, or NULL */
 		unsigned int credits;
 		unsigned int used;
 		u64 reserved;	/* blocks of the domain that may still be allocated */
@@ -360,12 +382,24 @@ static inline struct lanefs_header *lanefs_buf_header(const struct lanefs_buf *b
 	return (struct lanefs_header *)buf->b_data;
 }
 
+/* slots.c */
+int lanefs_slots_start(struct lanefs_domain *domain);
+void lanefs_slots_stop(struct lanefs_domain *domain);
+struct lanefs_slot *lanefs_slot_enter(struct lanefs_domain *domain, unsigned int credits);
+bool lanefs_slot_leave(struct lanefs_slot *slot, unsigned int left);
+unsigned int lanefs_slot_share(const struct lanefs_domain *domain, unsigned int credits);
+void lanefs_slot_open(struct lanefs_domain *domain, unsigned int credits);
+unsigned int lanefs_slots_close(struct lanefs_domain *domain);
+bool lanefs_slots_busy(const struct lanefs_domain *domain);
+
 /* journal.c */
 int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
 		 const u32 *domains, int count);
 int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode);
 void lanefs_end(struct lanefs_handle *h);
 int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain *domain);
+void lanefs_txn_lock(struct lanefs_txn *txn);
+void lanefs_txn_drain(struct lanefs_txn *txn);
 void lanefs_txn_free(struct lanefs_txn *txn);
 int lanefs_journal_start(struct lanefs_domain *domain);
 void lanefs_journal_stop(struct lanefs_domain *domain);

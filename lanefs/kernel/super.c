@@ -82,11 +82,12 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	xa_init(&domain->d_inodes);
 	init_waitqueue_head(&domain->d_inode_wait);
 	init_waitqueue_head(&domain->j_wait_join);
+	INIT_LIST_HEAD(&domain->j_waiters);
 	init_waitqueue_head(&domain->j_wait_drained);
 	init_waitqueue_head(&domain->j_wait_committed);
 	init_waitqueue_head(&domain->j_wait_commit_work);
 	init_waitqueue_head(&domain->j_wait_checkpoint_work);
-	return 0;
+	return lanefs_slots_start(domain);
 }
 
 struct inode *lanefs_alloc_inode(struct super_block *sb)
@@ -127,6 +128,7 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 		lanefs_alloc_stop(domain);
 		lanefs_inodes_stop(domain);
 		lanefs_cache_destroy(domain);
+		lanefs_slots_stop(domain);
 		WARN_ON(!xa_empty(&domain->d_inodes));
 		kmem_cache_free(lanefs_domain_cache, domain);
 	}
@@ -257,6 +259,12 @@ static const struct constant_table lanefs_recoveries[] = {
 	{}
 };
 
+static const struct constant_table lanefs_journals[] = {
+	{ "concurrent", LANEFS_JOURNAL_CONCURRENT },
+	{ "serial", LANEFS_JOURNAL_SERIAL },
+	{}
+};
+
 static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct lanefs_sb *sbi = LANEFS_SB(root->d_sb);
@@ -267,6 +275,7 @@ static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	seq_printf(seq, ",readpath=%s", lanefs_readpaths[sbi->s_readpath].name);
 	seq_printf(seq, ",fsync=%s", lanefs_fsyncs[sbi->s_fsync].name);
 	seq_printf(seq, ",recovery=%s", lanefs_recoveries[sbi->s_recovery].name);
+	seq_printf(seq, ",journal=%s", lanefs_journals[sbi->s_journal].name);
 	if (sbi->s_discard)
 		seq_puts(seq, ",discard");
 	if (sbi->s_norecovery)
@@ -425,6 +434,7 @@ enum {
 	LANEFS_OPTION_READPATH,
 	LANEFS_OPTION_FSYNC,
 	LANEFS_OPTION_RECOVERY,
+	LANEFS_OPTION_JOURNAL,
 	LANEFS_OPTION_DISCARD,
 	LANEFS_OPTION_NORECOVERY,
 };
@@ -436,6 +446,7 @@ static const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("readpath", LANEFS_OPTION_READPATH, lanefs_readpaths),
 	fsparam_enum("fsync", LANEFS_OPTION_FSYNC, lanefs_fsyncs),
 	fsparam_enum("recovery", LANEFS_OPTION_RECOVERY, lanefs_recoveries),
+	fsparam_enum("journal", LANEFS_OPTION_JOURNAL, lanefs_journals),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
 	fsparam_flag("norecovery", LANEFS_OPTION_NORECOVERY),
 	{}
@@ -461,6 +472,8 @@ static int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		sbi->s_fsync = result.uint_32;
 	else if (option == LANEFS_OPTION_RECOVERY)
 		sbi->s_recovery = result.uint_32;
+	else if (option == LANEFS_OPTION_JOURNAL)
+		sbi->s_journal = result.uint_32;
 	else if (option == LANEFS_OPTION_NORECOVERY)
 		sbi->s_norecovery = true;
 	else
@@ -521,6 +534,7 @@ static int lanefs_reconfigure(struct fs_context *fc)
 	WRITE_ONCE(sbi->s_iolock, asked->s_iolock);
 	WRITE_ONCE(sbi->s_readpath, asked->s_readpath);
 	WRITE_ONCE(sbi->s_fsync, asked->s_fsync);
+	WRITE_ONCE(sbi->s_journal, asked->s_journal);
 	WRITE_ONCE(sbi->s_discard, asked->s_discard);
 	return 0;
 }
@@ -550,6 +564,7 @@ static int lanefs_init_context(struct fs_context *fc)
 		sbi->s_readpath = LANEFS_SB(fc->root->d_sb)->s_readpath;
 		sbi->s_fsync = LANEFS_SB(fc->root->d_sb)->s_fsync;
 		sbi->s_recovery = LANEFS_SB(fc->root->d_sb)->s_recovery;
+		sbi->s_journal = LANEFS_SB(fc->root->d_sb)->s_journal;
 		sbi->s_discard = LANEFS_SB(fc->root->d_sb)->s_discard;
 		sbi->s_norecovery = LANEFS_SB(fc->root->d_sb)->s_norecovery;
 	}
