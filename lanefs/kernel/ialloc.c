@@ -54,7 +54,6 @@ int lanefs_inodes_start(struct lanefs_domain *domain)
 	u64 i, inodes = domain->d_sbi->s_domain_inodes, at, used = 0;
 	int err;
 
-	mutex_init(&domain->d_inode_mutex);
 	domain->d_inode_map = kvzalloc(domain->d_layout.ibitmap_blocks * LANEFS_BODY_SIZE,
 				       GFP_KERNEL | __GFP_NOWARN);
 	if (!domain->d_inode_map)
@@ -74,8 +73,7 @@ int lanefs_inodes_start(struct lanefs_domain *domain)
 	for (at = find_next_bit_le(domain->d_inode_map, inodes, 0); at < inodes;
 	     at = find_next_bit_le(domain->d_inode_map, inodes, at + 1))
 		used++;
-	atomic64_set(&domain->d_inodes_free, inodes - used);
-	domain->d_inode_hint = LANEFS_FIRST_INDEX;
+	percpu_counter_set(&domain->d_inodes_free, inodes - used);
 	return 0;
 }
 
@@ -100,7 +98,7 @@ u32 lanefs_place(struct inode *dir)
 		first = (u32)atomic_inc_return(&LANEFS_I(dir)->li_next_domain) % sbi->s_domains;
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[(first + i) % sbi->s_domains];
-		if (atomic64_read(&domain->d_inodes_free) > 0 &&
+		if (percpu_counter_compare(&domain->d_inodes_free, 0) > 0 &&
 		    lanefs_has_room(domain, 4 * (LANEFS_MAX_LEVEL + 2), LANEFS_FOR_METADATA))
 			return domain->d_id;
 	}
@@ -121,44 +119,77 @@ static bool lanefs_itable_unused(const struct lanefs_domain *domain, u64 index)
 	return find_next_bit_le(domain->d_inode_map, end, first) >= end;
 }
 
+/* Takes this inode, which is free; under its shard's lock. */
+static int lanefs_inode_take(struct lanefs_handle *h, struct lanefs_domain *domain, u64 index,
+			     struct lanefs_buf **buf)
+{
+	u64 block = lanefs_itable_block(domain, index);
+	struct lanefs_buf *bitmap;
+	u32 bit;
+
+	if (lanefs_itable_unused(domain, index))
+		*buf = lanefs_buf_new(h, domain, block, LANEFS_MAGIC_ITABLE, domain->d_id);
+	else
+		*buf = lanefs_buf_read(domain, block, LANEFS_MAGIC_ITABLE, domain->d_id);
+	if (IS_ERR(*buf))
+		return PTR_ERR(*buf);
+	lanefs_buf_join(h, *buf);
+	bitmap = lanefs_inode_bit(domain->d_inode_bits, index, &bit);
+	lanefs_buf_join(h, bitmap);
+	__set_bit_le(bit, lanefs_bits(bitmap));
+	__set_bit_le(index, domain->d_inode_map);
+	percpu_counter_dec(&domain->d_inodes_free);
+	return 0;
+}
+
+/* Takes the first free inode from *index on, in the same run; -ENOSPC: *index is the next run's. */
+static int lanefs_inode_take_near(struct lanefs_handle *h, struct lanefs_domain *domain, u64 *index,
+				  struct lanefs_buf **buf)
+{
+	struct lanefs_shard *shard = lanefs_shard_of(domain, *index);
+	u64 end = (div_u64(*index, LANEFS_SHARD_RUN) + 1) * LANEFS_SHARD_RUN;
+	int err = -ENOSPC;
+
+	end = min(end, domain->d_sbi->s_domain_inodes);
+	mutex_lock(&shard->sh_mutex);
+	*index = find_next_zero_bit_le(domain->d_inode_map, end, *index);
+	if (*index < end)
+		err = lanefs_inode_take(h, domain, *index, buf);
+	mutex_unlock(&shard->sh_mutex);
+	return err;
+}
+
 /*
- * Takes a free inode. *buf is its block of the inode table, joined to the handle. -ENOSPC: the
- * domain has none left.
+ * Takes a free inode, of this CPU's region if there is one. *buf is its block of the inode table,
+ * joined to the handle. -ENOSPC: the domain has none left.
  */
 int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u64 *ino,
 		       struct lanefs_buf **buf)
 {
-	u64 inodes = domain->d_sbi->s_domain_inodes, index;
-	struct lanefs_buf *bitmap;
-	int err = -ENOSPC;
-	u32 bit;
+	struct lanefs_slot *slot = raw_cpu_ptr(domain->d_slots);
+	u64 inodes = domain->d_sbi->s_domain_inodes, index = READ_ONCE(slot->s_inode_hint);
+	bool again = false;
+	int err;
 
-	mutex_lock(&domain->d_inode_mutex);
-	index = find_next_zero_bit_le(domain->d_inode_map, inodes, domain->d_inode_hint);
-	if (index >= inodes)
-		index = find_next_zero_bit_le(domain->d_inode_map, inodes, LANEFS_FIRST_INDEX);
-	if (index >= inodes)
-		goto out;
-	bitmap = lanefs_inode_bit(domain->d_inode_bits, index, &bit);
-	if (lanefs_itable_unused(domain, index))
-		*buf = lanefs_buf_new(h, domain, lanefs_itable_block(domain, index),
-				      LANEFS_MAGIC_ITABLE, domain->d_id);
-	else
-		*buf = lanefs_buf_read(domain, lanefs_itable_block(domain, index),
-				       LANEFS_MAGIC_ITABLE, domain->d_id);
-	err = PTR_ERR_OR_ZERO(*buf);
-	if (!err) {
-		lanefs_buf_join(h, *buf);
-		lanefs_buf_join(h, bitmap);
-		__set_bit_le(bit, lanefs_bits(bitmap));
-		__set_bit_le(index, domain->d_inode_map);
-		domain->d_inode_hint = index + 1;
-		atomic64_dec(&domain->d_inodes_free);
-		*ino = lanefs_ino(domain->d_id, index);
+	for (;;) {
+		/* Others may take it, or free one before it, meanwhile. */
+		index = data_race(find_next_zero_bit_le(domain->d_inode_map, inodes, index));
+		if (index >= inodes) {
+			if (again)
+				return -ENOSPC;
+			again = true;
+			index = LANEFS_FIRST_INDEX;
+			continue;
+		}
+		err = lanefs_inode_take_near(h, domain, &index, buf);
+		if (err != -ENOSPC)
+			break;
 	}
-out:
-	mutex_unlock(&domain->d_inode_mutex);
-	return err;
+	if (err)
+		return err;
+	WRITE_ONCE(slot->s_inode_hint, index + 1);
+	*ino = lanefs_ino(domain->d_id, index);
+	return 0;
 }
 
 /* Frees the inode, which holds no blocks any more. */
@@ -166,10 +197,12 @@ void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
 {
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 	u64 index = lanefs_ino_index(inode->i_ino);
+	struct lanefs_slot *slot = raw_cpu_ptr(domain->d_slots);
+	struct lanefs_shard *shard = lanefs_shard_of(domain, index);
 	struct lanefs_buf *table = LANEFS_I(inode)->li_buf, *bitmap;
 	u32 bit;
 
-	mutex_lock(&domain->d_inode_mutex);
+	mutex_lock(&shard->sh_mutex);
 	bitmap = lanefs_inode_bit(domain->d_inode_bits, index, &bit);
 	lanefs_buf_join(h, table);
 	memset(table->b_data + LANEFS_INODE_SIZE * (1 + index % LANEFS_INODES_PER_BLOCK), 0,
@@ -177,28 +210,31 @@ void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
 	lanefs_buf_join(h, bitmap);
 	__clear_bit_le(bit, lanefs_bits(bitmap));
 	__clear_bit_le(index, domain->d_inode_map);
-	domain->d_inode_hint = min(domain->d_inode_hint, index);
-	atomic64_inc(&domain->d_inodes_free);
-	mutex_unlock(&domain->d_inode_mutex);
+	percpu_counter_inc(&domain->d_inodes_free);
+	mutex_unlock(&shard->sh_mutex);
+	if (index >= slot->s_inode_first && index < READ_ONCE(slot->s_inode_hint))
+		WRITE_ONCE(slot->s_inode_hint, index);
 }
 
 /* Marks the inode as one that recovery has to delete or to cut, or takes the mark off. */
 void lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set)
 {
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
+	struct lanefs_shard *shard;
 	struct lanefs_buf *bitmap;
 	u32 bit;
 
 	if (LANEFS_I(inode)->li_orphan == set)
 		return;
 	bitmap = lanefs_inode_bit(domain->d_orphan_bits, lanefs_ino_index(inode->i_ino), &bit);
-	mutex_lock(&domain->d_inode_mutex);
+	shard = lanefs_shard_of(domain, lanefs_ino_index(inode->i_ino));
+	mutex_lock(&shard->sh_mutex);
 	lanefs_buf_join(h, bitmap);
 	if (set)
 		__set_bit_le(bit, lanefs_bits(bitmap));
 	else
 		__clear_bit_le(bit, lanefs_bits(bitmap));
-	mutex_unlock(&domain->d_inode_mutex);
+	mutex_unlock(&shard->sh_mutex);
 	LANEFS_I(inode)->li_orphan = set;
 }
 

@@ -2,9 +2,9 @@
 /*
  * Inodes in memory. The VFS keeps all of them, of all file systems, in one hash and those of a
  * superblock on one list, under a lock each. With inodes=lane they are in neither: each domain has
- * its own by their index (d_inodes). With inodes=vfs they are where the VFS looks for them.
+ * its own by their index (sh_inodes). With inodes=vfs they are where the VFS looks for them.
  *
- * An inode is in d_inodes from before anybody can ask for it until the end of its eviction, and it
+ * An inode is in sh_inodes from before anybody can ask for it until the end of its eviction, and it
  * is freed after a grace period; so what is found there under RCU can be asked for a reference,
  * which igrab() refuses when the eviction has begun. Then who looks waits until the entry is gone,
  * or is another inode: the number is given out again before the eviction of the inode that had it
@@ -22,6 +22,11 @@
 static bool lanefs_lanes(const struct super_block *sb)
 {
 	return LANEFS_SB(sb)->s_inodes == LANEFS_INODES_LANE;
+}
+
+static struct xarray *lanefs_icache_of(const struct lanefs_domain *domain, u64 ino)
+{
+	return &lanefs_shard_of(domain, lanefs_ino_index(ino))->sh_inodes;
 }
 
 static bool lanefs_leaving(const struct inode *inode)
@@ -60,7 +65,7 @@ static bool lanefs_icache_lives(struct lanefs_domain *domain, u64 ino)
 	bool lives;
 
 	rcu_read_lock();
-	inode = xa_load(&domain->d_inodes, lanefs_ino_index(ino));
+	inode = xa_load(lanefs_icache_of(domain, ino), lanefs_ino_index(ino));
 	lives = inode && !lanefs_leaving(inode);
 	rcu_read_unlock();
 	return lives;
@@ -87,7 +92,7 @@ int lanefs_icache_add(struct inode *inode)
 	if (lanefs_icache_lives(domain, inode->i_ino))
 		return -EBUSY;
 	lanefs_icache_publish(inode);
-	xa_store(&domain->d_inodes, lanefs_ino_index(inode->i_ino), inode,
+	xa_store(lanefs_icache_of(domain, inode->i_ino), lanefs_ino_index(inode->i_ino), inode,
 		 GFP_NOFS | __GFP_NOFAIL);
 	return 0;
 }
@@ -98,7 +103,7 @@ static struct inode *lanefs_icache_grab(struct lanefs_domain *domain, u64 ino)
 	struct inode *inode, *grabbed = NULL;
 
 	rcu_read_lock();
-	inode = xa_load(&domain->d_inodes, lanefs_ino_index(ino));
+	inode = xa_load(lanefs_icache_of(domain, ino), lanefs_ino_index(ino));
 	if (inode)
 		grabbed = igrab(inode);
 	rcu_read_unlock();
@@ -108,8 +113,8 @@ static struct inode *lanefs_icache_grab(struct lanefs_domain *domain, u64 ino)
 /* -EBUSY: there is another one of that number. */
 static int lanefs_icache_insert(struct lanefs_domain *domain, struct inode *inode)
 {
-	struct inode *other = xa_cmpxchg(&domain->d_inodes, lanefs_ino_index(inode->i_ino), NULL,
-					 inode, GFP_NOFS);
+	struct inode *other = xa_cmpxchg(lanefs_icache_of(domain, inode->i_ino),
+					 lanefs_ino_index(inode->i_ino), NULL, inode, GFP_NOFS);
 
 	return xa_is_err(other) ? xa_err(other) : other ? -EBUSY : 0;
 }
@@ -123,6 +128,7 @@ static struct inode *lanefs_icache_fresh(struct super_block *sb, u64 ino, s64 ge
 {
 	struct lanefs_domain *domain = lanefs_domain_of_ino(LANEFS_SB(sb), ino);
 	struct inode *inode = lanefs_icache_new(sb);
+	struct lanefs_shard *shard;
 	int err;
 
 	if (!inode)
@@ -133,11 +139,12 @@ static struct inode *lanefs_icache_fresh(struct super_block *sb, u64 ino, s64 ge
 	if (generation == LANEFS_GENERATION_NAMED) {
 		err = lanefs_icache_insert(domain, inode);
 	} else {
-		mutex_lock(&domain->d_inode_mutex);
+		shard = lanefs_shard_of(domain, lanefs_ino_index(ino));
+		mutex_lock(&shard->sh_mutex);
 		err = lanefs_inode_confirm(domain, ino, generation);
 		if (!err)
 			err = lanefs_icache_insert(domain, inode);
-		mutex_unlock(&domain->d_inode_mutex);
+		mutex_unlock(&shard->sh_mutex);
 	}
 	if (!err)
 		return inode;
@@ -154,6 +161,7 @@ static struct inode *lanefs_icache_fresh(struct super_block *sb, u64 ino, s64 ge
 static struct inode *lanefs_icache_get_vfs(struct super_block *sb, u64 ino, s64 generation)
 {
 	struct lanefs_domain *domain = lanefs_domain_of_ino(LANEFS_SB(sb), ino);
+	struct lanefs_shard *shard = lanefs_shard_of(domain, lanefs_ino_index(ino));
 	struct inode *inode = iget_locked(sb, ino);
 	int err;
 
@@ -162,9 +170,9 @@ static struct inode *lanefs_icache_get_vfs(struct super_block *sb, u64 ino, s64 
 	if (inode && !(inode->i_state & I_NEW))
 		return inode;
 	/* No inode: there is no memory, or one is being created and cannot be what was asked for. */
-	mutex_lock(&domain->d_inode_mutex);
+	mutex_lock(&shard->sh_mutex);
 	err = lanefs_inode_confirm(domain, ino, generation);
-	mutex_unlock(&domain->d_inode_mutex);
+	mutex_unlock(&shard->sh_mutex);
 	if (inode && !err)
 		return inode;
 	if (inode)
@@ -205,7 +213,8 @@ static void lanefs_icache_remove(struct inode *inode)
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 
 	/* The number may be another's already. */
-	xa_cmpxchg(&domain->d_inodes, lanefs_ino_index(inode->i_ino), inode, NULL, 0);
+	xa_cmpxchg(lanefs_icache_of(domain, inode->i_ino), lanefs_ino_index(inode->i_ino), inode,
+		   NULL, 0);
 	if (wq_has_sleeper(&domain->d_inode_wait))
 		wake_up_all(&domain->d_inode_wait);
 }
@@ -232,33 +241,40 @@ void lanefs_icache_evict(struct inode *inode)
 }
 
 /* The first inode from *index on that stays, with a reference. */
-static struct inode *lanefs_icache_next(struct lanefs_domain *domain, unsigned long *index)
+static struct inode *lanefs_icache_next(struct lanefs_shard *shard, unsigned long *index)
 {
 	struct inode *inode;
 
 	rcu_read_lock();
-	while ((inode = xa_find(&domain->d_inodes, index, ULONG_MAX, XA_PRESENT)) && !igrab(inode))
+	while ((inode = xa_find(&shard->sh_inodes, index, ULONG_MAX, XA_PRESENT)) && !igrab(inode))
 		++*index;
 	rcu_read_unlock();
 	return inode;
 }
 
-/* The umount begins, so nobody adds any: the VFS will look for inodes on its list. */
-void lanefs_icache_list(struct lanefs_sb *sbi)
+static void lanefs_icache_list_shard(struct lanefs_shard *shard)
 {
 	struct inode *inode;
 	unsigned long index;
+
+	for (index = 0; (inode = lanefs_icache_next(shard, &index)); index++) {
+		inode_sb_list_add(inode);
+		iput(inode);
+		cond_resched();
+	}
+}
+
+/* The umount begins, so nobody adds any: the VFS will look for inodes on its list. */
+void lanefs_icache_list(struct lanefs_sb *sbi)
+{
+	unsigned int j;
 	u32 i;
 
 	if (!lanefs_lanes(sbi->s_vfs))
 		return;
-	for (i = 0; i < sbi->s_domains; i++) {
-		for (index = 0; (inode = lanefs_icache_next(sbi->s_domain[i], &index)); index++) {
-			inode_sb_list_add(inode);
-			iput(inode);
-			cond_resched();
-		}
-	}
+	for (i = 0; i < sbi->s_domains; i++)
+		for (j = 0; j < lanefs_shards(sbi->s_domain[i]); j++)
+			lanefs_icache_list_shard(&sbi->s_domain[i]->d_shards[j]);
 }
 
 /*
@@ -274,9 +290,9 @@ void lanefs_set_links(struct inode *inode, unsigned int links)
 		return;
 	}
 	if (inode->i_nlink && !links)
-		atomic64_inc(&domain->d_unlinked);
+		percpu_counter_inc(&domain->d_unlinked);
 	else if (!inode->i_nlink && links)
-		atomic64_dec(&domain->d_unlinked);
+		percpu_counter_dec(&domain->d_unlinked);
 	inode->__i_nlink = links;
 }
 
@@ -286,7 +302,7 @@ bool lanefs_any_unlinked(const struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		if (atomic64_read(&sbi->s_domain[i]->d_unlinked))
+		if (percpu_counter_sum(&sbi->s_domain[i]->d_unlinked))
 			return true;
 	return false;
 }

@@ -187,7 +187,7 @@ static bool lanefs_ino_used(const struct lanefs_sb *sbi, u64 ino)
 
 /*
  * Whether an inode of that number and generation, with links, is in use; -ESTALE if not. As long as
- * the caller holds d_inode_mutex it is neither freed nor given out: what frees it clears it there.
+ * the caller holds its shard's lock it is neither freed nor given out: what frees it clears it there.
  */
 int lanefs_inode_confirm(struct lanefs_domain *domain, u64 ino, s64 generation)
 {

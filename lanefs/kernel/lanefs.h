@@ -10,7 +10,7 @@
  *     lockdep knows handles as s_handle_map, and who may wait for a commit by lanefs_may_wait().
  *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Promises (delay.c) take
  *     li_tree_sem without a handle, and open none below it.
- *   d_inode_mutex of a domain
+ *   sh_mutex of a shard of a domain's inodes
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
  *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache
@@ -25,10 +25,12 @@
 #include <linux/atomic.h>
 #include <linux/bio.h>
 #include <linux/fs.h>
+#include <linux/hash.h>
 #include <linux/lockdep.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/percpu_counter.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -116,6 +118,18 @@ struct lanefs_group {
 /* A CPU's part of a domain (slots.c). */
 struct lanefs_slot {
 	atomic64_t s_state;	/* handles, whether it is open, credits */
+	u64 s_inode_first;	/* where its inodes begin */
+	u64 s_inode_hint;	/* where the next search begins (not locked) */
+} ____cacheline_aligned_in_smp;
+
+/* So many inodes in a row are of one shard: whole blocks of the table, whole words of bitmaps. */
+#define LANEFS_SHARD_RUN	(LANEFS_INODES_PER_BLOCK * 64)
+#define LANEFS_MAX_SHARDS	64
+
+/* A part of a domain's inodes (ialloc.c). */
+struct lanefs_shard {
+	struct mutex sh_mutex;		/* their bits, and the table's blocks that become used */
+	struct xarray sh_inodes;	/* in memory, by index (icache.c) */
 } ____cacheline_aligned_in_smp;
 
 /* Who waits to join a domain, and has to be left room. */
@@ -134,6 +148,8 @@ struct lanefs_domain {
 	struct task_struct *j_commit_task;
 	struct task_struct *j_checkpoint_task;
 	struct lanefs_slot __percpu *d_slots;
+	struct lanefs_shard *d_shards;
+	unsigned int d_shard_bits;
 	struct lanefs_group *d_groups;
 	u32 d_ngroups;
 	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
@@ -187,13 +203,10 @@ struct lanefs_domain {
 	u64 d_goal;			/* where the next search begins (a hint, not locked) */
 
 	/* inodes */
-	struct mutex d_inode_mutex ____cacheline_aligned_in_smp;
-	unsigned long *d_inode_map;
-	u64 d_inode_hint;
-	atomic64_t d_inodes_free;
-	struct xarray d_inodes;		/* in memory, by index (icache.c) */
-	wait_queue_head_t d_inode_wait;	/* for the end of an eviction */
-	atomic64_t d_unlinked;		/* in memory, to be deleted when they leave it */
+	unsigned long *d_inode_map ____cacheline_aligned_in_smp;
+	struct percpu_counter d_inodes_free;
+	struct percpu_counter d_unlinked;	/* in memory, to be deleted when they leave it */
+	wait_queue_head_t d_inode_wait;		/* for the end of an eviction */
 
 	/* held to read while an fsync writes a page (writeout.c) */
 	struct rw_semaphore d_writeout ____cacheline_aligned_in_smp;
@@ -443,6 +456,13 @@ void lanefs_give_free(struct lanefs_domain *domain, u32 group, u32 bit, u32 coun
 void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
+
+/* shards.c */
+int lanefs_shards_start(struct lanefs_domain *domain);
+void lanefs_shards_stop(struct lanefs_domain *domain);
+unsigned int lanefs_shards(const struct lanefs_domain *domain);
+struct lanefs_shard *lanefs_shard_of(const struct lanefs_domain *domain, u64 index);
+u64 lanefs_region(const struct lanefs_domain *domain, unsigned int cpu);
 
 /* ialloc.c */
 int lanefs_inodes_start(struct lanefs_domain *domain);

@@ -28,13 +28,18 @@
 
 int lanefs_slots_start(struct lanefs_domain *domain)
 {
+	struct lanefs_slot *slot;
 	int cpu;
 
 	domain->d_slots = alloc_percpu(struct lanefs_slot);
 	if (!domain->d_slots)
 		return -ENOMEM;
-	for_each_possible_cpu(cpu)
-		atomic64_set(&per_cpu_ptr(domain->d_slots, cpu)->s_state, 0);
+	for_each_possible_cpu(cpu) {
+		slot = per_cpu_ptr(domain->d_slots, cpu);
+		atomic64_set(&slot->s_state, 0);
+		slot->s_inode_first = lanefs_region(domain, cpu);
+		slot->s_inode_hint = slot->s_inode_first;
+	}
 	return 0;
 }
 

@@ -59,6 +59,7 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	int node = id < nr_cpu_ids && cpu_possible(id) ? cpu_to_node(id) : NUMA_NO_NODE;
 	struct lanefs_domain *domain = kmem_cache_alloc_node(lanefs_domain_cache,
 							     GFP_KERNEL | __GFP_ZERO, node);
+	int err;
 
 	if (!domain)
 		return -ENOMEM;
@@ -79,7 +80,6 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	mutex_init(&domain->j_checkpoint_mutex);
 	mutex_init(&domain->d_span_mutex);
 	init_rwsem(&domain->d_writeout);
-	xa_init(&domain->d_inodes);
 	init_waitqueue_head(&domain->d_inode_wait);
 	init_waitqueue_head(&domain->j_wait_join);
 	INIT_LIST_HEAD(&domain->j_waiters);
@@ -87,7 +87,12 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	init_waitqueue_head(&domain->j_wait_committed);
 	init_waitqueue_head(&domain->j_wait_commit_work);
 	init_waitqueue_head(&domain->j_wait_checkpoint_work);
-	return lanefs_slots_start(domain);
+	err = lanefs_shards_start(domain);
+	if (!err)
+		err = lanefs_slots_start(domain);
+	if (!err)
+		err = percpu_counter_init(&domain->d_inodes_free, 0, GFP_KERNEL);
+	return err ?: percpu_counter_init(&domain->d_unlinked, 0, GFP_KERNEL);
 }
 
 struct inode *lanefs_alloc_inode(struct super_block *sb)
@@ -129,7 +134,9 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 		lanefs_inodes_stop(domain);
 		lanefs_cache_destroy(domain);
 		lanefs_slots_stop(domain);
-		WARN_ON(!xa_empty(&domain->d_inodes));
+		lanefs_shards_stop(domain);
+		percpu_counter_destroy(&domain->d_inodes_free);
+		percpu_counter_destroy(&domain->d_unlinked);
 		kmem_cache_free(lanefs_domain_cache, domain);
 	}
 	kvfree(sbi->s_domain);
@@ -208,7 +215,7 @@ static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
 		blocks += domain->d_layout.end - domain->d_layout.data;
 		free += max_t(s64, room, 0);
 		usable += lanefs_data_room(domain);
-		inodes += atomic64_read(&domain->d_inodes_free);
+		inodes += percpu_counter_sum_positive(&domain->d_inodes_free);
 	}
 	stat->f_type = LANEFS_SUPER_MAGIC;
 	stat->f_bsize = LANEFS_BLOCK_SIZE;

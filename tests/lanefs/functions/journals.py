@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One journal that many share: its modes, and that none of those who wait for it waits for ever."""
+
+import os
+import time
+from pathlib import Path
+
+from tests.lanefs.functions.harness import Place, Skipped, check, children, equal, run, test
+from tests.lanefs.functions.loop import fsck, loop_device, mounted
+
+MODES = ("concurrent", "serial")
+SECONDS = 6.0
+# A rename asks for three times the credits of a creation, in each domain; on an idle machine one
+# takes a millisecond or two.
+LONGEST = 10.0
+
+
+def _names(directory: Path, end: float) -> int:
+    """Create, rename and remove until then; how many names are left."""
+    directory.mkdir()
+    left = 0
+    for n in range(1_000_000):
+        if time.monotonic() >= end:
+            break
+        path = directory / f"f{n}"
+        path.touch()
+        if n % 2:
+            path.rename(directory / f"r{n}")
+        if n % 3:
+            (directory / f"{'r' if n % 2 else 'f'}{n}").unlink()
+        else:
+            left += 1
+        if n % 50 == 0:
+            os.sync()
+    return left
+
+
+@test
+def the_journals_mode_is_changed_under_load(place: Place) -> None:
+    """By remounts, again and again, on one domain; what was done is there, and sound."""
+    if place.filesystem != "lanefs":
+        raise Skipped("the option is lanefs's")
+    with loop_device(place, 100, domains=1) as (device, _):
+        with mounted(place, device) as mount:
+            end = time.monotonic() + SECONDS
+
+            def work(number: int) -> None:
+                if number:
+                    left = _names(mount / f"d{number}", end)
+                    (mount / f"left{number}").write_text(str(left))
+                    return
+                changes = 0
+                while time.monotonic() < end:
+                    run("mount", "-o", f"remount,journal={MODES[changes % 2]}", str(mount))
+                    changes += 1
+                check(changes >= 6, f"only {changes} changes")
+
+            children(6, work)
+        with mounted(place, device) as mount:
+            for number in range(1, 6):
+                left = int((mount / f"left{number}").read_text())
+                equal(len(os.listdir(mount / f"d{number}")), left, "names")
+        fsck(place, device)
+
+
+@test
+def renames_are_not_overtaken_for_ever(place: Place) -> None:
+    """Between all domains, with the smallest journals, while others create as fast as they can."""
+    if place.filesystem != "lanefs":
+        raise Skipped("the size of the journal is lanefs's")
+    for mode in MODES:
+        with loop_device(place, 100, domains=2) as (device, _):
+            with mounted(place, device, f"journal={mode}", "placement=roundrobin") as mount:
+                _renames_among_creations(mount)
+            fsck(place, device)
+
+
+def _renames_among_creations(mount: Path) -> None:
+    for n in range(4):
+        (mount / f"p{n}").mkdir()
+    (mount / "p0" / "moved").touch()
+    end = time.monotonic() + SECONDS
+
+    def work(number: int) -> None:
+        if number:
+            _names(mount / f"d{number}", end)
+            return
+        longest, moves = 0.0, 0
+        while time.monotonic() < end:
+            began = time.monotonic()
+            (mount / f"p{moves % 4}" / "moved").rename(mount / f"p{(moves + 1) % 4}" / "moved")
+            longest = max(longest, time.monotonic() - began)
+            moves += 1
+        check(moves >= 10, f"only {moves} renames")
+        check(longest < LONGEST, f"a rename took {longest:.1f} s")
+
+    children(12, work)
