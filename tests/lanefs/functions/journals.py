@@ -38,6 +38,7 @@ def _names(directory: Path, end: float) -> int:
 @test
 def the_journals_mode_is_changed_under_load(place: Place) -> None:
     """By remounts, again and again, on one domain; what was done is there, and sound."""
+    place.own()
     if place.filesystem != "lanefs":
         raise Skipped("the option is lanefs's")
     with loop_device(place, 100, domains=1) as (device, _):
@@ -66,6 +67,7 @@ def the_journals_mode_is_changed_under_load(place: Place) -> None:
 @test
 def renames_are_not_overtaken_for_ever(place: Place) -> None:
     """Between all domains, with the smallest journals, while others create as fast as they can."""
+    place.own()
     if place.filesystem != "lanefs":
         raise Skipped("the size of the journal is lanefs's")
     for mode in MODES:
