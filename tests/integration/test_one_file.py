@@ -69,7 +69,7 @@ def test_run_plots_and_report_have_it(copy: Path, tmp_path: Path) -> None:
     fscale(copy, "report", str(tmp_path))
     page = (tmp_path / "report.html").read_text()
     (group,) = [g for g in page.split('<div class="group"') if "<b>new</b>" in g][:1]
-    assert "<h4>Data writes</h4>" in group
+    assert "<h3>Data writes</h3>" in group
     assert "<b>DWOL</b>" in group
     assert "Newly o" in group
     assert "var(--series-6)" in group  # sky blue
