@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A file system on a RAM disk of the guest: made, mounted, checked."""
 
+import fcntl
 import os
 import re
+import struct
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +16,11 @@ from vm.crashtest import mapped
 
 MOUNT = Path("/mnt")
 RAM = [Path(f"/dev/ram{n}") for n in range(4)]
+
+
+_IOC_SHUTDOWN = 0x8004587D
+# What a shutdown keeps: everything, the log, or what is on the device.
+SHUTDOWN_SYNC, SHUTDOWN_LOG, SHUTDOWN_NOW = 0, 1, 2
 
 
 class Fault(Exception):  # noqa: N818 - it says what happened
@@ -85,6 +92,15 @@ def volume(fs: FileSystem, mib: int, options: Sequence[str]) -> Iterator[Volume]
     """A device of `mib` MiB for the file system; nothing is on it."""
     with mapped("fscale-test", f"0 {mib * 2048} linear {RAM[0]} 0") as device:
         yield Volume(fs, device, options)
+
+
+def shut_down(path: Path, keep: int) -> None:
+    """Stop the file system that `path` is on; OSError where it cannot, or may not."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.ioctl(fd, _IOC_SHUTDOWN, struct.pack("=I", keep))
+    finally:
+        os.close(fd)
 
 
 def make_ram_disks(mib: int) -> None:

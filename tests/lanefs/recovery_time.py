@@ -5,9 +5,7 @@
         python3 -m tests.lanefs.recovery_time --domains 4 --delay 0 --delay 2
 """
 
-import fcntl
 import os
-import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,10 +14,18 @@ from typing import Annotated
 
 import typer
 
-from tests.lanefs.device import MOUNT, RAM, Fault, command, drop_caches
+from tests.lanefs.device import (
+    MOUNT,
+    RAM,
+    SHUTDOWN_NOW,
+    Fault,
+    command,
+    drop_caches,
+    make_ram_disks,
+    shut_down,
+)
 from vm.crashtest import mapped
 
-_SHUTDOWN, _NOW = 0x8004587D, 2
 SECTOR = 512
 DIRECTORIES = 64
 """created between two syncs, with a file in each"""
@@ -43,9 +49,7 @@ def crash_with_log(device: str, size: int) -> None:
             (directory / "file").touch()
             number += 1
         os.sync()
-    fd = os.open(MOUNT, os.O_RDONLY)
-    fcntl.ioctl(fd, _SHUTDOWN, struct.pack("=I", _NOW))
-    os.close(fd)
+    shut_down(MOUNT, SHUTDOWN_NOW)
     command(["umount", str(MOUNT)])
 
 
@@ -95,7 +99,7 @@ def measure(
 ) -> None:
     """Print the seconds of each way, in turns, and what the kernel says of it."""
     mib = 6 * log + 64
-    command(["modprobe", "brd", f"rd_nr={len(RAM)}", f"rd_size={mib << 10}", "max_part=0"])
+    make_ram_disks(mib)
     sectors = mib * 2048
     with mapped("lanefs-whole", f"0 {sectors} linear {RAM[0]} 0") as device:
         options = ["--domains", str(domains), "--journal", f"{log // domains}M"]

@@ -2,14 +2,16 @@
 """FS_IOC_SHUTDOWN: changes stop at once, and what was durable is there after the next mount."""
 
 import errno
-import fcntl
 import mmap
 import os
 import signal
-import struct
 import time
 from pathlib import Path
 
+from tests.lanefs.device import SHUTDOWN_LOG as LOG
+from tests.lanefs.device import SHUTDOWN_NOW as NOW
+from tests.lanefs.device import SHUTDOWN_SYNC as SYNC
+from tests.lanefs.device import shut_down
 from tests.lanefs.functions.files import BLOCK
 from tests.lanefs.functions.flags import signal_of
 from tests.lanefs.functions.harness import (
@@ -26,20 +28,14 @@ from tests.lanefs.functions.harness import (
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.xattrs import as_nobody
 
-_SHUTDOWN = 0x8004587D
-SYNC, LOG, NOW = 0, 1, 2
 # What a change fails with afterwards: lanefs is read-only then.
 STOPPED = (errno.EROFS, errno.EIO)
 
 
 def shutdown(place: Place, path: Path, keep: int) -> None:
     """Stop the file system; Skipped where it cannot."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        with optional_elsewhere(place, "shutdown"):
-            fcntl.ioctl(fd, _SHUTDOWN, struct.pack("=I", keep))
-    finally:
-        os.close(fd)
+    with optional_elsewhere(place, "shutdown"):
+        shut_down(path, keep)
 
 
 def _refused(mount: Path, fd: int) -> None:
@@ -111,10 +107,8 @@ def a_shutdown_needs_rights_and_a_meaning(place: Place) -> None:
                 shutdown(place, mount, NOW)
 
         as_nobody(try_it)
-        fd = os.open(mount, os.O_RDONLY)
         with fails(errno.EINVAL, "a shutdown of no kind"):
-            fcntl.ioctl(fd, _SHUTDOWN, struct.pack("=I", 3))
-        os.close(fd)
+            shut_down(mount, 3)
         (mount / "f").write_text("x")
 
 
