@@ -124,3 +124,10 @@ def summarise(scored: Iterable[Cell]) -> list[Point]:
         points,
         key=lambda p: (p.key.workload, p.key.medium, p.key.mode, p.key.filesystem, p.key.cores),
     )
+
+
+def latency_quantile(cell: Cell, percentile: str) -> float | None:
+    """Seconds below which that part of the operations took, such as "99.9"; None: not recorded."""
+    quantiles = (cell.latency or {}).get("quantiles")
+    found = quantiles.get(percentile) if isinstance(quantiles, dict) else None
+    return found / 1e9 if isinstance(found, int | float) else None

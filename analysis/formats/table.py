@@ -16,7 +16,7 @@ from typing import Literal
 from analysis.export import spreadsheet_safe
 from analysis.formats.cells import cpu_seconds, cpu_times, in_order, options, simulated, workers
 from analysis.reader import Results, Unreadable
-from analysis.summary import CPU_STATES
+from analysis.summary import CPU_STATES, latency_quantile
 from fscale.model.files import printable
 from fscale.model.results import Cell, Run
 
@@ -102,9 +102,7 @@ def _cpu(state: str) -> Callable[[Run, Cell], Value]:
 
 def _latency(quantile: str) -> Callable[[Run, Cell], Value]:
     def value(_: Run, cell: Cell) -> Value:
-        quantiles = (cell.latency or {}).get("quantiles")
-        found = quantiles.get(quantile) if isinstance(quantiles, dict) else None
-        return found / 1e9 if isinstance(found, int | float) else None
+        return latency_quantile(cell, quantile)
 
     return value
 

@@ -20,7 +20,7 @@ from analysis.report import repeat
 from analysis.report.render import read
 from analysis.report.section import Report
 from analysis.style import variables
-from analysis.summary import Point, Spread
+from analysis.summary import Point, Spread, latency_quantile
 from fscale.model.results import Cell
 
 SCRIPTS = ("view", "panel", "points", "detail", "charts")
@@ -118,9 +118,7 @@ def _mean_latency(cell: Cell, workers: int) -> float:
 
 def _quantile(percentile: str) -> Callable[[Cell, int], float | None]:
     def quantile(cell: Cell, workers: int) -> float | None:
-        quantiles = (cell.latency or {}).get("quantiles")
-        value = quantiles.get(percentile) if isinstance(quantiles, dict) else None
-        return value / 1e9 if isinstance(value, int | float) else None
+        return latency_quantile(cell, percentile)
 
     return quantile
 
