@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What each CPU has of a domain for itself, with journal=concurrent, so that CPUs that share a
- * domain do not share its counters: membership of handles in the running transaction.
+ * What each CPU has of a domain for itself, so that CPUs that share a domain do not share its
+ * counters: where its new inodes come from (shards.c), and, with journal=concurrent, membership of
+ * handles in the running transaction.
  *
- * A slot is one word: the handles that were opened through it and have not ended, whether it is
+ * For that a slot has one word: the handles that were opened through it and have not ended, whether it is
  * open, and credits of the running transaction that nobody uses. Who finds it open, with credits
  * enough, is a member by taking them: one compare-and-exchange, on a line that is this CPU's. The
  * commit, and who lacks credits, closes the slots, which takes the credits out; a closed slot only
