@@ -92,9 +92,9 @@ u32 lanefs_place(struct inode *dir)
 	struct lanefs_domain *domain;
 	u32 first = 0, i;
 
-	if (sbi->s_placement == LANEFS_PLACE_LANE)
+	if (sbi->s_options.placement == LANEFS_PLACE_LANE)
 		first = raw_smp_processor_id() % sbi->s_domains;
-	else if (sbi->s_placement == LANEFS_PLACE_ROUNDROBIN)
+	else if (sbi->s_options.placement == LANEFS_PLACE_ROUNDROBIN)
 		first = (u32)atomic_inc_return(&LANEFS_I(dir)->li_next_domain) % sbi->s_domains;
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[(first + i) % sbi->s_domains];

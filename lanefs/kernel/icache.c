@@ -21,7 +21,7 @@
 
 static bool lanefs_lanes(const struct super_block *sb)
 {
-	return LANEFS_SB(sb)->s_inodes == LANEFS_INODES_LANE;
+	return LANEFS_SB(sb)->s_options.inodes == LANEFS_INODES_LANE;
 }
 
 static struct xarray *lanefs_icache_of(const struct lanefs_domain *domain, u64 ino)

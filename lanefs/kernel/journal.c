@@ -157,7 +157,7 @@ static void lanefs_share(struct lanefs_domain *domain, struct lanefs_txn *txn, u
 {
 	unsigned int share = lanefs_slot_share(domain, credits);
 
-	if (READ_ONCE(domain->d_sbi->s_journal) == LANEFS_JOURNAL_SERIAL ||
+	if (READ_ONCE(domain->d_sbi->s_options.journal) == LANEFS_JOURNAL_SERIAL ||
 	    !list_empty(&domain->j_waiters) || !share || lanefs_room(domain, share, 0))
 		return;
 	txn->t_reserved += share;

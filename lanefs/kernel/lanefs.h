@@ -25,6 +25,7 @@
 #include <linux/atomic.h>
 #include <linux/bio.h>
 #include <linux/fs.h>
+#include <linux/fs_parser.h>
 #include <linux/hash.h>
 #include <linux/lockdep.h>
 #include <linux/math64.h>
@@ -242,13 +243,27 @@ enum lanefs_recovery_mode {
 };
 
 enum lanefs_journal {
-	LANEFS_JOURNAL_CONCURRENT,
+	LANEFS_JOURNAL_CONCURRENT,	/* join by slots; commits as with parallel */
+	LANEFS_JOURNAL_PARALLEL,	/* who waits for a commit does it, and others help */
 	LANEFS_JOURNAL_SERIAL,
 };
 
 enum lanefs_iolock {
 	LANEFS_IOLOCK_RANGE,
 	LANEFS_IOLOCK_INODE,
+};
+
+/* Each unsigned int is one of the values above (options.c). */
+struct lanefs_options {
+	unsigned int placement;
+	unsigned int inodes;
+	unsigned int iolock;
+	unsigned int fsync;
+	unsigned int readpath;
+	unsigned int recovery;
+	unsigned int journal;
+	bool discard;
+	bool norecovery;	/* the disk as it is: read-only to the end of the mount */
 };
 
 struct lanefs_sb {
@@ -263,15 +278,7 @@ struct lanefs_sb {
 	u64 s_domain_start;
 	u64 s_domain_blocks;
 	u64 s_domain_inodes;
-	enum lanefs_placement s_placement;
-	enum lanefs_inodes s_inodes;
-	enum lanefs_iolock s_iolock;
-	enum lanefs_fsync s_fsync;
-	enum lanefs_readpath s_readpath;
-	enum lanefs_recovery_mode s_recovery;
-	enum lanefs_journal s_journal;
-	bool s_discard;
-	bool s_norecovery;	/* the disk as it is: read-only to the end of the mount */
+	struct lanefs_options s_options;
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
 	bool s_damaged;		/* to be noted in the superblock */
 	bool s_started;		/* journals run, and take handles */
@@ -658,6 +665,14 @@ int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq)
 void lanefs_delay_check(struct lanefs_sb *sbi);
 void lanefs_delay_evict(struct inode *inode);
 
+/* options.c */
+extern const struct fs_parameter_spec lanefs_parameters[];
+int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param);
+int lanefs_show_options(struct seq_file *seq, struct dentry *root);
+int lanefs_check_options(struct super_block *sb, const struct lanefs_options *asked,
+			 const struct lanefs_options *now, struct fs_context *fc);
+void lanefs_take_options(struct lanefs_options *now, const struct lanefs_options *asked);
+
 /* super.c */
 __printf(2, 3) void lanefs_error(struct lanefs_sb *sbi, const char *format, ...);
 void lanefs_abort(struct lanefs_sb *sbi);
@@ -670,7 +685,6 @@ static inline struct lanefs_super_block *lanefs_super_of(const struct lanefs_sb 
 	return page_address(sbi->s_super);
 }
 
-struct fs_context;
 int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc);
 void lanefs_get_label(struct lanefs_sb *sbi, char *label);
 int lanefs_set_label(struct lanefs_sb *sbi, const char *label);

@@ -122,7 +122,7 @@ ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to)
 	size_t count = iov_iter_count(to);
 
 	/* A splice before 6.5 allocates the memory that it is given, and nothing may sleep here. */
-	if (LANEFS_SB(inode->i_sb)->s_readpath != LANEFS_READPATH_RCU || !count ||
+	if (LANEFS_SB(inode->i_sb)->s_options.readpath != LANEFS_READPATH_RCU || !count ||
 	    !user_backed_iter(to) ||
 	    offset_in_page(iocb->ki_pos) + count > PAGE_SIZE ||
 	    iocb->ki_pos + count > i_size_read(inode) ||

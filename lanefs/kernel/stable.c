@@ -42,7 +42,7 @@ static void lanefs_txn_stable(struct lanefs_txn *txn)
 	list_for_each_entry_safe(freed, next, &txn->t_freed, node) {
 		if (freed->metadata)
 			lanefs_buf_forget(domain, freed->start);
-		if (READ_ONCE(domain->d_sbi->s_discard)) {
+		if (READ_ONCE(domain->d_sbi->s_options.discard)) {
 			lanefs_discard_later(domain, freed);
 			continue;
 		}

@@ -2,10 +2,8 @@
 /* Mount, unmount and what concerns the whole file system. */
 #include <linux/blkdev.h>
 #include <linux/fs_context.h>
-#include <linux/fs_parser.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
 
@@ -229,67 +227,6 @@ static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
 	return 0;
 }
 
-static const struct constant_table lanefs_placements[] = {
-	{ "lane", LANEFS_PLACE_LANE },
-	{ "roundrobin", LANEFS_PLACE_ROUNDROBIN },
-	{ "single", LANEFS_PLACE_SINGLE },
-	{}
-};
-
-static const struct constant_table lanefs_inodes_values[] = {
-	{ "lane", LANEFS_INODES_LANE },
-	{ "vfs", LANEFS_INODES_VFS },
-	{}
-};
-
-static const struct constant_table lanefs_iolocks[] = {
-	{ "range", LANEFS_IOLOCK_RANGE },
-	{ "inode", LANEFS_IOLOCK_INODE },
-	{}
-};
-
-static const struct constant_table lanefs_readpaths[] = {
-	{ "rcu", LANEFS_READPATH_RCU },
-	{ "ref", LANEFS_READPATH_REF },
-	{}
-};
-
-static const struct constant_table lanefs_fsyncs[] = {
-	{ "lane", LANEFS_FSYNC_LANE },
-	{ "vfs", LANEFS_FSYNC_VFS },
-	{}
-};
-
-static const struct constant_table lanefs_recoveries[] = {
-	{ "parallel", LANEFS_RECOVERY_PARALLEL },
-	{ "serial", LANEFS_RECOVERY_SERIAL },
-	{}
-};
-
-static const struct constant_table lanefs_journals[] = {
-	{ "concurrent", LANEFS_JOURNAL_CONCURRENT },
-	{ "serial", LANEFS_JOURNAL_SERIAL },
-	{}
-};
-
-static int lanefs_show_options(struct seq_file *seq, struct dentry *root)
-{
-	const struct lanefs_sb *sbi = LANEFS_SB(root->d_sb);
-
-	seq_printf(seq, ",placement=%s", lanefs_placements[sbi->s_placement].name);
-	seq_printf(seq, ",inodes=%s", lanefs_inodes_values[sbi->s_inodes].name);
-	seq_printf(seq, ",iolock=%s", lanefs_iolocks[sbi->s_iolock].name);
-	seq_printf(seq, ",readpath=%s", lanefs_readpaths[sbi->s_readpath].name);
-	seq_printf(seq, ",fsync=%s", lanefs_fsyncs[sbi->s_fsync].name);
-	seq_printf(seq, ",recovery=%s", lanefs_recoveries[sbi->s_recovery].name);
-	seq_printf(seq, ",journal=%s", lanefs_journals[sbi->s_journal].name);
-	if (sbi->s_discard)
-		seq_puts(seq, ",discard");
-	if (sbi->s_norecovery)
-		seq_puts(seq, ",norecovery");
-	return 0;
-}
-
 static const struct super_operations lanefs_sops = {
 	.alloc_inode = lanefs_alloc_inode,
 	.free_inode = lanefs_free_inode,
@@ -331,7 +268,7 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 		pr_warn("lanefs (%s): damage was found before; run fsck.lanefs\n", sb->s_id);
 		sbi->s_damaged = true;
 	}
-	if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN && sbi->s_norecovery) {
+	if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN && sbi->s_options.norecovery) {
 		pr_warn("lanefs (%s): not recovered, as asked: it may lack files, or contradict itself\n",
 			sb->s_id);
 	} else if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN) {
@@ -351,15 +288,6 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 	return err;
 }
 
-/* An option that would do nothing is refused. */
-static int lanefs_check_discard(struct super_block *sb, const struct lanefs_sb *asked,
-				struct fs_context *fc)
-{
-	if (asked->s_discard && !bdev_max_discard_sectors(sb->s_bdev))
-		return invalf(fc, "discard: the device cannot");
-	return 0;
-}
-
 static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	struct lanefs_sb *sbi = sb->s_fs_info;
@@ -373,9 +301,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 		errorf(fc, "the device has blocks of more than %u bytes", LANEFS_BLOCK_SIZE);
 		goto free;
 	}
-	err = lanefs_check_discard(sb, sbi, fc);
-	if (!err && sbi->s_norecovery && !sb_rdonly(sb))
-		err = invalf(fc, "norecovery is for read-only mounts: mount -o ro,norecovery");
+	err = lanefs_check_options(sb, &sbi->s_options, NULL, fc);
 	if (err)
 		goto free;
 	sb->s_magic = LANEFS_SUPER_MAGIC;
@@ -434,60 +360,6 @@ free:
 	return err;
 }
 
-enum {
-	LANEFS_OPTION_PLACEMENT,
-	LANEFS_OPTION_INODES,
-	LANEFS_OPTION_IOLOCK,
-	LANEFS_OPTION_READPATH,
-	LANEFS_OPTION_FSYNC,
-	LANEFS_OPTION_RECOVERY,
-	LANEFS_OPTION_JOURNAL,
-	LANEFS_OPTION_DISCARD,
-	LANEFS_OPTION_NORECOVERY,
-};
-
-static const struct fs_parameter_spec lanefs_parameters[] = {
-	fsparam_enum("placement", LANEFS_OPTION_PLACEMENT, lanefs_placements),
-	fsparam_enum("inodes", LANEFS_OPTION_INODES, lanefs_inodes_values),
-	fsparam_enum("iolock", LANEFS_OPTION_IOLOCK, lanefs_iolocks),
-	fsparam_enum("readpath", LANEFS_OPTION_READPATH, lanefs_readpaths),
-	fsparam_enum("fsync", LANEFS_OPTION_FSYNC, lanefs_fsyncs),
-	fsparam_enum("recovery", LANEFS_OPTION_RECOVERY, lanefs_recoveries),
-	fsparam_enum("journal", LANEFS_OPTION_JOURNAL, lanefs_journals),
-	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
-	fsparam_flag("norecovery", LANEFS_OPTION_NORECOVERY),
-	{}
-};
-
-static int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
-{
-	struct lanefs_sb *sbi = fc->s_fs_info;
-	struct fs_parse_result result;
-	int option = fs_parse(fc, lanefs_parameters, param, &result);
-
-	if (option < 0)
-		return option;
-	if (option == LANEFS_OPTION_PLACEMENT)
-		sbi->s_placement = result.uint_32;
-	else if (option == LANEFS_OPTION_INODES)
-		sbi->s_inodes = result.uint_32;
-	else if (option == LANEFS_OPTION_IOLOCK)
-		sbi->s_iolock = result.uint_32;
-	else if (option == LANEFS_OPTION_READPATH)
-		sbi->s_readpath = result.uint_32;
-	else if (option == LANEFS_OPTION_FSYNC)
-		sbi->s_fsync = result.uint_32;
-	else if (option == LANEFS_OPTION_RECOVERY)
-		sbi->s_recovery = result.uint_32;
-	else if (option == LANEFS_OPTION_JOURNAL)
-		sbi->s_journal = result.uint_32;
-	else if (option == LANEFS_OPTION_NORECOVERY)
-		sbi->s_norecovery = true;
-	else
-		sbi->s_discard = !result.negated;
-	return 0;
-}
-
 static int lanefs_get_tree(struct fs_context *fc)
 {
 	return get_tree_bdev(fc, lanefs_fill_super);
@@ -500,17 +372,9 @@ static int lanefs_reconfigure(struct fs_context *fc)
 	bool read_only = fc->sb_flags & SB_RDONLY;
 	int err;
 
-	err = lanefs_check_discard(sb, asked, fc);
+	err = lanefs_check_options(sb, &asked->s_options, &sbi->s_options, fc);
 	if (err)
 		return err;
-	if (asked->s_inodes != sbi->s_inodes)
-		return invalf(fc, "inodes= is for the whole mount: unmount first");
-	if (asked->s_recovery != sbi->s_recovery)
-		return invalf(fc, "recovery= is for the mount: unmount first");
-	if (asked->s_norecovery != sbi->s_norecovery)
-		return invalf(fc, "norecovery is for the whole mount: unmount first");
-	if (sbi->s_norecovery && !read_only)
-		return invalf(fc, "mounted with norecovery: unmount, and mount without it");
 	/* They could not be deleted. An emergency remount (sysrq) takes that. */
 	if (read_only && !(fc->sb_flags & SB_FORCE) && lanefs_any_unlinked(sbi))
 		return -EBUSY;
@@ -537,12 +401,7 @@ static int lanefs_reconfigure(struct fs_context *fc)
 			return err;
 		}
 	}
-	WRITE_ONCE(sbi->s_placement, asked->s_placement);
-	WRITE_ONCE(sbi->s_iolock, asked->s_iolock);
-	WRITE_ONCE(sbi->s_readpath, asked->s_readpath);
-	WRITE_ONCE(sbi->s_fsync, asked->s_fsync);
-	WRITE_ONCE(sbi->s_journal, asked->s_journal);
-	WRITE_ONCE(sbi->s_discard, asked->s_discard);
+	lanefs_take_options(&sbi->s_options, &asked->s_options);
 	return 0;
 }
 
@@ -564,17 +423,8 @@ static int lanefs_init_context(struct fs_context *fc)
 
 	if (!sbi)
 		return -ENOMEM;
-	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE) {
-		sbi->s_placement = LANEFS_SB(fc->root->d_sb)->s_placement;
-		sbi->s_inodes = LANEFS_SB(fc->root->d_sb)->s_inodes;
-		sbi->s_iolock = LANEFS_SB(fc->root->d_sb)->s_iolock;
-		sbi->s_readpath = LANEFS_SB(fc->root->d_sb)->s_readpath;
-		sbi->s_fsync = LANEFS_SB(fc->root->d_sb)->s_fsync;
-		sbi->s_recovery = LANEFS_SB(fc->root->d_sb)->s_recovery;
-		sbi->s_journal = LANEFS_SB(fc->root->d_sb)->s_journal;
-		sbi->s_discard = LANEFS_SB(fc->root->d_sb)->s_discard;
-		sbi->s_norecovery = LANEFS_SB(fc->root->d_sb)->s_norecovery;
-	}
+	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
+		sbi->s_options = LANEFS_SB(fc->root->d_sb)->s_options;
 	fc->s_fs_info = sbi;
 	fc->ops = &lanefs_context_ops;
 	return 0;

@@ -89,7 +89,7 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 	unsigned long index;
 
-	if (LANEFS_SB(inode->i_sb)->s_fsync != LANEFS_FSYNC_LANE)
+	if (LANEFS_SB(inode->i_sb)->s_options.fsync != LANEFS_FSYNC_LANE)
 		return;
 	down_read(&domain->d_writeout);
 	mutex_lock(&li->li_writeout);
