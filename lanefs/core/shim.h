@@ -9,6 +9,7 @@
 #ifdef __KERNEL__
 
 #include <asm/byteorder.h>
+#include <linux/atomic.h>
 #include <linux/bug.h>
 #include <linux/errno.h>
 #include <linux/minmax.h>
@@ -40,6 +41,20 @@ typedef __s64 s64;
 #define cpu_to_le16(x) ((__le16)htole16(x))
 #define cpu_to_le32(x) ((__le32)htole32(x))
 #define cpu_to_le64(x) ((__le64)htole64(x))
+
+/* A test that decides who goes on after each access to memory that is shared has this call it. */
+#ifndef LANEFS_SHARED_ACCESS
+#define LANEFS_SHARED_ACCESS() ((void)0)
+#endif
+
+#define READ_ONCE(x) (LANEFS_SHARED_ACCESS(), __atomic_load_n(&(x), __ATOMIC_RELAXED))
+#define WRITE_ONCE(x, value) \
+	(LANEFS_SHARED_ACCESS(), __atomic_store_n(&(x), value, __ATOMIC_RELAXED))
+#define smp_load_acquire(at) (LANEFS_SHARED_ACCESS(), __atomic_load_n(at, __ATOMIC_ACQUIRE))
+#define xchg(at, value) (LANEFS_SHARED_ACCESS(), __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST))
+#define try_cmpxchg(at, old, new) \
+	(LANEFS_SHARED_ACCESS(), __atomic_compare_exchange_n(at, old, new, false, \
+							     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 
 #endif
 

@@ -106,7 +106,6 @@ static struct lanefs_buf *lanefs_buf_get(struct lanefs_domain *domain, u64 block
 		buf->b_domain = domain;
 		atomic_set(&buf->b_ref, 2);
 		mutex_init(&buf->b_mutex);
-		INIT_LIST_HEAD(&buf->b_txn_node);
 		INIT_LIST_HEAD(&buf->b_home_node);
 		/* Into the list first: who finds it in the cache may take it out of both. */
 		spin_lock(&domain->d_cache_lock);
@@ -255,11 +254,10 @@ void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf)
 		buf->b_data = page_address(page);
 		clear_bit(LANEFS_BUF_FROZEN, &buf->b_flags);
 	}
-	atomic_inc(&buf->b_ref);
-	spin_lock(&txn->t_lock);
-	list_add_tail(&buf->b_txn_node, &txn->t_bufs);
-	txn->t_nbufs++;
-	spin_unlock(&txn->t_lock);
+	if (buf->b_join.state == LANEFS_JOIN_OUT)
+		atomic_inc(&buf->b_ref);
+	lanefs_joinlist_insert(&txn->t_bufs, &buf->b_join);
+	atomic_inc(&txn->t_joined);
 	h->h_part[part].used++;
 	/* Who sees this goes on to use b_data without the mutex. */
 	smp_store_release(&buf->b_txn, txn);
@@ -272,22 +270,17 @@ void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 {
 	struct lanefs_txn *txn = h->h_part[lanefs_handle_part(h, domain)].txn;
 	struct lanefs_buf *buf = lanefs_buf_lookup(domain, block);
-	bool joined = false;
 
 	if (!buf)
 		return;
 	mutex_lock(&buf->b_mutex);
 	if (buf->b_txn == txn) {
-		spin_lock(&txn->t_lock);
-		list_del_init(&buf->b_txn_node);
-		txn->t_nbufs--;
-		spin_unlock(&txn->t_lock);
+		/* The list keeps its reference until it is fetched. */
+		lanefs_joinlist_remove(&buf->b_join);
+		atomic_dec(&txn->t_joined);
 		buf->b_txn = NULL;
-		joined = true;
 	}
 	mutex_unlock(&buf->b_mutex);
-	if (joined)
-		lanefs_buf_put(buf);
 	lanefs_buf_put(buf);
 }
 

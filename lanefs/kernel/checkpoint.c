@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Checkpoint: writes the stable versions of a domain's blocks in place, so that the log before
- * them can be used again. One thread for each domain; the cleaning at unmount calls it as well.
+ * them can be used again. One thread for each domain, helped by those who wait for room in the log;
+ * the cleaning at unmount calls it as well.
  */
 #include <linux/blkdev.h>
 #include <linux/freezer.h>
@@ -14,6 +15,8 @@
 #include "lanefs.h"
 
 #define LANEFS_BATCH	256
+/* Blocks that one task writes at a time. */
+#define LANEFS_HOME_STEP	32
 
 struct lanefs_home_write {
 	struct lanefs_buf *buf;
@@ -21,6 +24,10 @@ struct lanefs_home_write {
 };
 
 struct lanefs_home_io {
+	struct lanefs_joint joint;
+	struct lanefs_sb *sbi;
+	const struct lanefs_home_write *batch;
+	unsigned int count;
 	atomic_t pending;
 	struct completion done;
 	int err;
@@ -88,27 +95,42 @@ static void lanefs_home_written(struct lanefs_domain *domain, struct lanefs_home
 	lanefs_buf_put(buf);
 }
 
+static void lanefs_home_step(struct lanefs_joint *joint, unsigned int step)
+{
+	struct lanefs_home_io *io = container_of(joint, struct lanefs_home_io, joint);
+	unsigned int i = step * LANEFS_HOME_STEP, end = min(i + LANEFS_HOME_STEP, io->count);
+	struct blk_plug plug;
+	struct bio *bio;
+
+	blk_start_plug(&plug);
+	for (; i < end; i++) {
+		bio = bio_alloc(io->sbi->s_vfs->s_bdev, 1, REQ_OP_WRITE | REQ_META, GFP_NOFS);
+		bio->bi_iter.bi_sector = io->batch[i].buf->b_block <<
+					 (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+		bio->bi_private = io;
+		bio->bi_end_io = lanefs_home_ended;
+		__bio_add_page(bio, io->batch[i].page, LANEFS_BLOCK_SIZE, 0);
+		atomic_inc(&io->pending);
+		submit_bio(bio);
+	}
+	blk_finish_plug(&plug);
+}
+
 static int lanefs_home_write_batch(struct lanefs_domain *domain, struct lanefs_home_write *batch,
 				   unsigned int count)
 {
-	struct lanefs_home_io io = { .pending = ATOMIC_INIT(1) };
-	struct blk_plug plug;
-	struct bio *bio;
+	struct lanefs_home_io io = {
+		.joint = { .work = lanefs_home_step, .steps = DIV_ROUND_UP(count, LANEFS_HOME_STEP) },
+		.sbi = domain->d_sbi,
+		.batch = batch,
+		.count = count,
+		.pending = ATOMIC_INIT(1),
+	};
 	unsigned int i;
 
 	init_completion(&io.done);
 	sort(batch, count, sizeof(*batch), lanefs_home_order, NULL);
-	blk_start_plug(&plug);
-	for (i = 0; i < count; i++) {
-		bio = bio_alloc(domain->d_sbi->s_vfs->s_bdev, 1, REQ_OP_WRITE | REQ_META, GFP_NOFS);
-		bio->bi_iter.bi_sector = batch[i].buf->b_block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
-		bio->bi_private = &io;
-		bio->bi_end_io = lanefs_home_ended;
-		__bio_add_page(bio, batch[i].page, LANEFS_BLOCK_SIZE, 0);
-		atomic_inc(&io.pending);
-		submit_bio(bio);
-	}
-	blk_finish_plug(&plug);
+	lanefs_joint_run(domain, &io.joint, &domain->j_home_joint, &domain->j_wait_join);
 	if (!atomic_dec_and_test(&io.pending))
 		wait_for_completion(&io.done);
 	for (i = 0; i < count; i++)

@@ -1,226 +1,62 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The commit of a domain's running transaction: waits until its handles have ended, freezes the
- * blocks that it changed, lets the next transaction begin and writes the blocks to the log.
+ * blocks that it changed, lets the next transaction begin and has the blocks written (log.c).
+ *
+ * A thread commits what is old, or what is in the way. Who waits for a commit does it, where
+ * nobody does (journal=serial: it asks the thread). Those who wait for the next one sleep; when the
+ * commit before is done one of them is woken to do it, for all.
  */
 #include <linux/freezer.h>
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "core/block.h"
 #include "lanefs.h"
 
 #define LANEFS_COMMIT_INTERVAL	(5 * HZ)
 
-/* Writes to consecutive blocks of the journal, with as few bios as may be. */
-struct lanefs_log_writer {
-	struct lanefs_domain *domain;
-	u64 next;		/* block of the journal, wraps around */
-	struct bio *bio;
-	atomic_t pending;
-	struct completion done;
-	int err;
-};
-
-static void lanefs_log_ended(struct bio *bio)
+static bool lanefs_waiters_commit(const struct lanefs_domain *domain)
 {
-	struct lanefs_log_writer *writer = bio->bi_private;
-
-	if (bio->bi_status)
-		WRITE_ONCE(writer->err, blk_status_to_errno(bio->bi_status));
-	if (atomic_dec_and_test(&writer->pending))
-		complete(&writer->done);
-	bio_put(bio);
+	return READ_ONCE(domain->d_sbi->s_options.journal) != LANEFS_JOURNAL_SERIAL;
 }
 
-static void lanefs_log_submit(struct lanefs_log_writer *writer)
+/* Those who wait for this transaction: another queue than for the one before, or after. */
+static wait_queue_head_t *lanefs_committed_queue(struct lanefs_domain *domain, u64 seq)
 {
-	if (!writer->bio)
-		return;
-	atomic_inc(&writer->pending);
-	submit_bio(writer->bio);
-	writer->bio = NULL;
-}
-
-static void lanefs_log_write(struct lanefs_log_writer *writer, struct page *page)
-{
-	struct lanefs_domain *domain = writer->domain;
-
-	if (writer->bio && !bio_add_page(writer->bio, page, LANEFS_BLOCK_SIZE, 0))
-		lanefs_log_submit(writer);
-	if (!writer->bio) {
-		writer->bio = bio_alloc(domain->d_sbi->s_vfs->s_bdev, BIO_MAX_VECS,
-					REQ_OP_WRITE | REQ_META | REQ_SYNC, GFP_NOFS);
-		writer->bio->bi_iter.bi_sector = (domain->d_layout.journal + writer->next) <<
-						 (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
-		writer->bio->bi_private = writer;
-		writer->bio->bi_end_io = lanefs_log_ended;
-		__bio_add_page(writer->bio, page, LANEFS_BLOCK_SIZE, 0);
-	}
-	if (++writer->next == domain->d_layout.journal_blocks) {
-		writer->next = 0;
-		lanefs_log_submit(writer);
-	}
-}
-
-static int lanefs_log_finish(struct lanefs_log_writer *writer)
-{
-	lanefs_log_submit(writer);
-	if (!atomic_dec_and_test(&writer->pending))
-		wait_for_completion(&writer->done);
-	return READ_ONCE(writer->err);
-}
-
-static void lanefs_stamp(struct lanefs_txn *txn, struct page *page)
-{
-	struct lanefs_header *header = page_address(page);
-
-	header->lh_seq = cpu_to_le64(txn->t_seq);
-	header->lh_epoch = cpu_to_le64(txn->t_domain->d_sbi->s_epoch);
-	lanefs_block_seal(header);
-}
-
-/* A descriptor, revoke or commit block for where the writer stands; linked into *pages. */
-static struct page *lanefs_log_block(struct lanefs_txn *txn, struct lanefs_log_writer *writer,
-				     u32 magic, struct list_head *pages)
-{
-	struct lanefs_domain *domain = txn->t_domain;
-	struct page *page = alloc_page(GFP_NOFS | __GFP_NOFAIL | __GFP_ZERO);
-
-	lanefs_init_header(domain->d_sbi, page_address(page), magic,
-			   domain->d_layout.journal + writer->next, domain->d_id);
-	list_add(&page->lru, pages);
-	return page;
-}
-
-static void lanefs_log_copies(struct lanefs_txn *txn, struct lanefs_log_writer *writer,
-			      struct list_head *pages)
-{
-	unsigned int at, i, count;
-	struct lanefs_header *header;
-	struct page *page;
-	__le64 *number;
-
-	for (at = 0; at < txn->t_nbufs; at += count) {
-		count = min_t(unsigned int, txn->t_nbufs - at, LANEFS_JOURNAL_RECORDS);
-		page = lanefs_log_block(txn, writer, LANEFS_MAGIC_JDESC, pages);
-		header = page_address(page);
-		header->lh_count = cpu_to_le16(count);
-		number = (__le64 *)(header + 1);
-		for (i = 0; i < count; i++)
-			number[i] = cpu_to_le64(txn->t_vec[at + i].buf->b_block);
-		lanefs_stamp(txn, page);
-		lanefs_log_write(writer, page);
-		for (i = 0; i < count; i++) {
-			lanefs_stamp(txn, txn->t_vec[at + i].page);
-			lanefs_log_write(writer, txn->t_vec[at + i].page);
-		}
-	}
-}
-
-static void lanefs_log_revokes(struct lanefs_txn *txn, struct lanefs_log_writer *writer,
-			       struct list_head *pages)
-{
-	struct lanefs_header *header = NULL;
-	struct lanefs_freed *freed;
-	struct page *page = NULL;
-	unsigned int count = 0;
-
-	list_for_each_entry(freed, &txn->t_freed, node) {
-		if (!freed->metadata)
-			continue;
-		if (!page) {
-			page = lanefs_log_block(txn, writer, LANEFS_MAGIC_JREVOKE, pages);
-			header = page_address(page);
-			count = 0;
-		}
-		((__le64 *)(header + 1))[count++] = cpu_to_le64(freed->start);
-		header->lh_count = cpu_to_le16(count);
-		if (count == LANEFS_JOURNAL_RECORDS) {
-			lanefs_stamp(txn, page);
-			lanefs_log_write(writer, page);
-			page = NULL;
-		}
-	}
-	if (page) {
-		lanefs_stamp(txn, page);
-		lanefs_log_write(writer, page);
-	}
-}
-
-/* The flush before the commit block makes the log's blocks durable, and data written before. */
-static int lanefs_log_commit_block(struct lanefs_txn *txn, struct lanefs_log_writer *writer,
-				   struct list_head *pages)
-{
-	struct page *page = lanefs_log_block(txn, writer, LANEFS_MAGIC_JCOMMIT, pages);
-	struct lanefs_commit_block *commit = page_address(page);
-	struct lanefs_domain *domain = txn->t_domain;
-	u32 i;
-
-	commit->jc_blocks = cpu_to_le64(txn->t_log_blocks);
-	commit->jc_time = cpu_to_le64(ktime_get_real_ns());
-	for (i = 0; i < domain->d_sbi->s_domains; i++)
-		commit->jc_needs[i] = cpu_to_le64(txn->t_needs[i]);
-	lanefs_stamp(txn, page);
-	return lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + writer->next, page,
-			       REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
-}
-
-static int lanefs_log_transaction(struct lanefs_txn *txn)
-{
-	struct lanefs_log_writer writer = {
-		.domain = txn->t_domain,
-		.next = txn->t_log_start,
-		.pending = ATOMIC_INIT(1),
-	};
-	struct page *page, *next;
-	LIST_HEAD(pages);
-	int err;
-
-	init_completion(&writer.done);
-	lanefs_log_copies(txn, &writer, &pages);
-	lanefs_log_revokes(txn, &writer, &pages);
-	err = lanefs_log_finish(&writer);
-	if (!err)
-		err = lanefs_log_commit_block(txn, &writer, &pages);
-	list_for_each_entry_safe(page, next, &pages, lru) {
-		list_del(&page->lru);
-		put_page(page);
-	}
-	return err;
+	return &domain->j_wait_committed[seq % ARRAY_SIZE(domain->j_wait_committed)];
 }
 
 /* Freezes what the transaction changed. No handle is open, and none can join. */
 static void lanefs_txn_freeze(struct lanefs_txn *txn)
 {
-	struct lanefs_buf *buf, *next;
+	struct lanefs_join *node;
+	struct lanefs_buf *buf;
 	unsigned int i = 0;
+	bool joined;
 
+	txn->t_nbufs = atomic_read(&txn->t_joined);
 	txn->t_vec = kvmalloc_array(txn->t_nbufs, sizeof(*txn->t_vec), GFP_NOFS | __GFP_NOFAIL);
-	list_for_each_entry_safe(buf, next, &txn->t_bufs, b_txn_node) {
-		list_del_init(&buf->b_txn_node);
+	while ((node = lanefs_joinlist_fetch(&txn->t_bufs, &joined))) {
+		buf = container_of(node, struct lanefs_buf, b_join);
+		if (!joined) {
+			lanefs_buf_put(buf);
+			continue;
+		}
 		get_page(buf->b_page);
 		txn->t_vec[i].buf = buf;
 		txn->t_vec[i++].page = buf->b_page;
 		set_bit(LANEFS_BUF_FROZEN, &buf->b_flags);
 		smp_store_release(&buf->b_txn, NULL);
 	}
+	WARN_ON_ONCE(i != txn->t_nbufs);
 }
 
-static void lanefs_commit(struct lanefs_domain *domain)
+/* The transaction's place in the log; the next one may begin. */
+static void lanefs_txn_place(struct lanefs_txn *txn)
 {
-	struct lanefs_txn *txn;
-	bool aborted;
-	int err;
+	struct lanefs_domain *domain = txn->t_domain;
 
-	spin_lock(&domain->j_lock);
-	txn = domain->j_running;
-	lanefs_txn_lock(txn);
-	spin_unlock(&domain->j_lock);
-	lanefs_txn_drain(txn);
-
-	lanefs_txn_freeze(txn);
 	spin_lock(&domain->j_lock);
 	txn->t_log_start = domain->j_head;
 	txn->t_log_blocks = lanefs_log_need(txn->t_nbufs, txn->t_revokes);
@@ -234,13 +70,34 @@ static void lanefs_commit(struct lanefs_domain *domain)
 		if (domain->j_head >= domain->d_layout.journal_blocks)
 			domain->j_head -= domain->d_layout.journal_blocks;
 	}
-	domain->j_running = NULL;
+	WRITE_ONCE(domain->j_running, NULL);
+	WRITE_ONCE(domain->j_running_seq, 0);
 	domain->j_committing = txn;
 	spin_unlock(&domain->j_lock);
+	/* The flush is after this: an fsync that still finds its transaction running relies on it. */
+	smp_mb();
 	wake_up_all(&domain->j_wait_join);
+}
+
+/* Under j_commit_mutex. */
+static void lanefs_commit(struct lanefs_domain *domain)
+{
+	wait_queue_head_t *queue;
+	struct lanefs_txn *txn;
+	bool aborted;
+	int err;
+
+	spin_lock(&domain->j_lock);
+	txn = domain->j_running;
+	queue = lanefs_committed_queue(domain, txn->t_seq);
+	lanefs_txn_lock(txn);
+	spin_unlock(&domain->j_lock);
+	lanefs_txn_drain(txn);
+	lanefs_txn_freeze(txn);
+	lanefs_txn_place(txn);
 
 	aborted = READ_ONCE(domain->d_sbi->s_aborted);
-	err = aborted ? -EIO : lanefs_log_transaction(txn);
+	err = aborted ? -EIO : lanefs_log_transaction(txn, queue);
 	if (err && !aborted)
 		lanefs_error(domain->d_sbi, "domain %u: transaction %llu cannot be written (%d)",
 			     domain->d_id, txn->t_seq, err);
@@ -250,23 +107,98 @@ static void lanefs_commit(struct lanefs_domain *domain)
 	if (!err)
 		WRITE_ONCE(domain->j_committed, txn->t_seq);
 	spin_unlock(&domain->j_lock);
-	wake_up_all(&domain->j_wait_committed);
+	wake_up_all(queue);
 	wake_up_all(&domain->j_wait_join);
-	if (!err)
-		lanefs_stable_try(domain);
 }
 
-static bool lanefs_commit_due(struct lanefs_domain *domain)
+/* What is to be committed now, or 0; `left`: if so, how many jiffies until it is old. */
+static u64 lanefs_commit_due(struct lanefs_domain *domain, unsigned long *left)
 {
+	unsigned long age;
 	struct lanefs_txn *txn;
-	bool due;
+	u64 due = 0;
 
+	*left = LANEFS_COMMIT_INTERVAL;
 	spin_lock(&domain->j_lock);
 	txn = domain->j_running;
-	due = txn && (txn->t_seq <= domain->j_wanted ||
-		      time_after_eq(jiffies, txn->t_started + LANEFS_COMMIT_INTERVAL));
+	if (txn) {
+		age = min_t(unsigned long, jiffies - txn->t_started, LANEFS_COMMIT_INTERVAL);
+		*left -= age;
+		if (txn->t_seq <= domain->j_wanted || !*left)
+			due = txn->t_seq;
+	}
 	spin_unlock(&domain->j_lock);
-	return due && !READ_ONCE(domain->d_sbi->s_aborted);
+	return READ_ONCE(domain->d_sbi->s_aborted) ? 0 : due;
+}
+
+/* Commits what is due, if there is something; with j_commit_mutex, which is released. */
+static void lanefs_commit_and_unlock(struct lanefs_domain *domain)
+{
+	unsigned int nofs = memalloc_nofs_save();
+	unsigned long left;
+	u64 seq = lanefs_commit_due(domain, &left), next;
+
+	if (seq)
+		lanefs_commit(domain);
+	mutex_unlock(&domain->j_commit_mutex);
+	/* Who asked for a commit, and then saw the mutex held, is woken here. */
+	smp_mb();
+	next = lanefs_commit_due(domain, &left);
+	if (next && lanefs_waiters_commit(domain))
+		wake_up(lanefs_committed_queue(domain, next));
+	else if (next)
+		wake_up(&domain->j_wait_commit_work);
+	if (seq && READ_ONCE(domain->j_committed) >= seq)
+		lanefs_stable_try(domain);
+	memalloc_nofs_restore(nofs);
+}
+
+/* Asks for the commit of the transaction; `thread`: of the thread, for the caller may not wait. */
+void lanefs_commit_request(struct lanefs_domain *domain, u64 seq, bool thread)
+{
+	if (READ_ONCE(domain->j_wanted) >= seq)
+		return;
+	spin_lock(&domain->j_lock);
+	if (seq > domain->j_wanted) {
+		WRITE_ONCE(domain->j_wanted, seq);
+		if (thread || !lanefs_waiters_commit(domain))
+			wake_up(&domain->j_wait_commit_work);
+	}
+	spin_unlock(&domain->j_lock);
+}
+
+static bool lanefs_commit_over(const struct lanefs_domain *domain, u64 seq)
+{
+	return READ_ONCE(domain->j_committed) >= seq || READ_ONCE(domain->d_sbi->s_aborted);
+}
+
+/* Whether there is something to do for who waits for a commit. */
+static bool lanefs_commit_work(struct lanefs_domain *domain)
+{
+	return READ_ONCE(domain->j_log_joint) ||
+	       (lanefs_waiters_commit(domain) && !mutex_is_locked(&domain->j_commit_mutex));
+}
+
+/* Waits until the transaction is on disk. It must have been requested, or be committing. */
+int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
+{
+	unsigned int state = TASK_UNINTERRUPTIBLE;
+
+	/* It holds nothing here, and the other domain's commits may be frozen already. */
+	if (kthread_func(current) == lanefs_checkpoint_thread)
+		state |= TASK_FREEZABLE;
+	for (;;) {
+		(void)___wait_event(*lanefs_committed_queue(domain, seq),
+				    lanefs_commit_over(domain, seq) || lanefs_commit_work(domain),
+				    state, 1, 0, schedule());
+		if (lanefs_commit_over(domain, seq))
+			break;
+		if (READ_ONCE(domain->j_log_joint))
+			lanefs_joint_help(domain, &domain->j_log_joint);
+		else if (lanefs_waiters_commit(domain) && mutex_trylock(&domain->j_commit_mutex))
+			lanefs_commit_and_unlock(domain);
+	}
+	return READ_ONCE(domain->j_committed) >= seq ? 0 : -EIO;
 }
 
 /*
@@ -277,18 +209,20 @@ static bool lanefs_commit_due(struct lanefs_domain *domain)
 int lanefs_commit_thread(void *data)
 {
 	struct lanefs_domain *domain = data;
-	unsigned int nofs = memalloc_nofs_save();
+	unsigned long left;
 
 	set_freezable();
 	for (;;) {
-		wait_event_freezable_timeout(domain->j_wait_commit_work,
-					     kthread_should_stop() || lanefs_commit_due(domain),
-					     LANEFS_COMMIT_INTERVAL / 2);
-		if (lanefs_commit_due(domain))
-			lanefs_commit(domain);
-		else if (kthread_should_stop())
+		if (lanefs_commit_due(domain, &left)) {
+			mutex_lock(&domain->j_commit_mutex);
+			lanefs_commit_and_unlock(domain);
+			continue;
+		}
+		if (kthread_should_stop())
 			break;
+		wait_event_freezable_timeout(domain->j_wait_commit_work,
+					     kthread_should_stop() ||
+					     lanefs_commit_due(domain, &left), left);
 	}
-	memalloc_nofs_restore(nofs);
 	return 0;
 }

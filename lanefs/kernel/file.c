@@ -300,10 +300,9 @@ int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		return err;
 	seq = datasync ? READ_ONCE(li->li_data_seq) : READ_ONCE(li->li_seq);
 	/* A commit that begins from now on flushes the device's cache after the data. */
-	spin_lock(&domain->j_lock);
-	flushes = domain->j_running && domain->j_running->t_seq == seq;
-	spin_unlock(&domain->j_lock);
-	err = lanefs_stabilise(domain, seq);
+	smp_mb();
+	flushes = seq && READ_ONCE(domain->j_running_seq) == seq;
+	err = lanefs_durable(domain, seq);
 	if (!err && !flushes && S_ISREG(inode->i_mode))
 		err = blkdev_issue_flush(inode->i_sb->s_bdev);
 	return err;
@@ -465,7 +464,7 @@ static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, s
 	attr->ia_valid &= ~(ATTR_SIZE | ATTR_KILL_PRIV);
 	err = lanefs_setattr(idmap, dentry, attr);
 	if (!err && sync)
-		err = lanefs_stabilise(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
+		err = lanefs_durable(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
 	return err;
 }
 

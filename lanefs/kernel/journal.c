@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The journal of a domain: handles join its running transaction, a thread commits it (commit.c).
+ * The journal of a domain: handles join its running transaction, which is committed in the end (commit.c).
  *
  * An operation opens one handle on all domains that it changes (lanefs_begin()), which ties their
  * transactions; format.h has the argument why recovery is atomic. Log space for the handle's
@@ -13,6 +13,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "core/slot.h"
 #include "lanefs.h"
 
 #define LANEFS_LOG_SLACK	32	/* blocks, should an operation need more than its credits */
@@ -30,7 +31,7 @@ static struct lanefs_txn *lanefs_txn_new(struct lanefs_sb *sbi)
 
 	txn->t_needs = kcalloc(sbi->s_domains, sizeof(*txn->t_needs), GFP_NOFS | __GFP_NOFAIL);
 	spin_lock_init(&txn->t_lock);
-	INIT_LIST_HEAD(&txn->t_bufs);
+	lanefs_joinlist_init(&txn->t_bufs);
 	INIT_LIST_HEAD(&txn->t_freed);
 	INIT_LIST_HEAD(&txn->t_node);
 	return txn;
@@ -45,35 +46,12 @@ void lanefs_txn_free(struct lanefs_txn *txn)
 	kfree(txn);
 }
 
-void lanefs_commit_request(struct lanefs_domain *domain, u64 seq)
-{
-	spin_lock(&domain->j_lock);
-	if (seq > domain->j_wanted) {
-		domain->j_wanted = seq;
-		wake_up(&domain->j_wait_commit_work);
-	}
-	spin_unlock(&domain->j_lock);
-}
-
-/* Waits until the transaction is on disk. It must have been requested, or be committing. */
-int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
-{
-	unsigned int state = TASK_UNINTERRUPTIBLE;
-
-	/* It holds nothing here, and the other domain's commits may be frozen already. */
-	if (kthread_func(current) == lanefs_checkpoint_thread)
-		state |= TASK_FREEZABLE;
-	wait_event_state(domain->j_wait_committed, READ_ONCE(domain->j_committed) >= seq ||
-			 READ_ONCE(domain->d_sbi->s_aborted), state);
-	return READ_ONCE(domain->j_committed) >= seq ? 0 : -EIO;
-}
-
 /* Asks for the commit of the running transaction; under j_lock. */
 static void lanefs_want_commit(struct lanefs_domain *domain, const struct lanefs_txn *txn)
 {
 	if (txn->t_seq <= domain->j_wanted)
 		return;
-	domain->j_wanted = txn->t_seq;
+	WRITE_ONCE(domain->j_wanted, txn->t_seq);
 	wake_up(&domain->j_wait_commit_work);
 }
 
@@ -135,7 +113,7 @@ static int lanefs_admit(struct lanefs_domain *domain, unsigned int credits,
 	if (err == -ENOSPC)
 		lanefs_checkpoint_request(domain);
 	else if (err && txn && !txn->t_locked &&
-		 (txn->t_nbufs > domain->j_max_txn / 2 ||
+		 (atomic_read(&txn->t_joined) > domain->j_max_txn / 2 ||
 		  (!txn->t_handles && !lanefs_slots_busy(domain))))
 		lanefs_want_commit(domain, txn);
 	return err ? -EAGAIN : 0;
@@ -185,6 +163,7 @@ static int lanefs_join_locked(struct lanefs_domain *domain, unsigned int credits
 		txn->t_seq = domain->j_next_seq++;
 		txn->t_started = jiffies;
 		WRITE_ONCE(domain->j_running, txn);
+		WRITE_ONCE(domain->j_running_seq, txn->t_seq);
 	}
 	txn->t_handles++;
 	txn->t_reserved += credits;
@@ -222,7 +201,7 @@ static void lanefs_leave(struct lanefs_handle *h, int part)
 	bool drained = false, room = false;
 	u64 seq = txn->t_seq;
 
-	if (slot && lanefs_slot_leave(slot, left))
+	if (slot && lanefs_slot_give(&slot->s_state, left))
 		return;
 	spin_lock(&domain->j_lock);
 	txn = domain->j_running;
@@ -300,6 +279,19 @@ static void lanefs_unqueue(struct lanefs_handle *h, struct lanefs_waiter *waiter
 	}
 }
 
+/* Waits until the handle may be let in, and helps where room is made. */
+static void lanefs_wait_join(struct lanefs_domain *domain, unsigned int credits,
+			     const struct lanefs_waiter *waiter)
+{
+	for (;;) {
+		wait_event(domain->j_wait_join,
+			   READ_ONCE(domain->j_home_joint) || lanefs_admits(domain, credits, waiter));
+		if (!READ_ONCE(domain->j_home_joint))
+			return;
+		lanefs_joint_help(domain, &domain->j_home_joint);
+	}
+}
+
 /* Each of the transactions joined needs the others. */
 static void lanefs_tie(struct lanefs_handle *h)
 {
@@ -316,6 +308,7 @@ static void lanefs_tie(struct lanefs_handle *h)
 				txn->t_needs[other] = h->h_part[j].txn->t_seq;
 		}
 		txn->t_tied = true;
+		WRITE_ONCE(txn->t_domain->j_tied, txn->t_seq);
 		spin_unlock(&txn->t_domain->j_lock);
 	}
 }
@@ -358,8 +351,7 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 		if (!queued)
 			lanefs_queue(h, waiters);
 		queued = true;
-		wait_event(h->h_part[blocked].domain->j_wait_join,
-			   lanefs_admits(h->h_part[blocked].domain, credits, &waiters[blocked]));
+		lanefs_wait_join(h->h_part[blocked].domain, credits, &waiters[blocked]);
 	}
 	if (queued)
 		lanefs_unqueue(h, waiters);
@@ -432,11 +424,13 @@ int lanefs_journal_start(struct lanefs_domain *domain)
 static void lanefs_txn_drop(struct lanefs_txn *txn)
 {
 	struct lanefs_freed *freed, *next;
-	struct lanefs_buf *buf, *after;
+	struct lanefs_join *node;
+	struct lanefs_buf *buf;
 	unsigned int i;
+	bool joined;
 
-	list_for_each_entry_safe(buf, after, &txn->t_bufs, b_txn_node) {
-		list_del_init(&buf->b_txn_node);
+	while ((node = lanefs_joinlist_fetch(&txn->t_bufs, &joined))) {
+		buf = container_of(node, struct lanefs_buf, b_join);
 		buf->b_txn = NULL;
 		lanefs_buf_put(buf);
 	}
@@ -481,14 +475,15 @@ static void lanefs_running_drop(struct lanefs_domain *domain)
 		return;
 	lanefs_txn_drain(txn);
 	spin_lock(&domain->j_lock);
-	domain->j_running = NULL;
+	WRITE_ONCE(domain->j_running, NULL);
+	WRITE_ONCE(domain->j_running_seq, 0);
 	spin_unlock(&domain->j_lock);
 	lanefs_txn_drop(txn);
 }
 
 /*
  * The log was checkpointed and is empty, or the file system was aborted. An fsync may still be
- * looking at the log, or making what is in there stable.
+ * about to commit, looking at the log, or making what is in there stable.
  */
 void lanefs_journal_stop(struct lanefs_domain *domain)
 {
@@ -501,6 +496,7 @@ void lanefs_journal_stop(struct lanefs_domain *domain)
 		kthread_stop(domain->j_checkpoint_task);
 	domain->j_commit_task = NULL;
 	domain->j_checkpoint_task = NULL;
+	mutex_lock(&domain->j_commit_mutex);
 	mutex_lock(&domain->j_stable_mutex);
 	spin_lock(&domain->j_lock);
 	list_splice_init(&domain->j_log, &log);
@@ -509,4 +505,5 @@ void lanefs_journal_stop(struct lanefs_domain *domain)
 		lanefs_txn_drop(txn);
 	mutex_unlock(&domain->j_stable_mutex);
 	lanefs_running_drop(domain);
+	mutex_unlock(&domain->j_commit_mutex);
 }

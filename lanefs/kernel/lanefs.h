@@ -4,7 +4,7 @@
  *
  * Locks, outermost first:
  *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks
- *   d_writeout of a domain, li_writeout of an inode, folio locks
+ *   s_writeout (SRCU), li_writeout of an inode, folio locks
  *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
  *     A task that waits for one domain to let it in holds no handle of another.
  *     lockdep knows handles as s_handle_map, and who may wait for a commit by lanefs_may_wait().
@@ -15,9 +15,9 @@
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
  *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache
  *
- * Outside of handles: s_super_mutex, with nothing within it; j_checkpoint_mutex, then
- * j_stable_mutex, which both exclude only each domain's own processing of what is stable. A commit
- * takes the second one when it is done.
+ * Outside of handles: s_super_mutex, with nothing within it; j_commit_mutex of a domain, with which
+ * its handles are waited for; j_checkpoint_mutex, then j_stable_mutex, which both exclude only each
+ * domain's own processing of what is stable. A commit takes the last one when it is done.
  */
 #ifndef LANEFS_H
 #define LANEFS_H
@@ -34,10 +34,12 @@
 #include <linux/percpu_counter.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
+#include <linux/srcu.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "core/joinlist.h"
 #include "format.h"
 #include "compat.h"
 
@@ -59,7 +61,7 @@ struct lanefs_buf {
 	struct page *b_page;		/* the newest contents */
 	u8 *b_data;			/* page_address(b_page) */
 	struct lanefs_txn *b_txn;	/* running transaction that has changed it */
-	struct list_head b_txn_node;
+	struct lanefs_join b_join;	/* in its t_bufs (b_mutex) */
 	struct page *b_home;		/* newest stable version that is not in place yet */
 	u64 b_home_seq;
 	struct list_head b_home_node;	/* in d_home, by b_home_seq */
@@ -95,14 +97,15 @@ struct lanefs_txn {
 	unsigned int t_handles;		/* open ones, but for those of slots (j_lock) */
 	unsigned int t_reserved;	/* blocks: used, and credits of handles and slots (j_lock) */
 	unsigned long t_started;	/* jiffies */
-	spinlock_t t_lock;		/* the lists and counts below */
-	struct list_head t_bufs;
-	unsigned int t_nbufs;
+	struct lanefs_joinlist t_bufs ____cacheline_aligned_in_smp;
+	atomic_t t_joined;		/* blocks in it that were not removed again */
+	spinlock_t t_lock ____cacheline_aligned_in_smp;	/* t_freed, t_revokes */
 	struct list_head t_freed;
 	unsigned int t_revokes;
 	bool t_tied;
 	u64 *t_needs;			/* by domain; if t_tied (j_lock) */
-	struct lanefs_log_vec *t_vec;
+	struct lanefs_log_vec *t_vec;	/* when it is frozen, t_nbufs of them */
+	unsigned int t_nbufs;
 	u64 t_log_start;		/* block of the journal */
 	u64 t_log_blocks;
 	struct list_head t_node;	/* in j_log */
@@ -118,7 +121,7 @@ struct lanefs_group {
 
 /* A CPU's part of a domain (slots.c). */
 struct lanefs_slot {
-	atomic64_t s_state;	/* handles, whether it is open, credits */
+	u64 s_state;		/* core/slot.h */
 	u64 s_inode_first;	/* where its inodes begin */
 	u64 s_inode_hint;	/* where the next search begins (not locked) */
 } ____cacheline_aligned_in_smp;
@@ -165,6 +168,7 @@ struct lanefs_domain {
 	/* journal: each handle */
 	spinlock_t j_lock ____cacheline_aligned_in_smp;
 	struct lanefs_txn *j_running;
+	u64 j_running_seq;	/* its sequence, or 0 */
 	u64 j_free;		/* blocks of the journal */
 	wait_queue_head_t j_wait_join;		/* handles wait for a new transaction or space */
 	struct list_head j_waiters;		/* oldest first */
@@ -174,12 +178,16 @@ struct lanefs_domain {
 	u64 j_next_seq;
 	u64 j_committed;	/* highest sequence on disk */
 	u64 j_stable;		/* highest stable sequence */
+	u64 j_tied;		/* highest sequence that needs something of another domain */
 	u64 j_wanted;		/* commit up to this sequence */
 	u64 j_head;		/* where the next transaction goes: block of the journal */
 	struct list_head j_log;	/* transactions in the log, from j_tail_seq, by sequence */
+	struct mutex j_commit_mutex;	/* who commits */
 	struct mutex j_stable_mutex;
 	wait_queue_head_t j_wait_drained;	/* the commit waits for handles */
-	wait_queue_head_t j_wait_committed;
+	wait_queue_head_t j_wait_committed[2];	/* by the transaction's sequence, modulo 2 */
+	wait_queue_head_t j_wait_helped;	/* a commit or checkpoint waits for helpers */
+	struct lanefs_joint *j_log_joint;	/* what is written of the log now (joint.c) */
 	wait_queue_head_t j_wait_commit_work;
 
 	/* journal: the checkpoint */
@@ -190,6 +198,7 @@ struct lanefs_domain {
 	spinlock_t d_home_lock;
 	struct list_head d_home;	/* stable blocks that are not in place yet */
 	struct mutex j_checkpoint_mutex;
+	struct lanefs_joint *j_home_joint;	/* what is written in place now (joint.c) */
 
 	/* freed by stable transactions, to be discarded before they are free */
 	spinlock_t d_discard_lock;
@@ -209,10 +218,7 @@ struct lanefs_domain {
 	struct percpu_counter d_unlinked;	/* in memory, to be deleted when they leave it */
 	wait_queue_head_t d_inode_wait;		/* for the end of an eviction */
 
-	/* held to read while an fsync writes a page (writeout.c) */
-	struct rw_semaphore d_writeout ____cacheline_aligned_in_smp;
-
-	struct mutex d_span_mutex;
+	struct mutex d_span_mutex ____cacheline_aligned_in_smp;
 	struct inode *d_span[LANEFS_MAX_SPAN_DIRS];
 } ____cacheline_aligned_in_smp;
 
@@ -286,6 +292,7 @@ struct lanefs_sb {
 	atomic64_t s_tickets;	/* of those who wait to join, as old as the number is small */
 	struct page *s_super;	/* block 0 */
 	struct mutex s_super_mutex;	/* what changes in it, and its writing */
+	struct srcu_struct s_writeout;	/* read while an fsync writes a page (writeout.c) */
 	struct workqueue_struct *s_io_done;
 	struct lanefs_shrinker s_shrinker;
 };
@@ -406,7 +413,6 @@ static inline struct lanefs_header *lanefs_buf_header(const struct lanefs_buf *b
 int lanefs_slots_start(struct lanefs_domain *domain);
 void lanefs_slots_stop(struct lanefs_domain *domain);
 struct lanefs_slot *lanefs_slot_enter(struct lanefs_domain *domain, unsigned int credits);
-bool lanefs_slot_leave(struct lanefs_slot *slot, unsigned int left);
 unsigned int lanefs_slot_share(const struct lanefs_domain *domain, unsigned int credits);
 void lanefs_slot_open(struct lanefs_domain *domain, unsigned int credits);
 unsigned int lanefs_slots_close(struct lanefs_domain *domain);
@@ -423,15 +429,30 @@ void lanefs_txn_drain(struct lanefs_txn *txn);
 void lanefs_txn_free(struct lanefs_txn *txn);
 int lanefs_journal_start(struct lanefs_domain *domain);
 void lanefs_journal_stop(struct lanefs_domain *domain);
-void lanefs_commit_request(struct lanefs_domain *domain, u64 seq);
-int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq);
-
 u64 lanefs_log_need(u64 blocks, u64 revokes);
 
+/* joint.c */
+struct lanefs_joint {
+	void (*work)(struct lanefs_joint *joint, unsigned int step);
+	unsigned int steps;
+	unsigned int helpers;	/* tasks other than the one whose it is (j_lock) */
+	atomic_t next;
+};
+
+void lanefs_joint_run(struct lanefs_domain *domain, struct lanefs_joint *joint,
+		      struct lanefs_joint **where, wait_queue_head_t *queue);
+void lanefs_joint_help(struct lanefs_domain *domain, struct lanefs_joint **where);
+
+/* log.c */
+int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue);
+
 /* commit.c */
+void lanefs_commit_request(struct lanefs_domain *domain, u64 seq, bool thread);
+int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq);
 int lanefs_commit_thread(void *data);
 
 /* stable.c */
+int lanefs_durable(struct lanefs_domain *domain, u64 seq);
 int lanefs_stabilise(struct lanefs_domain *domain, u64 seq);
 int lanefs_stabilise_all(struct lanefs_sb *sbi);
 void lanefs_stable_try(struct lanefs_domain *domain);

@@ -4,23 +4,17 @@
  * counters: where its new inodes come from (shards.c), and, with journal=concurrent, membership of
  * handles in the running transaction.
  *
- * For that a slot has one word: the handles that were opened through it and have not ended, whether it is
- * open, and credits of the running transaction that nobody uses. Who finds it open, with credits
- * enough, is a member by taking them: one compare-and-exchange, on a line that is this CPU's. The
- * commit, and who lacks credits, closes the slots, which takes the credits out; a closed slot only
- * loses handles. So when all slots are closed and empty, and no handle is counted in the
- * transaction itself, the transaction has no member, and gets none.
+ * For that a slot has one word (core/slot.h). The commit, and who lacks credits, closes all slots. When
+ * all are closed and empty, and no handle is counted in the transaction itself, the transaction has
+ * no member, and gets none.
  *
  * A slot is opened, with credits, by a handle that joins the slow way, under j_lock, while the
  * transaction is not locked and nobody waits.
  */
 #include <linux/percpu.h>
 
+#include "core/slot.h"
 #include "lanefs.h"
-
-#define LANEFS_SLOT_HANDLE	(1ULL << 32)
-#define LANEFS_SLOT_OPEN	(1ULL << 31)
-#define LANEFS_SLOT_CREDITS	(LANEFS_SLOT_OPEN - 1)
 
 /* So much of a transaction may lie in slots, unused, of all CPUs together: a part of it. */
 #define LANEFS_SLOT_PART	2
@@ -37,7 +31,7 @@ int lanefs_slots_start(struct lanefs_domain *domain)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		slot = per_cpu_ptr(domain->d_slots, cpu);
-		atomic64_set(&slot->s_state, 0);
+		slot->s_state = 0;
 		slot->s_inode_first = lanefs_region(domain, cpu);
 		slot->s_inode_hint = slot->s_inode_first;
 	}
@@ -53,27 +47,8 @@ void lanefs_slots_stop(struct lanefs_domain *domain)
 struct lanefs_slot *lanefs_slot_enter(struct lanefs_domain *domain, unsigned int credits)
 {
 	struct lanefs_slot *slot = raw_cpu_ptr(domain->d_slots);
-	s64 state = atomic64_read(&slot->s_state);
 
-	do {
-		if (!(state & LANEFS_SLOT_OPEN) || (state & LANEFS_SLOT_CREDITS) < credits)
-			return NULL;
-	} while (!atomic64_try_cmpxchg(&slot->s_state, &state,
-				       state + LANEFS_SLOT_HANDLE - credits));
-	return slot;
-}
-
-/* False: the slot is closed, so the credits that are left are the transaction's. */
-bool lanefs_slot_leave(struct lanefs_slot *slot, unsigned int left)
-{
-	s64 state = atomic64_read(&slot->s_state), next;
-
-	do {
-		next = state - LANEFS_SLOT_HANDLE;
-		if (state & LANEFS_SLOT_OPEN)
-			next += left;
-	} while (!atomic64_try_cmpxchg(&slot->s_state, &state, next));
-	return state & LANEFS_SLOT_OPEN;
+	return lanefs_slot_take(&slot->s_state, credits) ? slot : NULL;
 }
 
 /* Under j_lock: how many credits to open this CPU's slot with; 0: not at all. */
@@ -85,31 +60,20 @@ unsigned int lanefs_slot_share(const struct lanefs_domain *domain, unsigned int 
 	return share < credits ? 0 : share;
 }
 
-/* Under j_lock: the slot has so many credits more, which are reserved. */
+/* Under j_lock: this CPU's slot has so many credits more, which are reserved. */
 void lanefs_slot_open(struct lanefs_domain *domain, unsigned int credits)
 {
-	struct lanefs_slot *slot = raw_cpu_ptr(domain->d_slots);
-	s64 state = atomic64_read(&slot->s_state);
-
-	while (!atomic64_try_cmpxchg(&slot->s_state, &state,
-				     (state | LANEFS_SLOT_OPEN) + credits))
-		;
+	lanefs_slot_fill(&raw_cpu_ptr(domain->d_slots)->s_state, credits);
 }
 
 /* Under j_lock: closes all slots; how many credits they had. */
 unsigned int lanefs_slots_close(struct lanefs_domain *domain)
 {
-	const u64 taken = LANEFS_SLOT_OPEN | LANEFS_SLOT_CREDITS;
 	unsigned int credits = 0;
-	struct lanefs_slot *slot;
 	int cpu;
 
-	for_each_possible_cpu(cpu) {
-		slot = per_cpu_ptr(domain->d_slots, cpu);
-		if (atomic64_read(&slot->s_state) & taken)
-			credits += atomic64_fetch_andnot(taken, &slot->s_state) &
-				   LANEFS_SLOT_CREDITS;
-	}
+	for_each_possible_cpu(cpu)
+		credits += lanefs_slot_close(&per_cpu_ptr(domain->d_slots, cpu)->s_state);
 	return credits;
 }
 
@@ -122,7 +86,7 @@ bool lanefs_slots_busy(const struct lanefs_domain *domain)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		if (atomic64_read_acquire(&per_cpu_ptr(domain->d_slots, cpu)->s_state) >> 32)
+		if (lanefs_slot_busy(&per_cpu_ptr(domain->d_slots, cpu)->s_state))
 			return true;
 	return false;
 }

@@ -79,7 +79,7 @@ static void lanefs_stable_advance(struct lanefs_domain *domain, u64 seq)
 			break;	/* After an abort the journal was stopped, and gave it up. */
 		lanefs_txn_stable(txn);
 		spin_lock(&domain->j_lock);
-		domain->j_stable = txn->t_seq;
+		WRITE_ONCE(domain->j_stable, txn->t_seq);
 		if (domain->j_free < domain->d_layout.journal_blocks / 2)
 			lanefs_checkpoint_request(domain);
 		spin_unlock(&domain->j_lock);
@@ -112,7 +112,7 @@ static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
 
 	for (i = 0; i < sbi->s_domains; i++)
 		if (READ_ONCE(sbi->s_domain[i]->j_committed) < need[i])
-			lanefs_commit_request(sbi->s_domain[i], need[i]);
+			lanefs_commit_request(sbi->s_domain[i], need[i], true);
 	for (i = 0; i < sbi->s_domains && !err; i++)
 		if (READ_ONCE(sbi->s_domain[i]->j_committed) < need[i])
 			err = lanefs_commit_wait(sbi->s_domain[i], need[i]);
@@ -170,6 +170,8 @@ static bool lanefs_untied(struct lanefs_domain *domain, u64 seq)
 	struct lanefs_txn *running, *committing, *txn;
 	bool tied;
 
+	if (READ_ONCE(domain->j_tied) <= READ_ONCE(domain->j_stable))
+		return true;
 	spin_lock(&domain->j_lock);
 	running = domain->j_running;
 	committing = domain->j_committing;
@@ -184,32 +186,64 @@ static bool lanefs_untied(struct lanefs_domain *domain, u64 seq)
 	return !tied;
 }
 
-/* Makes the domain's transactions up to `seq`, and all that they need, durable. */
-int lanefs_stabilise(struct lanefs_domain *domain, u64 seq)
+/* Commits up to `seq`. Whether that made all of it durable: it needs nothing of other domains. */
+static int lanefs_commit_untied(struct lanefs_domain *domain, u64 seq, bool *durable)
 {
-	struct lanefs_sb *sbi = domain->d_sbi;
-	u64 *need;
 	int err;
 
-	lanefs_may_wait(sbi);
-	if (READ_ONCE(domain->j_stable) >= seq)
+	*durable = false;
+	if (!lanefs_untied(domain, seq))
 		return 0;
-	/* As a rule no other domain has to be looked at. */
-	if (lanefs_untied(domain, seq)) {
-		lanefs_commit_request(domain, seq);
-		err = lanefs_commit_wait(domain, seq);
-		if (err)
-			return err;
-		if (lanefs_untied(domain, seq)) {
-			lanefs_stable_advance(domain, seq);
-			return READ_ONCE(domain->j_stable) >= seq ? 0 : -EIO;
-		}
-	}
-	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
+	lanefs_commit_request(domain, seq, false);
+	err = lanefs_commit_wait(domain, seq);
+	*durable = !err && lanefs_untied(domain, seq);
+	return err;
+}
+
+static int lanefs_close_one(struct lanefs_domain *domain, u64 seq)
+{
+	struct lanefs_sb *sbi = domain->d_sbi;
+	u64 *need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
+	int err;
+
 	need[domain->d_id] = seq;
 	err = lanefs_close(sbi, need, true);
 	kfree(need);
 	return err;
+}
+
+/*
+ * Makes the domain's transactions up to `seq`, and all that they need, durable. As a rule no other
+ * domain has to be looked at, and it is left to who has committed to make them stable.
+ */
+int lanefs_durable(struct lanefs_domain *domain, u64 seq)
+{
+	bool durable;
+	int err;
+
+	lanefs_may_wait(domain->d_sbi);
+	if (READ_ONCE(domain->j_stable) >= seq)
+		return 0;
+	err = lanefs_commit_untied(domain, seq, &durable);
+	return err || durable ? err : lanefs_close_one(domain, seq);
+}
+
+/* Makes them stable as well. */
+int lanefs_stabilise(struct lanefs_domain *domain, u64 seq)
+{
+	bool durable;
+	int err;
+
+	lanefs_may_wait(domain->d_sbi);
+	if (READ_ONCE(domain->j_stable) >= seq)
+		return 0;
+	err = lanefs_commit_untied(domain, seq, &durable);
+	if (err)
+		return err;
+	if (!durable)
+		return lanefs_close_one(domain, seq);
+	lanefs_stable_advance(domain, seq);
+	return READ_ONCE(domain->j_stable) >= seq ? 0 : -EIO;
 }
 
 /* Makes all that was done before durable. */

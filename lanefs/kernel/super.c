@@ -31,7 +31,8 @@ void lanefs_abort(struct lanefs_sb *sbi)
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[i];
 		wake_up_all(&domain->j_wait_join);
-		wake_up_all(&domain->j_wait_committed);
+		wake_up_all(&domain->j_wait_committed[0]);
+		wake_up_all(&domain->j_wait_committed[1]);
 		wake_up_all(&domain->j_wait_checkpoint_work);
 	}
 }
@@ -74,15 +75,17 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	spin_lock_init(&domain->d_discard_lock);
 	INIT_LIST_HEAD(&domain->d_discards);
 	INIT_WORK(&domain->d_discard_work, lanefs_discard_work);
+	mutex_init(&domain->j_commit_mutex);
 	mutex_init(&domain->j_stable_mutex);
 	mutex_init(&domain->j_checkpoint_mutex);
 	mutex_init(&domain->d_span_mutex);
-	init_rwsem(&domain->d_writeout);
 	init_waitqueue_head(&domain->d_inode_wait);
 	init_waitqueue_head(&domain->j_wait_join);
 	INIT_LIST_HEAD(&domain->j_waiters);
 	init_waitqueue_head(&domain->j_wait_drained);
-	init_waitqueue_head(&domain->j_wait_committed);
+	init_waitqueue_head(&domain->j_wait_committed[0]);
+	init_waitqueue_head(&domain->j_wait_committed[1]);
+	init_waitqueue_head(&domain->j_wait_helped);
 	init_waitqueue_head(&domain->j_wait_commit_work);
 	init_waitqueue_head(&domain->j_wait_checkpoint_work);
 	err = lanefs_shards_start(domain);
@@ -138,6 +141,7 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 		kmem_cache_free(lanefs_domain_cache, domain);
 	}
 	kvfree(sbi->s_domain);
+	cleanup_srcu_struct(&sbi->s_writeout);
 	if (sbi->s_super)
 		put_page(sbi->s_super);
 	kfree(sbi);
@@ -169,7 +173,7 @@ static int lanefs_sync_fs(struct super_block *sb, int wait)
 	if (!wait) {
 		for (i = 0; i < sbi->s_domains; i++)
 			lanefs_commit_request(sbi->s_domain[i],
-					      READ_ONCE(sbi->s_domain[i]->j_next_seq) - 1);
+					      READ_ONCE(sbi->s_domain[i]->j_next_seq) - 1, true);
 		return 0;
 	}
 	lanefs_writeout_wait_all(sbi);
@@ -292,13 +296,20 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	struct lanefs_sb *sbi = sb->s_fs_info;
 	struct inode *root;
-	int err = -EINVAL;
+	int err;
 
+	err = init_srcu_struct(&sbi->s_writeout);
+	if (err) {
+		kfree(sbi);
+		sb->s_fs_info = NULL;
+		return err;
+	}
 	sbi->s_vfs = sb;
 	mutex_init(&sbi->s_super_mutex);
 	lockdep_init_map(&sbi->s_handle_map, "lanefs_handle", &lanefs_handle_key, 0);
 	if (!sb_set_blocksize(sb, LANEFS_BLOCK_SIZE)) {
 		errorf(fc, "the device has blocks of more than %u bytes", LANEFS_BLOCK_SIZE);
+		err = -EINVAL;
 		goto free;
 	}
 	err = lanefs_check_options(sb, &sbi->s_options, NULL, fc);

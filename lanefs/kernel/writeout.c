@@ -4,8 +4,8 @@
  * superblock's list of those under writeback, and take it off again, under one lock for all. A page whose
  * block is there and written is written from under its lock instead: it is clean to the page cache
  * then, and not under writeback. So what must not miss the I/O has to lock the page, or to wait for
- * li_writeout (this inode's) or d_writeout (the domain's): another fsync, a direct read, a sync of
- * the whole file system. sync_file_range() does not see it.
+ * li_writeout (this inode's) or for the readers of s_writeout: another fsync, a direct read, a sync
+ * of the whole file system. sync_file_range() does not see it.
  */
 #include <linux/pagemap.h>
 
@@ -86,17 +86,18 @@ static void lanefs_write_page(struct inode *inode, unsigned long index)
 void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	struct lanefs_domain *domain = lanefs_domain_of(inode);
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	unsigned long index;
+	int section;
 
-	if (LANEFS_SB(inode->i_sb)->s_options.fsync != LANEFS_FSYNC_LANE)
+	if (READ_ONCE(sbi->s_options.fsync) != LANEFS_FSYNC_LANE)
 		return;
-	down_read(&domain->d_writeout);
+	section = srcu_read_lock(&sbi->s_writeout);
 	mutex_lock(&li->li_writeout);
 	if (lanefs_one_dirty(inode->i_mapping, start, end, &index))
 		lanefs_write_page(inode, index);
 	mutex_unlock(&li->li_writeout);
-	up_read(&domain->d_writeout);
+	srcu_read_unlock(&sbi->s_writeout, section);
 }
 
 /*
@@ -124,10 +125,5 @@ int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end, bool wa
 /* The page cache has written all that it knew of: waits for the rest. */
 void lanefs_writeout_wait_all(struct lanefs_sb *sbi)
 {
-	u32 i;
-
-	for (i = 0; i < sbi->s_domains; i++) {
-		down_write(&sbi->s_domain[i]->d_writeout);
-		up_write(&sbi->s_domain[i]->d_writeout);
-	}
+	synchronize_srcu_expedited(&sbi->s_writeout);
 }

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writes a transaction to the log: descriptors with copies, revocations, the commit block
+ * (format.h, "Journal"). Where each copy goes is known from its number, so that several tasks can
+ * write parts of them.
+ */
+#include <linux/slab.h>
+
+#include "core/block.h"
+#include "lanefs.h"
+
+/* Copies that one task stamps and writes at a time: some tens of microseconds. */
+#define LANEFS_LOG_STEP		32
+
+/* What is being written of a transaction. */
+struct lanefs_log_io {
+	struct lanefs_joint joint;
+	struct lanefs_txn *txn;
+	struct page **headers;	/* descriptors, then blocks of revocations */
+	atomic_t pending;
+	struct completion done;
+	int err;
+};
+
+/* Writes to consecutive blocks of the journal, with as few bios as may be. */
+struct lanefs_log_writer {
+	struct lanefs_log_io *io;
+	u64 next;		/* block of the journal, wraps around */
+	struct bio *bio;
+};
+
+static void lanefs_log_ended(struct bio *bio)
+{
+	struct lanefs_log_io *io = bio->bi_private;
+
+	if (bio->bi_status)
+		WRITE_ONCE(io->err, blk_status_to_errno(bio->bi_status));
+	if (atomic_dec_and_test(&io->pending))
+		complete(&io->done);
+	bio_put(bio);
+}
+
+static void lanefs_log_submit(struct lanefs_log_writer *writer)
+{
+	if (!writer->bio)
+		return;
+	atomic_inc(&writer->io->pending);
+	submit_bio(writer->bio);
+	writer->bio = NULL;
+}
+
+static void lanefs_log_write(struct lanefs_log_writer *writer, struct page *page)
+{
+	struct lanefs_domain *domain = writer->io->txn->t_domain;
+
+	if (writer->bio && !bio_add_page(writer->bio, page, LANEFS_BLOCK_SIZE, 0))
+		lanefs_log_submit(writer);
+	if (!writer->bio) {
+		writer->bio = bio_alloc(domain->d_sbi->s_vfs->s_bdev, BIO_MAX_VECS,
+					REQ_OP_WRITE | REQ_META | REQ_SYNC, GFP_NOFS);
+		writer->bio->bi_iter.bi_sector = (domain->d_layout.journal + writer->next) <<
+						 (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+		writer->bio->bi_private = writer->io;
+		writer->bio->bi_end_io = lanefs_log_ended;
+		__bio_add_page(writer->bio, page, LANEFS_BLOCK_SIZE, 0);
+	}
+	if (++writer->next == domain->d_layout.journal_blocks) {
+		writer->next = 0;
+		lanefs_log_submit(writer);
+	}
+}
+
+/* A writer from the transaction's block `at` in the log on. */
+static struct lanefs_log_writer lanefs_log_from(struct lanefs_log_io *io, u64 at)
+{
+	struct lanefs_txn *txn = io->txn;
+
+	return (struct lanefs_log_writer) {
+		.io = io,
+		.next = (txn->t_log_start + at) % txn->t_domain->d_layout.journal_blocks,
+	};
+}
+
+static void lanefs_stamp(struct lanefs_txn *txn, struct page *page)
+{
+	struct lanefs_header *header = page_address(page);
+
+	header->lh_seq = cpu_to_le64(txn->t_seq);
+	header->lh_epoch = cpu_to_le64(txn->t_domain->d_sbi->s_epoch);
+	lanefs_block_seal(header);
+}
+
+/* A descriptor, revoke or commit block for where the writer stands. */
+static struct page *lanefs_log_block(struct lanefs_log_writer *writer, u32 magic)
+{
+	struct lanefs_domain *domain = writer->io->txn->t_domain;
+	struct page *page = alloc_page(GFP_NOFS | __GFP_NOFAIL | __GFP_ZERO);
+
+	lanefs_init_header(domain->d_sbi, page_address(page), magic,
+			   domain->d_layout.journal + writer->next, domain->d_id);
+	return page;
+}
+
+/* Of the copies from `first` on. */
+static void lanefs_log_descriptor(struct lanefs_log_writer *writer, unsigned int first)
+{
+	struct lanefs_txn *txn = writer->io->txn;
+	unsigned int count = min_t(unsigned int, txn->t_nbufs - first, LANEFS_JOURNAL_RECORDS), i;
+	struct page *page = lanefs_log_block(writer, LANEFS_MAGIC_JDESC);
+	struct lanefs_header *header = page_address(page);
+	__le64 *number = (__le64 *)(header + 1);
+
+	writer->io->headers[first / LANEFS_JOURNAL_RECORDS] = page;
+	header->lh_count = cpu_to_le16(count);
+	for (i = 0; i < count; i++)
+		number[i] = cpu_to_le64(txn->t_vec[first + i].buf->b_block);
+	lanefs_stamp(txn, page);
+	lanefs_log_write(writer, page);
+}
+
+/* Each run of copies has its descriptor before it. */
+static void lanefs_log_step(struct lanefs_joint *joint, unsigned int step)
+{
+	struct lanefs_log_io *io = container_of(joint, struct lanefs_log_io, joint);
+	unsigned int i = step * LANEFS_LOG_STEP, end;
+	struct lanefs_log_writer writer;
+	struct lanefs_txn *txn = io->txn;
+
+	end = min(i + LANEFS_LOG_STEP, txn->t_nbufs);
+	writer = lanefs_log_from(io, i + DIV_ROUND_UP(i, LANEFS_JOURNAL_RECORDS));
+	for (; i < end; i++) {
+		if (i % LANEFS_JOURNAL_RECORDS == 0)
+			lanefs_log_descriptor(&writer, i);
+		lanefs_stamp(txn, txn->t_vec[i].page);
+		lanefs_log_write(&writer, txn->t_vec[i].page);
+	}
+	lanefs_log_submit(&writer);
+}
+
+static void lanefs_log_revokes(struct lanefs_log_io *io, unsigned int descriptors)
+{
+	struct lanefs_txn *txn = io->txn;
+	struct lanefs_log_writer writer = lanefs_log_from(io, txn->t_nbufs + descriptors);
+	struct page **pages = io->headers + descriptors, *page = NULL;
+	struct lanefs_header *header = NULL;
+	struct lanefs_freed *freed;
+	unsigned int count = 0;
+
+	list_for_each_entry(freed, &txn->t_freed, node) {
+		if (!freed->metadata)
+			continue;
+		if (!page) {
+			page = lanefs_log_block(&writer, LANEFS_MAGIC_JREVOKE);
+			*pages++ = page;
+			header = page_address(page);
+			count = 0;
+		}
+		((__le64 *)(header + 1))[count++] = cpu_to_le64(freed->start);
+		header->lh_count = cpu_to_le16(count);
+		if (count == LANEFS_JOURNAL_RECORDS) {
+			lanefs_stamp(txn, page);
+			lanefs_log_write(&writer, page);
+			page = NULL;
+		}
+	}
+	if (page) {
+		lanefs_stamp(txn, page);
+		lanefs_log_write(&writer, page);
+	}
+	lanefs_log_submit(&writer);
+}
+
+/* The flush before the commit block makes the log's blocks durable, and data written before. */
+static int lanefs_log_commit_block(struct lanefs_log_io *io)
+{
+	struct lanefs_log_writer writer = lanefs_log_from(io, io->txn->t_log_blocks - 1);
+	struct page *page = lanefs_log_block(&writer, LANEFS_MAGIC_JCOMMIT);
+	struct lanefs_commit_block *commit = page_address(page);
+	struct lanefs_txn *txn = io->txn;
+	struct lanefs_domain *domain = txn->t_domain;
+	int err;
+	u32 i;
+
+	commit->jc_blocks = cpu_to_le64(txn->t_log_blocks);
+	commit->jc_time = cpu_to_le64(ktime_get_real_ns());
+	for (i = 0; i < domain->d_sbi->s_domains; i++)
+		commit->jc_needs[i] = cpu_to_le64(txn->t_needs[i]);
+	lanefs_stamp(txn, page);
+	err = lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + writer.next, page,
+			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
+	put_page(page);
+	return err;
+}
+
+/* Those who wait on `queue` help. */
+int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue)
+{
+	unsigned int descriptors = DIV_ROUND_UP(txn->t_nbufs, LANEFS_JOURNAL_RECORDS), headers, i;
+	struct lanefs_log_io io = { .txn = txn, .pending = ATOMIC_INIT(1) };
+	int err;
+
+	init_completion(&io.done);
+	headers = descriptors + DIV_ROUND_UP(txn->t_revokes, LANEFS_JOURNAL_RECORDS);
+	io.headers = kcalloc(headers, sizeof(*io.headers), GFP_NOFS | __GFP_NOFAIL);
+	io.joint.work = lanefs_log_step;
+	io.joint.steps = DIV_ROUND_UP(txn->t_nbufs, LANEFS_LOG_STEP);
+	lanefs_log_revokes(&io, descriptors);
+	lanefs_joint_run(txn->t_domain, &io.joint, &txn->t_domain->j_log_joint, queue);
+	if (!atomic_dec_and_test(&io.pending))
+		wait_for_completion(&io.done);
+	err = READ_ONCE(io.err);
+	if (!err)
+		err = lanefs_log_commit_block(&io);
+	for (i = 0; i < headers; i++)
+		put_page(io.headers[i]);
+	kfree(io.headers);
+	return err;
+}
