@@ -6,7 +6,9 @@ import subprocess
 import lanefs_image as lanefs
 import pytest
 
-TESTS = sorted(path.stem for path in (lanefs.ROOT / "lanefs" / "tests").glob("test_*.c"))
+SOURCES = lanefs.ROOT / "lanefs" / "tests"
+TESTS = sorted(path.stem for path in SOURCES.glob("test_*.c"))
+THREADS = sorted(path.stem for path in SOURCES.glob("threads_*.c"))
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -20,5 +22,22 @@ def test_unit(name):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("name", THREADS)
+def test_threads(name):
+    """The thread sanitizer has nothing to say, and something where a race was planted."""
+    lanefs.build("tests")
+    for planted in ("", "_planted"):
+        done = subprocess.run(
+            [lanefs.BUILD / "tsan" / f"{name}{planted}"],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert ("data race" in done.stderr) == bool(planted), done.stderr
+        assert (done.returncode != 0) == bool(planted), done.stderr
+
+
 def test_all_are_there():
     assert {"test_hashes", "test_extents", "test_leaf", "test_xattrs", "test_cut"} <= set(TESTS)
+    assert {"test_slot_orders", "test_joinlist_orders"} <= set(TESTS)
+    assert THREADS == ["threads_join"]
