@@ -252,7 +252,8 @@ int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwrit
 	int err;
 
 	for (; at < end; at += done) {
-		err = lanefs_begin_inode(&h, inode);
+		err = lanefs_begin(&h, LANEFS_SB(inode->i_sb),
+				   unwritten ? LANEFS_CREDITS : LANEFS_CREDITS_INODE, &li->li_domain, 1);
 		if (err)
 			return err;
 		/* If there is no block left the change may still need none. */

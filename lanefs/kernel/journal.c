@@ -367,11 +367,11 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 	return 0;
 }
 
-/* A handle for a change of this inode alone. */
+/* A handle for a change of this inode alone, and not of its tree. */
 int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode)
 {
-	return lanefs_begin(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS, &LANEFS_I(inode)->li_domain,
-			    1);
+	return lanefs_begin(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_INODE,
+			    &LANEFS_I(inode)->li_domain, 1);
 }
 
 void lanefs_end(struct lanefs_handle *h)

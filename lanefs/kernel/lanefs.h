@@ -376,8 +376,13 @@ static inline void lanefs_may_wait(struct lanefs_sb *sbi)
 #define LANEFS_GENERATION_ANY	(-1LL)	/* the one that has it, if there is one */
 #define LANEFS_GENERATION_NAMED	(-2LL)	/* the same, and its name or bit says that there is */
 
-/* Blocks of a domain that an operation may change: for each tree that it changes. */
+/* Blocks of a domain that an operation may change, for each tree that it changes, however high. */
 #define LANEFS_CREDITS		40
+/*
+ * Without a tree: up to two inodes with their bits in both bitmaps, an attribute's and a symbolic
+ * link's block with the bits of these, and some more.
+ */
+#define LANEFS_CREDITS_INODE	12
 
 /* buf.c */
 int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf);
@@ -517,6 +522,7 @@ int lanefs_tree_find_room(struct lanefs_handle *h, struct inode *inode, u64 key,
 int lanefs_tree_drop_leaf(struct lanefs_handle *h, struct inode *inode, struct lanefs_path *path);
 void lanefs_path_put(struct lanefs_path *path);
 u64 lanefs_tree_blocks_needed(const struct inode *inode);
+unsigned int lanefs_tree_credits(const struct inode *inode);
 u64 lanefs_tree_room(const struct inode *inode);
 
 /* extents.c */

@@ -98,6 +98,15 @@ static bool lanefs_place_again(struct inode *dir, u32 *attempts)
 			       LANEFS_FOR_METADATA);
 }
 
+/* For a name of the directory that comes or goes, of an inode in that domain. */
+static unsigned int lanefs_name_credits(const struct inode *dir, u32 domain)
+{
+	/* The inode's domain has a remote entry for the name, in a tree of its own. */
+	if (LANEFS_I(dir)->li_domain != domain)
+		return LANEFS_CREDITS;
+	return lanefs_tree_credits(dir) + LANEFS_CREDITS_INODE;
+}
+
 /* One attempt to create an object, in the domain that is best now. */
 static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
 			    umode_t mode, dev_t rdev, const char *target,
@@ -109,7 +118,7 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 	struct inode *inode;
 	int err;
 
-	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+	err = lanefs_begin(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
 	if (err)
 		return err;
 	err = lanefs_reserve_names(&h, dir, 1);
@@ -261,7 +270,7 @@ static int lanefs_link_once(struct inode *inode, struct inode *dir, struct dentr
 	struct lanefs_handle h;
 	int err;
 
-	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+	err = lanefs_begin(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
 	if (err)
 		return err;
 	err = lanefs_reserve_names(&h, dir, 1);
@@ -339,7 +348,7 @@ static int lanefs_remove_name(struct inode *dir, struct dentry *dentry)
 
 	err = lanefs_dir_find(dir, dentry->d_name.name, dentry->d_name.len, &key, &ino);
 	if (!err)
-		err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
+		err = lanefs_begin(&h, sbi, lanefs_name_credits(dir, domains[1]), domains, 2);
 	if (err)
 		return err;
 	err = lanefs_dir_remove(&h, dir, key);

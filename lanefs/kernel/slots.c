@@ -56,7 +56,7 @@ unsigned int lanefs_slot_share(const struct lanefs_domain *domain, unsigned int 
 {
 	unsigned int share = domain->j_max_txn / LANEFS_SLOT_PART / num_online_cpus();
 
-	share = min(share, LANEFS_SLOT_HANDLES * credits);
+	share = min_t(unsigned int, share, LANEFS_SLOT_HANDLES * LANEFS_CREDITS);
 	return share < credits ? 0 : share;
 }
 

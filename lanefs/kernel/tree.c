@@ -117,6 +117,15 @@ u64 lanefs_tree_blocks_needed(const struct inode *inode)
 	return READ_ONCE(LANEFS_I(inode)->li_level) + 2;
 }
 
+/*
+ * Blocks that a record more or less may change: on each level, of which there may be one more, two
+ * halves of a node, or one that goes, and the bitmap for the new or the old one.
+ */
+unsigned int lanefs_tree_credits(const struct inode *inode)
+{
+	return 3 * lanefs_tree_blocks_needed(inode);
+}
+
 /* Blocks that must be there before an extent is added, which may lie in two leaves. */
 u64 lanefs_tree_room(const struct inode *inode)
 {
