@@ -3,16 +3,18 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.lanefs.functions.harness import Place, Skipped, check, children, equal, run, test
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 
-MODES = ("concurrent", "serial")
+MODES = ("concurrent", "parallel", "serial")
 SECONDS = 6.0
 # A rename asks for three times the credits of a creation, in each domain; on an idle machine one
 # takes a millisecond or two.
 LONGEST = 10.0
+MANY = 64
 
 
 def _names(directory: Path, end: float) -> int:
@@ -52,7 +54,7 @@ def the_journals_mode_is_changed_under_load(place: Place) -> None:
                     return
                 changes = 0
                 while time.monotonic() < end:
-                    run("mount", "-o", f"remount,journal={MODES[changes % 2]}", str(mount))
+                    run("mount", "-o", f"remount,journal={MODES[changes % len(MODES)]}", str(mount))
                     changes += 1
                 check(changes >= 6, f"only {changes} changes")
 
@@ -97,3 +99,46 @@ def _renames_among_creations(mount: Path) -> None:
         check(longest < LONGEST, f"a rename took {longest:.1f} s")
 
     children(12, work)
+
+
+@test
+def many_processes_share_a_small_journal(place: Place) -> None:
+    """64, with the smallest journal of a single domain: none waits for ever, and all is sound."""
+    place.own()
+    if place.filesystem != "lanefs":
+        raise Skipped("the size of the journal is lanefs's")
+    for mode in MODES:
+        with loop_device(place, 200, domains=1, journal="4M") as (device, backing):
+            with mounted(place, device, f"journal={mode}") as mount:
+                longest = _work_of_many(mount, backing.parent)
+            fsck(place, device)
+        print(f"journal={mode}: of {MANY} processes the longest operation took {longest:.2f} s")
+        check(longest < LONGEST, f"journal={mode}: an operation took {longest:.1f} s")
+
+
+def _work_of_many(mount: Path, results: Path) -> float:
+    """Seconds of the operation that took longest."""
+    end = time.monotonic() + SECONDS
+
+    def work(number: int) -> None:
+        directory = mount / f"d{number}"
+        directory.mkdir()
+        longest, n = 0.0, 0
+        while time.monotonic() < end:
+            name = directory / f"f{n}"
+            steps: tuple[Callable[[], object], ...] = (
+                name.touch,
+                lambda: name.rename(directory / f"r{n}"),
+                lambda: os.sync() if n % 20 == number % 20 else None,
+                lambda: (directory / f"r{n}").unlink(),
+            )
+            for step in steps:
+                began = time.monotonic()
+                step()
+                longest = max(longest, time.monotonic() - began)
+            n += 1
+        check(n > 0, "no round in all the time")
+        (results / f"longest{number}").write_text(str(longest))
+
+    children(MANY, work)
+    return max(float((results / f"longest{number}").read_text()) for number in range(MANY))

@@ -23,8 +23,13 @@ def attached(backing: Path) -> Iterator[str]:
 
 
 @contextmanager
-def loop_device(place: Place, mib: int, domains: int = 0) -> Iterator[tuple[str, Path]]:
-    """A loop device with a new file system, and the file behind it; of `domains`, on lanefs."""
+def loop_device(
+    place: Place, mib: int, domains: int = 0, journal: str = ""
+) -> Iterator[tuple[str, Path]]:
+    """A loop device with a new file system, and the file behind it.
+
+    On lanefs, of so many domains, each with a journal of that size (`4M`).
+    """
     place.own()
     with tempfile.TemporaryDirectory(dir="/run") as directory:
         backing = Path(directory) / "backing"
@@ -35,6 +40,8 @@ def loop_device(place: Place, mib: int, domains: int = 0) -> Iterator[tuple[str,
             argv = [word.replace("{device}", device) for word in mkfs]
             if domains and place.filesystem == "lanefs":
                 argv[-1:-1] = ["--domains", str(domains)]
+            if journal and place.filesystem == "lanefs":
+                argv[-1:-1] = ["--journal", journal]
             run(*argv)
             yield device, backing
 
