@@ -24,6 +24,8 @@ int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_o
 
 	bio_init(&bio, sbi->s_vfs->s_bdev, &vec, 1, opf);
 	bio.bi_iter.bi_sector = block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+	if (opf & REQ_META)
+		lanefs_for_all(&bio);
 	__bio_add_page(&bio, page, LANEFS_BLOCK_SIZE, 0);
 	err = submit_bio_wait(&bio);
 	bio_uninit(&bio);

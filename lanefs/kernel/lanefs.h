@@ -24,6 +24,7 @@
 
 #include <linux/atomic.h>
 #include <linux/bio.h>
+#include <linux/blk-cgroup.h>
 #include <linux/fs.h>
 #include <linux/fs_parser.h>
 #include <linux/hash.h>
@@ -383,6 +384,12 @@ static inline void lanefs_may_wait(struct lanefs_sb *sbi)
  * link's block with the bits of these, and some more.
  */
 #define LANEFS_CREDITS_INODE	12
+
+/* A journal is everybody's: the limits of one's cgroup must not hold up all who wait for it. */
+static inline void lanefs_for_all(struct bio *bio)
+{
+	bio_associate_blkg_from_css(bio, blkcg_root_css);
+}
 
 /* buf.c */
 int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf);

@@ -60,6 +60,7 @@ static void lanefs_log_write(struct lanefs_log_writer *writer, struct page *page
 					REQ_OP_WRITE | REQ_META | REQ_SYNC, GFP_NOFS);
 		writer->bio->bi_iter.bi_sector = (domain->d_layout.journal + writer->next) <<
 						 (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+		lanefs_for_all(writer->bio);
 		writer->bio->bi_private = writer->io;
 		writer->bio->bi_end_io = lanefs_log_ended;
 		__bio_add_page(writer->bio, page, LANEFS_BLOCK_SIZE, 0);
