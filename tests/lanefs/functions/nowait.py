@@ -153,7 +153,7 @@ def writes_that_do_not_wait_beside_others_lose_nothing(place: Place) -> None:
     children(4, work)
 
 
-def _cgroups() -> Path:
+def cgroups() -> Path:
     """The root of cgroup v2 with the io and memory controllers, mounted where it is not."""
     root = Path("/sys/fs/cgroup")
     if not (root / "cgroup.controllers").exists():
@@ -183,7 +183,7 @@ def _written(group: Path, device: str) -> int:
 def writeback_is_charged_to_who_wrote(place: Place) -> None:
     """Two cgroups write, a third party syncs: each has its own bytes; and they can be removed."""
     place.own()
-    root = _cgroups()
+    root = cgroups()
     number = place.directory.stat().st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     sizes = {"fscale-a": 4 << 20, "fscale-b": 1 << 20}
