@@ -24,6 +24,7 @@ def specify(
     mount_options: list[str] | None,
     plant: str | None,
     subsets: int = 0,
+    remounts: list[str] | None = None,
 ) -> Spec:
     """The test of a file system as configured; FscaleError when something lacks."""
     if filesystem.nodev:
@@ -55,6 +56,7 @@ def specify(
         size=SIZE,
         plant=plant,
         subsets=subsets,
+        remounts=remounts or [],
     )
 
 

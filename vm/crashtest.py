@@ -5,6 +5,7 @@ Records a workload's writes with dm-log-writes, then replays them up to each cra
 mounts a snapshot (which recovers the file system), checks what was fsync'd, unmounts, runs fsck.
 """
 
+import itertools
 import json
 import os
 import random
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,6 +29,7 @@ DATA, LOG, IMAGE, CHANGES = (Path(f"/dev/ram{n}") for n in range(4))
 WHOLE, RECORDER, SNAPSHOT = "fscale-data", "fscale-log", "fscale-snap"
 MOUNT = Path("/mnt")
 CHUNK = 1 << 20
+REMOUNT_SECONDS = 0.2
 PLANTS = {
     "no-flush": "the device says that it has no volatile cache, so that no flush is sent",
     "lost-flush": "the device keeps every third flush for later, though it says that it is done",
@@ -54,6 +57,8 @@ class Spec:
     """the planted fault, one of PLANTS"""
     subsets: int = 0
     """at each point, so many random parts of the writes that the next flush was to make durable"""
+    remounts: list[str] = field(default_factory=list)
+    """options of remounts while the workload runs, in turn, over and over"""
 
 
 @dataclass
@@ -114,6 +119,20 @@ def _worker(spec: Spec, number: int) -> None:
     crashload.work(MOUNT / f"w{number}", plan, mark)
 
 
+def _remount(options: Sequence[str], workers: Sequence[BaseProcess]) -> None:
+    """Remount with these options in turn, until the workers have ended; each once at least."""
+    for number in itertools.count():
+        alive = any(worker.is_alive() for worker in workers)
+        if not alive and number < len(options):
+            raise FscaleError(
+                f"the workload was over after {number} of {len(options)} remounts: more --points"
+            )
+        if not alive:
+            return
+        command(["mount", "-o", f"remount,{options[number % len(options)]}", str(MOUNT)])
+        time.sleep(REMOUNT_SECONDS)
+
+
 def record(spec: Spec) -> None:
     """Make the file system, copy it to IMAGE, run the workload on DATA with its writes in LOG."""
     with mapped(WHOLE, f"0 {spec.size // 512} linear {DATA} 0") as data:
@@ -130,6 +149,8 @@ def record(spec: Spec) -> None:
             workers = [context.Process(target=_worker, args=(spec, n)) for n in range(spec.workers)]
             for worker in workers:
                 worker.start()
+            if spec.remounts:
+                _remount(spec.remounts, workers)
             for worker in workers:
                 worker.join()
             if any(worker.exitcode != 0 for worker in workers):

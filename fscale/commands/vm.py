@@ -222,6 +222,10 @@ def crash(
         int,
         typer.Option(min=0, help="At each flush, also so many random parts of what it writes."),
     ] = 0,
+    remount: Annotated[
+        list[str] | None,
+        typer.Option(help="Options of a remount while it runs; several take turns."),
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="Keep what was found.")] = None,
     guest: GuestOptions,
 ) -> None:
@@ -235,6 +239,8 @@ def crash(
         fscale vm crash --fs ext4 --points 200
 
         fscale vm crash --fs ext4 --plant lost-flush     (proves that the test finds faults)
+
+        fscale vm crash --fs lanefs --remount journal=serial --remount journal=concurrent
     """
     spec = crashes.specify(
         catalogue.load_filesystem(fs),
@@ -246,6 +252,7 @@ def crash(
         mount_options=mount_options.split(",") if mount_options else None,
         plant=plant,
         subsets=subsets,
+        remounts=remount,
     )
     with tempfile.TemporaryDirectory() as scratch:
         results = (output or Path(scratch) / "results").resolve()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is tested, cut into slices: each is one guest of some minutes.
 
-Slices of one part differ in seed, and take turns in placement and number of domains.
+Slices of one part differ in seed, and take turns in placement, the journal's mode and number of
+domains.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from vm.crashload import WORKLOADS as CRASH_WORKLOADS
 
 KERNELS = ("bookworm", "trixie")
 PLACEMENTS = ("lane", "roundrobin", "single")
+JOURNALS = ("concurrent", "parallel", "serial")
 # Seconds after which a guest is ended. Most slices take a tenth of it on two cores; one that shows
 # no sign of life is ended sooner.
 LIMIT = 1200
@@ -107,7 +109,9 @@ def _inside(
 ) -> Slice:
     """A part of `python -m tests.lanefs`; the placements take turns where none is given."""
     common = [*boot.argv, "--smp", str(smp), "--part", part.name]
-    common += ["-o", f"placement={placement or PLACEMENTS[number % len(PLACEMENTS)]}"]
+    journal = JOURNALS[number // len(PLACEMENTS) % len(JOURNALS)]
+    chosen = placement or PLACEMENTS[number % len(PLACEMENTS)]
+    common += ["-o", f"placement={chosen},journal={journal}"]
     return Slice(boot, part, number, "tests.lanefs", [*common, *argv], part.amount)
 
 
@@ -186,6 +190,9 @@ def _crash(boot: Boot) -> Iterator[Slice]:
         # One more state of the disk at each point: a random part of what was under way.
         argv += ["--subsets", "1", "--seed", str(number + 1)]
         argv += ["--mount-options", f"noatime,placement={placement}"]
+        if number % 2:
+            # A log with transactions of all modes.
+            argv += [word for mode in JOURNALS for word in ("--remount", f"journal={mode}")]
         yield Slice(boot, CRASH, number, "fscale", argv, CRASH.amount)
 
 
