@@ -29,7 +29,7 @@ DATA, LOG, IMAGE, CHANGES = (Path(f"/dev/ram{n}") for n in range(4))
 WHOLE, RECORDER, SNAPSHOT = "fscale-data", "fscale-log", "fscale-snap"
 MOUNT = Path("/mnt")
 CHUNK = 1 << 20
-REMOUNT_SECONDS = 0.2
+REMOUNT_SECONDS = 0.05
 PLANTS = {
     "no-flush": "the device says that it has no volatile cache, so that no flush is sent",
     "lost-flush": "the device keeps every third flush for later, though it says that it is done",

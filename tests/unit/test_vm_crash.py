@@ -347,3 +347,24 @@ def test_the_verdict_names_the_first_point():
         tested=3, failing=2, first={"entry": 5, "what": "fsck", "text": "bad count"}
     )
     assert "after log entry 5, fsck fails:\nbad count" in crash.verdict(spec(), bad)
+
+
+class Worker:
+    """One that ends after so many looks at it."""
+
+    def __init__(self, looks):
+        self.looks = looks
+
+    def is_alive(self):
+        self.looks -= 1
+        return self.looks >= 0
+
+
+def test_remounts_take_turns_until_the_workers_end(monkeypatch):
+    asked = []
+    monkeypatch.setattr(crashtest, "command", lambda argv: asked.append(argv[2]))
+    monkeypatch.setattr(crashtest, "REMOUNT_SECONDS", 0)
+    crashtest._remount(["a=1", "a=2"], [Worker(3)])
+    assert asked == ["remount,a=1", "remount,a=2", "remount,a=1"]
+    with pytest.raises(FscaleError, match="over after 1 of 2 remounts: more --points"):
+        crashtest._remount(["a=1", "a=2"], [Worker(1)])
