@@ -2,6 +2,7 @@
 """Puts points in the order of a report: page (medium, mode) > group > panel > curve > point."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +16,9 @@ OTHER = "Other workloads"
 NO_MEDIUM = "none"  # of file systems that live in memory
 SHARING = ("low", "medium", "high")
 
+Layouts = Mapping[str | None, Layout | None]
+"""of each run's machine, by its label (None where there is one run)"""
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -25,9 +29,14 @@ class Ratio:
     high: float
 
 
+def series(filesystem: str, run: str | None) -> str:
+    """The key of a line's look (`Curve.series`)."""
+    return f"{filesystem} ({run})" if run else filesystem
+
+
 @dataclass(frozen=True)
 class Curve:
-    """One file system (and side of a comparison) on one panel; points by rising core count."""
+    """One file system (of a run, or side of a comparison) on one panel; points by rising cores."""
 
     filesystem: str
     side: str | None
@@ -35,11 +44,18 @@ class Curve:
     base_cores: int
     physical: int | None = None
     """physical cores of the machine; None: every CPU is one"""
+    run: str | None = None
+    """the run's label in a report of several"""
+
+    @property
+    def series(self) -> str:
+        """What the line's look goes by: the file system and, where there are several, the run."""
+        return series(self.filesystem, self.run)
 
     @property
     def name(self) -> str:
         """As the legend has it."""
-        marks = [self.side] if self.side else []
+        marks = [mark for mark in (self.run, self.side) if mark]
         marks += ["simulated"] if self.simulated else []
         return f"{self.filesystem} ({', '.join(marks)})" if marks else self.filesystem
 
@@ -142,12 +158,13 @@ class Panel:
     @property
     def ideal(self) -> Ideal | None:
         """From the fastest base; None where no curve starts at its base and goes on."""
-        bases = [c.points[0] for c in self.curves if c.base is not None and len(c.points) > 1]
-        if not bases:
+        rising = [c for c in self.curves if c.base is not None and len(c.points) > 1]
+        if not rising:
             return None
-        start = max(bases, key=lambda p: p.median)
+        fastest = max(rising, key=lambda c: c.points[0].median)
+        start = fastest.points[0]
         last = self.cores[-1]
-        physical = self.layout.cores if self.layout else last
+        physical = fastest.physical or last
         beside = start.key.cores - start.workers
         # At every core count: on a logarithmic axis linear scaling is no straight line.
         counts = sorted(n for n in {*self.cores, min(physical, last)} if n >= start.key.cores)
@@ -221,19 +238,36 @@ def _panel(
     points: list[Point],
     order: list[str],
     described: Descriptor | None,
-    there: Layout | None,
+    there: Layouts,
 ) -> Panel:
-    series: dict[tuple[str, str | None], list[Point]] = defaultdict(list)
+    series: dict[tuple[str, str | None, str | None], list[Point]] = defaultdict(list)
     for point in points:
-        series[point.key.filesystem, point.key.side].append(point)
+        # The label of a run says its side too.
+        side = None if point.run else point.key.side
+        series[point.key.filesystem, side, point.run].append(point)
     base = max(1, described.min_cores) if described else 1
-    physical = there.cores if there else None
     curves = [
-        Curve(filesystem, side, tuple(sorted(own, key=lambda p: p.key.cores)), base, physical)
-        for (filesystem, side), own in series.items()
+        Curve(
+            filesystem,
+            side,
+            tuple(sorted(own, key=lambda p: p.key.cores)),
+            base,
+            layout.cores if (layout := there.get(run)) else None,
+            run,
+        )
+        for (filesystem, side, run), own in series.items()
     ]
     rank = {name: i for i, name in enumerate(order)}
-    curves.sort(key=lambda c: (rank.get(c.filesystem, len(rank)), c.filesystem, c.side or ""))
+    runs = {run: i for i, run in enumerate(there)}
+    curves.sort(
+        key=lambda c: (
+            rank.get(c.filesystem, len(rank)),
+            c.filesystem,
+            runs.get(c.run, 0),
+            c.side or "",
+        )
+    )
+    layouts = {there.get(curve.run) for curve in curves}
     return Panel(
         workload,
         variant,
@@ -241,7 +275,7 @@ def _panel(
         described.operation if described else "",
         points[0].unit,
         tuple(curves),
-        there,
+        layouts.pop() if len(layouts) == 1 else None,
     )
 
 
@@ -249,14 +283,16 @@ def arrange(
     points: list[Point],
     filesystems: list[str],
     descriptors: dict[str, Descriptor],
-    there: Layout | None = None,
+    there: Layout | Layouts | None = None,
 ) -> list[Page]:
     """Arrange points for drawing.
 
     `filesystems` gives the order of the curves, `descriptors` (by id) the titles and the groups; a
     workload without one is shown all the same. `there` is the layout of the machine, if it is
-    known. File systems that need no medium are on every page of their mode, to compare with.
+    known, or that of each run's by its label; a panel of runs on different layouts shows none.
+    File systems that need no medium are on every page of their mode, to compare with.
     """
+    layouts: Layouts = there if isinstance(there, Mapping) else {None: there}
     pages: dict[tuple[str, str], list[Point]] = defaultdict(list)
     for point in points:
         pages[point.key.medium, point.key.mode].append(point)
@@ -265,7 +301,7 @@ def arrange(
         for (_, other), own in pages.items():
             own.extend(everywhere if other == mode else [])
     return [
-        Page(medium, mode, _groups(own, filesystems, descriptors, there))
+        Page(medium, mode, _groups(own, filesystems, descriptors, layouts))
         for (medium, mode), own in sorted(pages.items())
     ]
 
@@ -274,7 +310,7 @@ def _groups(
     points: list[Point],
     filesystems: list[str],
     descriptors: dict[str, Descriptor],
-    there: Layout | None,
+    there: Layouts,
 ) -> tuple[Group, ...]:
     durations: dict[str, set[float]] = defaultdict(set)
     for point in points:

@@ -16,10 +16,10 @@ Row = dict[str, Any]
 def rows(pages: list[Page]) -> list[Row]:
     """One row a point, in the report's order; all rows have the same keys, None where unknown.
 
-    A point that several pages show has one row.
+    A point that several pages show has one row. Of several runs, `run` is the label.
     """
     unique = {
-        point.key.point: _row(panel, curve, point)
+        (point.run, point.key.point): _row(panel, curve, point)
         for page in pages
         for panel in page.panels
         for curve in panel.curves
@@ -33,6 +33,7 @@ def _row(panel: Panel, curve: Curve, point: Point) -> Row:
     cpu = point.cpu
     per_cpu = point.ops_per_cpu_second
     return {
+        **({"run": point.run} if point.run else {}),
         "workload": panel.workload,
         "variant": panel.variant,
         "filesystem": curve.filesystem,

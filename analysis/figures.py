@@ -132,7 +132,7 @@ def _curve_sheet(
 ) -> Figure:
     curves = {c.name: c for p in panels for c in p.curves}
     keys: list[Artist] = [
-        plots.legend_key(lines[c.filesystem], c.side, c.simulated) for c in curves.values()
+        plots.legend_key(lines[c.series], c.side, c.simulated) for c in curves.values()
     ]
     labels = list(curves)
     keys += [key for key, _ in marks]

@@ -70,7 +70,7 @@ def draw_curves(
     single = len(panel.cores) == 1
     for i, curve in enumerate(panel.curves):
         shift = 0.09 * (i - (len(panel.curves) - 1) / 2) if single else 0.0
-        _draw_curve(ax, curve, lines[curve.filesystem], divisor, shift, f"curve-{i}")
+        _draw_curve(ax, curve, lines[curve.series], divisor, shift, f"curve-{i}")
     if ideal and not single:
         _draw_ideal(ax, panel, divisor)
     cores = panel.cores

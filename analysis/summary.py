@@ -41,6 +41,8 @@ class Point:
     key: CellKey
     unit: str
     cells: tuple[Cell, ...]
+    run: str | None = None
+    """the run's label in a report of several"""
 
     @cached_property
     def rates(self) -> NDArray[np.float64]:
@@ -111,15 +113,18 @@ def _fractions(times: list[CpuTimes]) -> dict[str, float]:
     return fractions
 
 
-def summarise(scored: Iterable[Cell]) -> list[Point]:
-    """Group scored cells into points, ordered by their names and core counts."""
+def summarise(scored: Iterable[Cell], run: str | None = None) -> list[Point]:
+    """Group scored cells of one run into points, ordered by their names and core counts.
+
+    `run` is its label where there are several.
+    """
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in scored:
         groups[cell.key.point].append(cell)
     points = []
     for cells in groups.values():
         cells.sort(key=lambda c: c.key.repetition)
-        points.append(Point(cells[0].key, cells[0].unit, tuple(cells)))
+        points.append(Point(cells[0].key, cells[0].unit, tuple(cells), run))
     return sorted(
         points,
         key=lambda p: (p.key.workload, p.key.medium, p.key.mode, p.key.filesystem, p.key.cores),

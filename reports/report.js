@@ -48,9 +48,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
 	}));
 }
 
-const filter = document.getElementById("filter");
-if (filter) {
-	const rows = [...document.getElementById("figures-table").tBodies[0].rows];
+for (const filter of document.querySelectorAll("input[data-filters]")) {
+	const rows = [...document.getElementById(filter.dataset.filters).tBodies[0].rows];
 	const names = rows.map(row => [...row.cells].slice(0, 5).map(c => c.textContent).join(" ").toLowerCase());
 	filter.addEventListener("input", () => {
 		const words = filter.value.toLowerCase().split(/\s+/);
@@ -59,6 +58,6 @@ if (filter) {
 			row.hidden = !words.every(word => names[i].includes(word));
 			shown += !row.hidden;
 		});
-		document.getElementById("shown").textContent = `${shown} of ${rows.length} rows`;
+		filter.closest("p").querySelector("output").textContent = `${shown} of ${rows.length} rows`;
 	});
 }

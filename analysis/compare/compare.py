@@ -60,14 +60,7 @@ def open_sides(base: Path, new: Path | None) -> Sides:
     first = load(base)
     if new is not None:
         second = load(new)
-        return Sides(
-            _ref(first, first.run.id),
-            _ref(second, second.run.id),
-            first,
-            second,
-            first.cells,
-            second.cells,
-        )
+        return sides_of((first, first.cells), (second, second.cells), (first.run.id, second.run.id))
     record = _record(base)
     return Sides(
         _ref(first, record.base),
@@ -79,6 +72,17 @@ def open_sides(base: Path, new: Path | None) -> Sides:
         interleaved=True,
         looks=tuple(record.looks),
         pair_looks=tuple(record.pair_looks),
+    )
+
+
+def sides_of(
+    base: tuple[Results, Sequence[Cell]],
+    new: tuple[Results, Sequence[Cell]],
+    labels: tuple[str, str],
+) -> Sides:
+    """Two runs, or parts of their cells, that were not interleaved."""
+    return Sides(
+        _ref(base[0], labels[0]), _ref(new[0], labels[1]), base[0], new[0], base[1], new[1]
     )
 
 
@@ -115,12 +119,13 @@ def _ref(results: Results, label: str) -> RunRef:
     )
 
 
-def compare(sides: Sides, settings: Settings) -> Comparison:
+def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Comparison:
     """Judge NEW against BASE.
 
     Raises:
         FscaleError: nothing can be compared, the figures mean different things, or there are too
-            few repetitions for any verdict and nothing broke either.
+            few repetitions for any verdict and nothing broke either. Without `refuse_few` all is
+            undecided then.
     """
     _refuse_other_kinds(sides)
     warnings = _warnings(sides, settings)
@@ -142,7 +147,7 @@ def compare(sides: Sides, settings: Settings) -> Comparison:
             "cores, duration and options; run the same suite for both"
         )
     tests = [*pairing.tests, *curve_tests(pairing.tests, settings.margin)]
-    judgements = judge(tests, settings, refuse=not failed)
+    judgements = judge(tests, settings, refuse=refuse_few and not failed)
     family = sum(j.p is not None for j in judgements)
     return Comparison(
         base=sides.base,

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the report of a run: report.html, plots/*.pdf and *.svg, figures.csv and .json.
 
-A section is added by one line in `SECTIONS`; see `analysis.report.section.Section`.
+A section is added by one line in `SECTIONS` (of one run) and one in `OF_SEVERAL` (of several); see
+`analysis.report.section.Section`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -19,9 +21,12 @@ from analysis.report import (
     matrix,
     paper,
     partitions,
+    runs,
+    sidebyside,
     simulated,
     tables,
 )
+from analysis.report.members import Asked, Member, open_members
 from analysis.report.policy import policy
 from analysis.report.render import read, render, stylesheet
 from analysis.report.section import Report, Section
@@ -46,6 +51,23 @@ SECTIONS: list[Section] = [
     tables.REPRODUCE,
 ]
 
+OF_SEVERAL: list[Section] = [
+    runs.SECTION,
+    sidebyside.SECTION,
+    matrix.SECTION,
+    drawings.CURVES,
+    drawings.CPU,
+    paper.SECTION,
+    runs.each(simulated.SECTION),
+    runs.each(diagnosis.SECTION),
+    runs.each(partitions.PARTITIONS),
+    tables.FIGURES,
+    runs.each(tables.CELLS),
+    runs.each(tables.MACHINE),
+    runs.each(tables.WARNINGS),
+    runs.each(tables.REPRODUCE),
+]
+
 
 def build(run_dir: Path, out_dir: Path | None = None, *, paper: bool = False) -> Path:
     """Write the report of the run in `run_dir` to `out_dir` (default: beside the results).
@@ -58,9 +80,27 @@ def build(run_dir: Path, out_dir: Path | None = None, *, paper: bool = False) ->
     Raises:
         FscaleError: `run_dir` holds no readable run, or `out_dir` cannot be written.
     """
-    out_dir = out_dir or run_dir
-    report = Report(load(run_dir), out_dir, paper)
-    folder = Folder(out_dir)
+    return _write(Report((Member(load(run_dir)),), out_dir or run_dir, paper))
+
+
+def build_several(
+    asked: Sequence[Asked], out_dir: Path, *, paper: bool = False, allow: tuple[str, ...] = ()
+) -> Path:
+    """Write one report of several runs to `out_dir`, and return the path of report.html.
+
+    `allow`: differences that do not keep the runs from being compared (`--allow-different`).
+
+    Raises:
+        FscaleError: as `build`; also where the runs cannot be told apart, or `out_dir` is that of
+            one of them, whose own report would be lost.
+    """
+    if out_dir.resolve() in [one.path.resolve() for one in asked]:
+        raise FscaleError(f"{out_dir} has the report of its own run; give another --output")
+    return _write(Report(open_members(asked), out_dir, paper, allow))
+
+
+def _write(report: Report) -> Path:
+    folder = Folder(report.out_dir)
     try:
         export.write(report.figures, folder)
         for page in report.pages:
@@ -69,21 +109,23 @@ def build(run_dir: Path, out_dir: Path | None = None, *, paper: bool = False) ->
         path = folder.write("report.html", _html(report))
     except OSError as error:
         raise FscaleError(
-            f"cannot write the report to {out_dir}: {error.strerror}; "
+            f"cannot write the report to {report.out_dir}: {error.strerror}; "
             "give a directory that you may write to"
         ) from error
     return path
 
 
 def _html(report: Report) -> str:
-    built = [(section, section.build(report)) for section in SECTIONS]
+    sections = OF_SEVERAL if report.several else SECTIONS
+    built = [(section, section.build(report)) for section in sections]
     style = stylesheet()
     scripts = [read("report.js")]
     if report.points:
         scripts += [interactive.library(), interactive.scripts()]
     return render(
         "report.html.j2",
-        run=report.results.run,
+        title=" | ".join(m.label or m.results.run.id for m in report.members),
+        simulated=all(m.results.run.machine.kind == "simulated" for m in report.members),
         sections=[(section, Markup(html)) for section, html in built if html is not None],
         policy=policy(style, scripts),
         style=style,

@@ -36,10 +36,17 @@ class Told:
     evidence: Markup
 
 
-def _told(point: Diagnosed, flames: list[Flame]) -> Told:
+def _told(report: Report, point: Diagnosed, flames: list[Flame]) -> Told:
     suspects = [s for s in point.triage.suspects if s.share >= SHOWN_FROM][:MOST]
-    evidence = render("sections/diagnosed.html.j2", point=point, suspects=suspects, flames=flames)
-    return Told(unprofiled(point.key).point, point.judgement.sentence, evidence)
+    evidence = render(
+        "sections/diagnosed.html.j2",
+        point=point,
+        suspects=suspects,
+        flames=flames,
+        whose=report.whose,
+    )
+    name = report.place_of(unprofiled(point.key).point, report.part_of)
+    return Told(name, point.judgement.sentence, evidence)
 
 
 def _flames(point: Diagnosed) -> list[Flame]:
@@ -78,11 +85,12 @@ def _build(report: Report) -> str | None:
     for point in found.points:
         key = point.key
         if key.cores == most[key.workload, key.filesystem, key.medium, key.mode]:
-            ends.append(_told(point, _flames(point)))
+            ends.append(_told(report, point, _flames(point)))
         else:
-            others.append(_told(point, []))
+            others.append(_told(report, point, []))
     return render(
         "sections/diagnosis.html.j2",
+        whose=report.whose,
         points=ends,
         others=others,
         simulated=report.results.run.machine.kind == "simulated",

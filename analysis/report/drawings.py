@@ -1,38 +1,86 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The sections that show plots: scaling curves and CPU time."""
 
+from dataclasses import dataclass
+
 from markupsafe import Markup
 
 from analysis import figures, plots
-from analysis.curves import Page
+from analysis.curves import Curve, Page
+from analysis.report.looks import run_mark
 from analysis.report.render import render
 from analysis.report.section import Report, Section
-from analysis.style import CPU_COLOURS
+from analysis.style import CPU_COLOURS, Line
 
-Key = tuple[Markup, str]
+IDEAL = "linear, from the fastest base"
 
 
-def _curve_keys(report: Report, page: Page, prefix: str) -> list[Key]:
+@dataclass(frozen=True)
+class Key:
+    """A sample of a legend; `kind` is "curve" or "run" where it can be switched off, or "ideal"."""
+
+    sample: Markup
+    name: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A row of a legend."""
+
+    title: str
+    samples: list[Key]
+
+
+def _curve_keys(report: Report, page: Page, prefix: str) -> list[Keys]:
     curves = {c.name: c for panel in page.panels for c in panel.curves}
+    marks = _mark_keys(page, prefix)
+    if report.several:
+        rows = _run_keys(report, list(curves.values()), prefix)
+        return [*rows, Keys("Marks", marks)] if marks else rows
     keys = [
-        (
-            Markup(
-                figures.curve_key(report.lines[c.filesystem], f"{prefix}-{i}", c.side, c.simulated)
-            ),
-            name,
-        )
+        _key(report.lines[c.series], f"{prefix}-{i}", name, "curve", c)
         for i, (name, c) in enumerate(curves.items())
     ]
-    for i, (mark, name) in enumerate(plots.layout_keys(page)):
-        keys.append((Markup(figures.key_svg(mark, f"{prefix}-mark{i}")), name))
+    return [Keys("Legend", keys + marks)]
+
+
+def _key(line: Line, prefix: str, name: str, kind: str, curve: Curve | None = None) -> Key:
+    side, simulated = (curve.side, curve.simulated) if curve else (None, False)
+    return Key(Markup(figures.curve_key(line, prefix, side, simulated)), name, kind)
+
+
+def _mark_keys(page: Page, prefix: str) -> list[Key]:
+    keys = [
+        Key(Markup(figures.key_svg(mark, f"{prefix}-mark{i}")), name)
+        for i, (mark, name) in enumerate(plots.layout_keys(page))
+    ]
     if len(page.cores) > 1:
         ideal = figures.key_svg(plots.ideal_key(), f"{prefix}-ideal")
-        keys.append((Markup(ideal), "linear, from the fastest base"))
+        keys.append(Key(Markup(ideal), IDEAL, "ideal"))
     return keys
 
 
+def _run_keys(report: Report, curves: list[Curve], prefix: str) -> list[Keys]:
+    """A row of runs and, where colours tell file systems apart, one of those."""
+    shown = {c.run: c for c in curves}
+    runs = []
+    for i, member in enumerate(report.members):
+        if curve := shown.get(member.label):
+            line = report.lines[curve.series] if report.by_run else run_mark(i)
+            runs.append(_key(line, f"{prefix}-run{i}", str(curve.run), "run", curve))
+    colours = {c.filesystem: report.lines[c.series].colour for c in curves}
+    filesystems = [
+        _key(Line(colour, "", "-"), f"{prefix}-{i}", name, "curve")
+        for i, (name, colour) in enumerate(colours.items())
+    ]
+    return [Keys("Runs", runs), *([] if report.by_run else [Keys("File systems", filesystems)])]
+
+
 def _cpu_keys(prefix: str) -> list[Key]:
-    return [(Markup(figures.patch_key(state, f"{prefix}-{state}")), state) for state in CPU_COLOURS]
+    return [
+        Key(Markup(figures.patch_key(state, f"{prefix}-{state}")), state) for state in CPU_COLOURS
+    ]
 
 
 def _curves(report: Report) -> str | None:

@@ -3,39 +3,67 @@
 
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
+from typing import Any
 
 from analysis.curves import Page, Panel
 from analysis.findings import CLEAR_FROM, SCALES_FROM, SUPERLINEAR_FROM, Finding, Verdict, findings
+from analysis.reader import Results
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 from analysis.summary import QUARTILES_FROM
+from fscale.model.results import Run
 
 
-def _seconds(report: Report) -> float | None:
+def seconds(results: Results) -> float | None:
     """How long it took; None where that was not recorded."""
-    run = report.results.run
+    run = results.run
     if run.finished is None:
-        each = [c.wall_seconds for c in report.results.cells if c.wall_seconds is not None]
+        each = [c.wall_seconds for c in results.cells if c.wall_seconds is not None]
         return sum(each) if each else None
     finished, started = map(datetime.fromisoformat, (run.finished, run.started))
     return (finished.replace(tzinfo=UTC) - started.replace(tzinfo=UTC)).total_seconds()
 
 
-def _limits(report: Report) -> list[str]:
-    """What this run cannot say, and why."""
+def counted(results: Results) -> dict[str, Any]:
+    """How many cells of a run ended how."""
+    return {
+        "planned": results.run.planned_cells,
+        "scored": len(results.scored),
+        "disturbed": sum(c.disturbed is not None for c in results.scored),
+        "statuses": Counter(c.status for c in results.cells),
+        "profiled": sum(c.key.profile is not None for c in results.cells),
+        "unreadable": len(results.unreadable),
+        "missing": results.missing,
+    }
+
+
+def _of_run(run: Run, name: str) -> list[str]:
     said = []
-    if report.results.run.machine.kind == "simulated":
+    if run.machine.kind == "simulated":
         said.append(
-            "Every figure here is simulated, none is measured: trust the shapes of curves and the "
-            "counts an operation, within what docs/simulator.md says of the model, and no rate."
+            f"Every figure {name} is simulated, none is measured: trust the shapes of curves and "
+            "the counts an operation, within what docs/simulator.md says of the model, and no rate."
         )
-    if imported := report.results.run.imported:
+    if run.imported:
+        made = "Made" if name == "here" else f"The run {name} is made"
         said.append(
-            f"Made of {imported}: the log does not hold others' load, latencies, when a cell ran, "
-            "memory or settings of the machine, so nothing can be said of them."
+            f"{made} of {run.imported}: the log does not hold others' load, latencies, when a cell "
+            "ran, memory or settings of the machine, so nothing can be said of them."
         )
+    return said
+
+
+def limits(report: Report) -> list[str]:
+    """What the run, or each of several, cannot say, and why."""
+    runs = {str(m.run): m.results.run for m in report.members}
+    said = [
+        limit
+        for label, run in runs.items()
+        for limit in _of_run(run, f"of {label}" if report.several else "here")
+    ]
     counts = {p.n for p in report.points}
-    again = "--seeds 3" if report.results.run.machine.kind == "simulated" else "--repetitions 3"
+    simulated = all(run.machine.kind == "simulated" for run in runs.values())
+    again = "--seeds 3" if simulated else "--repetitions 3"
     if counts == {1}:
         said.append(
             "Every point was measured once. There is no spread, so a small difference "
@@ -107,18 +135,12 @@ def _page(report: Report, page: Page) -> dict[str, object]:
 
 def _build(report: Report) -> str:
     results = report.results
-    statuses = Counter(c.status for c in results.cells)
     return render(
         "sections/summary.html.j2",
         run=results.run,
-        seconds=_seconds(report),
-        scored=len(results.scored),
-        profiled=sum(c.key.profile is not None for c in results.cells),
-        statuses=statuses,
-        unreadable=len(results.unreadable),
-        missing=results.missing,
-        disturbed=sum(c.disturbed is not None for c in results.scored),
-        limits=_limits(report),
+        seconds=seconds(results),
+        counted=counted(results),
+        limits=limits(report),
         pages=[_page(report, page) for page in report.pages],
         Verdict=Verdict,
         scales_from=SCALES_FROM,

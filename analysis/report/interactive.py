@@ -67,22 +67,24 @@ def _panel(report: Report, page: Page, panel: Panel) -> dict[str, Any]:
 
 
 def _curve(report: Report, curve: Curve) -> dict[str, Any]:
-    line = report.lines[curve.filesystem]
+    line = report.lines[curve.series]
     first = curve.points[0].key
     return {
         "name": curve.name,
+        "filesystem": curve.filesystem if curve.run else curve.name,
+        "run": curve.run,
         "colour": _VARIABLES[line.colour],
         "shape": SHAPES[line.marker],
         "dash": DASHES[dashes(line, curve.side, curve.simulated)],
         "based": curve.base is not None,
-        "command": repeat.command(report.results.run, first, len(report.pages) > 1),
+        "command": repeat.command(report.results_of(curve.run).run, first, len(report.pages) > 1),
         "points": [
             {
                 "cores": point.key.cores,
                 "n": point.n,
                 "disturbed": point.disturbed,
                 "spread": point.spread.kind,
-                "point": point.key.point,
+                "point": report.place_of(point.key.point, curve.run),
                 **_figures(point),
             }
             for point in curve.points

@@ -53,7 +53,7 @@ def rows(page: Page, panel: Panel) -> list[Row]:
 
 def _partitions(report: Report) -> str | None:
     found = [row for page in report.pages for panel in page.panels for row in rows(page, panel)]
-    return render("sections/partitions.html.j2", rows=found) if found else None
+    return render("sections/partitions.html.j2", rows=found, whose=report.whose) if found else None
 
 
 PARTITIONS = Section("Partitioned over whole", "partitions", _partitions)

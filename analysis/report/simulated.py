@@ -21,6 +21,8 @@ def _build(report: Report) -> str | None:
     shown = {point.key.point for point in tops.values()}
     return render(
         "sections/simulated.html.j2",
+        whose=report.whose,
+        place_of=lambda point: report.place_of(point.key.point, report.part_of),
         rows=found,
         shares=SHARES,
         counted=[*COUNTED, REMOTE],

@@ -43,6 +43,7 @@ def _figures(report: Report) -> str | None:
         "sections/figures.html.j2",
         rows=report.figures,
         several=len(report.pages) > 1,
+        several_runs=report.several,
         writers=any(row["background_per_second"] is not None for row in report.figures),
     )
 
@@ -93,6 +94,7 @@ def _reason(cell: Cell) -> str:
 def _cells(report: Report) -> str:
     return render(
         "sections/cells.html.j2",
+        whose=report.whose,
         troubles=troubles(report),
         missing=report.results.missing,
         imported=report.results.run.imported,

@@ -69,7 +69,7 @@ function showControls() {
 			input.value = view[input.name];
 	document.body.classList.toggle("no-ideal", !view.ideal);
 	for (const box of document.querySelectorAll(".legend input"))
-		box.checked = !view.off.has(box.value);
+		box.checked = !offs(box).has(box.value);
 	for (const { panel, figure } of charts.values()) {
 		figure.classList.toggle("wide", view.wide.has(panel.id));
 		figure.querySelector(".enlarge").setAttribute("aria-pressed", String(view.wide.has(panel.id)));
@@ -149,12 +149,17 @@ function makeLive({ panel, figure }) {
 	figure.querySelector("figcaption").append(enlarge);
 }
 
+// Of file systems or of runs, whichever a box of the legend switches.
+function offs(box) {
+	return box.closest("[data-run]") ? view.without : view.off;
+}
+
 function makeSwitches() {
-	for (const item of document.querySelectorAll(".legend [data-curve]")) {
+	for (const item of document.querySelectorAll(".legend [data-curve], .legend [data-run]")) {
 		const label = document.createElement("label"), box = document.createElement("input");
 		box.type = "checkbox";
-		box.value = item.dataset.curve;
-		box.addEventListener("change", () => change(() => view.off.delete(box.value) || view.off.add(box.value)));
+		box.value = item.dataset.curve ?? item.dataset.run;
+		box.addEventListener("change", () => change(() => offs(box).delete(box.value) || offs(box).add(box.value)));
 		label.append(box, ...item.childNodes);
 		item.append(label);
 	}

@@ -41,8 +41,13 @@ function spoken(curve, point, panel, view) {
 	return told.join(", ");
 }
 
+// By its file system, or by its run.
+function isOff(curve, view) {
+	return view.off.has(curve.filesystem) || view.without.has(curve.run);
+}
+
 function rows(panel, view) {
-	return panel.curves.flatMap((curve, number) => view.off.has(curve.name) ? [] : curve.points.flatMap((point, place) => {
+	return panel.curves.flatMap((curve, number) => isOff(curve, view) ? [] : curve.points.flatMap((point, place) => {
 		const found = figures(curve, point, view);
 		return found ? [{
 			curve: number, place, cores: point.cores, value: found[0], low: found[1], high: found[2],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is shown, and how an address says it: #measure=latency&y=log&off=xfs.
+// What is shown, and how an address says it: #measure=latency&y=log&off=xfs&without=6.1.
 "use strict";
 
 const MEASURES = {
@@ -11,7 +11,7 @@ const MEASURES = {
 };
 
 function firstView() {
-	return { measure: "rate", relative: false, ideal: true, x: "linear", y: "linear", off: new Set(), zoom: new Map(), wide: new Set(), point: null };
+	return { measure: "rate", relative: false, ideal: true, x: "linear", y: "linear", off: new Set(), without: new Set(), zoom: new Map(), wide: new Set(), point: null };
 }
 
 // Only what differs from the first view is written.
@@ -26,6 +26,8 @@ function writeView(view) {
 		said.set("ideal", "no");
 	for (const name of view.off)
 		said.append("off", name);
+	for (const run of view.without)
+		said.append("without", run);
 	for (const id of view.wide)
 		said.append("wide", id);
 	for (const [id, range] of view.zoom)
@@ -46,6 +48,7 @@ function readView(text) {
 	view.relative = said.get("relative") === "yes";
 	view.ideal = said.get("ideal") !== "no";
 	view.off = new Set(said.getAll("off"));
+	view.without = new Set(said.getAll("without"));
 	view.wide = new Set(said.getAll("wide"));
 	for (const zoom of said.getAll("zoom")) {
 		const [id, numbers = ""] = zoom.split(":"), range = numbers.split(",").map(Number);

@@ -13,6 +13,7 @@ import pytest
 from analysis.diagnosis import flame
 from analysis.reader import load
 from analysis.report import build, interactive, repeat
+from analysis.report.members import Member
 from analysis.report.policy import policy
 from analysis.report.section import Report
 from tests.command_lines import refusal
@@ -21,7 +22,7 @@ from tests.synthetic import cell, cpus_of, grid, key, machine, write_run
 
 
 def report(directory: Path, *args: Any, **changes: Any) -> Report:
-    return Report(load(write_run(directory, *args, **changes)), directory)
+    return Report((Member(load(write_run(directory, *args, **changes))),), directory)
 
 
 def only_curve(directory: Path, cells: list[Any]) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Short names of several runs, made of what differs between them."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from analysis.reader import Results
+from fscale.model.files import printable
+from fscale.model.results import Run
+
+MOST = 40  # characters that a legend has room for
+DEFAULT = "default options"
+
+_BUILD = re.compile(r"#\d+")
+_WORDS = re.compile(r"(?=[-+ ])")
+
+
+def _build(run: Run) -> str:
+    found = _BUILD.search(run.machine.build.version) if run.machine.build else None
+    return found.group() if found else ""
+
+
+def _guest(run: Run) -> str:
+    return str((run.machine.guest or {}).get("label") or "")
+
+
+def _options_of(described: object) -> list[str]:
+    """Mount options and mkfs arguments of a file system; its program and device say nothing."""
+    if not isinstance(described, dict):
+        return []
+    mount, mkfs = described.get("mount_options"), described.get("mkfs")
+    words = list(mount) if isinstance(mount, list) else []
+    words += mkfs[1:] if isinstance(mkfs, list) else []
+    return [str(word) for word in words if word != "{device}"]
+
+
+def _options(runs: Sequence[Run]) -> list[str]:
+    """What of the options of file systems that all have is not the same in all."""
+    shared = [name for name in runs[0].filesystems if all(name in r.filesystems for r in runs)]
+    told: list[list[str]] = [[] for _ in runs]
+    for name in shared:
+        words = [_options_of(run.filesystems[name]) for run in runs]
+        same = set(words[0]).intersection(*words)
+        for own, found in zip(told, words, strict=True):
+            own += [word for word in found if word not in same]
+    if not any(told):
+        return ["" for _ in runs]
+    return [" ".join(dict.fromkeys(own)) or DEFAULT for own in told]
+
+
+def _each(fact: Callable[[Run], str]) -> Callable[[Sequence[Run]], list[str]]:
+    return lambda runs: [fact(run) for run in runs]
+
+
+FACTS: tuple[Callable[[Sequence[Run]], list[str]], ...] = (
+    _each(lambda run: run.machine.kernel),
+    _each(_build),
+    _each(lambda run: run.machine.kind),
+    _each(_guest),
+    _each(lambda run: run.machine.hostname),
+    _options,
+    _each(lambda run: " ".join(run.filesystems)),
+)
+"""what may tell runs apart, what says most first"""
+
+
+def labels(opened: Sequence[Results], given: Sequence[str | None]) -> list[str]:
+    """A label for each run: the user's, where there is one, else what differs from the others.
+
+    A fact is taken only where it tells apart what those before it did not: the kernel, its build,
+    the kind of machine, the guest, the host, options of file systems, the file systems; then the
+    directory's name and the time. What is still equal gets numbers.
+    """
+    own = [i for i, label in enumerate(given) if label is None]
+    runs = [opened[i].run for i in own]
+    made: list[tuple[str, ...]] = [() for _ in own]
+    told = [fact(runs) for fact in FACTS if runs]
+    told.append([opened[i].path.resolve().name for i in own])
+    told.append([run.started for run in runs])
+    for values in told:
+        more = [(*m, v) for m, v in zip(made, _short(values), strict=True)]
+        if len(set(more)) > len(set(made)):
+            made = more
+    found = list(given)
+    taken = [label for label in given if label is not None]
+    for i, parts in zip(own, made, strict=True):
+        text = _fitting(parts) or opened[i].path.resolve().name
+        taken.append(_free(text, taken))
+        found[i] = taken[-1]
+    return [str(label) for label in found]
+
+
+def _short(values: list[str]) -> list[str]:
+    """Printable, and without words at the end that all share, such as -amd64."""
+    words = [_WORDS.split(printable(value)) for value in values]
+    while len(set(values)) > 1 and all(len(own) > 1 for own in words):
+        if len({own[-1] for own in words}) > 1:
+            break
+        for own in words:
+            own.pop()
+    return ["".join(own).strip() for own in words]
+
+
+def _fitting(parts: Sequence[str]) -> str:
+    # A curve is named FILESYSTEM (RUN).
+    text = " ".join(filter(None, parts)).replace("(", "[").replace(")", "]")
+    return text if len(text) <= MOST else text[: MOST - 1] + "\u2026"
+
+
+def _free(label: str, taken: Sequence[str]) -> str:
+    numbers = (f"{label} {n}" for n in range(2, len(taken) + 2))
+    return next(name for name in (label, *numbers) if name not in taken)

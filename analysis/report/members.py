@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The runs that a report shows: one, or several beside one another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from analysis.reader import Results, load
+from analysis.report.labels import labels
+from fscale.model.errors import FscaleError
+from fscale.model.files import printable
+from fscale.model.results import Cell
+
+MOST_RUNS = 12  # that a reader can tell apart
+_RESERVED = "()"  # a curve is named FILESYSTEM (RUN)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A results directory and what the user calls it; None: what makes it differ does."""
+
+    path: Path
+    label: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Asked":
+        """`DIR` or `DIR=LABEL`; a directory whose own name has a `=` is taken as it is.
+
+        Raises:
+            FscaleError: the label cannot be one.
+        """
+        path, equals, label = text.rpartition("=")
+        if not equals or not path or Path(text).is_dir():
+            return cls(Path(text))
+        if not label.strip() or printable(label) != label or set(label) & set(_RESERVED):
+            raise FscaleError(
+                f"{text}: a label is some printable text without ( and ); write DIR=LABEL"
+            )
+        return cls(Path(path), label.strip())
+
+
+@dataclass(frozen=True)
+class Member:
+    """A run of a report. Of several each has a label; of one run all is None but the results."""
+
+    results: Results
+    label: str | None = None
+    run: str | None = None
+    """the label without its side: both sides of a paired run have the same"""
+    side: str | None = None
+    """the only side of a paired run that it has, where each is shown as a run"""
+    all_sides: bool = True
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All of its cells."""
+        return [c for c in self.results.cells if self._has(c)]
+
+    @property
+    def scored(self) -> list[Cell]:
+        """Those that count."""
+        return [c for c in self.results.scored if self._has(c)]
+
+    def _has(self, cell: Cell) -> bool:
+        return self.all_sides or cell.key.side == self.side
+
+
+def open_members(asked: Sequence[Asked]) -> tuple[Member, ...]:
+    """Read several runs and name them; each side of a paired run is one of its own.
+
+    Raises:
+        FscaleError: a directory is no run or is given twice, two hold the same cells, two have the
+            same label, or there are more than `MOST_RUNS`.
+    """
+    _refuse_twice([one.path.resolve() for one in asked])
+    opened = [load(one.path) for one in asked]
+    _refuse_copies(opened)
+    named = labels(opened, [one.label for one in asked])
+    members: list[Member] = []
+    for results, label in zip(opened, named, strict=True):
+        for side in sorted({c.key.side or "" for c in results.cells}):
+            name = f"{label} {side}".strip()
+            members.append(Member(results, name, label, side or None, all_sides=False))
+    said = [str(member.label) for member in members]
+    if twice := sorted({label for label in said if said.count(label) > 1}):
+        raise FscaleError(f"two runs are named {twice[0]}; give each its own with DIR=LABEL")
+    if len(members) > MOST_RUNS:
+        raise FscaleError(
+            f"{len(members)} runs are more than can be told apart; give at most {MOST_RUNS}"
+        )
+    return tuple(members)
+
+
+def _refuse_twice(paths: Sequence[Path]) -> None:
+    if twice := [path for path in paths if paths.count(path) > 1]:
+        raise FscaleError(f"{twice[0]} is given twice; give each run once")
+
+
+def _refuse_copies(opened: Sequence[Results]) -> None:
+    """A repetition counts once: runs that share one are copies, or went on from a copy."""
+    for one, other in combinations(opened, 2):
+        own = {cell.id: cell for cell in one.cells}
+        shared = [cell.id for cell in other.cells if own.get(cell.id) == cell]
+        if shared:
+            raise FscaleError(
+                f"{one.path} and {other.path} hold the very same cells ({len(shared)}, such as "
+                f"{shared[0]}): one is a copy of the other; give it once"
+            )
