@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
@@ -200,18 +201,21 @@ def draw_cpu(ax: Axes, panel: Panel) -> None:
     left = np.zeros(len(bars))
     for state, colour in CPU_COLOURS.items():
         width = np.array([100 * (p.cpu or {})[state] for _, p in bars])
-        ax.barh(
-            range(len(bars)),
-            width,
-            left=left,
-            height=0.68,
-            color=colour.light,
-            edgecolor=PAPER.light,
-            linewidth=0.4,
+        rows = np.arange(len(bars))
+        x = np.stack([left, left + width, left + width, left], axis=1)
+        y = np.stack([rows - 0.34, rows - 0.34, rows + 0.34, rows + 0.34], axis=1)
+        # One artist for all bars: matplotlib takes a second for a few hundred of a bar each.
+        ax.add_collection(
+            PolyCollection(
+                np.stack([x, y], axis=2),
+                facecolor=colour.light,
+                edgecolor=PAPER.light,
+                linewidth=0.4,
+            )
         )
         left += width
     ax.set_yticks(range(len(bars)), cpu_labels(panel))
-    ax.invert_yaxis()
+    ax.set_ylim(len(bars) - 0.5, -0.5)
     ax.set_xlim(0, 100)
     ax.xaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
     ax.set_xlabel("% of CPU time")
