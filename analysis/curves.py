@@ -241,9 +241,12 @@ def _panel(
     there: Layouts,
 ) -> Panel:
     series: dict[tuple[str, str | None, str | None], list[Point]] = defaultdict(list)
+    sides: dict[str | None, set[str | None]] = defaultdict(set)
     for point in points:
-        # The label of a run says its side too.
-        side = None if point.run else point.key.side
+        sides[point.run].add(point.key.side)
+    for point in points:
+        # The label of a run that is a single side says which.
+        side = None if point.run and len(sides[point.run]) == 1 else point.key.side
         series[point.key.filesystem, side, point.run].append(point)
     base = max(1, described.min_cores) if described else 1
     curves = [

@@ -207,7 +207,7 @@ def draw_cpu(ax: Axes, panel: Panel) -> None:
         # One artist for all bars: matplotlib takes a second for a few hundred of a bar each.
         ax.add_collection(
             PolyCollection(
-                np.stack([x, y], axis=2),
+                list(np.stack([x, y], axis=2)),
                 facecolor=colour.light,
                 edgecolor=PAPER.light,
                 linewidth=0.4,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.compare import junit, ktap, mail, markdown, page, table
+from analysis.compare.compare import Sides
 from analysis.compare.settings import Comparison
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
@@ -33,8 +34,8 @@ class Outputs:
         return self.json or TERMINAL in (self.markdown, self.mail, self.html, self.ktap)
 
 
-def write(comparison: Comparison, outputs: Outputs) -> None:
-    """Write every form that has a path.
+def write(comparison: Comparison, outputs: Outputs, sides: Sides) -> None:
+    """Write every form that has a path; `sides` are what was judged.
 
     Raises:
         FscaleError: a file cannot be written.
@@ -43,7 +44,7 @@ def write(comparison: Comparison, outputs: Outputs) -> None:
         (TERMINAL if outputs.json else None, to_json),
         (outputs.markdown, markdown.render),
         (outputs.mail, mail.render),
-        (outputs.html, page.page),
+        (outputs.html, lambda judged: page.page(judged, sides)),
         (outputs.ktap, ktap.render),
     ]
     try:

@@ -8,7 +8,7 @@ which a neighbour that comes and goes hits one by one; the pairs' mean is judged
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
@@ -34,6 +34,8 @@ class PairRatio:
     blocks: int = 0
     seconds: float = 0
     """of a turn, median"""
+    logs: tuple[float, ...] = field(default=(), compare=False, repr=False)
+    """the logarithm in each block, in order"""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def ratios_of(
             deviation = float(scipy.stats.median_abs_deviation(logs, scale="normal"))
             error = deviation * float(np.sqrt(RANK_VARIANCE / len(blocks)))
             seconds = median(s.seconds for s in base[repetition].slices or () if s.seconds)
-            found[repetition] = PairRatio(centre(logs), error, len(blocks), seconds)
+            found[repetition] = PairRatio(centre(logs), error, len(blocks), seconds, tuple(logs))
     return found
 
 

@@ -8,8 +8,6 @@ A section is added by one line in `SECTIONS` (of one run) and one in `OF_SEVERAL
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
-
 from analysis import export, figures
 from analysis.reader import load
 from analysis.report import (
@@ -17,7 +15,6 @@ from analysis.report import (
     diagnosis,
     drawings,
     headline,
-    interactive,
     matrix,
     paper,
     partitions,
@@ -26,9 +23,8 @@ from analysis.report import (
     simulated,
     tables,
 )
+from analysis.report.layout import page
 from analysis.report.members import Asked, Member, open_members
-from analysis.report.policy import policy
-from analysis.report.render import read, render, stylesheet
 from analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
@@ -117,19 +113,9 @@ def _write(report: Report) -> Path:
 
 def _html(report: Report) -> str:
     sections = OF_SEVERAL if report.several else SECTIONS
-    built = [(section, section.build(report)) for section in sections]
-    style = stylesheet()
-    scripts = [read("report.js")]
-    if report.points:
-        scripts += [interactive.library(), interactive.scripts()]
-    return render(
-        "report.html.j2",
-        title=" | ".join(m.label or m.results.run.id for m in report.members),
-        simulated=all(m.results.run.machine.kind == "simulated" for m in report.members),
-        sections=[(section, Markup(html)) for section, html in built if html is not None],
-        policy=policy(style, scripts),
-        style=style,
-        charts=interactive.data(report) if report.points else None,
-        specification=interactive.specification(),
-        scripts=scripts,
+    return page(
+        report,
+        "File-system scalability",
+        " | ".join(m.label or m.results.run.id for m in report.members),
+        [(section, section.build(report)) for section in sections],
     )

@@ -23,7 +23,7 @@ from analysis.style import variables
 from analysis.summary import Point, Spread, latency_quantile
 from fscale.model.results import Cell
 
-SCRIPTS = ("view", "panel", "points", "detail", "charts")
+SCRIPTS = ("view", "panel", "points", "detail", "ratios", "charts")
 DIGITS = 6  # significant, of a figure; no machine repeats itself better
 
 # Matplotlib's markers as Vega's shapes.
@@ -40,15 +40,16 @@ DASHES = {"-": [1, 0], "--": [5, 3], ":": [1.5, 2.5], "-.": [6, 2, 1.5, 2]}
 _VARIABLES = {colour.light: f"var(--{name})" for name, colour in variables().items()}
 
 
-def data(report: Report) -> dict[str, Any]:
+def data(report: Report, diagnosed: bool = True) -> dict[str, Any]:
     """All panels with their curves and points, for the page's JSON.
 
-    Rates are in operations a second, latencies in seconds; a figure is [median, low, high].
+    `diagnosed`: the page has what profiles say, if there are any. Rates are in operations a second,
+    latencies in seconds; a figure is [median, low, high].
     """
     panels = [_panel(report, page, panel) for page in report.pages for panel in page.panels]
     points = [p for panel in panels for curve in panel["curves"] for p in curve["points"]]
     found = [name for name in MEASURES if any(name in point for point in points)]
-    return {"measures": found, "panels": panels}
+    return {"measures": found, "panels": panels, "diagnosed": diagnosed}
 
 
 def _panel(report: Report, page: Page, panel: Panel) -> dict[str, Any]:
@@ -85,6 +86,7 @@ def _curve(report: Report, curve: Curve) -> dict[str, Any]:
                 "disturbed": point.disturbed,
                 "spread": point.spread.kind,
                 "point": report.place_of(point.key.point, curve.run),
+                **({"change": change} if (change := report.change_of(point)) else {}),
                 **_figures(point),
             }
             for point in curve.points
@@ -150,7 +152,7 @@ def scripts() -> Markup:
 
 
 @cache
-def specification() -> dict[str, Any]:
-    """How Vega draws a panel."""
-    drawn: dict[str, Any] = json.loads(read("charts/panel.vg.json"))
+def specification(name: str = "panel") -> dict[str, Any]:
+    """How Vega draws a panel of curves, or the "ratios" of a comparison."""
+    drawn: dict[str, Any] = json.loads(read(f"charts/{name}.vg.json"))
     return drawn

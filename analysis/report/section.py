@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a section of the report is, and what it may look at."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from analysis.compare import wording
+from analysis.compare.pairs import Place, subject_of
 from analysis.curves import Page, Panel, arrange
 from analysis.export import Row, rows
 from analysis.paper.beside import with_turns
@@ -33,6 +35,8 @@ class Report:
     paper: bool = False
     allow: tuple[str, ...] = ()
     part_of: str | None = None
+    judged: Mapping[str, Against] | None = None
+    """where the runs are judged already"""
 
     @property
     def several(self) -> bool:
@@ -111,7 +115,31 @@ class Report:
     @cached_property
     def against(self) -> dict[str, Against]:
         """Of several runs, each after the first beside it, by its label."""
-        return against_first(self.members, self.allow)
+        return dict(self.judged) if self.judged else against_first(self.members, self.allow)
+
+    @cached_property
+    def place(self) -> Place | None:
+        """The first run's, where each has a single file system on a single medium.
+
+        Such runs are judged as if they were of one, as `compare` does it. None where one has
+        several, or all have the same.
+        """
+        places = [
+            {(p.key.filesystem, p.key.medium) for p in self.points if p.run == m.label}
+            for m in self.members
+        ]
+        if any(len(own) != 1 for own in places) or len(set.union(*places)) == 1:
+            return None
+        return next(iter(places[0]))
+
+    def change_of(self, point: Point) -> str | None:
+        """What is to be said of a point beside the first run; None where nothing is."""
+        against = self.against.get(str(point.run)) if self.several else None
+        judged = against.rates.get(subject_of(point.key, self.place)) if against else None
+        if judged is None or judged.p is None:
+            return None
+        told = wording.estimate(judged.ratio, judged.low, judged.high)
+        return f"{told} against {self.members[0].label}: {judged.verdict}"
 
     @property
     def by_run(self) -> bool:

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from analysis.compare import wording
-from analysis.compare.pairs import Place, subject_of
+from analysis.compare.pairs import subject_of
 from analysis.compare.settings import Judgement, Subject
 from analysis.report.against import Against
 from analysis.report.render import render
@@ -55,23 +55,9 @@ class Row:
     values: tuple[Value, ...]
 
 
-def place_of(report: Report) -> Place | None:
-    """Where each run has a single file system on a single medium, they are one row, as in compare.
-
-    None where one has several, or all have the same.
-    """
-    places = [
-        {(p.key.filesystem, p.key.medium) for p in report.points if p.run == m.label}
-        for m in report.members
-    ]
-    if any(len(own) != 1 for own in places) or len(set.union(*places)) == 1:
-        return None
-    return next(iter(places[0]))
-
-
 def rows(report: Report) -> list[Row]:
     """In the order of the curves: page, panel, file system, cores."""
-    place = place_of(report)
+    place = report.place
     found: dict[Subject, dict[str | None, Point]] = {}
     where: dict[Subject, tuple[str, str]] = {}
     for page in report.pages:
@@ -122,7 +108,7 @@ def _build(report: Report) -> str | None:
     found = rows(report)
     if not found:
         return None
-    place = place_of(report)
+    place = report.place
     settings = next((a.comparison.settings for a in report.against.values() if a.comparison), None)
     return render(
         "sections/sidebyside.html.j2",

@@ -328,9 +328,10 @@ def _ab(
             preview(plan(), tell)
             return
         execute(plan, 60 * max_minutes, wait)
-    comparison = compare(open_sides(output, None), settings)
+    sides = open_sides(output, None)
+    comparison = compare(sides, settings)
     outputs = Outputs(as_json, junit, markdown, mail, html, ktap)
-    write(comparison, outputs)
+    write(comparison, outputs, sides)
     if not outputs.to_terminal:
         show(comparison, everything)
     if comparison.regressed:

@@ -126,9 +126,10 @@ def register(app: typer.Typer) -> None:
         settings = settings_of(metric, margin, count_margin, fdr).model_copy(
             update={"seed": seed, "allow_different": tuple(allow_different or ())}
         )
-        comparison = compare_sides(open_sides(base, new), settings)
+        sides = open_sides(base, new)
+        comparison = compare_sides(sides, settings)
         outputs = Outputs(as_json, junit, markdown, mail, html, ktap)
-        write(comparison, outputs)
+        write(comparison, outputs, sides)
         if not outputs.to_terminal:
             show(comparison, everything)
         undecided = fail_undecided and comparison.count("undecided") > 0

@@ -3,10 +3,13 @@
 "use strict";
 
 const read = id => JSON.parse(document.getElementById(id).textContent);
-const { panels, measures } = read("chart-data");
+const { panels, measures, diagnosed } = read("chart-data");
 const template = read("chart-spec");
 const controls = document.getElementById("controls");
-const charts = new Map(panels.map(panel => [panel.id, { panel, figure: document.getElementById(panel.id), drawn: null }]));
+const charts = new Map(panels.map(panel => [panel.id, {
+	panel, figure: document.getElementById(panel.id), drawn: null, spec: width => fill(template, panel, view, width),
+}]));
+const ratios = ratioCharts();
 let view = firstView();
 const waiting = new Set();
 let drawing = false;
@@ -21,12 +24,13 @@ async function draw(chart) {
 		figure.classList.add("live");
 	}
 	chart.width = place.clientWidth;
-	const spec = fill(template, panel, view, chart.width);
+	const spec = chart.spec(chart.width);
 	const drawn = await vegaEmbed(place, spec, { mode: "vega", ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: false });
 	chart.drawn?.finalize();
 	chart.drawn = drawn;
-	drawn.view.addSignalListener("zoomed", (name, range) => range && change(() => view.zoom.set(panel.id, range), [chart]));
-	makeFocusable(figure);
+	if (panel)
+		drawn.view.addSignalListener("zoomed", (name, range) => range && change(() => view.zoom.set(panel.id, range), [chart]));
+	makeFocusable(figure, chart.role);
 	const again = inside && handles(figure).find(h => row(h).curve === inside.curve && row(h).place === inside.place);
 	if (again)
 		focusPoint(figure, again);
@@ -93,7 +97,7 @@ function showPoint() {
 	const curve = panel?.curves.find(c => c.name === name.join(":")), point = curve?.points[place];
 	if (!point)
 		return;
-	fillDetail(panel, curve, point);
+	fillDetail(panel, curve, point, diagnosed);
 	detail.showModal();
 }
 
@@ -193,13 +197,14 @@ function start() {
 	document.getElementById("detail-close").addEventListener("click", () => detail.close());
 	addEventListener("hashchange", () => /=/.test(location.hash) && restore());
 	const widths = new ResizeObserver(entries => {
-		const changed = [...charts.values()].filter(c => c.drawn && entries.some(e => e.target === c.figure) &&
+		const changed = [...ratios, ...charts.values()].filter(c => c.drawn && entries.some(e => e.target === c.figure) &&
 			Math.abs(c.width - c.figure.clientWidth) > 1);
 		if (changed.length)
 			drawAll(changed);
 	});
-	charts.forEach(({ figure }) => widths.observe(figure));
+	[...ratios, ...charts.values()].forEach(({ figure }) => widths.observe(figure));
 	restore();
+	drawAll(ratios);
 }
 
 start();

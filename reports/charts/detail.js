@@ -28,7 +28,8 @@ function nearest(curve, point, kind) {
 	return null;
 }
 
-function fillDetail(panel, curve, point) {
+// `diagnosed`: the page has what profiles say.
+function fillDetail(panel, curve, point, diagnosed) {
 	const facts = document.createElement("dl");
 	facts.className = "facts";
 	for (const measure of Object.keys(MEASURES))
@@ -39,6 +40,8 @@ function fillDetail(panel, curve, point) {
 					inUnit(found[0], panel, view) + (point.spread === "none" ? "" : ` (${inUnit(found[1], panel, view)} to ${inUnit(found[2], panel, view)})`)));
 		}
 	facts.append(fact("repetitions", `${point.n}${point.disturbed ? `, ${point.disturbed} of them disturbed by other processes` : ""}`));
+	if (point.change)
+		facts.append(fact("change of operations per second", point.change));
 	const body = document.getElementById("detail-body");
 	document.getElementById("detail-title").textContent = `${panel.name} on ${curve.name}, ${point.cores} core${point.cores === 1 ? "" : "s"}`;
 	body.replaceChildren(facts);
@@ -53,7 +56,7 @@ function fillDetail(panel, curve, point) {
 			body.append(element("p", `This point has no profile; the nearest that has one is at ${found.other.cores} cores:`));
 		body.append(found.content);
 	}
-	if (!nearest(curve, point, "diagnosis"))
+	if (diagnosed && !nearest(curve, point, "diagnosis"))
 		body.append(element("h3", "Why"), element("p", "This curve has no profile. To take one, measure it again with --profile locks,cpu,offcpu."));
 	for (const details of body.querySelectorAll("details"))
 		if (details.dataset.diagnosis)

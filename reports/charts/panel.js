@@ -36,6 +36,8 @@ function spoken(curve, point, panel, view) {
 	if (point.spread !== "none")
 		told.push(`${point.spread === "quartiles" ? "quartiles" : "from"} ${inUnit(low, panel, view)} to ${inUnit(high, panel, view)}`);
 	told.push(`${point.n} repetition${point.n === 1 ? "" : "s"}`);
+	if (point.change && view.measure === "rate" && !view.relative)
+		told.push(point.change);
 	if (point.disturbed)
 		told.push(`${point.disturbed} disturbed`);
 	return told.join(", ");

@@ -46,10 +46,11 @@ function hideTip() {
 }
 
 // One stop of the Tab key for each panel; arrows go on from there.
-function makeFocusable(figure) {
+function makeFocusable(figure, role = "button") {
 	handles(figure).forEach((handle, i) => {
-		handle.setAttribute("role", "button");
-		handle.setAttribute("aria-haspopup", "dialog");
+		handle.setAttribute("role", role);
+		if (role === "button")
+			handle.setAttribute("aria-haspopup", "dialog");
 		handle.setAttribute("tabindex", i ? "-1" : "0");
 	});
 }

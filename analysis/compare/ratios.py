@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a comparison's ratios are drawn from: those of pairs and blocks, interval and margin."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.compare import wording
+from analysis.compare.compare import Sides
+from analysis.compare.judge import Test
+from analysis.compare.pairs import pair
+from analysis.compare.ranktest import Samples
+from analysis.compare.settings import Comparison, Judgement
+
+MOST_TICKS = 4000  # blocks of sliced pairs that a page draws; with more it draws the pairs alone
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A pair, or a block of whole repetitions: NEW over BASE, and what it is in words."""
+
+    ratio: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """What is drawn of a judgement; `ticks` are the ratios of the blocks within sliced pairs."""
+
+    judgement: Judgement
+    dots: tuple[Dot, ...] = ()
+    ticks: tuple[float, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The cell in words."""
+        return wording.what(self.judgement)
+
+    @property
+    def margins(self) -> tuple[float, float]:
+        """The ratios between which NEW is the same."""
+        return 1 - self.judgement.margin, 1 / (1 - self.judgement.margin)
+
+    @property
+    def label(self) -> str:
+        """The judgement in a line."""
+        judged = self.judgement
+        found = wording.estimate(judged.ratio, judged.low, judged.high) or "no estimate"
+        return f"{self.name}: {found}, {judged.verdict}"
+
+
+def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
+    """By metric, in the order of the judgements: every cell that has a ratio of any kind."""
+    pairing = pair(
+        sides.base_cells,
+        sides.new_cells,
+        interleaved=sides.interleaved,
+        looks=sides.looks,
+        pair_looks=sides.pair_looks,
+        metrics=comparison.settings.metrics,
+    )
+    tests = {(test.subject, test.metric): test for test in pairing.tests}
+    blocks = sum(r.blocks for test in tests.values() for r in test.ratios.values())
+    found: dict[str, list[Ratios]] = {}
+    for judgement in wording.ordered(comparison):
+        test = tests.get((judgement.subject, judgement.metric))
+        if test is None:  # of a curve
+            continue
+        drawn = Ratios(judgement, tuple(_dots(test)), _ticks(test) if blocks <= MOST_TICKS else ())
+        if drawn.dots or judgement.ratio is not None:
+            found.setdefault(judgement.metric, []).append(drawn)
+    return found
+
+
+def _ticks(test: Test) -> tuple[float, ...]:
+    return tuple(float(np.exp(log)) for own in test.ratios.values() for log in own.logs)
+
+
+def _dots(test: Test) -> Iterator[Dot]:
+    if test.ratios:
+        for repetition, own in sorted(test.ratios.items()):
+            ratio = float(np.exp(own.log))
+            blocks = f", {own.blocks} blocks" if own.blocks else ""
+            yield Dot(ratio, f"pair {repetition}: {wording.change(ratio)}{blocks}")
+    elif test.interleaved and test.base.values and test.new.values:
+        yield from _whole(test.samples())
+
+
+def _whole(samples: Samples) -> Iterator[Dot]:
+    """A block of whole repetitions, A B B A twice: the ratio of its medians."""
+    logs = np.log(samples.value)
+    for block in np.unique(samples.block):
+        own = samples.block == block
+        new, base = logs[own & samples.new], logs[own & ~samples.new]
+        if new.size and base.size:
+            ratio = float(np.exp(np.median(new) - np.median(base)))
+            said = f"block {block + 1}: {wording.change(ratio)}, {base.size} and {new.size}"
+            yield Dot(ratio, f"{said} repetitions")

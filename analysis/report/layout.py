@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page around the sections: style, scripts, what they read, and the policy."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from analysis.report import interactive
+from analysis.report.policy import policy
+from analysis.report.render import read, render, stylesheet
+from analysis.report.section import Report, Section
+
+
+def page(
+    report: Report,
+    heading: str,
+    title: str,
+    sections: Iterable[tuple[Section, str | None]],
+    *,
+    ratios: Sequence[dict[str, Any]] = (),
+    diagnosed: bool = True,
+) -> str:
+    """A page that needs no other file and no network.
+
+    `sections` with their HTML, None where there is none. `ratios` are figures of a comparison
+    (`analysis.compare.page`); `diagnosed` says that a section has what profiles say.
+    """
+    style = stylesheet()
+    scripts = [read("report.js")]
+    if report.points:
+        scripts += [interactive.library(), interactive.scripts()]
+    return render(
+        "report.html.j2",
+        heading=heading,
+        title=title,
+        simulated=all(m.results.run.machine.kind == "simulated" for m in report.members),
+        sections=[(section, Markup(html)) for section, html in sections if html is not None],
+        policy=policy(style, scripts),
+        style=style,
+        charts=interactive.data(report, diagnosed) if report.points else None,
+        specification=interactive.specification(),
+        ratios=ratios,
+        ratio_specification=interactive.specification("ratios"),
+        scripts=scripts,
+    )
