@@ -16,7 +16,7 @@ from fscale.model.config import ColourName
 
 FONT_SIZE = 8  # points; USENIX captions are 9, text is 10
 
-Dashes = Literal["-", "--", ":", "-."]
+Dashes = Literal["-", "--", ":", "-."] | tuple[int, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ SERIES: dict[ColourName, Colour] = {
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Dashes, ...] = ("-", "--", ":")
+LONG: Dashes = (0, (8, 2))
+RUN_DASHES: tuple[Dashes, ...] = ("-", "--", LONG)  # a dotted line beside them is linear scaling
 
 # One digit off the palette where a curve has the same colour: a colour names one variable.
 CPU_COLOURS = {

@@ -23,11 +23,15 @@ HEADING = "Did the change alter scalability?"
 DIGITS = 6  # significant, of a ratio
 
 
-def fragment(comparison: Comparison) -> Markup:
-    """The judgements as HTML without a head, for a section of a page."""
+def fragment(comparison: Comparison, tall: bool = False) -> Markup:
+    """The judgements as HTML without a head, for a section of a page.
+
+    `tall`: a long table scrolls by itself, because more comes below it.
+    """
     return render(
         "sections/compare.html.j2",
         comparison=comparison,
+        tall=tall,
         headline=wording.headline(comparison),
         judgements=wording.ordered(comparison),
         wording=wording,
@@ -45,7 +49,7 @@ def page(comparison: Comparison, sides: Sides) -> str:
     drawn = list(ratios(sides, comparison).items())
     figures = [(f"ratios-{i}", metric, rows) for i, (metric, rows) in enumerate(drawn)]
     sections = [
-        (Section("Verdicts", "compare", lambda _: None), fragment(comparison)),
+        (Section("Verdicts", "compare", lambda _: None), fragment(comparison, tall=True)),
         (Section("Ratios", "ratios", lambda _: None), _ratios(figures)),
         (CURVES, CURVES.build(report)),
         (
@@ -101,7 +105,7 @@ def _data(name: str, metric: str, rows: list[Ratios]) -> dict[str, Any]:
                 "name": row.name,
                 "label": row.label,
                 "verdict": row.judgement.verdict,
-                "said": f"{wording.change(row.judgement.ratio)} {row.judgement.verdict}",
+                "said": row.said,
                 "ratio": row.judgement.ratio,
                 "low": row.judgement.low,
                 "high": row.judgement.high,

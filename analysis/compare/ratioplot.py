@@ -11,7 +11,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from analysis import svg
-from analysis.compare import wording
 from analysis.compare.ratios import Ratios
 from analysis.style import GRID, INK, MUTED, RC, SERIES
 
@@ -47,12 +46,12 @@ def _draw(ax: Axes, rows: Sequence[Ratios]) -> None:
     ax.set_xscale("log")
     ax.set_xlim(*reach(rows))
     ax.set_ylim(len(rows), 0)
-    ax.axvline(1, color=MUTED.light, linewidth=0.8)
     for i, row in enumerate(rows):
         low, high = row.margins
         ax.add_patch(Rectangle((low, i + 0.42), high - low, 0.5, facecolor=GRID.light, linewidth=0))
+        ax.plot([1, 1], [i + 0.42, i + 0.92], color=MUTED.light, linewidth=0.8)
         ax.text(0, i + 0.2, row.name, transform=ax.get_yaxis_transform(), va="center")
-        ax.text(1, i + 0.2, _said(row), transform=ax.get_yaxis_transform(), va="center", ha="right")
+        ax.text(1, i + 0.2, row.said, transform=ax.get_yaxis_transform(), va="center", ha="right")
         middle = i + 0.67
         blue = SERIES["blue"].light
         if row.ticks:
@@ -69,11 +68,6 @@ def _draw(ax: Axes, rows: Sequence[Ratios]) -> None:
     ax.set_yticks([])
     ax.grid(visible=False, axis="y")
     ax.spines[:].set_visible(False)
-
-
-def _said(row: Ratios) -> str:
-    judged = row.judgement
-    return f"{wording.change(judged.ratio)} {judged.verdict}" if judged.ratio else judged.verdict
 
 
 def _percent(ratio: float) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a comparison's ratios are drawn from: those of pairs and blocks, interval and margin."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,9 @@ from analysis.compare.compare import Sides
 from analysis.compare.judge import Test
 from analysis.compare.pairs import pair
 from analysis.compare.ranktest import Samples
-from analysis.compare.settings import Comparison, Judgement
+from analysis.compare.settings import METRICS, Comparison, Judgement, Subject
 
-MOST_TICKS = 4000  # blocks of sliced pairs that a page draws; with more it draws the pairs alone
+MOST_TICKS = 10_000  # blocks of sliced pairs that a page draws; with more it draws the pairs alone
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,17 @@ class Ratios:
     """What is drawn of a judgement; `ticks` are the ratios of the blocks within sliced pairs."""
 
     judgement: Judgement
+    name: str
+    """the cell, without what all cells share"""
     dots: tuple[Dot, ...] = ()
     ticks: tuple[float, ...] = ()
 
     @property
-    def name(self) -> str:
-        """The cell in words."""
-        return wording.what(self.judgement)
+    def said(self) -> str:
+        """Change and verdict."""
+        known = self.judgement.ratio is not None
+        parts = [wording.change(self.judgement.ratio)] if known else []
+        return " ".join([*parts, self.judgement.verdict])
 
     @property
     def margins(self) -> tuple[float, float]:
@@ -47,7 +51,7 @@ class Ratios:
         """The judgement in a line."""
         judged = self.judgement
         found = wording.estimate(judged.ratio, judged.low, judged.high) or "no estimate"
-        return f"{self.name}: {found}, {judged.verdict}"
+        return f"{wording.what(self.judgement)}: {found}, {judged.verdict}"
 
 
 def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
@@ -62,15 +66,37 @@ def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
     )
     tests = {(test.subject, test.metric): test for test in pairing.tests}
     blocks = sum(r.blocks for test in tests.values() for r in test.ratios.values())
+    names = _names([test.subject for test in pairing.tests])
     found: dict[str, list[Ratios]] = {}
     for judgement in wording.ordered(comparison):
         test = tests.get((judgement.subject, judgement.metric))
         if test is None:  # of a curve
             continue
-        drawn = Ratios(judgement, tuple(_dots(test)), _ticks(test) if blocks <= MOST_TICKS else ())
+        ticks = _ticks(test) if blocks <= MOST_TICKS else ()
+        drawn = Ratios(judgement, names[test.subject], tuple(_dots(test)), ticks)
         if drawn.dots or judgement.ratio is not None:
             found.setdefault(judgement.metric, []).append(drawn)
-    return found
+    return dict(sorted(found.items(), key=lambda item: _rank(item[0])))
+
+
+def _rank(metric: str) -> tuple[int, str]:
+    return [m.partition(":")[0] for m in METRICS].index(metric.partition(":")[0]), metric
+
+
+def _names(subjects: Sequence[Subject]) -> dict[Subject, str]:
+    """Short names: a medium, mode or duration is said where there are several."""
+    several = [
+        name
+        for name in ("medium", "mode", "duration")
+        if len({getattr(s, name) for s in subjects}) > 1
+    ]
+    named = {}
+    for subject in subjects:
+        parts = [subject.workload, subject.filesystem, *(str(getattr(subject, n)) for n in several)]
+        parts += [f"{key}={value}" for key, value in subject.options]
+        cores = subject.cores[0]
+        named[subject] = f"{' '.join(parts)}, {cores} core{'s' * (cores > 1)}"
+    return named
 
 
 def _ticks(test: Test) -> tuple[float, ...]:

@@ -19,7 +19,7 @@ from analysis.plots import dashes
 from analysis.report import repeat
 from analysis.report.render import read
 from analysis.report.section import Report
-from analysis.style import variables
+from analysis.style import LONG, Dashes, variables
 from analysis.summary import Point, Spread, latency_quantile
 from fscale.model.results import Cell
 
@@ -36,7 +36,13 @@ SHAPES = {
     "P": "cross",
     "X": "M-.7,-1L0,-.3L.7,-1L1,-.7L.3,0L1,.7L.7,1L0,.3L-.7,1L-1,.7L-.3,0L-1,-.7Z",
 }
-DASHES = {"-": [1, 0], "--": [5, 3], ":": [1.5, 2.5], "-.": [6, 2, 1.5, 2]}
+DASHES: dict[Dashes, list[float]] = {
+    "-": [1, 0],
+    "--": [5, 3],
+    ":": [1.5, 2.5],
+    "-.": [6, 2, 1.5, 2],
+    LONG: [11, 3],
+}
 _VARIABLES = {colour.light: f"var(--{name})" for name, colour in variables().items()}
 
 

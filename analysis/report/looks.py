@@ -4,7 +4,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from analysis.curves import series
-from analysis.style import DASHES, INK, MARKERS, Line, lines
+from analysis.style import INK, MARKERS, RUN_DASHES, Line, lines
 
 Series = tuple[str, str | None]  # file system and run
 
@@ -39,4 +39,4 @@ def looks(
 
 def run_mark(number: int) -> Line:
     """Marker and dashes of a run, in the colour of text, as a legend shows them."""
-    return Line(INK.light, MARKERS[number % len(MARKERS)], DASHES[number % len(DASHES)])
+    return Line(INK.light, MARKERS[number % len(MARKERS)], RUN_DASHES[number % len(RUN_DASHES)])

@@ -113,6 +113,7 @@ def _build(report: Report) -> str | None:
     return render(
         "sections/sidebyside.html.j2",
         rows=found,
+        once=all(p.n == 1 for p in report.points),
         first=report.members[0].label,
         columns=[
             (m.label, next(p.key.filesystem for p in report.points if p.run == m.label))

@@ -97,6 +97,7 @@ class Place:
             "tag": ["history", "tag", self.results, "new", *db],
             "rebuild": ["history", "rebuild", self.root / "results", *db],
             "report": ["report", self.results],
+            "runs": ["report", self.results, f"{other}=other", "--output", out / "runs"],
             **{
                 form: ["export", self.results, "--format", form, "--output", out / f"run.{form}"]
                 for form in FORMATS
@@ -109,7 +110,8 @@ class Place:
         for name in names or commands:
             self.fscale(*commands[name])
         out = self.scratch / "out"
-        for page in (out / "compare.html", self.results / "report.html"):
+        pages = (out / "compare.html", out / "runs/report.html", self.results / "report.html")
+        for page in pages:
             if page.is_file() and not page.is_symlink():
                 harmless(page.read_text())
         for drawn in [*(out / "flames").glob("*.svg"), *self.results.glob("plots/**/*.svg")]:
