@@ -18,6 +18,7 @@ from fscale.model.files import Folder
 
 TEXT_WIDTH = 7.0  # inches, of a USENIX page
 COLUMNS = 4
+SHORT = 18  # characters of a bar's label that four columns have room for
 BAR_HEIGHT = 0.2  # inches, with the gap to the next
 
 Draw = Callable[[Axes, Panel], None]
@@ -44,7 +45,7 @@ def cpu_svg(panel: Panel, prefix: str) -> str | None:
     with mpl.rc_context(RC):
         figure = Figure(figsize=(2.7, height))
         longest = max(len(label) for label in plots.cpu_labels(panel))
-        left = min(0.5, 0.05 + 0.024 * longest)
+        left = 0.05 + 0.024 * longest if longest <= SHORT else min(0.64, 0.09 + 0.021 * longest)
         ax = figure.add_axes((left, below / height, 0.95 - left, 1 - (below + above) / height))
         plots.draw_cpu(ax, panel)
         label = f"{panel.name}: CPU time by state for {', '.join(name for name, _ in bars)}"
@@ -88,11 +89,16 @@ def save(figure: Figure, folder: Folder, stem: str) -> None:
 
 
 def _sheet(
-    panels: tuple[Panel, ...], draw: Draw, height: float, keys: list[Artist], labels: list[str]
+    panels: tuple[Panel, ...],
+    draw: Draw,
+    height: float,
+    keys: list[Artist],
+    labels: list[str],
+    most: int = COLUMNS,
 ) -> Figure:
-    columns = min(COLUMNS, len(panels))
+    columns = min(most, len(panels))
     rows = math.ceil(len(panels) / columns)
-    width = TEXT_WIDTH * max(columns, 2) / COLUMNS
+    width = TEXT_WIDTH * max(columns / most, 0.5)
     key_width = 0.45 + plots.DIGIT * max(map(len, labels))
     key_rows = math.ceil(len(labels) / max(1, int(width / key_width)))
     key_columns = math.ceil(len(labels) / key_rows)
@@ -152,7 +158,9 @@ def _cpu_sheet(panels: tuple[Panel, ...]) -> Figure:
     keys: list[Artist] = list(plots.cpu_keys())
     labels = [str(key.get_label()) for key in keys]
     bars = max(len(plots.cpu_points(p)) for p in panels)
-    return _sheet(panels, plots.draw_cpu, 0.6 + BAR_HEIGHT * bars, keys, labels)
+    longest = max(len(label) for p in panels for label in plots.cpu_labels(p))
+    columns = COLUMNS if longest <= SHORT else 2
+    return _sheet(panels, plots.draw_cpu, 0.6 + BAR_HEIGHT * bars, keys, labels, columns)
 
 
 def _matrix(page: Page) -> Figure:

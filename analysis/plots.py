@@ -31,6 +31,7 @@ _SOCKET: dict[str, Any] = {"color": MUTED.light, "linewidth": 0.5, "alpha": 0.55
 _TURN: dict[str, Any] = {"marker": 7, "color": MUTED.light, "linestyle": "none"}  # a caret down
 _THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.6}
 
+LONGEST = 28  # characters of a bar's label
 DIGIT = 0.65 * FONT_SIZE / 72  # inches
 
 
@@ -187,11 +188,18 @@ def cpu_points(panel: Panel) -> list[tuple[str, Point]]:
 
 
 def cpu_labels(panel: Panel) -> list[str]:
-    """The bars' labels; one with fewer cores than the panel's most says so."""
+    """The bars' labels; one with fewer cores than the panel's most says so.
+
+    Of a long one the middle is left out: the run is at the end.
+    """
     most = panel.cores[-1]
-    return [
+    told = [
         name if point.key.cores == most else f"{name} (at {point.key.cores})"
         for name, point in cpu_points(panel)
+    ]
+    half = LONGEST // 2
+    return [
+        name if len(name) <= LONGEST else f"{name[: half - 1]}\u2026{name[-half:]}" for name in told
     ]
 
 
