@@ -18,7 +18,7 @@ from fscale.model.files import Folder
 
 TEXT_WIDTH = 7.0  # inches, of a USENIX page
 COLUMNS = 4
-SHORT = 18  # characters of a bar's label that four columns have room for
+SHORT = 18  # characters of a name that the figures of a run with plain names have room for
 BAR_HEIGHT = 0.2  # inches, with the gap to the next
 
 Draw = Callable[[Axes, Panel], None]
@@ -98,8 +98,8 @@ def _sheet(
 ) -> Figure:
     columns = min(most, len(panels))
     rows = math.ceil(len(panels) / columns)
-    width = TEXT_WIDTH * max(columns / most, 0.5)
     key_width = 0.45 + plots.DIGIT * max(map(len, labels))
+    width = min(TEXT_WIDTH, max(TEXT_WIDTH * max(columns / most, 0.5), key_width))
     key_rows = math.ceil(len(labels) / max(1, int(width / key_width)))
     key_columns = math.ceil(len(labels) / key_rows)
     key_height = 0.17 * key_rows + 0.08
@@ -165,8 +165,11 @@ def _cpu_sheet(panels: tuple[Panel, ...]) -> Figure:
 
 def _matrix(page: Page) -> Figure:
     columns, rows = len(page.panels), len(page.names)
+    longest = max(map(len, page.names))
+    names = 0.8 if longest <= SHORT else 1.4 * plots.DIGIT * longest
     figure = Figure(
-        figsize=(max(2.5, 1.3 + 0.24 * columns), 0.6 + 0.24 * max(rows, 3)), layout="constrained"
+        figsize=(max(1.7 + names, 0.5 + names + 0.24 * columns), 0.6 + 0.24 * max(rows, 3)),
+        layout="constrained",
     )
     plots.draw_matrix(figure.add_subplot(), page)
     return figure

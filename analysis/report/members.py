@@ -7,7 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 from analysis.reader import Results, load
-from analysis.report.labels import labels
+from analysis.report.labels import MOST, labels
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 from fscale.model.results import Cell
@@ -33,11 +33,13 @@ class Asked:
         path, equals, label = text.rpartition("=")
         if not equals or not path or Path(text).is_dir():
             return cls(Path(text))
-        if not label.strip() or printable(label) != label or set(label) & set(_RESERVED):
+        label = label.strip()
+        if not 0 < len(label) <= MOST or printable(label) != label or set(label) & set(_RESERVED):
             raise FscaleError(
-                f"{text}: a label is some printable text without ( and ); write DIR=LABEL"
+                f"{printable(text)}: a label is printable text of at most {MOST} characters without "
+                "( and ); write DIR=LABEL"
             )
-        return cls(Path(path), label.strip())
+        return cls(Path(path), label)
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def test_a_directory_with_an_equals_sign_is_a_directory(tmp_path: Path) -> None:
     assert Asked.parse(f"{tmp_path}/a=b") == Asked(tmp_path / "a=b")
 
 
-@pytest.mark.parametrize("label", ["", " ", "a(b", "\x1b[2J", "x)"])
+@pytest.mark.parametrize("label", ["", " ", "a(b", "\x1b[2J", "x)", "x" * 41])
 def test_what_cannot_be_a_label_is_refused(label: str) -> None:
     with pytest.raises(FscaleError, match="DIR=LABEL"):
         Asked.parse(f"results/a={label}")
