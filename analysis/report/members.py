@@ -36,8 +36,8 @@ class Asked:
         label = label.strip()
         if not 0 < len(label) <= MOST or printable(label) != label or set(label) & set(_RESERVED):
             raise FscaleError(
-                f"{printable(text)}: a label is printable text of at most {MOST} characters without "
-                "( and ); write DIR=LABEL"
+                f"{printable(text)}: a label is printable text of at most {MOST} characters "
+                "without ( and ); write DIR=LABEL"
             )
         return cls(Path(path), label)
 

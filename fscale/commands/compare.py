@@ -44,7 +44,9 @@ MailOption = Annotated[
     typer.Option(help="Write plain text of 72 columns for a mailing list; - is the terminal."),
 ]
 KtapOption = Annotated[Path | None, typer.Option(help="Write KTAP; - is the terminal.")]
-HtmlOption = Annotated[Path | None, typer.Option(help="Write a self-contained page.")]
+HtmlOption = Annotated[
+    Path | None, typer.Option(help="Write a page: verdicts, ratios drawn, curves of both.")
+]
 AllOption = Annotated[bool, typer.Option("--all", help="Show what is the same, too.")]
 
 
@@ -79,6 +81,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command(
         epilog="Examples:  fscale compare results/v6.17 results/v6.18 --junit fscale.xml   |   "
+        "fscale compare results/v6.17 results/v6.18 --html compare.html   |   "
         "fscale compare results/ab-data-journal --mail -"
     )
     def compare(
