@@ -29,7 +29,7 @@ from fscale.model.files import Folder, unpack, write_named
 from fscale.model.results import CellKey, Command
 from fscale.model.store import Store
 from tests.hostile import Done, Page, bomb, good, rename, run, snapshot
-from tests.synthetic import cell, grid, write_run
+from tests.synthetic import cell, grid, sliced, usl_rate, write_run
 
 # `make fuzz` sets it to what a night has room for.
 EXAMPLES = int(os.environ.get("FSCALE_FUZZ", "5"))
@@ -67,6 +67,9 @@ class Place:
         (self.outside / "directory" / "file").write_text("precious\n")
         (self.outside / "secret.json").write_text('{"output": "secret"}')
         self.before = snapshot(self.outside)
+        self.second = root / "second"
+        faster = grid([1, 2], 12, ["DWOM"], ["ext4"], rate=lambda key: 3 * usl_rate(key))
+        write_run(self.second, faster, workloads=["DWOM"], filesystems=["ext4"])
 
     def fscale(self, *arguments: object) -> Done:
         """A command must end in time with an exit code of ours, and change nothing outside."""
@@ -97,7 +100,8 @@ class Place:
             "tag": ["history", "tag", self.results, "new", *db],
             "rebuild": ["history", "rebuild", self.root / "results", *db],
             "report": ["report", self.results],
-            "runs": ["report", self.results, f"{other}=other", "--output", out / "runs"],
+            "runs": ["report", self.results, f"{self.second}=2", "--output", out / "runs"],
+            "pairs": ["compare", self.results, "--html", out / "pairs.html", *db],
             **{
                 form: ["export", self.results, "--format", form, "--output", out / f"run.{form}"]
                 for form in FORMATS
@@ -110,8 +114,8 @@ class Place:
         for name in names or commands:
             self.fscale(*commands[name])
         out = self.scratch / "out"
-        pages = (out / "compare.html", out / "runs/report.html", self.results / "report.html")
-        for page in pages:
+        pages = [out / name for name in ("compare.html", "pairs.html", "runs/report.html")]
+        for page in [*pages, self.results / "report.html"]:
             if page.is_file() and not page.is_symlink():
                 harmless(page.read_text())
         for drawn in [*(out / "flames").glob("*.svg"), *self.results.glob("plots/**/*.svg")]:
@@ -346,6 +350,31 @@ def test_comparisons_show_names_and_do_not_obey_them(tmp_path: Path) -> None:
     well_formed((tmp_path / "ktap").rename(tmp_path / "compare.ktap"))
     done = place.fscale("compare", place.results, other, "--all")
     assert "[red]" in done.output
+
+
+def test_pages_of_several_runs_and_of_pairs_show_names_and_do_not_obey_them(
+    tmp_path: Path, original: Path
+) -> None:
+    place = Place(tmp_path)
+    every = " ".join(NAMES)
+    keys = [
+        KEY.model_copy(update={"workload": name, "filesystem": "f\\s", "repetition": n, "side": s})
+        for name in ("<b onclick=alert(1)>", "a|b`c`")
+        for n in range(1, 9)
+        for s in "AB"
+    ]
+    cells = [sliced(key, [1000.0 + key.repetition + i for i in range(8)]) for key in keys]
+    write_run(place.results, cells, id=every, command=NAMES, warnings=NAMES)
+    content = json.loads((place.results / "run.json").read_text())
+    content["machine"] |= {"hostname": every, "kernel": every, "cpu_model": every}
+    (place.results / "run.json").write_text(json.dumps(content))
+    record = {"base": every, "new": every, "looks": []}
+    (place.results / "ab.json").write_text(json.dumps(record))
+    place.try_commands(original, "runs", "pairs")
+    for name in ("runs/report.html", "pairs.html"):
+        page = (place.scratch / "out" / name).read_text()
+        assert "&lt;b onclick=alert(1)&gt;" in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
 def test_a_time_that_is_none_is_an_error(place: Place) -> None:
