@@ -7,6 +7,7 @@ Inside the report the first is replaced by a CSS variable that knows both (analy
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, cycle
 from typing import Any, Literal
 
 from matplotlib import colormaps
@@ -74,7 +75,7 @@ def variables() -> dict[str, Colour]:
 
 
 def lines(wanted: Mapping[str, str | None]) -> dict[str, Line]:
-    """Colour, marker and dashes for each file system of a report, none used twice.
+    """Colour, marker and dashes for each file system of a report, none used twice up to 21.
 
     `wanted`: the colour that each has in its TOML file, so that it keeps it from report to report;
     one without, or whose colour is taken, gets the next free one.
@@ -84,7 +85,8 @@ def lines(wanted: Mapping[str, str | None]) -> dict[str, Line]:
     for name, colour in wanted.items():
         if colour in SERIES and colours.index(colour) not in slots.values():
             slots[name] = colours.index(colour)
-    free = (i for i in range(len(SERIES) * len(DASHES)) if i not in slots.values())
+    every = range(len(SERIES) * len(DASHES))
+    free = chain((i for i in every if i not in slots.values()), cycle(every))
     for name in wanted:
         if name not in slots:
             slots[name] = next(free)

@@ -316,6 +316,7 @@ def test_file_systems_keep_their_colours() -> None:
     assert alone["new"].colour == SERIES["green"].light
     twice = lines({"one": "green", "two": "green", "three": "no such colour"})
     assert len(set(twice.values())) == 3
+    assert len(lines({f"fs{i}": None for i in range(100)})) == 100
     many = lines({f"fs{i}": None for i in range(2 * len(SERIES))})
     assert len({(v.colour, v.marker, v.dashes) for v in many.values()}) == len(many)
     assert len(MARKERS) == len(SERIES)
