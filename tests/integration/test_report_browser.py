@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Opens report.html in headless Chromium, as a reader would, without a network."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.report import build
-from tests import browser as chromium
 from tests.browser import By, quiet, show
 from tests.synthetic import BACKGROUND, PAPER, grid, write_run
 
 WORKLOADS = [*PAPER, *BACKGROUND]
 FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs")
-
-pytestmark = chromium.needed
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +22,6 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cells[30] = cells[30].model_copy(update={"status": "error", "reason": "a" * 200})
     write_run(directory, cells, workloads=WORKLOADS, filesystems=FILESYSTEMS, cpus=8)
     return build(directory)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium.launched(tmp_path_factory.mktemp("chromium")) as driver:
-        yield driver
 
 
 def test_no_console_message_and_no_request(browser: Any, html: Path) -> None:

@@ -2,7 +2,6 @@
 """The curves of report.html that answer: by mouse, by keyboard, by address."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from selenium.webdriver import ActionChains, Keys
 
 from analysis.report import build
 from fscale.model.results import Command
-from tests import browser as chromium
-from tests.browser import By, drawn, media, quiet, show
+from tests.browser import By, drawn, in_one, media, quiet, show
 from tests.hostile import good
 from tests.synthetic import BACKGROUND, PAPER, cell, grid, write_run
 
@@ -26,8 +24,6 @@ HANDLES = f"#{DRBL} .handles path"
 AXE = "axe.run(document, {iframes: false}).then(arguments[0])"
 CLICK = """document.querySelector(arguments[0]).dispatchEvent(
     new MouseEvent("click", {bubbles: true}))"""
-
-pytestmark = chromium.needed
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +42,6 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("report")
     write_run(directory, cells, filesystems=FILESYSTEMS, cpus=16)
     return build(directory)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium.launched(tmp_path_factory.mktemp("chromium")) as driver:
-        yield driver
 
 
 def labels(browser: Any, panel: str = DRBL) -> list[str]:
@@ -115,6 +105,7 @@ def test_a_file_system_is_switched_off_in_all_panels(browser: Any, html: Path) -
     assert fragment(browser) == ""
 
 
+@in_one
 @pytest.mark.parametrize(
     ("measure", "words"),
     [("cpu", "ops per CPU second"), ("latency", "s, from"), ("p50", "2 µs"), ("p99", "9 µs")],
@@ -128,6 +119,7 @@ def test_other_figures(browser: Any, html: Path, measure: str, words: str) -> No
     quiet(browser)
 
 
+@in_one
 def test_speed_up_starts_at_one(browser: Any, html: Path) -> None:
     show(browser, html)
     click(browser, "[name=relative]")
@@ -146,6 +138,7 @@ def places(browser: Any) -> list[float]:
     return [(value - x[0]) / (x[-1] - x[0]) for value in x]
 
 
+@in_one
 def test_axes_are_linear_or_logarithmic(browser: Any, html: Path) -> None:
     show(browser, html)
     assert places(browser)[3] == pytest.approx(3 / 15, abs=0.01)  # 4 cores of 1 to 16
@@ -162,12 +155,17 @@ def axis(browser: Any) -> list[str]:
     return list(browser.execute_script(script, f"#{DRBL} .role-axis-label text"))
 
 
+def chart(browser: Any) -> Any:
+    """DRBL's, in sight."""
+    found = browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart svg")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+    return found
+
+
 def test_a_dragged_box_zooms_and_a_double_click_shows_all(browser: Any, html: Path) -> None:
     show(browser, html)
     before = axis(browser)
-    chart = browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart svg")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", chart)
-    drag = ActionChains(browser).move_to_element_with_offset(chart, 30, -50)
+    drag = ActionChains(browser).move_to_element_with_offset(chart(browser), 30, -50)
     drag.click_and_hold().move_by_offset(30, 30).move_by_offset(30, 30).release().perform()
     drawn(browser)
     assert axis(browser) != before
@@ -175,8 +173,7 @@ def test_a_dragged_box_zooms_and_a_double_click_shows_all(browser: Any, html: Pa
     assert zoomed.startswith(f"zoom={DRBL}:")
     show(browser, html, view=zoomed)
     assert axis(browser) != before
-    chart = browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart svg")
-    ActionChains(browser).double_click(chart).perform()
+    ActionChains(browser).double_click(chart(browser)).perform()
     drawn(browser)
     assert axis(browser) == before
     assert fragment(browser) == ""
@@ -201,6 +198,7 @@ def test_an_address_brings_the_view_back(browser: Any, html: Path) -> None:
     assert fragment(browser) == ""
 
 
+@in_one
 @pytest.mark.parametrize(
     "view", ["measure=x", "zoom=a:1,2", f"zoom={DRBL}:9,1,2,1", "point=:", "x=%ff&off", "=&&=%"]
 )
@@ -256,6 +254,7 @@ def test_the_keyboard_alone_does_it_all(browser: Any, html: Path) -> None:
     assert "point=" not in fragment(browser)
 
 
+@in_one
 def test_a_tab_stop_a_panel(browser: Any, html: Path) -> None:
     show(browser, html)
     stops = browser.find_elements(By.CSS_SELECTOR, '.handles path[tabindex="0"]')
@@ -263,7 +262,7 @@ def test_a_tab_stop_a_panel(browser: Any, html: Path) -> None:
 
 
 def test_without_javascript_it_is_what_it_was(browser: Any, html: Path) -> None:
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    browser.allow_scripts(False)
     try:
         browser.get("about:blank")
         browser.get(html.as_uri())
@@ -273,7 +272,7 @@ def test_without_javascript_it_is_what_it_was(browser: Any, html: Path) -> None:
         for hidden in ("#controls", "#detail", ".chart"):
             assert not any(e.is_displayed() for e in browser.find_elements(By.CSS_SELECTOR, hidden))
     finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        browser.allow_scripts(True)
 
 
 @pytest.fixture(scope="module")
@@ -315,6 +314,7 @@ def test_nothing_acts_but_what_is_ours(browser: Any, tmp_path: Path) -> None:
     assert len(browser.get_log("browser")) >= 4
 
 
+@in_one
 def test_a_stranger_s_names_stay_names(browser: Any, tmp_path: Path) -> None:
     evil = "</script><script>window.bad=1</script><!--"
     cells = []
@@ -357,6 +357,7 @@ def test_print_is_the_view(browser: Any, html: Path) -> None:
     media(browser)
 
 
+@in_one
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("opened", [False, True])
 def test_axe_finds_nothing(browser: Any, profiled: Path, scheme: str, opened: bool) -> None:
@@ -370,29 +371,30 @@ def test_axe_finds_nothing(browser: Any, profiled: Path, scheme: str, opened: bo
     assert len(found["passes"]) > 15
 
 
-def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten thousand cells."""
     workloads = [*PAPER, *BACKGROUND]
     cells = grid(range(1, 18), 4, workloads, FILESYSTEMS)
     assert len(cells) > 10_000
-    write_run(tmp_path, cells, workloads=workloads, filesystems=FILESYSTEMS, cpus=17)
+    run = tmp_path_factory.mktemp("large")
+    write_run(run, cells, workloads=workloads, filesystems=FILESYSTEMS, cpus=17)
     began = time.process_time()
-    html = build(tmp_path)
+    html = build(run)
     assert time.process_time() - began <= 30  # seconds of CPU time: the machine has other work
+    return html
+
+
+def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: Path) -> None:
     browser.get("about:blank")
-    browser.execute_cdp_cmd("Performance.disable", {})
-    browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
-    browser.get(html.as_uri())
-    assert busy(browser) <= 2
+    browser.count_time()
+    browser.get(large.as_uri())
+    assert browser.busy() <= 2
     drawn(browser)
     assert len(labels(browser)) == 17 * len(FILESYSTEMS)
 
 
-def busy(browser: Any) -> float:
-    """Seconds of CPU time that the page took so far."""
-    metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-    return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
-
-
+@in_one
 def test_one_repetition_on_one_core(browser: Any, tmp_path: Path) -> None:
     cells = grid((1,), 1, PAPER, FILESYSTEMS)
     html = build(write_run(tmp_path, cells, filesystems=FILESYSTEMS))
@@ -403,6 +405,7 @@ def test_one_repetition_on_one_core(browser: Any, tmp_path: Path) -> None:
     quiet(browser)
 
 
+@in_one
 def test_a_run_that_failed_has_no_charts_and_no_error(browser: Any, tmp_path: Path) -> None:
     (made,) = grid((1,), 1, ("DRBL",), ("ext4",))
     failed = made.model_copy(update={"status": "error", "reason": "no space"})
