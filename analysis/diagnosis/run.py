@@ -137,7 +137,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
 
 
 def _law(name: str, curve: Curve) -> Law:
-    # It brings in lmfit, which would double the time that every command takes to start.
+    # It brings in scipy.optimize, which would double the time that every command takes to start.
     from analysis.diagnosis import usl  # noqa: PLC0415
 
     # The law is of equal processors: a hardware thread that shares a core is none.

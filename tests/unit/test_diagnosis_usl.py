@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The scaling law: known parameters come back, too few points are refused."""
 
+import json
 import math
-from types import SimpleNamespace
+import time
+from pathlib import Path
 from typing import Any
 
-import lmfit
 import numpy as np
 import pytest
-from scipy.optimize import curve_fit
+from scipy.optimize import curve_fit, least_squares
+from scipy.stats import f
 
 from analysis.diagnosis import usl
 from fscale.model.errors import FscaleError
@@ -110,41 +112,61 @@ def test_a_curve_that_only_falls_stays_within_the_bounds() -> None:
     assert 0 <= found.kappa.value <= 10
 
 
-def traced(intervals: Any, **stderr: float | None) -> Any:
-    """A result of lmfit, with intervals (or what goes wrong with them) and standard errors."""
-
-    def conf_interval(sigmas: list[float]) -> Any:
-        assert sigmas == [2]
-        if isinstance(intervals, Exception):
-            raise intervals
-        return intervals
-
-    params = {
-        name: SimpleNamespace(value=1.0, min=0.9 if name == "near" else -math.inf, stderr=error)
-        for name, error in stderr.items()
-    }
-    return SimpleNamespace(params=params, conf_interval=conf_interval)
+# What lmfit 1.3.4 gave for made-up curves: its fit, and intervals that it traced by the F test.
+# `inside`: none reaches a bound. At a bound its search stands still, and the interval is too short.
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden/usl.json").read_text())
+PARAMETERS = ("lam", "sigma", "kappa")
 
 
-def test_intervals_are_the_traced_ones_cut_off_at_the_bounds() -> None:
-    points = [(0.95, 0.5), (0, 1.0), (0.95, 2.0)]
-    open_ended = [(0.95, -math.inf), (0, 1.0), (0.95, math.inf)]
-    found = traced({"far": points, "near": open_ended, "low": open_ended}, far=1, near=1, low=1)
-    assert usl._intervals(found) == {"far": (0.5, 2.0), "near": (0.9, None), "low": (None, None)}
+def squares(cores: Any, rates: Any, *values: float) -> float:
+    return float(np.sum((usl.law(np.array(cores, float), *values) / np.array(rates) - 1) ** 2))
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        lmfit.MinimizerException("x"),
-        ValueError(),
-        ZeroDivisionError(),
-        KeyError(),
-        AttributeError(),
-    ],
-)
-def test_what_cannot_be_traced_is_two_standard_errors_wide(error: Exception) -> None:
-    found = traced(error, far=0.25, near=0.25, unknown=None, odd=math.nan)
-    assert usl._intervals(found) == {
-        "far": (0.5, 1.5), "near": (0.9, 1.5), "unknown": (None, None), "odd": (None, None),
-    }  # fmt: skip
+@pytest.mark.parametrize("curve", GOLDEN, ids=lambda c: c["name"])
+def test_it_is_what_another_program_finds(curve: dict[str, Any]) -> None:
+    found = usl.fit(curve["cores"], curve["rates"])
+    told = [getattr(found, name) for name in PARAMETERS]
+    theirs = squares(curve["cores"], curve["rates"], *(curve[name][0] for name in PARAMETERS))
+    ours = squares(curve["cores"], curve["rates"], *(parameter.value for parameter in told))
+    assert ours <= theirs * (1 + 1e-9)
+    if curve["inside"]:
+        for name, own in zip(PARAMETERS, told, strict=True):
+            assert [own.value, own.low, own.high] == pytest.approx(curve[name], rel=1e-4)
+
+
+@pytest.mark.parametrize("curve", GOLDEN[::3], ids=lambda c: c["name"])
+def test_the_ends_of_an_interval_are_where_the_f_test_says(curve: dict[str, Any]) -> None:
+    """With one parameter there, the others at their best by scipy's own search."""
+    x, y = np.array(curve["cores"], float), np.array(curve["rates"])
+    y = y / y.max()
+    found = usl.fit(x.tolist(), y.tolist())
+    best = [getattr(found, name).value for name in PARAMETERS]
+    limit = f.ppf(math.erf(math.sqrt(2)), 1, len(x) - 3)
+    for which, name in enumerate(PARAMETERS):
+        for end in (getattr(found, name).low, getattr(found, name).high):
+            if not end:
+                continue
+
+            def errors(others: Any, which: int = which, end: float = end) -> Any:
+                return usl.law(x, *np.insert(others, which, end)) / y - 1
+
+            start = np.delete(best, which)
+            left = 2 * least_squares(errors, start, bounds=(0, 20), x_scale=[1, 0.1]).cost
+            base = squares(x, y, *best)
+            assert (left - base) / (base / (len(x) - 3)) == pytest.approx(limit, rel=1e-3)
+
+
+def test_what_the_data_does_not_bound_has_no_upper_end() -> None:
+    found = usl.fit([2, 3, 4, 5], [1.0, 1.3, 0.8, 1.1])
+    assert found.lam.high is None
+    assert found.sigma.high is None
+    assert found.sigma.low == 0
+
+
+def test_twenty_curves_take_a_second_at_most() -> None:
+    """A report of ten thousand cells has 150. CPU time, as the machine has other work."""
+    curve = next(c for c in GOLDEN if len(c["cores"]) == 48)
+    began = time.process_time()
+    for _ in range(20):
+        usl.fit(curve["cores"], curve["rates"])
+    assert time.process_time() - began < 20 * 0.05
