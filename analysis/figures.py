@@ -3,7 +3,7 @@
 
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -18,7 +18,7 @@ from fscale.model.files import Folder
 
 TEXT_WIDTH = 7.0  # inches, of a USENIX page
 COLUMNS = 4
-SHORT = 18  # characters of a name that the figures of a run with plain names have room for
+NARROWEST = 0.75  # inches, of a panel without the names on its left
 BAR_HEIGHT = 0.2  # inches, with the gap to the next
 
 Draw = Callable[[Axes, Panel], None]
@@ -45,7 +45,7 @@ def cpu_svg(panel: Panel, prefix: str) -> str | None:
     with mpl.rc_context(RC):
         figure = Figure(figsize=(2.7, height))
         longest = max(len(label) for label in plots.cpu_labels(panel))
-        left = 0.05 + 0.024 * longest if longest <= SHORT else min(0.64, 0.09 + 0.021 * longest)
+        left = min(0.64, 0.05 + 0.024 * longest)
         ax = figure.add_axes((left, below / height, 0.95 - left, 1 - (below + above) / height))
         plots.draw_cpu(ax, panel)
         label = f"{panel.name}: CPU time by state for {', '.join(name for name, _ in bars)}"
@@ -94,12 +94,14 @@ def _sheet(
     height: float,
     keys: list[Artist],
     labels: list[str],
-    most: int = COLUMNS,
+    beside: float = 0.0,
 ) -> Figure:
-    columns = min(most, len(panels))
+    """Panels of this height, with room for names of `beside` inches on their left."""
+    columns = min(COLUMNS, len(panels), max(1, int(TEXT_WIDTH / (NARROWEST + beside))))
     rows = math.ceil(len(panels) / columns)
-    key_width = 0.45 + plots.DIGIT * max(map(len, labels))
-    width = min(TEXT_WIDTH, max(TEXT_WIDTH * max(columns / most, 0.5), key_width))
+    key_width = 0.45 + _long(labels)
+    width = TEXT_WIDTH * max(min(len(panels), COLUMNS), 2) / COLUMNS
+    width = min(TEXT_WIDTH, max(width, key_width))
     key_rows = math.ceil(len(labels) / max(1, int(width / key_width)))
     key_columns = math.ceil(len(labels) / key_rows)
     key_height = 0.17 * key_rows + 0.08
@@ -158,18 +160,23 @@ def _cpu_sheet(panels: tuple[Panel, ...]) -> Figure:
     keys: list[Artist] = list(plots.cpu_keys())
     labels = [str(key.get_label()) for key in keys]
     bars = max(len(plots.cpu_points(p)) for p in panels)
-    longest = max(len(label) for p in panels for label in plots.cpu_labels(p))
-    columns = COLUMNS if longest <= SHORT else 2
-    return _sheet(panels, plots.draw_cpu, 0.6 + BAR_HEIGHT * bars, keys, labels, columns)
+    names = [name for panel in panels for name in plots.cpu_labels(panel)]
+    return _sheet(panels, plots.draw_cpu, 0.6 + BAR_HEIGHT * bars, keys, labels, _long(names))
 
 
 def _matrix(page: Page) -> Figure:
     columns, rows = len(page.panels), len(page.names)
-    longest = max(map(len, page.names))
-    names = 0.8 if longest <= SHORT else 1.4 * plots.DIGIT * longest
+    # Names of columns stand at 60 degrees.
+    below = max(0.6, 0.2 + math.sin(math.pi / 3) * _long(panel.name for panel in page.panels))
+    beside = max(1.3, 0.9 + _long(page.names))
     figure = Figure(
-        figsize=(max(1.7 + names, 0.5 + names + 0.24 * columns), 0.6 + 0.24 * max(rows, 3)),
+        figsize=(max(2.5, beside + 0.24 * columns), below + 0.24 * max(rows, 3)),
         layout="constrained",
     )
     plots.draw_matrix(figure.add_subplot(), page)
     return figure
+
+
+def _long(names: Iterable[str]) -> float:
+    """Inches that the longest name takes."""
+    return plots.DIGIT * max(map(len, names))

@@ -267,7 +267,8 @@ def draw_matrix(ax: Axes, page: Page) -> None:
     ax.tick_params(axis="x", pad=1)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    _draw_scale(ax.inset_axes((1 + 0.25 / len(panels), 0, 0.35 / len(panels), 1)))
+    part = 1 / max(len(panels), 4)  # a column's, or less where there are few
+    _draw_scale(ax.inset_axes((1 + 0.25 * part, 0, 0.35 * part, 1)))
 
 
 def _draw_scale(ax: Axes) -> None:

@@ -26,6 +26,11 @@ class Answer:
         return self.free / self.base
 
 
+def asked(cell: Cell) -> bool:
+    """Whether it answers a what-if: it is no point of a file system's curve."""
+    return cell.key.side is not None and cell.simulation is not None and bool(cell.simulation.free)
+
+
 def answers(cells: Iterable[Cell]) -> list[Answer]:
     """The ranking of each point, points in the order of their names, the largest gain first."""
     base: dict[str, list[float]] = defaultdict(list)
@@ -35,7 +40,7 @@ def answers(cells: Iterable[Cell]) -> list[Answer]:
             continue
         if cell.key.side is None:
             base[cell.key.point].append(cell.ops_per_second)
-        elif cell.simulation.free:
+        elif asked(cell):
             plain = cell.key.model_copy(update={"side": None})
             free[plain.point, ", ".join(cell.simulation.free)].append(cell)
     found = [

@@ -15,6 +15,7 @@ from analysis.diagnosis.triage import Suspect, Triage, triage
 from analysis.diagnosis.verdict import Judgement, judge_point, suspects_of
 from analysis.reader import Results
 from analysis.summary import summarise
+from analysis.whatif import asked
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import machine_layout
@@ -102,7 +103,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
             seen = ones[0].simulation is not None
             triages[point] = simulated.triage(ones) if seen else triage(results.path, ones)
     pages = arrange(
-        summarise(results.scored),
+        summarise(cell for cell in results.scored if not asked(cell)),
         list(results.run.filesystems),
         results.descriptors,
         machine_layout(results.run.machine),

@@ -17,6 +17,7 @@ from analysis.report.looks import by_run, looks
 from analysis.report.members import Member
 from analysis.style import Line
 from analysis.summary import Point, summarise
+from analysis.whatif import asked
 from fscale.model.bench import Descriptor
 from fscale.model.topology import machine_layout
 
@@ -72,8 +73,14 @@ class Report:
 
     @cached_property
     def points(self) -> list[Point]:
-        """All points of scored cells."""
-        return [p for member in self.members for p in summarise(member.scored, member.label)]
+        """All points of scored cells; the answers of a what-if have a table of their own."""
+        return [
+            point
+            for member in self.members
+            for point in summarise(
+                (cell for cell in member.scored if not asked(cell)), member.label
+            )
+        ]
 
     @cached_property
     def filesystems(self) -> dict[str, str | None]:

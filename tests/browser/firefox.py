@@ -24,8 +24,8 @@ user_pref("network.proxy.ssl_port", 9);
 """
 START = 60  # seconds
 
-# Marionette lets the browser's own windows speak to the output, too.
-QUIET = "Services.prefs.setBoolPref('devtools.console.stdout.chrome', false)"
+# Of what else speaks to the output: the browser's own search for experiments, in any version.
+OWN = "console.error: RSLoader:"
 # The scheme is the browser's, as a page's own is lost when another process takes the next page.
 EMULATE = """
 const [dark, medium] = arguments;
@@ -72,7 +72,6 @@ class Firefox(webdriver.Remote):
         except BaseException:
             self._process.kill()
             raise
-        self._inside(QUIET)
         self._read = self._output.stat().st_size
 
     def _port(self, written: Path) -> int:
@@ -122,7 +121,7 @@ class Firefox(webdriver.Remote):
         output = self._output.read_bytes()
         lines = output[self._read :].decode(errors="replace").splitlines()
         self._read = len(output)
-        said = [line for line in lines if line.startswith("console.")]
+        said = [line for line in lines if line.startswith("console.") and OWN not in line]
         return said + list(self._inside(MESSAGES))
 
     def count_time(self) -> None:

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from analysis import report as reporting
+from analysis.hot import COUNTED, REMOTE
 from analysis.reader import load
 from analysis.report import Section, build
 from analysis.report.tables import templates
 from analysis.svg import inline
 from fscale.model.bench import BenchError
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.results import Command
+from fscale.model.results import Cell, CellKey, Command
+from fscale.model.simulation import SimulatedWindow, Simulation
 from tests.synthetic import cell, grid, write_run
 
 FEW = ("DRBL",)
@@ -257,3 +259,44 @@ def test_inline_svg_follows_the_theme() -> None:
         '<g id="p-a"><text style="font-family: var(--font); fill: var(--ink)"/>'
         '<use xlink:href="#p-a" clip-path="url(#p-a)"/></g></svg>'
     )
+
+
+def simulated(rate: float, cores: int, *free: str, side: str | None = None) -> Cell:
+    """A cell of the simulator; `free`: the answer to a what-if."""
+    key = CellKey(
+        workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=cores,
+        repetition=1, duration=1, side=side,
+    )  # fmt: skip
+    window = SimulatedWindow(
+        ops=10, seconds=1e-6, instructions=1000, cycles=1000, stall=300, queue=100, spin=50, idle=1,
+        transfers={},
+    )  # fmt: skip
+    ran = Simulation(seed=1, free=list(free), windows=[window], lines=[], host_seconds=1)
+    counts = dict.fromkeys((*COUNTED, REMOTE), 10.0)
+    return cell(key, rate, simulation=ran, counts=counts)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_answers_of_a_what_if_have_a_table_and_no_curve(tmp_path: Path) -> None:
+    answers = [
+        simulated(1000.0 * rank, 80, f"object {rank}", side=f"free-{rank}") for rank in (3, 1, 2)
+    ]
+    cells = [*(simulated(1000.0, cores) for cores in (1, 8, 80)), *answers]
+    html = build(write_run(tmp_path, cells, workloads=FEW, filesystems=("ext4",), cpus=80))
+    said = text(html)
+    assert "object 3" in said
+    assert "free-" not in html.read_text().partition('id="cells"')[0]
+    assert "free-" not in (tmp_path / "plots/data-reads.svg").read_text()
+    assert "free-" not in (tmp_path / "figures.csv").read_text()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("cores", [(1,), (1, 2)])
+def test_long_names_leave_the_plots_their_room(tmp_path: Path, cores: tuple[int, ...]) -> None:
+    cells = []
+    for made in grid(cores, 2, ("DRBL", "DRBM"), ("ext4", "xfs")):
+        name = f"{made.key.filesystem} with a name and options that nobody would give it"
+        key = made.key.model_copy(update={"filesystem": name, "options": {"of": "x" * 40}})
+        cells.append(cell(key, 1000.0 * key.cores))
+    build(write_run(tmp_path, cells, workloads=("DRBL", "DRBM"), filesystems=()))
+    assert (tmp_path / "plots/data-reads-cpu.pdf").exists()
