@@ -87,12 +87,14 @@ if act == "nodirect":
     status, code = "error", 77
     error = dict(call="open", path=a.dir + "/file", errno=22, name="EINVAL",
                  message="Invalid argument", worker=0)
+workers = [dict(id=i, cpu=c, ops=ops if i == 0 else 0, user_seconds=seconds / len(cpus),
+                system_seconds=0, voluntary_switches=0, involuntary_switches=0) for i, c in enumerate(cpus)]
 times = dict(user=seconds, system=0, idle=0, iowait=0, irq=0, softirq=0, steal=0)
 print(json.dumps(dict(
     schema=1, workload=a.workload, mode=a.mode, options={}, seed=int(a.seed), status=status,
     reason=None, end="time", ops=ops, executed_ops=ops, seconds=seconds,
     ops_per_second=ops / seconds, setup_seconds=0, warmup_seconds=0, clock="monotonic", cpus=cpus,
-    windows=[], workers=[], background=None, intervals=dict(seconds=[], ops=[]), cpu=times,
+    windows=[], workers=workers, background=None, intervals=dict(seconds=[], ops=[]), cpu=times,
     cgroup_cpu_seconds=seconds, busy_cpu_seconds=seconds, stock=None, latency=None, error=error)))
 sys.exit(code)
 """

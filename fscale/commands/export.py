@@ -2,6 +2,7 @@
 """`fscale export`: a run in the format of another program."""
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import say
 
+TERMINAL = Path("-")
 _EPILOG = """
 Examples:\n\n
 fscale export results/today --format csv --output today.csv\n\n
@@ -45,14 +47,25 @@ def _export(
     What was measured beside others' load or simulated is marked, what failed has a reason and no
     figure. docs/export.md says what each format holds.
     """
+    write(run, {form: TERMINAL if output is None else output})
+
+
+def write(run: Path, outputs: Mapping[Format, Path]) -> None:
+    """Write the run of a results directory in each format; `-` is standard output.
+
+    Raises FscaleError when there is no run, or a file cannot be written.
+    """
+    if not outputs:
+        return
     from analysis.formats import FORMATS  # noqa: PLC0415 - the statistics take a second to load
     from analysis.reader import load  # noqa: PLC0415
 
     results = load(run)
-    text = FORMATS[form](results)
-    if output is None:
-        sys.stdout.write(text)
-    else:
+    for form, output in outputs.items():
+        text = FORMATS[form](results)
+        if output == TERMINAL:
+            sys.stdout.write(text)
+            continue
         try:
             write_named(output, text)
         except OSError as error:

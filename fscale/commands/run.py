@@ -2,7 +2,8 @@
 """`fscale run`: measures a suite on this machine."""
 
 import contextlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -12,6 +13,7 @@ import typer
 from analysis.compare.repetitions import shortage
 from analysis.compare.settings import Settings
 from apps.adapter import loads
+from fscale.commands.export import TERMINAL, Format, write
 from fscale.commands.list import (
     complete_filesystems,
     complete_media,
@@ -40,6 +42,7 @@ fscale run quick --workload DRBL --fs ext4,xfs --cores 1,2 --repetitions 5 --out
 fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p\n\n
 fscale run quick --set latency=true --set warmup=1 --output results/l\n\n
 fscale run quick --dir /srv/scratch --output results/y   (without root)\n\n
+fscale run quick --output results/ci --junit fscale.xml --ktap fscale.ktap\n\n
 fscale run quick --device /dev/disk/by-id/NAME --output results/z
 """
 
@@ -112,6 +115,13 @@ def _run(
             "(exim, rocksdb); the same as --fs ext4,ext4:K."
         ),
     ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write JUnit XML too: a case for each cell.")
+    ] = None,
+    ktap: Annotated[
+        Path | None,
+        typer.Option(help="Write KTAP too: a test for each cell; - is the terminal, alone."),
+    ] = None,
     wait: Annotated[
         float, typer.Option(help="Seconds to wait for another run to leave the machine.")
     ] = 0,
@@ -124,6 +134,8 @@ def _run(
     turn_seconds: Annotated[float, typer.Option(hidden=True)] = 0.02,
 ) -> None:
     """Measure a suite: fresh file system, chosen CPUs, one cell at a time.
+
+    --junit and --ktap say of each cell whether it has a figure, also where the run was interrupted.
 
     Exit code 0 when all cells are good, 1 when one failed, 3 when interrupted (start it again with
     the same --output to go on), 77 when the machine lacks what was asked for.
@@ -162,17 +174,40 @@ def _run(
         _say_shortage(prepared)
         _print_plan(prepared)
         return
+    told = {Format.JUNIT: junit, Format.KTAP: ktap}
+    outputs = {form: path for form, path in told.items() if path is not None}
+    _refuse_unwritable(outputs.values())
     signals = Signals()
     with signals.installed(), machine_held(paths.state_dir(), _say, wait):
         prepared = prepare(request)
         _say_shortage(prepared)
-        if turns:
-            with contextlib.closing(Line(turns)) as line:
-                _measure(prepared, signals, lambda s, key: offer(s, key, line, turn_seconds))
-                line.done()
-        else:
-            _measure(prepared, signals, Session.cell)
-    _finish(prepared)
+        with _written(prepared.store.directory, outputs):
+            if turns:
+                with contextlib.closing(Line(turns)) as line:
+                    _measure(prepared, signals, lambda s, key: offer(s, key, line, turn_seconds))
+                    line.done()
+            else:
+                _measure(prepared, signals, Session.cell)
+    _finish(prepared, aside=TERMINAL in outputs.values())
+
+
+def _refuse_unwritable(outputs: Iterable[Path]) -> None:
+    """What cannot be written later is said before hours of measuring."""
+    for path in outputs:
+        if path != TERMINAL and not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise FscaleError(f"cannot write {path}; give a file that you may write")
+
+
+@contextlib.contextmanager
+def _written(run: Path, outputs: Mapping[Format, Path]) -> Iterator[None]:
+    """Write the outputs at the end, good or not."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(FscaleError):  # why it ended matters more
+            write(run, outputs)
+        raise
+    write(run, outputs)
 
 
 def _say(text: str) -> None:
@@ -241,10 +276,10 @@ def _measure(
         store.save_run(run)
 
 
-def _finish(prepared: Prepared) -> None:
+def _finish(prepared: Prepared, aside: bool) -> None:
     store = prepared.store
     cells = [cell for key in prepared.cells if (cell := store.load_cell(key))]
-    console = terminal(width=160)
+    console = terminal(width=160, error=aside)
     console.print(summary(cells))
     console.print(f"{tally(cells)}; results are in {store.directory}", markup=False, soft_wrap=True)
     failed = [cell for cell in cells if cell.status not in ("ok", "skipped")]

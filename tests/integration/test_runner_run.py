@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from junitparser import JUnitXml
 
 from fscale.model import catalogue, paths
 from fscale.model.errors import Exit, FscaleError
@@ -218,7 +220,7 @@ def test_mkfs_that_fails_fails_the_cell(tmp_path: Path) -> None:
 def test_interrupted_restored_and_continued(tmp_path: Path, number: signal.Signals) -> None:
     path = suite(tmp_path, repetitions=4, duration=0.5)
     given = ["--output", tmp_path / "out", "--binary", fake_bench(tmp_path)]
-    argv = command("run", path, *given)
+    argv = command("run", path, *given, "--junit", tmp_path / "run.xml")
     child = subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not cells(tmp_path) and time.monotonic() < deadline:
@@ -229,6 +231,9 @@ def test_interrupted_restored_and_continued(tmp_path: Path, number: signal.Signa
     assert child.returncode == Exit.INTERRUPTED, err
     assert f"stopped by {number.name}; the machine is as it was" in err
     assert run(tmp_path).state == "interrupted"
+    told = JUnitXml.fromfile(str(tmp_path / "run.xml"))
+    assert told.errors >= 1  # what it did not come to
+    assert told.tests > told.errors
     finished = {cell.id: cell.started for cell in cells(tmp_path) if cell.status == "ok"}
     assert 1 <= len(finished) < 4
     done = fscale("run", path, *given)
@@ -302,6 +307,26 @@ def test_a_cell_tells_the_geometry_that_mkfs_chose(
     described = catalogue.load_filesystem(name).geometry
     assert described is not None
     assert set(described.keys) == cell.geometry.keys()
+
+
+def test_each_cell_is_told_to_other_test_programs(tmp_path: Path) -> None:
+    path = suite(tmp_path, cores=[1], repetitions=2)
+    junit, binary = tmp_path / "run.xml", fake_bench(tmp_path)
+    given = ["--output", tmp_path / "out", "--binary", binary, "--junit", junit, "--wait", 240]
+    done = fscale("run", path, *given, "--ktap", "-")
+    assert done.returncode == Exit.GOOD, done.stderr
+    (point,) = [line for line in done.stdout.splitlines() if re.match(r"ok \d", line)]
+    assert done.stdout.startswith("KTAP version 1\n1..1\n")
+    assert len(re.findall(r"^  ok \d", done.stdout, re.MULTILINE)) == 2
+    assert str(cells(tmp_path)[0].key.filesystem) in point
+    assert "results are in" in done.stderr  # beside what the other program reads
+    found = JUnitXml.fromfile(str(junit))
+    assert (found.tests, found.failures, found.errors) == (2, 0, 0)
+    broken = tmp_path / "nowhere" / "run.xml"
+    done = fscale("run", path, "--output", tmp_path / "new", "--binary", binary, "--junit", broken)
+    assert done.returncode == Exit.USAGE
+    assert f"cannot write {broken}" in done.stderr
+    assert not (tmp_path / "new").exists()
 
 
 def test_two_runs_at_a_time_are_refused(tmp_path: Path) -> None:
