@@ -88,7 +88,8 @@ if act == "nodirect":
     error = dict(call="open", path=a.dir + "/file", errno=22, name="EINVAL",
                  message="Invalid argument", worker=0)
 workers = [dict(id=i, cpu=c, ops=ops if i == 0 else 0, user_seconds=seconds / len(cpus),
-                system_seconds=0, voluntary_switches=0, involuntary_switches=0) for i, c in enumerate(cpus)]
+                system_seconds=0, voluntary_switches=0, involuntary_switches=0)
+           for i, c in enumerate(cpus)]
 times = dict(user=seconds, system=0, idle=0, iowait=0, irq=0, softirq=0, steal=0)
 print(json.dumps(dict(
     schema=1, workload=a.workload, mode=a.mode, options={}, seed=int(a.seed), status=status,

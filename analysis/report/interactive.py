@@ -23,7 +23,7 @@ from analysis.style import LONG, Dashes, variables
 from analysis.summary import Point, Spread, latency_quantile
 from fscale.model.results import Cell
 
-SCRIPTS = ("view", "panel", "points", "detail", "ratios", "charts")
+SCRIPTS = ("view", "panel", "points", "detail", "flame", "ratios", "charts")
 DIGITS = 6  # significant, of a figure; no machine repeats itself better
 
 # Matplotlib's markers as Vega's shapes.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The curves of report.html that answer: by mouse, by keyboard, by address."""
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from axe_core_python.base import AXE_SCRIPT
 from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
 from analysis.report import build
 from fscale.model.results import Command
@@ -297,6 +299,77 @@ def test_a_point_opens_its_diagnosis(browser: Any, profiled: Path) -> None:
     show(browser, profiled, view=address)
     assert "DWOM on ext4, 1 core" in browser.find_element(By.ID, "detail").text
     quiet(browser)
+
+
+FRAMES = """return [...document.querySelectorAll(".flame .frames button")].map(b => [
+    b.textContent, b.getBoundingClientRect().width / b.parentElement.clientWidth])"""
+
+
+def frames(browser: Any) -> dict[str, float]:
+    """The names of the first flame graph's frames and their shares of its width."""
+    return dict(browser.execute_script(FRAMES))
+
+
+def test_a_flame_graph_zooms_and_is_searched(browser: Any, profiled: Path) -> None:
+    show(browser, profiled)
+    browser.get_log("browser")
+    browser.execute_script(
+        """const graph = document.querySelector(".flame");
+        for (let d = graph; d; d = d.parentElement.closest("details"))
+            d.open = true;"""
+    )
+    WebDriverWait(browser, 20).until(frames)
+    graph = browser.find_element(By.CSS_SELECTOR, ".flame")
+    assert not graph.find_element(By.TAG_NAME, "iframe").is_displayed()
+    whole = frames(browser)
+    assert whole["all"] == pytest.approx(1, abs=0.01)
+    assert len(whole) > 20
+    inner = min(whole, key=lambda name: abs(whole[name] - 0.4))
+    assert 0.1 < whole[inner] < 0.9
+
+    search = graph.find_element(By.CSS_SELECTOR, "input")
+    search.send_keys(inner.upper())
+    said = graph.find_element(By.TAG_NAME, "output").text
+    count, share = re.fullmatch(r"(\d+) frames?, ([\d.]+)% of the time", said).groups()
+    found = graph.find_elements(By.CSS_SELECTOR, ".found")
+    assert 1 <= len(found) <= int(count)
+    assert float(share) >= 100 * whole[inner] - 1
+    search.send_keys(" in no kernel")
+    assert graph.find_element(By.TAG_NAME, "output").text == "0 frames, 0.0% of the time"
+
+    frame = next(
+        b for b in graph.find_elements(By.CSS_SELECTOR, ".frames button") if b.text == inner
+    )
+    browser.execute_script("arguments[0].focus()", frame)
+    press(browser, Keys.ENTER)
+    zoomed = frames(browser)
+    assert zoomed["all"] == zoomed[inner] == pytest.approx(1, abs=0.01)
+    assert zoomed.keys() < whole.keys() | zoomed.keys()
+    assert focused(browser).startswith(f"{inner} (")
+    press(browser, Keys.ARROW_DOWN)
+    below = focused(browser)
+    assert not below.startswith(f"{inner} (")
+    press(browser, Keys.ARROW_UP)
+    assert focused(browser) != below
+    press(browser, Keys.ESCAPE)
+    assert frames(browser) == whole
+    click(browser, ".flame .frames button:last-child")
+    assert frames(browser) != whole
+    click(browser, ".flame .controls button")
+    assert frames(browser) == whole
+    quiet(browser)
+
+
+def test_a_flame_graph_is_a_picture_without_javascript(browser: Any, profiled: Path) -> None:
+    browser.allow_scripts(False)
+    try:
+        browser.get("about:blank")
+        browser.get(profiled.as_uri())
+        for summary in ("details[data-diagnosis] summary", ".flame summary"):
+            browser.find_element(By.CSS_SELECTOR, summary).click()
+        assert browser.find_element(By.CSS_SELECTOR, ".flame iframe").is_displayed()
+    finally:
+        browser.allow_scripts(True)
 
 
 def test_nothing_acts_but_what_is_ours(browser: Any, tmp_path: Path) -> None:
