@@ -99,17 +99,20 @@ def _fold(output: str, workers: _Workers) -> Samples:
             samples.others[name] += period
             samples.other_stacks[name, tuple(kernel)] += period
 
+    seen: dict[str, tuple[str, bool] | None] = {}  # most lines are frames that came before
     for line in output.splitlines():
+        if current is not None:
+            if line not in seen:
+                seen[line] = _frame(line)
+            if found := seen[line]:
+                frame, in_kernel = found
+                frames.append(frame)
+                if in_kernel:
+                    kernel.append(frame)
+                continue
         if not line.strip():
             finish()
             current = None
-            continue
-        if current is not None and (match := _FRAME.match(line)):
-            ip, symbol = match["ip"], match["symbol"]
-            frame = f"0x{ip}" if symbol == "[unknown]" else clean(symbol)
-            frames.append(frame)
-            if len(ip) <= 16 and int(ip, 16) >= KERNEL:
-                kernel.append(frame)
             continue
         finish()
         current = None
@@ -123,12 +126,27 @@ def _fold(output: str, workers: _Workers) -> Samples:
     return samples
 
 
+def _frame(line: str) -> tuple[str, bool] | None:
+    """A frame's name, and whether it is the kernel's; None of another line."""
+    match = _FRAME.match(line)
+    if match is None:
+        return None
+    ip, symbol = match["ip"], match["symbol"]
+    in_kernel = len(ip) <= 16 and int(ip, 16) >= KERNEL
+    return f"0x{ip}" if symbol == "[unknown]" else clean(symbol), in_kernel
+
+
+def _forks(output: str) -> list[re.Match[str]]:
+    lines = (line for line in output.splitlines() if "PERF_RECORD_FORK" in line)
+    return [match for line in lines if (match := _FORK.search(line))]
+
+
 class _Named:
     """Threads that bear the workers' name, from when they take it to when they lose it."""
 
     def __init__(self, output: str, comm: str, parent: int | None) -> None:
         self._comm = comm
-        self._children = {m["tid"] for m in _FORK.finditer(output) if int(m["parent"]) == parent}
+        self._children = {m["tid"] for m in _forks(output) if int(m["parent"]) == parent}
         self._since: dict[str, float] = {}
         self._last = 0.0
         self._active = 0.0
@@ -168,7 +186,7 @@ class _Tree:
         self._last = 0.0
         self._active = 0.0
         # perf tells first of the processes that are there already, in no particular order.
-        there = [m for m in _FORK.finditer(output) if float(m["time"]) == 0]
+        there = [m for m in _forks(output) if float(m["time"]) == 0]
         found = -1
         while len(self._members) > found:
             found = len(self._members)
