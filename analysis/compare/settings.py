@@ -62,11 +62,19 @@ class Subject(Strict, frozen=True):
     def name(self) -> str:
         """Readable and unique within a comparison."""
         cores = ",".join(map(str, self.cores))
-        options = "".join(f" {k}={v}" for k, v in self.options)
         return (
             f"{self.workload} {self.filesystem} {self.medium} {self.mode} "
-            f"{cores}c {self.duration:g}s{options}"
+            f"{cores}c {self.duration:g}s{self._options}"
         )
+
+    @property
+    def circumstances(self) -> str:
+        """What of its name is neither workload nor file system nor cores."""
+        return f"{self.medium} {self.mode} {self.duration:g}s{self._options}"
+
+    @property
+    def _options(self) -> str:
+        return "".join(f" {k}={v}" for k, v in self.options)
 
 
 class Sample(Strict):

@@ -13,13 +13,16 @@ import numpy as np
 
 from analysis.compare.definition import digest
 from analysis.compare.pairs import RATES, subject_of
+from analysis.compare.settings import Subject
 from analysis.reader import Results, load
+from analysis.summary import Spread
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, parse_json
+from fscale.model.results import Cell
 
 TAGS_FILE = "tags.json"
 LONGEST_TAG = 100  # characters
-VERSION = 2  # of the tables; an index of another version is made anew, never converted
+VERSION = 3  # of the tables; an index of another version is made anew, never converted
 
 _TABLES = """
 BEGIN IMMEDIATE;
@@ -31,6 +34,7 @@ CREATE TABLE IF NOT EXISTS run (
     state TEXT NOT NULL,
     machine TEXT NOT NULL,
     kernel TEXT NOT NULL,
+    build TEXT NOT NULL,
     revision TEXT
 );
 CREATE TABLE IF NOT EXISTS point (
@@ -38,10 +42,16 @@ CREATE TABLE IF NOT EXISTS point (
     subject TEXT NOT NULL,
     workload TEXT NOT NULL,
     filesystem TEXT NOT NULL,
+    place TEXT NOT NULL,
+    cores INTEGER NOT NULL,
     side TEXT NOT NULL,
     metric TEXT NOT NULL,
     definition TEXT NOT NULL,
     median REAL NOT NULL,
+    low REAL NOT NULL,
+    high REAL NOT NULL,
+    n INTEGER NOT NULL,
+    disturbed INTEGER NOT NULL,
     PRIMARY KEY (run_id, subject, side, metric)
 );
 CREATE TABLE IF NOT EXISTS tag (
@@ -122,32 +132,36 @@ def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[
     results = load(run_dir)
     run, machine = results.run, results.run.machine
     index.execute("DELETE FROM run WHERE path = ?", [str(run_dir)])
-    columns = (run.id, run.started, run.state, machine.identity, machine.kernel, run.revision)
+    build = machine.build.version if machine.build else ""
+    columns = (run.id, run.started, run.state, machine.identity, machine.kernel, build)
     number = index.execute(
-        "INSERT INTO run (path, name, started, state, machine, kernel, revision)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [str(run_dir), *columns],
+        "INSERT INTO run (path, name, started, state, machine, kernel, build, revision)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [str(run_dir), *columns, run.revision],
     ).lastrowid
     index.executemany(
-        "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO point VALUES ({', '.join('?' * 14)})",
         [(number, *point) for point in _points(results)],
     )
     return number, claimed
 
 
-def _points(results: Results) -> Iterator[tuple[str, str, str, str, str, str, float]]:
-    """(subject, workload, file system, side, metric, definition, median) of each metric."""
-    values: dict[tuple[str, ...], list[float]] = defaultdict(list)
+def _points(results: Results) -> Iterator[tuple[object, ...]]:
+    """The columns of `point` after the run's number, of each metric of each point."""
+    cells: dict[tuple[Subject, str], list[Cell]] = defaultdict(list)
     for cell in results.scored:
-        key = cell.key
-        meaning = digest(results.run, key.workload, key.filesystem, key.medium)
-        place = (subject_of(key).name, key.workload, key.filesystem, key.side or "", meaning)
+        cells[subject_of(cell.key), cell.key.side or ""].append(cell)
+    for (subject, side), own in cells.items():
+        meaning = digest(results.run, subject.workload, subject.filesystem, subject.medium)
+        where = (subject.workload, subject.filesystem, subject.circumstances, *subject.cores)
         for metric, value_of in RATES.items():
-            value = value_of(cell)
-            if value is not None:
-                values[*place, metric].append(value)
-    for (subject, workload, filesystem, side, meaning, metric), own in values.items():
-        yield subject, workload, filesystem, side, metric, meaning, float(np.median(own))
+            known = [(cell, value) for cell in own if (value := value_of(cell)) is not None]
+            if known:
+                values = np.array([value for _, value in known])
+                spread = Spread.of(values)
+                figures = (float(np.median(values)), spread.low, spread.high, len(known))
+                disturbed = sum(cell.disturbed is not None for cell, _ in known)
+                yield subject.name, *where, side, metric, meaning, *figures, disturbed
 
 
 def owners(path: Path) -> dict[str, str]:

@@ -1,37 +1,57 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a point developed from run to run, and where it made a step."""
 
-import itertools
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-import ruptures
-import scipy
-from numpy.typing import NDArray
 
-FEWEST_RUNS = 6
-SEGMENT = 2
-PENALTY = 3.0
+from analysis.history.steps import edges
 
 
 @dataclass(frozen=True)
 class Value:
-    """The median of one run."""
+    """What one run measured: the median of `n` repetitions, and their spread, in the metric's unit.
+
+    `build` is the kernel's `uname -v`, empty where the run does not say it.
+    """
 
     run: str
     started: str
     revision: str | None
+    kernel: str
+    build: str
     median: float
+    low: float
+    high: float
+    n: int
+    disturbed: int
 
 
 @dataclass(frozen=True)
 class Step:
-    """Between two runs the level changed by `ratio`; `first` is the first run after it."""
+    """Between the runs `last` and `first` the level changed by `ratio`, from `before` to `after`.
 
+    The levels are the medians of all runs up to the steps on either side.
+    """
+
+    last: Value
     first: Value
+    before: float
+    after: float
     ratio: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the trends of a curve's core counts share; figures of two places never mix."""
+
+    workload: str
+    filesystem: str
+    circumstances: str
+    machine: str
+    definition: str
 
 
 @dataclass(frozen=True)
@@ -40,6 +60,8 @@ class Trend:
 
     subject: str
     metric: str
+    place: Place
+    cores: int
     values: list[Value]
     steps: list[Step]
 
@@ -47,55 +69,47 @@ class Trend:
 def trends(
     index: sqlite3.Connection,
     metric: str,
-    workload: str | None,
-    filesystem: str | None,
-    margin: float,
+    workload: str | None = None,
+    filesystem: str | None = None,
+    margin: float = 0.05,
 ) -> list[Trend]:
     """The trends of all points that were measured by themselves, not as a side of `fscale ab`.
 
     Figures of two machines, of two kinds of guest, or of two definitions of a cell are two trends.
     """
     rows = index.execute(
-        "SELECT subject, machine, definition, run.name, started, revision, median"
+        "SELECT subject, cores, workload, filesystem, place, machine, definition,"
+        " run.name, started, revision, kernel, build, median, low, high, n, disturbed"
         " FROM point JOIN run ON run.id = run_id"
         " WHERE metric = :metric AND side = ''"
         " AND :workload IN ('', workload) AND :filesystem IN ('', filesystem)"
-        " ORDER BY subject, started, run.id",
+        " ORDER BY workload, filesystem, place, cores, started, run.id",
         {"metric": metric, "workload": workload or "", "filesystem": filesystem or ""},
     )
-    series: dict[tuple[str, str, str], list[Value]] = {}
-    for subject, machine, definition, *value in rows:
-        series.setdefault((subject, machine, definition), []).append(Value(*value))
-    several = Counter((subject, machine) for subject, machine, _ in series)
+    series: dict[tuple[str, int, Place], list[Value]] = defaultdict(list)
+    for subject, cores, *rest in rows:
+        series[subject, cores, Place(*rest[:5])].append(Value(*rest[5:]))
+    several = Counter((subject, place.machine) for subject, _, place in series)
     return [
         Trend(
-            f"{subject} on {machine}"
-            + (f", definition {definition}" if several[subject, machine] > 1 else ""),
+            f"{subject} on {place.machine}"
+            + (f", definition {place.definition}" if several[subject, place.machine] > 1 else ""),
             metric,
+            place,
+            cores,
             values,
             steps(values, margin),
         )
-        for (subject, machine, definition), values in series.items()
+        for (subject, cores, place), values in series.items()
     ]
 
 
 def steps(values: list[Value], margin: float) -> list[Step]:
-    """Where the level changes by more than the margin; none with fewer than six runs.
-
-    PELT (Killick, Fearnhead and Eckley, J. Am. Stat. Assoc. 107, 2012) on logarithms in units of
-    their own noise, which is the deviation of successive differences: a step does not inflate it.
-    """
-    if len(values) < FEWEST_RUNS:
-        return []
-    logs: NDArray[np.float64] = np.log([v.median for v in values])
-    noise = float(scipy.stats.median_abs_deviation(np.diff(logs), scale="normal")) / np.sqrt(2)
-    noise = max(noise, margin / 100)
-    found = ruptures.Pelt(model="l2", min_size=SEGMENT, jump=1).fit(logs / noise)
-    ends = found.predict(pen=PENALTY * 2 * np.log(len(values)))
-    edges = [0, *ends]
-    levels = [float(np.median(logs[a:b])) for a, b in itertools.pairwise(edges)]
+    """Where the level changes by more than the margin; none with fewer than six runs."""
+    medians = np.array([v.median for v in values])
+    found = edges(medians, margin)
+    levels = [float(np.median(part)) for part in np.split(medians, found)]
     return [
-        Step(values[edge], float(np.exp(after - before)))
-        for edge, before, after in zip(ends, levels, levels[1:], strict=False)
-        if abs(after - before) > -np.log1p(-margin)
+        Step(values[edge - 1], values[edge], before, after, after / before)
+        for edge, before, after in zip(found, levels, levels[1:], strict=False)
     ]

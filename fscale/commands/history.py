@@ -160,7 +160,8 @@ def _trend(
 
     from analysis.compare import wording  # noqa: PLC0415
     from analysis.history import index  # noqa: PLC0415
-    from analysis.history.trend import FEWEST_RUNS, trends  # noqa: PLC0415
+    from analysis.history.steps import FEWEST_RUNS  # noqa: PLC0415
+    from analysis.history.trend import trends  # noqa: PLC0415
 
     if metric not in (THROUGHPUT, CPU_EFFICIENCY):
         raise FscaleError(f"--metric is {THROUGHPUT} or {CPU_EFFICIENCY}")

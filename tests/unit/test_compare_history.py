@@ -43,7 +43,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, table: str) ->
     with contextlib.closing(sqlite3.connect(db)) as other, other:
         other.execute(table)
     run(tmp_path / "results", 0, RATE)
-    with pytest.raises(FscaleError, match=r"not 2.*`fscale history rebuild`"):
+    with pytest.raises(FscaleError, match=r"not 3.*`fscale history rebuild`"):
         fscale("history", "list", "--db", db)
     fscale("history", "rebuild", tmp_path / "results", "--db", db)
     assert len(json.loads(fscale("history", "list", "--json", "--db", db))["runs"]) == 1
@@ -103,12 +103,13 @@ def test_rebuild_names_what_it_leaves_out(tmp_path: Path) -> None:
     assert "broken" in problems[0]
 
 
+def value(number: int, median: float) -> Value:
+    return Value(f"run-{number}", str(number), None, "6.1", "", median, median, median, 3, 0)
+
+
 def values(levels: list[float], noise: float, seed: int) -> list[Value]:
     rng = np.random.default_rng(seed)
-    return [
-        Value(f"run-{i}", str(i), None, level * float(np.exp(rng.normal(0, noise))))
-        for i, level in enumerate(levels)
-    ]
+    return [value(i, level * float(np.exp(rng.normal(0, noise)))) for i, level in enumerate(levels)]
 
 
 def test_a_step_is_found_where_it_is() -> None:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where the level of a series changed for good, and not for one bad run.
+
+Three rules in a row; docs/method.md has what each is worth.
+
+1. A lone outlier is put back to the median of its neighbourhood (Hampel's filter: F. R. Hampel, The
+   influence curve and its role in robust estimation, J. Am. Stat. Assoc. 69, 1974).
+2. PELT (R. Killick, P. Fearnhead, I. A. Eckley, J. Am. Stat. Assoc. 107, 2012) proposes edges, in
+   units of the series' own noise, which is the deviation of successive differences: a step does not
+   inflate it.
+3. The weakest edge goes until each that is left is beyond the margin and significant by Student's
+   t, after Bonferroni's correction for the places where it could have been. The noise is that of
+   all segments, and counts for more where successive runs resemble each other.
+"""
+
+import itertools
+
+import numpy as np
+import ruptures
+import scipy
+from numpy.typing import NDArray
+
+FEWEST_RUNS = 6
+SEGMENT = 2
+PENALTY = 3.0
+NEIGHBOURS = 2  # on either side of a value that may be an outlier
+OUTLIER = 4.0  # deviations from the median of the neighbourhood
+ALPHA = 0.01  # for a series
+
+Array = NDArray[np.float64]
+
+
+def edges(values: Array, margin: float) -> list[int]:
+    """The places of the first values after each change of level, rising.
+
+    Args:
+        values: (n,) positive figures in the order of the runs, any unit.
+        margin: the smallest change that counts, as a fraction: 0.05 is 5%.
+
+    Returns:
+        None with fewer than six values.
+    """
+    if len(values) < FEWEST_RUNS:
+        return []
+    logs = np.log(values)
+    noise = float(scipy.stats.median_abs_deviation(np.diff(logs), scale="normal")) / np.sqrt(2)
+    noise = max(noise, margin / 100)  # of a counter that hardly ever differs
+    logs = _without_outliers(logs, OUTLIER * noise)
+    search = ruptures.KernelCPD(kernel="linear", min_size=SEGMENT).fit(logs / noise)
+    found = search.predict(pen=PENALTY * 2 * np.log(len(logs)))[:-1]
+    return _confirmed(logs, found, -float(np.log1p(-margin)), margin / 100)
+
+
+def _without_outliers(logs: Array, limit: float) -> Array:
+    filtered = logs.copy()
+    for place, value in enumerate(logs):
+        near = logs[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
+        middle = float(np.median(near))
+        if abs(value - middle) > limit:
+            filtered[place] = middle
+    return filtered
+
+
+def _confirmed(logs: Array, found: list[int], least: float, floor: float) -> list[int]:
+    """Backward elimination: `least` is the smallest change, `floor` the smallest noise."""
+    kept = list(found)
+    while kept:
+        parts = np.split(logs, kept)
+        noise = max(_noise(parts, len(logs)), floor)
+        strengths = [
+            abs(float(np.mean(b) - np.mean(a))) / np.sqrt(1 / len(a) + 1 / len(b)) / noise
+            for a, b in itertools.pairwise(parts)
+        ]
+        changes = [abs(float(np.median(b) - np.median(a))) for a, b in itertools.pairwise(parts)]
+        free = len(logs) - len(parts)
+        enough = float(scipy.stats.t.isf(ALPHA / 2 / (len(logs) - 1), free))
+        weak = [i for i, s in enumerate(strengths) if s < enough or changes[i] <= least]
+        if not weak:
+            break
+        del kept[min(weak, key=lambda i: strengths[i])]
+    return kept
+
+
+def _noise(parts: list[Array], count: int) -> float:
+    """Deviation within the parts, as it acts on their means.
+
+    With a correlation r of successive values the mean of n is worth that of n (1 - r) / (1 + r).
+    """
+    rest = [part - np.mean(part) for part in parts]
+    squares = sum(float(np.sum(part**2)) for part in rest)
+    if squares == 0:
+        return 0.0
+    products = sum(float(np.sum(part[1:] * part[:-1])) for part in rest)
+    alike = float(np.clip(products / squares, 0, 0.9))
+    return float(np.sqrt(squares / (count - len(parts)) * (1 + alike) / (1 - alike)))
