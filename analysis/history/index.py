@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS point (
     side TEXT NOT NULL,
     metric TEXT NOT NULL,
     definition TEXT NOT NULL,
+    unit TEXT NOT NULL,
     median REAL NOT NULL,
     low REAL NOT NULL,
     high REAL NOT NULL,
@@ -140,7 +141,7 @@ def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[
         [str(run_dir), *columns, run.revision],
     ).lastrowid
     index.executemany(
-        f"INSERT INTO point VALUES ({', '.join('?' * 14)})",
+        f"INSERT INTO point VALUES ({', '.join('?' * 15)})",
         [(number, *point) for point in _points(results)],
     )
     return number, claimed
@@ -161,7 +162,7 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
                 spread = Spread.of(values)
                 figures = (float(np.median(values)), spread.low, spread.high, len(known))
                 disturbed = sum(cell.disturbed is not None for cell, _ in known)
-                yield subject.name, *where, side, metric, meaning, *figures, disturbed
+                yield subject.name, *where, side, metric, meaning, own[0].unit, *figures, disturbed
 
 
 def owners(path: Path) -> dict[str, str]:

@@ -17,6 +17,7 @@ class Value:
     `build` is the kernel's `uname -v`, empty where the run does not say it.
     """
 
+    path: str
     run: str
     started: str
     revision: str | None
@@ -52,6 +53,7 @@ class Place:
     circumstances: str
     machine: str
     definition: str
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def trends(
     """
     rows = index.execute(
         "SELECT subject, cores, workload, filesystem, place, machine, definition,"
-        " run.name, started, revision, kernel, build, median, low, high, n, disturbed"
+        " unit, path, run.name, started, revision, kernel, build, median, low, high, n, disturbed"
         " FROM point JOIN run ON run.id = run_id"
         " WHERE metric = :metric AND side = ''"
         " AND :workload IN ('', workload) AND :filesystem IN ('', filesystem)"
@@ -88,7 +90,7 @@ def trends(
     )
     series: dict[tuple[str, int, Place], list[Value]] = defaultdict(list)
     for subject, cores, *rest in rows:
-        series[subject, cores, Place(*rest[:5])].append(Value(*rest[5:]))
+        series[subject, cores, Place(*rest[:6])].append(Value(*rest[6:]))
     several = Counter((subject, place.machine) for subject, _, place in series)
     return [
         Trend(

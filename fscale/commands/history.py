@@ -2,6 +2,7 @@
 """`fscale history`: the index of runs."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,10 @@ from fscale.model.terminal import say, terminal
 DbOption = Annotated[
     Path, typer.Option("--db", envvar="FSCALE_HISTORY", help="The index, a SQLite file.")
 ]
+MetricOption = Annotated[str, typer.Option(help=f"{THROUGHPUT} or {CPU_EFFICIENCY}.")]
+MarginOption = Annotated[
+    float, typer.Option(min=0.001, max=0.9, help="Smallest step, as a fraction.")
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RESULTS = paths.ROOT / "results"
 DB = RESULTS / "history.sqlite"
@@ -26,7 +31,8 @@ _EPILOG = """
 Examples:\n\n
 fscale history rebuild results   |   fscale history add results/today\n\n
 fscale history tag results/today v6.18   |   fscale compare v6.17 v6.18\n\n
-fscale history trend --workload MWCM --fs ext4
+fscale history trend --workload MWCM --fs ext4\n\n
+fscale history report --output site   |   fscale history report results --output site
 """
 
 
@@ -35,7 +41,7 @@ def register(app: typer.Typer) -> None:
     history = typer.Typer(
         no_args_is_help=True, help="List and tag runs; show trends and their steps."
     )
-    for function in (_add, _rebuild, _list, _tag, _path, _trend):
+    for function in (_add, _rebuild, _list, _tag, _path, _trend, _report):
         history.command(function.__name__.removeprefix("_"))(function)
     app.add_typer(history, name="history", epilog=_EPILOG)
 
@@ -68,9 +74,7 @@ def _rebuild(
     from analysis.history import index  # noqa: PLC0415
 
     roots = roots or [RESULTS]
-    for root in roots:
-        if not root.is_dir():
-            raise FscaleError(f"{root} is no directory; give the one that holds the runs")
+    _check_roots(roots)
     owned = index.owners(db)
     try:
         db.unlink(missing_ok=True)
@@ -79,6 +83,21 @@ def _rebuild(
     with index.opened(db) as connection:
         rows, problems = index.rebuild(connection, roots, owned)
         say(f"{len(rows)} runs are in {db}")
+    _tell(problems)
+
+
+def _check_roots(roots: list[Path]) -> None:
+    for root in roots:
+        if not root.is_dir():
+            raise FscaleError(f"{root} is no directory; give the one that holds the runs")
+
+
+def _check_metric(metric: str) -> None:
+    if metric not in (THROUGHPUT, CPU_EFFICIENCY):
+        raise FscaleError(f"--metric is {THROUGHPUT} or {CPU_EFFICIENCY}")
+
+
+def _tell(problems: list[str]) -> None:
     for problem in problems:
         say(f"left out: {problem}", error=True)
 
@@ -150,8 +169,8 @@ def _path(
 def _trend(
     workload: Annotated[str | None, typer.Option(help="A workload.")] = None,
     fs: Annotated[str | None, typer.Option(help="A file system.")] = None,
-    metric: Annotated[str, typer.Option(help=f"{THROUGHPUT} or {CPU_EFFICIENCY}.")] = THROUGHPUT,
-    margin: Annotated[float, typer.Option(min=0.001, max=0.9, help="Smallest step.")] = 0.05,
+    metric: MetricOption = THROUGHPUT,
+    margin: MarginOption = 0.05,
     db: DbOption = DB,
     as_json: JsonFlag = False,
 ) -> None:
@@ -163,8 +182,7 @@ def _trend(
     from analysis.history.steps import FEWEST_RUNS  # noqa: PLC0415
     from analysis.history.trend import trends  # noqa: PLC0415
 
-    if metric not in (THROUGHPUT, CPU_EFFICIENCY):
-        raise FscaleError(f"--metric is {THROUGHPUT} or {CPU_EFFICIENCY}")
+    _check_metric(metric)
     with index.opened(db) as connection:
         found = trends(connection, metric, workload, fs, margin)
     if as_json:
@@ -183,3 +201,34 @@ def _trend(
             trend.subject, str(len(trend.values)), " ".join(values), "; ".join(steps) or none
         )
     terminal(width=PIPE_COLUMNS).print(table)
+
+
+def _report(
+    output: Annotated[Path, typer.Option(help="The directory to write the pages to.")],
+    roots: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Directories to look for runs in; the index is then left as it is."),
+    ] = None,
+    metric: MetricOption = THROUGHPUT,
+    margin: MarginOption = 0.05,
+    db: DbOption = DB,
+) -> None:
+    """Write all series as a static site: what moved lately, and a page for each curve.
+
+    It needs no network and no server: open index.html, or keep the directory as an artefact of CI.
+    Exit code 0 also when something moved.
+    """
+    from analysis.history import index, site  # noqa: PLC0415
+
+    _check_metric(metric)
+    problems: list[str] = []
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        index.opened(Path(scratch) / "index.sqlite" if roots else db) as connection,
+    ):
+        if roots:
+            _check_roots(roots)
+            _, problems = index.rebuild(connection, roots, {})
+        path = site.write(connection, output, metric, margin, problems)
+    _tell(problems)
+    typer.echo(path)

@@ -30,7 +30,7 @@ async function draw(chart) {
 	chart.drawn = drawn;
 	if (panel)
 		drawn.view.addSignalListener("zoomed", (name, range) => range && change(() => view.zoom.set(panel.id, range), [chart]));
-	makeFocusable(figure, chart.role);
+	makeFocusable(figure, chart.role ? { role: chart.role } : { role: "button", "aria-haspopup": "dialog" });
 	const again = inside && handles(figure).find(h => row(h).curve === inside.curve && row(h).place === inside.place);
 	if (again)
 		focusPoint(figure, again);

@@ -46,11 +46,10 @@ function hideTip() {
 }
 
 // One stop of the Tab key for each panel; arrows go on from there.
-function makeFocusable(figure, role = "button") {
+function makeFocusable(figure, attributes) {
 	handles(figure).forEach((handle, i) => {
-		handle.setAttribute("role", role);
-		if (role === "button")
-			handle.setAttribute("aria-haspopup", "dialog");
+		for (const [name, value] of Object.entries(attributes))
+			handle.setAttribute(name, value);
 		handle.setAttribute("tabindex", i ? "-1" : "0");
 	});
 }

@@ -104,7 +104,7 @@ def test_rebuild_names_what_it_leaves_out(tmp_path: Path) -> None:
 
 
 def value(number: int, median: float) -> Value:
-    return Value(f"run-{number}", str(number), None, "6.1", "", median, median, median, 3, 0)
+    return Value("", f"run-{number}", str(number), None, "6.1", "", median, median, median, 3, 0)
 
 
 def values(levels: list[float], noise: float, seed: int) -> list[Value]:
