@@ -43,13 +43,13 @@ def scaled_unit(largest: float, unit: str) -> tuple[float, str]:
     return 1.0, f"{unit}/s"
 
 
-def core_ticks(cores: list[int], width: float) -> list[int]:
-    """The core counts that get a label on an axis `width` inches wide.
+def core_ticks(cores: list[int], width: float, digit: float = DIGIT) -> list[int]:
+    """The core counts that get a label on an axis `width` inches wide, a digit being `digit` wide.
 
     The most and the fewest cores have one; the others, from the most down, where there is room.
     """
     span = max(cores[-1] - cores[0], 1)
-    gap = span * DIGIT * (len(str(cores[-1])) + 1) / width
+    gap = span * digit * (len(str(cores[-1])) + 1) / width
     kept: list[int] = []
     for count in [cores[-1], cores[0], *reversed(cores)]:
         if all(abs(count - other) >= gap for other in kept if other != count):

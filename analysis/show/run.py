@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `fscale show` prints of a run, from the top to the bottom of the terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from analysis.curves import Page, Panel
+from analysis.report.render import plural
+from analysis.report.section import Report
+from analysis.show import plot, tables
+
+PANEL = (38, 11)  # columns and lines of one of several plots
+LARGEST = (100, 22)  # of a single one
+OTHERS = 9  # lines that a single plot leaves to what stands around it
+
+
+def drawn(report: Report, width: int, height: int) -> Iterator[RenderableType]:
+    """The run's name, for each page its curves, and last, so that it stays in sight, the matrix.
+
+    `width` and `height` are the terminal's, in characters; no line is longer than `width`.
+    """
+    yield _head(report)
+    several = len(report.pages) > 1
+    for page in report.pages:
+        if several:
+            yield Text(f"\n{page.title}")
+        yield from _page(report, page, width, height)
+
+
+def _head(report: Report) -> Text:
+    results = report.results
+    run, machine = results.run, results.run.machine
+    kind = "SIMULATED, no machine measured these figures; " if machine.kind == "simulated" else ""
+    said = [f"{run.id}: {kind}kernel {machine.kernel}, {machine.identity}"]
+    if run.state != "complete":
+        said.append(f"the run is {run.state}: more cells may follow")
+    unusable = sum(c.status != "ok" for c in results.cells) + len(results.unreadable)
+    if unusable:
+        said.append(f"{plural(unusable, 'cell')} without a figure; `fscale report` says why")
+    if disturbed := sum(point.disturbed for point in report.points):
+        said.append(f"{plural(disturbed, 'repetition')} disturbed by other processes")
+    return Text("\n".join(said))
+
+
+def _page(report: Report, page: Page, width: int, height: int) -> Iterator[RenderableType]:
+    marked = plot.marks(page, report.lines)
+    panels = page.panels
+    if len(page.cores) > 1:
+        yield _legend(marked)
+        if len(panels) == 1:
+            columns, lines = min(width, LARGEST[0]), min(max(height - OTHERS, PANEL[1]), LARGEST[1])
+            yield _plot(panels[0], marked, columns, lines)
+        else:
+            yield from _plots(panels, marked, width)
+    if len(panels) == 1:
+        yield Text("")
+        yield from tables.figures(panels[0], width)
+        yield Text(
+            "median a second, and half the spread around it; !: other processes disturbed it"
+        )
+        return
+    yield Text("")
+    yield from tables.matrix(page, width)
+    if len(page.cores) > 1:
+        most = f"speed-up at {page.cores[-1]} cores (†: at fewer)"
+        yield Text(f"cores at the peak, {most}, and: {tables.LEGEND}")
+    else:
+        yield Text(f"median a second at {plural(page.cores[0], 'core')}")
+
+
+def _plots(
+    panels: Sequence[Panel], marked: dict[str, plot.Mark], width: int
+) -> Iterator[RenderableType]:
+    beside = max(1, (width + tables.GAP) // (PANEL[0] + tables.GAP))
+    columns = (width + tables.GAP) // beside - tables.GAP
+    for start in range(0, len(panels), beside):
+        row = [_plot(p, marked, columns, PANEL[1]) for p in panels[start : start + beside]]
+        grid = Table.grid(padding=(0, tables.GAP, 0, 0), pad_edge=False)
+        grid.add_row(*row)
+        yield grid
+
+
+def _plot(panel: Panel, marked: dict[str, plot.Mark], columns: int, lines: int) -> RenderableType:
+    title = tables.shortened(f"{panel.name}  {panel.title}", columns)
+    if columns < plot.FEWEST_COLUMNS:
+        return Text(title)
+    return Group(Text(title, style="bold"), plot.curves(panel, marked, columns, lines - 1))
+
+
+def _legend(marked: dict[str, plot.Mark]) -> Text:
+    text = Text()
+    for name, mark in marked.items():
+        text.append(mark.character, style=mark.colour)
+        text.append(f" {name.replace(' ', ' ')}  ")
+    return text
