@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -114,8 +115,10 @@ def snapshot(directory: Path) -> dict[str, tuple[int, int, bytes]]:
 class Page(HTMLParser):
     """What of a page could act: scripts, handlers, addresses, elements that load something."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, own: Collection[str] = ()) -> None:
+        """`own`: the addresses that it may have besides places in itself."""
         super().__init__(convert_charrefs=True)
+        self.own = own
         self.scripts: list[str] = []
         self.policies: list[str] = []
         self.frames: list[str] = []
@@ -140,7 +143,7 @@ class Page(HTMLParser):
             if name.startswith("on") or name in ("srcdoc", "http-equiv", "action", "formaction"):
                 self.acting.append(f"{tag} {name}={value}")
             if name in ("href", "xlink:href", "src", "data"):
-                own = value.startswith("#") or value == "data:,"
+                own = value.startswith("#") or value == "data:," or value in self.own
                 flame = tag == "iframe" and value.startswith("data:image/svg+xml;base64,")
                 if not own and not flame:
                     self.acting.append(f"{tag} {name}={value}")

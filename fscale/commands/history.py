@@ -229,6 +229,6 @@ def _report(
         if roots:
             _check_roots(roots)
             _, problems = index.rebuild(connection, roots, {})
+            _tell(problems)
         path = site.write(connection, output, metric, margin, problems)
-    _tell(problems)
     typer.echo(path)

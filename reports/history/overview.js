@@ -3,11 +3,12 @@
 "use strict";
 
 const filters = document.getElementById("filters");
+const selects = [...filters.querySelectorAll("select")];
 const listed = [...document.querySelectorAll("[data-filtered] tbody tr")];
 const series = listed.filter(row => row.closest("#series"));
 
 function list() {
-	const wanted = [...new FormData(filters)].filter(([, value]) => value);
+	const wanted = selects.filter(select => select.value).map(select => [select.name, select.value]);
 	for (const row of listed)
 		row.hidden = !wanted.every(([name, value]) => row.dataset[name] === value);
 	const left = series.filter(row => !row.hidden).length;
@@ -17,16 +18,23 @@ function list() {
 
 function fromAddress() {
 	const said = new URLSearchParams(location.hash.slice(1));
-	for (const select of filters.elements)
-		if (select.name && [...select.options].some(option => option.value === said.get(select.name)))
-			select.value = said.get(select.name);
+	for (const select of selects) {
+		const value = said.get(select.name) ?? "";
+		select.value = [...select.options].some(option => option.value === value) ? value : "";
+	}
 	list();
 }
 
-filters.addEventListener("change", () => history.replaceState(null, "", `#${list()}`));
-filters.addEventListener("reset", () => setTimeout(() => history.replaceState(null, "", `#${list()}`)));
-filters.addEventListener("submit", event => event.preventDefault());
+function change() {
+	history.replaceState(null, "", `#${list()}`);
+}
+
+filters.addEventListener("change", change);
+document.getElementById("whole").addEventListener("click", () => {
+	selects.forEach(select => { select.value = ""; });
+	change();
+});
 addEventListener("hashchange", () => /=/.test(location.hash) && fromAddress());
-filters.hidden = !filters.querySelector("select");
+filters.hidden = !selects.length;
 fromAddress();
 document.body.dataset.drawn = "all";

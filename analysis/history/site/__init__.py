@@ -95,7 +95,10 @@ def _series(history: History, page: Page) -> Markup:
         "history/series.html.j2",
         history=history,
         page=page,
-        panels=[(trend, spec, Markup(charts.still(spec))) for trend, spec in panels],
+        panels=[
+            (trend, spec, Markup(charts.still(spec, f"cores-{trend.cores}")))
+            for trend, spec in panels
+        ],
         fewest=FEWEST_RUNS,
         change=change,
     )

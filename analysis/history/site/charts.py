@@ -3,6 +3,7 @@
 
 import json
 import math
+import re
 from functools import cache
 from html import escape
 from typing import Any
@@ -20,6 +21,8 @@ DIGITS = 6  # significant, of a figure
 WIDTH = 900  # pixels of the still drawing
 SPARK = (120, 24)  # units of a sparkline
 SPARK_ROOM = 0.05  # the least that a sparkline's height stands for, so that noise looks like noise
+
+_ID = re.compile(r'(\bid="|url\(#)(clip\d+)')
 
 
 def specification(page: Page, trend: Trend) -> dict[str, Any]:
@@ -100,11 +103,15 @@ def _template() -> str:
     return read("history/series.vg.json")
 
 
-def still(spec: dict[str, Any]) -> str:
-    """The drawing as an SVG element, for a browser without JavaScript."""
+def still(spec: dict[str, Any], prefix: str) -> str:
+    """The drawing as an SVG element, for a browser without JavaScript.
+
+    Its ids start with `prefix`, unique in the page; Vega counts them through all that it draws.
+    """
     quiet = {**spec, "marks": [mark for mark in spec["marks"] if mark["name"] != "handles"]}
-    svg = vl_convert.vega_to_svg(quiet)
-    head, _, body = svg.partition(">")
+    head, _, body = vl_convert.vega_to_svg(quiet).partition(">")
+    numbers: dict[str, int] = {}
+    body = _ID.sub(lambda m: f"{m[1]}{prefix}-{numbers.setdefault(m[2], len(numbers))}", body)
     label = escape(spec["description"], quote=True)
     box = head.partition('viewBox="')[2].partition('"')[0]
     return f'<svg viewBox="{box}" role="img" aria-label="{label}" class="plot">{body}'
