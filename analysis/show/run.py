@@ -14,7 +14,7 @@ from analysis.show import plot, tables
 
 PANEL = (38, 11)  # columns and lines of one of several plots
 LARGEST = (100, 22)  # of a single one
-OTHERS = 9  # lines that a single plot leaves to what stands around it
+OTHERS = 6  # lines beside a single plot and the rows of its table, the shell's included
 
 
 def drawn(report: Report, width: int, height: int) -> Iterator[RenderableType]:
@@ -51,7 +51,8 @@ def _page(report: Report, page: Page, width: int, height: int) -> Iterator[Rende
     if len(page.cores) > 1:
         yield _legend(marked)
         if len(panels) == 1:
-            columns, lines = min(width, LARGEST[0]), min(max(height - OTHERS, PANEL[1]), LARGEST[1])
+            left = height - OTHERS - len(panels[0].cores)
+            columns, lines = min(width, LARGEST[0]), min(max(left, PANEL[1]), LARGEST[1])
             yield _plot(panels[0], marked, columns, lines)
         else:
             yield from _plots(panels, marked, width)
