@@ -77,7 +77,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_overview_has_the_step_with_its_runs_and_kernels(whole: Path) -> None:
-    rows = Table(whole / "index.html", "Changes").rows
+    rows = Table(whole / "index.html", "Table of changes").rows
     assert len(rows) == 2  # of both workloads
     for date, change, _, filesystem, cores, _, _, runs, kernel in rows:
         assert date == "2026-03-13"
@@ -90,7 +90,7 @@ def test_the_overview_has_the_step_with_its_runs_and_kernels(whole: Path) -> Non
 
 def test_every_series_has_a_row_a_sparkline_and_a_page(whole: Path) -> None:
     text = (whole / "index.html").read_text()
-    rows = Table(whole / "index.html", "Series of host (2 x made-up CPU)").rows
+    rows = Table(whole / "index.html", "Table of host (2 x made-up CPU)").rows
     assert len(rows) == text.count('class="spark"') == 8
     assert {row[7] for row in rows} == {str(COUNT)}
     links = re.findall(r'href="(series/[^"#]+)#(cores-\d)"', text)
@@ -101,13 +101,13 @@ def test_every_series_has_a_row_a_sparkline_and_a_page(whole: Path) -> None:
 
 def test_a_page_has_every_value_and_a_still_drawing(whole: Path) -> None:
     page = page_of(whole, "MWCL", "ext4")
-    rows = Table(page, "Values").rows
+    rows = Table(page, "Table of values").rows
     assert [row[0] for row in rows] == [f"host-{n:03}" for n in reversed(range(COUNT))]
     assert rows[0][2] == "6.13.0"
     assert [row[0] for row in rows if "%" in row[4]] == [f"host-{STEP:03}"]
     text = page.read_text()
     assert text.count("<svg viewBox=") == 2
-    steps = Table(page, "Steps").rows
+    steps = Table(page, "Table of steps").rows
     assert len(steps) == 1
     assert steps[0][0] == "2"
 
@@ -144,7 +144,7 @@ def test_an_index_gives_the_same_as_its_directories(whole: Path, tmp_path: Path)
 def test_noise_alone_moves_nothing(tmp_path: Path) -> None:
     write_history(tmp_path / "runs", COUNT, steady)
     out = site(tmp_path)
-    assert Table(out / "index.html", "Changes").rows == []
+    assert Table(out / "index.html", "Table of changes").rows == []
     assert "No level changed by more than 5%" in (out / "index.html").read_text()
     for page in series_pages(out):
         assert "<p>None.</p>" in page.read_text()
@@ -156,7 +156,7 @@ def test_one_run_is_shown_and_not_judged(tmp_path: Path) -> None:
     assert "A series is judged from 6 runs on." in (out / "index.html").read_text()
     page = page_of(out, "MWCL", "xfs")
     assert "Steps are looked for from 6 runs on." in page.read_text()
-    assert len(Table(page, "Values").rows) == 1
+    assert len(Table(page, "Table of values").rows) == 1
 
 
 def test_series_begin_and_end(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_series_begin_and_end(tmp_path: Path) -> None:
     write_history(root, 8, filesystems=("ext4", "xfs"))
     write_history(root, 8, first=8, filesystems=("ext4", "btrfs"))
     out = site(tmp_path)
-    rows = Table(out / "index.html", "Series of host (2 x made-up CPU)").rows
+    rows = Table(out / "index.html", "Table of host (2 x made-up CPU)").rows
     last = {(row[0], row[1], row[2]): row[8] for row in rows}
     assert last["MWCL", "xfs", "1"] == "2026-03-08 (8 newer runs without it)"
     assert last["MWCL", "btrfs", "1"] == "2026-03-16"
@@ -179,7 +179,7 @@ def test_a_core_count_that_was_left_out_is_a_gap(tmp_path: Path) -> None:
     root = tmp_path / "runs"
     write_history(root, 4, cores=(1, 2))
     write_history(root, 4, first=4, cores=(1,))
-    rows = Table(page_of(site(tmp_path), "MWCL", "ext4"), "Values").rows
+    rows = Table(page_of(site(tmp_path), "MWCL", "ext4"), "Table of values").rows
     assert [row[4] == "·" for row in rows] == [True] * 4 + [False] * 4
 
 
@@ -193,12 +193,12 @@ def test_machines_and_definitions_never_mix(tmp_path: Path) -> None:
     write_history(root, 8, workloads=["MWCL"], filesystems=["ext4"], first=16, **fast, **suite)
     out = site(tmp_path)
     assert len(list(series_pages(out))) == 3
-    assert Table(out / "index.html", "Changes").rows == []
+    assert Table(out / "index.html", "Table of changes").rows == []
     text = (out / "index.html").read_text()
     assert "<h3>host (2 x made-up CPU)</h3>" in text
     assert "<h3>b (2 x made-up CPU)</h3>" in text
     for page in series_pages(out):
-        assert len(Table(page, "Values").rows) == 8
+        assert len(Table(page, "Table of values").rows) == 8
 
 
 def test_two_builds_of_a_kernel_are_told_apart(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_two_builds_of_a_kernel_are_told_apart(tmp_path: Path) -> None:
         cells = grid([1, 2], 3, ["MWCL"], ["ext4"], rate=lambda k, n=number: stepping(k, n))  # type: ignore[misc]
         started = f"2026-03-{number + 1:02}T00:00:00Z"
         write_run(path, cells, id=path.name, started=started, machine=there)
-    (row,) = Table(site(tmp_path) / "index.html", "Changes").rows
+    (row,) = Table(site(tmp_path) / "index.html", "Table of changes").rows
     assert row[8] == "6.12.0 another build: #1 SMP → #2 SMP"
 
 
@@ -226,7 +226,7 @@ def test_a_corrupt_run_is_left_out_and_named(tmp_path: Path) -> None:
     text = (tmp_path / "site" / "index.html").read_text()
     assert "Left out" in text
     assert "host-003" in text
-    assert len(Table(tmp_path / "site" / "index.html", "Runs").rows) == 6
+    assert len(Table(tmp_path / "site" / "index.html", "Table of runs").rows) == 6
 
 
 def test_no_history_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
