@@ -102,6 +102,7 @@ class Place:
             "report": ["report", self.results],
             "runs": ["report", self.results, f"{self.second}=2", "--output", out / "runs"],
             "pairs": ["compare", self.results, "--html", out / "pairs.html", *db],
+            "show": ["show", self.results],
             **{
                 form: ["export", self.results, "--format", form, "--output", out / f"run.{form}"]
                 for form in FORMATS
