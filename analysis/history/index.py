@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -156,7 +157,8 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
         meaning = digest(results.run, subject.workload, subject.filesystem, subject.medium)
         where = (subject.workload, subject.filesystem, subject.circumstances, *subject.cores)
         for metric, value_of in RATES.items():
-            known = [(cell, value) for cell in own if (value := value_of(cell)) is not None]
+            taken = [(cell, value_of(cell)) for cell in own]
+            known = [(cell, v) for cell, v in taken if v is not None and 0 < v < math.inf]
             if known:
                 values = np.array([value for _, value in known])
                 spread = Spread.of(values)

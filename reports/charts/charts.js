@@ -132,17 +132,8 @@ function onKey(event, figure) {
 }
 
 function makeLive({ panel, figure }) {
-	const onPoint = act => event => {
-		const handle = pointed(figure, event);
-		if (handle)
-			act(handle);
-	};
-	const tell = onPoint(handle => showTip(handle, told(figure, handle)));
-	for (const type of ["pointermove", "focusin"])
-		figure.addEventListener(type, tell);
-	for (const type of ["pointerout", "focusout"])
-		figure.addEventListener(type, hideTip);
-	figure.addEventListener("click", onPoint(handle => openPoint(figure, handle)));
+	tellPoints(figure, handle => told(figure, handle));
+	figure.addEventListener("click", onPoint(figure, handle => openPoint(figure, handle)));
 	figure.addEventListener("dblclick", () => unzoom(figure));
 	figure.addEventListener("keydown", event => onKey(event, figure));
 	const enlarge = element("button", "\u2922");

@@ -45,6 +45,24 @@ function hideTip() {
 	tip.hidden = true;
 }
 
+// Acts on the point that an event means, where it means one.
+function onPoint(figure, act) {
+	return event => {
+		const handle = pointed(figure, event);
+		if (handle)
+			act(handle);
+	};
+}
+
+// `told(handle)` is what a point says under the mouse, or when it has the focus.
+function tellPoints(figure, told) {
+	const tell = onPoint(figure, handle => showTip(handle, told(handle)));
+	for (const type of ["pointermove", "focusin"])
+		figure.addEventListener(type, tell);
+	for (const type of ["pointerout", "focusout"])
+		figure.addEventListener(type, hideTip);
+}
+
 // One stop of the Tab key for each panel; arrows go on from there.
 function makeFocusable(figure, attributes) {
 	handles(figure).forEach((handle, i) => {

@@ -75,17 +75,8 @@ function beside(figure, handle, by) {
 }
 
 function makeLive({ figure }) {
-	const onPoint = act => event => {
-		const handle = pointed(figure, event);
-		if (handle)
-			act(handle);
-	};
-	const tell = onPoint(handle => showTip(handle, [["p", row(handle).label]]));
-	for (const type of ["pointermove", "focusin"])
-		figure.addEventListener(type, tell);
-	for (const type of ["pointerout", "focusout"])
-		figure.addEventListener(type, hideTip);
-	figure.addEventListener("click", onPoint(goToRow));
+	tellPoints(figure, handle => [["p", row(handle).label]]);
+	figure.addEventListener("click", onPoint(figure, goToRow));
 	figure.addEventListener("keydown", event => onKey(event, figure));
 }
 

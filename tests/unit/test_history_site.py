@@ -2,6 +2,7 @@
 """The site of a history: what its pages say, and that they are whole whatever the runs are."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -229,6 +230,17 @@ def test_a_corrupt_run_is_left_out_and_named(tmp_path: Path) -> None:
     assert len(Table(tmp_path / "site" / "index.html", "Table of runs").rows) == 6
 
 
+def test_where_every_run_is_corrupt_the_reasons_are_told(tmp_path: Path) -> None:
+    for run in write_history(tmp_path / "runs", 2):
+        (run / "run.json").write_text("{")
+    done = CliRunner().invoke(
+        app, ["history", "report", str(tmp_path / "runs"), "--output", str(tmp_path / "site")]
+    )
+    assert isinstance(done.exception, FscaleError)
+    assert done.output.count("left out: ") == 2
+    assert not (tmp_path / "site").exists()
+
+
 def test_no_history_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(FscaleError, match="fscale history add DIR"):
         fscale("history", "report", "--output", tmp_path / "s", "--db", tmp_path / "h.sqlite")
@@ -267,6 +279,20 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(FscaleError, match="it is a link"):
         site(tmp_path)
     assert list((tmp_path / "precious").iterdir()) == []
+
+
+def test_a_figure_that_is_none_is_left_out(tmp_path: Path) -> None:
+    """A stranger's cell may claim a rate and no operations: nothing per second of CPU time."""
+    for number, run in enumerate(write_history(tmp_path / "runs", 8, cores=(1,))):
+        cells = grid([1], 2, ["MWCL"], ["ext4"], rate=lambda k, n=number: steady(k, n))  # type: ignore[misc]
+        lost = [c.model_copy(update={"ops": 0}) if number == 3 else c for c in cells]
+        shutil.rmtree(run / "cells")
+        started = f"2026-03-{number + 1:02}T00:00:00Z"
+        write_run(run, lost, id=run.name, started=started)
+    (page,) = series_pages(site(tmp_path, "--metric", "per-cpu-second"))
+    assert [row[0] for row in Table(page, "Table of values").rows] == [
+        f"host-{n:03}" for n in (7, 6, 5, 4, 2, 1, 0)
+    ]
 
 
 EVIL = '</script><script>alert(1)</script>"><img src=x onerror=alert(2)>'
