@@ -39,12 +39,14 @@ def _show(
     Marks tell the file systems apart without colours; there are none with NO_COLOR or in a pipe.
     The lines are as long as the terminal is wide (COLUMNS in a pipe, else 80).
     """
-    from analysis.report.section import Report  # noqa: PLC0415 - matplotlib takes a second to load
+    # Matplotlib takes a second to load.
+    from analysis.report.members import Member  # noqa: PLC0415
+    from analysis.report.section import Report  # noqa: PLC0415
     from analysis.show.run import drawn  # noqa: PLC0415
 
     results = _chosen(load(run), workload, fs)
     console = terminal(ascii_only=ascii_only or only_ascii())
-    for part in drawn(Report(results, run), console.width, console.height):
+    for part in drawn(Report((Member(results),), run), console.width, console.height):
         console.print(part)
 
 
