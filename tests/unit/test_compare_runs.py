@@ -507,7 +507,7 @@ def test_outputs(regression: tuple[Path, Path], tmp_path: Path) -> None:
     assert markdown.count("| **slower** |") == 2 * 4
     tags = Tags()
     tags.feed(files["html"].read_text())
-    assert tags.rows == 1 + len(comparison.judgements)
+    assert tags.rows == 1 + len(comparison.judgements) + 3  # and both sides beneath a head
 
 
 def test_json_is_as_the_schema_says(regression: tuple[Path, Path]) -> None:
