@@ -34,6 +34,11 @@ fscale history tag results/today v6.18   |   fscale compare v6.17 v6.18\n\n
 fscale history trend --workload MWCM --fs ext4\n\n
 fscale history report --output site   |   fscale history report results --output site
 """
+_REPORT_EPILOG = """
+Examples:\n\n
+fscale history report --output site   (all runs of the index)\n\n
+fscale history report results --output site --margin 0.03   (the runs below results, no index)
+"""
 
 
 def register(app: typer.Typer) -> None:
@@ -41,8 +46,9 @@ def register(app: typer.Typer) -> None:
     history = typer.Typer(
         no_args_is_help=True, help="List and tag runs; show trends and their steps."
     )
-    for function in (_add, _rebuild, _list, _tag, _path, _trend, _report):
+    for function in (_add, _rebuild, _list, _tag, _path, _trend):
         history.command(function.__name__.removeprefix("_"))(function)
+    history.command("report", epilog=_REPORT_EPILOG)(_report)
     app.add_typer(history, name="history", epilog=_EPILOG)
 
 

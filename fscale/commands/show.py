@@ -17,7 +17,7 @@ _EPILOG = """
 Examples:\n\n
 fscale show results/today\n\n
 fscale show results/today --workload MWCL --fs ext4,xfs   (one plot, with its figures)\n\n
-fscale show results/today | less -R\n\n
+fscale show results/today | less\n\n
 fscale show results/today --ascii   (of its own accord where the locale has no UTF-8)
 """
 
