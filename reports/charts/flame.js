@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Flame graphs that zoom and search, made of the frames of their pictures: the picture's own script is not let in.
+// Flame graphs that zoom and search, made of the frames of the pictures that the page has for readers without
+// JavaScript. To this script they are text, so none is loaded before it is asked for.
 "use strict";
 
 const NARROWEST = 0.0015; // of the width: what is narrower has no room on a screen
@@ -7,9 +8,9 @@ const NAMED = 0.015; // what is narrower has no room for a name
 const ROUNDED = 0.15; // pixels: the picture's figures have one digit behind the point
 const graphs = new WeakMap();
 
-// [name, title, left, right, depth], of the picture in a data: address. An XML document acts in no way.
-function framesOf(address) {
-	const bytes = Uint8Array.from(atob(address.split("base64,")[1]), c => c.charCodeAt(0));
+// Name, title, left, right and depth of each frame; depth 0 is the root. An XML document acts in no way.
+function framesOf(text) {
+	const bytes = Uint8Array.from(atob(/base64,([^"]*)/.exec(text)[1]), c => c.charCodeAt(0));
 	const picture = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "image/svg+xml");
 	const found = [...picture.querySelectorAll("g > title")].map(title => {
 		const box = title.parentElement.querySelector("rect"), at = key => parseFloat(box?.getAttribute(key));
@@ -33,8 +34,7 @@ function graphOf(details) {
 	if (graphs.has(details))
 		return graphs.get(details);
 	details.querySelector(".live")?.remove(); // copied without its graph
-	const picture = details.querySelector("iframe");
-	const frames = framesOf(picture.getAttribute("src"));
+	const frames = framesOf(details.querySelector("noscript").textContent);
 	const live = document.createElement("div"), bar = document.createElement("p"), label = element("label", "Search ");
 	const search = document.createElement("input"), reset = element("button", "Reset zoom"), said = document.createElement("output");
 	live.className = "live";
@@ -47,11 +47,10 @@ function graphOf(details) {
 	const place = document.createElement("div");
 	place.className = "frames";
 	place.setAttribute("role", "group");
-	place.setAttribute("aria-label", `${picture.title}: arrows go from frame to frame, Enter zooms, Escape shows all`);
+	place.setAttribute("aria-label", `${details.querySelector("summary").textContent}: arrows go from frame to frame, Enter zooms, Escape shows all`);
 	place.style.height = `${1.2 * (1 + Math.max(...frames.map(frame => frame.depth)))}rem`;
 	live.append(bar, place);
-	picture.hidden = true;
-	picture.before(live);
+	details.append(live);
 	const graph = { frames, place, search, said, root: frames.find(frame => frame.depth === 0), shown: new Map() };
 	graphs.set(details, graph);
 	drawFlames(graph, graph.root);
