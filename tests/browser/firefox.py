@@ -50,6 +50,9 @@ const found = Services.console.getMessageArray().filter(
 Services.console.reset();
 return found.map(m => `${m.sourceName}: ${m.errorMessage}`);
 """
+PROCESSES = """
+return ChromeUtils.requestProcInfo().then(({children}) => children.map(child => child.pid));
+"""
 PROCESS = "return gBrowser.selectedBrowser.browsingContext.currentWindowGlobal.osPid"
 
 
@@ -127,14 +130,15 @@ class Firefox(webdriver.Remote):
     def count_time(self) -> None:
         """Let `busy` count from the next page on."""
         self.get("about:blank")
-        self._before = self._time()
+        self._before = {process: _time(process) for process in self._inside(PROCESSES)}
 
     def busy(self) -> float:
         """Seconds of CPU time of the page's thread, which may be that of earlier pages."""
-        (process, seconds), (earlier, before) = self._time(), self._before
-        return seconds - (before if process == earlier else 0)
+        process = self._inside(PROCESS)
+        return _time(process) - self._before.get(process, 0.0)
 
-    def _time(self) -> tuple[int, float]:
-        process = int(self._inside(PROCESS))
-        fields = Path(f"/proc/{process}/task/{process}/stat").read_text().rpartition(")")[2].split()
-        return process, sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")  # user and system
+
+def _time(process: int) -> float:
+    """Seconds that a process's first thread has run, user and system."""
+    stat = Path(f"/proc/{process}/task/{process}/stat").read_text()
+    return sum(map(int, stat.rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")

@@ -427,6 +427,12 @@ def test_print_is_the_view(browser: Any, html: Path) -> None:
     assert browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart").is_displayed()
     ink = "return getComputedStyle(document.querySelector('.chart svg text')).fill"
     assert browser.execute_script(ink) == "rgb(27, 27, 27)"
+    # Paper has columns of another width, and nothing draws anew for it.
+    drawing = browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart svg")
+    script = """const [drawing] = arguments;
+        drawing.setAttribute("width", 5000);
+        return drawing.getBoundingClientRect().width - drawing.parentElement.clientWidth"""
+    assert abs(browser.execute_script(script, drawing)) < 1
     media(browser)
 
 
