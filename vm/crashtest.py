@@ -120,17 +120,14 @@ def _worker(spec: Spec, number: int) -> None:
 
 
 def _remount(options: Sequence[str], workers: Sequence[BaseProcess]) -> None:
-    """Remount with these options in turn, until the workers have ended; each once at least."""
+    """Remount with these options in turn, until the workers have ended; once at least."""
     for number in itertools.count():
-        alive = any(worker.is_alive() for worker in workers)
-        if not alive and number < len(options):
-            raise FscaleError(
-                f"the workload was over after {number} of {len(options)} remounts: more --points"
-            )
-        if not alive:
-            return
+        if not any(worker.is_alive() for worker in workers):
+            break
         command(["mount", "-o", f"remount,{options[number % len(options)]}", str(MOUNT)])
         time.sleep(REMOUNT_SECONDS)
+    if not number:
+        raise FscaleError("the workload was over before the first remount: more --points")
 
 
 def record(spec: Spec) -> None:

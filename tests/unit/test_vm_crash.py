@@ -366,5 +366,5 @@ def test_remounts_take_turns_until_the_workers_end(monkeypatch):
     monkeypatch.setattr(crashtest, "REMOUNT_SECONDS", 0)
     crashtest._remount(["a=1", "a=2"], [Worker(3)])
     assert asked == ["remount,a=1", "remount,a=2", "remount,a=1"]
-    with pytest.raises(FscaleError, match="over after 1 of 2 remounts: more --points"):
-        crashtest._remount(["a=1", "a=2"], [Worker(1)])
+    with pytest.raises(FscaleError, match="over before the first remount: more --points"):
+        crashtest._remount(["a=1", "a=2"], [Worker(0)])
