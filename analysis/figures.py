@@ -101,7 +101,7 @@ def _sheet(
     rows = math.ceil(len(panels) / columns)
     key_width = 0.45 + _long(labels)
     width = TEXT_WIDTH * max(min(len(panels), COLUMNS), 2) / COLUMNS
-    width = min(TEXT_WIDTH, max(width, key_width))
+    width = min(TEXT_WIDTH, max(width, key_width, columns * (NARROWEST + beside)))
     key_rows = math.ceil(len(labels) / max(1, int(width / key_width)))
     key_columns = math.ceil(len(labels) / key_rows)
     key_height = 0.17 * key_rows + 0.08
