@@ -8,19 +8,17 @@ from typing import Any
 import pytest
 from axe_core_python.base import AXE_SCRIPT
 from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.support.ui import WebDriverWait
 from typer.testing import CliRunner
 
 from fscale.cli import app
-from tests import browser as chromium
-from tests.browser import LOADED, By, drawn, media, show
+from tests.browser import LOADED, By, drawn, launched, media, show
 from tests.histories import STEP, stepping, write_history
 
 WIDTHS = (360, 768, 1280, 2560)
 COUNT = 60
 CORES = (1, 2)
 AXE = "axe.run(document).then(arguments[0])"
-
-pytestmark = chromium.needed
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,7 @@ def page(site: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium.launched(tmp_path_factory.mktemp("chromium")) as driver:
+    with launched(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
 
 
@@ -239,7 +237,7 @@ def test_it_follows_a_window_that_changes(browser: Any, page: Path) -> None:
         "Emulation.setDeviceMetricsOverride",
         {"width": 500, "height": 900, "deviceScaleFactor": 1, "mobile": False},
     )
-    chromium.WebDriverWait(browser, 30, 0.05).until(lambda b: b.execute_script(width) < 500)
+    WebDriverWait(browser, 30, 0.05).until(lambda b: b.execute_script(width) < 500)
     assert wide > 1000
     drawn(browser)
 

@@ -19,8 +19,7 @@ from analysis.compare.settings import Settings
 from analysis.report import build_several
 from analysis.report.members import Asked
 from fscale.model.results import CellKey
-from tests import browser as chromium
-from tests.browser import By, drawn, quiet, show
+from tests.browser import By, drawn, launched, quiet, show
 from tests.synthetic import BACKGROUND, PAPER, cell, grid, key, machine, sliced, usl_rate, write_run
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs")
@@ -33,8 +32,6 @@ RATIOS = "#ratios-0 .handles path"
 AXE = "axe.run(document, {iframes: false}).then(arguments[0])"
 CLICK = """document.querySelector(arguments[0]).dispatchEvent(
     new MouseEvent("click", {bubbles: true}))"""
-
-pytestmark = chromium.needed
 
 
 def run(directory: Path, kernel: str, factor: float, *, repetitions: int = 3, **given: Any) -> Path:
@@ -109,7 +106,7 @@ def pages(several: Path, ab: Path, two: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium.launched(tmp_path_factory.mktemp("chromium")) as driver:
+    with launched(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
 
 
