@@ -2,7 +2,6 @@
 """What tests that change the machine share."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -30,15 +29,3 @@ def unchanged(machine: None) -> Iterator[None]:
     before = state()
     yield
     assert state() == before
-
-
-@pytest.fixture(scope="module", params=["chromium", "firefox"])
-def browser(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
-    """Each browser in turn opens the pages of a module."""
-    # Selenium takes half a second to import, which no other test needs to wait for.
-    from tests.browser import launched  # noqa: PLC0415
-
-    with launched(tmp_path_factory.mktemp(request.param), request.param) as driver:
-        yield driver
