@@ -186,62 +186,40 @@ static bool lanefs_untied(struct lanefs_domain *domain, u64 seq)
 	return !tied;
 }
 
-/* Commits up to `seq`. Whether that made all of it durable: it needs nothing of other domains. */
-static int lanefs_commit_untied(struct lanefs_domain *domain, u64 seq, bool *durable)
-{
-	int err;
-
-	*durable = false;
-	if (!lanefs_untied(domain, seq))
-		return 0;
-	lanefs_commit_request(domain, seq, false);
-	err = lanefs_commit_wait(domain, seq);
-	*durable = !err && lanefs_untied(domain, seq);
-	return err;
-}
-
-static int lanefs_close_one(struct lanefs_domain *domain, u64 seq)
-{
-	struct lanefs_sb *sbi = domain->d_sbi;
-	u64 *need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
-	int err;
-
-	need[domain->d_id] = seq;
-	err = lanefs_close(sbi, need, true);
-	kfree(need);
-	return err;
-}
-
 /*
  * Makes the domain's transactions up to `seq`, and all that they need, durable. As a rule no other
  * domain has to be looked at, and it is left to who has committed to make them stable.
  */
 int lanefs_durable(struct lanefs_domain *domain, u64 seq)
 {
-	bool durable;
+	struct lanefs_sb *sbi = domain->d_sbi;
+	u64 *need;
 	int err;
 
-	lanefs_may_wait(domain->d_sbi);
+	lanefs_may_wait(sbi);
 	if (READ_ONCE(domain->j_stable) >= seq)
 		return 0;
-	err = lanefs_commit_untied(domain, seq, &durable);
-	return err || durable ? err : lanefs_close_one(domain, seq);
+	if (lanefs_untied(domain, seq)) {
+		lanefs_commit_request(domain, seq, false);
+		err = lanefs_commit_wait(domain, seq);
+		if (err || lanefs_untied(domain, seq))
+			return err;
+	}
+	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
+	need[domain->d_id] = seq;
+	err = lanefs_close(sbi, need, true);
+	kfree(need);
+	return err;
 }
 
 /* Makes them stable as well. */
 int lanefs_stabilise(struct lanefs_domain *domain, u64 seq)
 {
-	bool durable;
-	int err;
+	int err = lanefs_durable(domain, seq);
 
-	lanefs_may_wait(domain->d_sbi);
-	if (READ_ONCE(domain->j_stable) >= seq)
-		return 0;
-	err = lanefs_commit_untied(domain, seq, &durable);
 	if (err)
 		return err;
-	if (!durable)
-		return lanefs_close_one(domain, seq);
+	/* Either they need nothing of others, or they are stable already. */
 	lanefs_stable_advance(domain, seq);
 	return READ_ONCE(domain->j_stable) >= seq ? 0 : -EIO;
 }
