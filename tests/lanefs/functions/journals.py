@@ -15,7 +15,7 @@ SECONDS = 6.0
 # takes a millisecond or two.
 LONGEST = 10.0
 MANY = 64
-ROUNDS = 4
+ROUNDS = 2
 
 
 def _names(directory: Path, end: float) -> int:
