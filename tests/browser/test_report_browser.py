@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.report import build
-from tests.browser import By, quiet, show
+from tests.browser import By, in_one, quiet, show
 from tests.synthetic import BACKGROUND, PAPER, grid, write_run
 
 WORKLOADS = [*PAPER, *BACKGROUND]
@@ -57,6 +57,7 @@ def test_every_panel_is_drawn(browser: Any, html: Path) -> None:
     assert len(cells) == len(WORKLOADS) * len(FILESYSTEMS)
 
 
+@in_one
 def test_plot_texts_do_not_overlap(browser: Any, html: Path) -> None:
     show(browser, html)
     overlaps = browser.execute_script(
@@ -86,6 +87,7 @@ def column(browser: Any, number: int) -> list[str]:
     return list(browser.execute_script(script, cells))
 
 
+@in_one
 def test_table_sorts_by_value_both_ways(browser: Any, html: Path) -> None:
     show(browser, html)
     buttons = browser.find_elements(By.CSS_SELECTOR, "#figures-table thead button")
@@ -109,6 +111,7 @@ def test_table_sorts_by_value_both_ways(browser: Any, html: Path) -> None:
     assert speedups[len(known) :] == [""] * (len(speedups) - len(known))
 
 
+@in_one
 def test_filter_keeps_matching_rows(browser: Any, html: Path) -> None:
     show(browser, html)
     browser.find_element(By.ID, "filter").send_keys("mwcl ext4")
@@ -188,6 +191,7 @@ def test_button_overrides_the_scheme(browser: Any, html: Path) -> None:
     assert browser.execute_script(ink) == light
 
 
+@in_one
 def test_linear_lines_can_be_hidden(browser: Any, html: Path) -> None:
     show(browser, html)
     line = browser.find_element(By.CSS_SELECTOR, "figure .chart .ideal")

@@ -95,6 +95,7 @@ def test_hover_tells_the_point_and_how_to_repeat_it(browser: Any, html: Path) ->
     assert not tip.is_displayed()
 
 
+@in_one
 def test_a_file_system_is_switched_off_in_all_panels(browser: Any, html: Path) -> None:
     show(browser, html)
     click(browser, ".legend input[value=xfs]")
@@ -181,6 +182,7 @@ def test_a_dragged_box_zooms_and_a_double_click_shows_all(browser: Any, html: Pa
     assert fragment(browser) == ""
 
 
+@in_one
 def test_an_address_brings_the_view_back(browser: Any, html: Path) -> None:
     show(browser, html)
     click(browser, "[name=relative]")
@@ -282,6 +284,7 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(good(tmp_path_factory.mktemp("good") / "results"))
 
 
+@in_one
 def test_a_point_opens_its_diagnosis(browser: Any, profiled: Path) -> None:
     show(browser, profiled)
     browser.get_log("browser")
@@ -360,6 +363,7 @@ def test_a_flame_graph_zooms_and_is_searched(browser: Any, profiled: Path) -> No
     quiet(browser)
 
 
+@in_one
 def test_a_flame_graph_is_a_picture_without_javascript(browser: Any, profiled: Path) -> None:
     browser.allow_scripts(False)
     try:
@@ -464,6 +468,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return html
 
 
+@in_one
 def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: Path) -> None:
     browser.get("about:blank")
     browser.count_time()
