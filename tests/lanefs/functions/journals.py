@@ -139,6 +139,7 @@ def _work_of_many(mount: Path, results: Path) -> float:
 @test
 def a_throttled_group_does_not_hold_up_the_others(place: Place) -> None:
     """A cgroup that may write 8 KiB a second commits what others wait for, and as fast as they."""
+    place.own()
     group = cgroups() / "slow"
     with (
         loop_device(place, 100, domains=1) as (device, backing),
