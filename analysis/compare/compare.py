@@ -12,7 +12,7 @@ from analysis.compare.definition import notes, refuse_other_kind
 from analysis.compare.health import health
 from analysis.compare.judge import judge
 from analysis.compare.locks import new_bottlenecks, shares
-from analysis.compare.pairs import common_place, pair
+from analysis.compare.pairs import Pairing, common_place, pair
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import Comparison, RunRef, Settings
 from analysis.reader import Results, as_typed, first_error, load
@@ -119,6 +119,18 @@ def _ref(results: Results, label: str) -> RunRef:
     )
 
 
+def paired(sides: Sides, settings: Settings) -> Pairing:
+    """The cells of both sides that are to be compared, by point and metric."""
+    return pair(
+        sides.base_cells,
+        sides.new_cells,
+        interleaved=sides.interleaved,
+        looks=sides.looks,
+        pair_looks=sides.pair_looks,
+        metrics=settings.metrics,
+    )
+
+
 def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Comparison:
     """Judge NEW against BASE.
 
@@ -129,14 +141,7 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
     """
     _refuse_other_kinds(sides)
     warnings = _warnings(sides, settings)
-    pairing = pair(
-        sides.base_cells,
-        sides.new_cells,
-        interleaved=sides.interleaved,
-        looks=sides.looks,
-        pair_looks=sides.pair_looks,
-        metrics=settings.metrics,
-    )
+    pairing = paired(sides, settings)
     lost_in_new = sides.new_results.missing > 0 or bool(sides.new_results.unreadable)
     place = common_place(sides.base_cells, sides.new_cells)
     points = health(sides.base_cells, sides.new_cells, place, lost_in_new)

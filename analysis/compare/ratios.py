@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.compare import wording
-from analysis.compare.compare import Sides
+from analysis.compare.compare import Sides, paired
 from analysis.compare.judge import Test
-from analysis.compare.pairs import pair
 from analysis.compare.ranktest import Samples
 from analysis.compare.settings import METRICS, Comparison, Judgement, Subject
 
@@ -56,14 +55,7 @@ class Ratios:
 
 def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
     """By metric, in the order of the judgements: every cell that has a ratio of any kind."""
-    pairing = pair(
-        sides.base_cells,
-        sides.new_cells,
-        interleaved=sides.interleaved,
-        looks=sides.looks,
-        pair_looks=sides.pair_looks,
-        metrics=comparison.settings.metrics,
-    )
+    pairing = paired(sides, comparison.settings)
     tests = {(test.subject, test.metric): test for test in pairing.tests}
     blocks = sum(r.blocks for test in tests.values() for r in test.ratios.values())
     names = _names([test.subject for test in pairing.tests])
