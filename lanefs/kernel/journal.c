@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The journal of a domain: handles join its running transaction, which is committed in the end (commit.c).
+ * The journal of a domain: handles join its running transaction, which is committed in the end
+ * (commit.c).
  *
  * An operation opens one handle on all domains that it changes (lanefs_begin()), which ties their
  * transactions; format.h has the argument why recovery is atomic. Log space for the handle's
@@ -135,7 +136,7 @@ static void lanefs_share(struct lanefs_domain *domain, struct lanefs_txn *txn, u
 {
 	unsigned int share = lanefs_slot_share(domain, credits);
 
-	if (READ_ONCE(domain->d_sbi->s_options.journal) == LANEFS_JOURNAL_SERIAL ||
+	if (READ_ONCE(domain->d_sbi->s_options.journal) != LANEFS_JOURNAL_CONCURRENT ||
 	    !list_empty(&domain->j_waiters) || !share || lanefs_room(domain, share, 0))
 		return;
 	txn->t_reserved += share;
