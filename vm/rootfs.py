@@ -31,6 +31,7 @@ PACKAGES = (
     "python3",
     "rocksdb-tools",
     "strace",
+    "sysbench",
     "udev",
     "util-linux",
 )

@@ -13,6 +13,7 @@
 
 #include "core/block.h"
 #include "lanefs.h"
+#include "trace.h"
 
 #define LANEFS_BATCH	256
 /* Blocks that one task writes at a time. */
@@ -208,7 +209,7 @@ static int lanefs_tail_advance(struct lanefs_domain *domain)
 int lanefs_checkpoint(struct lanefs_domain *domain)
 {
 	struct lanefs_home_write *batch;
-	unsigned int count, total;
+	unsigned int count, total, written = 0;
 	u64 target;
 	int err = 0;
 
@@ -231,9 +232,11 @@ int lanefs_checkpoint(struct lanefs_domain *domain)
 		err = lanefs_home_write_batch(domain, batch, count);
 		if (err)
 			break;
+		written += count;
 	}
 	if (!err)
 		err = lanefs_tail_advance(domain);
+	trace_lanefs_checkpoint(domain, written, err);
 	mutex_unlock(&domain->j_checkpoint_mutex);
 	kvfree(batch);
 	if (err && !READ_ONCE(domain->d_sbi->s_aborted))

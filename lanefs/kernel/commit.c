@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 
 #include "lanefs.h"
+#include "trace.h"
 
 #define LANEFS_COMMIT_INTERVAL	(5 * HZ)
 
@@ -101,6 +102,7 @@ static void lanefs_commit(struct lanefs_domain *domain)
 	if (err && !aborted)
 		lanefs_error(domain->d_sbi, "domain %u: transaction %llu cannot be written (%d)",
 			     domain->d_id, txn->t_seq, err);
+	trace_lanefs_commit(txn, err);
 	spin_lock(&domain->j_lock);
 	domain->j_committing = NULL;
 	list_add_tail(&txn->t_node, &domain->j_log);

@@ -16,6 +16,7 @@
 
 #include "core/slot.h"
 #include "lanefs.h"
+#include "trace.h"
 
 #define LANEFS_LOG_SLACK	32	/* blocks, should an operation need more than its credits */
 
@@ -365,6 +366,7 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 		lanefs_tie(h);
 	h->h_nofs = memalloc_nofs_save();
 	current->journal_info = h;
+	trace_lanefs_handle_start(h, credits);
 	return 0;
 }
 

@@ -84,8 +84,9 @@ def functions(spec: Spec) -> str:
         if failed:
             raise Fault("\n".join(failed))
     skipped = [f"{v.name} ({v.text})" for v in verdicts if v.status == "skipped"]
-    passed = sum(v.status == "ok" for v in verdicts)
-    return f"{passed} pass; skipped: {', '.join(skipped) or 'none'}"
+    passed = [v for v in verdicts if v.status == "ok"]
+    said = "".join(f"\n{v.name}: {v.text}" for v in passed if v.text)
+    return f"{len(passed)} pass; skipped: {', '.join(skipped) or 'none'}{said}"
 
 
 @contextmanager
