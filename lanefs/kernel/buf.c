@@ -93,6 +93,17 @@ static struct lanefs_buf *lanefs_buf_lookup(struct lanefs_domain *domain, u64 bl
 	return buf;
 }
 
+/* A block that needs no reading, or NULL. */
+struct lanefs_buf *lanefs_buf_cached(struct lanefs_domain *domain, u64 block)
+{
+	struct lanefs_buf *buf = lanefs_buf_lookup(domain, block);
+
+	if (!buf || test_bit(LANEFS_BUF_VALID, &buf->b_flags))
+		return buf;
+	lanefs_buf_put(buf);
+	return NULL;
+}
+
 static struct lanefs_buf *lanefs_buf_get(struct lanefs_domain *domain, u64 block)
 {
 	struct lanefs_buf *buf;

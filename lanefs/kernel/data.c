@@ -13,8 +13,10 @@
 #define LANEFS_PREALLOC_FROM	16	/* logical block; smaller files are given what they use */
 #define LANEFS_PREALLOC_MAX	1024	/* blocks */
 
+/* Of a folio that is to be written to, which is in the cache and locked. */
 static bool lanefs_iomap_valid(struct inode *inode, const struct iomap *iomap)
 {
+	lanefs_cached(inode);
 	return iomap->validity_cookie == READ_ONCE(LANEFS_I(inode)->li_map_seq);
 }
 
@@ -188,8 +190,6 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 
 	if (first >= LANEFS_MAX_FILE_BLOCKS)
 		return -EFBIG;
-	if (flags & (IOMAP_WRITE | IOMAP_ZERO))
-		lanefs_cached(inode);
 	/* An append will most likely need a promise. */
 	if (lanefs_appends(inode, pos, flags)) {
 		map.logical = first;
@@ -200,12 +200,20 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 		down_read(&li->li_tree_sem);
 	else if (!down_read_trylock(&li->li_tree_sem))
 		return -EAGAIN;
+	if ((flags & IOMAP_NOWAIT) && !lanefs_tree_cached(inode, first)) {
+		up_read(&li->li_tree_sem);
+		return -EAGAIN;
+	}
 	err = lanefs_map_find(inode, first, &map);
 	/* To what reads pages, a hole: the page of a promised block is there, and dirty. */
 	if (!err && (flags & (IOMAP_REPORT | IOMAP_WRITE | IOMAP_ZERO)))
 		lanefs_delay_look(inode, &map, first + count);
 	seq = li->li_map_seq;
 	up_read(&li->li_tree_sem);
+	/* Who does not wait writes all by one mapping, or nothing: EAGAIN says that nothing was written. */
+	if (!err && (flags & IOMAP_NOWAIT) && (flags & IOMAP_DIRECT) && (flags & IOMAP_WRITE) &&
+	    map.length < count)
+		return -EAGAIN;
 	if (!err && !map.block && (flags & IOMAP_WRITE) &&
 	    ((flags & IOMAP_DIRECT) || !map.delayed)) {
 		if (flags & IOMAP_NOWAIT)

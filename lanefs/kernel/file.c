@@ -222,7 +222,8 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	ssize_t count, rest;
+	ssize_t count, rest = -EAGAIN;
+	bool locked = true;
 
 	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return -EROFS;
@@ -230,10 +231,12 @@ static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	if (count >= 0 && iov_iter_count(from)) {
 		if (!(iocb->ki_flags & IOCB_NOWAIT))
 			inode_lock(inode);
-		else if (!inode_trylock(inode))
-			return count ?: -EAGAIN;
-		rest = lanefs_write_locked(iocb, from);
-		inode_unlock(inode);
+		else
+			locked = inode_trylock(inode);
+		if (locked) {
+			rest = lanefs_write_locked(iocb, from);
+			inode_unlock(inode);
+		}
 		if (rest > 0 || !count)
 			count += rest;
 	}

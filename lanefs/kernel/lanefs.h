@@ -403,6 +403,7 @@ static inline int lanefs_bio_sync(struct lanefs_sb *sbi, u64 block, struct page 
 
 void lanefs_init_header(struct lanefs_sb *sbi, void *data, u32 magic, u64 block, u64 owner);
 struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 magic, u64 owner);
+struct lanefs_buf *lanefs_buf_cached(struct lanefs_domain *domain, u64 block);
 struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block,
 				  u32 magic, u64 owner);
 struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domain *domain,
@@ -528,6 +529,7 @@ int lanefs_tree_find_room(struct lanefs_handle *h, struct inode *inode, u64 key,
 			  struct lanefs_path *path);
 int lanefs_tree_drop_leaf(struct lanefs_handle *h, struct inode *inode, struct lanefs_path *path);
 void lanefs_path_put(struct lanefs_path *path);
+bool lanefs_tree_cached(struct inode *inode, u64 key);
 u64 lanefs_tree_blocks_needed(const struct inode *inode);
 unsigned int lanefs_tree_credits(const struct inode *inode);
 u64 lanefs_tree_room(const struct inode *inode);
@@ -703,6 +705,7 @@ void lanefs_delay_evict(struct inode *inode);
 extern const struct fs_parameter_spec lanefs_parameters[];
 int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param);
 int lanefs_show_options(struct seq_file *seq, struct dentry *root);
+bool lanefs_remount_read_only(const struct super_block *sb, const struct fs_context *fc);
 int lanefs_check_options(struct super_block *sb, const struct lanefs_options *asked,
 			 const struct lanefs_options *now, struct fs_context *fc);
 void lanefs_take_options(struct lanefs_options *now, const struct lanefs_options *asked);

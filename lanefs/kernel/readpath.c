@@ -7,8 +7,8 @@
  * become somebody else's, and the page cache's own way is taken. Copied is twice, so this is for
  * pages that others read at the same time.
  *
- * A page that was freed and came back to the same place is told by li_cached: whatever puts pages
- * that are up to date into the cache of a file counts there first.
+ * A page that was freed and came back to the same place is told by li_cached: whatever puts a page
+ * into the cache of a file counts there between that and its becoming up to date.
  */
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
@@ -38,9 +38,10 @@ static DEFINE_PER_CPU(u8 [PAGE_SIZE], lanefs_bounce);
 
 static DEFINE_PER_CPU(unsigned int, lanefs_reads);
 
-/* A page comes into the inode's cache, or becomes up to date there. */
+/* A page is in the inode's cache, or will come there, and may become up to date next. */
 void lanefs_cached(struct inode *inode)
 {
+	smp_mb__before_atomic();
 	atomic_inc(&LANEFS_I(inode)->li_cached);
 	smp_mb__after_atomic();
 }
@@ -49,11 +50,16 @@ void lanefs_cached(struct inode *inode)
 static struct folio *lanefs_folio_at(struct inode *inode, pgoff_t index)
 {
 	struct folio *folio = xa_load(&inode->i_mapping->i_pages, index);
+	unsigned long flags;
 
-	/* Of several pages in one, or to be read ahead from, the page cache knows more. */
-	if (!folio || xa_is_value(folio) || folio_test_large(folio) || folio_test_readahead(folio) ||
-	    !folio_test_uptodate(folio))
+	if (!folio || xa_is_value(folio))
 		return NULL;
+	/* It may be part of anything by now: what tests one flag might look whether that makes sense. */
+	flags = READ_ONCE(folio->flags);
+	/* Of several pages in one, or to be read ahead from, the page cache knows more. */
+	if ((flags & (BIT(PG_head) | BIT(PG_readahead))) || !(flags & BIT(PG_uptodate)))
+		return NULL;
+	smp_rmb();
 	return folio;
 }
 

@@ -111,6 +111,30 @@ int lanefs_tree_find(struct inode *inode, u64 key, struct lanefs_path *path)
 	return 0;
 }
 
+/* Whether all blocks on the way to `key` are in memory. */
+bool lanefs_tree_cached(struct inode *inode, u64 key)
+{
+	struct lanefs_path path;
+	struct lanefs_node node;
+	struct lanefs_buf *buf;
+	unsigned int slot;
+	int level;
+
+	lanefs_path_init(inode, &path);
+	for (level = path.p_level; level > 0; level--) {
+		node = lanefs_node_of(inode, &path, level);
+		slot = lanefs_index_find(node.index, node.count, key);
+		buf = lanefs_buf_cached(lanefs_domain_of(inode),
+					le64_to_cpu(node.index[slot].ix_block));
+		path.p_buf[level - 1] = buf;
+		/* What is of a wrong level is found out by who may wait. */
+		if (!buf || le16_to_cpu(lanefs_buf_header(buf)->lh_level) != level - 1)
+			break;
+	}
+	lanefs_path_put(&path);
+	return !level;
+}
+
 /* Blocks that one lanefs_tree_find_room() may allocate. */
 u64 lanefs_tree_blocks_needed(const struct inode *inode)
 {

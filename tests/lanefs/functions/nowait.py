@@ -95,6 +95,28 @@ def a_write_that_does_not_wait_overwrites(place: Place) -> None:
 
 
 @test
+def a_direct_write_that_would_wait_writes_nothing(place: Place) -> None:
+    """Into a written block and a hole behind it: EAGAIN, and the block is as it was."""
+    path = place.directory / "f"
+    path.write_bytes(b"a" * BLOCK)
+    os.truncate(path, 2 * BLOCK)
+    os.sync()
+    fd = open_direct(path, os.O_RDWR)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    block = mmap.mmap(-1, BLOCK)
+    block[:] = b"a" * BLOCK
+    found = mmap.mmap(-1, BLOCK)
+    for _ in range(300):
+        # The times have been changed just now, and need not be again.
+        os.pwritev(fd, [block], 0)
+        if _write(fd, b"b" * 2 * BLOCK, 0):
+            break
+        os.preadv(fd, [found], 0)
+        equal(found[:], b"a" * BLOCK, "the block after EAGAIN")
+    os.close(fd)
+
+
+@test
 def a_direct_write_that_does_not_wait_overwrites(place: Place) -> None:
     """Written blocks within the file only; holes and the end are EAGAIN, and stay as they are."""
     path = place.directory / "f"
