@@ -130,7 +130,10 @@ static u64 lanefs_commit_due(struct lanefs_domain *domain, unsigned long *left)
 			due = txn->t_seq;
 	}
 	spin_unlock(&domain->j_lock);
-	return READ_ONCE(domain->d_sbi->s_aborted) ? 0 : due;
+	if (!READ_ONCE(domain->d_sbi->s_aborted))
+		return due;
+	*left = LANEFS_COMMIT_INTERVAL;
+	return 0;
 }
 
 /* Commits what is due, if there is something; with j_commit_mutex, which is released. */
@@ -200,6 +203,13 @@ int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
 		else if (lanefs_waiters_commit(domain) && mutex_trylock(&domain->j_commit_mutex))
 			lanefs_commit_and_unlock(domain);
 	}
+	/*
+	 * Who was woken to commit may be this task, which had gone to the queue once more before it saw
+	 * that it is over, and does not commit: then it is another's to do.
+	 */
+	if (lanefs_waiters_commit(domain) && !mutex_is_locked(&domain->j_commit_mutex) &&
+	    wq_has_sleeper(lanefs_committed_queue(domain, seq)))
+		wake_up(lanefs_committed_queue(domain, seq));
 	return READ_ONCE(domain->j_committed) >= seq ? 0 : -EIO;
 }
 

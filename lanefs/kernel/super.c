@@ -30,6 +30,11 @@ void lanefs_abort(struct lanefs_sb *sbi)
 	}
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[i];
+		/* Who joins by a slot does not look whether the file system was aborted. */
+		spin_lock(&domain->j_lock);
+		if (domain->j_running)
+			domain->j_running->t_reserved -= lanefs_slots_close(domain);
+		spin_unlock(&domain->j_lock);
 		wake_up_all(&domain->j_wait_join);
 		wake_up_all(&domain->j_wait_committed[0]);
 		wake_up_all(&domain->j_wait_committed[1]);
@@ -413,6 +418,10 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		}
 	}
 	lanefs_take_options(&sbi->s_options, &asked->s_options);
+	/* What was left to those who wait for a commit is the threads' with journal=serial. */
+	smp_mb();
+	for (i = 0; i < sbi->s_domains; i++)
+		wake_up(&sbi->s_domain[i]->j_wait_commit_work);
 	return 0;
 }
 

@@ -265,3 +265,47 @@ def a_shutdown_of_a_frozen_file_system_leaves_nobody_waiting(place: Place) -> No
 def _options(mount: Path) -> list[str]:
     lines = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     return next(options.split(",") for _, where, _, options, *_ in lines if where == str(mount))
+
+
+def _commit_seconds() -> float:
+    """CPU time of all threads that commit."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().partition(") ")
+        except OSError:
+            continue
+        if "(lanefs-commit" in name:
+            ticks += sum(int(word) for word in rest.split()[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+@test
+def nothing_begins_after_a_shutdown_and_no_thread_works_on(place: Place) -> None:
+    """Not what would join a transaction that is open, either; and what is old is not committed."""
+    with (
+        loop_device(place, 320, domains=1) as (device, _),
+        mounted(place, device) as mount,
+    ):
+        os.sched_setaffinity(0, {0})
+        fd = os.open(mount / "f", os.O_CREAT | os.O_RDWR)
+        os.pwrite(fd, bytes(100_000), 0)
+        os.sync()
+        for n in range(20):
+            (mount / f"n{n}").touch()
+        shutdown(place, mount, NOW)
+        for size in (50_000, 5000, 200_000):
+            try:
+                os.ftruncate(fd, size)
+            except OSError as error:
+                check(error.errno in STOPPED, f"truncation fails with {error}")
+            else:
+                check(False, f"a truncation to {size} bytes succeeds")
+        os.close(fd)
+        if place.filesystem == "lanefs":
+            # Until a commit would be due, in 5 s.
+            time.sleep(6)
+            before = _commit_seconds()
+            time.sleep(2)
+            spent = _commit_seconds() - before
+            check(spent < 0.5, f"threads that have nothing to commit took {spent} s of two")
