@@ -295,24 +295,28 @@ static int lanefs_clear_used(struct lanefs_handle *h, struct lanefs_domain *doma
 	return -EUCLEAN;
 }
 
-static void lanefs_note_freed(struct lanefs_txn *txn, u64 start, u64 count, bool metadata)
+/* Whether the log needs one more block of revokes. */
+static bool lanefs_note_freed(struct lanefs_txn *txn, u64 start, u64 count, bool metadata)
 {
 	struct lanefs_freed *freed = kmalloc(sizeof(*freed), GFP_NOFS | __GFP_NOFAIL);
+	bool more;
 
 	freed->start = start;
 	freed->count = count;
 	freed->metadata = metadata;
 	spin_lock(&txn->t_lock);
 	list_add_tail(&freed->node, &txn->t_freed);
+	more = metadata && txn->t_revokes % LANEFS_JOURNAL_RECORDS == 0;
 	txn->t_revokes += metadata;
 	spin_unlock(&txn->t_lock);
+	return more;
 }
 
 /* Frees consecutive data blocks of the domain, or one metadata block. */
 int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
 		       bool metadata)
 {
-	struct lanefs_txn *txn = h->h_part[lanefs_handle_part(h, domain)].txn;
+	int joined = lanefs_handle_part(h, domain);
 	u32 bit, number, part;
 	u64 at = start, left;
 	int err;
@@ -332,7 +336,8 @@ int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 	}
 	if (metadata)
 		lanefs_buf_unjoin(h, domain, start);
-	lanefs_note_freed(txn, start, count, metadata);
+	if (lanefs_note_freed(h->h_part[joined].txn, start, count, metadata))
+		h->h_part[joined].used++;
 	atomic64_add(count, &domain->d_pending);
 	return 0;
 }

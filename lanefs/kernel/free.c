@@ -20,13 +20,13 @@ static struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 bl
 
 /*
  * Whether the handle can log what one extent more may change in the inode's domain: its leaf and the
- * nodes above, the bitmaps of those and of itself. Trees that are all path need it for each.
+ * nodes above, the bitmaps of those and of itself, and a block of revokes. Trees that are all path need it for each.
  */
 static bool lanefs_free_more(const struct lanefs_handle *h, struct inode *inode)
 {
 	int part = lanefs_handle_part(h, lanefs_domain_of(inode));
 
-	return h->h_part[part].used + 2 * LANEFS_MAX_LEVEL + 4 <= h->h_part[part].credits;
+	return h->h_part[part].used + 2 * LANEFS_MAX_LEVEL + 5 <= h->h_part[part].credits;
 }
 
 /* Frees some of what lies from *at to `end`, as long as it is in the handle's domains. */
