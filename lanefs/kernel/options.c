@@ -135,11 +135,17 @@ int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	return 0;
 }
 
+/* What a remount makes of it; who does not say (fsconfig) leaves it as it is. */
+bool lanefs_remount_read_only(const struct super_block *sb, const struct fs_context *fc)
+{
+	return fc->sb_flags_mask & SB_RDONLY ? fc->sb_flags & SB_RDONLY : sb_rdonly(sb);
+}
+
 /* Whether a mount, or with `now` a remount, may have what is asked for; it says why not. */
 int lanefs_check_options(struct super_block *sb, const struct lanefs_options *asked,
 			 const struct lanefs_options *now, struct fs_context *fc)
 {
-	bool read_only = now ? fc->sb_flags & SB_RDONLY : sb_rdonly(sb);
+	bool read_only = now ? lanefs_remount_read_only(sb, fc) : sb_rdonly(sb);
 	unsigned int option;
 
 	/* An option that would do nothing is refused. */

@@ -96,8 +96,9 @@ int lanefs_span_start(struct lanefs_sb *sbi)
 			if (IS_ERR(inode))
 				return PTR_ERR(inode);
 			sbi->s_domain[i]->d_span[j] = inode;
-			if (!S_ISDIR(inode->i_mode)) {
-				lanefs_error(sbi, "domain %u: span directory %u is none", i, j);
+			if (!S_ISDIR(inode->i_mode) || !inode->i_nlink) {
+				lanefs_error(sbi, "domain %u: span directory %u is none, or has no links",
+					     i, j);
 				return -EUCLEAN;
 			}
 		}

@@ -118,6 +118,8 @@ struct inode *lanefs_alloc_inode(struct super_block *sb)
 	spin_lock_init(&li->li_io_lock);
 	INIT_LIST_HEAD(&li->li_io_done);
 	INIT_WORK(&li->li_io_work, lanefs_io_work);
+	/* What had this memory before may have been hashed, or said so (icache.c). */
+	INIT_HLIST_NODE(&li->vfs_inode.i_hash);
 	return &li->vfs_inode;
 }
 
@@ -345,6 +347,8 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 		goto stop;
 	root = lanefs_iget(sb, LANEFS_ROOT_INO);
 	if (!IS_ERR(root) && (!S_ISDIR(root->i_mode) || !root->i_nlink)) {
+		/* Before it leaves memory: without links it would be deleted. */
+		lanefs_error(sbi, "the root directory is none, or has no links");
 		iput(root);
 		root = ERR_PTR(-EUCLEAN);
 	}
@@ -385,7 +389,8 @@ static int lanefs_reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
 	struct lanefs_sb *sbi = LANEFS_SB(sb), *asked = fc->s_fs_info;
-	bool read_only = fc->sb_flags & SB_RDONLY;
+	bool read_only = lanefs_remount_read_only(sb, fc);
+	u32 i;
 	int err;
 
 	err = lanefs_check_options(sb, &asked->s_options, &sbi->s_options, fc);
@@ -456,6 +461,8 @@ static void lanefs_kill_super(struct super_block *sb)
 	if (sb->s_root)
 		lanefs_icache_list(LANEFS_SB(sb));
 	kill_block_super(sb);
+	/* Only where the device could not be opened: then nothing was set up in it. */
+	kfree(sb->s_fs_info);
 }
 
 static struct file_system_type lanefs_type = {

@@ -10,9 +10,13 @@ from pathlib import Path
 from tests.lanefs import blocks
 from tests.lanefs.blocks import BLOCK
 from tests.lanefs.functions.files import drop_caches
-from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, test
-from tests.lanefs.functions.loop import loop_device, mounted
+from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, run, test
+from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.images import survey
+
+# Inodes: the root, and domain 0's first span directory; bytes of an inode's fields.
+ROOT, SPAN = 1, 8
+LINKS_AT, FLAGS_AT = 16, 20
 
 
 @test
@@ -81,13 +85,41 @@ def _fsck(*arguments: str) -> str:
 
 
 def _set_flags(image: Path, number: int, flags: int) -> None:
-    """Set the flag word of an inode; the checksum is mended."""
+    _set_word(image, number, FLAGS_AT, flags)
+
+
+def _set_word(image: Path, number: int, offset: int, value: int) -> None:
+    """Set 32 bits of an inode; the checksum is mended."""
     found = survey("crafted", image, image.stat().st_size >> 20).blocks
     with image.open("r+b") as file:
         for at in found["itable"]:
             block = bytearray(os.pread(file.fileno(), BLOCK, at * BLOCK))
             for slot in range(256, BLOCK, 256):
                 if struct.unpack_from("<Q", block, slot + 96)[0] == number:
-                    struct.pack_into("<I", block, slot + 20, flags)
+                    struct.pack_into("<I", block, slot + offset, value)
             blocks.seal(block)
             os.pwrite(file.fileno(), block, at * BLOCK)
+
+
+@test
+def a_reserved_inode_without_links_is_not_deleted(place: Place) -> None:
+    """Of the root, and of a span directory: no mount, and fsck brings back what there was."""
+    place.own()
+    if place.filesystem != "lanefs":
+        raise Skipped("the format is lanefs's")
+    for number in (ROOT, SPAN):
+        with loop_device(place, 100, domains=2) as (device, backing):
+            with mounted(place, device) as mount:
+                for n in range(20):
+                    (mount / f"d{n}").mkdir()
+            _set_word(backing, number, LINKS_AT, 0)
+            drop_caches()
+            argv = ["mount", "-t", "lanefs", device, "/media"]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                run("umount", "/media")
+            check(done.returncode != 0, f"inode {number} without links is mounted")
+            _fsck("-y", device)
+            fsck(place, device)
+            with mounted(place, device) as mount:
+                equal(len(set(os.listdir(mount)) - {"lost+found"}), 20, f"names, inode {number}")

@@ -24,11 +24,11 @@ def attached(backing: Path) -> Iterator[str]:
 
 @contextmanager
 def loop_device(
-    place: Place, mib: int, domains: int = 0, journal: str = ""
+    place: Place, mib: int, domains: int = 0, journal: str = "", inodes: int = 0
 ) -> Iterator[tuple[str, Path]]:
     """A loop device with a new file system, and the file behind it.
 
-    On lanefs, of so many domains, each with a journal of that size (`4M`).
+    On lanefs, of so many domains, each with a journal of that size (`4M`), and so many inodes.
     """
     place.own()
     with tempfile.TemporaryDirectory(dir="/run") as directory:
@@ -42,6 +42,8 @@ def loop_device(
                 argv[-1:-1] = ["--domains", str(domains)]
             if journal and place.filesystem == "lanefs":
                 argv[-1:-1] = ["--journal", journal]
+            if inodes and place.filesystem == "lanefs":
+                argv[-1:-1] = ["--inodes", str(inodes)]
             run(*argv)
             yield device, backing
 

@@ -9,7 +9,17 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.lanefs.functions.harness import Place, Skipped, check, children, equal, run, test
+from tests.lanefs.functions.harness import (
+    Failed,
+    Place,
+    Skipped,
+    check,
+    children,
+    equal,
+    run,
+    test,
+)
+from tests.lanefs.functions.loop import loop_device, mounted
 
 IN_DELETE_SELF, IN_UNMOUNT = 0x400, 0x2000
 FAN_CLASS_NOTIF, FAN_NONBLOCK, FAN_MARK_ADD, FAN_OPEN = 0, 2, 1, 0x20
@@ -192,3 +202,47 @@ def the_umount_finds_all_inodes(place: Place) -> None:
     for number in range(4):
         left = sum(1 for _ in (place.directory / f"d{number}").iterdir())
         equal(left, 1125, f"files in d{number}")
+
+
+def _cached_inodes() -> int:
+    """Of lanefs, in memory, give or take some."""
+    cache = Path("/sys/kernel/slab/lanefs_inode")
+    if not (cache / "shrink").exists():
+        raise Skipped("the kernel does not tell of its slabs")
+    Path("/proc/sys/vm/drop_caches").write_text("2")
+    # They are freed after a grace period.
+    time.sleep(1)
+    (cache / "shrink").write_text("1")
+    return int((cache / "objects").read_text().split()[0])
+
+
+@test
+def a_creation_that_finds_no_inode_leaves_nothing(place: Place) -> None:
+    """In memory that other inodes had before; more of them are not left when it is unmounted."""
+    place.own()
+    if place.filesystem != "lanefs":
+        raise Skipped("the slab is lanefs's")
+    with loop_device(place, 50, domains=1, inodes=400) as (device, _):
+        before = _cached_inodes()
+        with mounted(place, device) as mount:
+            for n in range(10_000):
+                try:
+                    (mount / f"f{n}").touch()
+                except OSError as error:
+                    equal(error.errno, errno.ENOSPC, "errno of a creation without an inode")
+                    break
+            # Memory for more, which inodes have had that were in use.
+            others = [place.directory / f"f{n}" for n in range(3000)]
+            for path in others:
+                path.touch()
+            for path in others:
+                path.unlink()
+            time.sleep(1)
+            for n in range(2000):
+                try:
+                    (mount / f"more{n}").touch()
+                except OSError:
+                    continue
+                raise Failed("there was an inode")
+        after = _cached_inodes()
+    check(after - before < 200, f"{before} inodes in memory before, {after} after")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The whole file system: full, read-only, mounted again, frozen."""
 
+import ctypes
 import errno
 import hashlib
 import mmap
@@ -22,8 +23,13 @@ from tests.lanefs.functions.harness import (
     run,
     test,
 )
+from tests.lanefs.functions.loop import loop_device, mounted
 
 CHUNK = 1 << 20
+# System calls and commands of linux/mount.h.
+FSCONFIG, FSPICK = 431, 433
+SET_FLAG, RECONFIGURE = 0, 7
+AT_FDCWD = -100
 
 
 def _fill(directory: Path, chunk: int = CHUNK) -> dict[str, int]:
@@ -412,3 +418,25 @@ def a_close_leaves_a_frozen_file_system_alone(place: Place) -> None:
     _, status = os.waitpid(pid, 0)
     equal(status, 0, "the process that closed the file")
     check(not changed, "closing a file changed a frozen file system")
+
+
+@test
+def a_remount_that_does_not_say_stays_read_only(place: Place) -> None:
+    """fsconfig() changes an option of a read-only mount, and says nothing of how it is mounted."""
+    place.own()
+    libc = ctypes.CDLL(None, use_errno=True)
+    with loop_device(place, 320) as (device, _), mounted(place, device, "ro") as mount:
+        context = libc.syscall(FSPICK, AT_FDCWD, bytes(mount), 0)
+        if context < 0:
+            raise Skipped(f"no fspick ({errno.errorcode[ctypes.get_errno()]})")
+        try:
+            if place.filesystem == "lanefs":
+                done = libc.syscall(FSCONFIG, context, SET_FLAG, b"nodiscard", None, 0)
+                check(done == 0, "fsconfig does not take an option")
+            done = libc.syscall(FSCONFIG, context, RECONFIGURE, None, None, 0)
+            check(done == 0, f"fsconfig ends with {errno.errorcode.get(ctypes.get_errno())}")
+        finally:
+            os.close(context)
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        (found,) = [line for line in lines if f" {mount} " in line]
+        equal(found.split(" - ")[1].split()[2].split(",")[0], "ro", "the file system is")
