@@ -184,15 +184,17 @@ def _images(boot: Boot) -> Iterator[Slice]:
 def _crash(boot: Boot) -> Iterator[Slice]:
     for number in range(CRASH.slices):
         workload = list(CRASH_WORKLOADS)[number % len(CRASH_WORKLOADS)]
-        placement = PLACEMENTS[number % len(PLACEMENTS)]
+        # The second slice of a workload has another placement than the first.
+        placement = PLACEMENTS[(number + number // len(CRASH_WORKLOADS)) % len(PLACEMENTS)]
+        journal = JOURNALS[number // 2 % len(JOURNALS)]
         argv = ["vm", "crash", "--fs", "lanefs", *boot.argv, "--smp", "4"]
         argv += ["--workload", workload, "--points", str(CRASH.amount)]
         # One more state of the disk at each point: a random part of what was under way.
         argv += ["--subsets", "1", "--seed", str(number + 1)]
-        argv += ["--mount-options", f"noatime,placement={placement}"]
+        argv += ["--mount-options", f"noatime,placement={placement},journal={journal}"]
         if number % 2:
-            # A log with transactions of several modes; the mount has begun with the first.
-            turn = number // 2 % 2 + 1
+            # A log with transactions of all modes; the mount has begun with the last.
+            turn = JOURNALS.index(journal) + 1
             modes = (*JOURNALS[turn:], *JOURNALS[:turn])
             argv += [word for mode in modes for word in ("--remount", f"journal={mode}")]
         yield Slice(boot, CRASH, number, "fscale", argv, CRASH.amount)
