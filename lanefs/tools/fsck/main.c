@@ -49,7 +49,8 @@ static unsigned int parse_threads(const char *text)
 	char *end;
 	unsigned long threads = strtoul(text, &end, 10);
 
-	if (end == text || *end || !threads || threads > MOST_THREADS)
+	/* strtoul() takes a sign, and makes a small number of a large negative one. */
+	if (*text < '0' || *text > '9' || *end || !threads || threads > MOST_THREADS)
 		die(FSCK_USAGE, "-j %s: a number from 1 to %d is wanted", text, MOST_THREADS);
 	return (unsigned int)threads;
 }

@@ -59,8 +59,10 @@ static uint64_t parse_number(const char *name, const char *text, bool units)
 
 	errno = 0;
 	number = strtoull(text, &end, 10);
-	if (errno || end == text || text[0] < '0' || text[0] > '9' || !number)
+	if (text[0] < '0' || text[0] > '9' || !number)
 		die(USAGE_CODE, "--%s: \"%s\" is no number above 0", name, text);
+	if (errno)
+		die(USAGE_CODE, "--%s: %s is too large", name, text);
 	if (!*end)
 		return number;
 	letter = strchr(letters, *end);
@@ -71,6 +73,14 @@ static uint64_t parse_number(const char *name, const char *text, bool units)
 		if (__builtin_mul_overflow(number, 1024, &number))
 			die(USAGE_CODE, "--%s: %s is too large", name, text);
 	return number;
+}
+
+/* A size near the end of what a number can hold must not become a small one by rounding up. */
+static uint64_t parse_blocks(const char *name, const char *text)
+{
+	uint64_t bytes = parse_number(name, text, true);
+
+	return bytes / LANEFS_BLOCK_SIZE + !!(bytes % LANEFS_BLOCK_SIZE);
 }
 
 static void parse_arguments(struct options *options, int argc, char **argv)
@@ -97,9 +107,7 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 			options->wishes.domains = parse_number("domains", optarg, false);
 			break;
 		case 'J':
-			options->wishes.journal_blocks =
-				lanefs_blocks_for(parse_number("journal", optarg, true),
-						  (uint64_t)LANEFS_BLOCK_SIZE);
+			options->wishes.journal_blocks = parse_blocks("journal", optarg);
 			break;
 		case 'i':
 			options->wishes.inodes = parse_number("inodes", optarg, false);

@@ -428,7 +428,10 @@ def test_replay_alone_repairs_nothing(image):
     assert image.path.read_bytes() == before
 
 
-@pytest.mark.parametrize("wrong", [["-j", 0], ["-j", "x"], ["-j", 257], ["-n", "-r"], ["-y", "-r"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [["-j", 0], ["-j", "x"], ["-j", 257], ["-j", 1 - (1 << 64)], ["-n", "-r"], ["-y", "-r"]],
+)
 def test_wrong_arguments_of_replay(image, wrong):
     assert lanefs.tool("fsck.lanefs", *wrong, image.path).returncode == 16
 
