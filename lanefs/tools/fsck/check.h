@@ -27,6 +27,7 @@ struct record {
 	u64 named_in;		/* directory: where its name was found */
 	u64 named_key;		/* and that name's key */
 	u8 reach;		/* directory: see check_reachable() */
+	bool revived;		/* marked as free, but a name was found in this round */
 };
 
 struct domain {
@@ -63,6 +64,7 @@ struct check {
 	bool changed;		/* in this round */
 	bool mended_before;	/* in an earlier round */
 	bool stuck;		/* in this round: a domain is full */
+	bool revived;		/* in this round: an inode that stage 1 has not looked at */
 };
 
 /* No number of mounts or transactions reaches this. */
@@ -170,6 +172,7 @@ void edit_add(struct check *c, u64 dir, u64 ino, u8 type, const void *name, size
 /* Takes over the array. */
 void edit_map(struct check *c, u64 ino, struct lanefs_extent *extents, size_t count);
 void apply_edits(struct check *c);
+void drop_edits(struct check *c);
 
 /* build.c */
 struct built {

@@ -247,6 +247,17 @@ static void make_map(struct check *c, const struct new_map *map)
 	store_tree(c, map->ino, &inode, &built, data_blocks);
 }
 
+void drop_edits(struct check *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->edit_count; i++)
+		free(c->edits[i].name);
+	for (i = 0; i < c->map_count; i++)
+		free(c->maps[i].extents);
+	c->edit_count = c->map_count = 0;
+}
+
 void apply_edits(struct check *c)
 {
 	size_t i, end;
@@ -260,9 +271,5 @@ void apply_edits(struct check *c)
 	}
 	for (i = 0; i < c->map_count && c->report.repair; i++)
 		make_map(c, &c->maps[i]);
-	for (i = 0; i < c->edit_count; i++)
-		free(c->edits[i].name);
-	for (i = 0; i < c->map_count; i++)
-		free(c->maps[i].extents);
-	c->edit_count = c->map_count = 0;
+	drop_edits(c);
 }

@@ -9,7 +9,10 @@
 #include "tools/common/arguments.h"
 #include "tools/common/die.h"
 
-/* Each round but the last mends something. More than this is going in circles. */
+/*
+ * Each round but the last mends something. More than this is going in circles; rounds that revive
+ * inodes are not counted: each inode is revived once, and those below it after it.
+ */
 #define MOST_ROUNDS 20
 #define DEFAULT_THREADS 16
 #define MOST_THREADS LANEFS_MAX_DOMAINS
@@ -124,7 +127,7 @@ static void start_round(struct check *c)
 	}
 	c->report.found = 0;
 	c->files = c->directories = c->others = c->orphans = c->lost_found = 0;
-	c->changed = c->stuck = false;
+	c->changed = c->stuck = c->revived = false;
 	load_inode_bitmaps(c);
 	load_block_bitmaps(c);
 }
@@ -141,6 +144,8 @@ static const char *run_stages(struct check *c)
 	if (!is_sound(c))
 		return "names, links and bitmaps";
 	check_names(c);
+	if (c->revived)
+		return "links and bitmaps";
 	if (!is_sound(c))
 		return "the bitmaps";
 	check_bitmaps(c);
@@ -154,14 +159,15 @@ static u64 run_rounds(struct check *c)
 	u64 orphans = 0;
 	int stuck = 0;
 
-	for (int round = 0; round < MOST_ROUNDS && stuck < MOST_STUCK; round++) {
-		c->mended_before = round > 0;
+	c->mended_before = false;
+	for (int round = 0; round < MOST_ROUNDS && stuck < MOST_STUCK; round += !c->revived) {
 		start_round(c);
 		left_out = run_stages(c);
 		orphans += c->orphans;
 		stuck += c->stuck;
 		if (!c->changed)
 			break;
+		c->mended_before = true;
 	}
 	if (left_out)
 		printf("Not looked at, for the damage above: %s.\n", left_out);

@@ -29,7 +29,10 @@ static void check_target(struct check *c, u64 dir, const struct entry *entry)
 			edit_remove(c, dir, entry->key);
 		return;
 	}
+	if (record->revived)
+		return;
 	if (!record->mode && is_lost_inode(c, entry->ino, entry->type)) {
+		record->revived = c->revived = true;
 		if (can_mend(&c->report, "inode %llu: it has a name, but is marked as free",
 			     entry->ino))
 			set_inode_bit(c, entry->ino, true);
@@ -223,6 +226,15 @@ static void for_each_record(struct check *c,
 void check_names(struct check *c)
 {
 	for_each_record(c, read_names);
+	if (c->revived) {
+		/*
+		 * What a revived directory names is not known yet, and a tree that is built now
+		 * could take the blocks of a revived inode: the next round looks again.
+		 */
+		drop_edits(c);
+		c->half_count = 0;
+		return;
+	}
 	for_each_record(c, check_record);
 	for_each_record(c, reach_directory);
 	check_span(c);

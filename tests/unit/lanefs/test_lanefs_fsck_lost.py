@@ -7,7 +7,7 @@ Bitmaps and superblocks, in part or whole.
 import lanefs_image as lanefs
 import pytest
 from fsck_check import CLEAN, DAMAGED, SIZE, found_and_mended, fsck
-from lanefs_image import HEADER
+from lanefs_image import HEADER, Image
 
 
 @pytest.mark.parametrize("bitmap", ["ibitmap", "obitmap", "bbitmap"])
@@ -33,6 +33,46 @@ def test_bitmap_bit(copy, bitmap, n):
     found_and_mended(image)
     _, text = fsck(image, "-n")
     assert "206 files, 7 directories, 4 others" in text
+
+
+def free(image, *inodes):
+    for ino in inodes:
+        image.bit(lanefs.domain_of(ino), "ibitmap", ino & 0xFFFF, False)
+
+
+def test_bit_of_an_inode_with_several_names(copy):
+    """The first name finds it; the others are kept, in whatever domain they are."""
+    image, named = copy
+    free(image, named["linked"])
+    text, _ = found_and_mended(image, "it has a name, but is marked as free")
+    assert text.count("marked as free") == 1
+    assert Image(image.path).peek_inode(named["linked"], "nlink") == 3
+    _, text = fsck(image, "-n")
+    assert "206 files, 7 directories, 4 others" in text
+
+
+@pytest.mark.parametrize("names", [["big"], ["dir1"], ["dir1", "nested", "deep", "linked"]])
+def test_bit_of_a_directory(copy, names):
+    """What is in it keeps its place."""
+    image, named = copy
+    free(image, *(named[name] for name in names))
+    text, mended = found_and_mended(image, "it has a name, but is marked as free")
+    assert "lost+found" not in text + mended
+    _, text = fsck(image, "-n")
+    assert "206 files, 7 directories, 4 others" in text
+
+
+def test_bits_of_directories_within_each_other(directory):
+    """Each is found when the one above it was; there is no end to that before the last."""
+    image = lanefs.make(directory / "image", SIZE, "-d", 1)
+    above = 1
+    for n in range(40):
+        above = image.create(above, f"{n}", 0, 0o040755).ino
+    image.finish()
+    free(image, *range(lanefs.FIRST_INDEX, lanefs.FIRST_INDEX + 40))
+    found_and_mended(image, "it has a name, but is marked as free")
+    _, text = fsck(image, "-n")
+    assert "0 files, 41 directories" in text
 
 
 def test_copy_of_the_superblock(copy):
