@@ -58,6 +58,8 @@ struct check {
 	struct half *halves;	/* of names that span domains */
 	size_t half_count, half_room;
 	u64 lost_found;		/* its inode; 0: not looked for yet */
+	u64 *lost_hashes;	/* of the names in it, ascending */
+	size_t lost_count, lost_room;
 	u64 orphans;		/* found in this round, as a crash leaves them */
 	u64 lost_from;		/* first inode of the block of the table that was reported last */
 	u64 files, directories, others;

@@ -9,27 +9,44 @@
 
 #define LOST "lost+found"
 
-static void match_lost(struct scan *scan, const struct entry *entry)
-{
-	u64 *found = scan->context;
-
-	if (entry->type == type_of_mode(S_IFDIR) && entry->size == strlen(LOST) &&
-	    !memcmp(entry->name, LOST, strlen(LOST)))
-		*found = entry->ino;
-}
-
-static u64 find_lost(struct check *c)
+static void scan_names(struct check *c, u64 dir, void *context,
+		       void (*each)(struct scan *scan, const struct entry *entry))
 {
 	struct lanefs_dinode inode;
-	u64 found = 0;
 	struct scan scan = {
-		.walk = { .check = c, .ino = LANEFS_ROOT_INO, .inode = &inode, .quiet = true },
-		.context = &found, .each = match_lost,
+		.walk = { .check = c, .ino = dir, .inode = &inode, .quiet = true },
+		.context = context, .each = each,
 	};
 
-	if (read_inode(c, LANEFS_ROOT_INO, &inode))
+	if (read_inode(c, dir, &inode))
 		scan_directory(&scan);
-	return found;
+}
+
+static void match_lost(struct scan *scan, const struct entry *entry)
+{
+	struct entry *found = scan->context;
+
+	if (entry->size == strlen(LOST) && !memcmp(entry->name, LOST, strlen(LOST)))
+		*found = *entry;
+}
+
+static void note_hash(struct scan *scan, const struct entry *entry)
+{
+	struct check *c = scan->walk.check;
+
+	if (c->lost_count == c->lost_room) {
+		c->lost_room = c->lost_room ? 2 * c->lost_room : 64;
+		c->lost_hashes = reallocate(c->lost_hashes, c->lost_room, sizeof(*c->lost_hashes));
+	}
+	c->lost_hashes[c->lost_count++] = LANEFS_KEY_HASH(entry->key);
+}
+
+/* Whether names can be added to what an entry says is a directory. */
+static bool is_directory(struct check *c, u64 ino)
+{
+	const struct record *record = find_record(c, ino);
+
+	return record && S_ISDIR(record->mode) && lanefs_ino_index(ino) >= LANEFS_FIRST_INDEX;
 }
 
 /* A new directory in domain 0, named by the root when the stage ends. 0: no inode is free. */
@@ -51,19 +68,53 @@ static u64 make_lost(struct check *c)
 	return 0;
 }
 
+static void open_lost(struct check *c)
+{
+	struct entry found = { 0 };
+
+	scan_names(c, LANEFS_ROOT_INO, &found, match_lost);
+	if (is_directory(c, found.ino)) {
+		c->lost_found = found.ino;
+		scan_names(c, found.ino, NULL, note_hash);
+		return;
+	}
+	c->lost_found = make_lost(c);
+	/* Without this name the other inode is one of those that go there, in the next round. */
+	if (c->lost_found && found.size &&
+	    can_mend(&c->report, "inode %llu: it is named /lost+found, and is no directory",
+		     found.ino))
+		edit_remove(c, LANEFS_ROOT_INO, found.key);
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Other names of the same hash count as well: any name will do that is free. */
+static bool is_taken(const struct check *c, const char *name)
+{
+	u64 hash = LANEFS_KEY_HASH(hash_key(c, name, strlen(name)));
+
+	return c->lost_count && bsearch(&hash, c->lost_hashes, c->lost_count, sizeof(hash), by_hash);
+}
+
 void connect_lost(struct check *c, u64 ino, u16 mode)
 {
-	char name[32];
+	char name[40];
+	int size;
 
 	if (!c->lost_found)
-		c->lost_found = find_lost(c);
-	if (!c->lost_found)
-		c->lost_found = make_lost(c);
+		open_lost(c);
 	if (!c->lost_found) {
 		cannot_mend(&c->report, "there is no inode left for /lost+found");
 		return;
 	}
-	snprintf(name, sizeof(name), "#%llu", ino);
+	size = snprintf(name, sizeof(name), "#%llu", ino);
+	for (unsigned int n = 1; is_taken(c, name); n++)
+		snprintf(name + size, sizeof(name) - (size_t)size, ".%u", n);
 	edit_add(c, c->lost_found, ino, type_of_mode(mode), name, strlen(name));
 }
 

@@ -127,6 +127,7 @@ static void start_round(struct check *c)
 	}
 	c->report.found = 0;
 	c->files = c->directories = c->others = c->orphans = c->lost_found = 0;
+	c->lost_count = 0;
 	c->changed = c->stuck = c->revived = false;
 	load_inode_bitmaps(c);
 	load_block_bitmaps(c);
@@ -247,6 +248,7 @@ static void close_check(struct check *c)
 	free(c->edits);
 	free(c->maps);
 	free(c->halves);
+	free(c->lost_hashes);
 	image_close(&c->image);
 }
 

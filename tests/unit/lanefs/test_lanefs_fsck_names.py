@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fsck.lanefs against damaged images, all checksums mended.
 
-Entries of directories, and directories in wrong places.
+Entries of directories, directories in wrong places, and what lies in the way of /lost+found.
 """
 
+import stat
 import struct
 
 import lanefs_image as lanefs
 import pytest
-from fsck_check import entry_offset, found_and_mended, fsck
+from fsck_check import SIZE, entry_offset, found_and_mended, fsck
 
 
 @pytest.mark.parametrize(
@@ -118,3 +119,62 @@ def test_missing_remote_entries(copy):
     found_and_mended(image, "has no remote entry")
     _, text = fsck(image, "-n")
     assert "206 files, 7 directories, 4 others" in text
+
+
+def forget_name(image, ino):
+    """Before finish(): an inode of the root's domain has no name."""
+    root = image.node(1)
+    root.entries = [entry for entry in root.entries if entry[1] != ino]
+
+
+@pytest.mark.parametrize("mode", [stat.S_IFREG, stat.S_IFLNK, stat.S_IFIFO])
+@pytest.mark.parametrize("domain", [0, 1])
+def test_lost_and_found_is_no_directory(directory, mode, domain):
+    """It makes room, and is then found without a name itself."""
+    image = lanefs.make(directory / "image", SIZE, "-d", 2, "-i", 600)
+    target = b"somewhere" if mode == stat.S_IFLNK else b""
+    other = image.create(1, "lost+found", domain, mode | 0o644, target=target)
+    lost = image.create(1, "file", 0, stat.S_IFREG | 0o644)
+    forget_name(image, lost.ino)
+    image.finish()
+    _, mended = found_and_mended(image, "no directory names it")
+    assert f"inode {other.ino}: it is named /lost+found, and is no directory" in mended
+    written = image.path.read_bytes()
+    assert all(f"#{inode.ino}".encode() in written for inode in (other, lost))
+    _, text = fsck(image, "-n")
+    assert f"{1 + (mode == stat.S_IFREG)} files, 2 directories" in text
+
+
+def test_lost_and_found_names_no_inode(copy):
+    """While another inode is to go there."""
+    image, named = copy
+    number, at = entry_offset(image, named["dir1"], b"empty")
+    image.poke(number, at + 8, 8, named["small"])
+    number, at = entry_offset(image, named["root"], b"short-link")
+    block = image.block(number)
+    block[at + 24 : at + 34] = b"lost+found"
+    struct.pack_into("<QQ", block, at, image.hash(b"lost+found") << 7, lanefs.ino_of(200, 40))
+    block[at + 20] = 2
+    image.put(number, block)
+    found_and_mended(image)
+    _, text = fsck(image, "-n")
+    assert "206 files, 8 directories, 4 others" in text
+
+
+def test_names_in_lost_and_found_are_taken(directory):
+    """By other inodes: those that are lost get names beside them."""
+    image = lanefs.make(directory / "image", SIZE, "-d", 2, "-i", 600)
+    found = image.create(1, "lost+found", 1, stat.S_IFDIR | 0o700)
+    lost = [image.create(1, f"{n}", 0, stat.S_IFREG | 0o644).ino for n in range(3)]
+    for name in (f"#{lost[0]}", f"#{lost[1]}", f"#{lost[1]}.1"):
+        image.create(found.ino, name, 0, stat.S_IFREG | 0o644)
+    for ino in lost:
+        forget_name(image, ino)
+    image.finish()
+    found_and_mended(image, "no directory names it")
+    written = image.path.read_bytes()
+    for name in (f"#{lost[0]}.1", f"#{lost[1]}.2", f"#{lost[2]}"):
+        assert name.encode() in written
+    assert f"#{lost[2]}.1".encode() not in written
+    _, text = fsck(image, "-n")
+    assert "6 files, 2 directories" in text
