@@ -5,16 +5,24 @@
 #include "check.h"
 #include "tools/common/die.h"
 
+static u64 data_blocks(const struct domain *domain)
+{
+	return domain->layout.end - domain->layout.data;
+}
+
+/* The bit of the block that is looked at after @n others. */
+static u64 nth_bit(const struct domain *domain, u64 n)
+{
+	u64 first = domain->layout.data - domain->layout.base;
+
+	return first + (domain->search - first + n) % data_blocks(domain);
+}
+
 /* Free blocks are those that nothing found claims, and first those that the bitmap calls free. */
 static u64 search_block(struct domain *domain, bool trust_bitmap)
 {
-	u64 first = domain->layout.data - domain->layout.base;
-	u64 end = domain->layout.end - domain->layout.base;
-
-	if (domain->search < first)
-		domain->search = first;
-	for (u64 n = 0; n < end - first; n++) {
-		u64 bit = first + (domain->search - first + n) % (end - first);
+	for (u64 n = 0; n < data_blocks(domain); n++) {
+		u64 bit = nth_bit(domain, n);
 
 		if (get_bit(domain->used, bit) || (trust_bitmap && get_bit(domain->block_bits, bit)))
 			continue;
@@ -25,12 +33,20 @@ static u64 search_block(struct domain *domain, bool trust_bitmap)
 	return 0;
 }
 
-u64 allocate_block(struct check *c, struct domain *domain)
+static u64 allocate_block(struct domain *domain)
 {
 	u64 block = search_block(domain, true);
 
-	(void)c;
 	return block ? block : search_block(domain, false);
+}
+
+bool has_room(struct check *c, u64 ino, u64 blocks)
+{
+	const struct domain *domain = &c->domain[lanefs_ino_domain(ino)];
+
+	for (u64 n = 0; n < data_blocks(domain) && blocks; n++)
+		blocks -= !get_bit(domain->used, nth_bit(domain, n));
+	return !blocks;
 }
 
 /* A tree that grows: the index entries of the level that is being built. */
@@ -39,7 +55,6 @@ struct builder {
 	u64 ino;
 	struct lanefs_index *index;
 	size_t count;
-	bool full;	/* the domain has no more blocks */
 	struct built *built;
 	u8 block[LANEFS_BLOCK_SIZE];
 };
@@ -54,12 +69,8 @@ static void start_block(struct builder *b, u32 magic, unsigned int level)
 static void finish_block(struct builder *b, u64 first_key)
 {
 	struct lanefs_header *header = (void *)b->block;
-	u64 number = allocate_block(b->check, &b->check->domain[lanefs_ino_domain(b->ino)]);
+	u64 number = allocate_block(&b->check->domain[lanefs_ino_domain(b->ino)]);
 
-	if (!number) {
-		b->full = true;
-		return;
-	}
 	header->lh_block = cpu_to_le64(number);
 	write_block(b->check, number, b->block);
 	b->index = reallocate(b->index, b->count + 1, sizeof(*b->index));
@@ -74,7 +85,7 @@ static void put_records(struct builder *b, u32 magic, unsigned int level, const 
 {
 	const size_t size = sizeof(struct lanefs_index);
 
-	for (size_t at = 0; at < count && !b->full; at += LANEFS_NODE_RECORDS) {
+	for (size_t at = 0; at < count; at += LANEFS_NODE_RECORDS) {
 		size_t n = count - at < LANEFS_NODE_RECORDS ? count - at : LANEFS_NODE_RECORDS;
 		const u8 *first = (const u8 *)records + at * size;
 
@@ -96,11 +107,11 @@ static u64 key_of_extent(const void *record)
 }
 
 /* Nodes above the leaves until what is left fits into the inode. */
-static bool finish_tree(struct builder *b)
+static void finish_tree(struct builder *b)
 {
 	unsigned int level = 1;
 
-	for (; b->count > LANEFS_ROOT_RECORDS && !b->full; level++) {
+	for (; b->count > LANEFS_ROOT_RECORDS; level++) {
 		struct lanefs_index *below = b->index;
 		size_t count = b->count;
 
@@ -109,16 +120,31 @@ static bool finish_tree(struct builder *b)
 		put_records(b, LANEFS_MAGIC_NODE, level, below, count, key_of_index);
 		free(below);
 	}
-	if (!b->full && b->count) {
+	if (b->count) {
 		b->built->level = (u16)level;
 		b->built->count = (u16)b->count;
 		memcpy(b->built->root, b->index, b->count * sizeof(*b->index));
 	}
 	free(b->index);
-	return !b->full && level <= LANEFS_MAX_LEVEL;
 }
 
-bool build_map(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count,
+/* The same, counted. */
+static u64 tree_blocks(u64 leaves)
+{
+	u64 blocks = leaves;
+
+	for (u64 level = leaves; level > LANEFS_ROOT_RECORDS; blocks += level)
+		level = lanefs_blocks_for(level, LANEFS_NODE_RECORDS);
+	return blocks;
+}
+
+u64 map_blocks(size_t count)
+{
+	return count <= LANEFS_ROOT_RECORDS ? 0 :
+	       tree_blocks(lanefs_blocks_for(count, LANEFS_NODE_RECORDS));
+}
+
+void build_map(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count,
 	       struct built *built)
 {
 	struct builder b = { .check = c, .ino = ino, .built = built };
@@ -128,10 +154,10 @@ bool build_map(struct check *c, u64 ino, const struct lanefs_extent *extents, si
 		built->count = (u16)count;
 		if (count)
 			memcpy(built->root, extents, count * sizeof(*extents));
-		return true;
+		return;
 	}
 	put_records(&b, LANEFS_MAGIC_EXTENTS, 0, extents, count, key_of_extent);
-	return finish_tree(&b);
+	finish_tree(&b);
 }
 
 static void put_dirent(struct builder *b, size_t at, const struct entry *entry)
@@ -148,18 +174,40 @@ static void put_dirent(struct builder *b, size_t at, const struct entry *entry)
 	memcpy(b->block + at + sizeof(raw), entry->name, entry->size);
 }
 
-bool build_directory(struct check *c, u64 ino, const struct entry *entries, size_t count,
+/* Where the leaf ends that begins with entry @first. */
+static size_t leaf_end(const struct entry *entries, size_t first, size_t count)
+{
+	size_t size = LANEFS_HEADER_SIZE, i;
+
+	for (i = first; i < count; i++) {
+		size += LANEFS_DIRENT_SIZE(entries[i].size);
+		if (size > LANEFS_BLOCK_SIZE)
+			break;
+	}
+	return i;
+}
+
+u64 directory_blocks(const struct entry *entries, size_t count)
+{
+	u64 leaves = 0;
+
+	for (size_t i = 0; i < count; leaves++)
+		i = leaf_end(entries, i, count);
+	return tree_blocks(leaves);
+}
+
+void build_directory(struct check *c, u64 ino, const struct entry *entries, size_t count,
 		     struct built *built)
 {
 	struct builder b = { .check = c, .ino = ino, .built = built };
 	struct lanefs_header *header = (void *)b.block;
 
 	memset(built, 0, sizeof(*built));
-	for (size_t i = 0; i < count && !b.full;) {
-		size_t first = i, at = LANEFS_HEADER_SIZE;
+	for (size_t i = 0; i < count;) {
+		size_t first = i, end = leaf_end(entries, first, count), at = LANEFS_HEADER_SIZE;
 
 		start_block(&b, LANEFS_MAGIC_DIRENTS, 0);
-		for (; i < count && at + LANEFS_DIRENT_SIZE(entries[i].size) <= LANEFS_BLOCK_SIZE; i++) {
+		for (; i < end; i++) {
 			put_dirent(&b, at, &entries[i]);
 			at += LANEFS_DIRENT_SIZE(entries[i].size);
 		}
@@ -168,5 +216,5 @@ bool build_directory(struct check *c, u64 ino, const struct entry *entries, size
 		finish_block(&b, entries[first].key);
 		built->leaves++;
 	}
-	return finish_tree(&b);
+	finish_tree(&b);
 }

@@ -183,12 +183,14 @@ struct built {
 	u64 blocks, leaves;
 };
 
-/* 0: the domain is full. */
-u64 allocate_block(struct check *c, struct domain *domain);
-bool build_map(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count,
+/* The blocks that a tree will have, and whether the inode's domain has as many that are free. */
+u64 map_blocks(size_t count);
+u64 directory_blocks(const struct entry *entries, size_t count);
+bool has_room(struct check *c, u64 ino, u64 blocks);
+/* Of what there is room for. Entries with their final keys, in order. */
+void build_map(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count,
 	       struct built *built);
-/* Entries with their final keys, in order. */
-bool build_directory(struct check *c, u64 ino, const struct entry *entries, size_t count,
+void build_directory(struct check *c, u64 ino, const struct entry *entries, size_t count,
 		     struct built *built);
 
 /* The stages. */

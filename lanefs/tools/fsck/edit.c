@@ -171,19 +171,24 @@ static bool release_block(struct walk *walk, u64 block)
 	return true;
 }
 
-/* Frees the blocks of the old tree; all that is good in them is in memory. */
-static void release_tree(struct check *c, u64 ino, const struct lanefs_dinode *inode)
+/*
+ * Frees the blocks of the old tree; all that is good in them is in memory. Where that and what
+ * else is free is too little for a new tree of @blocks, the old one stays as it is.
+ */
+static bool make_room(struct check *c, u64 ino, const struct lanefs_dinode *inode, u64 blocks)
 {
-	struct walk walk = { .check = c, .ino = ino, .inode = inode, .quiet = true,
-			     .on_block = release_block };
+	struct walk release = { .check = c, .ino = ino, .inode = inode, .quiet = true,
+				.on_block = release_block };
+	struct walk claim = { .check = c, .ino = ino, .inode = inode, .quiet = true,
+			      .on_block = claim_block };
 
-	walk_tree(&walk);
-}
-
-static void tell_full(struct check *c, u64 ino)
-{
+	walk_tree(&release);
+	if (has_room(c, ino, blocks))
+		return true;
+	walk_tree(&claim);
 	cannot_mend(&c->report, "inode %llu: its domain has no blocks left for a new tree", ino);
 	c->stuck = true;
+	return false;
 }
 
 static void store_tree(struct check *c, u64 ino, struct lanefs_dinode *inode,
@@ -217,12 +222,10 @@ static void make_anew(struct check *c, u64 dir, const struct edit *edits, size_t
 			list_entry(&listing, &entry);
 	}
 	give_keys(c, &listing);
-	release_tree(c, dir, &inode);
-	if (build_directory(c, dir, listing.entries, listing.count, &built)) {
+	if (make_room(c, dir, &inode, directory_blocks(listing.entries, listing.count))) {
+		build_directory(c, dir, listing.entries, listing.count, &built);
 		inode.di_size = cpu_to_le64(built.leaves * LANEFS_BLOCK_SIZE);
 		store_tree(c, dir, &inode, &built, 0);
-	} else {
-		tell_full(c, dir);
 	}
 	for (size_t i = 0; i < listing.count; i++)
 		free((void *)listing.entries[i].name);
@@ -237,11 +240,9 @@ static void make_map(struct check *c, const struct new_map *map)
 
 	if (!read_inode(c, map->ino, &inode))
 		return;
-	release_tree(c, map->ino, &inode);
-	if (!build_map(c, map->ino, map->extents, map->count, &built)) {
-		tell_full(c, map->ino);
+	if (!make_room(c, map->ino, &inode, map_blocks(map->count)))
 		return;
-	}
+	build_map(c, map->ino, map->extents, map->count, &built);
 	for (size_t i = 0; i < map->count; i++)
 		data_blocks += le32_to_cpu(map->extents[i].ex_length) & ~LANEFS_EXTENT_UNWRITTEN;
 	store_tree(c, map->ino, &inode, &built, data_blocks);

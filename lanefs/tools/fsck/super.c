@@ -182,6 +182,7 @@ static void open_domains(struct check *c)
 		lanefs_domain_layout(&domain->layout, d, le64_to_cpu(c->super.sb_domain_start),
 				     le64_to_cpu(c->super.sb_domain_blocks), c->domain_inodes,
 				     le32_to_cpu(c->super.sb_journal_blocks));
+		domain->search = domain->layout.data - domain->layout.base;
 		domain->records = allocate(c->domain_inodes, sizeof(*domain->records));
 		domain->used = allocate(domain->layout.bbitmap_blocks, LANEFS_BODY_SIZE);
 		domain->inode_bits = allocate(domain->layout.ibitmap_blocks, LANEFS_BODY_SIZE);

@@ -4,11 +4,15 @@
 Trees of extents and entries that contradict themselves or each other.
 """
 
+import stat
+
+import lanefs_image as lanefs
 import pytest
 from fsck_check import (
     CLEAN,
     DAMAGED,
     REPAIRED,
+    SIZE,
     blocks_of,
     entry_offset,
     extent_offset,
@@ -149,3 +153,28 @@ def test_what_cannot_be_mended_is_said(copy):
     assert Image(image.path).super("state") & 0x8000
     code, text = fsck(image, "-n")
     assert (code, "it says that there is damage" in text) == (DAMAGED, True)
+
+
+def test_a_tree_that_has_no_room_to_grow_is_kept(directory):
+    """/lost+found has names already, and its domain no block for more of them."""
+    image = lanefs.make(directory / "image", SIZE, "-d", 2, "-i", 600)
+    found = image.create(1, "lost+found", 0, stat.S_IFDIR | 0o700).ino
+    for n in range(76):
+        image.create(found, f"{n:03d}" + "x" * 180, 0, stat.S_IFREG | 0o644)
+    for n in range(40):
+        image.create(1, f"file{n}", 0, stat.S_IFREG | 0o644)
+    abroad = image.create(1, "abroad", 0, stat.S_IFREG | 0o644, size=4096)
+    abroad.extents = [(0, 1, image.alloc(1))]
+    root = image.node(1)
+    root.entries = [entry for entry in root.entries if not entry[0].startswith(b"file")]
+    image.finish()
+    fill(image, {"abroad": abroad.ino})
+    image.save()
+    code, text = fsck(image, "-y")
+    assert (code, "no blocks left" in text) == (DAMAGED | REPAIRED, True), text
+    after = Image(image.path)
+    for n in blocks_of(image, "dirents"):
+        assert after.block(n) == image.block(n)
+    _, text = fsck(image, "-n")
+    assert text.count("no directory names it") == 40
+    assert "117 files, 2 directories" in text
