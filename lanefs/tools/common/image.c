@@ -99,6 +99,16 @@ int image_write(struct image *image, uint64_t block, const void *data)
 	return 0;
 }
 
+int image_write_now(struct image *image, uint64_t block, const void *data)
+{
+	int error = image_write(image, block, data);
+
+	if (!error)
+		error = device_write(&image->device, data, image->block_size,
+				     block * image->block_size);
+	return error ? error : device_sync(&image->device);
+}
+
 static int by_block(const void *a, const void *b)
 {
 	const struct overlay_slot *x = a, *y = b;

@@ -33,6 +33,9 @@ int image_read_run(struct image *image, uint64_t block, size_t count, void *data
 /* Replaces a block: 0 or -ERANGE. */
 int image_write(struct image *image, uint64_t block, const void *data);
 
+/* The same, and waits until the device has it; other changes stay in memory. */
+int image_write_now(struct image *image, uint64_t block, const void *data);
+
 /* Writes all changed blocks in ascending order and waits until the device has them. */
 int image_commit(struct image *image);
 

@@ -81,6 +81,7 @@ void read_block(struct check *c, u64 number, void *block);
 void write_block(struct check *c, u64 number, void *block);
 /* A superblock, or a domain's: of the current epoch, as the module writes it. */
 void write_super_block(struct check *c, u64 number, void *block);
+void write_super_block_now(struct check *c, u64 number, void *block);
 void set_header(struct check *c, void *block, u32 magic, u64 number, u64 owner);
 
 /* The domain in whose data area the block lies, or NULL. */
@@ -90,6 +91,8 @@ struct domain *domain_of_block(struct check *c, u64 block);
 bool load_super(struct check *c);
 /* Block 0 with this state and epoch, then its copies; each durable before the next. */
 void write_super(struct check *c, u32 state, u64 epoch);
+/* Block 0 says that there is damage, and that is durable before any other change. */
+void mark_damaged(struct check *c);
 /* All domains' logs, of the current epoch. */
 void write_empty_logs(struct check *c);
 void check_super_copies(struct check *c);

@@ -24,9 +24,13 @@ static u32 checksum(const void *block)
 	return lanefs_crc32c(~0u, copy, sizeof(copy));
 }
 
-static void seal(void *block)
+static void seal(void *block, u64 epoch)
 {
-	((struct lanefs_header *)block)->lh_crc = cpu_to_le32(checksum(block));
+	struct lanefs_header *header = block;
+
+	header->lh_seq = 0;
+	header->lh_epoch = cpu_to_le64(epoch);
+	header->lh_crc = cpu_to_le32(checksum(block));
 }
 
 bool block_good(struct check *c, const void *block, u32 magic, u64 number, u64 owner)
@@ -48,15 +52,13 @@ bool block_good(struct check *c, const void *block, u32 magic, u64 number, u64 o
 	return true;
 }
 
-static void put_block(struct check *c, u64 number, void *block, u64 epoch)
+static void put_block(struct check *c, u64 number, void *block, u64 epoch,
+		      int (*put)(struct image *image, uint64_t number, const void *block))
 {
-	struct lanefs_header *header = block;
 	int error;
 
-	header->lh_seq = 0;
-	header->lh_epoch = cpu_to_le64(epoch);
-	seal(block);
-	error = image_write(&c->image, number, block);
+	seal(block, epoch);
+	error = put(&c->image, number, block);
 	if (error)
 		die(FSCK_FAILED, "%s: block %llu: %s", c->image.device.path, number,
 		    strerror(-error));
@@ -65,12 +67,17 @@ static void put_block(struct check *c, u64 number, void *block, u64 epoch)
 
 void write_block(struct check *c, u64 number, void *block)
 {
-	put_block(c, number, block, 0);
+	put_block(c, number, block, 0, image_write);
 }
 
 void write_super_block(struct check *c, u64 number, void *block)
 {
-	put_block(c, number, block, c->epoch);
+	put_block(c, number, block, c->epoch, image_write);
+}
+
+void write_super_block_now(struct check *c, u64 number, void *block)
+{
+	put_block(c, number, block, c->epoch, image_write_now);
 }
 
 void set_header(struct check *c, void *block, u32 magic, u64 number, u64 owner)

@@ -186,7 +186,16 @@ static void print_replayed(const struct replayed *replayed, const char *how)
 	       replayed->transactions, replayed->blocks, replayed->discarded);
 }
 
-/* Brings the logs' contents into place, and makes the logs void, as a mount does. */
+/* Of an unmounted file system, by what was found last. */
+static u32 state_found(const struct check *c)
+{
+	return LANEFS_STATE_CLEAN | (c->report.found ? LANEFS_STATE_ERROR : 0);
+}
+
+/*
+ * Brings the logs' contents into place, and makes the logs void, as a mount does. What damage was
+ * known before is forgotten only when all is mended: the check may never come to its end.
+ */
 static void recover(struct check *c, const struct options *options)
 {
 	struct replayed replayed;
@@ -199,7 +208,7 @@ static void recover(struct check *c, const struct options *options)
 	if (!options->quiet && !was_clean)
 		print_replayed(&replayed, options->repair ? "Replayed" : "Replayed in memory");
 	if (options->repair && (!was_clean || found))
-		write_super(c, LANEFS_STATE_CLEAN, c->epoch + !was_clean);
+		write_super(c, state_found(c), c->epoch + !was_clean);
 	if (options->repair && !was_clean)
 		write_empty_logs(c);
 }
@@ -252,6 +261,15 @@ static void close_check(struct check *c)
 	image_close(&c->image);
 }
 
+/* Half of the repairs, if that is all that the device gets, is damage. */
+static void write_repairs(struct check *c)
+{
+	if (c->image.changed)
+		mark_damaged(c);
+	if (c->image.changed || le32_to_cpu(c->super.sb_state) != state_found(c))
+		write_super(c, state_found(c), c->epoch);
+}
+
 /* All that was found is in c->report when it returns. */
 static void check_all(struct check *c, const struct options *options)
 {
@@ -261,10 +279,8 @@ static void check_all(struct check *c, const struct options *options)
 	before = options->repair ? 0 : c->report.found;
 	orphans = run_rounds(c);
 	c->report.found += before;
-	if (options->repair && c->report.found)
-		write_super(c, LANEFS_STATE_CLEAN | LANEFS_STATE_ERROR, c->epoch);
-	else if (options->repair && image_commit(&c->image))
-		die(FSCK_FAILED, "%s: writing the repairs failed", options->path);
+	if (options->repair)
+		write_repairs(c);
 	if (!options->quiet)
 		print_summary(c, orphans, options->repair);
 }

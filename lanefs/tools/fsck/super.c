@@ -250,6 +250,18 @@ void write_super(struct check *c, u32 state, u64 epoch)
 	commit(c);
 }
 
+void mark_damaged(struct check *c)
+{
+	struct lanefs_super_block block;
+
+	if (le32_to_cpu(c->super.sb_state) & LANEFS_STATE_ERROR)
+		return;
+	c->super.sb_state |= cpu_to_le32(LANEFS_STATE_ERROR);
+	block = c->super;
+	set_header(c, &block, LANEFS_MAGIC_SUPER, 0, 0);
+	write_super_block_now(c, 0, &block);
+}
+
 void write_empty_logs(struct check *c)
 {
 	for (u32 d = 0; d < c->domains; d++) {
