@@ -2,8 +2,7 @@
 /*
  * The block allocator of a domain. The bitmaps on disk are changed with the transaction; the
  * groups' bitmaps in memory also keep what was freed by a transaction that is not stable, so that
- * it is not used again too early. d_free counts what is neither in use, nor reserved by a handle,
- * nor promised to data that waits to be written (delay.c).
+ * it is not used again too early. How many are free is counted apart (space.c).
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -44,7 +43,7 @@ static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
 	memcpy(group->g_busy, lanefs_bits(buf), LANEFS_BODY_SIZE);
 	group->g_buf = buf;
 	group->g_free = lanefs_count_zero_bits(group->g_busy, group->g_bits);
-	atomic64_add(group->g_free, &domain->d_free);
+	lanefs_give_free(domain, group->g_free);
 	return 0;
 }
 
@@ -72,7 +71,7 @@ int lanefs_alloc_start(struct lanefs_domain *domain)
 	if (!domain->d_groups)
 		return -ENOMEM;
 	domain->d_ngroups = domain->d_layout.bbitmap_blocks;
-	domain->d_goal = domain->d_layout.data;
+	lanefs_space_start(domain);
 	for (i = 0; i < domain->d_ngroups; i++) {
 		err = lanefs_group_load(domain, i);
 		if (err)
@@ -111,68 +110,6 @@ struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block)
 		return NULL;
 	domain = sbi->s_domain[number];
 	return block >= domain->d_layout.data ? domain : NULL;
-}
-
-/*
- * Blocks that data leaves to metadata, and metadata to the ends of I/O that must not fail: a file
- * that is allocated ahead and as large as its domain may be written in every second block, in any
- * order, with 126 extents to a half-full leaf.
- */
-static u64 lanefs_keep(const struct lanefs_domain *domain, enum lanefs_reserve purpose)
-{
-	u64 blocks = domain->d_layout.end - domain->d_layout.data;
-	u64 keep = clamp_t(u64, blocks / 64, 16, 65536);
-
-	return purpose == LANEFS_FOR_DATA ? 2 * keep :
-	       purpose == LANEFS_FOR_METADATA ? keep : 0;
-}
-
-/* Blocks that data can have, also those that it can have when what was freed is stable. */
-s64 lanefs_data_room(struct lanefs_domain *domain)
-{
-	s64 room = atomic64_read(&domain->d_free) + atomic64_read(&domain->d_pending);
-
-	return max_t(s64, room - (s64)lanefs_keep(domain, LANEFS_FOR_DATA), 0);
-}
-
-u64 lanefs_data_room_all(struct lanefs_sb *sbi)
-{
-	u64 room = 0;
-	u32 i;
-
-	for (i = 0; i < sbi->s_domains; i++)
-		room += lanefs_data_room(sbi->s_domain[i]);
-	return room;
-}
-
-bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
-{
-	return atomic64_read(&domain->d_free) >= (s64)(count + lanefs_keep(domain, purpose));
-}
-
-/* Takes so many blocks from those that are free and not reserved. */
-bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
-{
-	s64 least = count + lanefs_keep(domain, purpose), free = atomic64_read(&domain->d_free);
-
-	/* Not to be taken even for a moment where it is too much: others would find too little. */
-	do {
-		if (free < least)
-			return false;
-	} while (!atomic64_try_cmpxchg(&domain->d_free, &free, free - (s64)count));
-	return true;
-}
-
-/* Makes sure that the handle can allocate so many blocks; lanefs_end() gives back the rest. */
-int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
-		   enum lanefs_reserve purpose)
-{
-	int part = lanefs_handle_part(h, domain);
-
-	if (!lanefs_take_free(domain, count, purpose))
-		return -ENOSPC;
-	h->h_part[part].reserved += count;
-	return 0;
 }
 
 static bool lanefs_group_take(struct lanefs_group *group, u32 from, u32 want, u32 *bit, u32 *count)
@@ -253,8 +190,8 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 	if (!want)
 		return -ENOSPC;
 	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
-		goal = READ_ONCE(domain->d_goal);
-	if (goal >= domain->d_layout.end)
+		goal = READ_ONCE(raw_cpu_ptr(domain->d_slots)->s_goal);
+	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
 		goal = domain->d_layout.data;
 	number = div_u64_rem(goal - domain->d_layout.base, LANEFS_BITMAP_BITS, &from);
 	if (!lanefs_groups_take(domain, &number, from, want, &bit, count)) {
@@ -270,7 +207,7 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 	spin_unlock(&group->g_lock);
 	h->h_part[part].reserved -= *count;
 	*start = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS + bit;
-	WRITE_ONCE(domain->d_goal, *start + *count);
+	WRITE_ONCE(raw_cpu_ptr(domain->d_slots)->s_goal, *start + *count);
 	return 0;
 }
 
@@ -338,15 +275,15 @@ int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 		lanefs_buf_unjoin(h, domain, start);
 	if (lanefs_note_freed(h->h_part[joined].txn, start, count, metadata))
 		h->h_part[joined].used++;
-	atomic64_add(count, &domain->d_pending);
+	lanefs_add_pending(domain, count);
 	return 0;
 }
 
 /* Blocks of one group can be used again. */
-void lanefs_give_free(struct lanefs_domain *domain, u32 group, u32 bit, u32 count)
+void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 count)
 {
 	lanefs_group_untake(domain, group, bit, count);
-	atomic64_add(count, &domain->d_free);
+	lanefs_give_free(domain, count);
 }
 
 /* The transaction that freed the blocks is stable. */
@@ -358,28 +295,7 @@ void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count)
 	for (left = count; left; left -= part, at += part) {
 		number = div_u64_rem(at - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
 		part = min_t(u64, left, LANEFS_BITMAP_BITS - bit);
-		lanefs_give_free(domain, number, bit, part);
+		lanefs_group_give(domain, number, bit, part);
 	}
-	atomic64_sub(count, &domain->d_pending);
-}
-
-/*
- * After -ENOSPC, outside of handles: whether it is worth trying again. `flush`: no page is locked,
- * so that data can be written which waits and holds more space than it needs.
- */
-bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
-{
-	bool pending = false;
-	u32 i;
-
-	if (++*retries > 3)
-		return false;
-	if (flush && *retries == 1 && lanefs_delay_flush(sbi->s_vfs))
-		return true;
-	for (i = 0; i < sbi->s_domains; i++)
-		pending |= atomic64_read(&sbi->s_domain[i]->d_pending) > 0;
-	if (!pending || lanefs_stabilise_all(sbi))
-		return false;
-	lanefs_discard_wait(sbi);
-	return true;
+	lanefs_add_pending(domain, -(s64)count);
 }

@@ -73,8 +73,8 @@ static struct lanefs_domain *lanefs_delay_domain(struct inode *inode, void *entr
 
 static void lanefs_give_back(struct lanefs_domain *domain, u64 count)
 {
-	atomic64_sub(count, &domain->d_delayed);
-	atomic64_add(count, &domain->d_free);
+	lanefs_add_delayed(domain, -(s64)count);
+	lanefs_give_free(domain, count);
 }
 
 static bool lanefs_take_delayed(struct lanefs_domain *domain, u64 count,
@@ -82,7 +82,7 @@ static bool lanefs_take_delayed(struct lanefs_domain *domain, u64 count,
 {
 	if (!lanefs_take_free(domain, count, purpose))
 		return false;
-	atomic64_add(count, &domain->d_delayed);
+	lanefs_add_delayed(domain, count);
 	return true;
 }
 
@@ -211,12 +211,12 @@ static int lanefs_delay_some(struct inode *inode, u64 count, struct lanefs_map *
 	return err;
 }
 
-static bool lanefs_any_delayed(struct lanefs_sb *sbi)
+static bool lanefs_delayed_anywhere(struct lanefs_sb *sbi)
 {
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		if (atomic64_read(&sbi->s_domain[i]->d_delayed))
+		if (lanefs_any_delayed(sbi->s_domain[i]))
 			return true;
 	return false;
 }
@@ -227,7 +227,7 @@ static bool lanefs_any_delayed(struct lanefs_sb *sbi)
  */
 bool lanefs_delay_flush(struct super_block *sb)
 {
-	if (!lanefs_any_delayed(LANEFS_SB(sb)) || !down_read_trylock(&sb->s_umount))
+	if (!lanefs_delayed_anywhere(LANEFS_SB(sb)) || !down_read_trylock(&sb->s_umount))
 		return false;
 	sync_inodes_sb(sb);
 	up_read(&sb->s_umount);
@@ -384,8 +384,8 @@ static int lanefs_delay_keep(struct lanefs_handle *h, struct inode *inode,
 	/* What is still promised is not the handle's to give back. */
 	h->h_part[part].reserved -= run - taken;
 	h->h_part[own_part].reserved -= meta - tree;
-	atomic64_sub(taken, &domain->d_delayed);
-	atomic64_sub(tree, &own->d_delayed);
+	lanefs_add_delayed(domain, -(s64)taken);
+	lanefs_add_delayed(own, -(s64)tree);
 	li->li_delayed_meta -= tree;
 	lanefs_delay_forget(inode, map->logical, taken);
 	lanefs_delay_settle(inode);
@@ -436,7 +436,7 @@ int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq)
 void lanefs_delay_check(struct lanefs_sb *sbi)
 {
 	if (!READ_ONCE(sbi->s_aborted) && READ_ONCE(sbi->s_started))
-		WARN_ON(lanefs_any_delayed(sbi));
+		WARN_ON(lanefs_delayed_anywhere(sbi));
 }
 
 /* The inode leaves memory, and its pages have. Only what was deleted may have promises left. */

@@ -115,7 +115,7 @@ static int lanefs_trim_domain(struct lanefs_domain *domain, u64 start, u64 end, 
 			err = blkdev_issue_discard(domain->d_sbi->s_vfs->s_bdev,
 						   (base + first + at - count) << LANEFS_SECTOR_SHIFT,
 						   (sector_t)count << LANEFS_SECTOR_SHIFT, GFP_NOFS);
-			lanefs_give_free(domain, number, at - count, count);
+			lanefs_group_give(domain, number, at - count, count);
 			*trimmed += count;
 			if (fatal_signal_pending(current))
 				err = -ERESTARTSYS;

@@ -385,7 +385,7 @@ void lanefs_end(struct lanefs_handle *h)
 	memalloc_nofs_restore(h->h_nofs);
 	for (i = 0; i < h->h_parts; i++) {
 		WARN_ON_ONCE(h->h_part[i].used > h->h_part[i].credits);
-		atomic64_add(h->h_part[i].reserved, &h->h_part[i].domain->d_free);
+		lanefs_give_free(h->h_part[i].domain, h->h_part[i].reserved);
 		lanefs_leave(h, i);
 	}
 	rwsem_release(&h->h_sbi->s_handle_map, _THIS_IP_);

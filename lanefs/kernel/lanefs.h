@@ -13,7 +13,8 @@
  *   sh_mutex of a shard of a domain's inodes
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
- *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache
+ *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache, and a trim holds
+ *     g_lock around d_batch_lock
  *
  * Outside of handles: s_super_mutex, with nothing within it; j_commit_mutex of a domain, with which
  * its handles are waited for; j_checkpoint_mutex, then j_stable_mutex, which both exclude only each
@@ -125,6 +126,10 @@ struct lanefs_slot {
 	u64 s_state;		/* core/slot.h */
 	u64 s_inode_first;	/* where its inodes begin */
 	u64 s_inode_hint;	/* where the next search begins (not locked) */
+	atomic64_t s_free;	/* blocks of its own (space.c) */
+	s64 s_pending;		/* freed, not stable; of all CPUs together */
+	s64 s_delayed;		/* promised, with what extent maps may need; the same */
+	u64 s_goal;		/* where the next search for blocks begins (not locked) */
 } ____cacheline_aligned_in_smp;
 
 /* So many inodes in a row are of one shard: whole blocks of the table, whole words of bitmaps. */
@@ -155,6 +160,7 @@ struct lanefs_domain {
 	struct lanefs_slot __percpu *d_slots;
 	struct lanefs_shard *d_shards;
 	unsigned int d_shard_bits;
+	s64 d_plenty;		/* blocks in d_free from which CPUs have batches (space.c) */
 	struct lanefs_group *d_groups;
 	u32 d_ngroups;
 	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
@@ -207,11 +213,9 @@ struct lanefs_domain {
 	struct work_struct d_discard_work;
 
 	/* blocks */
-	atomic64_t d_free ____cacheline_aligned_in_smp;	/* neither reserved nor promised */
-	atomic64_t d_delayed;		/* promised, with what extent maps may need (delay.c) */
-	atomic64_t d_pending;		/* freed, not stable */
-	atomic64_t d_returns;		/* how often blocks of the groups became free */
-	u64 d_goal;			/* where the next search begins (a hint, not locked) */
+	atomic64_t d_free ____cacheline_aligned_in_smp;	/* in no CPU's batch, not reserved or promised */
+	spinlock_t d_batch_lock;	/* batches are gathered, or counted */
+	atomic64_t d_returns ____cacheline_aligned_in_smp;	/* how often blocks of the groups became free */
 
 	/* inodes */
 	unsigned long *d_inode_map ____cacheline_aligned_in_smp;
@@ -482,20 +486,27 @@ int lanefs_recover(struct lanefs_sb *sbi);
 /* alloc.c */
 int lanefs_alloc_start(struct lanefs_domain *domain);
 void lanefs_alloc_stop(struct lanefs_domain *domain);
-enum lanefs_reserve { LANEFS_FOR_DATA, LANEFS_FOR_METADATA, LANEFS_FOR_COMPLETION };
-int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
-		   enum lanefs_reserve purpose);
-s64 lanefs_data_room(struct lanefs_domain *domain);
-u64 lanefs_data_room_all(struct lanefs_sb *sbi);
-bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
 int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
 			u64 *start, u32 *count);
 int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
 		       bool metadata);
-bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
-void lanefs_give_free(struct lanefs_domain *domain, u32 group, u32 bit, u32 count);
+void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 count);
 void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
+
+/* space.c */
+enum lanefs_reserve { LANEFS_FOR_DATA, LANEFS_FOR_METADATA, LANEFS_FOR_COMPLETION };
+void lanefs_space_start(struct lanefs_domain *domain);
+s64 lanefs_space(struct lanefs_domain *domain, s64 *for_data);
+u64 lanefs_data_room_all(struct lanefs_sb *sbi);
+bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
+bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
+void lanefs_give_free(struct lanefs_domain *domain, u64 count);
+void lanefs_add_pending(struct lanefs_domain *domain, s64 count);
+void lanefs_add_delayed(struct lanefs_domain *domain, s64 count);
+bool lanefs_any_delayed(const struct lanefs_domain *domain);
+int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
+		   enum lanefs_reserve purpose);
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
 
 /* shards.c */

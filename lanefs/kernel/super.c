@@ -219,11 +219,11 @@ static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
 
 	for (i = 0; i < sbi->s_domains; i++) {
 		struct lanefs_domain *domain = sbi->s_domain[i];
-		s64 room = atomic64_read(&domain->d_free) + atomic64_read(&domain->d_pending);
+		s64 for_data;
 
 		blocks += domain->d_layout.end - domain->d_layout.data;
-		free += max_t(s64, room, 0);
-		usable += lanefs_data_room(domain);
+		free += lanefs_space(domain, &for_data);
+		usable += for_data;
 		inodes += percpu_counter_sum_positive(&domain->d_inodes_free);
 	}
 	stat->f_type = LANEFS_SUPER_MAGIC;

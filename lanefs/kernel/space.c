@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How many blocks of a domain are free: neither in use, nor reserved by a handle, nor promised to
+ * data that waits to be written (delay.c). Which ones the allocator decides (alloc.c).
+ *
+ * As long as there is plenty, each CPU has a batch of them for itself (in its slot), so that CPUs
+ * that share a domain do not share its count. Else all are in d_free, and the count is exact: what
+ * fails for want of blocks has looked at all batches.
+ */
+#include <linux/percpu.h>
+
+#include "lanefs.h"
+
+#define LANEFS_FREE_BATCH	256	/* blocks that a CPU takes at a time; it keeps up to twice that */
+
+/*
+ * Blocks that data leaves to metadata, and metadata to the ends of I/O that must not fail: a file
+ * that is allocated ahead and as large as its domain may be written in every second block, in any
+ * order, with 126 extents to a half-full leaf.
+ */
+static u64 lanefs_keep(const struct lanefs_domain *domain, enum lanefs_reserve purpose)
+{
+	u64 blocks = domain->d_layout.end - domain->d_layout.data;
+	u64 keep = clamp_t(u64, blocks / 64, 16, 65536);
+
+	return purpose == LANEFS_FOR_DATA ? 2 * keep :
+	       purpose == LANEFS_FOR_METADATA ? keep : 0;
+}
+
+/*
+ * From how many in d_free on CPUs may have batches: with what is left beside all of them any purpose
+ * is served, so blocks of a batch can be had for all.
+ */
+void lanefs_space_start(struct lanefs_domain *domain)
+{
+	spin_lock_init(&domain->d_batch_lock);
+	domain->d_plenty = lanefs_keep(domain, LANEFS_FOR_DATA) +
+			   2ULL * LANEFS_FREE_BATCH * num_possible_cpus();
+}
+
+static bool lanefs_plenty(const struct lanefs_domain *domain, s64 free)
+{
+	return free >= domain->d_plenty;
+}
+
+/* All that is free. */
+static s64 lanefs_free_count(struct lanefs_domain *domain)
+{
+	s64 free;
+	int cpu;
+
+	spin_lock(&domain->d_batch_lock);
+	free = atomic64_read(&domain->d_free);
+	for_each_possible_cpu(cpu)
+		free += atomic64_read(&per_cpu_ptr(domain->d_slots, cpu)->s_free);
+	spin_unlock(&domain->d_batch_lock);
+	return free;
+}
+
+/* What will be free when the transactions that freed it are stable. */
+static s64 lanefs_pending(const struct lanefs_domain *domain)
+{
+	s64 pending = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		pending += READ_ONCE(per_cpu_ptr(domain->d_slots, cpu)->s_pending);
+	return pending;
+}
+
+/* Has all that is free counted in d_free. The lock: nobody fails for what is on its way there. */
+static void lanefs_gather(struct lanefs_domain *domain)
+{
+	int cpu;
+
+	spin_lock(&domain->d_batch_lock);
+	for_each_possible_cpu(cpu)
+		atomic64_add(atomic64_xchg(&per_cpu_ptr(domain->d_slots, cpu)->s_free, 0),
+			     &domain->d_free);
+	spin_unlock(&domain->d_batch_lock);
+}
+
+/* Blocks that are free or pending: of everybody, and of those the ones that data can have. */
+s64 lanefs_space(struct lanefs_domain *domain, s64 *for_data)
+{
+	s64 room = lanefs_free_count(domain) + lanefs_pending(domain);
+
+	*for_data = max_t(s64, room - (s64)lanefs_keep(domain, LANEFS_FOR_DATA), 0);
+	return max_t(s64, room, 0);
+}
+
+u64 lanefs_data_room_all(struct lanefs_sb *sbi)
+{
+	u64 room = 0;
+	s64 part;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++) {
+		lanefs_space(sbi->s_domain[i], &part);
+		room += part;
+	}
+	return room;
+}
+
+bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
+{
+	s64 least = count + lanefs_keep(domain, purpose);
+
+	return atomic64_read(&domain->d_free) >= least || lanefs_free_count(domain) >= least;
+}
+
+/* From this CPU's batch. */
+static bool lanefs_take_batched(struct lanefs_domain *domain, s64 count)
+{
+	atomic64_t *batch = &raw_cpu_ptr(domain->d_slots)->s_free;
+	s64 free = atomic64_read(batch);
+
+	if (!lanefs_plenty(domain, atomic64_read(&domain->d_free)))
+		return false;
+	do {
+		if (free < count)
+			return false;
+	} while (!atomic64_try_cmpxchg(batch, &free, free - count));
+	return true;
+}
+
+/* From d_free, with a new batch where there is plenty. */
+static bool lanefs_take_counted(struct lanefs_domain *domain, s64 count, s64 least)
+{
+	s64 free = atomic64_read(&domain->d_free), batch;
+
+	/* Not to be taken even for a moment where it is too much: others would find too little. */
+	do {
+		if (free < least)
+			return false;
+		batch = lanefs_plenty(domain, free - count - LANEFS_FREE_BATCH) ?
+				      LANEFS_FREE_BATCH : 0;
+	} while (!atomic64_try_cmpxchg(&domain->d_free, &free, free - count - batch));
+	if (batch)
+		atomic64_add(batch, &raw_cpu_ptr(domain->d_slots)->s_free);
+	return true;
+}
+
+/* Takes so many blocks from those that are free. */
+bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
+{
+	s64 least;
+
+	if (lanefs_take_batched(domain, count))
+		return true;
+	least = count + lanefs_keep(domain, purpose);
+	if (lanefs_take_counted(domain, count, least))
+		return true;
+	lanefs_gather(domain);
+	return lanefs_take_counted(domain, count, least);
+}
+
+/* Gives them back, or those that have become free. */
+void lanefs_give_free(struct lanefs_domain *domain, u64 count)
+{
+	atomic64_t *batch = &raw_cpu_ptr(domain->d_slots)->s_free;
+
+	if (!count)
+		return;
+	if (!lanefs_plenty(domain, atomic64_read(&domain->d_free)))
+		atomic64_add(count, &domain->d_free);
+	else if (atomic64_add_return(count, batch) > 2 * LANEFS_FREE_BATCH)
+		atomic64_add(atomic64_xchg(batch, 0), &domain->d_free);
+}
+
+/* Freed, and to be used again when the transaction is stable; less than 0: it is. */
+void lanefs_add_pending(struct lanefs_domain *domain, s64 count)
+{
+	this_cpu_add(domain->d_slots->s_pending, count);
+}
+
+/* Promised, with what extent maps may need. */
+void lanefs_add_delayed(struct lanefs_domain *domain, s64 count)
+{
+	this_cpu_add(domain->d_slots->s_delayed, count);
+}
+
+bool lanefs_any_delayed(const struct lanefs_domain *domain)
+{
+	s64 delayed = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		delayed += READ_ONCE(per_cpu_ptr(domain->d_slots, cpu)->s_delayed);
+	return delayed;
+}
+
+/* Makes sure that the handle can allocate so many blocks; lanefs_end() gives back the rest. */
+int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
+		   enum lanefs_reserve purpose)
+{
+	int part = lanefs_handle_part(h, domain);
+
+	if (!lanefs_take_free(domain, count, purpose))
+		return -ENOSPC;
+	h->h_part[part].reserved += count;
+	return 0;
+}
+
+/*
+ * After -ENOSPC, outside of handles: whether it is worth trying again. `flush`: no page is locked,
+ * so that data can be written which waits and holds more space than it needs.
+ */
+bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
+{
+	bool pending = false;
+	u32 i;
+
+	if (++*retries > 3)
+		return false;
+	if (flush && *retries == 1 && lanefs_delay_flush(sbi->s_vfs))
+		return true;
+	for (i = 0; i < sbi->s_domains; i++)
+		pending |= lanefs_pending(sbi->s_domain[i]) > 0;
+	if (!pending || lanefs_stabilise_all(sbi))
+		return false;
+	lanefs_discard_wait(sbi);
+	return true;
+}
