@@ -51,6 +51,15 @@ static inline struct timespec64 lanefs_touch_ctime(struct inode *inode)
 #define lanefs_set_mtime(inode, ts) inode_set_mtime_to_ts(inode, ts)
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+static inline void lanefs_set_uuid(struct super_block *sb, const u8 *uuid)
+{
+	import_uuid(&sb->s_uuid, uuid);
+}
+#else
+#define lanefs_set_uuid(sb, uuid) super_set_uuid(sb, uuid, UUID_SIZE)
+#endif
+
 /* ACLs were of inodes, and set as attributes; now they are of dentries, and set by themselves. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define lanefs_acl_object struct inode

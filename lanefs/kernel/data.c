@@ -6,6 +6,7 @@
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/swap.h>
 #include <linux/writeback.h>
 
 #include "lanefs.h"
@@ -432,6 +433,17 @@ static sector_t lanefs_bmap(struct address_space *mapping, sector_t block)
 	return iomap_bmap(mapping, block, &lanefs_iomap_ops);
 }
 
+/* A swap file's blocks are where they are from now on, also after a crash. */
+static int lanefs_swap_activate(struct swap_info_struct *sis, struct file *file, sector_t *span)
+{
+	struct inode *inode = file_inode(file);
+	int err = vfs_fsync(file, 0);
+
+	if (!err)
+		err = lanefs_stabilise(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
+	return err ?: iomap_swapfile_activate(sis, file, span, &lanefs_iomap_ops);
+}
+
 const struct address_space_operations lanefs_aops = {
 	.read_folio = lanefs_read_folio,
 	.readahead = lanefs_readahead,
@@ -443,5 +455,6 @@ const struct address_space_operations lanefs_aops = {
 	.migrate_folio = lanefs_migrate_folio,
 	.bmap = lanefs_bmap,
 	.direct_IO = noop_direct_IO,
+	.swap_activate = lanefs_swap_activate,
 	LANEFS_ERROR_REMOVE,
 };

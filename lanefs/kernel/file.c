@@ -378,6 +378,7 @@ const struct file_operations lanefs_file_fops = {
 	.mmap = lanefs_mmap,
 	.open = lanefs_open,
 	.release = lanefs_release,
+	.iopoll = iocb_bio_iopoll,
 	.fsync = lanefs_fsync,
 	.fallocate = lanefs_fallocate,
 	.unlocked_ioctl = lanefs_ioctl,

@@ -420,6 +420,11 @@ int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct ksta
 		stat->btime = LANEFS_I(inode)->li_btime;
 		stat->result_mask |= STATX_BTIME;
 	}
+	if ((mask & STATX_DIOALIGN) && S_ISREG(inode->i_mode)) {
+		stat->dio_mem_align = bdev_dma_alignment(inode->i_sb->s_bdev) + 1;
+		stat->dio_offset_align = bdev_logical_block_size(inode->i_sb->s_bdev);
+		stat->result_mask |= STATX_DIOALIGN;
+	}
 	return 0;
 }
 

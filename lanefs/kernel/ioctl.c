@@ -87,6 +87,9 @@ long lanefs_ioctl(struct file *file, unsigned int command, unsigned long argumen
 	switch (command) {
 	case FITRIM:
 		return lanefs_ioctl_trim(file, (void __user *)argument);
+	case FS_IOC_GETVERSION:
+	case FS_IOC32_GETVERSION:
+		return put_user(file_inode(file)->i_generation, (int __user *)argument);
 	case FS_IOC_GETFSLABEL:
 		return lanefs_ioctl_get_label(sbi, (void __user *)argument);
 	case FS_IOC_SETFSLABEL:

@@ -121,7 +121,7 @@ int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc)
 		return -EUCLEAN;
 	}
 	memcpy(sbi->s_uuid, super->sb_header.lh_uuid, sizeof(sbi->s_uuid));
-	memcpy(&sb->s_uuid, sbi->s_uuid, sizeof(sbi->s_uuid));
+	lanefs_set_uuid(sb, sbi->s_uuid);
 	sbi->s_hash_seed[0] = le64_to_cpu(super->sb_hash_seed[0]);
 	sbi->s_hash_seed[1] = le64_to_cpu(super->sb_hash_seed[1]);
 	sbi->s_epoch = le64_to_cpu(super->sb_epoch);

@@ -471,7 +471,7 @@ static struct file_system_type lanefs_type = {
 	.init_fs_context = lanefs_init_context,
 	.parameters = lanefs_parameters,
 	.kill_sb = lanefs_kill_super,
-	.fs_flags = FS_REQUIRES_DEV,
+	.fs_flags = FS_REQUIRES_DEV | FS_ALLOW_IDMAP,
 };
 
 static void lanefs_inode_once(void *object)
