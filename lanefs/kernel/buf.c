@@ -98,7 +98,7 @@ struct lanefs_buf *lanefs_buf_cached(struct lanefs_domain *domain, u64 block)
 {
 	struct lanefs_buf *buf = lanefs_buf_lookup(domain, block);
 
-	if (!buf || test_bit(LANEFS_BUF_VALID, &buf->b_flags))
+	if (!buf || test_bit_acquire(LANEFS_BUF_VALID, &buf->b_flags))
 		return buf;
 	lanefs_buf_put(buf);
 	return NULL;

@@ -20,7 +20,8 @@ static struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 bl
 
 /*
  * Whether the handle can log what one extent more may change in the inode's domain: its leaf and the
- * nodes above, the bitmaps of those and of itself, and a block of revokes. Trees that are all path need it for each.
+ * nodes above, the bitmaps of those and of itself, and a block of revokes. Trees that are all path
+ * need it for each.
  */
 static bool lanefs_free_more(const struct lanefs_handle *h, struct inode *inode)
 {

@@ -209,5 +209,8 @@ int lanefs_stop(struct lanefs_sb *sbi)
 		err = lanefs_write_super(sbi, LANEFS_STATE_CLEAN, false);
 	else if (sbi->s_damaged)
 		lanefs_write_super(sbi, LANEFS_STATE_MOUNTED, false);
+	/* A remount that fails with it leaves a mount that is writable, without journals. */
+	if (err)
+		lanefs_abort(sbi);
 	return err;
 }

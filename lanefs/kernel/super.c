@@ -23,6 +23,8 @@ void lanefs_abort(struct lanefs_sb *sbi)
 	if (xchg(&sbi->s_aborted, true))
 		return;
 	pr_err("lanefs (%s): aborted, read-only from now on\n", sb->s_id);
+	/* syncfs() does not ask what is read-only, and is to say that changes are lost. */
+	errseq_set(&sb->s_wb_err, -EIO);
 	/* A thaw does nothing for what is read-only: where it freezes, or has, the flag comes after. */
 	if (sb_start_write_trylock(sb)) {
 		sb->s_flags |= SB_RDONLY;
@@ -175,8 +177,12 @@ static int lanefs_sync_fs(struct super_block *sb, int wait)
 
 	if (!sbi->s_started)
 		return 0;
-	if (sbi->s_aborted)
+	if (sbi->s_aborted) {
+		/* A freeze ends here in which it was aborted, and which nobody thaws. */
+		if (sb->s_writers.frozen != SB_FREEZE_COMPLETE)
+			sb->s_flags |= SB_RDONLY;
 		return -EIO;
+	}
 	if (!wait) {
 		for (i = 0; i < sbi->s_domains; i++)
 			lanefs_commit_request(sbi->s_domain[i],

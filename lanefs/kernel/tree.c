@@ -127,8 +127,10 @@ bool lanefs_tree_cached(struct inode *inode, u64 key)
 		buf = lanefs_buf_cached(lanefs_domain_of(inode),
 					le64_to_cpu(node.index[slot].ix_block));
 		path.p_buf[level - 1] = buf;
-		/* What is of a wrong level is found out by who may wait. */
-		if (!buf || le16_to_cpu(lanefs_buf_header(buf)->lh_level) != level - 1)
+		/* What is another's, or of a wrong level, is found out by who may wait. */
+		if (!buf || buf->b_magic != lanefs_block_magic(inode, level - 1) ||
+		    buf->b_owner != inode->i_ino ||
+		    le16_to_cpu(lanefs_buf_header(buf)->lh_level) != level - 1)
 			break;
 	}
 	lanefs_path_put(&path);
