@@ -5,6 +5,7 @@ A test is a function of a `Place`. It returns when all is well, raises Failed wi
 Skipped with what the file system or the kernel lacks.
 """
 
+import ctypes
 import errno
 import os
 import signal
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LIMIT = 300.0
+libc = ctypes.CDLL(None, use_errno=True)
 _tests: dict[str, Callable[["Place"], None]] = {}
 
 
@@ -106,6 +108,16 @@ def fails(code: int, what: str) -> Iterator[None]:
         found = errno.errorcode.get(error.errno or 0, str(error))
         raise Failed(f"{what} gives {found}, right is {errno.errorcode[code]}") from None
     raise Failed(f"{what} succeeds, right is {errno.errorcode[code]}")
+
+
+def called(result: int, what: str) -> int:
+    """What a function of `libc` has returned; OSError when it failed, Skipped if there is none."""
+    if result < 0:
+        code = ctypes.get_errno()
+        if code == errno.ENOSYS:
+            raise Skipped(f"no {what}")
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+    return result
 
 
 @contextmanager

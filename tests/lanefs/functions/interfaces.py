@@ -15,10 +15,12 @@ from pathlib import Path
 from tests.lanefs.functions.harness import (
     Place,
     Skipped,
+    called,
     check,
     children,
     equal,
     fails,
+    libc,
     optional_elsewhere,
     run,
     test,
@@ -32,14 +34,6 @@ OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 OPEN_TREE_CLONE, AT_EMPTY_PATH, MOVE_FROM_EMPTY, ATTR_IDMAP = 1, 0x1000, 4, 0x100000
 CLONE_NEWUSER = 0x10000000
 MAPPED = 100_000
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _called(result: int, what: str) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{what}: {os.strerror(code)}")
-    return result
 
 
 @test
@@ -70,7 +64,7 @@ def direct_io_says_how_it_is_to_be_aligned(place: Place) -> None:
     path = place.directory / "f"
     path.write_bytes(b"x" * 8192)
     found = ctypes.create_string_buffer(256)
-    _called(_libc.statx(AT_FDCWD, bytes(path), 0, STATX_DIOALIGN, found), "statx")
+    called(libc.statx(AT_FDCWD, bytes(path), 0, STATX_DIOALIGN, found), "statx")
     (mask,) = struct.unpack_from("=I", found)
     memory, offset = struct.unpack_from("=II", found, 152)
     if not mask & STATX_DIOALIGN and place.filesystem != "lanefs":
@@ -116,7 +110,7 @@ def _user_namespace() -> Iterator[int]:
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os._exit(1 if _libc.unshare(CLONE_NEWUSER) or os.write(write, b"x") != 1 else _pause())
+        os._exit(1 if libc.unshare(CLONE_NEWUSER) or os.write(write, b"x") != 1 else _pause())
     os.close(write)
     try:
         if os.read(read, 1) != b"x":
@@ -148,16 +142,16 @@ def an_idmapped_mount_maps_owners(place: Place) -> None:
     source.chmod(0o777)
     (source / "f").touch()
     os.chown(source / "f", 5, 6)
-    tree = _called(_libc.syscall(OPEN_TREE, AT_FDCWD, bytes(source), OPEN_TREE_CLONE), "open_tree")
+    tree = called(libc.syscall(OPEN_TREE, AT_FDCWD, bytes(source), OPEN_TREE_CLONE), "open_tree")
     try:
         with _user_namespace() as namespace:
             attributes = struct.pack("=QQQQ", ATTR_IDMAP, 0, 0, namespace)
-            done = _libc.syscall(MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH, attributes, 32)
+            done = libc.syscall(MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH, attributes, 32)
         if done < 0 and place.filesystem != "lanefs":
             raise Skipped("no idmapped mounts")
-        _called(done, "mount_setattr")
-        moved = _libc.syscall(MOVE_MOUNT, tree, b"", AT_FDCWD, bytes(target), MOVE_FROM_EMPTY)
-        _called(moved, "move_mount")
+        called(done, "mount_setattr")
+        moved = libc.syscall(MOVE_MOUNT, tree, b"", AT_FDCWD, bytes(target), MOVE_FROM_EMPTY)
+        called(moved, "move_mount")
     finally:
         os.close(tree)
     try:

@@ -12,10 +12,12 @@ from pathlib import Path
 from tests.lanefs.functions.harness import (
     Place,
     Skipped,
+    called,
     check,
     children,
     equal,
     fails,
+    libc,
     run,
     test,
 )
@@ -24,20 +26,10 @@ from tests.lanefs.functions.loop import loop_device, mounted
 IN_DELETE_SELF, IN_UNMOUNT = 0x400, 0x2000
 FAN_CLASS_NOTIF, FAN_NONBLOCK, FAN_MARK_ADD, FAN_OPEN = 0, 2, 1, 0x20
 AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _called(result: int, what: str) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        if code == errno.ENOSYS:
-            raise Skipped(f"no {what}")
-        raise OSError(code, f"{what}: {os.strerror(code)}")
-    return result
 
 
 def _watch(inotify: int, path: Path, mask: int) -> int:
-    return _called(_libc.inotify_add_watch(inotify, bytes(path), mask), "inotify_add_watch")
+    return called(libc.inotify_add_watch(inotify, bytes(path), mask), "inotify_add_watch")
 
 
 def _events(inotify: int) -> list[tuple[int, int]]:
@@ -62,7 +54,7 @@ def a_watched_inode_does_not_hold_the_umount(place: Place) -> None:
     paths = [place.directory / "d", *(place.directory / "d" / f"f{n}" for n in range(50))]
     for path in paths[1:]:
         path.write_text("x")
-    inotify = _called(_libc.inotify_init1(os.O_CLOEXEC), "inotify_init1")
+    inotify = called(libc.inotify_init1(os.O_CLOEXEC), "inotify_init1")
     try:
         watches = {_watch(inotify, path, IN_DELETE_SELF) for path in paths}
         os.sync()
@@ -82,11 +74,11 @@ def a_mark_of_fanotify_does_not_hold_the_umount(place: Place) -> None:
     place.own()
     path = place.directory / "f"
     path.write_text("x")
-    group = _called(_libc.fanotify_init(FAN_CLASS_NOTIF | FAN_NONBLOCK, os.O_RDONLY), "fanotify")
+    group = called(libc.fanotify_init(FAN_CLASS_NOTIF | FAN_NONBLOCK, os.O_RDONLY), "fanotify")
     try:
         mask = ctypes.c_uint64(FAN_OPEN)
-        marked = _libc.fanotify_mark(group, FAN_MARK_ADD, mask, AT_FDCWD, bytes(path))
-        _called(marked, "fanotify_mark")
+        marked = libc.fanotify_mark(group, FAN_MARK_ADD, mask, AT_FDCWD, bytes(path))
+        called(marked, "fanotify_mark")
         place.cycle()
         equal(path.read_text(), "x", "the file")
     finally:
@@ -172,7 +164,7 @@ def what_has_no_name_keeps_the_file_system_writable(place: Place) -> None:
     os.close(os.open(place.directory, os.O_TMPFILE | os.O_RDWR))
     fd = os.open(place.directory, os.O_TMPFILE | os.O_RDWR)
     old, new = b"/proc/self/fd/%d" % fd, bytes(place.directory / "linked")
-    _called(_libc.linkat(AT_FDCWD, old, AT_FDCWD, new, AT_SYMLINK_FOLLOW), "linkat")
+    called(libc.linkat(AT_FDCWD, old, AT_FDCWD, new, AT_SYMLINK_FOLLOW), "linkat")
     os.close(fd)
     (place.directory / "d").mkdir()
     (place.directory / "d").rmdir()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """FS_IOC_SHUTDOWN: changes stop at once, and what was durable is there after the next mount."""
 
-import ctypes
 import errno
 import mmap
 import os
@@ -22,6 +21,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    libc,
     optional_elsewhere,
     run,
     test,
@@ -31,7 +31,6 @@ from tests.lanefs.functions.xattrs import as_nobody
 
 # What a change fails with afterwards: lanefs is read-only then.
 STOPPED = (errno.EROFS, errno.EIO)
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def shutdown(place: Place, path: Path, keep: int) -> None:
@@ -306,7 +305,7 @@ def nothing_begins_after_a_shutdown_and_no_thread_works_on(place: Place) -> None
                 check(False, f"a truncation to {size} bytes succeeds")
         os.close(fd)
         if place.filesystem == "lanefs":
-            check(_libc.syncfs(before) != 0, "syncfs does not say that changes are lost")
+            check(libc.syncfs(before) != 0, "syncfs does not say that changes are lost")
             # Until a commit would be due, in 5 s.
             time.sleep(6)
             spent = -_commit_seconds()

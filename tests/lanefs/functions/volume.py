@@ -20,6 +20,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    libc,
     run,
     test,
 )
@@ -424,7 +425,6 @@ def a_close_leaves_a_frozen_file_system_alone(place: Place) -> None:
 def a_remount_that_does_not_say_stays_read_only(place: Place) -> None:
     """fsconfig() changes an option of a read-only mount, and says nothing of how it is mounted."""
     place.own()
-    libc = ctypes.CDLL(None, use_errno=True)
     with loop_device(place, 320) as (device, _), mounted(place, device, "ro") as mount:
         context = libc.syscall(FSPICK, AT_FDCWD, bytes(mount), 0)
         if context < 0:
