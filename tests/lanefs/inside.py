@@ -85,7 +85,7 @@ def functions(spec: Spec) -> str:
             raise Fault("\n".join(failed))
     skipped = [f"{v.name} ({v.text})" for v in verdicts if v.status == "skipped"]
     passed = [v for v in verdicts if v.status == "ok"]
-    said = "".join(f"\n{v.name}: {v.text}" for v in passed if v.text)
+    said = "".join(f"; {v.name}: {', '.join(v.text.splitlines())}" for v in passed if v.text)
     return f"{len(passed)} pass; skipped: {', '.join(skipped) or 'none'}{said}"
 
 
