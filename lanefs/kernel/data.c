@@ -437,8 +437,10 @@ static sector_t lanefs_bmap(struct address_space *mapping, sector_t block)
 static int lanefs_swap_activate(struct swap_info_struct *sis, struct file *file, sector_t *span)
 {
 	struct inode *inode = file_inode(file);
-	int err = vfs_fsync(file, 0);
+	int err;
 
+	inode_dio_wait(inode);
+	err = vfs_fsync(file, 0);
 	if (!err)
 		err = lanefs_stabilise(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
 	return err ?: iomap_swapfile_activate(sis, file, span, &lanefs_iomap_ops);

@@ -155,6 +155,9 @@ long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 	inode_lock(inode);
 	if (IS_IMMUTABLE(inode))
 		err = -EPERM;
+	/* It may have become one since the VFS has looked. */
+	else if (IS_SWAPFILE(inode))
+		err = -ETXTBSY;
 	else if (!(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode))
 		err = inode_newsize_ok(inode, end) ?: lanefs_zero_tail(inode, i_size_read(inode));
 	if (!err)

@@ -5,7 +5,8 @@
  *
  * As long as there is plenty, each CPU has a batch of them for itself (in its slot), so that CPUs
  * that share a domain do not share its count. Else all are in d_free, and the count is exact: what
- * fails for want of blocks has looked at all batches.
+ * fails for want of blocks has looked at all batches. What goes to or from a batch other than by a
+ * take or a gift does so under d_batch_lock, so that nobody fails for blocks that are on their way.
  */
 #include <linux/percpu.h>
 
@@ -68,7 +69,7 @@ static s64 lanefs_pending(const struct lanefs_domain *domain)
 	return pending;
 }
 
-/* Has all that is free counted in d_free. The lock: nobody fails for what is on its way there. */
+/* Has all that is free counted in d_free. */
 static void lanefs_gather(struct lanefs_domain *domain)
 {
 	int cpu;
@@ -83,8 +84,11 @@ static void lanefs_gather(struct lanefs_domain *domain)
 /* Blocks that are free or pending: of everybody, and of those the ones that data can have. */
 s64 lanefs_space(struct lanefs_domain *domain, s64 *for_data)
 {
-	s64 room = lanefs_free_count(domain) + lanefs_pending(domain);
+	/* First what becomes free, or it might be in neither; it may be in both for a moment. */
+	s64 room = lanefs_pending(domain);
 
+	room += lanefs_free_count(domain);
+	room = min_t(s64, room, domain->d_layout.end - domain->d_layout.data);
 	*for_data = max_t(s64, room - (s64)lanefs_keep(domain, LANEFS_FOR_DATA), 0);
 	return max_t(s64, room, 0);
 }
@@ -124,21 +128,33 @@ static bool lanefs_take_batched(struct lanefs_domain *domain, s64 count)
 	return true;
 }
 
-/* From d_free, with a new batch where there is plenty. */
+/* From d_free. */
 static bool lanefs_take_counted(struct lanefs_domain *domain, s64 count, s64 least)
 {
-	s64 free = atomic64_read(&domain->d_free), batch;
+	s64 free = atomic64_read(&domain->d_free);
 
 	/* Not to be taken even for a moment where it is too much: others would find too little. */
 	do {
 		if (free < least)
 			return false;
-		batch = lanefs_plenty(domain, free - count - LANEFS_FREE_BATCH) ?
-				      LANEFS_FREE_BATCH : 0;
-	} while (!atomic64_try_cmpxchg(&domain->d_free, &free, free - count - batch));
-	if (batch)
-		atomic64_add(batch, &raw_cpu_ptr(domain->d_slots)->s_free);
+	} while (!atomic64_try_cmpxchg(&domain->d_free, &free, free - count));
 	return true;
+}
+
+/* Where there is plenty, this CPU's batch is one again. */
+static void lanefs_refill(struct lanefs_domain *domain)
+{
+	s64 free = atomic64_read(&domain->d_free);
+	atomic64_t *batch;
+
+	if (!lanefs_plenty(domain, free - LANEFS_FREE_BATCH))
+		return;
+	spin_lock(&domain->d_batch_lock);
+	batch = &raw_cpu_ptr(domain->d_slots)->s_free;
+	if (atomic64_read(batch) < LANEFS_FREE_BATCH &&
+	    atomic64_try_cmpxchg(&domain->d_free, &free, free - LANEFS_FREE_BATCH))
+		atomic64_add(LANEFS_FREE_BATCH, batch);
+	spin_unlock(&domain->d_batch_lock);
 }
 
 /* Takes so many blocks from those that are free. */
@@ -149,8 +165,10 @@ bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reser
 	if (lanefs_take_batched(domain, count))
 		return true;
 	least = count + lanefs_keep(domain, purpose);
-	if (lanefs_take_counted(domain, count, least))
+	if (lanefs_take_counted(domain, count, least)) {
+		lanefs_refill(domain);
 		return true;
+	}
 	lanefs_gather(domain);
 	return lanefs_take_counted(domain, count, least);
 }
@@ -162,10 +180,13 @@ void lanefs_give_free(struct lanefs_domain *domain, u64 count)
 
 	if (!count)
 		return;
-	if (!lanefs_plenty(domain, atomic64_read(&domain->d_free)))
+	if (!lanefs_plenty(domain, atomic64_read(&domain->d_free))) {
 		atomic64_add(count, &domain->d_free);
-	else if (atomic64_add_return(count, batch) > 2 * LANEFS_FREE_BATCH)
+	} else if (atomic64_add_return(count, batch) > 2 * LANEFS_FREE_BATCH) {
+		spin_lock(&domain->d_batch_lock);
 		atomic64_add(atomic64_xchg(batch, 0), &domain->d_free);
+		spin_unlock(&domain->d_batch_lock);
+	}
 }
 
 /* Freed, and to be used again when the transaction is stable; less than 0: it is. */
@@ -217,7 +238,14 @@ bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 		return true;
 	for (i = 0; i < sbi->s_domains; i++)
 		pending |= lanefs_pending(sbi->s_domain[i]) > 0;
-	if (!pending || lanefs_stabilise_all(sbi))
+	if (!pending) {
+		/* It may have become free since: one last time. */
+		if (*retries == 3)
+			return false;
+		*retries = 3;
+		return true;
+	}
+	if (lanefs_stabilise_all(sbi))
 		return false;
 	lanefs_discard_wait(sbi);
 	return true;
