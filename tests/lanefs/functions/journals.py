@@ -55,10 +55,10 @@ def the_journals_mode_is_changed_under_load(place: Place) -> None:
                     (mount / f"left{number}").write_text(str(left))
                     return
                 changes = 0
-                while time.monotonic() < end:
+                # Through all modes, also where a remount takes seconds (a guest with KCSAN).
+                while time.monotonic() < end or changes < len(MODES):
                     run("mount", "-o", f"remount,journal={MODES[changes % len(MODES)]}", str(mount))
                     changes += 1
-                check(changes >= len(MODES), f"only {changes} changes")
 
             children(6, work)
         with mounted(place, device) as mount:
