@@ -265,13 +265,13 @@ def test_logs_have_transactions_of_all_modes():
     cuts = [one for one in plan() if one.part.name == "crash"]
     remounted = [one for one in cuts if "--remount" in one.argv]
     assert len(remounted) == len(cuts) / 2
-    # At each point there is a second state of the disk, with a part of what was under way.
+    # At seven points of ten something was under way, and there is a second state with a part of it.
     states = dict.fromkeys(modes, 0.0)
     for one in cuts:
         begins = option(one, "--mount-options").split(",")[-1]
         follow = {word for word in one.argv if word in modes} or {begins}
         assert follow in (modes, {begins})
         for mode in follow:
-            states[mode] += 2 * one.amount / len(follow)
+            states[mode] += 1.7 * one.amount / len(follow)
     assert min(states.values()) >= 1350
     assert modes == {option(o, "-o").split(",")[1] for o in plan() if o.part.name == "model"}
