@@ -39,6 +39,7 @@ MAPPED = 100_000
 @test
 def a_swap_file_can_be_used(place: Place) -> None:
     """One that fallocate() has made; its blocks stay where they are as long as it is in use."""
+    place.own()
     if not Path("/proc/swaps").exists():
         raise Skipped("the kernel has no swap")
     path = place.directory / "swap"
@@ -138,6 +139,7 @@ def _pause() -> int:
 @test
 def an_idmapped_mount_maps_owners(place: Place) -> None:
     """Of what is there and what is created, chowned or given an ACL there."""
+    place.own()
     source, target = place.directory / "s", place.directory / "t"
     source.mkdir()
     target.mkdir()
