@@ -71,7 +71,8 @@ def start(
 ) -> Any:
     argv = [str(LAUNCHER), "--workload", name, "--cpus", str(min(os.sched_getaffinity(0)))]
     argv += ["--duration", str(duration), "--warmup", "0.3", "--space", str(256 << 20)]
-    argv += ["--cgroup", str(cgroup)]
+    # The largest that the runner gives.
+    argv += ["--cgroup", str(cgroup), "--seed", str(2**32 - 1)]
     for directory in dirs:
         argv += ["--dir", str(directory)]
     for option in options:
