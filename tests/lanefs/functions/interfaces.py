@@ -4,6 +4,7 @@
 import ctypes
 import errno
 import fcntl
+import mmap
 import os
 import signal
 import struct
@@ -21,6 +22,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     libc,
+    open_direct,
     optional_elsewhere,
     run,
     test,
@@ -74,6 +76,11 @@ def direct_io_says_how_it_is_to_be_aligned(place: Place) -> None:
         raise Skipped("it does not say")
     check(bool(mask & STATX_DIOALIGN), "it does not say")
     check(0 < memory <= offset <= 4096, f"{memory} in memory and {offset} in the file")
+    fd = open_direct(path, os.O_RDONLY)
+    block = mmap.mmap(-1, 4096)
+    equal(os.preadv(fd, [block], offset), 4096, "bytes of a read that keeps to it")
+    os.close(fd)
+    equal(block[:], b"x" * 4096, "what it reads")
 
 
 @test
