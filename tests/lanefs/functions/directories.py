@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.lanefs.functions.files import drop_caches
-from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, test
+from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, libc, test
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _SYS_GETDENTS64 = 217
 
 
 def getdents(fd: int, size: int) -> list[tuple[int, int, int, str]]:
     """(inode, cookie, type, name) of one getdents64(2) call with a buffer of `size` bytes."""
     buffer = ctypes.create_string_buffer(size)
-    length = _libc.syscall(_SYS_GETDENTS64, fd, buffer, size)
+    length = libc.syscall(_SYS_GETDENTS64, fd, buffer, size)
     if length < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     found, at = [], 0

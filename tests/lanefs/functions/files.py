@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The bytes of files: sparse, mapped, truncated, unlinked while open, direct."""
 
-import ctypes
 import errno
 import faulthandler
 import mmap
@@ -16,6 +15,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    libc,
     open_direct,
     optional,
     run,
@@ -24,7 +24,6 @@ from tests.lanefs.functions.harness import (
 
 BLOCK = 4096
 _AT_SYMLINK_FOLLOW = 0x400
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def drop_caches() -> None:
@@ -292,7 +291,7 @@ def anonymous_files_can_be_named(place: Place) -> None:
     os.write(fd, b"x")
     # os.link does not ask the kernel to follow the link.
     name = os.fsencode(place.directory / "named")
-    result = _libc.linkat(-100, b"/proc/self/fd/%d" % fd, -100, name, _AT_SYMLINK_FOLLOW)
+    result = libc.linkat(-100, b"/proc/self/fd/%d" % fd, -100, name, _AT_SYMLINK_FOLLOW)
     equal(result, 0, "linkat")
     os.close(fd)
     equal((place.directory / "named").read_bytes(), b"x", "the named file")

@@ -20,6 +20,7 @@ from tests.lanefs.functions.harness import (
     check,
     equal,
     fails,
+    libc,
     optional_elsewhere,
     run,
     test,
@@ -38,7 +39,6 @@ _XFLAGS = {IMMUTABLE: 0x8, APPEND: 0x10, SYNC: 0x20, NOATIME: 0x40, NODUMP: 0x80
 # Of statx(2), which has only these.
 _ATTRIBUTES = {IMMUTABLE: 0x10, APPEND: 0x20, NODUMP: 0x40}
 _NO_FOLLOW = 0x100
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def flags_of(path: Path) -> int:
@@ -108,7 +108,7 @@ def _set_extended(path: Path, flags: int, projid: int = 0) -> None:
 def _attributes(path: Path) -> tuple[int, int]:
     """What statx tells of flags, and which of them it can tell of; not following links."""
     buffer = ctypes.create_string_buffer(256)
-    if _libc.statx(-100, os.fsencode(path), _NO_FOLLOW, 0x7FF, buffer) < 0:
+    if libc.statx(-100, os.fsencode(path), _NO_FOLLOW, 0x7FF, buffer) < 0:
         raise OSError(ctypes.get_errno(), "statx")
     found, known = struct.unpack_from("=Q", buffer, 8)[0], struct.unpack_from("=Q", buffer, 56)[0]
 
@@ -342,7 +342,7 @@ def flags_are_inherited(place: Place) -> None:
         os.mkfifo(here / "fifo")
         fd = os.open(here, os.O_TMPFILE | os.O_RDWR)
         name = os.fsencode(here / "tmpfile")
-        equal(_libc.linkat(-100, b"/proc/self/fd/%d" % fd, -100, name, 0x400), 0, "linkat")
+        equal(libc.linkat(-100, b"/proc/self/fd/%d" % fd, -100, name, 0x400), 0, "linkat")
         os.close(fd)
     place.cycle()
     for name, right in (

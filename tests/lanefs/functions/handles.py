@@ -21,6 +21,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    libc,
     optional,
     test,
 )
@@ -32,7 +33,6 @@ FID, DOMAIN_SHIFT, INDICES = struct.Struct("<QI"), 40, 32
 SLOT, SLOTS = 256, 64
 # What ext4 says where the number is being given to a new inode.
 BEING_CREATED = errno.ENOMEM
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _FileHandle(ctypes.Structure):
@@ -59,7 +59,7 @@ def handle_of(place: Place, path: Path) -> Handle:
     made, mount = _FileHandle(bytes=MOST), ctypes.c_int()
     with nullcontext() if place.filesystem == "lanefs" else optional("handles"):
         _checked(
-            _libc.name_to_handle_at(
+            libc.name_to_handle_at(
                 -100, os.fsencode(path), ctypes.byref(made), ctypes.byref(mount), 0
             )
         )
@@ -72,7 +72,7 @@ def opened(place: Place, handle: Handle, flags: int = os.O_RDONLY) -> int:
     asked = _FileHandle(len(data), kind, (ctypes.c_ubyte * MOST)(*data))
     mount = os.open(place.mount_point, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return _checked(_libc.open_by_handle_at(mount, ctypes.byref(asked), flags))
+        return _checked(libc.open_by_handle_at(mount, ctypes.byref(asked), flags))
     finally:
         os.close(mount)
 

@@ -9,15 +9,14 @@ import stat
 import subprocess
 from pathlib import Path
 
-from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, run, test
+from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, libc, run, test
 
 NOREPLACE, EXCHANGE, WHITEOUT = 1, 2, 4
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def renameat2(old: Path, new: Path, flags: int) -> None:
     """renameat2(2)."""
-    result = _libc.renameat2(-100, os.fsencode(old), -100, os.fsencode(new), ctypes.c_uint(flags))
+    result = libc.renameat2(-100, os.fsencode(old), -100, os.fsencode(new), ctypes.c_uint(flags))
     if result != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

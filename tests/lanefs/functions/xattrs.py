@@ -19,6 +19,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    libc,
     optional,
     run,
     test,
@@ -29,7 +30,6 @@ NOBODY = 65534
 CAPABILITY = "security.capability"
 # struct vfs_cap_data, revision 2: CAP_NET_RAW permitted and effective.
 NET_RAW = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def attributes(path: Path) -> dict[str, bytes]:
@@ -68,7 +68,7 @@ def as_nobody(work: Callable[[], None]) -> None:
 
 def _answer(call: str, path: Path, *arguments: object) -> int:
     """A system call's result, or -errno."""
-    result = getattr(_libc, call)(os.fsencode(path), *arguments)
+    result = getattr(libc, call)(os.fsencode(path), *arguments)
     return int(result) if result >= 0 else -ctypes.get_errno()
 
 
