@@ -163,6 +163,22 @@ int lanefs_extents_remove(struct lanefs_extent *extents, unsigned int count, uns
 	return count;
 }
 
+int lanefs_extents_replace(struct lanefs_extent *extents, unsigned int count, unsigned int room,
+			   const struct lanefs_extent *extent)
+{
+	u64 first = le32_to_cpu(extent->ex_logical), end = lanefs_extent_end(extent);
+	unsigned int left = 1, i;
+
+	/* What stays of each: nothing, one side, or both. */
+	for (i = 0; i < count; i++)
+		left += (le32_to_cpu(extents[i].ex_logical) < first) +
+			(lanefs_extent_end(&extents[i]) > end);
+	if (left > room)
+		return -ENOSPC;
+	count = lanefs_extents_remove(extents, count, room, (u32)first, end);
+	return lanefs_extents_insert(extents, count, room, extent);
+}
+
 /* Joins the extents around and between records @from and @to. */
 static unsigned int join(struct lanefs_extent *extents, unsigned int count, unsigned int from,
 			 unsigned int to)

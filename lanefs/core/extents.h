@@ -45,6 +45,13 @@ int lanefs_extents_remove(struct lanefs_extent *extents, unsigned int count, uns
 			  u32 first, u64 end);
 
 /*
+ * Maps the logical blocks of @extent as it says, whatever was mapped there before. -ENOSPC where the
+ * result would need more room but for neighbours that could be joined.
+ */
+int lanefs_extents_replace(struct lanefs_extent *extents, unsigned int count, unsigned int room,
+			   const struct lanefs_extent *extent);
+
+/*
  * Makes the unwritten blocks among @first to @end - 1 written ones, and joins
  * what then fits together. -ENOSPC as above.
  */

@@ -78,7 +78,7 @@ static void random_change(void)
 	int got;
 
 	memcpy(before, extents, sizeof(before));
-	switch (pick(3)) {
+	switch (pick(4)) {
 	case 0:
 		for (u32 i = first; i < first + length; i++) {
 			overlap |= model.block[i] != 0;
@@ -92,6 +92,13 @@ static void random_change(void)
 		for (u32 i = first; i < first + length; i++)
 			wanted.block[i] = 0;
 		got = lanefs_extents_remove(extents, count, ROOM, first, first + length);
+		break;
+	case 2:
+		for (u32 i = first; i < first + length; i++) {
+			wanted.block[i] = block + i - first;
+			wanted.unwritten[i] = unwritten;
+		}
+		got = lanefs_extents_replace(extents, count, ROOM, &extent);
 		break;
 	default:
 		for (u32 i = first; i < first + length; i++)
