@@ -15,7 +15,8 @@
  *    | block  | super- |         | bitmap | bitmap | bitmap | 15 inodes     | and tree blocks  |
  *    | (copy) | block  |         |        |        |        | a block       |                  |
  *    +--------+--------+---------+--------+--------+--------+---------------+------------------+
- *    base     base+1   base+2    (lanefs_domain_layout() computes the rest)
+ *    base     base+1   base+2    (lanefs_domain_layout() computes the rest; with
+ *                                 LANEFS_INCOMPAT_LOG the owners lie behind the inode table)
  *
  * Every metadata block begins with struct lanefs_header: kind, CRC32C of the whole block, its own
  * block number, the file system's uuid, its owner, and the epoch and transaction that wrote it.
@@ -77,6 +78,16 @@
  * for as long as the name exists. A remote entry's de_ino is the inode in B; its "name" is the
  * inode number of the directory in A (8 bytes) and then the name. It lies in the span directory
  * hash % sb_span_dirs, by the hash in its key. Names in the inode's own domain have no remote entry.
+ *
+ * The log (LANEFS_INCOMPAT_LOG, as in ScaleLFS, FAST'25). Data that was written is never written
+ * over: it goes to another block, and the transaction that maps that one frees the old one. A domain
+ * is cut into segments of LANEFS_SEGMENT_BLOCKS from its base on, 63 of them to an allocation group;
+ * new data is put into segments that are free, one after the other, or where there are none into
+ * holes. So that live blocks can be moved
+ * out of a segment each block has an owner: block base + n has entry n % LANEFS_OWNERS of block
+ * n / LANEFS_OWNERS of the domain's owners (LANEFS_MAGIC_OWNERS), the inode and the logical block that
+ * an extent maps to it, written or not; it is journaled with the extent. Of blocks that no extent
+ * maps the entry says nothing: whoever wants to know looks at the inode's map.
  *
  * Journal. Each domain journals the metadata blocks of its own range, whole, in compound
  * transactions numbered without gaps, from db_tail_seq on in each epoch. A transaction in the log,
@@ -151,6 +162,7 @@
 #define LANEFS_MAGIC_OBITMAP	0x504d4f4c	/* "LOMP", orphan bitmap */
 #define LANEFS_MAGIC_BBITMAP	0x504b424c	/* "LBKP", block bitmap */
 #define LANEFS_MAGIC_ITABLE	0x4154494c	/* "LITA" */
+#define LANEFS_MAGIC_OWNERS	0x4e574f4c	/* "LOWN" */
 #define LANEFS_MAGIC_NODE	0x444f4e4c	/* "LNOD" */
 #define LANEFS_MAGIC_EXTENTS	0x5458454c	/* "LEXT" */
 #define LANEFS_MAGIC_DIRENTS	0x5249444c	/* "LDIR" */
@@ -187,9 +199,11 @@ struct lanefs_header {
 /* Feature bits. Unknown compat: ignore; ro_compat: mount read-only; incompat: do not mount. */
 #define LANEFS_RO_COMPAT_SPAN	0x1ULL	/* span directories are kept */
 
+#define LANEFS_INCOMPAT_LOG	0x1ULL	/* data is never written over; blocks have owners */
+
 #define LANEFS_COMPAT_KNOWN	0ULL
 #define LANEFS_RO_COMPAT_KNOWN	LANEFS_RO_COMPAT_SPAN
-#define LANEFS_INCOMPAT_KNOWN	0ULL
+#define LANEFS_INCOMPAT_KNOWN	LANEFS_INCOMPAT_LOG
 
 /* sb_state */
 #define LANEFS_STATE_CLEAN	1	/* unmounted; the logs are void */
@@ -309,6 +323,17 @@ struct lanefs_extent {
 #define LANEFS_EXTENT_MAX	0x7fffffffU
 #define LANEFS_MAX_FILE_BLOCKS	0xffffffffULL	/* logical blocks 0 to 0xfffffffe */
 
+#define LANEFS_SEGMENT_BLOCKS	512	/* 2 MiB */
+#define LANEFS_SEGMENTS		(LANEFS_BITMAP_BITS / LANEFS_SEGMENT_BLOCKS)	/* of a group: 63 */
+
+/* Whose a block of data is: 12 bytes, so that the halves of a segment fill a block each. */
+struct lanefs_owner {
+	__le32	ow_logical;
+	__le32	ow_ino[2];	/* low half first */
+};
+
+#define LANEFS_OWNERS		256	/* of a block */
+
 struct lanefs_dirent {
 	__le64	de_key;
 	__le64	de_ino;
@@ -393,6 +418,8 @@ struct lanefs_layout {
 	__u64	bbitmap_blocks;	/* the number of allocation groups */
 	__u64	itable;
 	__u64	itable_blocks;
+	__u64	owners;
+	__u64	owners_blocks;	/* without LANEFS_INCOMPAT_LOG: none */
 	__u64	data;		/* first block that is not the domain's own */
 };
 
@@ -404,7 +431,8 @@ struct lanefs_layout {
 
 /* The layout of domain `domain`, from values of the superblock that were checked before. */
 static inline void lanefs_domain_layout(struct lanefs_layout *layout, __u32 domain, __u64 start,
-					__u64 blocks, __u64 inodes, __u32 journal_blocks)
+					__u64 blocks, __u64 inodes, __u32 journal_blocks,
+					__u64 incompat)
 {
 	layout->base = start + domain * blocks;
 	layout->end = layout->base + blocks;
@@ -417,7 +445,10 @@ static inline void lanefs_domain_layout(struct lanefs_layout *layout, __u32 doma
 	layout->bbitmap_blocks = lanefs_blocks_for(blocks, LANEFS_BITMAP_BITS);
 	layout->itable = layout->bbitmap + layout->bbitmap_blocks;
 	layout->itable_blocks = lanefs_blocks_for(inodes, LANEFS_INODES_PER_BLOCK);
-	layout->data = layout->itable + layout->itable_blocks;
+	layout->owners = layout->itable + layout->itable_blocks;
+	layout->owners_blocks = incompat & LANEFS_INCOMPAT_LOG ?
+				lanefs_blocks_for(blocks, LANEFS_OWNERS) : 0;
+	layout->data = layout->owners + layout->owners_blocks;
 }
 
 static inline __u64 lanefs_ino(__u32 domain, __u64 index)

@@ -44,7 +44,7 @@ static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
 	group->g_buf = buf;
 	group->g_free = lanefs_count_zero_bits(group->g_busy, group->g_bits);
 	lanefs_give_free(domain, group->g_free);
-	return 0;
+	return lanefs_segments_load(domain, number);
 }
 
 /* The domain's own blocks must be in use, or the allocator would give them away. */
@@ -72,6 +72,7 @@ int lanefs_alloc_start(struct lanefs_domain *domain)
 		return -ENOMEM;
 	domain->d_ngroups = domain->d_layout.bbitmap_blocks;
 	lanefs_space_start(domain);
+	lanefs_segments_start(domain);
 	for (i = 0; i < domain->d_ngroups; i++) {
 		err = lanefs_group_load(domain, i);
 		if (err)
@@ -91,6 +92,7 @@ void lanefs_alloc_stop(struct lanefs_domain *domain)
 
 	for (i = 0; domain->d_groups && i < domain->d_ngroups; i++) {
 		kfree(domain->d_groups[i].g_busy);
+		kfree(domain->d_groups[i].g_segments);
 		lanefs_buf_put(domain->d_groups[i].g_buf);
 	}
 	kvfree(domain->d_groups);
@@ -112,8 +114,36 @@ struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block)
 	return block >= domain->d_layout.data ? domain : NULL;
 }
 
-static bool lanefs_group_take(struct lanefs_group *group, u32 from, u32 want, u32 *bit, u32 *count)
+/* Under g_lock: takes free blocks of the group. */
+void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit, u32 count)
 {
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		__set_bit_le(bit + i, group->g_busy);
+	group->g_free -= count;
+	if (group->g_segments)
+		lanefs_segments_count(domain, group, bit, count, true);
+}
+
+/* Under g_lock: the first free block from bit `from` on, of no victim but with `victims`; or g_bits. */
+static u32 lanefs_group_find(const struct lanefs_group *group, u32 from, bool victims)
+{
+	u32 at, behind;
+
+	for (at = from; at < group->g_bits; at = behind) {
+		at = find_next_zero_bit_le(group->g_busy, group->g_bits, at);
+		behind = victims || !group->g_segments ? 0 : lanefs_segments_victim(group, at);
+		if (!behind)
+			return min(at, group->g_bits);
+	}
+	return group->g_bits;
+}
+
+static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from, u32 want,
+			      bool victims, u32 *bit, u32 *count)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
 	u32 at, end;
 
 	spin_lock(&group->g_lock);
@@ -121,19 +151,20 @@ static bool lanefs_group_take(struct lanefs_group *group, u32 from, u32 want, u3
 		spin_unlock(&group->g_lock);
 		return false;
 	}
-	at = find_next_zero_bit_le(group->g_busy, group->g_bits, from);
+	at = lanefs_group_find(group, from, victims);
 	if (at >= group->g_bits)
-		at = find_next_zero_bit_le(group->g_busy, group->g_bits, 0);
+		at = lanefs_group_find(group, 0, victims);
 	if (at >= group->g_bits) {
 		spin_unlock(&group->g_lock);
 		return false;
 	}
-	end = find_next_bit_le(group->g_busy, min(group->g_bits, at + want), at + 1);
+	end = min(group->g_bits, at + want);
+	if (group->g_segments)
+		end = min_t(u32, end, round_down(at, LANEFS_SEGMENT_BLOCKS) + LANEFS_SEGMENT_BLOCKS);
+	end = find_next_bit_le(group->g_busy, end, at + 1);
 	*bit = at;
 	*count = end - at;
-	for (; at < end; at++)
-		__set_bit_le(at, group->g_busy);
-	group->g_free -= *count;
+	lanefs_group_mark(domain, group, at, *count);
 	spin_unlock(&group->g_lock);
 	return true;
 }
@@ -145,6 +176,8 @@ static void lanefs_group_untake(struct lanefs_domain *domain, u32 number, u32 bi
 	spin_lock(&group->g_lock);
 	atomic64_inc(&domain->d_returns);
 	group->g_free += count;
+	if (group->g_segments)
+		lanefs_segments_count(domain, group, bit, count, false);
 	while (count--)
 		__clear_bit_le(bit++, group->g_busy);
 	spin_unlock(&group->g_lock);
@@ -156,7 +189,7 @@ static void lanefs_group_untake(struct lanefs_domain *domain, u32 number, u32 bi
  * exchange, so that it begins again.
  */
 static bool lanefs_groups_take(struct lanefs_domain *domain, u32 *number, u32 from, u32 want,
-			       u32 *bit, u32 *count)
+			       bool victims, u32 *bit, u32 *count)
 {
 	s64 returns;
 	u32 i;
@@ -166,13 +199,59 @@ static bool lanefs_groups_take(struct lanefs_domain *domain, u32 *number, u32 fr
 		/* Before the groups' locks, which others took after they had counted. */
 		smp_mb();
 		for (i = 0; i < domain->d_ngroups; i++, from = 0) {
-			if (lanefs_group_take(&domain->d_groups[*number], from, want, bit, count))
+			if (lanefs_group_take(domain, *number, from, want, victims, bit, count))
 				return true;
 			*number = (*number + 1) % domain->d_ngroups;
 		}
 		cond_resched();
 	} while (atomic64_read(&domain->d_returns) != returns);
 	return false;
+}
+
+/*
+ * 1 to `want` consecutive blocks near `goal`, from those that were taken from the free ones, in
+ * memory only. False: there are none.
+ */
+bool lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *start, u32 *count)
+{
+	u32 number, bit = 0, from = 0;
+
+	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
+		goal = domain->d_layout.data;
+	number = div_u64_rem(goal - domain->d_layout.base, LANEFS_BITMAP_BITS, &from);
+	if (!lanefs_groups_take(domain, &number, from, want, false, &bit, count) &&
+	    !(domain->d_log_start &&
+	      lanefs_groups_take(domain, &number, from, want, true, &bit, count)))
+		return false;
+	*start = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS + bit;
+	return true;
+}
+
+/* Blocks of one group, taken before, are in use on disk as well. */
+void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count)
+{
+	struct lanefs_group *group;
+	u32 number, i, bit;
+
+	number = div_u64_rem(start - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
+	group = &domain->d_groups[number];
+	lanefs_buf_join(h, group->g_buf);
+	spin_lock(&group->g_lock);
+	for (i = 0; i < count; i++)
+		__set_bit_le(bit + i, lanefs_bits(group->g_buf));
+	if (group->g_segments)
+		lanefs_segments_used(group, bit);
+	spin_unlock(&group->g_lock);
+}
+
+/* Where to look for blocks; those of a log's segments come last, as they are for data that moves. */
+static u64 lanefs_goal(struct lanefs_domain *domain, u64 goal)
+{
+	u64 next = READ_ONCE(raw_cpu_ptr(domain->d_slots)->s_goal);
+
+	if (domain->d_log_start)
+		return next < domain->d_log_start ? next : 0;
+	return goal >= domain->d_layout.data && goal < domain->d_layout.end ? goal : next;
 }
 
 /*
@@ -183,30 +262,17 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 			u64 *start, u32 *count)
 {
 	int part = lanefs_handle_part(h, domain);
-	u32 number, i, bit = 0, from = 0;
-	struct lanefs_group *group;
 
 	want = min_t(u64, want, h->h_part[part].reserved);
 	if (!want)
 		return -ENOSPC;
-	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
-		goal = READ_ONCE(raw_cpu_ptr(domain->d_slots)->s_goal);
-	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
-		goal = domain->d_layout.data;
-	number = div_u64_rem(goal - domain->d_layout.base, LANEFS_BITMAP_BITS, &from);
-	if (!lanefs_groups_take(domain, &number, from, want, &bit, count)) {
+	if (!lanefs_take_blocks(domain, lanefs_goal(domain, goal), want, start, count)) {
 		lanefs_error(domain->d_sbi, "domain %u: reserved blocks are not there",
 			     domain->d_id);
 		return -EUCLEAN;
 	}
-	group = &domain->d_groups[number];
-	lanefs_buf_join(h, group->g_buf);
-	spin_lock(&group->g_lock);
-	for (i = 0; i < *count; i++)
-		__set_bit_le(bit + i, lanefs_bits(group->g_buf));
-	spin_unlock(&group->g_lock);
+	lanefs_use_blocks(h, domain, *start, *count);
 	h->h_part[part].reserved -= *count;
-	*start = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS + bit;
 	WRITE_ONCE(raw_cpu_ptr(domain->d_slots)->s_goal, *start + *count);
 	return 0;
 }
@@ -286,8 +352,8 @@ void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 cou
 	lanefs_give_free(domain, count);
 }
 
-/* The transaction that freed the blocks is stable. */
-void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count)
+/* Blocks that were taken can be used again. */
+void lanefs_give_blocks(struct lanefs_domain *domain, u64 start, u64 count)
 {
 	u32 bit, number, part;
 	u64 at = start, left;
@@ -297,5 +363,11 @@ void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count)
 		part = min_t(u64, left, LANEFS_BITMAP_BITS - bit);
 		lanefs_group_give(domain, number, bit, part);
 	}
+}
+
+/* The transaction that freed the blocks is stable. */
+void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count)
+{
+	lanefs_give_blocks(domain, start, count);
 	lanefs_add_pending(domain, -(s64)count);
 }

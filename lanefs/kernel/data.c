@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * File data through iomap. Blocks get into a file as unwritten extents: at writeback (delay.c), or
- * when it is written to directly; when their data is on the device an I/O end makes them written
- * ones and moves the size on disk. So no crash shows blocks that were not written.
+ * File data through iomap; what is written to a log goes its own way (rewrite.c). Blocks get into a
+ * file as unwritten extents: at writeback (delay.c), or when it is written to directly; when their
+ * data is on the device an I/O end makes them written ones and moves the size on disk. So no crash
+ * shows blocks that were not written.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -33,8 +34,8 @@ static void lanefs_iomap_fill(struct inode *inode, const struct lanefs_map *map,
 	iomap->offset = (loff_t)map->logical << LANEFS_BLOCK_SHIFT;
 	iomap->length = map->length << LANEFS_BLOCK_SHIFT;
 	iomap->bdev = inode->i_sb->s_bdev;
-	iomap->flags = map->fresh ? IOMAP_F_NEW : 0;
-	if (map->delayed) {
+	iomap->flags = !map->fresh ? 0 : map->block ? IOMAP_F_PRIVATE : IOMAP_F_NEW;
+	if (map->delayed && !map->block) {
 		iomap->type = IOMAP_DELALLOC;
 		iomap->addr = IOMAP_NULL_ADDR;
 	} else if (!map->block) {
@@ -56,7 +57,7 @@ u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 co
 	u64 end = DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
 
 	/* Not where there are blocks further on, nor when nobody is left to give them back. */
-	if (map->logical > end || map->logical + count < end ||
+	if (lanefs_is_log(inode->i_sb) || map->logical > end || map->logical + count < end ||
 	    !atomic_read(&LANEFS_I(inode)->li_writers) ||
 	    map->logical + map->length < LANEFS_MAX_FILE_BLOCKS ||
 	    map->logical < LANEFS_PREALLOC_FROM)
@@ -69,15 +70,21 @@ int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs
 		     u64 want, struct lanefs_map *map)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
+	bool log = lanefs_is_log(inode->i_sb);
 	u32 count;
 	int err;
 
+	/* More owners would be more than the handle's credits are for. */
+	if (log)
+		want = min_t(u64, want, LANEFS_SEGMENT_BLOCKS);
 	err = lanefs_alloc_blocks(h, domain, li->li_goal, want, &map->block, &count);
 	if (err)
 		return err;
 	map->length = count;
 	map->unwritten = true;
 	err = lanefs_map_insert(h, inode, map);
+	if (!err && log)
+		err = lanefs_owners_set(h, domain, map->block, count, inode->i_ino, map->logical);
 	if (err) {
 		lanefs_free_blocks(h, domain, map->block, count, false);
 		return err;
@@ -185,6 +192,7 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u64 first = pos >> LANEFS_BLOCK_SHIFT;
 	u64 count = ((pos + length - 1) >> LANEFS_BLOCK_SHIFT) - first + 1;
+	bool rewritten = false;
 	struct lanefs_map map;
 	u32 seq;
 	int err;
@@ -210,13 +218,14 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 	if (!err && (flags & (IOMAP_REPORT | IOMAP_WRITE | IOMAP_ZERO)))
 		lanefs_delay_look(inode, &map, first + count);
 	seq = li->li_map_seq;
+	rewritten = li->li_rewritten;
 	up_read(&li->li_tree_sem);
 	/* Who does not wait writes all by one mapping, or nothing: EAGAIN says that nothing was written. */
 	if (!err && (flags & IOMAP_NOWAIT) && (flags & IOMAP_DIRECT) && (flags & IOMAP_WRITE) &&
 	    map.length < count)
 		return -EAGAIN;
-	if (!err && !map.block && (flags & IOMAP_WRITE) &&
-	    ((flags & IOMAP_DIRECT) || !map.delayed)) {
+	if (!err && ((flags & IOMAP_WRITE) || ((flags & IOMAP_ZERO) && map.block)) &&
+	    ((flags & IOMAP_DIRECT) || !map.delayed) && lanefs_delay_wanted(inode, &map)) {
 		if (flags & IOMAP_NOWAIT)
 			return -EAGAIN;
 		if (flags & IOMAP_DIRECT)
@@ -228,6 +237,9 @@ out:
 	if (err)
 		return err;
 	lanefs_iomap_fill(inode, &map, seq, iomap);
+	/* It may have data that is being written, and not mapped yet. */
+	if (iomap->type == IOMAP_HOLE && rewritten)
+		iomap->flags |= IOMAP_F_PRIVATE;
 	return 0;
 }
 
@@ -235,12 +247,35 @@ out:
 static int lanefs_iomap_end(struct inode *inode, loff_t pos, loff_t length, ssize_t written,
 			    unsigned int flags, struct iomap *iomap)
 {
-	if (iomap->type == IOMAP_DELALLOC && (iomap->flags & IOMAP_F_NEW) &&
-	    !(flags & IOMAP_FAULT) && written < length)
-		lanefs_delay_undo(inode, (pos + written) >> LANEFS_BLOCK_SHIFT,
-				  (iomap->offset + iomap->length) >> LANEFS_BLOCK_SHIFT);
+	bool promised = (iomap->type == IOMAP_DELALLOC && (iomap->flags & IOMAP_F_NEW)) ||
+			(iomap->type == IOMAP_MAPPED && (iomap->flags & IOMAP_F_PRIVATE));
+	u64 from = (pos + written) >> LANEFS_BLOCK_SHIFT;
+	u64 to = (iomap->offset + iomap->length) >> LANEFS_BLOCK_SHIFT;
+
+	if (!promised || (flags & IOMAP_FAULT) || written >= length)
+		return 0;
+	/* Who makes zeros keeps page faults away. */
+	if (flags & IOMAP_ZERO)
+		lanefs_delay_undo_locked(inode, from, to);
+	else
+		lanefs_delay_undo(inode, from, to);
 	return 0;
 }
+
+/* What may have data has it where the page cache has: as with what is unwritten. */
+static int lanefs_seek_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
+			     struct iomap *iomap, struct iomap *srcmap)
+{
+	int err = lanefs_iomap_begin(inode, pos, length, flags, iomap, srcmap);
+
+	if (!err && iomap->type == IOMAP_HOLE && (iomap->flags & IOMAP_F_PRIVATE))
+		iomap->type = IOMAP_UNWRITTEN;
+	return err;
+}
+
+const struct iomap_ops lanefs_seek_ops = {
+	.iomap_begin = lanefs_seek_begin,
+};
 
 const struct iomap_ops lanefs_iomap_ops = {
 	.iomap_begin = lanefs_iomap_begin,
@@ -287,12 +322,21 @@ int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwrit
 	return 0;
 }
 
+/* Whether it writes blocks that are not mapped before it is over. */
+static bool lanefs_rewrites(const struct iomap_ioend *ioend)
+{
+	return ioend->io_type == IOMAP_MAPPED && lanefs_is_log(ioend->io_inode->i_sb);
+}
+
 static void lanefs_ioend_finish(struct iomap_ioend *ioend)
 {
 	int err = blk_status_to_errno(lanefs_ioend_bio(ioend)->bi_status);
 	unsigned int nofs = memalloc_nofs_save();
 
-	if (!err)
+	if (lanefs_rewrites(ioend))
+		err = lanefs_rewritten(ioend->io_inode, ioend->io_offset, ioend->io_size,
+				       ioend->io_sector >> LANEFS_SECTOR_SHIFT, err);
+	else if (!err)
 		err = lanefs_io_ended(ioend->io_inode, ioend->io_offset, ioend->io_size,
 				      ioend->io_type == IOMAP_UNWRITTEN);
 	iomap_finish_ioends(ioend, err);
@@ -334,8 +378,9 @@ static int lanefs_prepare_ioend(struct iomap_ioend *ioend, int status)
 {
 	const struct lanefs_inode *li = LANEFS_I(ioend->io_inode);
 
-	if (!status && (ioend->io_type == IOMAP_UNWRITTEN ||
-			ioend->io_offset + (loff_t)ioend->io_size > READ_ONCE(li->li_disk_size)))
+	if (lanefs_rewrites(ioend) ||
+	    (!status && (ioend->io_type == IOMAP_UNWRITTEN ||
+			 ioend->io_offset + (loff_t)ioend->io_size > READ_ONCE(li->li_disk_size))))
 		lanefs_ioend_bio(ioend)->bi_end_io = lanefs_ioend_ended;
 	return status;
 }
@@ -354,12 +399,18 @@ static int lanefs_map_blocks(LANEFS_MAP_BLOCKS_ARGS)
 
 	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return -EIO;
+	map.logical = offset >> LANEFS_BLOCK_SHIFT;
+	if (lanefs_is_log(inode->i_sb)) {
+		err = lanefs_rewrite(inode, &map);
+		if (!err)
+			lanefs_iomap_fill(inode, &map, 0, &wpc->iomap);
+		return err;
+	}
 	/* A hole may have got promises since. */
 	if (wpc->iomap.type != IOMAP_HOLE && offset >= wpc->iomap.offset &&
 	    offset < wpc->iomap.offset + wpc->iomap.length &&
 	    writeback->seq == READ_ONCE(li->li_map_seq))
 		return 0;
-	map.logical = offset >> LANEFS_BLOCK_SHIFT;
 	err = lanefs_delay_allocate(inode, &map, &writeback->seq);
 	if (!err)
 		lanefs_iomap_fill(inode, &map, writeback->seq, &wpc->iomap);
@@ -430,6 +481,9 @@ static int lanefs_migrate_folio(struct address_space *mapping, struct folio *to,
 
 static sector_t lanefs_bmap(struct address_space *mapping, sector_t block)
 {
+	/* Blocks of a log do not stay where they are. */
+	if (lanefs_is_log(mapping->host->i_sb))
+		return 0;
 	return iomap_bmap(mapping, block, &lanefs_iomap_ops);
 }
 
@@ -439,6 +493,8 @@ static int lanefs_swap_activate(struct swap_info_struct *sis, struct file *file,
 	struct inode *inode = file_inode(file);
 	int err;
 
+	if (lanefs_is_log(inode->i_sb))
+		return -EINVAL;
 	inode_dio_wait(inode);
 	err = vfs_fsync(file, 0);
 	if (!err)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Delayed allocation. A buffered write to a hole only has blocks promised to it; writeback keeps
- * the promise, with extents as long as the dirty range. A promise takes blocks of a domain from
+ * the promise, with extents as long as the dirty range. In a log a write to a written block has one
+ * promised as well, and writeback takes them one by one (rewrite.c). A promise takes blocks of a domain from
  * those that are free, so that what was accepted finds its blocks later, and blocks of the inode's
  * own domain for what its extent map may grow by.
  *
@@ -11,7 +12,7 @@
  * shows whether the promise is still needed.
  *
  * li_delayed has a domain's number for each logical block that it promised. li_tree_sem guards it
- * with the extent map, as a block is mapped, promised, or neither.
+ * with the extent map: a block is mapped, promised, or neither; in a log it may be both.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -20,6 +21,13 @@
 #include "lanefs.h"
 
 #define LANEFS_DELAY_BATCH	1024	/* blocks promised, or promises ended, without a pause */
+#define LANEFS_DELAY_LOG	32	/* blocks promised at a time, in a log */
+
+/* Whether a write to what is there needs a promise: to what is written, if it is not written over. */
+bool lanefs_delay_wanted(const struct inode *inode, const struct lanefs_map *map)
+{
+	return !map->block || (lanefs_is_log(inode->i_sb) && !map->unwritten);
+}
 
 /* How many blocks from `at` to before `end` one domain promised, in a row. */
 static u64 lanefs_delay_run(struct lanefs_inode *li, u64 at, u64 end)
@@ -37,15 +45,15 @@ static u64 lanefs_delay_run(struct lanefs_inode *li, u64 at, u64 end)
 }
 
 /*
- * With the tree locked: makes a hole end where it stops being promised, or begins to be, if that
- * is before `end`.
+ * With the tree locked: makes what needs promises end where it stops being promised, or begins to
+ * be, if that is before `end`.
  */
 void lanefs_delay_look(struct inode *inode, struct lanefs_map *map, u64 end)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	unsigned long next = map->logical;
 
-	if (map->block || !li->li_delayed_blocks)
+	if (!lanefs_delay_wanted(inode, map) || !li->li_delayed_blocks)
 		return;
 	end = min(end, map->logical + map->length);
 	if (!xa_find(&li->li_delayed, &next, end - 1, XA_PRESENT))
@@ -55,13 +63,19 @@ void lanefs_delay_look(struct inode *inode, struct lanefs_map *map, u64 end)
 }
 
 /*
- * Blocks that the extent map may need for promised ones, which lie in so many runs: where a leaf is
+ * Blocks that the extent map may need for promised ones, which lie in runs: where a leaf is
  * full already each run splits it, on both sides; full leaves are made of 64 extents at least; and
- * what splits above them is less than another path for each change.
+ * what splits above them is less than another path for each change. Blocks that are being written, and
+ * not mapped yet, count as well. What replaces a part of an extent takes two records.
  */
-static u64 lanefs_delay_needs(const struct lanefs_inode *li, u64 blocks, u64 runs)
+static u64 lanefs_delay_needs(const struct inode *inode)
 {
-	if (!blocks || (!li->li_level && li->li_count + blocks <= LANEFS_ROOT_RECORDS))
+	const struct lanefs_inode *li = LANEFS_I(inode);
+	u64 blocks = li->li_delayed_blocks + li->li_rewritten;
+	u64 runs = li->li_delayed_runs + min(li->li_rewritten_runs, li->li_rewritten);
+	u64 records = li->li_count + (lanefs_is_log(inode->i_sb) ? 2 * blocks : blocks);
+
+	if (!blocks || (!li->li_level && records <= LANEFS_ROOT_RECORDS))
 		return 0;
 	return 2 * runs + blocks / 64 + 2 * (li->li_level + 3);
 }
@@ -87,10 +101,10 @@ static bool lanefs_take_delayed(struct lanefs_domain *domain, u64 count,
 }
 
 /* Gives back what was set aside for the extent map and is not needed any more. */
-static void lanefs_delay_settle(struct inode *inode)
+void lanefs_delay_settle(struct inode *inode)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	u64 needs = lanefs_delay_needs(li, li->li_delayed_blocks, li->li_delayed_runs);
+	u64 needs = lanefs_delay_needs(inode);
 
 	if (li->li_delayed_meta <= needs)
 		return;
@@ -157,19 +171,56 @@ err:
 	return xas_error(&xas);
 }
 
-/* Promises blocks of this domain to a hole to which none are: all of them or none. */
-static int lanefs_delay_from(struct inode *inode, struct lanefs_domain *domain, u64 at, u64 count)
+/* With the tree locked: the domain whose promise ends, as the block is taken from it now; or NULL. */
+struct lanefs_domain *lanefs_delay_take(struct inode *inode, u64 logical)
+{
+	void *entry = xa_load(&LANEFS_I(inode)->li_delayed, logical);
+	struct lanefs_domain *domain;
+
+	if (!entry)
+		return NULL;
+	domain = lanefs_delay_domain(inode, entry);
+	lanefs_delay_forget(inode, logical, 1);
+	lanefs_add_delayed(domain, -1);
+	return domain;
+}
+
+/* With the tree locked: the handle may use what was set aside for the extent map; how many blocks. */
+u64 lanefs_delay_lend(struct lanefs_handle *h, struct inode *inode)
+{
+	u64 lent = LANEFS_I(inode)->li_delayed_meta;
+
+	h->h_part[lanefs_handle_part(h, lanefs_domain_of(inode))].reserved += lent;
+	return lent;
+}
+
+/* What of it is left, and is still needed, is set aside again. */
+void lanefs_delay_return(struct lanefs_handle *h, struct inode *inode, u64 lent)
+{
+	struct lanefs_domain *own = lanefs_domain_of(inode);
+	int part = lanefs_handle_part(h, own);
+	u64 left = min(h->h_part[part].reserved, lent);
+
+	h->h_part[part].reserved -= left;
+	lanefs_add_delayed(own, -(s64)(lent - left));
+	LANEFS_I(inode)->li_delayed_meta -= lent - left;
+	lanefs_delay_settle(inode);
+}
+
+/* Promises blocks of this domain to what has none promised: all of them or none. */
+static int lanefs_delay_from(struct inode *inode, struct lanefs_domain *domain, u64 at, u64 count,
+			     enum lanefs_reserve purpose)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u64 needs, more;
 	int err;
 
-	if (!lanefs_take_delayed(domain, count, LANEFS_FOR_DATA))
+	if (!lanefs_take_delayed(domain, count, purpose))
 		return -ENOSPC;
 	err = lanefs_delay_note(li, domain->d_id, at, at + count);
 	if (err)
 		goto err_note;
-	needs = lanefs_delay_needs(li, li->li_delayed_blocks, li->li_delayed_runs);
+	needs = lanefs_delay_needs(inode);
 	more = needs > li->li_delayed_meta ? needs - li->li_delayed_meta : 0;
 	if (more && !lanefs_take_delayed(lanefs_domain_of(inode), more, LANEFS_FOR_METADATA)) {
 		err = -ENOSPC;
@@ -185,22 +236,26 @@ err_note:
 	return err;
 }
 
-/* Promises blocks to the beginning of a hole: of the inode's own domain, or else of the next. */
+/* Promises blocks to the beginning of what has none: of the inode's own domain, or else of the next. */
 static int lanefs_delay_some(struct inode *inode, u64 count, struct lanefs_map *map)
 {
+	/* What is written over gives a block back for each that it takes. */
+	enum lanefs_reserve purpose = map->block ? LANEFS_FOR_METADATA : LANEFS_FOR_DATA;
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_domain *domain;
 	int err = -ENOSPC;
 	u64 some;
 	u32 i;
 
-	count = min_t(u64, min(count, map->length), LANEFS_DELAY_BATCH);
+	/* Those of a log are undone when a page is written back meanwhile, as the map is another then. */
+	count = min_t(u64, min(count, map->length),
+		      lanefs_is_log(inode->i_sb) ? LANEFS_DELAY_LOG : LANEFS_DELAY_BATCH);
 	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
 		domain = sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
-		if (!lanefs_has_room(domain, 1, LANEFS_FOR_DATA))
+		if (!lanefs_has_room(domain, 1, purpose))
 			continue;
 		for (some = count; some && err == -ENOSPC; some /= 2) {
-			err = lanefs_delay_from(inode, domain, map->logical, some);
+			err = lanefs_delay_from(inode, domain, map->logical, some, purpose);
 			map->length = some;
 		}
 	}
@@ -250,7 +305,7 @@ int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *
 	do {
 		down_write(&li->li_tree_sem);
 		err = lanefs_map_find(inode, map->logical, map);
-		if (!err && !map->block) {
+		if (!err && lanefs_delay_wanted(inode, map)) {
 			lanefs_delay_look(inode, map, map->logical + count);
 			if (!map->delayed)
 				err = lanefs_delay_some(inode, count, map);
@@ -278,7 +333,7 @@ int lanefs_delay_range(struct inode *inode, u64 at, u64 end)
 		down_read(&li->li_tree_sem);
 		err = lanefs_map_find(inode, at, &map);
 		up_read(&li->li_tree_sem);
-		if (!err && !map.block)
+		if (!err && lanefs_delay_wanted(inode, &map))
 			err = lanefs_delay(inode, end - at, false, &map, &seq);
 	}
 	if (err)
@@ -312,14 +367,25 @@ void lanefs_delay_drop(struct inode *inode, u64 from, u64 to)
  */
 void lanefs_delay_undo(struct inode *inode, u64 from, u64 to)
 {
+	unsigned long at = from;
+
+	if (from >= to || !xa_find(&LANEFS_I(inode)->li_delayed, &at, to - 1, XA_PRESENT))
+		return;
+	filemap_invalidate_lock(inode->i_mapping);
+	lanefs_delay_undo_locked(inode, at, to);
+	filemap_invalidate_unlock(inode->i_mapping);
+}
+
+/* With the mapping's invalidate lock. */
+void lanefs_delay_undo_locked(struct inode *inode, u64 from, u64 to)
+{
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct address_space *mapping = inode->i_mapping;
 	unsigned long at = from;
 	struct page *page;
 
-	if (from >= to || !xa_find(&li->li_delayed, &at, to - 1, XA_PRESENT))
+	if (from >= to)
 		return;
-	filemap_invalidate_lock(mapping);
 	for (; xa_find(&li->li_delayed, &at, to - 1, XA_PRESENT); at++) {
 		page = find_lock_page(mapping, at);
 		if (!page || !PageDirty(page))
@@ -330,7 +396,6 @@ void lanefs_delay_undo(struct inode *inode, u64 from, u64 to)
 		}
 		cond_resched();
 	}
-	filemap_invalidate_unlock(mapping);
 }
 
 /* How much to allocate beyond a run: as lanefs_ahead() says, where the file is written in order. */
@@ -446,6 +511,7 @@ void lanefs_delay_evict(struct inode *inode)
 
 	WARN_ON(READ_ONCE(LANEFS_I(inode)->li_delayed_blocks) && inode->i_nlink &&
 		!READ_ONCE(sbi->s_aborted) && READ_ONCE(sbi->s_started));
+	WARN_ON(LANEFS_I(inode)->li_rewritten);
 	lanefs_delay_drop(inode, 0, LANEFS_MAX_FILE_BLOCKS);
 	xa_destroy(&LANEFS_I(inode)->li_delayed);
 }

@@ -13,7 +13,6 @@
 
 #include "lanefs.h"
 
-#define LANEFS_SECTOR_SHIFT	(LANEFS_BLOCK_SHIFT - SECTOR_SHIFT)
 #define LANEFS_TRIM_BLOCKS	2048	/* taken from the allocator at a time */
 
 void lanefs_discard_work(struct work_struct *work)
@@ -86,9 +85,7 @@ static u32 lanefs_trim_take(struct lanefs_domain *domain, struct lanefs_group *g
 			continue;
 		count = stop - bit;
 	}
-	for (bit = *at - count; count && bit < *at; bit++)
-		__set_bit_le(bit, group->g_busy);
-	group->g_free -= count;
+	lanefs_group_mark(domain, group, *at - count, count);
 	spin_unlock(&group->g_lock);
 	return count;
 }

@@ -97,7 +97,7 @@ int lanefs_map_last(struct inode *inode, struct lanefs_map *map)
 	return err;
 }
 
-enum lanefs_change { LANEFS_INSERT, LANEFS_REMOVE, LANEFS_CONVERT };
+enum lanefs_change { LANEFS_INSERT, LANEFS_REPLACE, LANEFS_REMOVE, LANEFS_CONVERT };
 
 static int lanefs_records_change(struct lanefs_records *records, enum lanefs_change change,
 				 const struct lanefs_map *map)
@@ -114,6 +114,9 @@ static int lanefs_records_change(struct lanefs_records *records, enum lanefs_cha
 	case LANEFS_INSERT:
 		return lanefs_extents_insert(records->extents, records->count, records->room,
 					     &extent);
+	case LANEFS_REPLACE:
+		return lanefs_extents_replace(records->extents, records->count, records->room,
+					      &extent);
 	case LANEFS_REMOVE:
 		return lanefs_extents_remove(records->extents, records->count, records->room,
 					     map->logical, end);
@@ -188,6 +191,12 @@ static int lanefs_map_change(struct lanefs_handle *h, struct inode *inode,
 int lanefs_map_insert(struct lanefs_handle *h, struct inode *inode, const struct lanefs_map *map)
 {
 	return lanefs_map_change(h, inode, LANEFS_INSERT, *map);
+}
+
+/* Maps what is a hole, or one extent, or part of one; it does not free what was mapped. */
+int lanefs_map_replace(struct lanefs_handle *h, struct inode *inode, const struct lanefs_map *map)
+{
+	return lanefs_map_change(h, inode, LANEFS_REPLACE, *map);
 }
 
 /* Takes blocks that are one extent, or part of one, out of the map; it does not free them. */

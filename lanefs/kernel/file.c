@@ -16,9 +16,17 @@
 static int lanefs_zero_cached(struct inode *inode, loff_t size)
 {
 	struct folio *folio = read_mapping_folio(inode->i_mapping, size >> PAGE_SHIFT, NULL);
+	struct lanefs_map map = { .logical = size >> LANEFS_BLOCK_SHIFT };
+	u32 seq;
+	int err;
 
 	if (IS_ERR(folio))
 		return PTR_ERR(folio);
+	err = lanefs_is_log(inode->i_sb) ? lanefs_delay(inode, 1, false, &map, &seq) : 0;
+	if (err) {
+		folio_put(folio);
+		return err;
+	}
 	folio_lock(folio);
 	folio_zero_segment(folio, offset_in_folio(folio, size), folio_size(folio));
 	folio_mark_dirty(folio);
@@ -69,6 +77,9 @@ static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	bool wait = !(iocb->ki_flags & IOCB_NOWAIT);
 	ssize_t count = 0;
 
+	/* A block of a log may be another's before a read of it is over; the page's lock prevents that. */
+	if ((iocb->ki_flags & IOCB_DIRECT) && lanefs_is_log(inode->i_sb))
+		iocb->ki_flags &= ~IOCB_DIRECT;
 	if (!(iocb->ki_flags & IOCB_DIRECT)) {
 		count = lanefs_read_shared(iocb, to);
 		return count && !iov_iter_count(to) ? count : lanefs_read_rest(iocb, to, count);
@@ -192,6 +203,24 @@ static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssiz
 	return before + count;
 }
 
+/* All through the page cache, where pages keep what is read apart from what is moved. */
+static ssize_t lanefs_direct_to_log(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	u64 first = iocb->ki_pos >> LANEFS_BLOCK_SHIFT;
+	u64 end = DIV_ROUND_UP_ULL(iocb->ki_pos + iov_iter_count(from), LANEFS_BLOCK_SIZE);
+	ssize_t count;
+
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		return -EAGAIN;
+	count = lanefs_delay_range(inode, first, end);
+	if (count)
+		return count;
+	count = lanefs_write_rest(iocb, from, 0);
+	lanefs_delay_undo(inode, first, end);
+	return count;
+}
+
 static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -211,6 +240,8 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 		return err;
 	if (!(iocb->ki_flags & IOCB_DIRECT))
 		return lanefs_buffered_write(iocb, from, &lanefs_iomap_ops);
+	if (lanefs_is_log(inode->i_sb))
+		return lanefs_direct_to_log(iocb, from);
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return lanefs_direct_now(iocb, from);
 	count = lanefs_direct_write(iocb, from);
@@ -320,9 +351,9 @@ static loff_t lanefs_llseek(struct file *file, loff_t offset, int whence)
 	case SEEK_DATA:
 		inode_lock_shared(inode);
 		if (whence == SEEK_HOLE)
-			offset = iomap_seek_hole(inode, offset, &lanefs_iomap_ops);
+			offset = iomap_seek_hole(inode, offset, &lanefs_seek_ops);
 		else
-			offset = iomap_seek_data(inode, offset, &lanefs_iomap_ops);
+			offset = iomap_seek_data(inode, offset, &lanefs_seek_ops);
 		inode_unlock_shared(inode);
 		if (offset < 0)
 			return offset;

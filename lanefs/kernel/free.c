@@ -7,17 +7,6 @@
 #define LANEFS_FREE_BLOCKS	LANEFS_BITMAP_BITS	/* of one extent, in one transaction */
 #define LANEFS_FREE_EXTENTS	8
 
-static struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block)
-{
-	struct lanefs_domain *domain = lanefs_block_domain(h->h_sbi, block);
-	int part;
-
-	for (part = 0; part < h->h_parts; part++)
-		if (h->h_part[part].domain == domain)
-			return domain;
-	return NULL;
-}
-
 /*
  * Whether the handle can log what one extent more may change in the inode's domain: its leaf and the
  * nodes above, the bitmaps of those and of itself, and a block of revokes. Trees that are all path

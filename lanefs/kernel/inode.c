@@ -411,16 +411,19 @@ int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct ksta
 		   unsigned int flags)
 {
 	struct inode *inode = d_inode(path->dentry);
+	const struct lanefs_inode *li = LANEFS_I(inode);
 
 	lanefs_fillattr(idmap, mask, inode, stat);
 	lanefs_fill_attributes(inode, stat);
-	stat->blocks += READ_ONCE(LANEFS_I(inode)->li_delayed_blocks) <<
-			(LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+	/* Rather too many than none: some take a file without blocks for one without data. */
+	stat->blocks += (READ_ONCE(li->li_delayed_blocks) + READ_ONCE(li->li_rewritten)) <<
+			LANEFS_SECTOR_SHIFT;
 	if (mask & STATX_BTIME) {
-		stat->btime = LANEFS_I(inode)->li_btime;
+		stat->btime = li->li_btime;
 		stat->result_mask |= STATX_BTIME;
 	}
-	if ((mask & STATX_DIOALIGN) && S_ISREG(inode->i_mode)) {
+	/* To and from a log direct I/O is not direct. */
+	if ((mask & STATX_DIOALIGN) && S_ISREG(inode->i_mode) && !lanefs_is_log(inode->i_sb)) {
 		stat->dio_mem_align = bdev_dma_alignment(inode->i_sb->s_bdev) + 1;
 		stat->dio_offset_align = bdev_logical_block_size(inode->i_sb->s_bdev);
 		stat->result_mask |= STATX_DIOALIGN;

@@ -391,6 +391,18 @@ void lanefs_end(struct lanefs_handle *h)
 	rwsem_release(&h->h_sbi->s_handle_map, _THIS_IP_);
 }
 
+/* The domain that a data block lies in, if the handle has joined it, or NULL. */
+struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block)
+{
+	struct lanefs_domain *domain = lanefs_block_domain(h->h_sbi, block);
+	int part;
+
+	for (part = 0; part < h->h_parts; part++)
+		if (h->h_part[part].domain == domain)
+			return domain;
+	return NULL;
+}
+
 /* Which part of the handle is this domain's. Changing a domain that it has not joined is a bug. */
 int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain *domain)
 {

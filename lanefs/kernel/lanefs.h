@@ -13,8 +13,8 @@
  *   sh_mutex of a shard of a domain's inodes
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
- *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache, and a trim holds
- *     g_lock around d_batch_lock
+ *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache, a trim holds
+ *     g_lock around d_batch_lock, and a stream's lock is held around g_lock and work queues' locks
  *
  * Outside of handles: s_super_mutex, with nothing within it; j_commit_mutex of a domain, with which
  * its handles are waited for; j_checkpoint_mutex, then j_stable_mutex, which both exclude only each
@@ -46,8 +46,10 @@
 #include "compat.h"
 
 #define LANEFS_SUPER_MAGIC	LANEFS_MAGIC_SUPER
+#define LANEFS_SECTOR_SHIFT	(LANEFS_BLOCK_SHIFT - SECTOR_SHIFT)
 
 struct lanefs_sb;
+struct lanefs_collector;
 struct lanefs_domain;
 struct lanefs_txn;
 
@@ -113,12 +115,43 @@ struct lanefs_txn {
 	struct list_head t_node;	/* in j_log */
 };
 
+/* A segment of the log (segments.c), under g_lock. */
+struct lanefs_segment {
+	u16 used;			/* bits of g_busy */
+	u8 state;
+	bool stuck;			/* what is in use was not to be moved, when it was a victim */
+	u32 turn;			/* how often it was one */
+};
+
+/* A segment that a collector has taken, this time. */
+struct lanefs_victim {
+	u32 number;			/* of the group */
+	u32 first;			/* bit of it */
+	u32 turn;
+};
+
+enum {
+	LANEFS_SEGMENT_USED,
+	LANEFS_SEGMENT_FREE,		/* no bit is set */
+	LANEFS_SEGMENT_OPEN,		/* a stream's */
+	LANEFS_SEGMENT_VICTIM,		/* a collector's: no block is taken from it, if there are others */
+	LANEFS_SEGMENT_OTHER,		/* no stream's: metadata's, or not whole */
+};
+
 struct lanefs_group {
 	spinlock_t g_lock;		/* g_busy, g_free, and bits in the on-disk bitmap */
 	u32 g_bits;
 	u32 g_free;
-	unsigned long *g_busy;		/* in use, or freed by a transaction that is not stable */
+	unsigned long *g_busy;		/* in use, being written, or freed by what is not stable */
 	struct lanefs_buf *g_buf;	/* of the bitmap: kept, as it is needed inside of handles */
+	struct lanefs_segment *g_segments;	/* of a log: LANEFS_SEGMENTS, or NULL */
+};
+
+/* Where data of a log goes next: within an open segment. */
+struct lanefs_stream {
+	spinlock_t st_lock;
+	u64 st_block;		/* 0: there is no segment */
+	u64 st_hole;		/* where the next search for a hole begins (not locked) */
 };
 
 /* A CPU's part of a domain (slots.c). */
@@ -130,6 +163,7 @@ struct lanefs_slot {
 	s64 s_pending;		/* freed, not stable; of all CPUs together */
 	s64 s_delayed;		/* promised, with what extent maps may need; the same */
 	u64 s_goal;		/* where the next search for blocks begins (not locked) */
+	struct lanefs_stream s_stream;	/* of data (segments.c) */
 } ____cacheline_aligned_in_smp;
 
 /* So many inodes in a row are of one shard: whole blocks of the table, whole words of bitmaps. */
@@ -163,6 +197,10 @@ struct lanefs_domain {
 	s64 d_plenty;		/* blocks in d_free from which CPUs have batches (space.c) */
 	struct lanefs_group *d_groups;
 	u32 d_ngroups;
+	u64 d_log_start;	/* of a log: where its streams begin; else 0 */
+	u32 d_log_segments;	/* that streams may have */
+	struct lanefs_collector **d_collectors;
+	u32 d_ncollectors;
 	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
 	struct lanefs_buf **d_orphan_bits;	/* needed inside of handles */
 
@@ -215,6 +253,10 @@ struct lanefs_domain {
 	/* blocks */
 	atomic64_t d_free ____cacheline_aligned_in_smp;	/* in no CPU's batch, not reserved or promised */
 	spinlock_t d_batch_lock;	/* batches are gathered, or counted */
+	atomic_t d_segments_free;
+	atomic64_t d_victims;	/* since the mount: segments that were collected, */
+	atomic64_t d_moved;	/* blocks that were moved, */
+	atomic64_t d_holes;	/* and written to holes */
 	atomic64_t d_returns ____cacheline_aligned_in_smp;	/* how often blocks of the groups became free */
 
 	/* inodes */
@@ -259,6 +301,11 @@ enum lanefs_journal {
 	LANEFS_JOURNAL_SERIAL,
 };
 
+enum lanefs_gc {
+	LANEFS_GC_PERCORE,
+	LANEFS_GC_SINGLE,
+};
+
 enum lanefs_iolock {
 	LANEFS_IOLOCK_RANGE,
 	LANEFS_IOLOCK_INODE,
@@ -273,6 +320,7 @@ struct lanefs_options {
 	unsigned int readpath;
 	unsigned int recovery;
 	unsigned int journal;
+	unsigned int gc;
 	bool discard;
 	bool norecovery;	/* the disk as it is: read-only to the end of the mount */
 };
@@ -290,6 +338,7 @@ struct lanefs_sb {
 	u64 s_domain_blocks;
 	u64 s_domain_inodes;
 	struct lanefs_options s_options;
+	u64 s_incompat;
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
 	bool s_damaged;		/* to be noted in the superblock */
 	bool s_started;		/* journals run, and take handles */
@@ -299,6 +348,11 @@ struct lanefs_sb {
 	struct mutex s_super_mutex;	/* what changes in it, and its writing */
 	struct srcu_struct s_writeout;	/* read while an fsync writes a page (writeout.c) */
 	struct workqueue_struct *s_io_done;
+	struct workqueue_struct *s_collect;
+	bool s_collecting;	/* collectors may work */
+	unsigned int s_gc_low;	/* percent of a domain's segments: they begin where fewer are free */
+	struct kobject s_kobj;	/* of a log (sysfs.c) */
+	struct completion s_kobj_gone;
 	struct lanefs_shrinker s_shrinker;
 };
 
@@ -324,6 +378,9 @@ struct lanefs_inode {
 	u64 li_delayed_blocks;
 	u64 li_delayed_runs;			/* of consecutive ones */
 	u64 li_delayed_meta;			/* set aside for the extent map */
+	u64 li_rewritten;			/* blocks that are being written, and not mapped yet (rewrite.c) */
+	u64 li_rewritten_runs;			/* of consecutive ones, at most */
+	u64 li_rewritten_next;			/* the logical block behind the last of them */
 	struct timespec64 li_btime;
 	struct lanefs_buf *li_buf;		/* its block of the inode table */
 	u64 li_seq;				/* last transaction that changed it */
@@ -346,6 +403,12 @@ static inline struct lanefs_inode *LANEFS_I(const struct inode *inode)
 static inline struct lanefs_sb *LANEFS_SB(const struct super_block *sb)
 {
 	return sb->s_fs_info;
+}
+
+/* Whether data is never written over. */
+static inline bool lanefs_is_log(const struct super_block *sb)
+{
+	return LANEFS_SB(sb)->s_incompat & LANEFS_INCOMPAT_LOG;
 }
 
 static inline struct lanefs_domain *lanefs_domain_of(const struct inode *inode)
@@ -440,6 +503,7 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 		 const u32 *domains, int count);
 int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode);
 void lanefs_end(struct lanefs_handle *h);
+struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block);
 int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain *domain);
 void lanefs_txn_lock(struct lanefs_txn *txn);
 void lanefs_txn_drain(struct lanefs_txn *txn);
@@ -490,9 +554,45 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 			u64 *start, u32 *count);
 int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
 		       bool metadata);
+bool lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *start, u32 *count);
+void lanefs_give_blocks(struct lanefs_domain *domain, u64 start, u64 count);
+void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count);
+void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
+		       u32 count);
 void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 count);
 void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
+
+/* segments.c */
+void lanefs_segments_start(struct lanefs_domain *domain);
+int lanefs_segments_load(struct lanefs_domain *domain, u32 number);
+void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
+			   u32 count, bool set);
+void lanefs_segments_used(struct lanefs_group *group, u32 bit);
+u32 lanefs_segments_victim(const struct lanefs_group *group, u32 bit);
+bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
+bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);
+bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victim *victim);
+void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim);
+bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
+			u64 *block);
+bool lanefs_data_take(struct lanefs_domain *domain, u64 *block);
+
+/* collect.c */
+int lanefs_collectors_start(struct lanefs_domain *domain);
+void lanefs_collectors_stop(struct lanefs_domain *domain);
+void lanefs_collect(struct lanefs_domain *domain);
+void lanefs_collect_allow(struct lanefs_sb *sbi, bool allowed);
+
+/* owners.c */
+int lanefs_owners_set(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count,
+		      u64 ino, u64 logical);
+
+/* sysfs.c */
+int lanefs_sysfs_init(void);
+void lanefs_sysfs_exit(void);
+int lanefs_sysfs_start(struct lanefs_sb *sbi);
+void lanefs_sysfs_stop(struct lanefs_sb *sbi);
 
 /* space.c */
 enum lanefs_reserve { LANEFS_FOR_DATA, LANEFS_FOR_METADATA, LANEFS_FOR_COMPLETION };
@@ -558,6 +658,7 @@ struct lanefs_map {
 int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map);
 int lanefs_map_last(struct inode *inode, struct lanefs_map *map);
 int lanefs_map_insert(struct lanefs_handle *h, struct inode *inode, const struct lanefs_map *map);
+int lanefs_map_replace(struct lanefs_handle *h, struct inode *inode, const struct lanefs_map *map);
 int lanefs_map_remove(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length);
 int lanefs_map_written(struct lanefs_handle *h, struct inode *inode, u64 logical, u64 length,
 		       u64 *done);
@@ -693,6 +794,7 @@ void lanefs_writeout_wait_all(struct lanefs_sb *sbi);
 /* data.c */
 extern const struct address_space_operations lanefs_aops;
 extern const struct iomap_ops lanefs_iomap_ops;
+extern const struct iomap_ops lanefs_seek_ops;
 u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count);
 int lanefs_error_remove(struct address_space *mapping, struct folio *folio);
 int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
@@ -701,13 +803,26 @@ int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_ma
 int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten);
 void lanefs_io_work(struct work_struct *work);
 
+/* rewrite.c */
+int lanefs_rewrite(struct inode *inode, struct lanefs_map *map);
+bool lanefs_rewrite_more(const struct lanefs_handle *h);
+int lanefs_rewrite_map(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
+		       const struct lanefs_map *map);
+int lanefs_rewritten(struct inode *inode, loff_t offset, size_t size, u64 block, int err);
+
 /* delay.c */
+bool lanefs_delay_wanted(const struct inode *inode, const struct lanefs_map *map);
+struct lanefs_domain *lanefs_delay_take(struct inode *inode, u64 logical);
+u64 lanefs_delay_lend(struct lanefs_handle *h, struct inode *inode);
+void lanefs_delay_return(struct lanefs_handle *h, struct inode *inode, u64 lent);
+void lanefs_delay_settle(struct inode *inode);
 void lanefs_delay_look(struct inode *inode, struct lanefs_map *map, u64 end);
 bool lanefs_delay_flush(struct super_block *sb);
 int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq);
 int lanefs_delay_range(struct inode *inode, u64 at, u64 end);
 void lanefs_delay_drop(struct inode *inode, u64 from, u64 to);
 void lanefs_delay_undo(struct inode *inode, u64 from, u64 to);
+void lanefs_delay_undo_locked(struct inode *inode, u64 from, u64 to);
 int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq);
 void lanefs_delay_check(struct lanefs_sb *sbi);
 void lanefs_delay_evict(struct inode *inode);

@@ -53,6 +53,12 @@ static const struct constant_table lanefs_journals[] = {
 	{}
 };
 
+static const struct constant_table lanefs_gcs[] = {
+	{ "percore", LANEFS_GC_PERCORE },
+	{ "single", LANEFS_GC_SINGLE },
+	{}
+};
+
 enum {
 	LANEFS_OPTION_PLACEMENT,
 	LANEFS_OPTION_INODES,
@@ -61,6 +67,7 @@ enum {
 	LANEFS_OPTION_FSYNC,
 	LANEFS_OPTION_RECOVERY,
 	LANEFS_OPTION_JOURNAL,
+	LANEFS_OPTION_GC,
 	LANEFS_OPTION_DISCARD,
 	LANEFS_OPTION_NORECOVERY,
 };
@@ -73,6 +80,7 @@ const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("fsync", LANEFS_OPTION_FSYNC, lanefs_fsyncs),
 	fsparam_enum("recovery", LANEFS_OPTION_RECOVERY, lanefs_recoveries),
 	fsparam_enum("journal", LANEFS_OPTION_JOURNAL, lanefs_journals),
+	fsparam_enum("gc", LANEFS_OPTION_GC, lanefs_gcs),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
 	fsparam_flag("norecovery", LANEFS_OPTION_NORECOVERY),
 	{}
@@ -91,6 +99,7 @@ static const struct {
 	[LANEFS_OPTION_FSYNC] = { lanefs_fsyncs, offsetof(struct lanefs_options, fsync) },
 	[LANEFS_OPTION_RECOVERY] = { lanefs_recoveries, offsetof(struct lanefs_options, recovery), true },
 	[LANEFS_OPTION_JOURNAL] = { lanefs_journals, offsetof(struct lanefs_options, journal) },
+	[LANEFS_OPTION_GC] = { lanefs_gcs, offsetof(struct lanefs_options, gc) },
 };
 
 static unsigned int lanefs_choice(const struct lanefs_options *options, unsigned int option)
@@ -126,8 +135,9 @@ int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	unsigned int option;
 
 	for (option = 0; option < ARRAY_SIZE(lanefs_choices); option++)
-		seq_printf(seq, ",%s=%s", lanefs_parameters[option].name,
-			   lanefs_choices[option].values[lanefs_choice(options, option)].name);
+		if (option != LANEFS_OPTION_GC || lanefs_is_log(root->d_sb))
+			seq_printf(seq, ",%s=%s", lanefs_parameters[option].name,
+				   lanefs_choices[option].values[lanefs_choice(options, option)].name);
 	if (options->discard)
 		seq_puts(seq, ",discard");
 	if (options->norecovery)
@@ -156,6 +166,8 @@ int lanefs_check_options(struct super_block *sb, const struct lanefs_options *as
 		    lanefs_choice(asked, option) != lanefs_choice(now, option))
 			return invalf(fc, "%s= is for the whole mount: unmount first",
 				      lanefs_parameters[option].name);
+	if (now && asked->gc && !lanefs_is_log(sb))
+		return invalf(fc, "gc=single is for what was made with mkfs.lanefs --alloc log");
 	if (now && asked->norecovery != now->norecovery)
 		return invalf(fc, "norecovery is for the whole mount: unmount first");
 	if (asked->norecovery && !read_only)

@@ -32,6 +32,7 @@ int lanefs_slots_start(struct lanefs_domain *domain)
 	for_each_possible_cpu(cpu) {
 		slot = per_cpu_ptr(domain->d_slots, cpu);
 		slot->s_state = 0;
+		spin_lock_init(&slot->s_stream.st_lock);
 		slot->s_inode_first = lanefs_region(domain, cpu);
 		slot->s_inode_hint = slot->s_inode_first;
 	}

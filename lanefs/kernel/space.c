@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How many blocks of a domain are free: neither in use, nor reserved by a handle, nor promised to
- * data that waits to be written (delay.c). Which ones the allocator decides (alloc.c).
+ * data that waits to be written (delay.c), nor being written and not in use yet (rewrite.c). Which
+ * ones the allocator decides (alloc.c).
  *
  * As long as there is plenty, each CPU has a batch of them for itself (in its slot), so that CPUs
  * that share a domain do not share its count. Else all are in d_free, and the count is exact: what

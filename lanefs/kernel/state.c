@@ -86,7 +86,8 @@ static bool lanefs_geometry_sound(const struct lanefs_super_block *super, u64 de
 		return false;
 	if (!spans || spans > LANEFS_MAX_SPAN_DIRS || (spans & (spans - 1)))
 		return false;
-	lanefs_domain_layout(&layout, 0, start, size, inodes, journal);
+	lanefs_domain_layout(&layout, 0, start, size, inodes, journal,
+			     le64_to_cpu(super->sb_incompat));
 	return layout.data < layout.end;
 }
 
@@ -126,6 +127,7 @@ int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc)
 	sbi->s_hash_seed[1] = le64_to_cpu(super->sb_hash_seed[1]);
 	sbi->s_epoch = le64_to_cpu(super->sb_epoch);
 	sbi->s_ro_compat = le64_to_cpu(super->sb_ro_compat);
+	sbi->s_incompat = le64_to_cpu(super->sb_incompat);
 	sbi->s_span_dirs = le32_to_cpu(super->sb_span_dirs);
 	sbi->s_domain_start = le64_to_cpu(super->sb_domain_start);
 	sbi->s_domain_blocks = le64_to_cpu(super->sb_domain_blocks);
@@ -166,6 +168,8 @@ int lanefs_start(struct lanefs_sb *sbi)
 		err = lanefs_journal_start(sbi->s_domain[i]);
 	if (!err)
 		WRITE_ONCE(sbi->s_started, true);
+	if (!err)
+		lanefs_collect_allow(sbi, true);
 	for (i = 0; i < sbi->s_domains && err; i++)
 		lanefs_journal_stop(sbi->s_domain[i]);
 	return err;
@@ -193,6 +197,7 @@ int lanefs_stop(struct lanefs_sb *sbi)
 	int err = 0;
 	u32 i;
 
+	lanefs_collect_allow(sbi, false);
 	WRITE_ONCE(sbi->s_started, false);
 	for (i = 0; i < sbi->s_domains; i++)
 		wake_up_all(&sbi->s_domain[i]->j_wait_join);

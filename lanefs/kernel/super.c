@@ -13,6 +13,10 @@ static struct kmem_cache *lanefs_inode_cache;
 static struct kmem_cache *lanefs_domain_cache;
 static struct lock_class_key lanefs_handle_key;
 
+static unsigned int lanefs_gc_low = 10;
+module_param_named(gc_low, lanefs_gc_low, uint, 0644);
+MODULE_PARM_DESC(gc_low, "of a log, at its mount: percent of free segments below which collectors begin");
+
 /* Stops all changes: what is not stable is given up, and the next mount recovers. */
 void lanefs_abort(struct lanefs_sb *sbi)
 {
@@ -74,7 +78,7 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	domain->d_id = id;
 	lanefs_domain_layout(&domain->d_layout, id, sbi->s_domain_start, sbi->s_domain_blocks,
 			     sbi->s_domain_inodes,
-			     le32_to_cpu(lanefs_super_of(sbi)->sb_journal_blocks));
+			     le32_to_cpu(lanefs_super_of(sbi)->sb_journal_blocks), sbi->s_incompat);
 	lanefs_cache_init(domain);
 	spin_lock_init(&domain->j_lock);
 	domain->j_next_seq = 1;
@@ -135,11 +139,15 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 	struct lanefs_domain *domain;
 	u32 i;
 
+	lanefs_sysfs_stop(sbi);
 	if (sbi->s_io_done)
 		destroy_workqueue(sbi->s_io_done);
+	if (sbi->s_collect)
+		destroy_workqueue(sbi->s_collect);
 	/* The first that is not there ends them: there was no memory for it. */
 	for (i = 0; i < sbi->s_domains && sbi->s_domain[i]; i++) {
 		domain = sbi->s_domain[i];
+		lanefs_collectors_stop(domain);
 		lanefs_alloc_stop(domain);
 		lanefs_inodes_stop(domain);
 		lanefs_cache_destroy(domain);
@@ -270,6 +278,13 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 	err = lanefs_read_super(sbi, fc);
 	if (err)
 		return err;
+	if (sbi->s_options.gc && !lanefs_is_log(sb))
+		return invalf(fc, "gc=single is for what was made with mkfs.lanefs --alloc log");
+	/* What was moved after a hibernation's image was made would not be known to it. */
+	if (lanefs_is_log(sb))
+		sbi->s_collect = alloc_workqueue("lanefs-gc/%s", WQ_FREEZABLE, 0, sb->s_id);
+	if (lanefs_is_log(sb) && !sbi->s_collect)
+		return -ENOMEM;
 	domains = le32_to_cpu(lanefs_super_of(sbi)->sb_domains);
 	sbi->s_domain = kvcalloc(domains, sizeof(*sbi->s_domain), GFP_KERNEL);
 	if (!sbi->s_domain)
@@ -301,6 +316,8 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 		err = lanefs_alloc_start(sbi->s_domain[i]);
 		if (!err)
 			err = lanefs_inodes_start(sbi->s_domain[i]);
+		if (!err)
+			err = lanefs_collectors_start(sbi->s_domain[i]);
 	}
 	return err;
 }
@@ -318,6 +335,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 		return err;
 	}
 	sbi->s_vfs = sb;
+	sbi->s_gc_low = min(READ_ONCE(lanefs_gc_low), 100U);
 	mutex_init(&sbi->s_super_mutex);
 	lockdep_init_map(&sbi->s_handle_map, "lanefs_handle", &lanefs_handle_key, 0);
 	if (!sb_set_blocksize(sb, LANEFS_BLOCK_SIZE)) {
@@ -339,6 +357,8 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_iflags |= SB_I_CGROUPWB;
 	sb->s_max_links = LANEFS_LINK_MAX;
 	err = lanefs_setup(sbi, fc);
+	if (!err)
+		err = lanefs_sysfs_start(sbi);
 	if (err)
 		goto free;
 	err = lanefs_shrinker_start(&sbi->s_shrinker, lanefs_cache_count, lanefs_cache_scan, sbi,
@@ -375,6 +395,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	}
 	return 0;
 stop:
+	lanefs_collect_allow(sbi, false);
 	lanefs_span_stop(sbi);
 	lanefs_icache_list(sbi);
 	evict_inodes(sb);
@@ -402,9 +423,14 @@ static int lanefs_reconfigure(struct fs_context *fc)
 	err = lanefs_check_options(sb, &asked->s_options, &sbi->s_options, fc);
 	if (err)
 		return err;
+	/* A collector may hold one that has no name any more. */
+	if (read_only)
+		lanefs_collect_allow(sbi, false);
 	/* They could not be deleted. An emergency remount (sysrq) takes that. */
-	if (read_only && !(fc->sb_flags & SB_FORCE) && lanefs_any_unlinked(sbi))
+	if (read_only && !(fc->sb_flags & SB_FORCE) && lanefs_any_unlinked(sbi)) {
+		lanefs_collect_allow(sbi, !sb_rdonly(sb));
 		return -EBUSY;
+	}
 	sync_filesystem(sb);
 	if (sbi->s_aborted && !read_only) {
 		errorf(fc, "aborted, after an error or by a shutdown: unmount, run fsck.lanefs, mount");
@@ -464,8 +490,10 @@ static int lanefs_init_context(struct fs_context *fc)
 static void lanefs_kill_super(struct super_block *sb)
 {
 	/* Where the mount failed there are none. */
-	if (sb->s_root)
+	if (sb->s_root) {
+		lanefs_collect_allow(LANEFS_SB(sb), false);
 		lanefs_icache_list(LANEFS_SB(sb));
+	}
 	kill_block_super(sb);
 	/* Only where the device could not be opened: then nothing was set up in it. */
 	kfree(sb->s_fs_info);
@@ -503,18 +531,28 @@ static int __init lanefs_init(void)
 	lanefs_domain_cache = kmem_cache_create("lanefs_domain", sizeof(struct lanefs_domain), 0,
 						SLAB_HWCACHE_ALIGN, NULL);
 	err = -ENOMEM;
-	if (lanefs_inode_cache && lanefs_domain_cache)
-		err = register_filesystem(&lanefs_type);
-	if (err) {
-		kmem_cache_destroy(lanefs_domain_cache);
-		kmem_cache_destroy(lanefs_inode_cache);
-	}
+	if (!lanefs_inode_cache || !lanefs_domain_cache)
+		goto err_cache;
+	err = lanefs_sysfs_init();
+	if (err)
+		goto err_cache;
+	err = register_filesystem(&lanefs_type);
+	if (err)
+		goto err_register;
+	return 0;
+
+err_register:
+	lanefs_sysfs_exit();
+err_cache:
+	kmem_cache_destroy(lanefs_domain_cache);
+	kmem_cache_destroy(lanefs_inode_cache);
 	return err;
 }
 
 static void __exit lanefs_exit(void)
 {
 	unregister_filesystem(&lanefs_type);
+	lanefs_sysfs_exit();
 	/* Inodes are freed after a grace period. */
 	rcu_barrier();
 	kmem_cache_destroy(lanefs_domain_cache);

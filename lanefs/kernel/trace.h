@@ -80,6 +80,30 @@ TRACE_EVENT(lanefs_checkpoint,
 		  __entry->blocks, __entry->err)
 );
 
+TRACE_EVENT(lanefs_collect,
+	TP_PROTO(const struct lanefs_domain *domain, u64 segment, int live, u32 moved, int err),
+	TP_ARGS(domain, segment, live, moved, err),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(u32, domain)
+		__field(u64, segment)
+		__field(int, live)
+		__field(u32, moved)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->dev = domain->d_sbi->s_vfs->s_dev;
+		__entry->domain = domain->d_id;
+		__entry->segment = segment;
+		__entry->live = live;
+		__entry->moved = moved;
+		__entry->err = err;
+	),
+	TP_printk("dev %d,%d domain %u segment at %llu live %d moved %u error %d",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->domain, __entry->segment,
+		  __entry->live, __entry->moved, __entry->err)
+);
+
 #endif
 
 #undef TRACE_INCLUDE_PATH

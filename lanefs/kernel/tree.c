@@ -156,8 +156,10 @@ unsigned int lanefs_tree_credits(const struct inode *inode)
 u64 lanefs_tree_room(const struct inode *inode)
 {
 	const struct lanefs_inode *li = LANEFS_I(inode);
+	/* What replaces a part of an extent leaves one on each side of it. */
+	unsigned int more = lanefs_is_log(inode->i_sb) ? 2 : 1;
 
-	if (!li->li_level && li->li_count < LANEFS_ROOT_RECORDS)
+	if (!li->li_level && li->li_count + more <= LANEFS_ROOT_RECORDS)
 		return 0;
 	return 2 * lanefs_tree_blocks_needed(inode);
 }

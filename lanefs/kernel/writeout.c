@@ -5,7 +5,8 @@
  * block is there and written is written from under its lock instead: it is clean to the page cache
  * then, and not under writeback. So what must not miss the I/O has to lock the page, or to wait for
  * li_writeout (this inode's) or for the readers of s_writeout: another fsync, a direct read, a sync
- * of the whole file system. sync_file_range() does not see it.
+ * of the whole file system. sync_file_range() does not see it. Not in a log, where no block is
+ * written over.
  */
 #include <linux/pagemap.h>
 
@@ -90,7 +91,7 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 	unsigned long index;
 	int section;
 
-	if (READ_ONCE(sbi->s_options.fsync) != LANEFS_FSYNC_LANE)
+	if (READ_ONCE(sbi->s_options.fsync) != LANEFS_FSYNC_LANE || lanefs_is_log(inode->i_sb))
 		return;
 	section = srcu_read_lock(&sbi->s_writeout);
 	mutex_lock(&li->li_writeout);

@@ -12,6 +12,7 @@ MAGIC = {
     "obitmap": 0x504D4F4C,
     "bbitmap": 0x504B424C,
     "itable": 0x4154494C,
+    "owners": 0x4E574F4C,
     "node": 0x444F4E4C,
     "extents": 0x5458454C,
     "dirents": 0x5249444C,

@@ -6,6 +6,7 @@
 #include <uuid/uuid.h>
 
 #include "core/block.h"
+#include "core/owner.h"
 #include "dump.h"
 #include "tools/common/die.h"
 
@@ -48,6 +49,7 @@ static const char *magic_name(u32 magic)
 		{ LANEFS_MAGIC_OBITMAP, "orphan bitmap" },
 		{ LANEFS_MAGIC_BBITMAP, "block bitmap" },
 		{ LANEFS_MAGIC_ITABLE, "inode table" },
+		{ LANEFS_MAGIC_OWNERS, "owners" },
 		{ LANEFS_MAGIC_NODE, "node" },
 		{ LANEFS_MAGIC_EXTENTS, "extents" },
 		{ LANEFS_MAGIC_DIRENTS, "directory entries" },
@@ -82,12 +84,63 @@ json_t *header_json(struct dump *dump, const void *block, u64 number)
 			 "used", le16_to_cpu(header->lh_used));
 }
 
+/* The domain's block that the first entry of a block of owners is for; 0: it is none of any. */
+static u64 first_owned(const struct dump *dump, u64 number)
+{
+	for (u32 d = 0; d < dump->domains; d++) {
+		const struct lanefs_layout *layout = &dump->layout[d];
+
+		if (number >= layout->owners && number - layout->owners < layout->owners_blocks)
+			return layout->base + (number - layout->owners) * LANEFS_OWNERS;
+	}
+	return 0;
+}
+
+/* The blocks from entry @first on that follow each other in the file as on the device. */
+static unsigned int run_length(const struct lanefs_owner *owners, unsigned int first)
+{
+	u64 ino = lanefs_owner_ino(&owners[first]);
+	u32 logical = le32_to_cpu(owners[first].ow_logical);
+	unsigned int n = 1;
+
+	while (first + n < LANEFS_OWNERS && lanefs_owner_ino(&owners[first + n]) == ino &&
+	       le32_to_cpu(owners[first + n].ow_logical) == logical + n)
+		n++;
+	return n;
+}
+
+/* Those that no file has had yet are left out. */
+static json_t *owners_json(const struct lanefs_owner *owners, u64 first_block)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0, length; i < LANEFS_OWNERS; i += length) {
+		u64 ino = lanefs_owner_ino(&owners[i]);
+
+		length = run_length(owners, i);
+		if (ino)
+			json_array_append_new(list, json_pack("{s:o, s:i, s:o, s:o}",
+				"block", number_json(first_block + i), "length", (int)length,
+				"ino", number_json(ino),
+				"logical", number_json(le32_to_cpu(owners[i].ow_logical))));
+	}
+	return list;
+}
+
 json_t *block_json(struct dump *dump, u64 number)
 {
 	u8 block[LANEFS_BLOCK_SIZE];
+	const struct lanefs_header *header = (const void *)block;
+	json_t *json;
+	u64 first;
 
 	read_block(dump, number, block);
-	return header_json(dump, block, number);
+	json = header_json(dump, block, number);
+	/* Of a copy in a journal: where it belongs. */
+	first = first_owned(dump, le64_to_cpu(header->lh_block));
+	if (le32_to_cpu(header->lh_magic) == LANEFS_MAGIC_OWNERS && first)
+		json_object_set_new(json, "owners", owners_json(lanefs_owners_of(block), first));
+	return json;
 }
 
 static const char *state_name(u32 state)
@@ -116,8 +169,8 @@ json_t *super_json(struct dump *dump)
 	uuid_unparse(super->sb_header.lh_uuid, uuid);
 	if (gmtime_r(&seconds, &tm))
 		strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	return json_pack("{s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:s,"
-			 " s:o, s:s, s:o}",
+	return json_pack("{s:s, s:o, s:i, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:i,"
+			 " s:s, s:o, s:s, s:o}",
 			 "uuid", uuid,
 			 "label", text_json(super->sb_label, strnlen((const char *)super->sb_label,
 								     sizeof(super->sb_label))),
@@ -125,6 +178,8 @@ json_t *super_json(struct dump *dump)
 			 "compat", number_json(le64_to_cpu(super->sb_compat)),
 			 "ro_compat", number_json(le64_to_cpu(super->sb_ro_compat)),
 			 "incompat", number_json(le64_to_cpu(super->sb_incompat)),
+			 "alloc", super->sb_incompat & cpu_to_le64(LANEFS_INCOMPAT_LOG) ? "log" :
+								   "extent",
 			 "blocks", number_json(le64_to_cpu(super->sb_blocks)),
 			 "domain_start", number_json(le64_to_cpu(super->sb_domain_start)),
 			 "domain_blocks", number_json(le64_to_cpu(super->sb_domain_blocks)),
@@ -164,7 +219,8 @@ json_t *domain_json(struct dump *dump, u64 domain)
 		die(1, "there is no domain %llu: the last one is %u", domain, dump->domains - 1);
 	layout = &dump->layout[domain];
 	read_block(dump, layout->base + 1, &block);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o*, s:o, s:o, s:o, s:o, s:o,"
+			 " s:o, s:o}",
 			 "domain", number_json(domain),
 			 "base", number_json(layout->base),
 			 "end", number_json(layout->end),
@@ -173,6 +229,7 @@ json_t *domain_json(struct dump *dump, u64 domain)
 			 "orphan_bitmap", number_json(layout->obitmap),
 			 "block_bitmap", number_json(layout->bbitmap),
 			 "inode_table", number_json(layout->itable),
+			 "owners", layout->owners_blocks ? number_json(layout->owners) : NULL,
 			 "data", number_json(layout->data),
 			 "free_blocks", number_json(count_clear(dump, layout->bbitmap,
 								layout->end - layout->base)),

@@ -21,7 +21,8 @@ static const char help[] =
 "  inode INO         an inode, with its attributes, extents or entries\n"
 "  dir INO           the entries of a directory; of a span directory: remote entries\n"
 "  journal N         the transactions in the log of domain N\n"
-"  block N           the header of a block, and whether it is good\n"
+"  block N           the header of a block, and whether it is good; of a block of owners\n"
+"                    also whose data blocks are, in runs\n"
 "\n"
 "  -b, --super BLOCK take the superblock's copy in that block\n"
 "  -j, --json        print JSON\n"
@@ -93,7 +94,8 @@ static void open_dump(struct dump *dump, const char *path, u64 super_block)
 	dump->layout = allocate(dump->domains, sizeof(*dump->layout));
 	for (u32 d = 0; d < dump->domains; d++) {
 		lanefs_domain_layout(&dump->layout[d], d, start, blocks, inodes,
-				     le32_to_cpu(dump->super.sb_journal_blocks));
+				     le32_to_cpu(dump->super.sb_journal_blocks),
+				     le64_to_cpu(dump->super.sb_incompat));
 		if (dump->layout[d].data > dump->layout[d].end)
 			die(1, "%s: the superblock makes no sense; --super takes a copy", path);
 	}

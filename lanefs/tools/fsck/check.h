@@ -8,7 +8,8 @@
 #include "tools/common/image.h"
 
 /*
- * A check goes in rounds. Each has three stages: inodes and their trees; names and links; bitmaps.
+ * A check goes in rounds. Each has three stages: inodes, their trees and the owners of their data;
+ * names and links; bitmaps.
  * A stage needs the one before it to be clean. When repairing, a stage that found damage mends it
  * in memory and the next round looks at everything again; the last round, which finds nothing,
  * is the proof. Nothing here shares code with the module but the format's description, hashes,
@@ -37,6 +38,7 @@ struct domain {
 	u8 *inode_bits;		/* the inode bitmap as it is on disk */
 	u8 *orphan_bits;
 	u8 *block_bits;		/* the block bitmap; what is damaged of it says: in use */
+	u8 *lost_owners;	/* a bit for each block of owners: it was damaged */
 	u64 search;		/* where to look for a free block */
 };
 
@@ -51,6 +53,9 @@ struct check {
 	struct domain *domain;	/* [domains] */
 	u64 table_block;	/* of the inode table: the one in `table`; 0: none */
 	u8 table[LANEFS_BLOCK_SIZE];
+	u64 owners_block;	/* the block of owners in `owners`; 0: none */
+	u8 owners[LANEFS_BLOCK_SIZE];
+	bool owners_changed;	/* `owners` is to be written */
 	struct edit *edits;	/* of directories, made at the end of the stage */
 	size_t edit_count, edit_room;
 	struct new_map *maps;	/* of files, the same */

@@ -287,6 +287,7 @@ void check_inodes(struct check *c)
 	c->lost_from = UINT64_MAX;
 	check_reserved_bits(c);
 	for_each_used(c, check_inode);
+	check_owners_blocks(c);
 	for_each_used(c, check_file);
 	apply_edits(c);
 }

@@ -33,6 +33,11 @@ void check_blocks(struct check *c, u64 ino, struct lanefs_dinode *inode, u64 rig
 void check_file_tree(struct check *c, u64 ino, struct lanefs_dinode *inode, bool *write);
 void check_file_data(struct check *c, u64 ino, struct lanefs_dinode *inode, bool *write);
 
+/* owners.c: nothing to do where the file system is no log */
+void check_owners_blocks(struct check *c);
+/* Whether the blocks of a sound map have the owners that it says. */
+void check_owners(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count);
+
 /* xattrs.c: drops the block of extended attributes if it is damaged. */
 void check_xattrs(struct check *c, u64 ino, struct lanefs_dinode *inode, bool *write);
 

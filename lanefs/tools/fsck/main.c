@@ -252,6 +252,7 @@ static void close_check(struct check *c)
 		free(c->domain[d].inode_bits);
 		free(c->domain[d].block_bits);
 		free(c->domain[d].orphan_bits);
+		free(c->domain[d].lost_owners);
 	}
 	free(c->domain);
 	free(c->edits);

@@ -34,6 +34,16 @@ static bool same_file_system(const struct lanefs_super_block *a, const struct la
 	       !memcmp(x + LABEL_TO, y + LABEL_TO, sizeof(*a) - LABEL_TO);
 }
 
+static void lay_out(struct lanefs_layout *layout, u32 domain,
+		    const struct lanefs_super_block *super)
+{
+	lanefs_domain_layout(layout, domain, le64_to_cpu(super->sb_domain_start),
+			     le64_to_cpu(super->sb_domain_blocks),
+			     le64_to_cpu(super->sb_domain_inodes),
+			     le32_to_cpu(super->sb_journal_blocks),
+			     le64_to_cpu(super->sb_incompat));
+}
+
 /* Why the module could not use it; NULL: it could. */
 static const char *nonsense(const struct lanefs_super_block *super, u64 device_blocks)
 {
@@ -61,7 +71,7 @@ static const char *nonsense(const struct lanefs_super_block *super, u64 device_b
 		return "a wrong number of inodes";
 	if (journal < LANEFS_MIN_JOURNAL || journal > domain_blocks)
 		return "a wrong size of the journal";
-	lanefs_domain_layout(&layout, 0, start, domain_blocks, inodes, journal);
+	lay_out(&layout, 0, super);
 	if (layout.data >= layout.end)
 		return "domains without room for data";
 	if (!span || span > LANEFS_MAX_SPAN_DIRS || span & (span - 1))
@@ -91,6 +101,7 @@ struct candidate {
 static void count_support(struct check *c, struct candidate *candidate)
 {
 	const struct lanefs_super_block *super = &candidate->super;
+	bool log = super->sb_incompat & cpu_to_le64(LANEFS_INCOMPAT_LOG);
 	u32 domains = le32_to_cpu(super->sb_domains), found;
 	struct lanefs_super_block block;
 	struct lanefs_layout layout;
@@ -99,18 +110,17 @@ static void count_support(struct check *c, struct candidate *candidate)
 	found = intact(&block, 0) && same_file_system(&block, super);
 	candidate->copies = 0;
 	for (u32 d = 0; d < domains; d++) {
-		lanefs_domain_layout(&layout, d, le64_to_cpu(super->sb_domain_start),
-				     le64_to_cpu(super->sb_domain_blocks),
-				     le64_to_cpu(super->sb_domain_inodes),
-				     le32_to_cpu(super->sb_journal_blocks));
+		lay_out(&layout, d, super);
 		read_block(c, layout.base, &block);
 		candidate->copies += intact(&block, layout.base) &&
 				     same_file_system(&block, super);
 		found += in_place(c, layout.base + 1, LANEFS_MAGIC_DOMAIN, super);
 		found += in_place(c, layout.ibitmap, LANEFS_MAGIC_IBITMAP, super);
-		found += in_place(c, layout.bbitmap, LANEFS_MAGIC_BBITMAP, super);
+		/* Where a log has owners, others have data: of a domain that is there. */
+		if (in_place(c, layout.bbitmap, LANEFS_MAGIC_BBITMAP, super))
+			found += 1 + (in_place(c, layout.owners, LANEFS_MAGIC_OWNERS, super) == log);
 	}
-	candidate->support = (found + candidate->copies) * 1000 / (1 + 4 * domains);
+	candidate->support = (found + candidate->copies) * 1000 / (1 + 5 * domains);
 }
 
 /* Takes the superblock in @block if it is better than the best so far. */
@@ -179,15 +189,15 @@ static void open_domains(struct check *c)
 	for (u32 d = 0; d < c->domains; d++) {
 		struct domain *domain = &c->domain[d];
 
-		lanefs_domain_layout(&domain->layout, d, le64_to_cpu(c->super.sb_domain_start),
-				     le64_to_cpu(c->super.sb_domain_blocks), c->domain_inodes,
-				     le32_to_cpu(c->super.sb_journal_blocks));
+		lay_out(&domain->layout, d, &c->super);
 		domain->search = domain->layout.data - domain->layout.base;
 		domain->records = allocate(c->domain_inodes, sizeof(*domain->records));
 		domain->used = allocate(domain->layout.bbitmap_blocks, LANEFS_BODY_SIZE);
 		domain->inode_bits = allocate(domain->layout.ibitmap_blocks, LANEFS_BODY_SIZE);
 		domain->block_bits = allocate(domain->layout.bbitmap_blocks, LANEFS_BODY_SIZE);
 		domain->orphan_bits = allocate(domain->layout.ibitmap_blocks, LANEFS_BODY_SIZE);
+		domain->lost_owners = allocate(lanefs_blocks_for(domain->layout.owners_blocks,
+								 8ull), 1);
 	}
 }
 

@@ -16,6 +16,9 @@
 /* A domain must have room for something besides its own metadata. */
 #define SMALLEST_DATA (2 * MIB / LANEFS_BLOCK_SIZE)
 
+/* Of a log these are whole segments: for data, and for the live blocks that make way for it. */
+#define LEAST_SEGMENTS 4
+
 #define BYTES_PER_INODE 16384
 #define SMALL_DEVICE (4096 * MIB)
 #define SMALL_BYTES_PER_INODE 8192
@@ -71,12 +74,24 @@ static uint64_t choose_inodes(uint64_t size, uint64_t domain_blocks, uint64_t do
 	return lanefs_blocks_for(inodes, LANEFS_INODES_PER_BLOCK) * LANEFS_INODES_PER_BLOCK;
 }
 
+/* The blocks that a domain needs at least. */
+static uint64_t smallest_domain(const struct lanefs_layout *layout, uint64_t incompat)
+{
+	uint64_t metadata = layout->data - layout->base;
+
+	if (!(incompat & LANEFS_INCOMPAT_LOG))
+		return metadata + SMALLEST_DATA;
+	return (lanefs_blocks_for(metadata, LANEFS_SEGMENT_BLOCKS) + LEAST_SEGMENTS) *
+	       LANEFS_SEGMENT_BLOCKS;
+}
+
 void choose_geometry(struct geometry *geometry, uint64_t size, const struct wishes *wishes,
 		     long cpus)
 {
 	uint64_t blocks = size / LANEFS_BLOCK_SIZE;
 	uint64_t domains = choose_domains(size, wishes->domains, cpus);
-	uint64_t domain_blocks, domain_inodes, journal_blocks;
+	uint64_t domain_blocks, domain_inodes, journal_blocks, least;
+	uint64_t incompat = wishes->log ? LANEFS_INCOMPAT_LOG : 0;
 	struct lanefs_layout layout;
 
 	if (wishes->inodes > blocks * LANEFS_INODES_PER_BLOCK)
@@ -86,16 +101,18 @@ void choose_geometry(struct geometry *geometry, uint64_t size, const struct wish
 	journal_blocks = choose_journal(domain_blocks, wishes->journal_blocks);
 	domain_inodes = choose_inodes(size, domain_blocks, domains, wishes->inodes);
 	lanefs_domain_layout(&layout, 0, DOMAIN_START, domain_blocks, domain_inodes,
-			     (uint32_t)journal_blocks);
-	if (layout.data + SMALLEST_DATA > layout.end)
+			     (uint32_t)journal_blocks, incompat);
+	least = smallest_domain(&layout, incompat);
+	if (least > domain_blocks)
 		die(1, "the device is too small: %llu domains with %llu KiB of metadata and journal"
 		    " each need %llu MiB, it has %llu MiB", (unsigned long long)domains,
 		    (unsigned long long)(layout.data - layout.base) * LANEFS_BLOCK_SIZE / 1024,
-		    (unsigned long long)(((layout.data - layout.base + SMALLEST_DATA) * domains +
-					  DOMAIN_START) * LANEFS_BLOCK_SIZE / MIB + 1),
+		    (unsigned long long)((least * domains + DOMAIN_START) * LANEFS_BLOCK_SIZE /
+					 MIB + 1),
 		    (unsigned long long)(size / MIB));
 
 	*geometry = (struct geometry){
+		.incompat = incompat,
 		.blocks = blocks,
 		.domain_start = DOMAIN_START,
 		.domain_blocks = domain_blocks,

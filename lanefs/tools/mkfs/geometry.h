@@ -2,6 +2,7 @@
 #ifndef LANEFS_MKFS_GEOMETRY_H
 #define LANEFS_MKFS_GEOMETRY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What the user asked for; 0: choose. */
@@ -9,9 +10,11 @@ struct wishes {
 	uint64_t domains;
 	uint64_t inodes;		/* of the whole file system */
 	uint64_t journal_blocks;	/* of each domain */
+	bool log;			/* log-structured allocation */
 };
 
 struct geometry {
+	uint64_t incompat;	/* as sb_incompat */
 	uint64_t blocks;
 	uint64_t domain_start;
 	uint64_t domain_blocks;

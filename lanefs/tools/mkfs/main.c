@@ -29,6 +29,8 @@ static const char help[] =
 "  -J, --journal SIZE    of each domain, e.g. 16M (default: 1/16 of the domain, 4M to 64M)\n"
 "  -i, --inodes N        of the whole file system (default: one for each 16 KiB; 8 KiB on a\n"
 "                        device below 4 GiB)\n"
+"  -A, --alloc KIND      extent: data is written over in place (default); log: data that\n"
+"                        was written is never written over, new data goes to free segments\n"
 "  -L, --label NAME      at most 32 bytes\n"
 "  -U, --uuid UUID       (default: a random one)\n"
 "  -f, --force           overwrite a file system or partition table that is there\n"
@@ -39,6 +41,7 @@ static const char help[] =
 "Examples:\n"
 "  mkfs.lanefs /dev/vdb\n"
 "  mkfs.lanefs -f --domains 8 --label scratch /dev/vdb\n"
+"  mkfs.lanefs --alloc log /dev/vdb\n"
 "  truncate -s 1G image && mkfs.lanefs --domains 4 image\n"
 "\n"
 "Exit code: 0 done, 1 not done, 2 wrong arguments.\n";
@@ -83,12 +86,21 @@ static uint64_t parse_blocks(const char *name, const char *text)
 	return bytes / LANEFS_BLOCK_SIZE + !!(bytes % LANEFS_BLOCK_SIZE);
 }
 
+/* Whether it is log-structured. */
+static bool parse_alloc(const char *text)
+{
+	if (strcmp(text, "log") && strcmp(text, "extent"))
+		die(USAGE_CODE, "--alloc: \"%s\" is neither extent nor log", text);
+	return !strcmp(text, "log");
+}
+
 static void parse_arguments(struct options *options, int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		{ "domains", required_argument, NULL, 'd' },
 		{ "journal", required_argument, NULL, 'J' },
 		{ "inodes", required_argument, NULL, 'i' },
+		{ "alloc", required_argument, NULL, 'A' },
 		{ "label", required_argument, NULL, 'L' },
 		{ "uuid", required_argument, NULL, 'U' },
 		{ "force", no_argument, NULL, 'f' },
@@ -101,7 +113,7 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 
 	*options = (struct options){ .discard = true };
 	uuid_generate(options->identity.uuid);
-	while ((option = getopt_long(argc, argv, "d:J:i:L:U:fKqh", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "d:J:i:A:L:U:fKqh", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'd':
 			options->wishes.domains = parse_number("domains", optarg, false);
@@ -111,6 +123,9 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 			break;
 		case 'i':
 			options->wishes.inodes = parse_number("inodes", optarg, false);
+			break;
+		case 'A':
+			options->wishes.log = parse_alloc(optarg);
 			break;
 		case 'L':
 			if (strlen(optarg) >= sizeof(options->identity.label))
@@ -163,8 +178,9 @@ static void print_summary(const struct options *options, const struct geometry *
 	char uuid[UUID_STR_LEN];
 
 	uuid_unparse(options->identity.uuid, uuid);
-	printf("%s: lanefs %s, %llu MiB\n", options->path, uuid,
-	       (unsigned long long)g->blocks * LANEFS_BLOCK_SIZE >> 20);
+	printf("%s: lanefs %s, %llu MiB%s\n", options->path, uuid,
+	       (unsigned long long)g->blocks * LANEFS_BLOCK_SIZE >> 20,
+	       g->incompat & LANEFS_INCOMPAT_LOG ? ", log-structured" : "");
 	printf("%u domains, each: %llu blocks of 4 KiB, %llu inodes, a journal of %u blocks\n",
 	       g->domains, (unsigned long long)g->domain_blocks,
 	       (unsigned long long)g->domain_inodes, g->journal_blocks);

@@ -9,7 +9,7 @@
 #include "tools/common/die.h"
 #include "write.h"
 
-#define ZERO_BLOCKS 256	/* written at once */
+#define RUN_BLOCKS 256	/* written at once */
 
 struct writer {
 	const struct device *device;
@@ -18,9 +18,10 @@ struct writer {
 	struct timespec now;
 };
 
-static void put(const struct writer *w, const void *data, uint64_t block)
+static void put(const struct writer *w, const void *data, uint64_t block, uint64_t count)
 {
-	int error = device_write(w->device, data, LANEFS_BLOCK_SIZE, block * LANEFS_BLOCK_SIZE);
+	int error = device_write(w->device, data, count * LANEFS_BLOCK_SIZE,
+				 block * LANEFS_BLOCK_SIZE);
 
 	if (error)
 		die(1, "%s: writing block %llu: %s", w->device->path, (unsigned long long)block,
@@ -29,16 +30,12 @@ static void put(const struct writer *w, const void *data, uint64_t block)
 
 static void put_zeros(const struct writer *w, uint64_t block, uint64_t count)
 {
-	void *zeros = allocate(ZERO_BLOCKS, LANEFS_BLOCK_SIZE);
+	void *zeros = allocate(RUN_BLOCKS, LANEFS_BLOCK_SIZE);
 
 	while (count) {
-		uint64_t n = count < ZERO_BLOCKS ? count : ZERO_BLOCKS;
-		int error = device_write(w->device, zeros, n * LANEFS_BLOCK_SIZE,
-					 block * LANEFS_BLOCK_SIZE);
+		uint64_t n = count < RUN_BLOCKS ? count : RUN_BLOCKS;
 
-		if (error)
-			die(1, "%s: writing block %llu: %s", w->device->path,
-			    (unsigned long long)block, strerror(-error));
+		put(w, zeros, block, n);
 		block += n;
 		count -= n;
 	}
@@ -59,8 +56,8 @@ static void random_bytes(void *data, size_t size)
 		die(1, "no random numbers: %s", strerror(errno));
 }
 
-/* Fills in the header of a block that is about to be written at @block, and writes it. */
-static void finish(const struct writer *w, void *data, u32 magic, uint64_t block, uint64_t owner)
+/* Fills in the header of a block that is about to be written at @block. */
+static void prepare(const struct writer *w, void *data, u32 magic, uint64_t block, uint64_t owner)
 {
 	struct lanefs_header *header = data;
 
@@ -69,7 +66,13 @@ static void finish(const struct writer *w, void *data, u32 magic, uint64_t block
 	header->lh_owner = cpu_to_le64(owner);
 	memcpy(header->lh_uuid, w->identity->uuid, sizeof(header->lh_uuid));
 	lanefs_block_seal(data);
-	put(w, data, block);
+}
+
+/* The same, and writes it. */
+static void finish(const struct writer *w, void *data, u32 magic, uint64_t block, uint64_t owner)
+{
+	prepare(w, data, magic, block, owner);
+	put(w, data, block, 1);
 }
 
 /* Bits from 0 to @low - 1 and from @high on are set. */
@@ -135,6 +138,24 @@ static void put_inodes(const struct writer *w, u32 domain, uint64_t itable)
 	free(data);
 }
 
+/* In runs: there is a block of them for each MiB of the device. */
+static void put_owners(const struct writer *w, u32 domain, uint64_t block, uint64_t count)
+{
+	u8 *run = allocate(RUN_BLOCKS, LANEFS_BLOCK_SIZE);
+
+	while (count) {
+		uint64_t n = count < RUN_BLOCKS ? count : RUN_BLOCKS;
+
+		for (uint64_t i = 0; i < n; i++)
+			prepare(w, run + i * LANEFS_BLOCK_SIZE, LANEFS_MAGIC_OWNERS, block + i,
+				domain);
+		put(w, run, block, n);
+		block += n;
+		count -= n;
+	}
+	free(run);
+}
+
 static void put_domain(const struct writer *w, u32 domain)
 {
 	const struct geometry *g = w->geometry;
@@ -142,7 +163,7 @@ static void put_domain(const struct writer *w, u32 domain)
 	struct lanefs_layout layout;
 
 	lanefs_domain_layout(&layout, domain, g->domain_start, g->domain_blocks,
-			     g->domain_inodes, g->journal_blocks);
+			     g->domain_inodes, g->journal_blocks, g->incompat);
 	/* A log of an earlier file system of this uuid must not come to life. */
 	if (w->identity->old_uuid)
 		put_zeros(w, layout.journal, layout.journal_blocks);
@@ -158,6 +179,7 @@ static void put_domain(const struct writer *w, u32 domain)
 	put_bitmap(w, LANEFS_MAGIC_BBITMAP, domain, layout.bbitmap, layout.bbitmap_blocks,
 		   layout.data - layout.base, g->domain_blocks);
 	put_inodes(w, domain, layout.itable);
+	put_owners(w, domain, layout.owners, layout.owners_blocks);
 	free(block);
 }
 
@@ -169,6 +191,7 @@ static void put_supers(const struct writer *w)
 	super->sb_version = cpu_to_le32(LANEFS_VERSION);
 	super->sb_block_shift = cpu_to_le32(LANEFS_BLOCK_SHIFT);
 	super->sb_ro_compat = cpu_to_le64(LANEFS_RO_COMPAT_SPAN);
+	super->sb_incompat = cpu_to_le64(g->incompat);
 	super->sb_blocks = cpu_to_le64(g->blocks);
 	super->sb_domain_start = cpu_to_le64(g->domain_start);
 	super->sb_domain_blocks = cpu_to_le64(g->domain_blocks);

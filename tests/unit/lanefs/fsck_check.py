@@ -7,6 +7,7 @@ import lanefs_image as lanefs
 from lanefs_image import HEADER
 
 SIZE = 30 << 20
+LOG_SIZE = 44 << 20  # the least of three domains that are log-structured
 CLEAN, REPAIRED, DAMAGED = 0, 1, 4
 
 

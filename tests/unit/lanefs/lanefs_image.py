@@ -23,6 +23,9 @@ INODES_PER_BLOCK = 15
 FIRST_INDEX = 32
 SPAN_INDEX = 8
 UNWRITTEN = 1 << 31
+LOG = 1  # of incompat
+OWNERS = 256  # of a block
+OWNER = struct.Struct("<IQ")  # logical, ino
 USER, TRUSTED, SECURITY = 1, 2, 3  # namespaces of extended attributes
 MASK = (1 << 64) - 1
 
@@ -166,6 +169,8 @@ class Image:
         self.journal_blocks = self.super("journal_blocks")
         self.span_dirs = self.super("span_dirs")
         self.seed = (self.super("hash_seed0"), self.super("hash_seed1"))
+        self.log = bool(self.super("incompat") & LOG)
+        self.owners_blocks = -(-self.domain_blocks // OWNERS) if self.log else 0
         self.ibitmap_blocks = -(-self.domain_inodes // BITS)
         self.bbitmap_blocks = -(-self.domain_blocks // BITS)
         self.inodes: dict[int, Inode] = {}
@@ -184,7 +189,8 @@ class Image:
         at["obitmap"] = at["ibitmap"] + self.ibitmap_blocks
         at["bbitmap"] = at["obitmap"] + self.ibitmap_blocks
         at["itable"] = at["bbitmap"] + self.bbitmap_blocks
-        at["data"] = at["itable"] + -(-self.domain_inodes // INODES_PER_BLOCK)
+        at["owners"] = at["itable"] + -(-self.domain_inodes // INODES_PER_BLOCK)
+        at["data"] = at["owners"] + self.owners_blocks
         return at
 
     # blocks
@@ -262,6 +268,24 @@ class Image:
         mask = 1 << n % 8
         self.poke(number, offset, 1, old | mask if value else old & ~mask)
 
+    def owner_slot(self, number: int) -> tuple[int, int]:
+        """The block of owners that has the entry of a data block, and the offset in it."""
+        layout = self.layout((number - self.start) // self.domain_blocks)
+        at, n = divmod(number - layout["base"], OWNERS)
+        return layout["owners"] + at, HEADER + OWNER.size * n
+
+    def owner(self, number: int) -> tuple[int, int]:
+        """The inode and the logical block that a data block is said to be."""
+        block, at = self.owner_slot(number)
+        logical, ino = OWNER.unpack_from(self.data, block * BLOCK + at)
+        return ino, logical
+
+    def set_owner(self, number: int, ino: int, logical: int) -> None:
+        at, offset = self.owner_slot(number)
+        block = self.block(at)
+        OWNER.pack_into(block, offset, logical, ino)
+        self.put(at, block)
+
     # building
 
     def alloc(self, domain: int, count: int = 1) -> int:
@@ -336,10 +360,25 @@ class Image:
         for domain in range(self.domains):
             number = self.layout(domain)["bbitmap"]
             self.put(number, self.block(number))
+        if self.log:
+            self.write_owners()
+
+    def write_owners(self) -> None:
+        changed: dict[int, bytearray] = {}
+        for inode in self.inodes.values():
+            for first, length, block in inode.extents:
+                for n in range(length & ~UNWRITTEN):
+                    at, offset = self.owner_slot(block + n)
+                    changed.setdefault(at, self.block(at))
+                    OWNER.pack_into(changed[at], offset, first + n, inode.ino)
+        for at, owners in changed.items():
+            self.put(at, owners)
+            self.metadata[at] = "owners"
 
     def blocks_in_use(self) -> list[int]:
         """Trees, symlink targets and data."""
-        used = [number for number, kind in self.metadata.items() if kind != "itable"]
+        fixed = {"itable", "owners"}
+        used = [number for number, kind in self.metadata.items() if kind not in fixed]
         for inode in self.inodes.values():
             for _, length, block in inode.extents:
                 used += range(block, block + (length & ~UNWRITTEN))

@@ -7,12 +7,23 @@ import struct
 
 import lanefs_image as lanefs
 import pytest
+from fsck_check import LOG_SIZE
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
     path = tmp_path_factory.mktemp("lanefs") / "image"
     image = lanefs.make(path, 24 << 20, "-d", 3, "-i", 600, "-L", "a label")
+    named = lanefs.populate(image)
+    image.save()
+    return image, named
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """The same, log-structured."""
+    path = tmp_path_factory.mktemp("lanefs") / "log"
+    image = lanefs.make(path, LOG_SIZE, "-d", 3, "-i", 600, "--alloc", "log")
     named = lanefs.populate(image)
     image.save()
     return image, named
@@ -99,6 +110,54 @@ def test_attributes(template):
     assert "xattrs" not in dump(image, "inode", named["dir0"])
     number = image.peek_inode(named["small"], "xattr")
     assert dump(image, "block", number)["kind"] == "extended attributes"
+
+
+def test_the_kind_of_allocation(template, log):
+    assert (dump(template[0])["alloc"], dump(log[0])["alloc"]) == ("extent", "log")
+    assert "alloc: log\n" in lanefs.tool("lanefs-dump", log[0].path).stdout
+    assert "owners" not in dump(template[0], "domain", 1)
+    layout = log[0].layout(1)
+    shown = dump(log[0], "domain", 1)
+    assert (shown["owners"], shown["data"]) == (layout["owners"], layout["data"])
+
+
+def test_owners(log, tmp_path):
+    """In runs of what follows each other in a file and on the device."""
+    image, named = log[0].copy(tmp_path / "image"), log[1]
+    block = image.inodes[named["small"]].extents[0][2]
+    number = image.owner_slot(block)[0]
+    assert image.owner_slot(block + 8)[0] == number
+    image.set_owner(block + 8, named["abroad"], 21)
+    image.save()
+    shown = dump(image, "block", number)
+    assert (shown["kind"], shown["good"]) == ("owners", True)
+    runs = [(e["block"], e["length"], e["ino"], e["logical"]) for e in shown["owners"]]
+    assert runs == [
+        (block, 3, named["small"], 0),
+        (block + 4, 3, named["small"], 9),
+        (block + 7, 1, named["small"], 20),
+        (block + 8, 1, named["abroad"], 21),
+    ]
+    text = lanefs.tool("lanefs-dump", image.path, "block", number).stdout
+    assert f"block {block}  length 3  ino {named['small']}  logical 0\n" in text
+    assert dump(image, "block", image.layout(1)["owners"])["owners"] == []
+    assert "owners" not in dump(image, "block", image.layout(1)["owners"] - 1)
+
+
+def test_owners_in_a_journal(log, tmp_path):
+    """Of a copy the header says where it belongs; if that is nowhere, nobody knows whose it is."""
+    image = log[0].copy(tmp_path / "image")
+    block = image.inodes[log[1]["abroad"]].extents[0][2]
+    number = image.owner_slot(block)[0]
+    layout = image.layout(2)
+    for place, home in ((layout["journal"], number), (layout["journal"] + 1, layout["data"])):
+        image.put(place, image.block(number))
+        image.poke(place, 8, 8, home)
+    image.save()
+    assert (
+        dump(image, "block", layout["journal"])["owners"] == dump(image, "block", number)["owners"]
+    )
+    assert "owners" not in dump(image, "block", layout["journal"] + 1)
 
 
 def test_block_and_copy_of_the_superblock(template):

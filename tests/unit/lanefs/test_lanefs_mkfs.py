@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """mkfs.lanefs: what it writes is clean and as asked for; what it must not overwrite stays."""
 
+import hashlib
 import json
 import struct
 import subprocess
@@ -10,6 +11,7 @@ import lanefs_image as lanefs
 import pytest
 
 MIB = 1 << 20
+UUID = "12345678-9abc-def0-1234-56789abcdef0"
 
 
 def dump(path, *what):
@@ -52,6 +54,85 @@ def test_is_clean_and_as_asked_for(tmp_path, size, options, domains):
     assert last["free_inodes"] == shown["domain_inodes"] - lanefs.FIRST_INDEX
 
 
+@pytest.mark.parametrize(
+    ("size", "options", "domains"),
+    [
+        (15 * MIB, ["-d", 1, "-i", 100], 1),
+        (64 * MIB + 5000, ["-d", 3, "--journal", "5M"], 3),
+        (300 * MIB, ["-d", 1], 1),
+        (1 << 30, ["-d", 7], 7),
+        (4 << 30, ["-d", 256], 256),
+    ],
+)
+def test_a_log(tmp_path, size, options, domains):
+    path = empty(tmp_path / "image", size)
+    done = lanefs.tool("mkfs.lanefs", *options, "-A", "log", path)
+    assert (done.returncode, ", log-structured\n" in done.stdout) == (0, True), done.stderr
+    done = lanefs.tool("fsck.lanefs", "-n", path)
+    assert done.returncode == 0, done.stdout
+    shown = dump(path)
+    assert (shown["alloc"], shown["incompat"], shown["domains"]) == ("log", 1, domains)
+    for domain in {0, domains - 1}:
+        parts = dump(path, "domain", domain)
+        table = -(-shown["domain_inodes"] // lanefs.INODES_PER_BLOCK)
+        assert parts["owners"] == parts["inode_table"] + table
+        assert parts["data"] == parts["owners"] + -(-shown["domain_blocks"] // 256)
+        assert parts["free_blocks"] == parts["end"] - parts["data"]
+        first_whole = -(-(parts["data"] - parts["base"]) // 512)
+        assert shown["domain_blocks"] // 512 - first_whole >= 4
+        with path.open("rb") as file:
+            for number in range(parts["owners"], parts["data"]):
+                file.seek(number * lanefs.BLOCK)
+                check_empty_owners(file.read(lanefs.BLOCK), number, domain)
+
+
+def check_empty_owners(block, number, domain):
+    magic, _, here, _, owner = struct.unpack_from("<IIQ16sQ", block)
+    assert (magic, here, owner) == (lanefs.MAGIC["owners"], number, domain)
+    assert block[40:] == bytes(lanefs.BLOCK - 40)
+    assert lanefs.Image.sealed(block) == block
+
+
+def test_a_log_needs_four_whole_segments_for_data(tmp_path):
+    """A journal of two segments, other metadata in a third, and four more: 7 of 2 MiB."""
+    path = empty(tmp_path / "image", 15 * MIB - lanefs.BLOCK)
+    options = ("-d", 1, "-i", 100)
+    done = lanefs.tool("mkfs.lanefs", *options, "--alloc", "log", path)
+    assert (done.returncode, "the device is too small" in done.stderr) == (1, True)
+    assert path.read_bytes() == bytes(15 * MIB - lanefs.BLOCK)
+    done = lanefs.tool("mkfs.lanefs", *options, path)
+    assert (done.returncode, "log-structured" in done.stdout) == (0, False), done.stderr
+    assert dump(path)["alloc"] == "extent"
+
+
+# SHA-256 of what `mkfs.lanefs -d 2 -i 600 -L label -U UUID` has made of 24 MiB ever since.
+FIRST = "0cefa13cfa2b81db7eadd84c3c683fa9e7588325c6dfb6b0616d4af95738cec8"
+
+
+def digest(image):
+    """Of all but checksums, and what chance and the clock decide: seeds, times, generations."""
+    layouts = [image.layout(d) for d in range(image.domains)]
+    chance = [
+        (number * lanefs.BLOCK + start, end - start)
+        for number in (0, *(layout["base"] for layout in layouts))
+        for start, end in ((4, 8), (152, 168), (200, 208))
+    ]
+    for layout in layouts:
+        for number in range(layout["itable"], layout["itable"] + 3):
+            at = number * lanefs.BLOCK
+            chance.append((at + 4, 4))
+            chance += [(at + 256 * (1 + slot) + 40, 52) for slot in range(15)]
+    for at, size in chance:
+        image.data[at : at + size] = bytes(size)
+    return hashlib.sha256(image.data).hexdigest()
+
+
+@pytest.mark.parametrize("alloc", [(), ("--alloc", "extent"), ("-A", "log", "-A", "extent")])
+def test_without_a_log_all_is_as_it_was(tmp_path, alloc):
+    options = ("-d", 2, "-i", 600, "-L", "label", "-U", UUID, *alloc)
+    assert digest(lanefs.make(tmp_path / "image", 24 * MIB, *options)) == FIRST
+
+
 def test_domains_follow_the_cpus_but_not_below_32_mib(tmp_path):
     path = empty(tmp_path / "image", 70 * MIB)
     lanefs.tool("mkfs.lanefs", "-q", path)
@@ -60,24 +141,22 @@ def test_domains_follow_the_cpus_but_not_below_32_mib(tmp_path):
 
 def test_journal_inodes_label_and_uuid(tmp_path):
     path = empty(tmp_path / "image", 64 * MIB)
-    uuid = "12345678-9abc-def0-1234-56789abcdef0"
     label = "a name of just thirty-two bytes!"
     done = lanefs.tool(
-        *("mkfs.lanefs", "-d", 2, "-J", "5000K", "-i", 900, "-L", label, "-U", uuid, path)
+        *("mkfs.lanefs", "-d", 2, "-J", "5000K", "-i", 900, "-L", label, "-U", UUID, path)
     )
     assert done.returncode == 0, done.stderr
     shown = dump(path)
-    assert (shown["uuid"], shown["label"]) == (uuid, label)
+    assert (shown["uuid"], shown["label"]) == (UUID, label)
     assert (shown["journal_blocks"], shown["domain_inodes"]) == (1250, 450)
 
 
 def test_an_old_log_of_the_same_uuid_is_wiped(tmp_path):
-    uuid = "12345678-9abc-def0-1234-56789abcdef0"
-    image = lanefs.make(tmp_path / "image", 24 * MIB, "-d", 2, "-U", uuid)
+    image = lanefs.make(tmp_path / "image", 24 * MIB, "-d", 2, "-U", UUID)
     journal = image.layout(1)["journal"]
     image.data[journal * 4096 : (journal + 9) * 4096] = b"old log!" * (9 * 512)
     image.save()
-    assert lanefs.tool("mkfs.lanefs", "-fq", "-d", 2, "-U", uuid, image.path).returncode == 0
+    assert lanefs.tool("mkfs.lanefs", "-fq", "-d", 2, "-U", UUID, image.path).returncode == 0
     with image.path.open("rb") as file:
         file.seek(journal * 4096)
         assert file.read(9 * 4096) == bytes(9 * 4096)
@@ -162,6 +241,9 @@ def test_superblocks_of_an_older_lanefs_are_removed(tmp_path):
         (1, ["--domains", "18446744073709551615", "IMAGE"], "256 is the most"),
         (1, ["--inodes", "9999999999", "IMAGE"], "do not fit"),
         (1, ["--inodes", "18446744073709551615", "IMAGE"], "do not fit"),
+        (1, ["--alloc", "log", "--domains", "2", "IMAGE"], "too small"),
+        (2, ["--alloc", "journal", "IMAGE"], "neither extent nor log"),
+        (2, ["--alloc", "", "IMAGE"], "neither extent nor log"),
         (2, ["--label", "x" * 33, "IMAGE"], "more than 32"),
         (2, ["--uuid", "nonsense", "IMAGE"], "no UUID"),
         (2, ["IMAGE", "IMAGE"], "one device"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import lanefs_image as lanefs
 import pytest
+from fsck_check import LOG_SIZE
 from lanefs_image import BLOCK, HEADER, MAGIC, SUPER
 
 MOUNTED, CLEAN = 2, 1
@@ -117,6 +118,32 @@ def test_replays_what_is_committed(image):
     log.commit([with_mark(image, 1, 2)])
     log.commit([with_mark(image, 1, 3)], complete=False)
     assert marks(image) == [OLD, 2, OLD]
+
+
+@pytest.mark.parametrize("mode", ["-n", "-y", "--replay"])
+def test_replays_owners(tmp_path, mode):
+    """They are journaled as other metadata, in their own domain's log."""
+    path = tmp_path / "image"
+    image = lanefs.make(path, LOG_SIZE, "-d", 3, "-i", 600, "--alloc", "log")
+    named = lanefs.populate(image)
+    for number in (0, *(image.layout(d)["base"] for d in range(3))):
+        image.poke(number, *SUPER["epoch"], EPOCH)
+    image.poke(0, *SUPER["state"], MOUNTED)
+    data = image.inodes[named["abroad"]].extents[0][2]
+    number = image.owner_slot(data)[0]
+    assert number in range(image.layout(1)["owners"], image.layout(1)["data"])
+    new = image.block(number)
+    image.set_owner(data, named["small"], 100)
+    image.save()
+    assert lanefs.tool("fsck.lanefs", "-n", path).returncode == 4
+    Log(image, 1).commit([(number, new)])
+    image.save()
+    done = lanefs.tool("fsck.lanefs", mode, path)
+    assert (done.returncode, "1 transactions (1 blocks)" in done.stdout) == (0, True), done.stdout
+    right = mode != "-n"
+    assert (lanefs.Image(path).owner(data) == (named["abroad"], 0)) == right
+    if right:
+        assert lanefs.tool("fsck.lanefs", "-n", path).returncode == 0
 
 
 def test_what_was_never_committed_is_not_missed(image):

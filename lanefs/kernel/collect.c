@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Collectors make segments of a log free (ScaleLFS, FAST'25). Each CPU that shares a domain has one,
+ * with what it needs for itself: a buffer, a stream that it writes to, a victim (gc=percore). With
+ * gc=single one collector serves all domains, a bottleneck on purpose.
+ *
+ * A collector takes the segment with the fewest blocks in use, asks the owners whose they are, and
+ * moves those that the owners' maps still have: it reads them into its buffer, writes them to its
+ * stream and then, in one handle, maps the copies and frees the old blocks, if they are mapped as
+ * before. Nothing is written over, and no block of a victim is given out again until the collector
+ * is through, or gives up: so what is mapped as before is what was read. Unwritten blocks, and those
+ * of metadata, stay.
+ *
+ * The old block becomes free when the transaction is stable. Whoever may still be reading it has
+ * its page locked; so pages are locked while they are mapped anew.
+ */
+#include <linux/blkdev.h>
+#include <linux/pagemap.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+
+#include "blockio.h"
+#include "core/owner.h"
+#include "trace.h"
+
+#define LANEFS_MOVE_BLOCKS	64	/* read and written together */
+#define LANEFS_MOVE_HANDLE	8	/* mapped in one handle */
+#define LANEFS_COLLECT_INTERVAL	HZ	/* while few segments are free */
+
+/* A block of the victim that may be in use. */
+struct lanefs_live {
+	u64 ino;
+	u64 block;
+	u64 copy;	/* 0: it is not to be moved any more */
+	u32 logical;
+};
+
+/* Its stream is in its own domain; gc=single uses those of the first collector of each. */
+struct lanefs_collector {
+	struct delayed_work co_work;
+	struct lanefs_domain *co_domain;
+	int co_cpu;
+	struct lanefs_stream co_stream;
+	struct lanefs_victim co_victim;
+	u32 co_moved;		/* of that */
+	struct page *co_pages[LANEFS_MOVE_BLOCKS];
+	struct lanefs_live co_live[LANEFS_SEGMENT_BLOCKS];
+};
+
+static int lanefs_live_order(const void *a, const void *b)
+{
+	const struct lanefs_live *one = a, *other = b;
+
+	if (one->ino != other->ino)
+		return one->ino < other->ino ? -1 : 1;
+	return one->logical < other->logical ? -1 : one->logical > other->logical;
+}
+
+/* With the tree locked. */
+static bool lanefs_live_mapped(struct inode *inode, const struct lanefs_live *live)
+{
+	struct lanefs_map map;
+
+	return !lanefs_map_find(inode, live->logical, &map) && map.block == live->block &&
+	       !map.unwritten;
+}
+
+/* Fills in where copies go; the number of those that can be made. */
+static u32 lanefs_move_place(struct lanefs_collector *collector, struct inode *inode,
+			     struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
+{
+	struct lanefs_stream *stream = collector->co_domain == domain ? &collector->co_stream :
+				       &domain->d_collectors[0]->co_stream;
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u32 i;
+
+	down_read(&li->li_tree_sem);
+	for (i = 0; i < count; i++)
+		live[i].copy = lanefs_live_mapped(inode, &live[i]);
+	up_read(&li->li_tree_sem);
+	for (i = 0; i < count; i++) {
+		if (!live[i].copy)
+			continue;
+		live[i].copy = 0;
+		if (!lanefs_take_free(domain, 1, LANEFS_FOR_COMPLETION))
+			break;
+		if (!lanefs_stream_take(domain, stream, 0, &live[i].copy)) {
+			lanefs_give_free(domain, 1);
+			break;
+		}
+	}
+	return i;
+}
+
+static int lanefs_move_io(struct lanefs_collector *collector, struct lanefs_sb *sbi,
+			  const struct lanefs_live *live, u32 count, bool write)
+{
+	struct blk_plug plug;
+	struct lanefs_io io;
+	u32 i;
+
+	blk_start_plug(&plug);
+	lanefs_io_begin(&io, sbi, write ? REQ_OP_WRITE : REQ_OP_READ, count);
+	for (i = 0; i < count; i++)
+		if (live[i].copy)
+			lanefs_io_add(&io, write ? live[i].copy : live[i].block,
+				      collector->co_pages[i]);
+	lanefs_io_submit(&io);
+	blk_finish_plug(&plug);
+	return lanefs_io_wait(&io);
+}
+
+/* In one handle: maps the copies of what is mapped as before. Others keep `copy`, to be given back. */
+static int lanefs_move_map(struct lanefs_collector *collector, struct inode *inode,
+			   struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u32 domains[2] = { li->li_domain, domain->d_id }, i;
+	struct lanefs_handle h;
+	struct lanefs_map map;
+	int err;
+
+	err = lanefs_begin(&h, domain->d_sbi, LANEFS_CREDITS, domains, 2);
+	if (err)
+		return err;
+	down_write(&li->li_tree_sem);
+	for (i = 0; i < count && !err && lanefs_rewrite_more(&h); i++) {
+		/* Where a block of the victim was taken it may be this one, with other contents. */
+		if (!live[i].copy || !lanefs_live_mapped(inode, &live[i]) ||
+		    !lanefs_victim_whole(domain, &collector->co_victim))
+			continue;
+		map = (struct lanefs_map){
+			.logical = live[i].logical, .block = live[i].copy, .length = 1,
+		};
+		err = lanefs_rewrite_map(&h, inode, domain, &map);
+		if (err)
+			continue;
+		err = lanefs_free_blocks(&h, domain, live[i].block, 1, false);
+		live[i].copy = 0;
+		collector->co_moved++;
+	}
+	lanefs_inode_log(&h, inode, true);
+	up_write(&li->li_tree_sem);
+	if (err && err != -ENOSPC)
+		lanefs_abort(domain->d_sbi);
+	lanefs_end(&h);
+	return err;
+}
+
+/*
+ * The same with the pages locked: who reads a block, or is about to, has its page locked from before
+ * it looks for the block. Pages that were made for that only are dropped again.
+ */
+static int lanefs_move_locked(struct lanefs_collector *collector, struct inode *inode,
+			      struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
+{
+	struct address_space *mapping = inode->i_mapping;
+	struct page *pages[LANEFS_MOVE_HANDLE] = {};
+	int err = 0;
+	u32 i;
+
+	lanefs_cached(inode);
+	for (i = 0; i < count && !err; i++) {
+		if (!live[i].copy)
+			continue;
+		pages[i] = pagecache_get_page(mapping, live[i].logical, FGP_LOCK | FGP_CREAT,
+					      GFP_NOFS);
+		err = pages[i] ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = lanefs_move_map(collector, inode, domain, live, count);
+	for (i = 0; i < count; i++) {
+		if (!pages[i])
+			continue;
+		if (!PageUptodate(pages[i]) && !PageDirty(pages[i]))
+			lanefs_generic_error_remove(mapping, page_folio(pages[i]));
+		unlock_page(pages[i]);
+		put_page(pages[i]);
+	}
+	return err;
+}
+
+/* Moves blocks of an inode. */
+static int lanefs_move(struct lanefs_collector *collector, struct inode *inode,
+		       struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
+{
+	u32 placed = lanefs_move_place(collector, inode, domain, live, count), i, part;
+	int err;
+
+	err = lanefs_move_io(collector, domain->d_sbi, live, placed, false);
+	if (!err)
+		err = lanefs_move_io(collector, domain->d_sbi, live, placed, true);
+	for (i = 0; i < placed && !err; i += part) {
+		part = min_t(u32, placed - i, LANEFS_MOVE_HANDLE);
+		err = lanefs_move_locked(collector, inode, domain, live + i, part);
+	}
+	for (i = 0; i < placed; i++)
+		if (live[i].copy)
+			lanefs_give_blocks(domain, live[i].copy, 1);
+	return err ?: placed < count ? -ENOSPC : 0;
+}
+
+/* Moves all blocks of an inode that are in the victim; what cannot be asked for stays. */
+static int lanefs_move_inode(struct lanefs_collector *collector, struct lanefs_domain *domain,
+			     struct lanefs_live *live, u32 count)
+{
+	struct super_block *sb = domain->d_sbi->s_vfs;
+	struct inode *inode;
+	u32 part;
+	int err = 0;
+
+	inode = lanefs_iget_outside(sb, live->ino, LANEFS_GENERATION_ANY);
+	if (IS_ERR(inode))
+		return PTR_ERR(inode) == -ESTALE ? 0 : PTR_ERR(inode);
+	/* Not around the eviction of an inode, which asks for the same. */
+	if (S_ISREG(inode->i_mode) && !sb_start_intwrite_trylock(sb)) {
+		err = -EAGAIN;
+	} else if (S_ISREG(inode->i_mode)) {
+		for (; count && !err; live += part, count -= part) {
+			part = min_t(u32, count, LANEFS_MOVE_BLOCKS);
+			err = lanefs_move(collector, inode, domain, live, part);
+		}
+		sb_end_intwrite(sb);
+	}
+	iput(inode);
+	return err;
+}
+
+/* What of the victim is in use, by owners that may be those. -errno, or how many. */
+static int lanefs_live_list(struct lanefs_collector *collector, struct lanefs_domain *domain)
+{
+	u32 number = collector->co_victim.number, first = collector->co_victim.first;
+	struct lanefs_group *group = &domain->d_groups[number];
+	u64 at = (u64)number * LANEFS_BITMAP_BITS + first;
+	const struct lanefs_owner *owners;
+	struct lanefs_live *live;
+	struct lanefs_buf *buf;
+	int half, count = 0;
+	u32 i;
+
+	for (half = 0; half < LANEFS_SEGMENT_BLOCKS / LANEFS_OWNERS; half++) {
+		buf = lanefs_buf_read(domain, domain->d_layout.owners +
+				      div_u64(at, LANEFS_OWNERS) + half, LANEFS_MAGIC_OWNERS,
+				      domain->d_id);
+		if (IS_ERR(buf))
+			return PTR_ERR(buf);
+		/* Who changes it may exchange its page. */
+		mutex_lock(&buf->b_mutex);
+		owners = lanefs_owners_of(buf->b_data);
+		spin_lock(&group->g_lock);
+		for (i = 0; i < LANEFS_OWNERS; i++) {
+			if (!test_bit_le(first + half * LANEFS_OWNERS + i, group->g_busy))
+				continue;
+			live = &collector->co_live[count++];
+			live->ino = lanefs_owner_ino(&owners[i]);
+			live->logical = le32_to_cpu(owners[i].ow_logical);
+			live->block = domain->d_layout.base + at + half * LANEFS_OWNERS + i;
+		}
+		spin_unlock(&group->g_lock);
+		mutex_unlock(&buf->b_mutex);
+		lanefs_buf_put(buf);
+	}
+	sort(collector->co_live, count, sizeof(*collector->co_live), lanefs_live_order, NULL);
+	return count;
+}
+
+/* Moves what can be moved out of the victim. */
+static int lanefs_collect_segment(struct lanefs_collector *collector, struct lanefs_domain *domain)
+{
+	const struct lanefs_victim *victim = &collector->co_victim;
+	int count = lanefs_live_list(collector, domain), i, run, err = 0;
+	struct lanefs_live *live = collector->co_live;
+
+	collector->co_moved = 0;
+	for (i = 0; i < count && !err; i += run) {
+		for (run = 1; i + run < count && live[i + run].ino == live[i].ino; run++)
+			;
+		err = lanefs_move_inode(collector, domain, live + i, run);
+		cond_resched();
+	}
+	atomic64_inc(&domain->d_victims);
+	atomic64_add(collector->co_moved, &domain->d_moved);
+	trace_lanefs_collect(domain, domain->d_layout.base + victim->first +
+			     (u64)victim->number * LANEFS_BITMAP_BITS, count, collector->co_moved, err);
+	return count < 0 ? count : err;
+}
+
+static bool lanefs_collect_on(const struct lanefs_sb *sbi)
+{
+	return READ_ONCE(sbi->s_collecting) && !READ_ONCE(sbi->s_aborted);
+}
+
+/* Until enough segments are free, or there is nothing to gain. */
+static void lanefs_collect_domain(struct lanefs_collector *collector, struct lanefs_domain *domain)
+{
+	struct lanefs_victim *victim = &collector->co_victim;
+	int err = 0;
+
+	while (!err && lanefs_collect_on(domain->d_sbi) && lanefs_segments_low(domain, true) &&
+	       lanefs_victim_take(domain, victim)) {
+		err = lanefs_collect_segment(collector, domain);
+		lanefs_victim_give(domain, victim);
+		/* What it has freed is free when that is stable. */
+		if (!err)
+			err = lanefs_stabilise(domain, READ_ONCE(domain->j_next_seq) - 1);
+	}
+}
+
+static void lanefs_collect_work(struct work_struct *work)
+{
+	struct lanefs_collector *collector = container_of(to_delayed_work(work),
+							  struct lanefs_collector, co_work);
+	struct lanefs_sb *sbi = collector->co_domain->d_sbi;
+	unsigned int nofs = memalloc_nofs_save();
+	bool single = READ_ONCE(sbi->s_options.gc) == LANEFS_GC_SINGLE, low = false;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++) {
+		if (!single && sbi->s_domain[i] != collector->co_domain)
+			continue;
+		lanefs_collect_domain(collector, sbi->s_domain[i]);
+		low |= lanefs_segments_low(sbi->s_domain[i], false);
+	}
+	memalloc_nofs_restore(nofs);
+	/* What is written, or freed, makes new victims. */
+	if (low && lanefs_collect_on(sbi))
+		queue_delayed_work_on(collector->co_cpu, sbi->s_collect, &collector->co_work,
+				      LANEFS_COLLECT_INTERVAL);
+}
+
+/* Few segments are free. May be called with locks held. */
+void lanefs_collect(struct lanefs_domain *domain)
+{
+	struct lanefs_sb *sbi = domain->d_sbi;
+	u32 i;
+
+	if (!lanefs_collect_on(sbi))
+		return;
+	if (READ_ONCE(sbi->s_options.gc) != LANEFS_GC_PERCORE) {
+		mod_delayed_work(sbi->s_collect, &sbi->s_domain[0]->d_collectors[0]->co_work, 0);
+		return;
+	}
+	for (i = 0; i < domain->d_ncollectors; i++)
+		mod_delayed_work_on(domain->d_collectors[i]->co_cpu, sbi->s_collect,
+				    &domain->d_collectors[i]->co_work, 0);
+}
+
+static struct lanefs_collector *lanefs_collector_new(struct lanefs_domain *domain, int cpu)
+{
+	struct lanefs_collector *collector = kvzalloc(sizeof(*collector), GFP_KERNEL);
+
+	if (!collector)
+		return NULL;
+	collector->co_domain = domain;
+	collector->co_cpu = cpu;
+	spin_lock_init(&collector->co_stream.st_lock);
+	INIT_DELAYED_WORK(&collector->co_work, lanefs_collect_work);
+	if (lanefs_pages_alloc(collector->co_pages, LANEFS_MOVE_BLOCKS))
+		return collector;
+	lanefs_pages_free(collector->co_pages, LANEFS_MOVE_BLOCKS);
+	kvfree(collector);
+	return NULL;
+}
+
+/* A collector for each CPU whose lane the domain is, at least one. */
+int lanefs_collectors_start(struct lanefs_domain *domain)
+{
+	u32 domains = domain->d_sbi->s_domains;
+	int cpu;
+
+	if (!lanefs_is_log(domain->d_sbi->s_vfs))
+		return 0;
+	domain->d_collectors = kcalloc(num_possible_cpus(), sizeof(*domain->d_collectors),
+				       GFP_KERNEL);
+	if (!domain->d_collectors)
+		return -ENOMEM;
+	for_each_online_cpu(cpu) {
+		if (cpu % domains != domain->d_id % num_online_cpus())
+			continue;
+		domain->d_collectors[domain->d_ncollectors] = lanefs_collector_new(domain, cpu);
+		if (!domain->d_collectors[domain->d_ncollectors])
+			return -ENOMEM;
+		domain->d_ncollectors++;
+	}
+	if (domain->d_ncollectors)
+		return 0;
+	/* More lanes than CPUs, or CPUs with other numbers. */
+	domain->d_collectors[0] = lanefs_collector_new(domain, WORK_CPU_UNBOUND);
+	domain->d_ncollectors = !!domain->d_collectors[0];
+	return domain->d_ncollectors ? 0 : -ENOMEM;
+}
+
+void lanefs_collectors_stop(struct lanefs_domain *domain)
+{
+	u32 i;
+
+	for (i = 0; i < domain->d_ncollectors; i++) {
+		lanefs_pages_free(domain->d_collectors[i]->co_pages, LANEFS_MOVE_BLOCKS);
+		kvfree(domain->d_collectors[i]);
+	}
+	kfree(domain->d_collectors);
+}
+
+/* They may work, or have ended and do not begin again. Before the journals stop. */
+void lanefs_collect_allow(struct lanefs_sb *sbi, bool allowed)
+{
+	struct lanefs_domain *domain;
+	u32 i, j;
+
+	WRITE_ONCE(sbi->s_collecting, allowed);
+	for (i = 0; i < sbi->s_domains && !allowed; i++) {
+		domain = sbi->s_domain[i];
+		for (j = 0; j < domain->d_ncollectors; j++)
+			cancel_delayed_work_sync(&domain->d_collectors[j]->co_work);
+	}
+}
