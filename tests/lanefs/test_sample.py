@@ -52,6 +52,14 @@ def test_power_cuts() -> None:
     assert "20 crash points" in module("fscale", "vm", "crash", "--fs", "lanefs", *cut)
 
 
+def test_power_cuts_of_a_log() -> None:
+    """With collectors that always work."""
+    cut = ("--kernel", "bookworm", "--accel", "tcg", "--workload", "overwrite", "--points", "10")
+    always = ("--append", "lanefs.gc_low=100")
+    said = module("fscale", "vm", "crash", "--fs", "lanefs_log", *cut, *always)
+    assert "10 crash points" in said
+
+
 def test_the_suite(tmp_path: Path) -> None:
     module(
         *("fscale", "vm", "run", "smoke", "--kernel", "bookworm", "--accel", "tcg"),

@@ -46,7 +46,10 @@ while read -r module; do
 	for needed in $(modinfo -F depends "/control/modules/$module" | tr , ' '); do
 		modprobe -q "$needed"
 	done
-	if ! insmod "/control/modules/$module" 2>/dev/ttyS1; then
+	# Parameters on the kernel's command line, as modprobe would pass them: each is a word.
+	parameters=$(tr ' ' '\n' </proc/cmdline | sed -n "s/^$(basename "$module" .ko)\.//p")
+	# shellcheck disable=SC2086
+	if ! insmod "/control/modules/$module" $parameters 2>/dev/ttyS1; then
 		echo "fscale-guest: $module cannot be loaded; see the console log" >/dev/ttyS1
 		dmesg | tail -n 20 >/dev/console
 		finish 2

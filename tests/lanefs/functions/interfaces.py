@@ -42,6 +42,7 @@ MAPPED = 100_000
 def a_swap_file_can_be_used(place: Place) -> None:
     """One that fallocate() has made; its blocks stay where they are as long as it is in use."""
     place.own()
+    place.in_place()
     if not Path("/proc/swaps").exists():
         raise Skipped("the kernel has no swap")
     path = place.directory / "swap"
@@ -66,6 +67,7 @@ def a_swap_file_can_be_used(place: Place) -> None:
 @test
 def direct_io_says_how_it_is_to_be_aligned(place: Place) -> None:
     """By statx, and I/O that keeps to it is done."""
+    place.in_place()
     path = place.directory / "f"
     path.write_bytes(b"x" * 8192)
     found = ctypes.create_string_buffer(256)

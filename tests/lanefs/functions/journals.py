@@ -3,12 +3,12 @@
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.lanefs.functions.harness import Place, Skipped, check, children, equal, run, test
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.nowait import cgroups
+from tests.lanefs.functions.traced import traced
 
 MODES = ("concurrent", "parallel", "serial")
 SECONDS = 6.0
@@ -129,7 +129,7 @@ def each_mode_joins_and_commits_as_it_says(place: Place) -> None:
             loop_device(place, 100, domains=1) as (device, _),
             mounted(place, device, f"journal={mode}") as mount,
         ):
-            seen = _traced(
+            seen = traced(
                 device, lambda mount=mount: children(4, lambda n: _synced(mount / f"d{n}"))
             )
         slots = any("lanefs_handle_start:" in line and " slot 1" in line for line in seen)
@@ -146,26 +146,6 @@ def _synced(directory: Path) -> None:
         file = os.open(directory / f"f{n}", os.O_CREAT | os.O_WRONLY)
         os.fsync(file)
         os.close(file)
-
-
-def _traced(device: str, work: Callable[[], None]) -> list[str]:
-    """What lanefs's tracepoints say of a device meanwhile: lines of tracefs."""
-    root = Path("/sys/kernel/tracing")
-    if not (root / "instances").exists():
-        run("mount", "-t", "tracefs", "tracefs", str(root))
-    instance = root / "instances" / "fscale-journals"
-    instance.mkdir()
-    try:
-        (instance / "buffer_size_kb").write_text("4096")
-        (instance / "events/lanefs/enable").write_text("1")
-        work()
-        (instance / "events/lanefs/enable").write_text("0")
-        lines = (instance / "trace").read_text().splitlines()
-    finally:
-        instance.rmdir()
-    number = os.stat(device).st_rdev
-    which = f" dev {os.major(number)},{os.minor(number)} "
-    return [line for line in lines if which in line]
 
 
 def _work_of_many(mount: Path, results: Path) -> float:

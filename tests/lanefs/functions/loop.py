@@ -24,11 +24,12 @@ def attached(backing: Path) -> Iterator[str]:
 
 @contextmanager
 def loop_device(
-    place: Place, mib: int, domains: int = 0, journal: str = "", inodes: int = 0
+    place: Place, mib: int, domains: int = 0, journal: str = "", inodes: int = 0, alloc: str = ""
 ) -> Iterator[tuple[str, Path]]:
     """A loop device with a new file system, and the file behind it.
 
-    On lanefs, of so many domains, each with a journal of that size (`4M`), and so many inodes.
+    On lanefs, of so many domains, each with a journal of that size (`4M`), so many inodes, and
+    allocation by `extent` or `log`.
     """
     place.own()
     with tempfile.TemporaryDirectory(dir="/run") as directory:
@@ -44,6 +45,8 @@ def loop_device(
                 argv[-1:-1] = ["--journal", journal]
             if inodes and place.filesystem == "lanefs":
                 argv[-1:-1] = ["--inodes", str(inodes)]
+            if alloc and place.filesystem == "lanefs":
+                argv[-1:-1] = ["--alloc", alloc]
             run(*argv)
             yield device, backing
 

@@ -119,6 +119,7 @@ def a_direct_write_that_would_wait_writes_nothing(place: Place) -> None:
 @test
 def a_direct_write_that_does_not_wait_overwrites(place: Place) -> None:
     """Written blocks within the file only; holes and the end are EAGAIN, and stay as they are."""
+    place.in_place()
     path = place.directory / "f"
     path.write_bytes(b"a" * 4 * BLOCK)
     os.truncate(path, 8 * BLOCK)

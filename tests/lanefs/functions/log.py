@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A log: data that is written over lies elsewhere then, and collectors move what is alive."""
+
+import errno
+import fcntl
+import mmap
+import os
+import random
+import re
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from tests.lanefs.functions.harness import (
+    Failed,
+    Place,
+    Skipped,
+    check,
+    children,
+    equal,
+    fails,
+    run,
+    test,
+)
+from tests.lanefs.functions.loop import fsck, loop_device, mounted
+from tests.lanefs.functions.space import fallocate
+from tests.lanefs.functions.traced import traced
+
+BLOCK = 4096
+FIBMAP = 1
+PUNCH = 3
+"""a hole, which keeps the size"""
+CHUNK = 1 << 18
+MIB = 80
+SHARE = 0.8
+"""of the space for data, which one large file takes"""
+WRITERS = 4
+
+
+def _log(place: Place) -> None:
+    place.own()
+    if place.filesystem != "lanefs":
+        raise Skipped("the option is lanefs's")
+
+
+def _blocks(path: Path) -> list[int]:
+    """Where each block of a file lies."""
+    lines = run("filefrag", "-v", "-b4096", str(path)).splitlines()
+    pattern = r" *\d+: +(\d+)\.\. +(\d+): +(\d+)\.\."
+    extents = [
+        tuple(map(int, match.groups())) for line in lines if (match := re.match(pattern, line))
+    ]
+    return [block + n for first, last, block in extents for n in range(last - first + 1)]
+
+
+@test
+def what_is_written_over_lies_elsewhere(place: Place) -> None:
+    """A part of a block, and a block by a store to a mapping; what was around stays."""
+    _log(place)
+    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+        with mounted(place, device) as mount:
+            path = mount / "f"
+            path.write_bytes(b"a" * 3 * BLOCK)
+            os.sync()
+            before = _blocks(path)
+            with path.open("r+b") as file:
+                file.seek(BLOCK + 10)
+                file.write(b"b" * 20)
+                file.flush()
+                with mmap.mmap(file.fileno(), 3 * BLOCK) as memory:
+                    memory[2 * BLOCK : 3 * BLOCK] = b"c" * BLOCK
+            os.sync()
+            after = _blocks(path)
+            check(before[0] == after[0], "the first block has moved")
+            check(before[1] != after[1], "the second block was written over")
+            check(before[2] != after[2], "the third block was written over")
+            wanted = bytearray(b"a" * 3 * BLOCK)
+            wanted[BLOCK + 10 : BLOCK + 30] = b"b" * 20
+            wanted[2 * BLOCK :] = b"c" * BLOCK
+        with mounted(place, device) as mount:
+            equal((mount / "f").read_bytes(), bytes(wanted), "the bytes")
+        fsck(place, device)
+
+
+@test
+def direct_io_to_a_log_is_done_by_the_page_cache(place: Place) -> None:
+    """Written over and beyond the end, read again; what does not wait says so."""
+    _log(place)
+    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+        with mounted(place, device) as mount:
+            fd = os.open(mount / "f", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+            for number in range(3):
+                equal(
+                    os.pwrite(fd, bytes([number]) * 4 * BLOCK, number * BLOCK), 4 * BLOCK, "written"
+                )
+            wanted = b"".join(bytes([n]) * BLOCK for n in (0, 1, 2, 2, 2, 2))
+            equal(os.pread(fd, 10 * BLOCK, 0), wanted, "the bytes")
+            with fails(errno.EAGAIN, "a direct write that does not wait"):
+                os.pwritev(fd, [b"x" * BLOCK], 0, os.RWF_NOWAIT)
+            os.close(fd)
+        fsck(place, device)
+
+
+def _stamp(block: int, version: int) -> bytes:
+    return struct.pack("=QQ", block, version) * (BLOCK // 16)
+
+
+def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -> dict[int, int]:
+    """Blocks of this writer at random, until then and until some were moved; their versions."""
+    choose = random.Random(number)
+    versions: dict[int, int] = {}
+    fd = os.open(path, os.O_RDWR)
+    for n in range(1, 10_000_000):
+        if time.monotonic() >= end and n % 100 == 0 and int(moved.read_text()):
+            break
+        block = choose.randrange(blocks // WRITERS) * WRITERS + number
+        equal(os.pwrite(fd, _stamp(block, n), block * BLOCK), BLOCK, "written")
+        versions[block] = n
+        if n % 200 == 0:
+            other = choose.randrange(blocks)
+            found, version = struct.unpack_from("=QQ", os.pread(fd, 16, other * BLOCK))
+            equal(found, other, "the block that is read")
+            if other % WRITERS == number:
+                equal(version, versions.get(other, 0), f"version of block {other}")
+        if n % 500 == 0:
+            os.fsync(fd)
+        if n % 2000 == 0:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+    return versions
+
+
+def _collected(place: Place, device: str, *options: str) -> None:
+    with mounted(place, device, *options) as mount:
+        path = mount / "f"
+        blocks = int(os.statvfs(mount).f_bavail * SHARE) // WRITERS * WRITERS
+        with path.open("wb") as file:
+            for block in range(blocks):
+                file.write(_stamp(block, 0))
+        os.sync()
+        moved = Path(f"/sys/fs/lanefs/{Path(device).name}/blocks_moved")
+        end = time.monotonic() + 5
+
+        def work(number: int) -> None:
+            versions = _write_over(path, number, blocks, end, moved)
+            lines = (f"{block} {version}\n" for block, version in versions.items())
+            (mount / f"versions{number}").write_text("".join(lines))
+
+        events = [
+            line for line in traced(device, lambda: children(WRITERS, work)) if "_collect:" in line
+        ]
+        check(int(moved.read_text()) > 0, "no block was moved")
+        check(bool(events), "no event tells of a victim")
+    with mounted(place, device, *options) as mount:
+        wanted = dict.fromkeys(range(blocks), 0)
+        for number in range(WRITERS):
+            for line in (mount / f"versions{number}").read_text().splitlines():
+                block, version = map(int, line.split())
+                wanted[block] = version
+        with (mount / "f").open("rb") as file:
+            for block in range(blocks):
+                equal(file.read(BLOCK), _stamp(block, wanted[block]), f"block {block}")
+    fsck(place, device)
+
+
+@test
+def collectors_keep_what_is_alive(place: Place) -> None:
+    """A file that takes most of the space, written over at random and read by some at once."""
+    _log(place)
+    with loop_device(place, MIB, domains=1, alloc="log") as (device, _):
+        _collected(place, device)
+
+
+@test
+def a_single_collector_keeps_what_is_alive(place: Place) -> None:
+    """The same in two domains."""
+    _log(place)
+    with loop_device(place, MIB, domains=2, alloc="log") as (device, _):
+        _collected(place, device, "gc=single")
+
+
+@test
+def blocks_of_a_log_are_not_to_be_relied_on(place: Place) -> None:
+    """No swap file is taken, and FIBMAP says nothing."""
+    _log(place)
+    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+        with mounted(place, device) as mount:
+            path = mount / "swap"
+            with path.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, 16 * CHUNK)
+            path.chmod(0o600)
+            run("mkswap", str(path))
+            done = subprocess.run(["swapon", str(path)], capture_output=True, check=False)
+            check(done.returncode != 0, "the swap file is taken")
+            with path.open("rb") as file:
+                found = fcntl.ioctl(file, FIBMAP, struct.pack("=i", 0))
+            equal(found, struct.pack("=i", 0), "FIBMAP")
+        fsck(place, device)
+
+
+@test
+def the_threshold_of_collectors_can_be_set(place: Place) -> None:
+    """From 0 to 100 percent; what else is written is refused, and changes nothing."""
+    _log(place)
+    with (
+        loop_device(place, 100, domains=1, alloc="log") as (device, _),
+        mounted(place, device),
+    ):
+        low = Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low")
+        for text in ("0", "100", "7"):
+            low.write_text(text)
+            equal(low.read_text(), f"{text}\n", "gc_low")
+        for text, code in (("101", errno.ERANGE), ("many", errno.EINVAL), ("-1", errno.EINVAL)):
+            with fails(code, f"gc_low = {text}"):
+                low.write_text(text)
+        equal(low.read_text(), "7\n", "gc_low")
+
+
+@test
+def gc_is_for_logs_only(place: Place) -> None:
+    """The option is refused where it would do nothing."""
+    _log(place)
+    with loop_device(place, 100, alloc="extent") as (device, _):
+        with mounted(place, device) as mount:
+            done = subprocess.run(
+                ["mount", "-o", "remount,gc=single", str(mount)], capture_output=True, check=False
+            )
+            check(done.returncode != 0, "a remount takes gc=single for extents")
+        try:
+            with mounted(place, device, "gc=single"):
+                taken = True
+        except Failed:
+            taken = False
+        check(not taken, "gc=single is taken for extents")
+
+
+@test
+def collectors_do_not_hold_up_the_mount(place: Place) -> None:
+    """Frozen, thawed, read-only and back, removed and unmounted while they work all the time."""
+    _log(place)
+    with loop_device(place, 100, domains=2, alloc="log") as (device, _):
+        with mounted(place, device) as mount:
+            Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("100")
+            end = time.monotonic() + 5
+
+            def work(number: int) -> None:
+                choose = random.Random(number)
+                n = 0
+                while time.monotonic() < end:
+                    if not number:
+                        run("fsfreeze", "--freeze", str(mount))
+                        run("fsfreeze", "--unfreeze", str(mount))
+                        time.sleep(0.1)
+                        continue
+                    path = mount / f"w{number}-{n % 8}"
+                    n += 1
+                    with path.open("wb") as file:
+                        file.write(b"x" * choose.randrange(4 << 20))
+                    with path.open("r+b") as file:
+                        for _ in range(200):
+                            file.seek(choose.randrange(1024) * BLOCK)
+                            file.write(b"y" * BLOCK)
+                        os.fsync(file.fileno())
+                        path.unlink()
+
+            children(WRITERS, work)
+            for _ in range(10):
+                run("mount", "-o", "remount,ro", str(mount))
+                run("mount", "-o", "remount,rw", str(mount))
+                with (mount / "more").open("wb") as file:
+                    file.write(b"z" * (8 << 20))
+        fsck(place, device)
+
+
+@test
+def a_full_log_can_be_written_over(place: Place) -> None:
+    """Twice, with more than is left for what waits to be written; and then it is still full."""
+    _log(place)
+    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+        with mounted(place, device) as mount:
+            size = _fill(mount / "f")
+            for letter in (b"b", b"c"):
+                with (mount / "f").open("r+b") as file:
+                    for _ in range(size // CHUNK):
+                        file.write(letter * CHUNK)
+            with fails(errno.ENOSPC, "one file more"), (mount / "g").open("wb") as file:
+                file.write(b"g" * 4 * CHUNK)
+                file.flush()
+                os.fsync(file.fileno())
+        with mounted(place, device) as mount, (mount / "f").open("rb") as file:
+            for _ in range(size // CHUNK):
+                equal(file.read(CHUNK), b"c" * CHUNK, "the bytes")
+        fsck(place, device)
+
+
+def _fill(path: Path) -> int:
+    """As much as there is space for, in whole chunks; the size."""
+    with path.open("wb", buffering=0) as file:
+        for n in range(1_000_000):
+            try:
+                written = file.write(b"a" * CHUNK)
+            except OSError as error:
+                equal(error.errno, errno.ENOSPC, "errno of a write on a full disk")
+                written = 0
+            if written < CHUNK:
+                file.truncate(n * CHUNK)
+                return n * CHUNK
+    return 0
+
+
+@test
+def extents_that_are_cut_find_room(place: Place) -> None:
+    """Written over in the middle, when an inode's own records are as good as full."""
+    _log(place)
+    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+        with mounted(place, device) as mount:
+            wanted = bytearray(512 * BLOCK)
+            with (mount / "f").open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, 256 * BLOCK)
+                os.pwrite(file.fileno(), bytes(256 * BLOCK), 256 * BLOCK)
+                os.fsync(file.fileno())
+                for block in (0, 300, 350, 400):
+                    os.pwrite(file.fileno(), b"b" * BLOCK, block * BLOCK)
+                    wanted[block * BLOCK : (block + 1) * BLOCK] = b"b" * BLOCK
+                os.fsync(file.fileno())
+        with mounted(place, device) as mount:
+            equal((mount / "f").read_bytes(), bytes(wanted), "the bytes")
+        fsck(place, device)
+
+
+@test
+def parts_of_blocks_are_zeroed_beside_writeback(place: Place) -> None:
+    """Holes with ragged ends, while other pages of the file are written back."""
+    _log(place)
+    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+        with mounted(place, device) as mount:
+            path = mount / "f"
+            path.write_bytes(b"a" * 1024 * BLOCK)
+            end = time.monotonic() + 6
+
+            def work(number: int) -> None:
+                choose = random.Random(number)
+                fd = os.open(path, os.O_RDWR)
+                while time.monotonic() < end:
+                    block = choose.randrange(500) + 500 * (number % 2)
+                    if number % 2:
+                        os.pwrite(fd, b"b" * BLOCK, block * BLOCK)
+                        os.fdatasync(fd)
+                    else:
+                        os.pwrite(fd, b"a" * 3 * BLOCK, block * BLOCK)
+                        os.fdatasync(fd)
+                        fallocate(fd, PUNCH, block * BLOCK + 100, 2 * BLOCK)
+                        found = os.pread(fd, 3 * BLOCK, block * BLOCK)
+                        right = b"a" * 100 + bytes(2 * BLOCK) + b"a" * (BLOCK - 100)
+                        equal(found, right, f"bytes of block {block} and on")
+                os.close(fd)
+
+            children(2, work)
+        fsck(place, device)
