@@ -2,6 +2,7 @@
 """Crashed images, each recovered in every way there is: what is left must be the same bytes."""
 
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,10 +65,25 @@ def _differences(one: bytes, other: bytes) -> str:
 def _mount(device: str, recovery: str) -> tuple[int, ...]:
     """Transactions replayed and discarded, and blocks, as the kernel's log has them."""
     command(["dmesg", "--clear"])
-    command(["mount", "-t", "lanefs", "-o", f"ro,recovery={recovery}", device, str(MOUNT)])
+    try:
+        command(["mount", "-t", "lanefs", "-o", f"ro,recovery={recovery}", device, str(MOUNT)])
+    except Fault as fault:
+        # Why, which is gone with the guest: what the kernel said, and what the logs hold.
+        raise Fault("\n".join([str(fault), command(["dmesg"]), *_logs(device)])) from None
     command(["umount", str(MOUNT)])
     said = _SAID_BY_MOUNT.search(command(["dmesg"]))
     return tuple(int(number) for number in said.groups()) if said else (0, 0, 0)
+
+
+def _logs(device: str) -> list[str]:
+    """What each domain's log holds, as far as it can be read."""
+    return [
+        subprocess.run(
+            ["lanefs-dump", device, what, str(domain)], capture_output=True, text=True, check=False
+        ).stdout
+        for domain in range(DOMAINS)
+        for what in ("domain", "journal")
+    ]
 
 
 def _replay(device: str, threads: int) -> tuple[int, ...]:
