@@ -83,11 +83,11 @@
  * over: it goes to another block, and the transaction that maps that one frees the old one. A domain
  * is cut into segments of LANEFS_SEGMENT_BLOCKS from its base on, 63 of them to an allocation group;
  * new data is put into segments that are free, one after the other, or where there are none into
- * holes. So that live blocks can be moved
- * out of a segment each block has an owner: block base + n has entry n % LANEFS_OWNERS of block
- * n / LANEFS_OWNERS of the domain's owners (LANEFS_MAGIC_OWNERS), the inode and the logical block that
- * an extent maps to it, written or not; it is journaled with the extent. Of blocks that no extent
- * maps the entry says nothing: whoever wants to know looks at the inode's map.
+ * holes. So that live blocks can be moved out of a segment each block has an owner: block base + n has
+ * entry n % LANEFS_OWNERS of block n / LANEFS_OWNERS of the domain's owners (LANEFS_MAGIC_OWNERS), the
+ * inode and the logical block that an extent maps to it, written or not; it is journaled with the
+ * extent. Of blocks that no extent maps the entry says nothing: whoever wants to know looks at the
+ * inode's map.
  *
  * Journal. Each domain journals the metadata blocks of its own range, whole, in compound
  * transactions numbered without gaps, from db_tail_seq on in each epoch. A transaction in the log,

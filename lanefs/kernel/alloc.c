@@ -160,7 +160,7 @@ static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from
 	}
 	end = min(group->g_bits, at + want);
 	if (group->g_segments)
-		end = min_t(u32, end, round_down(at, LANEFS_SEGMENT_BLOCKS) + LANEFS_SEGMENT_BLOCKS);
+		end = min(end, lanefs_segment_end(at));
 	end = find_next_bit_le(group->g_busy, end, at + 1);
 	*bit = at;
 	*count = end - at;

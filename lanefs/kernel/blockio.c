@@ -73,7 +73,7 @@ void lanefs_io_add(struct lanefs_io *io, u64 block, struct page *page)
 		lanefs_io_send(io);
 	if (!io->bio) {
 		io->bio = bio_alloc(io->sbi->s_vfs->s_bdev, io->run, io->opf, GFP_KERNEL);
-		io->bio->bi_iter.bi_sector = block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+		io->bio->bi_iter.bi_sector = block << LANEFS_SECTOR_SHIFT;
 		io->bio->bi_private = io;
 		io->bio->bi_end_io = lanefs_io_bio_ended;
 		__bio_add_page(io->bio, page, LANEFS_BLOCK_SIZE, 0);

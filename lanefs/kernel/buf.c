@@ -23,7 +23,7 @@ int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_o
 	int err;
 
 	bio_init(&bio, sbi->s_vfs->s_bdev, &vec, 1, opf);
-	bio.bi_iter.bi_sector = block << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+	bio.bi_iter.bi_sector = block << LANEFS_SECTOR_SHIFT;
 	if (opf & REQ_META)
 		lanefs_for_all(&bio);
 	__bio_add_page(&bio, page, LANEFS_BLOCK_SIZE, 0);

@@ -107,7 +107,7 @@ static void lanefs_home_step(struct lanefs_joint *joint, unsigned int step)
 	for (; i < end; i++) {
 		bio = bio_alloc(io->sbi->s_vfs->s_bdev, 1, REQ_OP_WRITE | REQ_META, GFP_NOFS);
 		bio->bi_iter.bi_sector = io->batch[i].buf->b_block <<
-					 (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+					 LANEFS_SECTOR_SHIFT;
 		lanefs_for_all(bio);
 		bio->bi_private = io;
 		bio->bi_end_io = lanefs_home_ended;

@@ -28,7 +28,7 @@ void lanefs_add_blocks(struct inode *inode, s64 count)
 	/* What changes it for data and what does for attributes hold different locks. */
 	spin_lock(&inode->i_lock);
 	li->li_blocks += count;
-	inode->i_blocks = li->li_blocks << (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+	inode->i_blocks = li->li_blocks << LANEFS_SECTOR_SHIFT;
 	spin_unlock(&inode->i_lock);
 }
 

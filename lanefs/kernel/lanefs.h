@@ -564,6 +564,12 @@ void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
 
 /* segments.c */
+/* The first bit of a group behind the segment that this one is in. */
+static inline u32 lanefs_segment_end(u32 bit)
+{
+	return round_down(bit, LANEFS_SEGMENT_BLOCKS) + LANEFS_SEGMENT_BLOCKS;
+}
+
 void lanefs_segments_start(struct lanefs_domain *domain);
 int lanefs_segments_load(struct lanefs_domain *domain, u32 number);
 void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
@@ -832,6 +838,8 @@ extern const struct fs_parameter_spec lanefs_parameters[];
 int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param);
 int lanefs_show_options(struct seq_file *seq, struct dentry *root);
 bool lanefs_remount_read_only(const struct super_block *sb, const struct fs_context *fc);
+int lanefs_check_features(struct super_block *sb, const struct lanefs_options *asked,
+			  struct fs_context *fc);
 int lanefs_check_options(struct super_block *sb, const struct lanefs_options *asked,
 			 const struct lanefs_options *now, struct fs_context *fc);
 void lanefs_take_options(struct lanefs_options *now, const struct lanefs_options *asked);

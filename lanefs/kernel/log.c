@@ -59,7 +59,7 @@ static void lanefs_log_write(struct lanefs_log_writer *writer, struct page *page
 		writer->bio = bio_alloc(domain->d_sbi->s_vfs->s_bdev, BIO_MAX_VECS,
 					REQ_OP_WRITE | REQ_META | REQ_SYNC, GFP_NOFS);
 		writer->bio->bi_iter.bi_sector = (domain->d_layout.journal + writer->next) <<
-						 (LANEFS_BLOCK_SHIFT - SECTOR_SHIFT);
+						 LANEFS_SECTOR_SHIFT;
 		lanefs_for_all(writer->bio);
 		writer->bio->bi_private = writer->io;
 		writer->bio->bi_end_io = lanefs_log_ended;

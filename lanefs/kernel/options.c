@@ -151,6 +151,15 @@ bool lanefs_remount_read_only(const struct super_block *sb, const struct fs_cont
 	return fc->sb_flags_mask & SB_RDONLY ? fc->sb_flags & SB_RDONLY : sb_rdonly(sb);
 }
 
+/* Whether the file system, whose superblock was read, can do what is asked for; it says why not. */
+int lanefs_check_features(struct super_block *sb, const struct lanefs_options *asked,
+			  struct fs_context *fc)
+{
+	if (asked->gc && !lanefs_is_log(sb))
+		return invalf(fc, "gc=single is for what was made with mkfs.lanefs --alloc log");
+	return 0;
+}
+
 /* Whether a mount, or with `now` a remount, may have what is asked for; it says why not. */
 int lanefs_check_options(struct super_block *sb, const struct lanefs_options *asked,
 			 const struct lanefs_options *now, struct fs_context *fc)
@@ -166,8 +175,8 @@ int lanefs_check_options(struct super_block *sb, const struct lanefs_options *as
 		    lanefs_choice(asked, option) != lanefs_choice(now, option))
 			return invalf(fc, "%s= is for the whole mount: unmount first",
 				      lanefs_parameters[option].name);
-	if (now && asked->gc && !lanefs_is_log(sb))
-		return invalf(fc, "gc=single is for what was made with mkfs.lanefs --alloc log");
+	if (now && lanefs_check_features(sb, asked, fc))
+		return -EINVAL;
 	if (now && asked->norecovery != now->norecovery)
 		return invalf(fc, "norecovery is for the whole mount: unmount first");
 	if (asked->norecovery && !read_only)

@@ -70,7 +70,7 @@ u32 lanefs_segments_victim(const struct lanefs_group *group, u32 bit)
 	if (bit >= group->g_bits ||
 	    lanefs_segment_of(group, bit)->state != LANEFS_SEGMENT_VICTIM)
 		return 0;
-	return round_down(bit, LANEFS_SEGMENT_BLOCKS) + LANEFS_SEGMENT_BLOCKS;
+	return lanefs_segment_end(bit);
 }
 
 /* Free segments that are left to the collectors: one each, where there are enough. */
@@ -246,7 +246,7 @@ static bool lanefs_stream_next(struct lanefs_domain *domain, struct lanefs_strea
 	u32 number, bit, at, end;
 
 	number = div_u64_rem(stream->st_block - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
-	end = round_down(bit, LANEFS_SEGMENT_BLOCKS) + LANEFS_SEGMENT_BLOCKS;
+	end = lanefs_segment_end(bit);
 	group = &domain->d_groups[number];
 	segment = lanefs_segment_of(group, bit);
 	spin_lock(&group->g_lock);

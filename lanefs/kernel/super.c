@@ -278,8 +278,9 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 	err = lanefs_read_super(sbi, fc);
 	if (err)
 		return err;
-	if (sbi->s_options.gc && !lanefs_is_log(sb))
-		return invalf(fc, "gc=single is for what was made with mkfs.lanefs --alloc log");
+	err = lanefs_check_features(sb, &sbi->s_options, fc);
+	if (err)
+		return err;
 	/* What was moved after a hibernation's image was made would not be known to it. */
 	if (lanefs_is_log(sb))
 		sbi->s_collect = alloc_workqueue("lanefs-gc/%s", WQ_FREEZABLE, 0, sb->s_id);
