@@ -10,6 +10,8 @@ import re
 import struct
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lanefs.functions.harness import (
@@ -38,10 +40,15 @@ SHARE = 0.8
 WRITERS = 4
 
 
-def _log(place: Place) -> None:
+@contextmanager
+def _volume(place: Place, mib: int = 100, domains: int = 1, alloc: str = "log") -> Iterator[str]:
+    """A device with a new log, or another lanefs, which is sound at the end."""
     place.own()
     if place.filesystem != "lanefs":
         raise Skipped("the option is lanefs's")
+    with loop_device(place, mib, domains=domains, alloc=alloc) as (device, _):
+        yield device
+        fsck(place, device)
 
 
 def _blocks(path: Path) -> list[int]:
@@ -57,8 +64,7 @@ def _blocks(path: Path) -> list[int]:
 @test
 def what_is_written_over_lies_elsewhere(place: Place) -> None:
     """A part of a block, and a block by a store to a mapping; what was around stays."""
-    _log(place)
-    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+    with _volume(place) as device:
         with mounted(place, device) as mount:
             path = mount / "f"
             path.write_bytes(b"a" * 3 * BLOCK)
@@ -80,26 +86,20 @@ def what_is_written_over_lies_elsewhere(place: Place) -> None:
             wanted[2 * BLOCK :] = b"c" * BLOCK
         with mounted(place, device) as mount:
             equal((mount / "f").read_bytes(), bytes(wanted), "the bytes")
-        fsck(place, device)
 
 
 @test
 def direct_io_to_a_log_is_done_by_the_page_cache(place: Place) -> None:
     """Written over and beyond the end, read again; what does not wait says so."""
-    _log(place)
-    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
-        with mounted(place, device) as mount:
-            fd = os.open(mount / "f", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
-            for number in range(3):
-                equal(
-                    os.pwrite(fd, bytes([number]) * 4 * BLOCK, number * BLOCK), 4 * BLOCK, "written"
-                )
-            wanted = b"".join(bytes([n]) * BLOCK for n in (0, 1, 2, 2, 2, 2))
-            equal(os.pread(fd, 10 * BLOCK, 0), wanted, "the bytes")
-            with fails(errno.EAGAIN, "a direct write that does not wait"):
-                os.pwritev(fd, [b"x" * BLOCK], 0, os.RWF_NOWAIT)
-            os.close(fd)
-        fsck(place, device)
+    with _volume(place) as device, mounted(place, device) as mount:
+        fd = os.open(mount / "f", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+        for number in range(3):
+            equal(os.pwrite(fd, bytes([number]) * 4 * BLOCK, number * BLOCK), 4 * BLOCK, "written")
+        wanted = b"".join(bytes([n]) * BLOCK for n in (0, 1, 2, 2, 2, 2))
+        equal(os.pread(fd, 10 * BLOCK, 0), wanted, "the bytes")
+        with fails(errno.EAGAIN, "a direct write that does not wait"):
+            os.pwritev(fd, [b"x" * BLOCK], 0, os.RWF_NOWAIT)
+        os.close(fd)
 
 
 def _stamp(block: int, version: int) -> bytes:
@@ -161,52 +161,42 @@ def _collected(place: Place, device: str, *options: str) -> None:
         with (mount / "f").open("rb") as file:
             for block in range(blocks):
                 equal(file.read(BLOCK), _stamp(block, wanted[block]), f"block {block}")
-    fsck(place, device)
 
 
 @test
 def collectors_keep_what_is_alive(place: Place) -> None:
     """A file that takes most of the space, written over at random and read by some at once."""
-    _log(place)
-    with loop_device(place, MIB, domains=1, alloc="log") as (device, _):
+    with _volume(place, MIB) as device:
         _collected(place, device)
 
 
 @test
 def a_single_collector_keeps_what_is_alive(place: Place) -> None:
     """The same in two domains."""
-    _log(place)
-    with loop_device(place, MIB, domains=2, alloc="log") as (device, _):
+    with _volume(place, MIB, domains=2) as device:
         _collected(place, device, "gc=single")
 
 
 @test
 def blocks_of_a_log_are_not_to_be_relied_on(place: Place) -> None:
     """No swap file is taken, and FIBMAP says nothing."""
-    _log(place)
-    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
-        with mounted(place, device) as mount:
-            path = mount / "swap"
-            with path.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, 16 * CHUNK)
-            path.chmod(0o600)
-            run("mkswap", str(path))
-            done = subprocess.run(["swapon", str(path)], capture_output=True, check=False)
-            check(done.returncode != 0, "the swap file is taken")
-            with path.open("rb") as file:
-                found = fcntl.ioctl(file, FIBMAP, struct.pack("=i", 0))
-            equal(found, struct.pack("=i", 0), "FIBMAP")
-        fsck(place, device)
+    with _volume(place) as device, mounted(place, device) as mount:
+        path = mount / "swap"
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 16 * CHUNK)
+        path.chmod(0o600)
+        run("mkswap", str(path))
+        done = subprocess.run(["swapon", str(path)], capture_output=True, check=False)
+        check(done.returncode != 0, "the swap file is taken")
+        with path.open("rb") as file:
+            found = fcntl.ioctl(file, FIBMAP, struct.pack("=i", 0))
+        equal(found, struct.pack("=i", 0), "FIBMAP")
 
 
 @test
 def the_threshold_of_collectors_can_be_set(place: Place) -> None:
     """From 0 to 100 percent; what else is written is refused, and changes nothing."""
-    _log(place)
-    with (
-        loop_device(place, 100, domains=1, alloc="log") as (device, _),
-        mounted(place, device),
-    ):
+    with _volume(place) as device, mounted(place, device):
         low = Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low")
         for text in ("0", "100", "7"):
             low.write_text(text)
@@ -220,8 +210,7 @@ def the_threshold_of_collectors_can_be_set(place: Place) -> None:
 @test
 def gc_is_for_logs_only(place: Place) -> None:
     """The option is refused where it would do nothing."""
-    _log(place)
-    with loop_device(place, 100, alloc="extent") as (device, _):
+    with _volume(place, alloc="extent") as device:
         with mounted(place, device) as mount:
             done = subprocess.run(
                 ["mount", "-o", "remount,gc=single", str(mount)], capture_output=True, check=False
@@ -238,46 +227,42 @@ def gc_is_for_logs_only(place: Place) -> None:
 @test
 def collectors_do_not_hold_up_the_mount(place: Place) -> None:
     """Frozen, thawed, read-only and back, removed and unmounted while they work all the time."""
-    _log(place)
-    with loop_device(place, 100, domains=2, alloc="log") as (device, _):
-        with mounted(place, device) as mount:
-            Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("100")
-            end = time.monotonic() + 5
+    with _volume(place, domains=2) as device, mounted(place, device) as mount:
+        Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("100")
+        end = time.monotonic() + 5
 
-            def work(number: int) -> None:
-                choose = random.Random(number)
-                n = 0
-                while time.monotonic() < end:
-                    if not number:
-                        run("fsfreeze", "--freeze", str(mount))
-                        run("fsfreeze", "--unfreeze", str(mount))
-                        time.sleep(0.1)
-                        continue
-                    path = mount / f"w{number}-{n % 8}"
-                    n += 1
-                    with path.open("wb") as file:
-                        file.write(b"x" * choose.randrange(4 << 20))
-                    with path.open("r+b") as file:
-                        for _ in range(200):
-                            file.seek(choose.randrange(1024) * BLOCK)
-                            file.write(b"y" * BLOCK)
-                        os.fsync(file.fileno())
-                        path.unlink()
+        def work(number: int) -> None:
+            choose = random.Random(number)
+            n = 0
+            while time.monotonic() < end:
+                if not number:
+                    run("fsfreeze", "--freeze", str(mount))
+                    run("fsfreeze", "--unfreeze", str(mount))
+                    time.sleep(0.1)
+                    continue
+                path = mount / f"w{number}-{n % 8}"
+                n += 1
+                with path.open("wb") as file:
+                    file.write(b"x" * choose.randrange(4 << 20))
+                with path.open("r+b") as file:
+                    for _ in range(200):
+                        file.seek(choose.randrange(1024) * BLOCK)
+                        file.write(b"y" * BLOCK)
+                    os.fsync(file.fileno())
+                    path.unlink()
 
-            children(WRITERS, work)
-            for _ in range(10):
-                run("mount", "-o", "remount,ro", str(mount))
-                run("mount", "-o", "remount,rw", str(mount))
-                with (mount / "more").open("wb") as file:
-                    file.write(b"z" * (8 << 20))
-        fsck(place, device)
+        children(WRITERS, work)
+        for _ in range(10):
+            run("mount", "-o", "remount,ro", str(mount))
+            run("mount", "-o", "remount,rw", str(mount))
+            with (mount / "more").open("wb") as file:
+                file.write(b"z" * (8 << 20))
 
 
 @test
 def a_full_log_can_be_written_over(place: Place) -> None:
     """Twice, with more than is left for what waits to be written; and then it is still full."""
-    _log(place)
-    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+    with _volume(place) as device:
         with mounted(place, device) as mount:
             size = _fill(mount / "f")
             for letter in (b"b", b"c"):
@@ -291,7 +276,6 @@ def a_full_log_can_be_written_over(place: Place) -> None:
         with mounted(place, device) as mount, (mount / "f").open("rb") as file:
             for _ in range(size // CHUNK):
                 equal(file.read(CHUNK), b"c" * CHUNK, "the bytes")
-        fsck(place, device)
 
 
 def _fill(path: Path) -> int:
@@ -312,8 +296,7 @@ def _fill(path: Path) -> int:
 @test
 def extents_that_are_cut_find_room(place: Place) -> None:
     """Written over in the middle, when an inode's own records are as good as full."""
-    _log(place)
-    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
+    with _volume(place) as device:
         with mounted(place, device) as mount:
             wanted = bytearray(512 * BLOCK)
             with (mount / "f").open("wb") as file:
@@ -326,35 +309,31 @@ def extents_that_are_cut_find_room(place: Place) -> None:
                 os.fsync(file.fileno())
         with mounted(place, device) as mount:
             equal((mount / "f").read_bytes(), bytes(wanted), "the bytes")
-        fsck(place, device)
 
 
 @test
 def parts_of_blocks_are_zeroed_beside_writeback(place: Place) -> None:
     """Holes with ragged ends, while other pages of the file are written back."""
-    _log(place)
-    with loop_device(place, 100, domains=1, alloc="log") as (device, _):
-        with mounted(place, device) as mount:
-            path = mount / "f"
-            path.write_bytes(b"a" * 1024 * BLOCK)
-            end = time.monotonic() + 6
+    with _volume(place) as device, mounted(place, device) as mount:
+        path = mount / "f"
+        path.write_bytes(b"a" * 1024 * BLOCK)
+        end = time.monotonic() + 6
 
-            def work(number: int) -> None:
-                choose = random.Random(number)
-                fd = os.open(path, os.O_RDWR)
-                while time.monotonic() < end:
-                    block = choose.randrange(500) + 500 * (number % 2)
-                    if number % 2:
-                        os.pwrite(fd, b"b" * BLOCK, block * BLOCK)
-                        os.fdatasync(fd)
-                    else:
-                        os.pwrite(fd, b"a" * 3 * BLOCK, block * BLOCK)
-                        os.fdatasync(fd)
-                        fallocate(fd, PUNCH, block * BLOCK + 100, 2 * BLOCK)
-                        found = os.pread(fd, 3 * BLOCK, block * BLOCK)
-                        right = b"a" * 100 + bytes(2 * BLOCK) + b"a" * (BLOCK - 100)
-                        equal(found, right, f"bytes of block {block} and on")
-                os.close(fd)
+        def work(number: int) -> None:
+            choose = random.Random(number)
+            fd = os.open(path, os.O_RDWR)
+            while time.monotonic() < end:
+                block = choose.randrange(500) + 500 * (number % 2)
+                if number % 2:
+                    os.pwrite(fd, b"b" * BLOCK, block * BLOCK)
+                    os.fdatasync(fd)
+                else:
+                    os.pwrite(fd, b"a" * 3 * BLOCK, block * BLOCK)
+                    os.fdatasync(fd)
+                    fallocate(fd, PUNCH, block * BLOCK + 100, 2 * BLOCK)
+                    found = os.pread(fd, 3 * BLOCK, block * BLOCK)
+                    right = b"a" * 100 + bytes(2 * BLOCK) + b"a" * (BLOCK - 100)
+                    equal(found, right, f"bytes of block {block} and on")
+            os.close(fd)
 
-            children(2, work)
-        fsck(place, device)
+        children(2, work)

@@ -18,6 +18,7 @@ from fsck_check import (
     extent_offset,
     found_and_mended,
     fsck,
+    repair_changes_nothing,
 )
 from lanefs_image import BLOCK, HEADER, SUPER, Image
 
@@ -39,15 +40,14 @@ def owners_blocks(image, domain):
     return range(layout["owners"], layout["data"])
 
 
-def owners_of(image, ino):
-    """The owners that the blocks of a file have, and those that they should have."""
-    extents = [
-        (first + n, block + n)
-        for first, length, block in image.inodes[ino].extents
-        for n in range(length & ~lanefs.UNWRITTEN)
-    ]
-    found = [image.owner(block) for _, block in extents]
-    return found, [(ino, logical) for logical, _ in extents]
+def owners_are_right(image, *inodes):
+    """All blocks that these files had have them as owners, as the image is on disk now."""
+    after = Image(image.path)
+    for ino in inodes:
+        for first, length, block in image.inodes[ino].extents:
+            count = length & ~lanefs.UNWRITTEN
+            found = [after.owner(block + n) for n in range(count)]
+            assert found == [(ino, first + n) for n in range(count)]
 
 
 def test_clean(template):
@@ -58,10 +58,7 @@ def test_clean(template):
 
 def test_repair_of_a_clean_image_changes_nothing(copy):
     image, _ = copy
-    before = image.save().read_bytes()
-    code, text = fsck(image, "-y")
-    assert code == CLEAN, text
-    assert image.path.read_bytes() == before
+    repair_changes_nothing(image)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +99,7 @@ def test_wrong_owners_are_told_once_an_inode(copy):
     text, _ = found_and_mended(image, f"inode {named['sparse']}: 150 of its blocks {ANOTHER}")
     assert f"inode {named['small']}: 7 of its blocks {ANOTHER}" in text
     assert text.count(ANOTHER) == 2
-    after = Image(image.path)
-    after.inodes = image.inodes
-    for name in ("sparse", "small"):
-        found, wanted = owners_of(after, named[name])
-        assert found == wanted
+    owners_are_right(image, named["sparse"], named["small"])
 
 
 def test_blocks_that_no_file_has_may_have_any_owner(copy):
@@ -116,10 +109,7 @@ def test_blocks_that_no_file_has_may_have_any_owner(copy):
     others = [layout["base"], layout["itable"], blocks_of(image, "dirents")[0], layout["end"] - 1]
     for block in others:
         image.set_owner(block, named["small"], 3)
-    before = image.save().read_bytes()
-    code, text = fsck(image, "-y")
-    assert code == CLEAN, text
-    assert image.path.read_bytes() == before
+    repair_changes_nothing(image)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +147,7 @@ def test_damaged_blocks_of_owners_are_told_in_runs(copy):
     assert f"domain 1: 5 blocks of owners are damaged (the first is {numbers[4]})" in text
     assert f"domain 1: 1 blocks of owners are damaged (the first is {numbers[-1]})" in text
     assert (text.count("are damaged"), ANOTHER in text) == (3, False)
-    after = Image(image.path)
-    after.inodes = image.inodes
-    for name in ("small", "abroad"):
-        found, wanted = owners_of(after, named[name])
-        assert found == wanted
+    owners_are_right(image, named["small"], named["abroad"])
 
 
 def test_a_lost_owner_beside_a_wrong_one(copy):
@@ -173,10 +159,7 @@ def test_a_lost_owner_beside_a_wrong_one(copy):
     image.data[lost * BLOCK + 99] ^= 1
     image.set_owner(extents[0][2], 0, 0)
     found_and_mended(image, f"inode {named['sparse']}: 1 of its blocks {ANOTHER}")
-    after = Image(image.path)
-    after.inodes = image.inodes
-    found, wanted = owners_of(after, named["sparse"])
-    assert found == wanted
+    owners_are_right(image, named["sparse"])
 
 
 def test_a_map_that_is_built_anew(copy):
