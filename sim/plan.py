@@ -108,6 +108,8 @@ def _line(
     arguments += ["--roi", f"{point.number},{point.seed},{point.group}"]
     for name, value in key.options.items():
         arguments += ["--option", f"{name}={value}"]
+    for path in fs.counter_files(DEVICES.get(kind)):
+        arguments += ["--counter", path]
     return [
         *("point", str(point.number), str(key.cores), kind, str(size >> 10)),
         *(fs.kernel, options, shlex.join(mkfs), *arguments),

@@ -64,6 +64,7 @@ class Descriptor(Strict):
     defers_frees: bool = Field(
         default=False, description="frees memory after an RCU grace period, also another's turns"
     )
+    apart: bool = Field(default=False, description="measured only where it is named")
     min_cores: int
     partitions: bool = Field(default=False, description="can be spread over several file systems")
     modes: list[Mode]
@@ -192,4 +193,9 @@ class BenchOutput(Strict):
     )
     stock: Stock | None
     latency: Latency | None
+    counters: dict[str, int] = Field(
+        default={},
+        description="by how much the file system's own counters grew from the first window to the "
+        "end of the last, by the names of their files",
+    )
     error: BenchError | None

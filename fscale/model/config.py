@@ -2,6 +2,7 @@
 """What the TOML files under `configs/` may say."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -163,6 +164,12 @@ class FileSystem(Strict):
     counts: list[str] = Field(
         default=[], description="tracepoints that show the work of one operation"
     )
+    counters: list[str] = Field(
+        default=[],
+        max_length=8,
+        description="files of sysfs with a growing number each; {name} stands for the medium, "
+        "such as ram0",
+    )
     error_hint: str | None = Field(
         default=None, description="what to look at when mkfs or mount fails"
     )
@@ -180,6 +187,10 @@ class FileSystem(Strict):
             if argv and not any("{device}" in argument for argument in argv):
                 raise ValueError(f"{name} must name {{device}}")
         return self
+
+    def counter_files(self, device: str | None) -> list[str]:
+        """`counters` of the file system on a device; none where there is no device."""
+        return [path.format(name=Path(device).name) for path in self.counters] if device else []
 
 
 class Medium(Strict):

@@ -24,6 +24,7 @@ class Target:
     scratch: Path  # an empty directory outside of it, for configuration, logs and raw output
     cgroup: Path | None
     partitions: int = 1  # from 2 on the empty ones are 0/work, 1/work, ... below `directory`
+    counters: tuple[str, ...] = ()  # of the file system: files with a growing number each
 
 
 @dataclass(frozen=True)

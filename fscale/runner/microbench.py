@@ -59,6 +59,8 @@ class Microbench:
             argv += ["--option", f"{name}={option}"]
         if target.cgroup:
             argv += ["--cgroup", str(target.cgroup)]
+        for path in target.counters:
+            argv += ["--counter", path]
         if settings.latency:
             argv += ["--latency", str(target.scratch)]
         if sync:

@@ -38,9 +38,16 @@ def options_of(suite: Suite, descriptor: Descriptor) -> Options:
     return shared | suite.options.get(descriptor.id, {})
 
 
+def _ids(suite: Suite, descriptors: Mapping[str, Descriptor]) -> list[str]:
+    """The workloads of a suite, each once; "all" is without those that stand apart."""
+    if suite.workloads == "all":
+        return [name for name, descriptor in descriptors.items() if not descriptor.apart]
+    return list(dict.fromkeys(suite.workloads))
+
+
 def left_out(suite: Suite, descriptors: Mapping[str, Descriptor], counts: list[int]) -> list[str]:
     """What of a suite `make` has no cells for, and why, a sentence each."""
-    ids = list(descriptors) if suite.workloads == "all" else list(dict.fromkeys(suite.workloads))
+    ids = _ids(suite, descriptors)
     found = []
     for name in ids:
         least = descriptors[name].min_cores
@@ -75,7 +82,7 @@ def make(
     Combinations that a workload does not know (a mode, too few cores, partitions) are left out.
     FscaleError when nothing is left.
     """
-    ids = list(descriptors) if suite.workloads == "all" else list(dict.fromkeys(suite.workloads))
+    ids = _ids(suite, descriptors)
     places = list(
         dict.fromkeys(
             (fs, "none" if fs in in_memory and media[medium].kind != "dir" else medium)

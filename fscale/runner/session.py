@@ -214,6 +214,7 @@ class Session:
             if self._cgroup_root:
                 group = self._cgroup_root / f"fscale-{self.tag}{slot}"
                 stack.enter_context(self.journal.change(Cgroup(path=group)))
+            counters = fs.counter_files(nodes[0] if len(nodes) == 1 else None) if fs else []
             target = Target(
                 key=key,
                 directory=directory,
@@ -222,6 +223,7 @@ class Session:
                 space=size,
                 scratch=scratch,
                 cgroup=group,
+                counters=tuple(path for path in counters if Path(path).exists()),
                 partitions=fs.partitions if fs else 1,
             )
             yield target, ready.device if ready else None

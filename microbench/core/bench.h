@@ -45,6 +45,7 @@ struct result {
 	struct usage *usage;
 	struct stock stock;
 	uint64_t *samples, *dropped;	/* latencies */
+	uint64_t counters[COUNTERS_MAX];	/* by how much they grew, as in the configuration */
 };
 
 struct bench {

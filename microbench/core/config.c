@@ -39,6 +39,7 @@ static const char help[] =
 "  --inodes N             how many inodes a stock may take (default: 9/10 of what is free)\n"
 "  --cgroup DIR           join this cgroup (v2) and record its CPU time\n"
 "  --latency DIR          record each operation's latency in DIR/worker-<id>.u32\n"
+"  --counter FILE         a file with a number, the result says by how much it grew\n"
 "  --sync-fds R,W         after set-up write \"ready\" to fd W, wait for a byte on fd R\n"
 "  --slice SEC            with --sync-fds: run for SEC each time that a byte comes, and write\n"
 "                         what was done to fd W, until fd R ends; --duration sizes the stock\n"
@@ -118,6 +119,13 @@ static void sync_fds_parse(struct config *cfg, const char *text)
 	if (sscanf(text, "%d,%d%c", &cfg->sync_read, &cfg->sync_write, &rest) != 2 ||
 	    cfg->sync_read < 0 || cfg->sync_write < 0)
 		usage_error("--sync-fds wants two open file descriptors as R,W, not \"%s\"", text);
+}
+
+static void counter_add(struct config *cfg, const char *path)
+{
+	if (cfg->ncounters == COUNTERS_MAX)
+		usage_error("--counter can be given %d times", COUNTERS_MAX);
+	cfg->counters[cfg->ncounters++] = path;
 }
 
 static void roi_parse(struct config *cfg, const char *text)
@@ -258,7 +266,7 @@ static void check_writable_dir(const char *option, const char *dir)
 enum {
 	OPT_LIST, OPT_WORKLOAD, OPT_DIR, OPT_CPUS, OPT_MODE, OPT_DURATION, OPT_WARMUP, OPT_MIN_WINDOW,
 	OPT_INTERVAL, OPT_SEED, OPT_OPTION, OPT_MAX_STOCK, OPT_SPACE, OPT_INODES, OPT_CGROUP,
-	OPT_LATENCY, OPT_SYNC_FDS, OPT_SLICE, OPT_SETTLE, OPT_WINDOWS, OPT_WINDOW_OPS, OPT_ROI,
+	OPT_LATENCY, OPT_COUNTER, OPT_SYNC_FDS, OPT_SLICE, OPT_SETTLE, OPT_WINDOWS, OPT_WINDOW_OPS, OPT_ROI,
 	OPT_HELP,
 };
 
@@ -279,6 +287,7 @@ static const struct option long_options[] = {
 	{ "inodes", required_argument, NULL, OPT_INODES },
 	{ "cgroup", required_argument, NULL, OPT_CGROUP },
 	{ "latency", required_argument, NULL, OPT_LATENCY },
+	{ "counter", required_argument, NULL, OPT_COUNTER },
 	{ "sync-fds", required_argument, NULL, OPT_SYNC_FDS },
 	{ "slice", required_argument, NULL, OPT_SLICE },
 	{ "settle", no_argument, NULL, OPT_SETTLE },
@@ -320,6 +329,7 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		case OPT_INODES: cfg->inodes = number("inodes", optarg, 1, INT64_MAX); break;
 		case OPT_CGROUP: cfg->cgroup = optarg; break;
 		case OPT_LATENCY: cfg->latency = optarg; break;
+		case OPT_COUNTER: counter_add(cfg, optarg); break;
 		case OPT_SYNC_FDS: sync_fds_parse(cfg, optarg); break;
 		case OPT_SLICE: cfg->slice = seconds("slice", optarg, false); break;
 		case OPT_SETTLE: cfg->settle = true; break;

@@ -12,6 +12,7 @@
 #define EXIT_SKIPPED 77
 
 #define OPTIONS_MAX 8
+#define COUNTERS_MAX 8
 /* The largest --max-stock; names (names.h) have room for forty such stocks. */
 #define STOCK_MAX 99999999
 
@@ -40,6 +41,8 @@ struct config {
 	uint64_t space, inodes;		/* of all workers; 0: ask the file system */
 	const char *cgroup;
 	const char *latency;
+	const char *counters[COUNTERS_MAX];
+	unsigned int ncounters;
 	int sync_read, sync_write;	/* -1: none */
 };
 

@@ -141,6 +141,19 @@ static json_t *latency(const struct bench *b)
 	return json_pack("{s:o, s:o, s:o}", "files", files, "samples", samples, "dropped", dropped);
 }
 
+static json_t *counters(const struct bench *b)
+{
+	json_t *object = json_object();
+
+	for (unsigned int i = 0; i < b->cfg->ncounters; i++) {
+		const char *slash = strrchr(b->cfg->counters[i], '/');
+
+		json_object_set_new(object, slash ? slash + 1 : b->cfg->counters[i],
+				    integer(b->result.counters[i]));
+	}
+	return object;
+}
+
 /* Paths may be any bytes; what is not UTF-8 is shown as far as it is. */
 static json_t *text(const char *bytes)
 {
@@ -234,6 +247,7 @@ bool output_result(const struct bench *b)
 	set_usage(b, object);
 	json_object_set_new(object, "stock", stock(b));
 	json_object_set_new(object, "latency", latency(b));
+	json_object_set_new(object, "counters", counters(b));
 	json_object_set_new(object, "error", error(b));
 	good = !json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) &&
 	       putchar('\n') != EOF && !fflush(stdout);

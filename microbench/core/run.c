@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "counted.h"
+#include "counters.h"
 #include "crew.h"
 #include "latency.h"
 #include "request.h"
@@ -143,7 +144,11 @@ static enum step run(struct bench *b)
 	if (step == STEP_OK)
 		step = synchronize(b);
 	if (step == STEP_OK)
+		step = counters_begin(b);
+	if (step == STEP_OK)
 		step = measure(b);
+	if (step == STEP_OK)
+		step = counters_end(b);
 	if (step == STEP_OK && b->result.status == STATUS_OK)
 		check_worked(b);
 	if (step == STEP_OK)

@@ -87,6 +87,7 @@ struct workload {
 	 * syncfs() waits for: there is a pause between such turns.
 	 */
 	bool defers_frees;
+	bool apart;			/* runs only where it is named: not one of FxMark's */
 	const struct option_desc *options;	/* ends with an empty one */
 	const char *batch;			/* the option that says how many come at once, or NULL */
 	const struct stock_desc *stock;		/* NULL: it consumes nothing */

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What each workload leaves behind in the file system, and how stocks are used up."""
 
+import os
+import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import bench_support as bench
@@ -206,6 +209,38 @@ def test_counts_agree(workload, fast):
         assert out.background.ops > 0
 
 
+@pytest.mark.parametrize(("file", "names"), [
+    ("private", ["0/data", "1/data"]), ("shared", ["share"]),
+])  # fmt: skip
+def test_random_overwrites_take_their_share(file, names, fast):
+    """Of the file system, over all workers, in files that do not grow and have no holes."""
+    size = os.statvfs(fast)
+    out = bench.run_good("DWRL", fast / "d", "--option", "fill=1", "--option", "age=10", "--option",
+                         f"file={file}", "--duration", "0.1", count=2)  # fmt: skip
+    files = [path for path in (fast / "d").rglob("*") if path.is_file()]
+    assert sorted(str(path.relative_to(fast / "d")) for path in files) == names
+    wanted = size.f_blocks * size.f_frsize / 100 / len(names)
+    for path in files:
+        assert path.stat().st_size == pytest.approx(wanted, rel=0.01)
+        assert path.stat().st_blocks * 512 >= path.stat().st_size
+    assert out.ops > 0
+
+
+def test_counters(tmp_path, fast):
+    """By how much a number in a file grew; one that cannot be read is an error."""
+    counter = tmp_path / "moved"
+    counter.write_text("7\n")
+    line = bench.argv("DWOL", fast / "d", "--counter", str(counter), "--duration", "1")
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
+        time.sleep(0.6)
+        counter.write_text("12\n")
+        code, out = bench.finish(process)
+    assert (code, out.counters) == (0, {"moved": 5})
+    counter.write_text("many\n")
+    code, out = bench.run("DWOL", fast / "e", "--counter", str(counter), "--duration", "0.1")
+    assert (code, out.status, out.error.path) == (1, "error", str(counter))
+
+
 def test_cpu_time(tmp_path):
     """A worker that never sleeps is charged the whole window, its CPU as well."""
     out = bench.run_good("DRBL", tmp_path / "d", "--duration", "1")
@@ -219,5 +254,7 @@ def test_cpu_time(tmp_path):
 
 def test_list_is_complete():
     assert sorted(bench.descriptors()) == bench.WORKLOADS
-    assert len([w for w in bench.WORKLOADS if not w.endswith("_bg")]) == 19
+    apart = [w for w in bench.WORKLOADS if bench.descriptors()[w].apart]
+    assert apart == ["DWRL"]
+    assert len([w for w in bench.WORKLOADS if not w.endswith("_bg") and w not in apart]) == 19
     assert [w for w in bench.WORKLOADS if bench.descriptors()[w].consumes] == CONSUMING

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The system calls of one operation are exactly those of the paper's Table 2.
+"""The system calls of one operation are exactly those of FxMark's Table 2, or of its description.
 
 Each worker is traced from the end of set-up on. Between the moments in which it takes and drops
 the name `fscale-run`, it may make no other calls than the operation's, and it makes as many as it
@@ -55,6 +55,7 @@ BACKGROUND = {
     "MRPM_bg": rf'renameat2\(AT_FDCWD, "{TREE}", AT_FDCWD, "{TREE}", RENAME_EXCHANGE\) = 0',
 }
 READDIR = ("MRDL", "MRDM")
+RANDOM = "DWRL"  # not of the table: its calls are those of a random overwrite
 QUICK = ("--duration", "0.15", "--warmup", "0.02", "--max-stock", "700", "--min-window", "0.001")
 
 
@@ -223,6 +224,23 @@ def test_background(workload, tmp_path):
     assert len(out.workers) == len(out.cpus) - 1
 
 
+def test_random_overwrites(tmp_path):
+    """Of all blocks of the file's 1 MiB, in no order, and each fourth is followed by an fsync."""
+    out, workers = trace(RANDOM, tmp_path / "d", tmp_path, *QUICK, "--option", "sync=4")
+    blocks = []
+    for number, call in enumerate(named(workers[0], "fscale-run")):
+        if number % 5 == 4:
+            assert re.fullmatch(r"fsync\(\d+\) = 0", call), call
+            continue
+        write = re.fullmatch(r"pwrite64\(\d+, .*, 4096, (\d+)\) = 4096", call)
+        assert write, call
+        blocks.append(int(write[1]) / 4096)
+    assert len(blocks) == out.executed_ops > 50
+    assert set(blocks) <= set(range(256))
+    assert len(set(blocks)) > min(100, len(blocks) // 2)
+    assert blocks != sorted(blocks)
+
+
 @pytest.mark.parametrize("mode", ["direct", "dontcache"])
 @pytest.mark.parametrize("workload", ["DRBL", "DRBM", "DWOL", "DWAL", "DWSL", "DWTL"])
 def test_modes(workload, mode, tmp_path):
@@ -243,4 +261,4 @@ def test_modes(workload, mode, tmp_path):
 
 
 def test_every_workload_is_traced():
-    assert {*OPERATION, *BACKGROUND, *READDIR} == set(bench.descriptors())
+    assert {*OPERATION, *BACKGROUND, *READDIR, RANDOM} == set(bench.descriptors())

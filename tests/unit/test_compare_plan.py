@@ -28,7 +28,7 @@ COMPARABLE = {"regression", "profile-cost"}
 
 def planned(name: str, counts: list[int]) -> list[CellKey]:
     suite = catalogue.load_suite(Path(name))
-    known: dict[str, Descriptor] = {w: descriptor(w) for w in (*PAPER, *BACKGROUND)}
+    known: dict[str, Descriptor] = {w: descriptor(w) for w in (*PAPER, *BACKGROUND, "DWRL")}
     known |= {load.descriptor.id: load.descriptor for load in loads()}
     if suite.workloads == "all":
         known = {w: known[w] for w in (*PAPER, *BACKGROUND)}

@@ -71,6 +71,13 @@ def test_every_combination_that_makes_sense_once_a_repetition() -> None:
     assert {c.medium for c in cells if c.filesystem == "ext4"} == {"ram"}
 
 
+def test_what_stands_apart_is_measured_where_it_is_named() -> None:
+    apart = {**KNOWN, "DWRL": descriptor("DWRL", ["buffered"]).model_copy(update={"apart": True})}
+    for workloads, found in (("all", False), (["DRBL", "DWRL"], True)):
+        cells = plan.make(suite(workloads=workloads), apart, MEDIA, set(), [1], 1)
+        assert ("DWRL" in {cell.workload for cell in cells}) == found
+
+
 def test_an_interrupted_run_is_balanced() -> None:
     repetitions = [cell.repetition for cell in make(suite())]
     assert repetitions == sorted(repetitions)
