@@ -75,6 +75,13 @@ def busiest(point: Point) -> list[tuple[str, float]]:
     return [(one.function, one.instructions / instructions) for one in simulated.code]
 
 
+def waiting(point: Point) -> list[tuple[str, float]]:
+    """The functions that wait longest for lines, with their share of the cycles, as `busiest`."""
+    simulated = simulations(point)[0]
+    cycles = max(1, simulated.total("cycles"))
+    return [(one.function, one.stall / cycles) for one in simulated.waits]
+
+
 def _counts(point: Point) -> list[dict[str, float]]:
     return [cell.counts for cell in point.cells if cell.counts]
 
@@ -94,9 +101,8 @@ def as_json(points: Iterable[Point]) -> list[dict[str, Any]]:
             "ops_per_second": row.point.median,
             "shares": row.shares,
             "counts_per_operation": row.counts,
-            "code": [
-                {"function": function, "share": share} for function, share in busiest(row.point)
-            ],
+            "code": _functions(busiest(row.point)),
+            "waits": _functions(waiting(row.point)),
             "lines": [
                 {
                     "object": one.line.object,
@@ -110,6 +116,10 @@ def as_json(points: Iterable[Point]) -> list[dict[str, Any]]:
         }
         for row in rows(points)
     ]
+
+
+def _functions(shares: list[tuple[str, float]]) -> list[dict[str, Any]]:
+    return [{"function": function, "share": share} for function, share in shares]
 
 
 def told(points: Iterable[Point]) -> list[str]:
@@ -127,6 +137,9 @@ def told(points: Iterable[Point]) -> list[str]:
                 users = ", ".join(user.function for user in one.line.users[:USERS])
                 spun = f" (spinning {one.spinning:.1%})" if one.spinning >= SHOWN_FROM else ""
                 found.append(f"    {one.share:6.1%}{spun}  {one.line.object}: {users}")
+        if waits := [one for one in waiting(row.point)[:FUNCTIONS] if one[1] >= SHOWN_FROM]:
+            parts = ", ".join(f"{function} {share:.1%}" for function, share in waits)
+            found.append(f"    of the cores' time, waiting for lines: {parts}")
         if code := busiest(row.point)[:FUNCTIONS]:
             parts = ", ".join(f"{function} {share:.0%}" for function, share in code)
             found.append(f"    of the instructions: {parts}")

@@ -15,6 +15,7 @@ from fscale.model.errors import Exit
 from fscale.model.results import Cell, CellKey, Status
 from fscale.model.simulation import (
     KINDS,
+    FunctionWait,
     FunctionWork,
     HotLine,
     LineUser,
@@ -106,6 +107,7 @@ def simulation(
         windows=[_window(window) for window in measured.windows],
         lines=lines(measured.windows, symbols, types),
         code=code(measured.code, symbols),
+        waits=waits(measured.windows, symbols),
         host_seconds=round(measured.host_seconds, 2),
     )
 
@@ -143,13 +145,27 @@ def code(blocks: Iterable[tuple[str, int]], symbols: Symbols) -> list[FunctionWo
     """The functions of the most instructions."""
     done: Counter[str] = Counter()
     for pc, instructions in blocks:
-        address = int(pc, 16)
-        done[symbols.function(address) if address >= KERNEL.start else PROGRAM] += instructions
+        done[_function(int(pc, 16), symbols)] += instructions
     return [FunctionWork(function=name, instructions=n) for name, n in done.most_common(FUNCTIONS)]
 
 
+def waits(windows: Iterable[Window], symbols: Symbols) -> list[FunctionWait]:
+    """The functions that wait longest for lines, of the instructions that the plugin tells of."""
+    waited: Counter[str] = Counter()
+    for pc in (pc for window in windows for pc in window.pcs):
+        waited[_function(int(pc.pc, 16), symbols)] += pc.stall
+    return [FunctionWait(function=name, stall=n) for name, n in waited.most_common(FUNCTIONS)]
+
+
+def _function(address: int, symbols: Symbols) -> str:
+    return symbols.function(address) if address >= KERNEL.start else PROGRAM
+
+
 def lines(windows: Sequence[Window], symbols: Symbols, types: Types | None) -> list[HotLine]:
-    """The lines of all windows added up by their address, the most waited for first."""
+    """The lines of all windows added up by their address, the most waited for first.
+
+    Those of the LINES things that are waited for most: a lock of each inode is one thing.
+    """
     places: dict[str, list[Line]] = defaultdict(list)
     taken: Counter[int] = Counter()
     for window in windows:
@@ -158,8 +174,12 @@ def lines(windows: Sequence[Window], symbols: Symbols, types: Types | None) -> l
             places[line.pa].append(line)
     found = [_line(same, symbols, types, taken) for same in places.values()]
     found.sort(key=lambda line: -line.wait)
+    waited: Counter[str] = Counter()
+    for hot in found:
+        waited[hot.thing] += hot.wait
+    most = {thing for thing, _ in waited.most_common(LINES)}
     enough = MOVED * sum(window.ops for window in windows)
-    return [line for rank, line in enumerate(found) if rank < LINES or line.moves() >= enough]
+    return [hot for hot in found if hot.thing in most or hot.moves() >= enough]
 
 
 def _line(

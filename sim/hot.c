@@ -7,12 +7,15 @@
 
 #include "slab.h"
 
-/* Powers of two. What finds no place within PROBES is counted as lost. */
+/*
+ * Powers of two. An instruction that finds no place within PROBES is counted as lost; a line takes the
+ * place of the one that was waited for least, as data that is moved but once fills the table.
+ */
 #define LINES (1u << 14)
-#define PCS (1u << 12)
+#define PCS (1u << 14)
 #define PROBES 32u
 #define LINE_PCS 16u
-#define MOST_PCS 32u
+#define MOST_PCS 512u
 
 struct toucher {
 	uint64_t pc, reads, writes, stall;
@@ -55,17 +58,28 @@ void hot_reset(void)
 	lost = 0;
 }
 
+static uint64_t waited(const struct hot_line *line)
+{
+	return line->stall + line->spin;
+}
+
 static struct hot_line *find_line(uint64_t number)
 {
-	for (unsigned int i = 0; i < PROBES; i++) {
-		struct hot_line *line = &lines[(hash(number) + i) % LINES];
+	struct hot_line *line, *least = &lines[hash(number) % LINES];
 
+	for (unsigned int i = 0; i < PROBES; i++) {
+		line = &lines[(hash(number) + i) % LINES];
 		if (!line->number)
 			line->number = number;
 		if (line->number == number)
 			return line;
+		if (waited(line) < waited(least))
+			least = line;
 	}
-	return NULL;
+	lost++;
+	memset(least, 0, sizeof(*least));
+	least->number = number;
+	return least;
 }
 
 static struct hot_pc *find_pc(uint64_t pc)
@@ -103,21 +117,22 @@ void hot_transfer(const struct place *place, const struct transfer *t, bool writ
 	struct toucher *toucher;
 	bool fresh;
 
-	if (!line || !pc) {
+	if (pc) {
+		pc->transfers++;
+		pc->stall += t->stall;
+	} else {
 		lost++;
-		return;
 	}
 	line->virtual = place->virtual;
 	line->kinds[t->kind]++;
 	line->remote += t->remote;
 	line->stall += t->stall;
 	line->queue += t->queue;
-	pc->transfers++;
-	pc->stall += t->stall;
 	toucher = find_toucher(line, place->pc, &fresh);
 	if (!toucher)
 		return;
-	pc->lines += fresh;
+	if (pc)
+		pc->lines += fresh;
 	toucher->virtual = place->virtual;
 	toucher->reads += !write;
 	toucher->writes += write;
@@ -128,10 +143,6 @@ void hot_spin(uint64_t number, uint64_t virtual, uint64_t cycles)
 {
 	struct hot_line *line = find_line(number + 1);
 
-	if (!line) {
-		lost++;
-		return;
-	}
 	if (!line->virtual)
 		line->virtual = virtual;
 	line->spin += cycles;
@@ -145,7 +156,7 @@ static int more(uint64_t a, uint64_t b)
 static int by_line_wait(const void *a, const void *b)
 {
 	const struct hot_line *x = a, *y = b;
-	int order = more(x->stall + x->spin, y->stall + y->spin);
+	int order = more(waited(x), waited(y));
 
 	return order ? order : more(x->number, y->number);
 }

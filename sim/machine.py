@@ -90,7 +90,7 @@ class Method(Strict):
     coherence: int = Field(default=1, ge=0, le=1, description="0: transfers cost nothing")
     queueing: int = Field(default=1, ge=0, le=1, description="0: a line is never occupied")
     skew: int = Field(default=2000, ge=0, description="cycles over which the starts are spread")
-    hot_lines: int = Field(default=64, ge=1, description="lines that are listed a window")
+    hot_lines: int = Field(default=256, ge=1, description="lines that are listed a window")
 
 
 def load(name: str) -> Machine:

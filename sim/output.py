@@ -64,6 +64,7 @@ class Pc(_Lenient):
 
     pc: str
     transfers: int
+    stall: int
 
 
 class Window(_Lenient):

@@ -35,8 +35,8 @@ def _suspects(simulated: Simulation) -> list[Suspect]:
     cycles = max(1, simulated.total("cycles"))
     things: dict[str, list[HotLine]] = defaultdict(list)
     for line in simulated.lines:
-        things[line.members or line.object].append(line)
-    found = [_suspect(name, lines, cycles) for name, lines in things.items()]
+        things[line.thing].append(line)
+    found = [_suspect(lines, cycles) for lines in things.values()]
     idle = simulated.shares()["idle"]
     if idle:
         found.append(
@@ -45,7 +45,9 @@ def _suspects(simulated: Simulation) -> list[Suspect]:
     return sorted(found, key=lambda suspect: (-suspect.share, suspect.name.object))
 
 
-def _suspect(name: str, lines: list[HotLine], cycles: int) -> Suspect:
+def _suspect(lines: list[HotLine], cycles: int) -> Suspect:
+    """Of the same thing in one or more objects; the line that is waited for most names it."""
+    name = lines[0].members or lines[0].object
     spin, wait = sum(line.spin for line in lines), sum(line.wait for line in lines)
     is_lock = spin >= LOCK_PART * wait and spin > 0
     callers: Counter[tuple[str, ...]] = Counter()

@@ -75,6 +75,11 @@ class HotLine(Strict):
         """Of heap memory whose slab is known what lies in the line; None of all else."""
         return self.object.partition(": ")[2] or None if self.object.startswith(HEAP) else None
 
+    @property
+    def thing(self) -> str:
+        """What objects of a sort have in common: the member that is taken most; else the object."""
+        return self.members.partition(", ")[0] if self.members else self.object
+
     def moves(self) -> int:
         """How often it went from core to core."""
         return sum(self.transfers.get(kind, 0) for kind in SHARED)
@@ -85,6 +90,13 @@ class FunctionWork(Strict):
 
     function: Plain
     instructions: int = Field(description="over all windows")
+
+
+class FunctionWait(Strict):
+    """How long cores waited in a function itself for lines, whichever these were."""
+
+    function: Plain
+    stall: int = Field(description="cycles, of all cores and windows")
 
 
 class Simulation(Strict):
@@ -98,6 +110,10 @@ class Simulation(Strict):
     lines: list[HotLine] = Field(description="the hottest first, by stall and spinning")
     code: list[FunctionWork] = Field(
         default_factory=list, description="the functions of the most instructions, most first"
+    )
+    waits: list[FunctionWait] = Field(
+        default_factory=list,
+        description="the functions that waited longest for lines, longest first",
     )
     host_seconds: float = Field(description="what it took")
 

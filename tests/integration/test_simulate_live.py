@@ -85,6 +85,18 @@ def test_every_instruction_is_some_functions(results: Results) -> None:
     assert work["shmem_file_read_iter"] > 0.05 * private.total("instructions")
 
 
+def test_most_of_what_is_waited_for_is_some_functions(results: Results) -> None:
+    shared = simulation(results, "DRBH", 4)
+    waited = {one.function: one.stall for one in shared.waits}
+    assert 0.95 * shared.total("stall") < sum(waited.values()) <= shared.total("stall")
+    assert list(waited.values()) == sorted(waited.values(), reverse=True)
+    # For the page's line and for others, as for the lock of those who wait for the page: which function
+    # is first is near a tie.
+    page = {user.function: user.stall for user in shared.lines[0].users}
+    assert all(waited[function] >= stall for function, stall in page.items())
+    assert waited["__filemap_get_folio"] > 0.08 * shared.total("stall")
+
+
 def test_the_reference_count_of_the_shared_page_is_named(results: Results) -> None:
     lines = simulation(results, "DRBH", 4).lines
     pages = [line for line in lines[:3] if line.object.startswith("struct page")]

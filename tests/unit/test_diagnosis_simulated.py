@@ -102,6 +102,16 @@ def test_what_a_function_waits_in_several_lines_is_added_up() -> None:
     assert sorted(lock.callers) == [(("other",), 0.5), (("taker",), 0.5)]
 
 
+def test_a_lock_of_each_object_is_one_suspect() -> None:
+    """Whatever else is taken in its lines; the one that is waited for most says it."""
+    lines = [
+        line(f"memory at {n * 64:#x}: inode.sem{', inode.root' if n == 1 else ''}", 10 * n)
+        for n in (3, 2, 1)
+    ]
+    (found,) = triage([cell(8, 1e6, lines)]).suspects
+    assert (found.name.object, found.addresses, found.blocked) == ("inode.sem", 3, 0.006)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """MWCM that stays where it is on one core; a what-if beside it."""

@@ -14,7 +14,14 @@ from analysis.summary import Point, summarise
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
-from fscale.model.simulation import FunctionWork, HotLine, LineUser, SimulatedWindow, Simulation
+from fscale.model.simulation import (
+    FunctionWait,
+    FunctionWork,
+    HotLine,
+    LineUser,
+    SimulatedWindow,
+    Simulation,
+)
 from tests.synthetic import machine, write_run
 
 
@@ -140,6 +147,22 @@ def test_the_functions_of_the_most_instructions_are_told() -> None:
     assert hot.as_json([made])[0]["code"] == [
         {"function": "ext4_match", "share": 0.3},
         {"function": "memcmp", "share": 0.045},
+    ]
+
+
+def test_the_functions_that_wait_for_lines_are_told() -> None:
+    """Those that no line stands out for as well; what is next to nothing is not."""
+    made = point()
+    (cell,) = made.cells
+    assert cell.simulation is not None
+    cell.simulation.waits = [
+        FunctionWait(function="memcpy", stall=150),
+        FunctionWait(function="memcmp", stall=4),
+    ]
+    assert hot.told([made])[-1] == "    of the cores' time, waiting for lines: memcpy 15.0%"
+    assert hot.as_json([made])[0]["waits"] == [
+        {"function": "memcpy", "share": 0.15},
+        {"function": "memcmp", "share": 0.004},
     ]
 
 

@@ -2,6 +2,7 @@
 """From the plugin's lines and the bench's output to cells."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -257,10 +258,21 @@ def test_of_several_objects_in_a_line_those_are_named_by_which_it_is_taken() -> 
     assert named((0x44, 9), (0x4C, 8)) == "big+0x40, planted"
 
 
+def test_functions_wait_whichever_line_it_is_for() -> None:
+    """Sums over instructions and windows, the longest first; the program is one function."""
+    symbols = Symbols(["ffffffff81000000 T copy", "ffffffff81000100 T find"])
+    kernel = 0xFFFFFFFF81000000
+    waited = {kernel + 0x104: 5, kernel + 8: 3, kernel + 0x10: 4, 0x4000: 1}
+    pcs = [{"pc": hex(pc), "transfers": 1, "stall": stall} for pc, stall in waited.items()]
+    windows = [Window.model_validate({**window(n, []), "pcs": pcs}) for n in (0, 1)]
+    found = [(one.function, one.stall) for one in cells.waits(windows, symbols)]
+    assert found == [("copy", 14), ("find", 10), (cells.PROGRAM, 2)]
+
+
 def rules_of(pc: int, va: int, kallsyms: str) -> list[str]:
     pcs = [{"pc": hex(pc), "va": hex(va), "reads": 0, "writes": 9, "stall": 1}]
     raw = {**MOVED, "pa": "0x40", "va": hex(va & ~63), "stall": 1, "queue": 0, "pcs": pcs}
-    whole = {**window(0, [raw]), "pcs": [{"pc": hex(pc), "transfers": 9}]}
+    whole = {**window(0, [raw]), "pcs": [{"pc": hex(pc), "transfers": 9, "stall": 1}]}
     (only,) = cells.lines([Window.model_validate(whole)], Symbols(kallsyms.splitlines()), None)
     return only.rules
 
@@ -324,7 +336,29 @@ def test_of_memory_in_a_slab_the_members_are_named() -> None:
 
 def test_lines_that_many_operations_move_are_all_kept() -> None:
     lines = [line(hex(n << 6), 1000 - n, reader=(1, 0, 10)) for n in range(20)]
+    for n, one in enumerate(lines):
+        one["va"] = hex(0xFFFFEA0000000000 + 64 * n)
     for cold in lines[15:]:
         cold.update(clean=0, dirty=1, upgrade=0)  # of ten operations
     found = Window.model_validate(window(0, lines))
     assert len(cells.lines([found], SYMBOLS, None)) == 15
+
+
+def test_all_lines_of_what_is_waited_for_most_are_kept() -> None:
+    """A lock of each of twenty inodes is one thing, each waited for less than other lines are."""
+    alone = [line(hex(n << 6), 100, reader=(1, 0, 10)) for n in range(14)]
+    for n, one in enumerate(alone):
+        one["va"] = hex(0xFFFFEA0000000000 + 64 * n)
+    start = 0xFFFF888100000000
+    locks = []
+    for n in range(20):
+        at = start + 1024 * n
+        inode = {"cache": "thing", "object": hex(at), "size": 1024, "va": hex(at + 64)}
+        locks.append({**line(hex((100 + n) << 6), 10, reader=(1, 0, 10)), **inode})
+    for one in (*alone, *locks):
+        one.update(clean=0, dirty=1, upgrade=0)
+    found = cells.lines([Window.model_validate(window(0, alone + locks))], SYMBOLS, Types())
+    kept = Counter(line.thing for line in found)
+    assert kept.pop("thing.list") == 20
+    assert len(kept) == cells.LINES - 1
+    assert set(kept.values()) == {1}

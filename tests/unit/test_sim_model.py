@@ -48,6 +48,7 @@ def test_all_are_there():
     assert set(TESTS) >= {
         "test_access",
         "test_coherence",
+        "test_hot",
         "test_instruction",
         "test_parameters",
         "test_schedule",
