@@ -184,7 +184,8 @@ function start() {
 	controls.hidden = false;
 	makeSwitches();
 	charts.forEach(makeLive);
-	detail.addEventListener("close", () => view.point && change(() => { view.point = null; }, []));
+	// The event comes later than the close: another point may have been opened since.
+	detail.addEventListener("close", () => !detail.open && view.point && change(() => { view.point = null; }, []));
 	document.getElementById("detail-close").addEventListener("click", () => detail.close());
 	addEventListener("hashchange", () => /=/.test(location.hash) && restore());
 	const widths = new ResizeObserver(entries => {

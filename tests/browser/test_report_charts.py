@@ -304,6 +304,17 @@ def test_a_point_opens_its_diagnosis(browser: Any, profiled: Path) -> None:
     quiet(browser)
 
 
+@in_one
+def test_a_point_that_is_opened_at_once_after_another_stays(browser: Any, profiled: Path) -> None:
+    show(browser, profiled)
+    click(browser, '.handles path[aria-label^="ext4 at 2 "]')
+    both = f"document.getElementById('detail').close(); {CLICK}; setTimeout(arguments[1], 200)"
+    browser.execute_async_script(both, '.handles path[aria-label^="ext4 at 1 "]')
+    assert "DWOM on ext4, 1 core" in browser.find_element(By.ID, "detail").text
+    show(browser, profiled, view=fragment(browser))
+    assert "DWOM on ext4, 1 core" in browser.find_element(By.ID, "detail").text
+
+
 FRAMES = """return [...document.querySelectorAll(".flame .frames button")].map(b => [
     b.textContent, b.getBoundingClientRect().width / b.parentElement.clientWidth])"""
 
