@@ -72,14 +72,14 @@ def load(path: Path) -> Result:
         raise FscaleError(f"{path} is no result of a crash test: {error}") from None
 
 
-def verdict(spec: Spec, result: Result) -> str:
-    """One paragraph that says what was found."""
+def verdict(name: str, spec: Spec, result: Result) -> str:
+    """One paragraph that says what was found of the file system of that name."""
     total = f"{result.tested} crash points ({result.flushes} flushes, {result.entries} log entries)"
     if spec.subsets:
         total += f" and {result.subsets} with a part of the writes under way"
     if result.first is None:
-        return f"{spec.filesystem}: {total}: all recover, pass fsck and keep what was fsync'd"
+        return f"{name}: {total}: all recover, pass fsck and keep what was fsync'd"
     return (
-        f"{spec.filesystem}: {result.failing} of {total} FAIL. The first: after log entry "
+        f"{name}: {result.failing} of {total} FAIL. The first: after log entry "
         f"{result.first['entry']}, {result.first['what']} fails:\n{result.first['text']}"
     )

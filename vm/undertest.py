@@ -84,7 +84,8 @@ def provide(
     modules: list[Path] = []
     tools: dict[str, Path] = {}
     for name in dict.fromkeys(catalogue.split_partitions(name)[0] for name in names):
-        path = files.get(name, paths.FILESYSTEMS / f"{name}.toml")
+        named = Path(name) if name.endswith(".toml") else paths.FILESYSTEMS / f"{name}.toml"
+        path = files.get(name, named)
         source = _source(path) if path.exists() else None
         if source is None:
             continue

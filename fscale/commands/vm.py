@@ -270,7 +270,7 @@ def crash(
         if outcome.end != "finished":
             finish(outcome)
         result = crashes.load(found)
-    typer.echo(crashes.verdict(spec, result))
+    typer.echo(crashes.verdict(Path(fs).stem, spec, result))
     if result.first:
         raise typer.Exit(Exit.FAILED)
     if result.tested < points:

@@ -342,11 +342,12 @@ def test_tmpfs_cannot_be_crash_tested():
 
 def test_the_verdict_names_the_first_point():
     good = crashtest.Result(entries=9, flushes=3, possible=3, tested=3)
-    assert "keep what was fsync'd" in crash.verdict(spec(), good)
+    told = crash.verdict("lanefs_log", spec(), good)
+    assert told.startswith("lanefs_log: 3 crash points") and "keep what was fsync'd" in told
     bad = crashtest.Result(
         tested=3, failing=2, first={"entry": 5, "what": "fsck", "text": "bad count"}
     )
-    assert "after log entry 5, fsck fails:\nbad count" in crash.verdict(spec(), bad)
+    assert "after log entry 5, fsck fails:\nbad count" in crash.verdict("ext4", spec(), bad)
 
 
 class Worker:
