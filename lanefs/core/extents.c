@@ -163,17 +163,33 @@ int lanefs_extents_remove(struct lanefs_extent *extents, unsigned int count, uns
 	return count;
 }
 
+/* Whether @extent is for the same blocks as record @at, and continues neither neighbour. */
+static bool takes_place(const struct lanefs_extent *extents, unsigned int count, unsigned int at,
+			const struct lanefs_extent *extent)
+{
+	return extents[at].ex_logical == extent->ex_logical &&
+	       lanefs_extent_length(&extents[at]) == lanefs_extent_length(extent) &&
+	       !(at && contiguous(&extents[at - 1], extent)) &&
+	       !(at + 1 < count && contiguous(extent, &extents[at + 1]));
+}
+
 int lanefs_extents_replace(struct lanefs_extent *extents, unsigned int count, unsigned int room,
 			   const struct lanefs_extent *extent)
 {
 	u64 first = le32_to_cpu(extent->ex_logical), end = lanefs_extent_end(extent);
-	unsigned int left = 1, i;
+	int found = lanefs_extents_find(extents, count, (u32)first);
+	unsigned int i = found < 0 ? 0 : found, left = i + 1;
 
+	/* Blocks that are written over at random are extents of their own. */
+	if (found >= 0 && takes_place(extents, count, i, extent)) {
+		extents[i] = *extent;
+		return count;
+	}
 	/* What stays of each: nothing, one side, or both. */
-	for (i = 0; i < count; i++)
+	for (; i < count && le32_to_cpu(extents[i].ex_logical) < end; i++)
 		left += (le32_to_cpu(extents[i].ex_logical) < first) +
 			(lanefs_extent_end(&extents[i]) > end);
-	if (left > room)
+	if (left + count - i > room)
 		return -ENOSPC;
 	count = lanefs_extents_remove(extents, count, room, (u32)first, end);
 	return lanefs_extents_insert(extents, count, room, extent);

@@ -126,14 +126,17 @@ void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group,
 		lanefs_segments_count(domain, group, bit, count, true);
 }
 
-/* Under g_lock: the first free block from bit `from` on, of no victim but with `victims`; or g_bits. */
-static u32 lanefs_group_find(const struct lanefs_group *group, u32 from, bool victims)
+/*
+ * Under g_lock: the first free block from bit `from` on, or g_bits; `all`: also of segments that
+ * collectors empty or fill.
+ */
+static u32 lanefs_group_find(const struct lanefs_group *group, u32 from, bool all)
 {
 	u32 at, behind;
 
 	for (at = from; at < group->g_bits; at = behind) {
 		at = find_next_zero_bit_le(group->g_busy, group->g_bits, at);
-		behind = victims || !group->g_segments ? 0 : lanefs_segments_victim(group, at);
+		behind = all || !group->g_segments ? 0 : lanefs_segments_taken(group, at);
 		if (!behind)
 			return min(at, group->g_bits);
 	}
@@ -141,7 +144,7 @@ static u32 lanefs_group_find(const struct lanefs_group *group, u32 from, bool vi
 }
 
 static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from, u32 want,
-			      bool victims, u32 *bit, u32 *count)
+			      bool all, u32 *bit, u32 *count)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
 	u32 at, end;
@@ -151,9 +154,9 @@ static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from
 		spin_unlock(&group->g_lock);
 		return false;
 	}
-	at = lanefs_group_find(group, from, victims);
+	at = lanefs_group_find(group, from, all);
 	if (at >= group->g_bits)
-		at = lanefs_group_find(group, 0, victims);
+		at = lanefs_group_find(group, 0, all);
 	if (at >= group->g_bits) {
 		spin_unlock(&group->g_lock);
 		return false;
@@ -189,7 +192,7 @@ static void lanefs_group_untake(struct lanefs_domain *domain, u32 number, u32 bi
  * exchange, so that it begins again.
  */
 static bool lanefs_groups_take(struct lanefs_domain *domain, u32 *number, u32 from, u32 want,
-			       bool victims, u32 *bit, u32 *count)
+			       bool all, u32 *bit, u32 *count)
 {
 	s64 returns;
 	u32 i;
@@ -199,7 +202,7 @@ static bool lanefs_groups_take(struct lanefs_domain *domain, u32 *number, u32 fr
 		/* Before the groups' locks, which others took after they had counted. */
 		smp_mb();
 		for (i = 0; i < domain->d_ngroups; i++, from = 0) {
-			if (lanefs_group_take(domain, *number, from, want, victims, bit, count))
+			if (lanefs_group_take(domain, *number, from, want, all, bit, count))
 				return true;
 			*number = (*number + 1) % domain->d_ngroups;
 		}

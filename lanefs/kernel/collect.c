@@ -7,9 +7,9 @@
  * A collector takes the segment with the fewest blocks in use, asks the owners whose they are, and
  * moves those that the owners' maps still have: it reads them into its buffer, writes them to its
  * stream and then, in one handle, maps the copies and frees the old blocks, if they are mapped as
- * before. Nothing is written over, and no block of a victim is given out again until the collector
- * is through, or gives up: so what is mapped as before is what was read. Unwritten blocks, and those
- * of metadata, stay.
+ * before. Nothing of a victim is written over, and no block of it is given out again until the
+ * collector is through, or gives up: so what is mapped as before is what was read. Unwritten blocks,
+ * and those of metadata, stay.
  *
  * The old block becomes free when the transaction is stable. Whoever may still be reading it has
  * its page locked; so pages are locked while they are mapped anew.
@@ -36,11 +36,12 @@ struct lanefs_live {
 	u32 logical;
 };
 
-/* Its stream is in its own domain; gc=single uses those of the first collector of each. */
+/* Its stream is in its own domain; in others, and with dws=off, it writes to the domain's. */
 struct lanefs_collector {
 	struct delayed_work co_work;
 	struct lanefs_domain *co_domain;
 	int co_cpu;
+	bool co_working;
 	struct lanefs_stream co_stream;
 	struct lanefs_victim co_victim;
 	u32 co_moved;		/* of that */
@@ -70,8 +71,9 @@ static bool lanefs_live_mapped(struct inode *inode, const struct lanefs_live *li
 static u32 lanefs_move_place(struct lanefs_collector *collector, struct inode *inode,
 			     struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
-	struct lanefs_stream *stream = collector->co_domain == domain ? &collector->co_stream :
-				       &domain->d_collectors[0]->co_stream;
+	bool own = collector->co_domain == domain &&
+		   READ_ONCE(domain->d_sbi->s_options.dws) == LANEFS_TECHNIQUE_ON;
+	struct lanefs_stream *stream = own ? &collector->co_stream : &domain->d_stream;
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u32 i;
 
@@ -188,6 +190,8 @@ static int lanefs_move(struct lanefs_collector *collector, struct inode *inode,
 	u32 placed = lanefs_move_place(collector, inode, domain, live, count), i, part;
 	int err;
 
+	/* From now on no fsync writes to the victim. */
+	lanefs_writeout_wait(inode);
 	err = lanefs_move_io(collector, domain->d_sbi, live, placed, false);
 	if (!err)
 		err = lanefs_move_io(collector, domain->d_sbi, live, placed, true);
@@ -201,28 +205,90 @@ static int lanefs_move(struct lanefs_collector *collector, struct inode *inode,
 	return err ?: placed < count ? -ENOSPC : 0;
 }
 
+/*
+ * dpb=off: moves blocks of an inode by the page cache, as if they were written over with what they
+ * have. With the inode locked: nobody moves the end of the file meanwhile.
+ */
+static int lanefs_move_cached(struct lanefs_collector *collector, struct inode *inode,
+			      const struct lanefs_live *live, u32 count)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct address_space *mapping = inode->i_mapping;
+	loff_t at;
+	bool mapped;
+	int err = 0;
+	u32 i;
+
+	/* Who writes comes first: what is dirty has blocks promised to it. */
+	if (!lanefs_has_room(lanefs_domain_of(inode), count, LANEFS_FOR_DATA))
+		return -ENOSPC;
+	for (i = 0; i < count && !err; i++) {
+		at = (loff_t)live[i].logical << LANEFS_BLOCK_SHIFT;
+		down_read(&li->li_tree_sem);
+		mapped = lanefs_live_mapped(inode, &live[i]);
+		up_read(&li->li_tree_sem);
+		if (!mapped || at >= i_size_read(inode))
+			continue;
+		err = lanefs_write_again(inode, at);
+		if (!err)
+			collector->co_moved++;
+	}
+	/* They are in the order of the file. */
+	at = (loff_t)live[0].logical << LANEFS_BLOCK_SHIFT;
+	return err ?: filemap_write_and_wait_range(mapping, at,
+			(((loff_t)live[count - 1].logical + 1) << LANEFS_BLOCK_SHIFT) - 1);
+}
+
+/*
+ * Moves blocks of a regular file, LANEFS_MOVE_BLOCKS at a time. The file's locks first: who has them may
+ * wait for the user's memory, and that for a file system that is being frozen.
+ */
+static int lanefs_move_file(struct lanefs_collector *collector, struct inode *inode,
+			    struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
+{
+	bool cached = READ_ONCE(domain->d_sbi->s_options.dpb) == LANEFS_TECHNIQUE_OFF;
+	bool protect = READ_ONCE(domain->d_sbi->s_options.svp) == LANEFS_TECHNIQUE_OFF;
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct super_block *sb = inode->i_sb;
+	int err = 0;
+	u32 part;
+
+	if (protect)
+		down_write(&li->li_collect_sem);
+	if (cached)
+		inode_lock_shared(inode);
+	if (!sb_start_intwrite_trylock(sb)) {
+		err = -EAGAIN;
+		goto unlock;
+	}
+	for (; count && !err; live += part, count -= part) {
+		part = min_t(u32, count, LANEFS_MOVE_BLOCKS);
+		err = cached ? lanefs_move_cached(collector, inode, live, part) :
+			       lanefs_move(collector, inode, domain, live, part);
+	}
+	sb_end_intwrite(sb);
+unlock:
+	if (cached)
+		inode_unlock_shared(inode);
+	if (protect)
+		up_write(&li->li_collect_sem);
+	return err;
+}
+
 /* Moves all blocks of an inode that are in the victim; what cannot be asked for stays. */
 static int lanefs_move_inode(struct lanefs_collector *collector, struct lanefs_domain *domain,
 			     struct lanefs_live *live, u32 count)
 {
 	struct super_block *sb = domain->d_sbi->s_vfs;
 	struct inode *inode;
-	u32 part;
 	int err = 0;
 
 	inode = lanefs_iget_outside(sb, live->ino, LANEFS_GENERATION_ANY);
 	if (IS_ERR(inode))
 		return PTR_ERR(inode) == -ESTALE ? 0 : PTR_ERR(inode);
-	/* Not around the eviction of an inode, which asks for the same. */
-	if (S_ISREG(inode->i_mode) && !sb_start_intwrite_trylock(sb)) {
-		err = -EAGAIN;
-	} else if (S_ISREG(inode->i_mode)) {
-		for (; count && !err; live += part, count -= part) {
-			part = min_t(u32, count, LANEFS_MOVE_BLOCKS);
-			err = lanefs_move(collector, inode, domain, live, part);
-		}
-		sb_end_intwrite(sb);
-	}
+	if (S_ISREG(inode->i_mode))
+		err = lanefs_move_file(collector, inode, domain, live, count);
+	/* Its eviction asks whether the file system is being frozen, too. */
 	iput(inode);
 	return err;
 }
@@ -231,8 +297,8 @@ static int lanefs_move_inode(struct lanefs_collector *collector, struct lanefs_d
 static int lanefs_live_list(struct lanefs_collector *collector, struct lanefs_domain *domain)
 {
 	u32 number = collector->co_victim.number, first = collector->co_victim.first;
-	struct lanefs_group *group = &domain->d_groups[number];
 	u64 at = (u64)number * LANEFS_BITMAP_BITS + first;
+	DECLARE_BITMAP(used, LANEFS_OWNERS);
 	const struct lanefs_owner *owners;
 	struct lanefs_live *live;
 	struct lanefs_buf *buf;
@@ -248,16 +314,13 @@ static int lanefs_live_list(struct lanefs_collector *collector, struct lanefs_do
 		/* Who changes it may exchange its page. */
 		mutex_lock(&buf->b_mutex);
 		owners = lanefs_owners_of(buf->b_data);
-		spin_lock(&group->g_lock);
-		for (i = 0; i < LANEFS_OWNERS; i++) {
-			if (!test_bit_le(first + half * LANEFS_OWNERS + i, group->g_busy))
-				continue;
+		lanefs_victim_used(domain, number, first + half * LANEFS_OWNERS, LANEFS_OWNERS, used);
+		for_each_set_bit(i, used, LANEFS_OWNERS) {
 			live = &collector->co_live[count++];
 			live->ino = lanefs_owner_ino(&owners[i]);
 			live->logical = le32_to_cpu(owners[i].ow_logical);
 			live->block = domain->d_layout.base + at + half * LANEFS_OWNERS + i;
 		}
-		spin_unlock(&group->g_lock);
 		mutex_unlock(&buf->b_mutex);
 		lanefs_buf_put(buf);
 	}
@@ -297,6 +360,7 @@ static void lanefs_collect_domain(struct lanefs_collector *collector, struct lan
 	struct lanefs_victim *victim = &collector->co_victim;
 	int err = 0;
 
+	atomic_inc(&domain->d_collecting);
 	while (!err && lanefs_collect_on(domain->d_sbi) && lanefs_segments_low(domain, true) &&
 	       lanefs_victim_take(domain, victim)) {
 		err = lanefs_collect_segment(collector, domain);
@@ -305,6 +369,11 @@ static void lanefs_collect_domain(struct lanefs_collector *collector, struct lan
 		if (!err)
 			err = lanefs_stabilise(domain, READ_ONCE(domain->j_next_seq) - 1);
 	}
+	/* The last one found nothing, so who waits for segments waits in vain. */
+	if (!atomic_dec_and_test(&domain->d_collecting) || !lanefs_segments_out(domain))
+		return;
+	WRITE_ONCE(domain->d_barren, true);
+	wake_up_all(&domain->d_wait_segments);
 }
 
 static void lanefs_collect_work(struct work_struct *work)
@@ -316,6 +385,7 @@ static void lanefs_collect_work(struct work_struct *work)
 	bool single = READ_ONCE(sbi->s_options.gc) == LANEFS_GC_SINGLE, low = false;
 	u32 i;
 
+	WRITE_ONCE(collector->co_working, true);
 	for (i = 0; i < sbi->s_domains; i++) {
 		if (!single && sbi->s_domain[i] != collector->co_domain)
 			continue;
@@ -323,6 +393,7 @@ static void lanefs_collect_work(struct work_struct *work)
 		low |= lanefs_segments_low(sbi->s_domain[i], false);
 	}
 	memalloc_nofs_restore(nofs);
+	WRITE_ONCE(collector->co_working, false);
 	/* What is written, or freed, makes new victims. */
 	if (low && lanefs_collect_on(sbi))
 		queue_delayed_work_on(collector->co_cpu, sbi->s_collect, &collector->co_work,
@@ -333,6 +404,7 @@ static void lanefs_collect_work(struct work_struct *work)
 void lanefs_collect(struct lanefs_domain *domain)
 {
 	struct lanefs_sb *sbi = domain->d_sbi;
+	struct lanefs_collector *collector;
 	u32 i;
 
 	if (!lanefs_collect_on(sbi))
@@ -341,9 +413,12 @@ void lanefs_collect(struct lanefs_domain *domain)
 		mod_delayed_work(sbi->s_collect, &sbi->s_domain[0]->d_collectors[0]->co_work, 0);
 		return;
 	}
-	for (i = 0; i < domain->d_ncollectors; i++)
-		mod_delayed_work_on(domain->d_collectors[i]->co_cpu, sbi->s_collect,
-				    &domain->d_collectors[i]->co_work, 0);
+	for (i = 0; i < domain->d_ncollectors; i++) {
+		collector = domain->d_collectors[i];
+		/* One that works goes on as long as there are few. */
+		if (!READ_ONCE(collector->co_working))
+			mod_delayed_work_on(collector->co_cpu, sbi->s_collect, &collector->co_work, 0);
+	}
 }
 
 static struct lanefs_collector *lanefs_collector_new(struct lanefs_domain *domain, int cpu)
@@ -355,6 +430,7 @@ static struct lanefs_collector *lanefs_collector_new(struct lanefs_domain *domai
 	collector->co_domain = domain;
 	collector->co_cpu = cpu;
 	spin_lock_init(&collector->co_stream.st_lock);
+	collector->co_stream.st_collects = true;
 	INIT_DELAYED_WORK(&collector->co_work, lanefs_collect_work);
 	if (lanefs_pages_alloc(collector->co_pages, LANEFS_MOVE_BLOCKS))
 		return collector;
@@ -383,12 +459,15 @@ int lanefs_collectors_start(struct lanefs_domain *domain)
 			return -ENOMEM;
 		domain->d_ncollectors++;
 	}
-	if (domain->d_ncollectors)
-		return 0;
-	/* More lanes than CPUs, or CPUs with other numbers. */
-	domain->d_collectors[0] = lanefs_collector_new(domain, WORK_CPU_UNBOUND);
-	domain->d_ncollectors = !!domain->d_collectors[0];
-	return domain->d_ncollectors ? 0 : -ENOMEM;
+	if (!domain->d_ncollectors) {
+		/* More lanes than CPUs, or CPUs with other numbers. */
+		domain->d_collectors[0] = lanefs_collector_new(domain, WORK_CPU_UNBOUND);
+		if (!domain->d_collectors[0])
+			return -ENOMEM;
+		domain->d_ncollectors = 1;
+	}
+	lanefs_space_keep(domain, (u64)lanefs_segments_kept(domain) * LANEFS_SEGMENT_BLOCKS);
+	return 0;
 }
 
 void lanefs_collectors_stop(struct lanefs_domain *domain)

@@ -179,11 +179,13 @@ int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_ma
 	return err;
 }
 
-static bool lanefs_appends(const struct inode *inode, loff_t pos, unsigned int flags)
+/* Whether a write will most likely need a promise: one that appends, or to a log. */
+static bool lanefs_promise_first(const struct inode *inode, loff_t pos, unsigned int flags)
 {
 	const unsigned int others = IOMAP_DIRECT | IOMAP_FAULT | IOMAP_NOWAIT | IOMAP_ZERO;
 
-	return (flags & IOMAP_WRITE) && !(flags & others) && pos >= i_size_read(inode);
+	return (flags & IOMAP_WRITE) && !(flags & others) &&
+	       (pos >= i_size_read(inode) || lanefs_is_log(inode->i_sb));
 }
 
 static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
@@ -199,8 +201,7 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 
 	if (first >= LANEFS_MAX_FILE_BLOCKS)
 		return -EFBIG;
-	/* An append will most likely need a promise. */
-	if (lanefs_appends(inode, pos, flags)) {
+	if (lanefs_promise_first(inode, pos, flags)) {
 		map.logical = first;
 		err = lanefs_delay(inode, count, false, &map, &seq);
 		goto out;
@@ -281,6 +282,32 @@ const struct iomap_ops lanefs_iomap_ops = {
 	.iomap_begin = lanefs_iomap_begin,
 	.iomap_end = lanefs_iomap_end,
 };
+
+/* To iomap, what is to lie elsewhere is a block that is shared until it is written. */
+static int lanefs_again_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
+			      struct iomap *iomap, struct iomap *srcmap)
+{
+	int err = lanefs_iomap_begin(inode, pos, length, flags, iomap, srcmap);
+
+	if (!err && iomap->type == IOMAP_MAPPED) {
+		iomap->flags |= IOMAP_F_SHARED;
+		*srcmap = *iomap;
+	}
+	return err;
+}
+
+static const struct iomap_ops lanefs_again_ops = {
+	.iomap_begin = lanefs_again_begin,
+	.iomap_end = lanefs_iomap_end,
+};
+
+/* Makes the block dirty that begins at `pos`, with what is in it. The inode is locked, or is shared. */
+int lanefs_write_again(struct inode *inode, loff_t pos)
+{
+	loff_t length = min_t(loff_t, i_size_read(inode) - pos, LANEFS_BLOCK_SIZE);
+
+	return length > 0 ? iomap_file_unshare(inode, pos, length, &lanefs_again_ops) : 0;
+}
 
 /*
  * The data of this range is on the device: its blocks become written ones, if they were not, and

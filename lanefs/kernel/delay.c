@@ -7,9 +7,9 @@
  * own domain for what its extent map may grow by.
  *
  * A promise lasts as long as the page is dirty: it is made before the page becomes dirty, and goes
- * with the allocation, or when the page was cut off or given up. Where a page may be made dirty at
- * the same time only its lock (and, where there is no page yet, the mapping's invalidate lock)
- * shows whether the promise is still needed.
+ * with the allocation, or when the page is cut off, given up, or written in place. Where a page may
+ * be made dirty at the same time only its lock (and, where there is no page yet, the mapping's
+ * invalidate lock) shows whether the promise is still needed.
  *
  * li_delayed has a domain's number for each logical block that it promised. li_tree_sem guards it
  * with the extent map: a block is mapped, promised, or neither; in a log it may be both.
@@ -22,12 +22,6 @@
 
 #define LANEFS_DELAY_BATCH	1024	/* blocks promised, or promises ended, without a pause */
 #define LANEFS_DELAY_LOG	32	/* blocks promised at a time, in a log */
-
-/* Whether a write to what is there needs a promise: to what is written, if it is not written over. */
-bool lanefs_delay_wanted(const struct inode *inode, const struct lanefs_map *map)
-{
-	return !map->block || (lanefs_is_log(inode->i_sb) && !map->unwritten);
-}
 
 /* How many blocks from `at` to before `end` one domain promised, in a row. */
 static u64 lanefs_delay_run(struct lanefs_inode *li, u64 at, u64 end)
@@ -104,12 +98,20 @@ static bool lanefs_take_delayed(struct lanefs_domain *domain, u64 count,
 void lanefs_delay_settle(struct inode *inode)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	u64 needs = lanefs_delay_needs(inode);
+	u64 needs = li->li_delayed_meta ? lanefs_delay_needs(inode) : 0;
 
 	if (li->li_delayed_meta <= needs)
 		return;
 	lanefs_give_back(lanefs_domain_of(inode), li->li_delayed_meta - needs);
 	li->li_delayed_meta = needs;
+}
+
+/* `count` promises in a row have ended; whether there is one before them, and one behind. */
+static void lanefs_delay_ended(struct lanefs_inode *li, u64 count, bool before, bool behind)
+{
+	li->li_delayed_runs += before + behind - 1;
+	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks - count);
+	WRITE_ONCE(li->li_map_seq, li->li_map_seq + 1);
 }
 
 /* Ends the promises of a run: they were kept, or given back by the caller. */
@@ -128,10 +130,8 @@ static void lanefs_delay_forget(struct inode *inode, u64 at, u64 count)
 		xas_unlock(&xas);
 		cond_resched();
 	}
-	li->li_delayed_runs += (at && xa_load(&li->li_delayed, at - 1)) +
-			       !!xa_load(&li->li_delayed, end) - 1;
-	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks - count);
-	WRITE_ONCE(li->li_map_seq, li->li_map_seq + 1);
+	lanefs_delay_ended(li, count, at && xa_load(&li->li_delayed, at - 1),
+			   xa_load(&li->li_delayed, end));
 }
 
 /*
@@ -174,15 +174,40 @@ err:
 /* With the tree locked: the domain whose promise ends, as the block is taken from it now; or NULL. */
 struct lanefs_domain *lanefs_delay_take(struct inode *inode, u64 logical)
 {
-	void *entry = xa_load(&LANEFS_I(inode)->li_delayed, logical);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	XA_STATE(xas, &li->li_delayed, logical ? logical - 1 : 0);
+	void *entry, *before = NULL, *behind;
 	struct lanefs_domain *domain;
 
+	xas_lock(&xas);
+	entry = xas_load(&xas);
+	if (logical) {
+		before = entry;
+		entry = xas_next(&xas);
+	}
+	behind = xas_next(&xas);
+	if (entry) {
+		xas_prev(&xas);
+		xas_store(&xas, NULL);
+	}
+	xas_unlock(&xas);
 	if (!entry)
 		return NULL;
+	lanefs_delay_ended(li, 1, before, behind);
 	domain = lanefs_delay_domain(inode, entry);
-	lanefs_delay_forget(inode, logical, 1);
 	lanefs_add_delayed(domain, -1);
 	return domain;
+}
+
+/* With the tree locked: the page is written without the block that may have been promised to it. */
+void lanefs_delay_waive(struct inode *inode, u64 logical)
+{
+	struct lanefs_domain *domain = lanefs_delay_take(inode, logical);
+
+	if (!domain)
+		return;
+	lanefs_give_free(domain, 1);
+	lanefs_delay_settle(inode);
 }
 
 /* With the tree locked: the handle may use what was set aside for the extent map; how many blocks. */
@@ -252,11 +277,11 @@ static int lanefs_delay_some(struct inode *inode, u64 count, struct lanefs_map *
 		      lanefs_is_log(inode->i_sb) ? LANEFS_DELAY_LOG : LANEFS_DELAY_BATCH);
 	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
 		domain = sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
-		if (!lanefs_has_room(domain, 1, purpose))
-			continue;
-		for (some = count; some && err == -ENOSPC; some /= 2) {
+		for (some = count; some; some = lanefs_has_room(domain, 1, purpose) ? some / 2 : 0) {
 			err = lanefs_delay_from(inode, domain, map->logical, some, purpose);
 			map->length = some;
+			if (err != -ENOSPC)
+				break;
 		}
 	}
 	if (!err) {

@@ -250,14 +250,12 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	return count;
 }
 
-static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
+static ssize_t lanefs_write_some(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t count, rest = -EAGAIN;
 	bool locked = true;
 
-	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
-		return -EROFS;
 	count = lanefs_overwrite(iocb, from);
 	if (count >= 0 && iov_iter_count(from)) {
 		if (!(iocb->ki_flags & IOCB_NOWAIT))
@@ -271,6 +269,42 @@ static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 		if (rest > 0 || !count)
 			count += rest;
 	}
+	return count;
+}
+
+/*
+ * Before a write to a log. svp=off: 1, and no collector works on the file until li_collect_sem is
+ * given back.
+ */
+static int lanefs_enter_log(struct inode *inode, bool wait)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	int err = wait ? lanefs_throttle(inode) : 0;
+
+	if (err || READ_ONCE(LANEFS_SB(inode->i_sb)->s_options.svp) == LANEFS_TECHNIQUE_ON)
+		return err;
+	if (wait)
+		down_read(&li->li_collect_sem);
+	else if (!down_read_trylock(&li->li_collect_sem))
+		return -EAGAIN;
+	return 1;
+}
+
+static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	int entered = 0;
+	ssize_t count;
+
+	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
+		return -EROFS;
+	if (lanefs_is_log(inode->i_sb))
+		entered = lanefs_enter_log(inode, !(iocb->ki_flags & IOCB_NOWAIT));
+	if (entered < 0)
+		return entered;
+	count = lanefs_write_some(iocb, from);
+	if (entered)
+		up_read(&LANEFS_I(inode)->li_collect_sem);
 	if (count > 0)
 		count = generic_write_sync(iocb, count);
 	return count;
@@ -284,6 +318,9 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 
 	if (IS_IMMUTABLE(inode) || READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return VM_FAULT_SIGBUS;
+	/* A task that is to die meanwhile does so afterwards. */
+	if (lanefs_is_log(inode->i_sb))
+		(void)lanefs_throttle(inode);
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
 	do {
@@ -328,6 +365,12 @@ int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	u64 seq;
 	int err;
 
+	/* It writes nothing new, but has it written back. */
+	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_options.strict) == LANEFS_STRICT_ON) {
+		err = lanefs_throttle(inode);
+		if (err)
+			return err;
+	}
 	lanefs_writeout(inode, start, end);
 	err = file_write_and_wait_range(file, start, end);
 	if (err)

@@ -121,6 +121,7 @@ struct lanefs_segment {
 	u8 state;
 	bool stuck;			/* what is in use was not to be moved, when it was a victim */
 	u32 turn;			/* how often it was one */
+	u32 changed;			/* jiffies, when bits were set or cleared last */
 };
 
 /* A segment that a collector has taken, this time. */
@@ -134,7 +135,8 @@ enum {
 	LANEFS_SEGMENT_USED,
 	LANEFS_SEGMENT_FREE,		/* no bit is set */
 	LANEFS_SEGMENT_OPEN,		/* a stream's */
-	LANEFS_SEGMENT_VICTIM,		/* a collector's: no block is taken from it, if there are others */
+	LANEFS_SEGMENT_VICTIM,		/* a collector empties it, */
+	LANEFS_SEGMENT_TARGET,		/* and fills it: of both holes are filled if there are no others */
 	LANEFS_SEGMENT_OTHER,		/* no stream's: metadata's, or not whole */
 };
 
@@ -145,13 +147,14 @@ struct lanefs_group {
 	unsigned long *g_busy;		/* in use, being written, or freed by what is not stable */
 	struct lanefs_buf *g_buf;	/* of the bitmap: kept, as it is needed inside of handles */
 	struct lanefs_segment *g_segments;	/* of a log: LANEFS_SEGMENTS, or NULL */
-};
+} ____cacheline_aligned_in_smp;
 
 /* Where data of a log goes next: within an open segment. */
 struct lanefs_stream {
 	spinlock_t st_lock;
 	u64 st_block;		/* 0: there is no segment */
 	u64 st_hole;		/* where the next search for a hole begins (not locked) */
+	bool st_collects;	/* it is a collector's */
 };
 
 /* A CPU's part of a domain (slots.c). */
@@ -195,10 +198,12 @@ struct lanefs_domain {
 	struct lanefs_shard *d_shards;
 	unsigned int d_shard_bits;
 	s64 d_plenty;		/* blocks in d_free from which CPUs have batches (space.c) */
+	u64 d_kept;		/* of a log: blocks for collectors */
 	struct lanefs_group *d_groups;
 	u32 d_ngroups;
 	u64 d_log_start;	/* of a log: where its streams begin; else 0 */
-	u32 d_log_segments;	/* that streams may have */
+	u32 d_log_first;	/* number of the first segment that they may have */
+	u32 d_log_segments;	/* and how many there are, in a row */
 	struct lanefs_collector **d_collectors;
 	u32 d_ncollectors;
 	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
@@ -253,11 +258,21 @@ struct lanefs_domain {
 	/* blocks */
 	atomic64_t d_free ____cacheline_aligned_in_smp;	/* in no CPU's batch, not reserved or promised */
 	spinlock_t d_batch_lock;	/* batches are gathered, or counted */
-	atomic_t d_segments_free;
+	atomic64_t d_returns ____cacheline_aligned_in_smp;	/* how often blocks of the groups became free */
+
+	/* segments of a log: each write looks, who takes or frees one changes */
+	atomic_t d_segments_free ____cacheline_aligned_in_smp;
+	bool d_barren;		/* collectors found nothing to collect, and nothing was freed since */
+	wait_queue_head_t d_wait_segments;	/* writers wait for free segments (throttle.c) */
+	struct lanefs_stream d_stream ____cacheline_aligned_in_smp;	/* of collectors without one here */
+	spinlock_t d_segments_lock ____cacheline_aligned_in_smp;	/* lsu=off: the states of all segments */
+	struct mutex d_victims_mutex;	/* cvs=off: who looks for a victim */
+	atomic_t d_collecting;	/* collectors at work */
 	atomic64_t d_victims;	/* since the mount: segments that were collected, */
 	atomic64_t d_moved;	/* blocks that were moved, */
-	atomic64_t d_holes;	/* and written to holes */
-	atomic64_t d_returns ____cacheline_aligned_in_smp;	/* how often blocks of the groups became free */
+	atomic64_t d_holes;	/* and written to holes; */
+	atomic64_t d_stalls;	/* how often writers waited for segments, */
+	atomic64_t d_stalled;	/* and how many nanoseconds, all together */
 
 	/* inodes */
 	unsigned long *d_inode_map ____cacheline_aligned_in_smp;
@@ -306,6 +321,22 @@ enum lanefs_gc {
 	LANEFS_GC_SINGLE,
 };
 
+enum lanefs_victims {
+	LANEFS_VICTIMS_GREEDY,
+	LANEFS_VICTIMS_COSTBENEFIT,
+};
+
+/* A technique of ScaleLFS's (segments.c, collect.c): without it there is a lock in its place. */
+enum lanefs_technique {
+	LANEFS_TECHNIQUE_ON,
+	LANEFS_TECHNIQUE_OFF,
+};
+
+enum lanefs_strict {
+	LANEFS_STRICT_OFF,
+	LANEFS_STRICT_ON,
+};
+
 enum lanefs_iolock {
 	LANEFS_IOLOCK_RANGE,
 	LANEFS_IOLOCK_INODE,
@@ -321,6 +352,13 @@ struct lanefs_options {
 	unsigned int recovery;
 	unsigned int journal;
 	unsigned int gc;
+	unsigned int victims;
+	unsigned int svp;
+	unsigned int dws;
+	unsigned int lsu;
+	unsigned int cvs;
+	unsigned int dpb;
+	unsigned int strict;
 	bool discard;
 	bool norecovery;	/* the disk as it is: read-only to the end of the mount */
 };
@@ -386,6 +424,7 @@ struct lanefs_inode {
 	u64 li_seq;				/* last transaction that changed it */
 	u64 li_data_seq;			/* the same, but for times only */
 	struct mutex li_writeout;		/* held while an fsync writes a page */
+	struct rw_semaphore li_collect_sem;	/* svp=off: writers, against a collector */
 	atomic_t li_next_domain;		/* placement=roundrobin */
 	atomic_t li_cached;			/* how often pages came into the cache (readpath.c) */
 	unsigned long li_shared;		/* jiffies: when many read a page last */
@@ -405,7 +444,7 @@ static inline struct lanefs_sb *LANEFS_SB(const struct super_block *sb)
 	return sb->s_fs_info;
 }
 
-/* Whether data is never written over. */
+/* Whether data is not written over, but by an fsync of one page (writeout.c). */
 static inline bool lanefs_is_log(const struct super_block *sb)
 {
 	return LANEFS_SB(sb)->s_incompat & LANEFS_INCOMPAT_LOG;
@@ -575,14 +614,22 @@ int lanefs_segments_load(struct lanefs_domain *domain, u32 number);
 void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
 			   u32 count, bool set);
 void lanefs_segments_used(struct lanefs_group *group, u32 bit);
-u32 lanefs_segments_victim(const struct lanefs_group *group, u32 bit);
+u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit);
+bool lanefs_segments_emptied(struct super_block *sb, u64 block);
+u32 lanefs_segments_kept(const struct lanefs_domain *domain);
+bool lanefs_segments_out(const struct lanefs_domain *domain);
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);
+void lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
+			unsigned long *used);
 bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victim *victim);
 void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim);
 bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
 			u64 *block);
 bool lanefs_data_take(struct lanefs_domain *domain, u64 *block);
+
+/* throttle.c */
+int lanefs_throttle(struct inode *inode);
 
 /* collect.c */
 int lanefs_collectors_start(struct lanefs_domain *domain);
@@ -603,6 +650,7 @@ void lanefs_sysfs_stop(struct lanefs_sb *sbi);
 /* space.c */
 enum lanefs_reserve { LANEFS_FOR_DATA, LANEFS_FOR_METADATA, LANEFS_FOR_COMPLETION };
 void lanefs_space_start(struct lanefs_domain *domain);
+void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks);
 s64 lanefs_space(struct lanefs_domain *domain, s64 *for_data);
 u64 lanefs_data_room_all(struct lanefs_sb *sbi);
 bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
@@ -794,12 +842,14 @@ ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to);
 
 /* writeout.c */
 void lanefs_writeout(struct inode *inode, loff_t start, loff_t end);
+void lanefs_writeout_wait(struct inode *inode);
 int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end, bool wait);
 void lanefs_writeout_wait_all(struct lanefs_sb *sbi);
 
 /* data.c */
 extern const struct address_space_operations lanefs_aops;
 extern const struct iomap_ops lanefs_iomap_ops;
+int lanefs_write_again(struct inode *inode, loff_t pos);
 extern const struct iomap_ops lanefs_seek_ops;
 u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count);
 int lanefs_error_remove(struct address_space *mapping, struct folio *folio);
@@ -817,8 +867,14 @@ int lanefs_rewrite_map(struct lanefs_handle *h, struct inode *inode, struct lane
 int lanefs_rewritten(struct inode *inode, loff_t offset, size_t size, u64 block, int err);
 
 /* delay.c */
-bool lanefs_delay_wanted(const struct inode *inode, const struct lanefs_map *map);
+/* Whether a write to what is there needs a promise: to what is written, if it is not written over. */
+static inline bool lanefs_delay_wanted(const struct inode *inode, const struct lanefs_map *map)
+{
+	return !map->block || (lanefs_is_log(inode->i_sb) && !map->unwritten);
+}
+
 struct lanefs_domain *lanefs_delay_take(struct inode *inode, u64 logical);
+void lanefs_delay_waive(struct inode *inode, u64 logical);
 u64 lanefs_delay_lend(struct lanefs_handle *h, struct inode *inode);
 void lanefs_delay_return(struct lanefs_handle *h, struct inode *inode, u64 lent);
 void lanefs_delay_settle(struct inode *inode);

@@ -59,6 +59,24 @@ static const struct constant_table lanefs_gcs[] = {
 	{}
 };
 
+static const struct constant_table lanefs_victims_values[] = {
+	{ "greedy", LANEFS_VICTIMS_GREEDY },
+	{ "costbenefit", LANEFS_VICTIMS_COSTBENEFIT },
+	{}
+};
+
+static const struct constant_table lanefs_techniques[] = {
+	{ "on", LANEFS_TECHNIQUE_ON },
+	{ "off", LANEFS_TECHNIQUE_OFF },
+	{}
+};
+
+static const struct constant_table lanefs_stricts[] = {
+	{ "off", LANEFS_STRICT_OFF },
+	{ "on", LANEFS_STRICT_ON },
+	{}
+};
+
 enum {
 	LANEFS_OPTION_PLACEMENT,
 	LANEFS_OPTION_INODES,
@@ -68,6 +86,13 @@ enum {
 	LANEFS_OPTION_RECOVERY,
 	LANEFS_OPTION_JOURNAL,
 	LANEFS_OPTION_GC,
+	LANEFS_OPTION_VICTIMS,
+	LANEFS_OPTION_SVP,
+	LANEFS_OPTION_DWS,
+	LANEFS_OPTION_LSU,
+	LANEFS_OPTION_CVS,
+	LANEFS_OPTION_DPB,
+	LANEFS_OPTION_STRICT,
 	LANEFS_OPTION_DISCARD,
 	LANEFS_OPTION_NORECOVERY,
 };
@@ -81,16 +106,26 @@ const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("recovery", LANEFS_OPTION_RECOVERY, lanefs_recoveries),
 	fsparam_enum("journal", LANEFS_OPTION_JOURNAL, lanefs_journals),
 	fsparam_enum("gc", LANEFS_OPTION_GC, lanefs_gcs),
+	fsparam_enum("victims", LANEFS_OPTION_VICTIMS, lanefs_victims_values),
+	fsparam_enum("svp", LANEFS_OPTION_SVP, lanefs_techniques),
+	fsparam_enum("dws", LANEFS_OPTION_DWS, lanefs_techniques),
+	fsparam_enum("lsu", LANEFS_OPTION_LSU, lanefs_techniques),
+	fsparam_enum("cvs", LANEFS_OPTION_CVS, lanefs_techniques),
+	fsparam_enum("dpb", LANEFS_OPTION_DPB, lanefs_techniques),
+	fsparam_enum("strict", LANEFS_OPTION_STRICT, lanefs_stricts),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
 	fsparam_flag("norecovery", LANEFS_OPTION_NORECOVERY),
 	{}
 };
 
-/* By option: where its value is in struct lanefs_options, and whether a remount may change it. */
+#define LANEFS_LOG_CHOICE(member, values) { values, offsetof(struct lanefs_options, member), false, true }
+
+/* By option: where its value is in struct lanefs_options, and what it is for. */
 static const struct {
 	const struct constant_table *values;
 	size_t at;
-	bool fixed;
+	bool fixed;	/* a remount does not change it */
+	bool log;	/* refused where there is no log */
 } lanefs_choices[] = {
 	[LANEFS_OPTION_PLACEMENT] = { lanefs_placements, offsetof(struct lanefs_options, placement) },
 	[LANEFS_OPTION_INODES] = { lanefs_inodes_values, offsetof(struct lanefs_options, inodes), true },
@@ -99,7 +134,14 @@ static const struct {
 	[LANEFS_OPTION_FSYNC] = { lanefs_fsyncs, offsetof(struct lanefs_options, fsync) },
 	[LANEFS_OPTION_RECOVERY] = { lanefs_recoveries, offsetof(struct lanefs_options, recovery), true },
 	[LANEFS_OPTION_JOURNAL] = { lanefs_journals, offsetof(struct lanefs_options, journal) },
-	[LANEFS_OPTION_GC] = { lanefs_gcs, offsetof(struct lanefs_options, gc) },
+	[LANEFS_OPTION_GC] = LANEFS_LOG_CHOICE(gc, lanefs_gcs),
+	[LANEFS_OPTION_VICTIMS] = LANEFS_LOG_CHOICE(victims, lanefs_victims_values),
+	[LANEFS_OPTION_SVP] = LANEFS_LOG_CHOICE(svp, lanefs_techniques),
+	[LANEFS_OPTION_DWS] = LANEFS_LOG_CHOICE(dws, lanefs_techniques),
+	[LANEFS_OPTION_LSU] = LANEFS_LOG_CHOICE(lsu, lanefs_techniques),
+	[LANEFS_OPTION_CVS] = LANEFS_LOG_CHOICE(cvs, lanefs_techniques),
+	[LANEFS_OPTION_DPB] = LANEFS_LOG_CHOICE(dpb, lanefs_techniques),
+	[LANEFS_OPTION_STRICT] = LANEFS_LOG_CHOICE(strict, lanefs_stricts),
 };
 
 static unsigned int lanefs_choice(const struct lanefs_options *options, unsigned int option)
@@ -135,7 +177,7 @@ int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	unsigned int option;
 
 	for (option = 0; option < ARRAY_SIZE(lanefs_choices); option++)
-		if (option != LANEFS_OPTION_GC || lanefs_is_log(root->d_sb))
+		if (!lanefs_choices[option].log || lanefs_is_log(root->d_sb))
 			seq_printf(seq, ",%s=%s", lanefs_parameters[option].name,
 				   lanefs_choices[option].values[lanefs_choice(options, option)].name);
 	if (options->discard)
@@ -155,8 +197,15 @@ bool lanefs_remount_read_only(const struct super_block *sb, const struct fs_cont
 int lanefs_check_features(struct super_block *sb, const struct lanefs_options *asked,
 			  struct fs_context *fc)
 {
-	if (asked->gc && !lanefs_is_log(sb))
-		return invalf(fc, "gc=single is for what was made with mkfs.lanefs --alloc log");
+	unsigned int option, value;
+
+	for (option = 0; option < ARRAY_SIZE(lanefs_choices) && !lanefs_is_log(sb); option++) {
+		value = lanefs_choice(asked, option);
+		if (lanefs_choices[option].log && value)
+			return invalf(fc, "%s=%s is for what was made with mkfs.lanefs --alloc log",
+				      lanefs_parameters[option].name,
+				      lanefs_choices[option].values[value].name);
+	}
 	return 0;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Data of a log is not written over, and is not in a file's map before it is on the device.
- * Writeback takes a block for each dirty page from the CPU's stream, in memory only; when the data
- * is there one handle maps it, says whose it is, and frees what was mapped before. A crash leaves the
- * old block or the new one.
+ * Writeback of a log does not write data over, nor is it in a file's map before it is on the device:
+ * a block for each dirty page is taken from the CPU's stream, in memory only; when the data is there
+ * one handle maps it, says whose it is, and frees what was mapped before. A crash leaves the old
+ * block or the new one.
  *
  * A page that becomes dirty over a written block has one promised to it (delay.c), as over a hole.
  * What fallocate() allocated ahead is unwritten, and written in place: there is nothing to lose.

@@ -7,13 +7,24 @@
  *
  * Streams begin behind the first sixteenth of a domain. That is where metadata looks for blocks
  * first, as it cannot be moved out of a segment; but where it is full metadata is put anywhere.
+ *
+ * What is behind is in parts, one for each collector. There it looks first, and so do the streams of
+ * its CPU: so it collects what that has written, which its caches and its node's memory have, and
+ * seldom maps anew what another CPU is writing to. Streams of other CPUs begin elsewhere, too, as
+ * each block that is written or freed takes its group's lock.
  */
 #include <linux/slab.h>
 
 #include "lanefs.h"
 
 #define LANEFS_METADATA_PART	16
+#define LANEFS_ELSEWHERE	32	/* a victim of another part costs one of so many more */
 #define LANEFS_VICTIM_MOST	(LANEFS_SEGMENT_BLOCKS - LANEFS_SEGMENT_BLOCKS / 32)
+
+/* Segments of a domain, by their numbers: from `begin` up to `end`. */
+struct lanefs_part {
+	u32 begin, end;
+};
 
 static struct lanefs_segment *lanefs_segment_of(const struct lanefs_group *group, u32 bit)
 {
@@ -25,16 +36,64 @@ static void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_segm
 {
 	segment->state = LANEFS_SEGMENT_FREE;
 	atomic_inc(&domain->d_segments_free);
+	if (wq_has_sleeper(&domain->d_wait_segments))
+		wake_up_all(&domain->d_wait_segments);
+}
+
+/* lsu=off: what is known of all segments of the domain is one thing. Whether it is locked now. */
+static bool lanefs_segments_lock(struct lanefs_domain *domain)
+{
+	if (READ_ONCE(domain->d_sbi->s_options.lsu) == LANEFS_TECHNIQUE_ON)
+		return false;
+	spin_lock(&domain->d_segments_lock);
+	return true;
+}
+
+static void lanefs_segments_unlock(struct lanefs_domain *domain, bool locked)
+{
+	if (locked)
+		spin_unlock(&domain->d_segments_lock);
+}
+
+/* The nth of `parts` parts of the domain. */
+static struct lanefs_part lanefs_part(const struct lanefs_domain *domain, u32 nth, u32 parts)
+{
+	u64 all = domain->d_log_segments;
+
+	return (struct lanefs_part){
+		.begin = domain->d_log_first + (u32)div_u64(all * nth, parts),
+		.end = domain->d_log_first + (u32)div_u64(all * (nth + 1), parts),
+	};
+}
+
+/* Where this CPU's collector looks first: one of them serves the whole domain, or each has a part. */
+static struct lanefs_part lanefs_part_collected(const struct lanefs_domain *domain)
+{
+	bool single = READ_ONCE(domain->d_sbi->s_options.gc) == LANEFS_GC_SINGLE;
+	u32 collectors = single ? 1 : domain->d_ncollectors;
+
+	return lanefs_part(domain, raw_smp_processor_id() / domain->d_sbi->s_domains % collectors,
+			   collectors);
+}
+
+/* Where streams on this CPU begin: in its collector's part, and each CPU elsewhere. */
+static u32 lanefs_part_written(const struct lanefs_domain *domain)
+{
+	u32 cpus = domain->d_ncollectors * domain->d_sbi->s_domains;
+
+	return lanefs_part(domain, raw_smp_processor_id() % cpus, cpus).begin;
 }
 
 /* Where the streams of a domain begin. */
 void lanefs_segments_start(struct lanefs_domain *domain)
 {
-	u64 data = domain->d_layout.data;
+	u64 base = domain->d_layout.base, data = domain->d_layout.data;
 
-	if (lanefs_is_log(domain->d_sbi->s_vfs))
-		domain->d_log_start = data + div_u64(domain->d_layout.end - data,
-						     LANEFS_METADATA_PART);
+	if (!lanefs_is_log(domain->d_sbi->s_vfs))
+		return;
+	domain->d_log_start = data + div_u64(domain->d_layout.end - data, LANEFS_METADATA_PART);
+	domain->d_log_first = (u32)div_u64(domain->d_log_start - base + LANEFS_SEGMENT_BLOCKS - 1,
+					   LANEFS_SEGMENT_BLOCKS);
 }
 
 /* Of a group whose bits are there, but not in use yet. */
@@ -64,19 +123,44 @@ int lanefs_segments_load(struct lanefs_domain *domain, u32 number)
 	return 0;
 }
 
-/* Under g_lock: if the bit is a victim's, the first one behind that; else 0. */
-u32 lanefs_segments_victim(const struct lanefs_group *group, u32 bit)
+/* Under g_lock: if the bit is of a segment that a collector empties or fills, the first one behind; or 0. */
+u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit)
 {
-	if (bit >= group->g_bits ||
-	    lanefs_segment_of(group, bit)->state != LANEFS_SEGMENT_VICTIM)
+	u8 state;
+
+	if (bit >= group->g_bits)
+		return 0;
+	state = lanefs_segment_of(group, bit)->state;
+	if (state != LANEFS_SEGMENT_VICTIM && state != LANEFS_SEGMENT_TARGET)
 		return 0;
 	return lanefs_segment_end(bit);
 }
 
+/* Whether a collector empties the segment that the block is in: with li_writeout held, not locked. */
+bool lanefs_segments_emptied(struct super_block *sb, u64 block)
+{
+	const struct lanefs_domain *domain = lanefs_block_domain(LANEFS_SB(sb), block);
+	u32 number, bit;
+
+	number = div_u64_rem(block - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
+	return READ_ONCE(lanefs_segment_of(&domain->d_groups[number], bit)->state) ==
+	       LANEFS_SEGMENT_VICTIM;
+}
+
 /* Free segments that are left to the collectors: one each, where there are enough. */
-static u32 lanefs_segments_kept(const struct lanefs_domain *domain)
+u32 lanefs_segments_kept(const struct lanefs_domain *domain)
 {
 	return min(domain->d_ncollectors, domain->d_log_segments / 8);
+}
+
+/* Whether none is left for the streams of data, or (strict=on) not one for each CPU. */
+bool lanefs_segments_out(const struct lanefs_domain *domain)
+{
+	u32 kept = lanefs_segments_kept(domain);
+
+	if (READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON)
+		kept *= 2;
+	return atomic_read(&domain->d_segments_free) <= kept;
 }
 
 /* Whether to begin to collect, or, when that was begun, to go on. */
@@ -89,40 +173,69 @@ bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting)
 	return atomic_read(&domain->d_segments_free) < (collecting ? enough : low);
 }
 
-/* The segment of the group with the least in use, if that is less than *least. */
+/*
+ * What it costs to make the segment free: the blocks that are to be moved (greedy), or these over what
+ * is gained and how long that lasts (Rosenblum and Ousterhout, TOCS 1992, section 3.6). At most
+ * LANEFS_VICTIM_MOST are in use.
+ */
+static u64 lanefs_victim_cost(const struct lanefs_sb *sbi, u32 used, u32 changed)
+{
+	u64 age = (u32)jiffies - changed + 1ULL;
+
+	if (READ_ONCE(sbi->s_options.victims) == LANEFS_VICTIMS_GREEDY)
+		return used;
+	return div64_u64((u64)(LANEFS_SEGMENT_BLOCKS + used) << 32,
+			 age * (LANEFS_SEGMENT_BLOCKS - used));
+}
+
+/*
+ * The segment of the group that costs least, if that is less than *least. Without locks: what it
+ * sees may be old, so another one might cost less (ScaleLFS, section 4.5.2).
+ */
 static void lanefs_victim_look(struct lanefs_domain *domain, u32 number,
-			       struct lanefs_victim *victim, u32 *least)
+			       const struct lanefs_part *part, struct lanefs_victim *victim,
+			       u64 *least)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
-	struct lanefs_segment *segment;
-	u32 i;
+	const struct lanefs_segment *segment;
+	u32 i, at, used;
+	u64 cost;
 
-	spin_lock(&group->g_lock);
 	for (i = 0; i < LANEFS_SEGMENTS; i++) {
+		at = number * LANEFS_SEGMENTS + i;
 		segment = &group->g_segments[i];
-		if (segment->state != LANEFS_SEGMENT_USED || segment->stuck ||
-		    segment->used >= *least)
+		used = READ_ONCE(segment->used);
+		if (READ_ONCE(segment->state) != LANEFS_SEGMENT_USED || READ_ONCE(segment->stuck) ||
+		    used >= LANEFS_VICTIM_MOST)
+			continue;
+		cost = lanefs_victim_cost(domain->d_sbi, used, READ_ONCE(segment->changed));
+		if (at < part->begin || at >= part->end)
+			cost += cost / LANEFS_ELSEWHERE;
+		if (cost >= *least)
 			continue;
 		victim->number = number;
 		victim->first = i * LANEFS_SEGMENT_BLOCKS;
-		*least = segment->used;
+		*least = cost;
 	}
-	spin_unlock(&group->g_lock);
 }
 
-/* The segment with the least in use is a collector's (greedy); false: none is worth it. */
-bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim)
+/* The segment that costs least is a collector's; false: none is worth it. */
+static bool lanefs_victim_find(struct lanefs_domain *domain, struct lanefs_victim *victim)
 {
+	struct lanefs_part part = lanefs_part_collected(domain);
 	struct lanefs_segment *segment;
 	struct lanefs_group *group;
-	bool taken = false;
-	u32 i, least;
+	bool taken = false, locked;
+	u64 least;
+	u32 i;
 
 	while (!taken) {
-		least = LANEFS_VICTIM_MOST;
+		least = U64_MAX;
+		locked = lanefs_segments_lock(domain);
 		for (i = 0; i < domain->d_ngroups; i++)
-			lanefs_victim_look(domain, i, victim, &least);
-		if (least == LANEFS_VICTIM_MOST)
+			lanefs_victim_look(domain, i, &part, victim, &least);
+		lanefs_segments_unlock(domain, locked);
+		if (least == U64_MAX)
 			return false;
 		group = &domain->d_groups[victim->number];
 		segment = lanefs_segment_of(group, victim->first);
@@ -130,12 +243,41 @@ bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *vict
 		/* Another collector may have been faster. */
 		taken = segment->state == LANEFS_SEGMENT_USED;
 		if (taken) {
-			segment->state = LANEFS_SEGMENT_VICTIM;
+			WRITE_ONCE(segment->state, LANEFS_SEGMENT_VICTIM);
 			victim->turn = ++segment->turn;
 		}
 		spin_unlock(&group->g_lock);
 	}
 	return true;
+}
+
+/* The same; cvs=off: one collector at a time. */
+bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim)
+{
+	bool concurrent = READ_ONCE(domain->d_sbi->s_options.cvs) == LANEFS_TECHNIQUE_ON, found;
+
+	if (!concurrent)
+		mutex_lock(&domain->d_victims_mutex);
+	found = lanefs_victim_find(domain, victim);
+	if (!concurrent)
+		mutex_unlock(&domain->d_victims_mutex);
+	return found;
+}
+
+/* Which blocks of `count` from bit `bit` on, of one segment, are in use, by their numbers from there. */
+void lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
+			unsigned long *used)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
+	bool locked;
+	u32 i;
+
+	spin_lock(&group->g_lock);
+	locked = lanefs_segments_lock(domain);
+	for (i = 0; i < count; i++)
+		__assign_bit(i, used, test_bit_le(bit + i, group->g_busy));
+	lanefs_segments_unlock(domain, locked);
+	spin_unlock(&group->g_lock);
 }
 
 /* Under g_lock: whether it is the collector's still, since no block of it was taken. */
@@ -176,13 +318,15 @@ void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim
 void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
 			   u32 count, bool set)
 {
+	bool locked = lanefs_segments_lock(domain);
 	struct lanefs_segment *segment;
 	u32 part;
 
 	for (; count; bit += part, count -= part) {
 		part = min_t(u32, count, LANEFS_SEGMENT_BLOCKS - bit % LANEFS_SEGMENT_BLOCKS);
 		segment = lanefs_segment_of(group, bit);
-		segment->used += set ? part : -part;
+		WRITE_ONCE(segment->used, segment->used + (set ? part : -part));
+		WRITE_ONCE(segment->changed, jiffies);
 		segment->stuck = false;
 		if (set && segment->state == LANEFS_SEGMENT_VICTIM) {
 			segment->state = LANEFS_SEGMENT_USED;
@@ -193,6 +337,9 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 			lanefs_segment_free(domain, segment);
 		}
 	}
+	lanefs_segments_unlock(domain, locked);
+	if (!set && READ_ONCE(domain->d_barren))
+		WRITE_ONCE(domain->d_barren, false);
 }
 
 /* Under g_lock: the block from bit `bit` on is mapped now, so it can be moved. */
@@ -201,19 +348,20 @@ void lanefs_segments_used(struct lanefs_group *group, u32 bit)
 	lanefs_segment_of(group, bit)->stuck = false;
 }
 
-/* The first free segment of the group is the stream's, whose lock is held. */
+/* The first free segment of the group, from `first` on, is the stream's, whose lock is held. */
 static bool lanefs_stream_open(struct lanefs_domain *domain, struct lanefs_stream *stream,
-			       u32 number)
+			       u32 number, u32 first)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
 	u32 i;
 
 	spin_lock(&group->g_lock);
-	for (i = 0; i < LANEFS_SEGMENTS; i++)
+	for (i = first; i < LANEFS_SEGMENTS; i++)
 		if (group->g_segments[i].state == LANEFS_SEGMENT_FREE)
 			break;
 	if (i < LANEFS_SEGMENTS) {
-		group->g_segments[i].state = LANEFS_SEGMENT_OPEN;
+		group->g_segments[i].state = stream->st_collects ? LANEFS_SEGMENT_TARGET :
+								   LANEFS_SEGMENT_OPEN;
 		atomic_dec(&domain->d_segments_free);
 		stream->st_block = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS +
 				   i * LANEFS_SEGMENT_BLOCKS;
@@ -225,15 +373,22 @@ static bool lanefs_stream_open(struct lanefs_domain *domain, struct lanefs_strea
 /* A free segment for the stream, if there are more than `keep`. */
 static bool lanefs_stream_find(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep)
 {
-	u32 number;
+	u32 i, number, first;
 
 	if (lanefs_segments_low(domain, false))
 		lanefs_collect(domain);
 	if (atomic_read(&domain->d_segments_free) <= keep)
 		return false;
-	for (number = 0; number < domain->d_ngroups; number++)
-		if (lanefs_stream_open(domain, stream, number))
+	first = lanefs_part_written(domain);
+	number = first / LANEFS_SEGMENTS;
+	first %= LANEFS_SEGMENTS;
+	/* In the end what is in front of the part in its group. */
+	for (i = 0; i <= domain->d_ngroups; i++) {
+		if (lanefs_stream_open(domain, stream, number, first))
 			return true;
+		number = (number + 1) % domain->d_ngroups;
+		first = 0;
+	}
 	return false;
 }
 

@@ -25,7 +25,7 @@ static u64 lanefs_keep(const struct lanefs_domain *domain, enum lanefs_reserve p
 	u64 blocks = domain->d_layout.end - domain->d_layout.data;
 	u64 keep = clamp_t(u64, blocks / 64, 16, 65536);
 
-	return purpose == LANEFS_FOR_DATA ? 2 * keep :
+	return purpose == LANEFS_FOR_DATA ? 2 * keep + domain->d_kept :
 	       purpose == LANEFS_FOR_METADATA ? keep : 0;
 }
 
@@ -38,6 +38,13 @@ void lanefs_space_start(struct lanefs_domain *domain)
 	spin_lock_init(&domain->d_batch_lock);
 	domain->d_plenty = lanefs_keep(domain, LANEFS_FOR_DATA) +
 			   2ULL * LANEFS_FREE_BATCH * num_possible_cpus();
+}
+
+/* At the mount: new data leaves so many blocks more, as a log that is full cannot be collected. */
+void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks)
+{
+	domain->d_kept = blocks;
+	domain->d_plenty += blocks;
 }
 
 static bool lanefs_plenty(const struct lanefs_domain *domain, s64 free)

@@ -13,7 +13,7 @@ static struct kmem_cache *lanefs_inode_cache;
 static struct kmem_cache *lanefs_domain_cache;
 static struct lock_class_key lanefs_handle_key;
 
-static unsigned int lanefs_gc_low = 10;
+static unsigned int lanefs_gc_low = 2;
 module_param_named(gc_low, lanefs_gc_low, uint, 0644);
 MODULE_PARM_DESC(gc_low, "of a log, at its mount: percent of free segments below which collectors begin");
 
@@ -99,6 +99,11 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	init_waitqueue_head(&domain->j_wait_helped);
 	init_waitqueue_head(&domain->j_wait_commit_work);
 	init_waitqueue_head(&domain->j_wait_checkpoint_work);
+	init_waitqueue_head(&domain->d_wait_segments);
+	mutex_init(&domain->d_victims_mutex);
+	spin_lock_init(&domain->d_segments_lock);
+	spin_lock_init(&domain->d_stream.st_lock);
+	domain->d_stream.st_collects = true;
 	err = lanefs_shards_start(domain);
 	if (!err)
 		err = lanefs_slots_start(domain);
@@ -117,6 +122,7 @@ struct inode *lanefs_alloc_inode(struct super_block *sb)
 	init_rwsem(&li->li_tree_sem);
 	xa_init(&li->li_delayed);
 	init_rwsem(&li->li_xattr_sem);
+	init_rwsem(&li->li_collect_sem);
 	/* Long ago, though jiffies begin anywhere. */
 	li->li_shared = jiffies - HZ;
 	mutex_init(&li->li_writeout);
@@ -281,9 +287,13 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 	err = lanefs_check_features(sb, &sbi->s_options, fc);
 	if (err)
 		return err;
-	/* What was moved after a hibernation's image was made would not be known to it. */
+	/*
+	 * What was moved after a hibernation's image was made would not be known to it. The ends of
+	 * I/O on the same CPU do not wait for a collector.
+	 */
 	if (lanefs_is_log(sb))
-		sbi->s_collect = alloc_workqueue("lanefs-gc/%s", WQ_FREEZABLE, 0, sb->s_id);
+		sbi->s_collect = alloc_workqueue("lanefs-gc/%s", WQ_FREEZABLE | WQ_CPU_INTENSIVE, 0,
+						 sb->s_id);
 	if (lanefs_is_log(sb) && !sbi->s_collect)
 		return -ENOMEM;
 	domains = le32_to_cpu(lanefs_super_of(sbi)->sb_domains);

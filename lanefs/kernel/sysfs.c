@@ -34,6 +34,8 @@ static struct kobj_attribute lanefs_attr_##name = __ATTR_RO(name)
 LANEFS_SUM(victims, d_victims);
 LANEFS_SUM(blocks_moved, d_moved);
 LANEFS_SUM(holes_filled, d_holes);
+LANEFS_SUM(stalls, d_stalls);
+LANEFS_SUM(stall_ns, d_stalled);
 
 static ssize_t segments_show(struct kobject *kobj, struct kobj_attribute *attr, char *page)
 {
@@ -83,6 +85,8 @@ static struct attribute *lanefs_attrs[] = {
 	&lanefs_attr_victims.attr,
 	&lanefs_attr_blocks_moved.attr,
 	&lanefs_attr_holes_filled.attr,
+	&lanefs_attr_stalls.attr,
+	&lanefs_attr_stall_ns.attr,
 	&lanefs_attr_gc_low.attr,
 	NULL,
 };

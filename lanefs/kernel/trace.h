@@ -104,6 +104,23 @@ TRACE_EVENT(lanefs_collect,
 		  __entry->live, __entry->moved, __entry->err)
 );
 
+TRACE_EVENT(lanefs_stall,
+	TP_PROTO(const struct lanefs_domain *domain, u64 ns),
+	TP_ARGS(domain, ns),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(u32, domain)
+		__field(u64, ns)
+	),
+	TP_fast_assign(
+		__entry->dev = domain->d_sbi->s_vfs->s_dev;
+		__entry->domain = domain->d_id;
+		__entry->ns = ns;
+	),
+	TP_printk("dev %d,%d domain %u waited %llu ns for a segment", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->domain, __entry->ns)
+);
+
 #endif
 
 #undef TRACE_INCLUDE_PATH

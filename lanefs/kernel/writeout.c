@@ -5,8 +5,11 @@
  * block is there and written is written from under its lock instead: it is clean to the page cache
  * then, and not under writeback. So what must not miss the I/O has to lock the page, or to wait for
  * li_writeout (this inode's) or for the readers of s_writeout: another fsync, a direct read, a sync
- * of the whole file system. sync_file_range() does not see it. Not in a log, where no block is
- * written over.
+ * of the whole file system. sync_file_range() does not see it.
+ *
+ * In a log that is what is written over all the same (not with strict=on), as F2FS does: the block
+ * would else have to be mapped anew, and that be committed. Not in what a collector empties: it reads
+ * blocks without their pages' locks, and waits for li_writeout before.
  */
 #include <linux/pagemap.h>
 
@@ -25,23 +28,44 @@ static bool lanefs_one_dirty(struct address_space *mapping, loff_t start, loff_t
 	return !xa_find_after(&mapping->i_pages, &next, last, PAGECACHE_TAG_DIRTY);
 }
 
-/* The block that a locked page is to be written to as it is, or 0. */
-static u64 lanefs_in_place(struct inode *inode, struct page *page)
+/* Whether a locked page may be written to its block, if that is a written one. */
+static bool lanefs_may_write(const struct inode *inode, struct page *page)
+{
+	loff_t end = page_offset(page) + PAGE_SIZE;
+
+	return !READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted) && PageUptodate(page) &&
+	       PageDirty(page) && !PageWriteback(page) && end <= i_size_read(inode) &&
+	       end <= READ_ONCE(LANEFS_I(inode)->li_disk_size);
+}
+
+/* That block, or 0. */
+static u64 lanefs_block_in_place(struct inode *inode, u64 logical)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	loff_t end = page_offset(page) + PAGE_SIZE;
 	struct lanefs_map map;
 	int err;
 
-	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
-		return 0;
-	if (!PageUptodate(page) || !PageDirty(page) || PageWriteback(page) ||
-	    end > i_size_read(inode) || end > READ_ONCE(li->li_disk_size))
-		return 0;
 	down_read(&li->li_tree_sem);
-	err = lanefs_map_find(inode, page->index, &map);
+	err = lanefs_map_find(inode, logical, &map);
 	up_read(&li->li_tree_sem);
 	return err || map.unwritten ? 0 : map.block;
+}
+
+/* The same in a log, where the block that was promised to the page is given back. */
+static u64 lanefs_block_in_log(struct inode *inode, u64 logical)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	struct lanefs_map map;
+	u64 block = 0;
+
+	down_write(&li->li_tree_sem);
+	if (!lanefs_map_find(inode, logical, &map) && map.block && !map.unwritten &&
+	    !lanefs_segments_emptied(inode->i_sb, map.block)) {
+		lanefs_delay_waive(inode, logical);
+		block = map.block;
+	}
+	up_write(&li->li_tree_sem);
+	return block;
 }
 
 /* The page is not dirty any more, and stores to mappings of it wait for its lock. */
@@ -65,12 +89,14 @@ static bool lanefs_clean_page(struct page *page)
 static void lanefs_write_page(struct inode *inode, unsigned long index)
 {
 	struct page *page = find_lock_page(inode->i_mapping, index);
-	u64 block;
+	u64 block = 0;
 	int err;
 
 	if (!page)
 		return;
-	block = lanefs_in_place(inode, page);
+	if (lanefs_may_write(inode, page))
+		block = lanefs_is_log(inode->i_sb) ? lanefs_block_in_log(inode, index) :
+						     lanefs_block_in_place(inode, index);
 	if (block && lanefs_clean_page(page)) {
 		err = lanefs_block_sync(LANEFS_SB(inode->i_sb), block, page, REQ_OP_WRITE | REQ_SYNC);
 		if (err)
@@ -91,7 +117,8 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 	unsigned long index;
 	int section;
 
-	if (READ_ONCE(sbi->s_options.fsync) != LANEFS_FSYNC_LANE || lanefs_is_log(inode->i_sb))
+	if (READ_ONCE(sbi->s_options.fsync) != LANEFS_FSYNC_LANE ||
+	    READ_ONCE(sbi->s_options.strict) == LANEFS_STRICT_ON)
 		return;
 	section = srcu_read_lock(&sbi->s_writeout);
 	mutex_lock(&li->li_writeout);
@@ -99,6 +126,15 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 		lanefs_write_page(inode, index);
 	mutex_unlock(&li->li_writeout);
 	srcu_read_unlock(&sbi->s_writeout, section);
+}
+
+/* Waits until no fsync writes a page of the inode that it began with before. */
+void lanefs_writeout_wait(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	mutex_lock(&li->li_writeout);
+	mutex_unlock(&li->li_writeout);
 }
 
 /*

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writers of a log wait before they take locks or pages, where no segment is free for data: for a
+ * while, so that collectors keep up with them and writeback finds segments more often than holes; or
+ * (strict=on, for figures like ScaleLFS's) until one is free or there is nothing to collect.
+ */
+#include <linux/ktime.h>
+#include <linux/wait.h>
+
+#include "lanefs.h"
+#include "trace.h"
+
+#define LANEFS_THROTTLE		(HZ / 100 ?: 1)	/* the longest wait, if not strict */
+#define LANEFS_THROTTLE_AGAIN	(HZ / 10 ?: 1)	/* until collectors are asked again */
+
+static bool lanefs_throttle_over(struct lanefs_domain *domain)
+{
+	return !lanefs_segments_out(domain) || READ_ONCE(domain->d_barren) ||
+	       !READ_ONCE(domain->d_sbi->s_collecting) || READ_ONCE(domain->d_sbi->s_aborted);
+}
+
+static int lanefs_throttle_wait(struct lanefs_domain *domain)
+{
+	bool strict = READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON;
+	u64 started = ktime_get_ns(), waited;
+	long left;
+
+	do {
+		lanefs_collect(domain);
+		left = wait_event_killable_timeout(domain->d_wait_segments,
+						   lanefs_throttle_over(domain),
+						   strict ? LANEFS_THROTTLE_AGAIN : LANEFS_THROTTLE);
+	} while (!left && strict);
+	waited = ktime_get_ns() - started;
+	atomic64_inc(&domain->d_stalls);
+	atomic64_add(waited, &domain->d_stalled);
+	trace_lanefs_stall(domain, waited);
+	return left < 0 ? -EINTR : 0;
+}
+
+/* For a log. -EINTR: the task is to die. */
+int lanefs_throttle(struct inode *inode)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+
+	return lanefs_throttle_over(domain) ? 0 : lanefs_throttle_wait(domain);
+}
