@@ -205,6 +205,57 @@ def test_locks_of_lanefs_are_named_by_their_callers(kind: str, frames: str, name
     assert named(kind, frames) == (name, By.STACK)
 
 
+@pytest.mark.parametrize(
+    ("kind", "frames", "member", "name"),
+    [
+        (
+            "rwsem read",
+            "down_read lanefs_write_iter vfs_write",
+            "lanefs_inode.li_collect_sem",
+            "lanefs: lanefs_inode->li_collect_sem (svp=off)",
+        ),
+        (
+            "rwsem write",
+            "down_write lanefs_write_iter vfs_write",
+            "lanefs_inode.vfs_inode.i_rwsem",
+            "inode->i_rwsem of the shared file",
+        ),
+        (
+            "spinlock",
+            "_raw_spin_lock lanefs_stream_take lanefs_collect_work",
+            "lanefs_domain.d_stream.st_lock",
+            "lanefs: domain->d_stream (dws=off)",
+        ),
+        (
+            "spinlock",
+            "_raw_spin_lock lanefs_segments_count lanefs_free_blocks",
+            "lanefs_domain.d_segments_lock",
+            "lanefs: domain->d_segments_lock (lsu=off)",
+        ),
+        (
+            "mutex",
+            "__mutex_lock lanefs_victim_take lanefs_collect_work",
+            "lanefs_domain.d_victims_mutex",
+            "lanefs: domain->d_victims_mutex (cvs=off)",
+        ),
+    ],
+)
+def test_a_lock_of_lanefs_is_told_from_others_of_its_callers_by_its_address(
+    kind: str, frames: str, member: str, name: str
+) -> None:
+    struct = member.partition(".")[0]
+    place = Place("slab", cache=struct, offset=8, member=member)
+    found = name_lock(kind, place, tuple(frames.split()), AddressBook({}, {}))
+    assert (found.object, found.by) == (name, By.ADDRESS_AND_STACK)
+
+
+def test_without_an_address_a_writer_of_lanefs_waits_for_the_inode() -> None:
+    assert named("rwsem write", "down_write lanefs_write_iter vfs_write") == (
+        "inode->i_rwsem of the shared file",
+        By.STACK,
+    )
+
+
 def test_a_static_lock_is_not_in_a_slab() -> None:
     frames = ("_raw_spin_lock", "d_move", "vfs_rename")
     empty = AddressBook({}, {})
