@@ -12,6 +12,8 @@ from vm.crashload import Model
 from vm.crashtest import Add, Result, Spec
 
 MIB, DOMAINS, WORKERS = 48, 4, 4
+# Owners of blocks, and segments.
+MIB_OF_LOG = 64
 # A read-only mount recovers, and changes nothing else.
 MOUNTS = ("serial", "parallel")
 THREADS = (1, 16)
@@ -108,7 +110,7 @@ def run(made: Volume, points: int, seed: int) -> str:
         operations=points // WORKERS + 1,
         points=points,
         seed=seed,
-        size=MIB << 20,
+        size=(MIB_OF_LOG if "log" in made.fs.mkfs else MIB) << 20,
         plant=None,
         subsets=1,
     )

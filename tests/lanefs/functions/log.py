@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from tests.lanefs.functions.harness import (
@@ -30,6 +31,7 @@ from tests.lanefs.functions.space import fallocate
 from tests.lanefs.functions.traced import traced
 
 BLOCK = 4096
+SEGMENT_BLOCKS = 512
 FIBMAP = 1
 PUNCH = 3
 """a hole, which keeps the size"""
@@ -38,6 +40,8 @@ MIB = 80
 SHARE = 0.8
 """of the space for data, which one large file takes"""
 WRITERS = 4
+TECHNIQUES = ("svp", "dws", "lsu", "cvs", "dpb")
+ALL_OFF = [f"{name}=off" for name in TECHNIQUES]
 
 
 @contextmanager
@@ -89,6 +93,34 @@ def what_is_written_over_lies_elsewhere(place: Place) -> None:
 
 
 @test
+def cpus_that_share_a_log_fill_parts_of_their_own(place: Place) -> None:
+    """As many runs of segments as CPUs, in their order."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise Skipped("one CPU shares nothing")
+    with _volume(place) as device, mounted(place, device) as mount:
+        first = []
+        try:
+            for cpu in cpus:
+                os.sched_setaffinity(0, {cpu})
+                path = mount / str(cpu)
+                with path.open("wb") as file:
+                    file.write(b"a" * 16 * BLOCK)
+                    file.flush()
+                    os.fsync(file.fileno())
+                first.append(_blocks(path)[0])
+        finally:
+            os.sched_setaffinity(0, cpus)
+        part = _attribute(device, "segments") // len(cpus) * SEGMENT_BLOCKS
+        for cpu, (block, following) in enumerate(pairwise(first)):
+            apart = following - block
+            check(
+                apart >= part,
+                f"CPUs {cpu} and {cpu + 1} write {apart} blocks apart, not {part} or more",
+            )
+
+
+@test
 def direct_io_to_a_log_is_done_by_the_page_cache(place: Place) -> None:
     """Written over and beyond the end, read again; what does not wait says so."""
     with _volume(place) as device, mounted(place, device) as mount:
@@ -115,7 +147,9 @@ def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -
         if time.monotonic() >= end and n % 100 == 0 and int(moved.read_text()):
             break
         block = choose.randrange(blocks // WRITERS) * WRITERS + number
-        equal(os.pwrite(fd, _stamp(block, n), block * BLOCK), BLOCK, "written")
+        # Some in place, unless a collector is there.
+        flags = os.RWF_DSYNC if n % 500 < 100 else 0
+        equal(os.pwritev(fd, [_stamp(block, n)], block * BLOCK, flags), BLOCK, "written")
         versions[block] = n
         if n % 200 == 0:
             other = choose.randrange(blocks)
@@ -131,7 +165,47 @@ def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -
     return versions
 
 
-def _collected(place: Place, device: str, *options: str) -> None:
+@test
+def an_fsync_of_one_page_writes_it_in_place(place: Place) -> None:
+    """As with extents, but not with strict=on, nor where more than one page is dirty."""
+    with _volume(place) as device:
+        for options, pages, moves in (((), 1, False), ((), 2, True), (("strict=on",), 1, True)):
+            with mounted(place, device, *options) as mount:
+                path = mount / "f"
+                path.write_bytes(b"a" * 4 * BLOCK)
+                os.sync()
+                before = _blocks(path)
+                with path.open("r+b", buffering=0) as file:
+                    file.seek(BLOCK)
+                    file.write(b"b" * pages * BLOCK)
+                    os.fsync(file.fileno())
+                after = _blocks(path)
+                what = f"{pages} pages are written elsewhere ({options})"
+                equal(before[1] != after[1], moves, what)
+            with mounted(place, device) as mount:
+                wanted = b"a" * BLOCK + b"b" * pages * BLOCK + b"a" * (3 - pages) * BLOCK
+                equal((mount / "f").read_bytes(), wanted, "the bytes")
+                path.unlink()
+
+
+def _attribute(device: str, name: str) -> int:
+    return int(Path(f"/sys/fs/lanefs/{Path(device).name}/{name}").read_text())
+
+
+def _overwritten(path: Path, count: int) -> None:
+    """So many blocks at random, which are on the device at the end."""
+    choose = random.Random(count)
+    blocks = path.stat().st_size // BLOCK
+    with path.open("r+b", buffering=0) as file:
+        for n in range(count):
+            block = choose.randrange(blocks)
+            file.seek(block * BLOCK)
+            file.write(_stamp(block, 0))
+            if n % 250 == 249:
+                os.fsync(file.fileno())
+
+
+def _collected(place: Place, device: str, *options: str, seconds: float = 3) -> None:
     with mounted(place, device, *options) as mount:
         path = mount / "f"
         blocks = int(os.statvfs(mount).f_bavail * SHARE) // WRITERS * WRITERS
@@ -140,7 +214,7 @@ def _collected(place: Place, device: str, *options: str) -> None:
                 file.write(_stamp(block, 0))
         os.sync()
         moved = Path(f"/sys/fs/lanefs/{Path(device).name}/blocks_moved")
-        end = time.monotonic() + 5
+        end = time.monotonic() + seconds
 
         def work(number: int) -> None:
             versions = _write_over(path, number, blocks, end, moved)
@@ -172,9 +246,38 @@ def collectors_keep_what_is_alive(place: Place) -> None:
 
 @test
 def a_single_collector_keeps_what_is_alive(place: Place) -> None:
-    """The same in two domains."""
+    """The same in two domains, with victims chosen by age as well."""
     with _volume(place, MIB, domains=2) as device:
-        _collected(place, device, "gc=single")
+        _collected(place, device, "gc=single,victims=costbenefit")
+
+
+@test
+def collectors_without_the_paper_s_techniques_keep_what_is_alive(place: Place) -> None:
+    """With the locks in their place, and by the page cache."""
+    for options in (",".join(ALL_OFF[:-1]), ALL_OFF[-1]):
+        with _volume(place, MIB) as device:
+            _collected(place, device, options, seconds=1)
+
+
+@test
+def strict_writers_wait_for_segments(place: Place) -> None:
+    """They wait for collectors rather than fill holes, and find the end of the space."""
+    with _volume(place, MIB) as device, mounted(place, device, "strict=on") as mount:
+        # Collectors that always work take the segments that writers have waited for.
+        Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("2")
+        path = mount / "f"
+        path.write_bytes(bytes(int(os.statvfs(mount).f_bavail * 0.7) * BLOCK))
+        _overwritten(path, 8_000)
+        check(_attribute(device, "stalls") > 0, "nobody waited")
+        check(_attribute(device, "stall_ns") > 0, "nobody waited for long")
+        check(_attribute(device, "blocks_moved") > 0, "no block was moved")
+        equal(_attribute(device, "holes_filled"), 0, "holes filled")
+        with (
+            (mount / "more").open("wb") as file,
+            fails(errno.ENOSPC, "more than there is room for"),
+        ):
+            while True:
+                file.write(bytes(CHUNK))
 
 
 @test
@@ -208,20 +311,22 @@ def the_threshold_of_collectors_can_be_set(place: Place) -> None:
 
 
 @test
-def gc_is_for_logs_only(place: Place) -> None:
-    """The option is refused where it would do nothing."""
+def options_of_collectors_are_for_logs_only(place: Place) -> None:
+    """They are refused where they would do nothing."""
+    options = ["gc=single", "victims=costbenefit", "strict=on", *ALL_OFF]
     with _volume(place, alloc="extent") as device:
         with mounted(place, device) as mount:
-            done = subprocess.run(
-                ["mount", "-o", "remount,gc=single", str(mount)], capture_output=True, check=False
-            )
-            check(done.returncode != 0, "a remount takes gc=single for extents")
-        try:
-            with mounted(place, device, "gc=single"):
-                taken = True
-        except Failed:
-            taken = False
-        check(not taken, "gc=single is taken for extents")
+            for option in options:
+                argv = ["mount", "-o", f"remount,{option}", str(mount)]
+                done = subprocess.run(argv, capture_output=True, check=False)
+                check(done.returncode != 0, f"a remount takes {option} for extents")
+        for option in options:
+            try:
+                with mounted(place, device, option):
+                    taken = True
+            except Failed:
+                taken = False
+            check(not taken, f"{option} is taken for extents")
 
 
 @test

@@ -43,6 +43,9 @@ def run(
         int, typer.Option(min=60, help="Seconds after which a slice's guest is ended.")
     ] = LIMIT,
     append: Annotated[str, typer.Option(help="More kernel parameters of the guests.")] = "",
+    log: Annotated[
+        bool, typer.Option("--log", help="Of a log, with collectors always at work.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
 ) -> None:
     """Functions, 1,000,000 random operations, 2,000 bad images, 1,000 power cuts, all workloads.
@@ -60,6 +63,8 @@ def run(
 
         python -m tests.lanefs.torture --kernel trixie --part crash
 
+        python -m tests.lanefs.torture --log --part full      (a log that is 95% full)
+
         python -m tests.lanefs.torture --slices 1        (one guest, then the table)
 
         python -m tests.lanefs.torture --limit 3600 --kernel-tree TREE     (KASAN, lockdep)
@@ -67,7 +72,7 @@ def run(
     if unknown := set(kernel or []) - set(KERNELS):
         raise FscaleError(f"no kernel {', '.join(unknown)}; there are {', '.join(KERNELS)}")
     kernels = [str(kernel_tree.resolve())] if kernel_tree else kernel or KERNELS
-    planned = choose(plan(kernels, limit, append), part)
+    planned = choose(plan(kernels, limit, append, log), part)
     state = State(output.resolve())
     if dry_run:
         for piece in planned:

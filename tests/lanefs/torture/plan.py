@@ -6,7 +6,7 @@ domains.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -16,6 +16,13 @@ from vm.crashload import WORKLOADS as CRASH_WORKLOADS
 KERNELS = ("bookworm", "trixie")
 PLACEMENTS = ("lane", "roundrobin", "single")
 JOURNALS = ("concurrent", "parallel", "serial")
+# What the slices of a log are mounted with, in turns.
+COLLECTORS = (
+    *("gc=percore", "gc=single", "svp=off,dws=off,lsu=off,cvs=off", "dpb=off"),
+    *("victims=costbenefit", "strict=on"),
+)
+# Collectors are always at work.
+COLLECTING = "lanefs.gc_low=100"
 # Seconds after which a guest is ended. Most slices take a tenth of it on two cores; one that shows
 # no sign of life is ended sooner.
 LIMIT = 1200
@@ -46,18 +53,31 @@ class Boot:
     """seconds after which it is ended"""
     append: str = ""
     """more kernel parameters"""
+    log: bool = False
+    """whether the file system is a log, and its collectors are always at work"""
 
     @property
     def name(self) -> str:
         """Of the kernel; of a tree that `fscale vm kernel build` made, the digest."""
         path = Path(self.kernel)
-        return path.parent.name if path.name == "build" else path.name
+        name = path.parent.name if path.name == "build" else path.name
+        return f"{name}-log" if self.log else name
+
+    @property
+    def filesystem(self) -> str:
+        """Its name in the catalogue."""
+        return "lanefs_log" if self.log else "lanefs"
+
+    def options(self, number: int) -> str:
+        """Mount options of a slice of this number, which a log has more of."""
+        return f",{COLLECTORS[number % len(COLLECTORS)]}" if self.log else ""
 
     @property
     def argv(self) -> list[str]:
         """Options that all commands that boot guests have."""
         option = "--kernel" if self.kernel in KERNELS else "--kernel-tree"
-        more = ["--append", self.append] if self.append else []
+        append = " ".join(filter(None, [self.append, COLLECTING if self.log else ""]))
+        more = ["--append", append] if append else []
         return [option, self.kernel, "--timeout", str(self.limit), *more]
 
 
@@ -86,6 +106,8 @@ FUNCTIONS = Part("functions", "runs", 3, 1, 60)
 MODEL = Part("model", "operations", 10, 102_400, 60)
 PRESSURE = Part("pressure", "operations", 4, 51_200, 75)
 FULL = Part("full", "operations", 4, 102_400, 75)
+# Of a log, whose collectors have most to do there.
+FULL_LOG = replace(FULL, slices=10)
 IMAGES = Part("images", "images", 20, 100, 80)
 CRASH = Part("crash", "points", 2 * len(CRASH_WORKLOADS), 75, 120)
 SUITE = Part("suite", "cells", 5, 16, 120)
@@ -94,13 +116,22 @@ NAMES = Part("names", "names", 1, 1_000_000, 500)
 RECOVERIES = Part("recoveries", "points", 4, 30, 300)
 
 
-def plan(kernels: Sequence[str] = KERNELS, limit: int = LIMIT, append: str = "") -> list[Slice]:
-    """All slices. The parts and kernels take turns, so that a short run has seen some of each."""
-    parts = (
-        *(_functions, _model, _crash, _images, _suite, _apps, _pressure, _full, _names),
-        _recoveries,
-    )
-    lines = [list(make(Boot(kernel, limit, append))) for make in parts for kernel in kernels]
+def plan(
+    kernels: Sequence[str] = KERNELS, limit: int = LIMIT, append: str = "", log: bool = False
+) -> list[Slice]:
+    """All slices. The parts and kernels take turns, so that a short run has seen some of each.
+
+    `log`: of a log, what its data may suffer from.
+    """
+    if log:
+        parts = (_functions, _model, _crash, _images, _pressure, _full, _recoveries)
+    else:
+        parts = (
+            *(_functions, _model, _crash, _images, _suite, _apps, _pressure, _full, _names),
+            _recoveries,
+        )
+    boots = [Boot(kernel, limit, append, log) for kernel in kernels]
+    lines = [list(make(boot)) for make in parts for boot in boots]
     return [found for turn in zip_longest(*lines) for found in turn if found]
 
 
@@ -108,10 +139,10 @@ def _inside(
     boot: Boot, part: Part, number: int, *argv: str, smp: int = 4, placement: str = ""
 ) -> Slice:
     """A part of `python -m tests.lanefs`; the placements take turns where none is given."""
-    common = [*boot.argv, "--smp", str(smp), "--part", part.name]
+    common = [*boot.argv, "--fs", boot.filesystem, "--smp", str(smp), "--part", part.name]
     journal = JOURNALS[number // len(PLACEMENTS) % len(JOURNALS)]
     chosen = placement or PLACEMENTS[number % len(PLACEMENTS)]
-    common += ["-o", f"placement={chosen},journal={journal}"]
+    common += ["-o", f"placement={chosen},journal={journal}{boot.options(number)}"]
     return Slice(boot, part, number, "tests.lanefs", [*common, *argv], part.amount)
 
 
@@ -144,7 +175,7 @@ def _pressure(boot: Boot) -> Iterator[Slice]:
 
 
 def _full(boot: Boot) -> Iterator[Slice]:
-    return _operations(boot, FULL)
+    return _operations(boot, FULL_LOG if boot.log else FULL)
 
 
 def _names(boot: Boot) -> Iterator[Slice]:
@@ -187,11 +218,12 @@ def _crash(boot: Boot) -> Iterator[Slice]:
         # The second slice of a workload has another placement than the first.
         placement = PLACEMENTS[(number + number // len(CRASH_WORKLOADS)) % len(PLACEMENTS)]
         journal = JOURNALS[number // 2 % len(JOURNALS)]
-        argv = ["vm", "crash", "--fs", "lanefs", *boot.argv, "--smp", "4"]
+        argv = ["vm", "crash", "--fs", boot.filesystem, *boot.argv, "--smp", "4"]
         argv += ["--workload", workload, "--points", str(CRASH.amount)]
         # One more state of the disk at each point: a random part of what was under way.
         argv += ["--subsets", "1", "--seed", str(number + 1)]
-        argv += ["--mount-options", f"noatime,placement={placement},journal={journal}"]
+        options = f"noatime,placement={placement},journal={journal}{boot.options(number)}"
+        argv += ["--mount-options", options]
         if number % 2:
             # A log with transactions of all modes; the mount has begun with the last.
             turn = JOURNALS.index(journal) + 1

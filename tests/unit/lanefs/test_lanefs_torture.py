@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.paths import ROOT
 from tests.lanefs.torture import __main__ as torture
 from tests.lanefs.torture import drive
-from tests.lanefs.torture.plan import KERNELS, LIMIT, Boot, Part, Slice, plan
+from tests.lanefs.torture.plan import COLLECTORS, KERNELS, LIMIT, Boot, Part, Slice, plan
 from tests.lanefs.torture.state import Record, State, source_hash
 from tests.lanefs.torture.table import left, render
 from vm.crashload import WORKLOADS
@@ -37,6 +38,21 @@ def test_the_plan_adds_up(kernel):
     assert amount(kernel, "recoveries") >= 100
     apps = [option(p, "--workload") for p in plan([kernel]) if p.part.name == "apps"]
     assert sorted(apps) == ["dbench", "exim", "rocksdb"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_plan_of_a_log_adds_up(kernel):
+    planned = plan([kernel], log=True)
+    amounts = Counter()
+    for piece in planned:
+        amounts[piece.part.name] += piece.amount
+    assert amounts["full"] >= 1_000_000 and amounts["crash"] >= 1_350
+    assert amounts["images"] >= 2_000 and amounts["recoveries"] >= 100
+    assert all(option(p, "--fs") == "lanefs_log" for p in planned)
+    assert all(option(p, "--append") == "lanefs.gc_low=100" for p in planned)
+    mounted = " ".join(" ".join(p.argv) for p in planned if p.part.name in ("crash", "full"))
+    assert all(options in mounted for options in COLLECTORS)
+    assert not {p.id for p in planned} & {p.id for p in plan([kernel])}
 
 
 def test_each_model_slice_does_what_it_counts():
