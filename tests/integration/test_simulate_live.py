@@ -90,8 +90,8 @@ def test_most_of_what_is_waited_for_is_some_functions(results: Results) -> None:
     waited = {one.function: one.stall for one in shared.waits}
     assert 0.95 * shared.total("stall") < sum(waited.values()) <= shared.total("stall")
     assert list(waited.values()) == sorted(waited.values(), reverse=True)
-    # For the page's line and for others, as for the lock of those who wait for the page: which function
-    # is first is near a tie.
+    # For the page's line and for others, as for the lock of those who wait for the page: which
+    # function is first is near a tie.
     page = {user.function: user.stall for user in shared.lines[0].users}
     assert all(waited[function] >= stall for function, stall in page.items())
     assert waited["__filemap_get_folio"] > 0.08 * shared.total("stall")
