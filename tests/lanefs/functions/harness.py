@@ -64,10 +64,14 @@ class Place:
             argv += ["-o", chosen]
         run(*argv, self.own(), str(self.mount_point))
 
-    def in_place(self) -> None:
-        """Skipped where data does not stay in its block, as in a log."""
+    def data_moves(self) -> bool:
+        """Whether data does not stay in its block, as in a log."""
         lines = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-        if any(line[1] == str(self.mount_point) and "gc=" in line[3] for line in lines):
+        return any(line[1] == str(self.mount_point) and "gc=" in line[3] for line in lines)
+
+    def in_place(self) -> None:
+        """Skipped where data does not stay in its block."""
+        if self.data_moves():
             raise Skipped("data moves")
 
     def own(self) -> str:

@@ -59,12 +59,15 @@ def a_read_that_does_not_wait_is_of_the_cache(place: Place) -> None:
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     check(_read(fd, 0) in (None, b"a" * BLOCK), "another answer than the block or EAGAIN")
     direct = open_direct(path, os.O_RDONLY)
+    if place.data_moves():
+        # A direct read is one of the cache, too, and before 6.12 RWF_NOWAIT reads nothing into it.
+        os.pread(fd, BLOCK, 0)
+    found = None
     for _ in range(100):
         found = _read(direct, 0)
         check(found in (None, b"a" * BLOCK), "a direct read: another answer")
         if found:
             break
-        # A log begins to read it into the cache.
         time.sleep(0.01)
     check(found is not None, "a direct read of a file that nobody uses always waits")
     os.close(direct)
