@@ -2,6 +2,7 @@
 """What the simulator saw of a point: shares of cycles, counts, and the lines it waited for."""
 
 import statistics
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -29,13 +30,31 @@ class Row:
 
 @dataclass(frozen=True)
 class Hot:
-    """A line of a point with its share of the cores' cycles, spinning for a lock in it included."""
+    """Lines of a point that are the same thing, such as a lock of each inode, or one line."""
 
-    line: HotLine
+    object: str
+    lines: int
     share: float
+    """of the cores' cycles, spinning for a lock in them included"""
     spinning: float
-    readers: list[LineUser]
-    writers: list[LineUser]
+    transfers: dict[str, int]
+    users: list[LineUser]
+    """the most waiting first"""
+
+    @property
+    def name(self) -> str:
+        """The object, and in how many lines it is."""
+        return f"{self.object} (in {self.lines} lines)" if self.lines > 1 else self.object
+
+    @property
+    def readers(self) -> list[LineUser]:
+        """Some of the users."""
+        return [user for user in self.users if user.reads][:USERS]
+
+    @property
+    def writers(self) -> list[LineUser]:
+        """Some of the users."""
+        return [user for user in self.users if user.writes][:USERS]
 
 
 def rows(points: Iterable[Point]) -> list[Row]:
@@ -53,19 +72,41 @@ def simulations(point: Point) -> list[Simulation]:
 
 
 def hot(point: Point) -> list[Hot]:
-    """The hottest lines of a point's first repetition: addresses are those of one boot."""
+    """What a point's first repetition waited for most: addresses are those of one boot."""
     simulated = simulations(point)[0]
     cycles = max(1, simulated.total("cycles"))
-    return [
-        Hot(
-            line,
-            line.wait / cycles,
-            line.spin / cycles,
-            [user for user in line.users if user.reads][:USERS],
-            [user for user in line.users if user.writes][:USERS],
+    return [_hot(lines, cycles) for lines in simulated.things()[:LINES]]
+
+
+def _hot(lines: list[HotLine], cycles: int) -> Hot:
+    first, transfers = lines[0], Counter[str]()
+    for line in lines:
+        transfers.update(line.transfers)
+    return Hot(
+        object=(first.members or first.object) if len(lines) > 1 else first.object,
+        lines=len(lines),
+        share=sum(line.wait for line in lines) / cycles,
+        spinning=sum(line.spin for line in lines) / cycles,
+        transfers=dict(transfers),
+        users=_users(lines),
+    )
+
+
+def _users(lines: list[HotLine]) -> list[LineUser]:
+    """Of all the lines, by function."""
+    found: dict[str, list[LineUser]] = defaultdict(list)
+    for user in (user for line in lines for user in line.users):
+        found[user.function].append(user)
+    summed = [
+        LineUser(
+            function=function,
+            reads=sum(user.reads for user in same),
+            writes=sum(user.writes for user in same),
+            stall=sum(user.stall for user in same),
         )
-        for line in simulated.lines[:LINES]
+        for function, same in found.items()
     ]
+    return sorted(summed, key=lambda user: -user.stall)
 
 
 def busiest(point: Point) -> list[tuple[str, float]]:
@@ -105,11 +146,12 @@ def as_json(points: Iterable[Point]) -> list[dict[str, Any]]:
             "waits": _functions(waiting(row.point)),
             "lines": [
                 {
-                    "object": one.line.object,
+                    "object": one.object,
+                    "lines": one.lines,
                     "share": one.share,
                     "spinning": one.spinning,
-                    "transfers": one.line.transfers,
-                    "users": [user.model_dump() for user in one.line.users],
+                    "transfers": one.transfers,
+                    "users": [user.model_dump() for user in one.users],
                 }
                 for one in hot(row.point)
             ],
@@ -134,9 +176,9 @@ def told(points: Iterable[Point]) -> list[str]:
         )
         for one in hot(row.point):
             if one.share >= SHOWN_FROM:
-                users = ", ".join(user.function for user in one.line.users[:USERS])
+                users = ", ".join(user.function for user in one.users[:USERS])
                 spun = f" (spinning {one.spinning:.1%})" if one.spinning >= SHOWN_FROM else ""
-                found.append(f"    {one.share:6.1%}{spun}  {one.line.object}: {users}")
+                found.append(f"    {one.share:6.1%}{spun}  {one.name}: {users}")
         if waits := [one for one in waiting(row.point)[:FUNCTIONS] if one[1] >= SHOWN_FROM]:
             parts = ", ".join(f"{function} {share:.1%}" for function, share in waits)
             found.append(f"    of the cores' time, waiting for lines: {parts}")

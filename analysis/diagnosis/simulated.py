@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The triage of a simulated point: cache lines, and the locks in them that cores spin for."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 from analysis.diagnosis.naming import By, Name
@@ -33,10 +33,7 @@ def triage(cells: Sequence[Cell]) -> Triage:
 
 def _suspects(simulated: Simulation) -> list[Suspect]:
     cycles = max(1, simulated.total("cycles"))
-    things: dict[str, list[HotLine]] = defaultdict(list)
-    for line in simulated.lines:
-        things[line.thing].append(line)
-    found = [_suspect(lines, cycles) for lines in things.values()]
+    found = [_suspect(lines, cycles) for lines in simulated.things()]
     idle = simulated.shares()["idle"]
     if idle:
         found.append(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is known of a simulated cell beside its rate: where its cycles went, which lines moved."""
 
+from collections import defaultdict
+
 from pydantic import Field
 
 from fscale.model.bench import Plain, Strict
@@ -116,6 +118,16 @@ class Simulation(Strict):
         description="the functions that waited longest for lines, longest first",
     )
     host_seconds: float = Field(description="what it took")
+
+    def things(self) -> list[list[HotLine]]:
+        """Its lines by what they are, as a lock of each inode is one thing.
+
+        The thing that is waited for longest is first, and so is each thing's line.
+        """
+        found: dict[str, list[HotLine]] = defaultdict(list)
+        for line in sorted(self.lines, key=lambda line: -line.wait):
+            found[line.thing].append(line)
+        return sorted(found.values(), key=lambda lines: -sum(line.wait for line in lines))
 
     def total(self, name: str) -> int:
         """A sum over the windows, by the name of a field."""

@@ -166,12 +166,44 @@ def test_the_functions_that_wait_for_lines_are_told() -> None:
     ]
 
 
+def test_a_lock_of_each_object_is_one_thing() -> None:
+    """It is told before a line that is waited for more than each of them, but less than all."""
+    made = point()
+    (cell,) = made.cells
+    assert cell.simulation is not None
+    for i in range(3):
+        cell.simulation.lines.append(
+            cell.simulation.lines[0].model_copy(
+                update={
+                    "object": f"memory at 0x{i}000: my_inode.lock, my_inode.{'abc'[i]}",
+                    "stall": 40 + i,
+                    "spin": 60,
+                    "transfers": {"dirty": 2},
+                }
+            )
+        )
+    first, second, third = hot.hot(made)
+    assert (first.object, first.lines) == ("my_inode.lock, my_inode.c", 3)
+    assert (first.share, first.spinning) == (0.303, 0.18)
+    assert first.transfers == {"dirty": 6}
+    assert [(u.function, u.reads, u.writes, u.stall) for u in first.users] == [
+        ("reader", 9, 0, 3),
+        ("writer", 0, 6, 3),
+        ("both", 3, 3, 3),
+    ]
+    assert (second.object, third.object) == ("rename_lock", "jiffies")
+    assert hot.told([made])[1] == (
+        "     30.3% (spinning 18.0%)  my_inode.lock, my_inode.c (in 3 lines): reader, writer, both"
+    )
+    assert hot.as_json([made])[0]["lines"][0]["lines"] == 3
+
+
 def test_readers_and_writers_are_told_apart() -> None:
     first, second = hot.hot(point())
     assert first.share == 0.25
     assert [u.function for u in first.readers] == ["reader", "both"]
     assert [u.function for u in first.writers] == ["writer", "both"]
-    assert second.line.object == "jiffies"
+    assert second.object == "jiffies"
 
 
 def test_what_is_simulated_never_looks_measured() -> None:
