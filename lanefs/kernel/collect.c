@@ -466,7 +466,9 @@ int lanefs_collectors_start(struct lanefs_domain *domain)
 			return -ENOMEM;
 		domain->d_ncollectors = 1;
 	}
-	lanefs_space_keep(domain, (u64)lanefs_segments_kept(domain) * LANEFS_SEGMENT_BLOCKS);
+	/* One each, where there are enough. */
+	domain->d_segments_kept = min(domain->d_ncollectors, domain->d_log_segments / 8);
+	lanefs_space_keep(domain, (u64)domain->d_segments_kept * LANEFS_SEGMENT_BLOCKS);
 	return 0;
 }
 

@@ -140,19 +140,22 @@ static void lanefs_delay_forget(struct inode *inode, u64 at, u64 count)
  */
 static int lanefs_delay_note(struct lanefs_inode *li, u32 domain, u64 at, u64 end)
 {
-	XA_STATE(xas, &li->li_delayed, at ? at - 1 : 0);
+	bool alone = !li->li_delayed_blocks;
+	XA_STATE(xas, &li->li_delayed, at && !alone ? at - 1 : at);
 	void *before = NULL, *behind = NULL;
 	u64 i;
 
 	xas_lock(&xas);
-	if (at) {
+	if (at && !alone) {
 		before = xas_load(&xas);
 		xas_next(&xas);
 	}
-	while (xas.xa_index < end) {
+	for (;;) {
 		xas_store(&xas, xa_mk_value(domain));
 		if (!xas_error(&xas)) {
-			behind = xas_next(&xas);
+			if (xas.xa_index == end - 1)
+				break;
+			xas_next(&xas);
 			continue;
 		}
 		xas_unlock(&xas);
@@ -160,6 +163,8 @@ static int lanefs_delay_note(struct lanefs_inode *li, u32 domain, u64 at, u64 en
 			goto err;
 		xas_lock(&xas);
 	}
+	if (!alone)
+		behind = xas_next(&xas);
 	xas_unlock(&xas);
 	li->li_delayed_runs += 1 - !!before - !!behind;
 	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks + end - at);
@@ -175,20 +180,26 @@ err:
 struct lanefs_domain *lanefs_delay_take(struct inode *inode, u64 logical)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	XA_STATE(xas, &li->li_delayed, logical ? logical - 1 : 0);
-	void *entry, *before = NULL, *behind;
+	bool alone = li->li_delayed_blocks == 1;
+	XA_STATE(xas, &li->li_delayed, logical && !alone ? logical - 1 : logical);
+	void *entry, *before = NULL, *behind = NULL;
 	struct lanefs_domain *domain;
 
 	xas_lock(&xas);
-	entry = xas_load(&xas);
-	if (logical) {
-		before = entry;
-		entry = xas_next(&xas);
-	}
-	behind = xas_next(&xas);
-	if (entry) {
-		xas_prev(&xas);
-		xas_store(&xas, NULL);
+	if (alone) {
+		/* As often in a log: a block is written and synced. */
+		entry = xas_store(&xas, NULL);
+	} else {
+		entry = xas_load(&xas);
+		if (logical) {
+			before = entry;
+			entry = xas_next(&xas);
+		}
+		behind = xas_next(&xas);
+		if (entry) {
+			xas_prev(&xas);
+			xas_store(&xas, NULL);
+		}
 	}
 	xas_unlock(&xas);
 	if (!entry)

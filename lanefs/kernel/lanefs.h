@@ -204,6 +204,7 @@ struct lanefs_domain {
 	u64 d_log_start;	/* of a log: where its streams begin; else 0 */
 	u32 d_log_first;	/* number of the first segment that they may have */
 	u32 d_log_segments;	/* and how many there are, in a row */
+	u32 d_segments_kept;	/* free ones that are left to collectors */
 	struct lanefs_collector **d_collectors;
 	u32 d_ncollectors;
 	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
@@ -616,7 +617,6 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 void lanefs_segments_used(struct lanefs_group *group, u32 bit);
 u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit);
 bool lanefs_segments_emptied(struct super_block *sb, u64 block);
-u32 lanefs_segments_kept(const struct lanefs_domain *domain);
 bool lanefs_segments_out(const struct lanefs_domain *domain);
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);

@@ -147,16 +147,10 @@ bool lanefs_segments_emptied(struct super_block *sb, u64 block)
 	       LANEFS_SEGMENT_VICTIM;
 }
 
-/* Free segments that are left to the collectors: one each, where there are enough. */
-u32 lanefs_segments_kept(const struct lanefs_domain *domain)
-{
-	return min(domain->d_ncollectors, domain->d_log_segments / 8);
-}
-
 /* Whether none is left for the streams of data, or (strict=on) not one for each CPU. */
 bool lanefs_segments_out(const struct lanefs_domain *domain)
 {
-	u32 kept = lanefs_segments_kept(domain);
+	u32 kept = domain->d_segments_kept;
 
 	if (READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON)
 		kept *= 2;
@@ -167,8 +161,8 @@ bool lanefs_segments_out(const struct lanefs_domain *domain)
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting)
 {
 	u32 part = domain->d_log_segments * READ_ONCE(domain->d_sbi->s_gc_low) / 100;
-	u32 low = part + lanefs_segments_kept(domain);
-	u32 enough = low + part / 2 + lanefs_segments_kept(domain);
+	u32 low = part + domain->d_segments_kept;
+	u32 enough = low + part / 2 + domain->d_segments_kept;
 
 	return atomic_read(&domain->d_segments_free) < (collecting ? enough : low);
 }
@@ -446,7 +440,7 @@ bool lanefs_data_take(struct lanefs_domain *domain, u64 *block)
 	struct lanefs_stream *stream = &raw_cpu_ptr(domain->d_slots)->s_stream;
 	u32 count;
 
-	if (lanefs_stream_take(domain, stream, lanefs_segments_kept(domain), block))
+	if (lanefs_stream_take(domain, stream, domain->d_segments_kept, block))
 		return true;
 	if (!lanefs_take_blocks(domain, READ_ONCE(stream->st_hole), 1, block, &count))
 		return false;
