@@ -144,6 +144,7 @@ struct lanefs_group {
 	spinlock_t g_lock;		/* g_busy, g_free, and bits in the on-disk bitmap */
 	u32 g_bits;
 	u32 g_free;
+	u32 g_least;			/* of a log: no segment to be collected has fewer in use */
 	unsigned long *g_busy;		/* in use, being written, or freed by what is not stable */
 	struct lanefs_buf *g_buf;	/* of the bitmap: kept, as it is needed inside of handles */
 	struct lanefs_segment *g_segments;	/* of a log: LANEFS_SEGMENTS, or NULL */
@@ -327,7 +328,7 @@ enum lanefs_victims {
 	LANEFS_VICTIMS_COSTBENEFIT,
 };
 
-/* A technique of ScaleLFS's (segments.c, collect.c): without it there is a lock in its place. */
+/* A technique of ScaleLFS's (victims.c, collect.c): without it there is a lock in its place. */
 enum lanefs_technique {
 	LANEFS_TECHNIQUE_ON,
 	LANEFS_TECHNIQUE_OFF,
@@ -619,14 +620,16 @@ u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit);
 bool lanefs_segments_emptied(struct super_block *sb, u64 block);
 bool lanefs_segments_out(const struct lanefs_domain *domain);
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
+bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
+			u64 *block);
+bool lanefs_data_take(struct lanefs_domain *domain, u64 *block);
+
+/* victims.c */
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);
 void lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
 			unsigned long *used);
 bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victim *victim);
 void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim);
-bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
-			u64 *block);
-bool lanefs_data_take(struct lanefs_domain *domain, u64 *block);
 
 /* throttle.c */
 int lanefs_throttle(struct inode *inode);

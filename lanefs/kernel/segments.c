@@ -15,24 +15,12 @@
  */
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "segments.h"
 
 #define LANEFS_METADATA_PART	16
-#define LANEFS_ELSEWHERE	32	/* a victim of another part costs one of so many more */
-#define LANEFS_VICTIM_MOST	(LANEFS_SEGMENT_BLOCKS - LANEFS_SEGMENT_BLOCKS / 32)
-
-/* Segments of a domain, by their numbers: from `begin` up to `end`. */
-struct lanefs_part {
-	u32 begin, end;
-};
-
-static struct lanefs_segment *lanefs_segment_of(const struct lanefs_group *group, u32 bit)
-{
-	return &group->g_segments[bit / LANEFS_SEGMENT_BLOCKS];
-}
 
 /* Under g_lock: no bit of the segment is set, and it is no stream's. */
-static void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_segment *segment)
+void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_segment *segment)
 {
 	segment->state = LANEFS_SEGMENT_FREE;
 	atomic_inc(&domain->d_segments_free);
@@ -40,8 +28,15 @@ static void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_segm
 		wake_up_all(&domain->d_wait_segments);
 }
 
+/* Under g_lock: something of the segment changed, and it may be the emptiest of its group now. */
+void lanefs_least_lower(struct lanefs_group *group, const struct lanefs_segment *segment)
+{
+	if (lanefs_segment_candidate(segment) && segment->used < group->g_least)
+		WRITE_ONCE(group->g_least, segment->used);
+}
+
 /* lsu=off: what is known of all segments of the domain is one thing. Whether it is locked now. */
-static bool lanefs_segments_lock(struct lanefs_domain *domain)
+bool lanefs_segments_lock(struct lanefs_domain *domain)
 {
 	if (READ_ONCE(domain->d_sbi->s_options.lsu) == LANEFS_TECHNIQUE_ON)
 		return false;
@@ -49,14 +44,14 @@ static bool lanefs_segments_lock(struct lanefs_domain *domain)
 	return true;
 }
 
-static void lanefs_segments_unlock(struct lanefs_domain *domain, bool locked)
+void lanefs_segments_unlock(struct lanefs_domain *domain, bool locked)
 {
 	if (locked)
 		spin_unlock(&domain->d_segments_lock);
 }
 
 /* The nth of `parts` parts of the domain. */
-static struct lanefs_part lanefs_part(const struct lanefs_domain *domain, u32 nth, u32 parts)
+struct lanefs_part lanefs_part(const struct lanefs_domain *domain, u32 nth, u32 parts)
 {
 	u64 all = domain->d_log_segments;
 
@@ -64,16 +59,6 @@ static struct lanefs_part lanefs_part(const struct lanefs_domain *domain, u32 nt
 		.begin = domain->d_log_first + (u32)div_u64(all * nth, parts),
 		.end = domain->d_log_first + (u32)div_u64(all * (nth + 1), parts),
 	};
-}
-
-/* Where this CPU's collector looks first: one of them serves the whole domain, or each has a part. */
-static struct lanefs_part lanefs_part_collected(const struct lanefs_domain *domain)
-{
-	bool single = READ_ONCE(domain->d_sbi->s_options.gc) == LANEFS_GC_SINGLE;
-	u32 collectors = single ? 1 : domain->d_ncollectors;
-
-	return lanefs_part(domain, raw_smp_processor_id() / domain->d_sbi->s_domains % collectors,
-			   collectors);
 }
 
 /* Where streams on this CPU begin: in its collector's part, and each CPU elsewhere. */
@@ -167,147 +152,6 @@ bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting)
 	return atomic_read(&domain->d_segments_free) < (collecting ? enough : low);
 }
 
-/*
- * What it costs to make the segment free: the blocks that are to be moved (greedy), or these over what
- * is gained and how long that lasts (Rosenblum and Ousterhout, TOCS 1992, section 3.6). At most
- * LANEFS_VICTIM_MOST are in use.
- */
-static u64 lanefs_victim_cost(const struct lanefs_sb *sbi, u32 used, u32 changed)
-{
-	u64 age = (u32)jiffies - changed + 1ULL;
-
-	if (READ_ONCE(sbi->s_options.victims) == LANEFS_VICTIMS_GREEDY)
-		return used;
-	return div64_u64((u64)(LANEFS_SEGMENT_BLOCKS + used) << 32,
-			 age * (LANEFS_SEGMENT_BLOCKS - used));
-}
-
-/*
- * The segment of the group that costs least, if that is less than *least. Without locks: what it
- * sees may be old, so another one might cost less (ScaleLFS, section 4.5.2).
- */
-static void lanefs_victim_look(struct lanefs_domain *domain, u32 number,
-			       const struct lanefs_part *part, struct lanefs_victim *victim,
-			       u64 *least)
-{
-	struct lanefs_group *group = &domain->d_groups[number];
-	const struct lanefs_segment *segment;
-	u32 i, at, used;
-	u64 cost;
-
-	for (i = 0; i < LANEFS_SEGMENTS; i++) {
-		at = number * LANEFS_SEGMENTS + i;
-		segment = &group->g_segments[i];
-		used = READ_ONCE(segment->used);
-		if (READ_ONCE(segment->state) != LANEFS_SEGMENT_USED || READ_ONCE(segment->stuck) ||
-		    used >= LANEFS_VICTIM_MOST)
-			continue;
-		cost = lanefs_victim_cost(domain->d_sbi, used, READ_ONCE(segment->changed));
-		if (at < part->begin || at >= part->end)
-			cost += cost / LANEFS_ELSEWHERE;
-		if (cost >= *least)
-			continue;
-		victim->number = number;
-		victim->first = i * LANEFS_SEGMENT_BLOCKS;
-		*least = cost;
-	}
-}
-
-/* The segment that costs least is a collector's; false: none is worth it. */
-static bool lanefs_victim_find(struct lanefs_domain *domain, struct lanefs_victim *victim)
-{
-	struct lanefs_part part = lanefs_part_collected(domain);
-	struct lanefs_segment *segment;
-	struct lanefs_group *group;
-	bool taken = false, locked;
-	u64 least;
-	u32 i;
-
-	while (!taken) {
-		least = U64_MAX;
-		locked = lanefs_segments_lock(domain);
-		for (i = 0; i < domain->d_ngroups; i++)
-			lanefs_victim_look(domain, i, &part, victim, &least);
-		lanefs_segments_unlock(domain, locked);
-		if (least == U64_MAX)
-			return false;
-		group = &domain->d_groups[victim->number];
-		segment = lanefs_segment_of(group, victim->first);
-		spin_lock(&group->g_lock);
-		/* Another collector may have been faster. */
-		taken = segment->state == LANEFS_SEGMENT_USED;
-		if (taken) {
-			WRITE_ONCE(segment->state, LANEFS_SEGMENT_VICTIM);
-			victim->turn = ++segment->turn;
-		}
-		spin_unlock(&group->g_lock);
-	}
-	return true;
-}
-
-/* The same; cvs=off: one collector at a time. */
-bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim)
-{
-	bool concurrent = READ_ONCE(domain->d_sbi->s_options.cvs) == LANEFS_TECHNIQUE_ON, found;
-
-	if (!concurrent)
-		mutex_lock(&domain->d_victims_mutex);
-	found = lanefs_victim_find(domain, victim);
-	if (!concurrent)
-		mutex_unlock(&domain->d_victims_mutex);
-	return found;
-}
-
-/* Which blocks of `count` from bit `bit` on, of one segment, are in use, by their numbers from there. */
-void lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
-			unsigned long *used)
-{
-	struct lanefs_group *group = &domain->d_groups[number];
-	bool locked;
-	u32 i;
-
-	spin_lock(&group->g_lock);
-	locked = lanefs_segments_lock(domain);
-	for (i = 0; i < count; i++)
-		__assign_bit(i, used, test_bit_le(bit + i, group->g_busy));
-	lanefs_segments_unlock(domain, locked);
-	spin_unlock(&group->g_lock);
-}
-
-/* Under g_lock: whether it is the collector's still, since no block of it was taken. */
-static bool lanefs_victim_held(const struct lanefs_segment *segment,
-			       const struct lanefs_victim *victim)
-{
-	return segment->state == LANEFS_SEGMENT_VICTIM && segment->turn == victim->turn;
-}
-
-bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victim *victim)
-{
-	struct lanefs_group *group = &domain->d_groups[victim->number];
-	bool whole;
-
-	spin_lock(&group->g_lock);
-	whole = lanefs_victim_held(lanefs_segment_of(group, victim->first), victim);
-	spin_unlock(&group->g_lock);
-	return whole;
-}
-
-/* What of it is in use now cannot be moved, or is freed by a transaction that is not stable. */
-void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim)
-{
-	struct lanefs_group *group = &domain->d_groups[victim->number];
-	struct lanefs_segment *segment = lanefs_segment_of(group, victim->first);
-
-	spin_lock(&group->g_lock);
-	if (lanefs_victim_held(segment, victim)) {
-		segment->state = LANEFS_SEGMENT_USED;
-		segment->stuck = segment->used;
-		if (!segment->used)
-			lanefs_segment_free(domain, segment);
-	}
-	spin_unlock(&group->g_lock);
-}
-
 /* Under g_lock: bits were set, or cleared. */
 void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
 			   u32 count, bool set)
@@ -330,6 +174,7 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 		} else if (segment->state == LANEFS_SEGMENT_USED && !segment->used) {
 			lanefs_segment_free(domain, segment);
 		}
+		lanefs_least_lower(group, segment);
 	}
 	lanefs_segments_unlock(domain, locked);
 	if (!set && READ_ONCE(domain->d_barren))
@@ -339,7 +184,10 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 /* Under g_lock: the block from bit `bit` on is mapped now, so it can be moved. */
 void lanefs_segments_used(struct lanefs_group *group, u32 bit)
 {
-	lanefs_segment_of(group, bit)->stuck = false;
+	struct lanefs_segment *segment = lanefs_segment_of(group, bit);
+
+	segment->stuck = false;
+	lanefs_least_lower(group, segment);
 }
 
 /* The first free segment of the group, from `first` on, is the stream's, whose lock is held. */
@@ -412,6 +260,7 @@ static bool lanefs_stream_next(struct lanefs_domain *domain, struct lanefs_strea
 		segment->state = LANEFS_SEGMENT_USED;
 		if (!segment->used)
 			lanefs_segment_free(domain, segment);
+		lanefs_least_lower(group, segment);
 	}
 	spin_unlock(&group->g_lock);
 	return at < end;
