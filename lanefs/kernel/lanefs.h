@@ -611,6 +611,16 @@ static inline u32 lanefs_segment_end(u32 bit)
 	return round_down(bit, LANEFS_SEGMENT_BLOCKS) + LANEFS_SEGMENT_BLOCKS;
 }
 
+/* Whether none is left for the streams of data, or (strict=on) not one for each CPU. */
+static inline bool lanefs_segments_out(const struct lanefs_domain *domain)
+{
+	u32 kept = domain->d_segments_kept;
+
+	if (READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON)
+		kept *= 2;
+	return atomic_read(&domain->d_segments_free) <= kept;
+}
+
 void lanefs_segments_start(struct lanefs_domain *domain);
 int lanefs_segments_load(struct lanefs_domain *domain, u32 number);
 void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
@@ -618,7 +628,6 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 void lanefs_segments_used(struct lanefs_group *group, u32 bit);
 u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit);
 bool lanefs_segments_emptied(struct super_block *sb, u64 block);
-bool lanefs_segments_out(const struct lanefs_domain *domain);
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
 bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
 			u64 *block);
@@ -632,7 +641,15 @@ bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victi
 void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim);
 
 /* throttle.c */
-int lanefs_throttle(struct inode *inode);
+int lanefs_throttle_wait(struct lanefs_domain *domain);
+
+/* For a log. -EINTR: the task is to die. */
+static inline int lanefs_throttle(struct inode *inode)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+
+	return lanefs_segments_out(domain) ? lanefs_throttle_wait(domain) : 0;
+}
 
 /* collect.c */
 int lanefs_collectors_start(struct lanefs_domain *domain);

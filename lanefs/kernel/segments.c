@@ -132,16 +132,6 @@ bool lanefs_segments_emptied(struct super_block *sb, u64 block)
 	       LANEFS_SEGMENT_VICTIM;
 }
 
-/* Whether none is left for the streams of data, or (strict=on) not one for each CPU. */
-bool lanefs_segments_out(const struct lanefs_domain *domain)
-{
-	u32 kept = domain->d_segments_kept;
-
-	if (READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON)
-		kept *= 2;
-	return atomic_read(&domain->d_segments_free) <= kept;
-}
-
 /* Whether to begin to collect, or, when that was begun, to go on. */
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting)
 {

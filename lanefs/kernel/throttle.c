@@ -19,12 +19,16 @@ static bool lanefs_throttle_over(struct lanefs_domain *domain)
 	       !READ_ONCE(domain->d_sbi->s_collecting) || READ_ONCE(domain->d_sbi->s_aborted);
 }
 
-static int lanefs_throttle_wait(struct lanefs_domain *domain)
+/* -EINTR: the task is to die. */
+int lanefs_throttle_wait(struct lanefs_domain *domain)
 {
 	bool strict = READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON;
-	u64 started = ktime_get_ns(), waited;
+	u64 started, waited;
 	long left;
 
+	if (lanefs_throttle_over(domain))
+		return 0;
+	started = ktime_get_ns();
 	do {
 		lanefs_collect(domain);
 		left = wait_event_killable_timeout(domain->d_wait_segments,
@@ -36,12 +40,4 @@ static int lanefs_throttle_wait(struct lanefs_domain *domain)
 	atomic64_add(waited, &domain->d_stalled);
 	trace_lanefs_stall(domain, waited);
 	return left < 0 ? -EINTR : 0;
-}
-
-/* For a log. -EINTR: the task is to die. */
-int lanefs_throttle(struct inode *inode)
-{
-	struct lanefs_domain *domain = lanefs_domain_of(inode);
-
-	return lanefs_throttle_over(domain) ? 0 : lanefs_throttle_wait(domain);
 }
