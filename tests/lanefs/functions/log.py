@@ -281,6 +281,32 @@ def strict_writers_wait_for_segments(place: Place) -> None:
 
 
 @test
+def collectors_find_what_was_freed(place: Place) -> None:
+    """Segments that were full at the last look lose blocks, and nothing is written."""
+    freed = 16
+    with _volume(place, 300) as device, mounted(place, device) as mount:
+        Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("100")
+        path = mount / "f"
+        path.write_bytes(bytes(int(os.statvfs(mount).f_bavail * SHARE) * BLOCK))
+        os.sync()
+        # Collectors look each second.
+        time.sleep(3)
+        before = _attribute(device, "victims")
+        with path.open("r+b") as file:
+            for block in range(0, freed * SEGMENT_BLOCKS, 2):
+                fallocate(file.fileno(), PUNCH, block * BLOCK, BLOCK)
+        os.sync()
+        end = time.monotonic() + 20
+        while time.monotonic() < end and _attribute(device, "victims") < before + freed:
+            time.sleep(0.1)
+        check(
+            _attribute(device, "victims") >= before + freed,
+            f"of {freed} segments that are half empty {_attribute(device, 'victims') - before}"
+            " were collected",
+        )
+
+
+@test
 def blocks_of_a_log_are_not_to_be_relied_on(place: Place) -> None:
     """No swap file is taken, and FIBMAP says nothing."""
     with _volume(place) as device, mounted(place, device) as mount:
