@@ -605,6 +605,8 @@ void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
 
 /* segments.c */
+#define LANEFS_VALID_PARTS	32
+
 /* The first bit of a group behind the segment that this one is in. */
 static inline u32 lanefs_segment_end(u32 bit)
 {
@@ -626,6 +628,7 @@ int lanefs_segments_load(struct lanefs_domain *domain, u32 number);
 void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
 			   u32 count, bool set);
 void lanefs_segments_used(struct lanefs_group *group, u32 bit);
+void lanefs_segments_valid(const struct lanefs_domain *domain, u64 *segments);
 u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit);
 bool lanefs_segments_emptied(struct super_block *sb, u64 block);
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);

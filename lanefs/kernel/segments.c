@@ -108,6 +108,24 @@ int lanefs_segments_load(struct lanefs_domain *domain, u32 number)
 	return 0;
 }
 
+/* Adds those with n of LANEFS_VALID_PARTS parts of their blocks in use, rounded up, to segments[n]. */
+void lanefs_segments_valid(const struct lanefs_domain *domain, u64 *segments)
+{
+	const struct lanefs_segment *segment;
+	u32 number, i, used;
+
+	for (number = 0; number < domain->d_ngroups; number++) {
+		for (i = 0; i < LANEFS_SEGMENTS; i++) {
+			segment = &domain->d_groups[number].g_segments[i];
+			if (READ_ONCE(segment->state) == LANEFS_SEGMENT_OTHER)
+				continue;
+			used = READ_ONCE(segment->used) * LANEFS_VALID_PARTS;
+			segments[DIV_ROUND_UP(used, LANEFS_SEGMENT_BLOCKS)]++;
+		}
+		cond_resched();
+	}
+}
+
 /* Under g_lock: if the bit is of a segment that a collector empties or fills, the first one behind; or 0. */
 u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit)
 {

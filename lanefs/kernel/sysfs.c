@@ -61,6 +61,23 @@ static ssize_t segments_free_show(struct kobject *kobj, struct kobj_attribute *a
 }
 static struct kobj_attribute lanefs_attr_segments_free = __ATTR_RO(segments_free);
 
+/* How many have none of their blocks in use, up to 1/32 of them, up to 2/32, ..., all. */
+static ssize_t segments_valid_show(struct kobject *kobj, struct kobj_attribute *attr, char *page)
+{
+	u64 segments[LANEFS_VALID_PARTS + 1] = {};
+	struct lanefs_sb *sbi = lanefs_kobj_sb(kobj);
+	int length = 0;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		lanefs_segments_valid(sbi->s_domain[i], segments);
+	for (i = 0; i <= LANEFS_VALID_PARTS; i++)
+		length += sysfs_emit_at(page, length, "%llu%c", segments[i],
+					i < LANEFS_VALID_PARTS ? ' ' : '\n');
+	return length;
+}
+static struct kobj_attribute lanefs_attr_segments_valid = __ATTR_RO(segments_valid);
+
 static ssize_t gc_low_show(struct kobject *kobj, struct kobj_attribute *attr, char *page)
 {
 	return sysfs_emit(page, "%u\n", READ_ONCE(lanefs_kobj_sb(kobj)->s_gc_low));
@@ -82,6 +99,7 @@ static struct kobj_attribute lanefs_attr_gc_low = __ATTR_RW(gc_low);
 static struct attribute *lanefs_attrs[] = {
 	&lanefs_attr_segments.attr,
 	&lanefs_attr_segments_free.attr,
+	&lanefs_attr_segments_valid.attr,
 	&lanefs_attr_victims.attr,
 	&lanefs_attr_blocks_moved.attr,
 	&lanefs_attr_holes_filled.attr,

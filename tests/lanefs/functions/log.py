@@ -281,6 +281,38 @@ def strict_writers_wait_for_segments(place: Place) -> None:
 
 
 @test
+def valid_blocks_of_segments_are_told(place: Place) -> None:
+    """Each segment is in one of 33 counts: 0, up to 1/32, ..., up to 32/32 of it in use."""
+    attribute = "segments_valid"
+    with _volume(place) as device, mounted(place, device) as mount:
+        # Nothing is to move meanwhile.
+        Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("0")
+
+        def valid() -> list[int]:
+            path = Path(f"/sys/fs/lanefs/{Path(device).name}/{attribute}")
+            counts = list(map(int, path.read_text().split()))
+            equal(len(counts), 33, "counts")
+            equal(sum(counts), _attribute(device, "segments"), "the segments in all counts")
+            return counts
+
+        equal(valid()[0], _attribute(device, "segments"), "the empty segments of a new log")
+        path = mount / "f"
+        path.write_bytes(bytes(8 * SEGMENT_BLOCKS * BLOCK))
+        os.sync()
+        before = valid()
+        # They may begin within a segment, on each CPU that wrote back.
+        check(before[32] >= 4, f"{before[32]} segments are full, of 8 that were written")
+        with path.open("r+b") as file:
+            for block in range(8 * SEGMENT_BLOCKS):
+                if block % 4:
+                    fallocate(file.fileno(), PUNCH, block * BLOCK, BLOCK)
+        os.sync()
+        after = valid()
+        equal(after[32], 0, "segments that are full still")
+        check(after[8] >= before[32], f"{after[8]} segments are a quarter full, not {before[32]}")
+
+
+@test
 def collectors_find_what_was_freed(place: Place) -> None:
     """Segments that were full at the last look lose blocks, and nothing is written."""
     freed = 16
