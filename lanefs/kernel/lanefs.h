@@ -115,7 +115,7 @@ struct lanefs_txn {
 	struct list_head t_node;	/* in j_log */
 };
 
-/* A segment of the log (segments.c), under g_lock. */
+/* A segment of the log (segments.c), under g_lock; who looks for a victim reads it without. */
 struct lanefs_segment {
 	u16 used;			/* bits of g_busy */
 	u8 state;

@@ -22,7 +22,7 @@
 /* Under g_lock: no bit of the segment is set, and it is no stream's. */
 void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_segment *segment)
 {
-	segment->state = LANEFS_SEGMENT_FREE;
+	WRITE_ONCE(segment->state, LANEFS_SEGMENT_FREE);
 	atomic_inc(&domain->d_segments_free);
 	if (wq_has_sleeper(&domain->d_wait_segments))
 		wake_up_all(&domain->d_wait_segments);
@@ -100,7 +100,7 @@ int lanefs_segments_load(struct lanefs_domain *domain, u32 number)
 		for (at = bit; at < end; at++)
 			segment->used += test_bit_le(at, group->g_busy);
 		if (bit + LANEFS_SEGMENT_BLOCKS > group->g_bits || first + bit < domain->d_log_start)
-			segment->state = LANEFS_SEGMENT_OTHER;
+			WRITE_ONCE(segment->state, LANEFS_SEGMENT_OTHER);
 		else if (!segment->used)
 			lanefs_segment_free(domain, segment);
 		domain->d_log_segments += segment->state != LANEFS_SEGMENT_OTHER;
@@ -173,11 +173,11 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 		segment = lanefs_segment_of(group, bit);
 		WRITE_ONCE(segment->used, segment->used + (set ? part : -part));
 		WRITE_ONCE(segment->changed, jiffies);
-		segment->stuck = false;
+		WRITE_ONCE(segment->stuck, false);
 		if (set && segment->state == LANEFS_SEGMENT_VICTIM) {
-			segment->state = LANEFS_SEGMENT_USED;
+			WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
 		} else if (segment->state == LANEFS_SEGMENT_FREE) {
-			segment->state = LANEFS_SEGMENT_USED;
+			WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
 			atomic_dec(&domain->d_segments_free);
 		} else if (segment->state == LANEFS_SEGMENT_USED && !segment->used) {
 			lanefs_segment_free(domain, segment);
@@ -194,7 +194,7 @@ void lanefs_segments_used(struct lanefs_group *group, u32 bit)
 {
 	struct lanefs_segment *segment = lanefs_segment_of(group, bit);
 
-	segment->stuck = false;
+	WRITE_ONCE(segment->stuck, false);
 	lanefs_least_lower(group, segment);
 }
 
@@ -210,8 +210,8 @@ static bool lanefs_stream_open(struct lanefs_domain *domain, struct lanefs_strea
 		if (group->g_segments[i].state == LANEFS_SEGMENT_FREE)
 			break;
 	if (i < LANEFS_SEGMENTS) {
-		group->g_segments[i].state = stream->st_collects ? LANEFS_SEGMENT_TARGET :
-								   LANEFS_SEGMENT_OPEN;
+		WRITE_ONCE(group->g_segments[i].state,
+			   stream->st_collects ? LANEFS_SEGMENT_TARGET : LANEFS_SEGMENT_OPEN);
 		atomic_dec(&domain->d_segments_free);
 		stream->st_block = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS +
 				   i * LANEFS_SEGMENT_BLOCKS;
@@ -265,7 +265,7 @@ static bool lanefs_stream_next(struct lanefs_domain *domain, struct lanefs_strea
 		stream->st_block = *block + 1;
 	} else {
 		stream->st_block = 0;
-		segment->state = LANEFS_SEGMENT_USED;
+		WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
 		if (!segment->used)
 			lanefs_segment_free(domain, segment);
 		lanefs_least_lower(group, segment);

@@ -197,8 +197,8 @@ void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim
 
 	spin_lock(&group->g_lock);
 	if (lanefs_victim_held(segment, victim)) {
-		segment->state = LANEFS_SEGMENT_USED;
-		segment->stuck = segment->used;
+		WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
+		WRITE_ONCE(segment->stuck, segment->used);
 		if (!segment->used)
 			lanefs_segment_free(domain, segment);
 	}
