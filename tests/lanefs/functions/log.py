@@ -188,8 +188,12 @@ def an_fsync_of_one_page_writes_it_in_place(place: Place) -> None:
                 path.unlink()
 
 
+def _sysfs(device: str, name: str) -> Path:
+    return Path("/sys/fs/lanefs") / Path(device).name / name
+
+
 def _attribute(device: str, name: str) -> int:
-    return int(Path(f"/sys/fs/lanefs/{Path(device).name}/{name}").read_text())
+    return int(_sysfs(device, name).read_text())
 
 
 def _overwritten(path: Path, count: int) -> None:
@@ -213,7 +217,7 @@ def _collected(place: Place, device: str, *options: str, seconds: float = 3) -> 
             for block in range(blocks):
                 file.write(_stamp(block, 0))
         os.sync()
-        moved = Path(f"/sys/fs/lanefs/{Path(device).name}/blocks_moved")
+        moved = _sysfs(device, "blocks_moved")
         end = time.monotonic() + seconds
 
         def work(number: int) -> None:
@@ -264,7 +268,7 @@ def strict_writers_wait_for_segments(place: Place) -> None:
     """They wait for collectors rather than fill holes, and find the end of the space."""
     with _volume(place, MIB) as device, mounted(place, device, "strict=on") as mount:
         # Collectors that always work take the segments that writers have waited for.
-        Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("2")
+        _sysfs(device, "gc_low").write_text("2")
         path = mount / "f"
         path.write_bytes(bytes(int(os.statvfs(mount).f_bavail * 0.7) * BLOCK))
         _overwritten(path, 8_000)
@@ -283,14 +287,12 @@ def strict_writers_wait_for_segments(place: Place) -> None:
 @test
 def valid_blocks_of_segments_are_told(place: Place) -> None:
     """Each segment is in one of 33 counts: 0, up to 1/32, ..., up to 32/32 of it in use."""
-    attribute = "segments_valid"
     with _volume(place) as device, mounted(place, device) as mount:
         # Nothing is to move meanwhile.
-        Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("0")
+        _sysfs(device, "gc_low").write_text("0")
 
         def valid() -> list[int]:
-            path = Path(f"/sys/fs/lanefs/{Path(device).name}/{attribute}")
-            counts = list(map(int, path.read_text().split()))
+            counts = list(map(int, _sysfs(device, "segments_valid").read_text().split()))
             equal(len(counts), 33, "counts")
             equal(sum(counts), _attribute(device, "segments"), "the segments in all counts")
             return counts
@@ -317,7 +319,7 @@ def collectors_find_what_was_freed(place: Place) -> None:
     """Segments that were full at the last look lose blocks, and nothing is written."""
     freed = 16
     with _volume(place, 300) as device, mounted(place, device) as mount:
-        Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("100")
+        _sysfs(device, "gc_low").write_text("100")
         path = mount / "f"
         path.write_bytes(bytes(int(os.statvfs(mount).f_bavail * SHARE) * BLOCK))
         os.sync()
@@ -358,7 +360,7 @@ def blocks_of_a_log_are_not_to_be_relied_on(place: Place) -> None:
 def the_threshold_of_collectors_can_be_set(place: Place) -> None:
     """From 0 to 100 percent; what else is written is refused, and changes nothing."""
     with _volume(place) as device, mounted(place, device):
-        low = Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low")
+        low = _sysfs(device, "gc_low")
         for text in ("0", "100", "7"):
             low.write_text(text)
             equal(low.read_text(), f"{text}\n", "gc_low")
@@ -391,7 +393,7 @@ def options_of_collectors_are_for_logs_only(place: Place) -> None:
 def collectors_do_not_hold_up_the_mount(place: Place) -> None:
     """Frozen, thawed, read-only and back, removed and unmounted while they work all the time."""
     with _volume(place, domains=2) as device, mounted(place, device) as mount:
-        Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("100")
+        _sysfs(device, "gc_low").write_text("100")
         end = time.monotonic() + 5
 
         def work(number: int) -> None:
