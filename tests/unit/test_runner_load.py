@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,12 @@ from hdrh.histogram import HdrHistogram
 from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings, Target
+from fscale.model.paths import ROOT
 from fscale.model.results import CellKey
 from fscale.runner import latency, microbench
 from fscale.runner.cell import accounting
 from fscale.runner.cell.measure import seed_of
-from fscale.system import processes
+from fscale.system import namespaces, processes
 from tests.runner_support import fake_bench
 
 
@@ -135,8 +137,10 @@ def test_latencies_become_a_histogram(tmp_path: Path) -> None:
     assert again.get_value_at_percentile(50) == made["quantiles"]["50"]
 
 
-def _snapshot(when: float, others: float, kernel: float = 0.0) -> accounting.Snapshot:
-    return accounting.Snapshot(when, {}, {2: kernel}, others)
+def _snapshot(
+    when: float, others: float, kernel: float = 0.0, sees_all: bool = True
+) -> accounting.Snapshot:
+    return accounting.Snapshot(when, {}, {2: kernel}, others, sees_all)
 
 
 def _times(steal: float = 0.0) -> CpuTimes:
@@ -161,6 +165,72 @@ def test_who_disturbs(
 ) -> None:
     before, after = _snapshot(10, 100, 5), _snapshot(11, 100 + processes, 5 + kernel)
     assert accounting.disturbed(others, _times(steal), 1.0, before, after, 0.1) == marked
+
+
+@pytest.mark.parametrize(
+    ("others", "processes", "seen", "taken"),
+    [
+        (0.9, 0.0, (False, False), "0.90"),  # a busy neighbour outside of the PID namespace
+        (0.9, 0.0, (True, False), "0.90"),
+        (0.05, 0.9, (False, False), None),  # those who are seen run on other CPUs
+        (None, 0.4, (False, False), "0.40"),  # at least those who are seen
+    ],
+)
+def test_who_disturbs_where_not_all_processes_are_seen(
+    others: float | None, processes: float, seen: tuple[bool, bool], taken: str | None
+) -> None:
+    before, after = _snapshot(10, 0, sees_all=seen[0]), _snapshot(11, processes, sees_all=seen[1])
+    marked = accounting.disturbed(others, _times(), 1.0, before, after, 0.1)
+    assert marked is None if taken is None else f"took {taken} CPUs" in (marked or "")
+
+
+def _namespaces(proc: Path, own: dict[str, int], init: dict[str, int] | None = None) -> Path:
+    for pid, kinds in (("self", own), ("1", init or {})):
+        directory = proc / pid / "ns"
+        directory.mkdir(parents=True)
+        for kind, number in kinds.items():
+            (directory / kind).symlink_to(f"{kind}:[{number}]")
+    (proc / "1" / "stat").write_text("1 (init) S 0")
+    return proc
+
+
+def test_which_namespaces_are_the_initial_ones(tmp_path: Path) -> None:
+    fixed = {"cgroup": 4026531835, "ipc": 4026531839, "pid": 4026531836, "user": 4026531837}
+    host = _namespaces(
+        tmp_path / "host", {**fixed, "mnt": 4026531841, "net": 7}, {"mnt": 4026531841, "net": 8}
+    )
+    assert namespaces.read(host) == {
+        "cgroup": True, "ipc": True, "mnt": True, "net": False, "pid": True, "user": True,
+        "uts": None,
+    }  # fmt: skip
+    assert namespaces.all_processes_visible(host)
+    (host / "1" / "stat").unlink()  # hidepid
+    assert not namespaces.all_processes_visible(host)
+    inside = _namespaces(tmp_path / "in", {**fixed, "pid": 4026532190, "mnt": 5}, {"mnt": 5})
+    assert namespaces.initial("pid", inside) is False
+    assert namespaces.initial("mnt", inside) is None  # its process 1 is the container's
+    assert not namespaces.all_processes_visible(inside)
+
+
+HIDDEN = 'mount -t proc -o hidepid=2,gid=65533 proc /proc; exec setpriv --bounding-set=-all "$@"'
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("inside", "initial", "visible"),
+    [
+        ((), True, True),
+        (("unshare", "--pid", "--fork", "--mount-proc"), False, False),
+        (("unshare", "--mount", "sh", "-ec", HIDDEN, "-"), True, False),
+    ],
+)
+def test_a_pid_namespace_and_hidepid_are_noticed(
+    inside: tuple[str, ...], initial: bool, visible: bool
+) -> None:
+    look = "from fscale.system.namespaces import *; print(initial('pid'), all_processes_visible())"
+    argv = [*inside, sys.executable, "-c", look]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [str(initial), str(visible)], done.stderr
 
 
 def _process(proc: Path, pid: int, parent: int, ticks: tuple[int, int], flags: int = 0) -> None:

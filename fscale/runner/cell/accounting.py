@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.model.bench import CpuTimes
-from fscale.system import processes
+from fscale.system import namespaces, processes
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
@@ -23,6 +23,8 @@ class Snapshot:
     cpus: dict[int, CpuTimes]
     kernel_threads: dict[int, float]
     other_processes: float
+    sees_all: bool = True
+    """whether the processes of the whole machine were there to be summed up"""
 
 
 def cpu_times() -> dict[int, CpuTimes]:
@@ -64,7 +66,8 @@ def snapshot(cgroup: Path | None) -> Snapshot:
             ancestor = others[ancestor][0]
         if ancestor != os.getpid() and pid not in mine:
             total += seconds
-    return Snapshot(time.monotonic(), cpu_times(), kernel, total)
+    visible = namespaces.all_processes_visible()
+    return Snapshot(time.monotonic(), cpu_times(), kernel, total, visible)
 
 
 def kernel_seconds(before: Snapshot, after: Snapshot) -> float:
@@ -97,16 +100,21 @@ def disturbed(
     Kernel threads work for the file system (journal, write-back, loop device), so what is not the
     cell's own counts only as far as it was spent by processes of user space. Two views must agree:
     what those processes used anywhere, which holds the cell's own children that init has reaped
-    (a daemon's), and what was used on the cell's CPUs without the cell and kernel threads.
+    (a daemon's), and what was used on the cell's CPUs without the cell and kernel threads. Where
+    not all processes are seen (PID namespace, hidepid) only the second view counts.
     """
     wall = after.when - before.when
+    sees_all = before.sees_all and after.sees_all
     processes_ = (after.other_processes - before.other_processes) / wall
     taken = processes_
     if others_seconds is not None and seconds:
         kernel = kernel_seconds(before, after) / wall
-        taken = min(processes_, others_seconds / seconds - kernel)
+        on_cpus = others_seconds / seconds - kernel
+        taken = min(processes_, on_cpus) if sees_all else on_cpus
     if taken > limit:
-        return f"other processes took {taken:.2f} CPUs"
+        # Kernel threads are hidden with the processes of others.
+        who = "other processes" if sees_all else "others, or kernel threads for the cell,"
+        return f"{who} took {taken:.2f} CPUs"
     stolen = cpu.steal / seconds if cpu and seconds else 0.0
     if stolen > limit:
         return f"the hypervisor took {stolen:.2f} CPUs (steal)"
