@@ -7,6 +7,11 @@ lambda the throughput of one core, sigma the contention (serial share) and kappa
 
 N / X is linear in 1/lambda, sigma/lambda and kappa/lambda, none of which is negative: least squares
 under that bound give a first guess, and each step of Gauss and Newton from there.
+
+Repetitions at one core count say how well the throughput there is known; whether the law has the
+right shape only further core counts can say. So repetitions give the pure error against which the
+lack of fit is tested, and the unit of the intervals is a core count (Draper and Smith, "Applied
+Regression Analysis", 3rd edition, 1998, sections 2.1 and 2.2).
 """
 
 import math
@@ -16,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, nnls
-from scipy.special import fdtri
+from scipy.special import fdtrc, fdtri
 
 from fscale.model.errors import FscaleError
 
@@ -28,6 +33,8 @@ COVERED = math.erf(2 / math.sqrt(2))  # two standard deviations: 95.4%
 EXACT = 1e-20  # of a mean squared relative error: what rounding leaves of none
 FAR = 1e6  # lambdas over the highest rate, or below it: the data does not bound it
 STEPS, HALVINGS, NEAR = 100, 30, 1e-12  # of the search, and what its last step gains
+REJECTED_BELOW = 0.01  # p of the lack-of-fit test
+MATTERS_FROM = 0.05  # by how much a law may miss a core count, however surely
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,25 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class Lack:
+    """How far the law misses the throughputs at single core counts."""
+
+    worst: float
+    """the largest relative deviation of the law from what was measured at a core count"""
+    p: float | None
+    """how likely the repetitions' spread alone makes such deviations; None without repetitions"""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the law has the shape of the curve.
+
+        It has not where it misses a core count by more than `MATTERS_FROM` and the test rejects it.
+        Without repetitions nothing tells a miss from noise, so each miss of that size counts.
+        """
+        return self.worst <= MATTERS_FROM or (self.p is not None and self.p >= REJECTED_BELOW)
+
+
+@dataclass(frozen=True)
 class Fit:
     """A fitted curve; `lam` is lambda, in the unit of the throughput."""
 
@@ -47,6 +73,14 @@ class Fit:
     sigma: Parameter
     kappa: Parameter
     r_squared: float
+    most: float
+    """the most cores that were measured"""
+    lack: Lack
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether the peak lies beyond all that was measured."""
+        return self.peak is not None and self.peak > self.most
 
     @property
     def peak(self) -> float | None:
@@ -71,7 +105,9 @@ def fit(cores: Sequence[float], rates: Sequence[float]) -> Fit:
 
     Errors are relative: throughputs spread in proportion to their size. An interval is what the F
     test does not reject of one parameter with the others at their best (Bates and Watts, "Nonlinear
-    Regression Analysis and Its Applications", 1988, section 6.1), cut off at the bounds.
+    Regression Analysis and Its Applications", 1988, section 6.1), cut off at the bounds. The error
+    in that test is the mean square of the lack of fit, with a degree of freedom for each core count
+    beyond three, or the pure error of the repetitions, whichever makes the interval wider.
 
     Raises FscaleError with fewer than 4 distinct core counts.
     """
@@ -85,13 +121,62 @@ def fit(cores: Sequence[float], rates: Sequence[float]) -> Fit:
         )
     unit = float(np.max(y))
     best = _best(x, y / unit)
+    errors = _Errors.of(x, y / unit, best)
     found = {}
     for name, scale in (("lam", unit), ("sigma", 1.0), ("kappa", 1.0)):
-        low, high = _interval(x, y / unit, best, name)
+        low, high = interval(x, y / unit, best, name, errors.allowed)
         found[name] = Parameter(best[name] * scale, low * scale, high and high * scale)
     wrong = float(np.sum((y - law(x, *(found[name].value for name in best))) ** 2))
     spread = float(np.sum((y - np.mean(y)) ** 2))
-    return Fit(**found, r_squared=1 - wrong / spread if spread else 1.0)
+    return Fit(
+        **found,
+        r_squared=1 - wrong / spread if spread else 1.0,
+        most=float(np.max(x)),
+        lack=errors.lack(best),
+    )
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """The squared relative errors of a law, parted into lack of fit and pure error."""
+
+    counts: Array
+    means: Array  # at each count the throughput with the least squares
+    lacking: float
+    pure: float
+    spare: int  # repetitions beyond one at each count
+
+    @classmethod
+    def of(cls, x: Array, y: Array, best: dict[str, float]) -> "_Errors":
+        counts, where = np.unique(x, return_inverse=True)
+        n, once, twice = (np.bincount(where, weights=y**-power) for power in (0.0, 1.0, 2.0))
+        pure = max(0.0, float(np.sum(n - once**2 / twice)))
+        if pure <= EXACT * len(x):
+            pure = 0.0
+        lacking = max(0.0, _squares(x, y, best) - pure)
+        if lacking <= EXACT * len(x):
+            lacking = 0.0
+        return cls(counts, once / twice, lacking, pure, len(x) - len(counts))
+
+    @property
+    def allowed(self) -> float:
+        """By how much the squares may rise within an interval."""
+        more = len(self.counts) - 3
+        allowed = float(fdtri(1, more, COVERED)) * self.lacking / more
+        if self.spare:
+            allowed = max(allowed, float(fdtri(1, self.spare, COVERED)) * self.pure / self.spare)
+        return allowed
+
+    def lack(self, best: dict[str, float]) -> Lack:
+        """The test of Draper and Smith; a parameter at its bound is not fitted."""
+        worst = float(np.max(np.abs(law(self.counts, **best) / self.means - 1)))
+        if not self.spare:
+            return Lack(worst, None)
+        if not self.lacking or not self.pure:
+            return Lack(worst, 0.0 if self.lacking else 1.0)
+        more = len(self.counts) - 1 - sum(0 < best[name] < MOST for name in ("sigma", "kappa"))
+        ratio = (self.lacking / more) / (self.pure / self.spare)
+        return Lack(worst, float(fdtrc(more, self.spare, ratio)))
 
 
 def _best(x: Array, y: Array) -> dict[str, float]:
@@ -147,12 +232,17 @@ def _search(x: Array, y: Array, held: dict[str, float]) -> dict[str, float]:
     return {"lam": lam} | {n: held[n] if n in held else lam * each[n] for n in costs}
 
 
-def _interval(x: Array, y: Array, best: dict[str, float], name: str) -> tuple[float, float | None]:
-    """What the F test does not reject; from a bound on, and None, where it rejects nothing."""
-    more, value, least = len(x) - len(best), best[name], _squares(x, y, best)
-    if least <= EXACT * len(x):
+def interval(
+    x: Array, y: Array, best: dict[str, float], name: str, rise: float
+) -> tuple[float, float | None]:
+    """The values of a parameter with which the squares rise by at most so much.
+
+    Rates are up to 1. The ends are a bound, and None, where all values there do.
+    """
+    value, least = best[name], _squares(x, y, best)
+    if rise <= EXACT * len(x):
         return value, value
-    limit = least * (1 + float(fdtri(1, more, COVERED)) / more)
+    limit = least + rise
 
     def over(tried: float) -> float:
         return _squares(x, y, _search(x, y, {name: tried})) - limit
