@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A side of the gate: `FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE]`."""
+"""A side of the gate: a file system (`fscale.model.variant`), `[:kernel=KERNEL][:module=FILE]`."""
 
 import re
-import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fscale.model import variant
 from fscale.model.errors import FscaleError
 from sim.sweep import Sweep
-
-_PART = re.compile(r":(?=(?:mount|mkfs|kernel|module)=)")
 
 
 @dataclass(frozen=True)
@@ -25,26 +23,16 @@ class Side:
 
 def parse(text: str) -> Side:
     """Read a side; FscaleError with the syntax when it is none."""
-    name, *parts = _PART.split(text)
-    given: dict[str, str] = {}
-    for part in parts:
-        key, _, value = part.partition("=")
-        if key in given or not value.strip():
-            raise FscaleError(f"{text}: {key}= must be given once, with a value")
-        given[key] = value.strip()
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+]*", name):
+    name, given = variant.take_apart(text, ("mount", "mkfs", "kernel", "module"))
+    if not name.endswith(".toml") and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+]*", name):
         raise FscaleError(
-            f"{text}: a side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE], "
-            "such as ext4:mount=data=journal or ext4:kernel=6.12"
+            f"{text}: a side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL]"
+            "[:module=FILE], such as ext4:mount=data=journal or ext4:kernel=6.12"
         )
-    try:
-        mkfs = tuple(shlex.split(given.get("mkfs", "")))
-    except ValueError as error:
-        raise FscaleError(f"{text}: mkfs= cannot be split into arguments: {error}") from None
     return Side(
         name,
-        tuple(given["mount"].split(",")) if "mount" in given else (),
-        mkfs,
+        variant.options_of(text, given),
+        variant.arguments_of(text, given),
         given.get("kernel"),
         (Path(given["module"]),) if "module" in given else (),
     )

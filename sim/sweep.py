@@ -18,6 +18,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Cpu, Machine, Run
 from fscale.model.revision import revision
 from fscale.model.store import BENCH, Store, differences
+from fscale.model.variant import Variant
 from fscale.runner import microbench
 from fscale.runner import plan as plans
 from fscale.runner.guard import check_output
@@ -196,12 +197,7 @@ _RECORDED = {
 
 
 def _changed(fs: FileSystem, sweep: Sweep) -> FileSystem:
-    if sweep.mkfs and fs.nodev:
-        raise FscaleError(f"{fs.title} has no mkfs; leave mkfs= out")
-    place = next((i for i, word in enumerate(fs.mkfs) if "{device}" in word), 0)
-    mkfs = [*fs.mkfs[:place], *sweep.mkfs, *fs.mkfs[place:]]
-    options = [*fs.mount_options, *sweep.mount]
-    return fs.model_copy(update={"mkfs": mkfs, "mount_options": options})
+    return Variant(fs.title, fs.title, tuple(sweep.mount), tuple(sweep.mkfs)).apply(fs)
 
 
 def _media(sweep: Sweep, filesystems: dict[str, FileSystem]) -> dict[str, Medium]:

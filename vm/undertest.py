@@ -49,7 +49,7 @@ def own_name(module: Path) -> str:
 def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:
     """The file systems that `fscale run SUITE ARGUMENT...` measures, as they are named there."""
     for names in _values(arguments, "--fs"):
-        return names.split(",")
+        return catalogue.split_filesystems(names)
     for text in _values(arguments, "--set"):
         with contextlib.suppress(tomllib.TOMLDecodeError):  # which the guest refuses
             if listed := tomllib.loads(text).get("filesystems"):

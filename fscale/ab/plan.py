@@ -112,6 +112,7 @@ def make(
         FscaleError: a side cannot be measured here, the output holds another run, or there is
             more than one medium; or sides should take turns that cannot.
     """
+    _refuse_one_name(base, new)
     store = Store(request.output)
     old = store.load_run()
     if request.seed is None and old:
@@ -167,6 +168,11 @@ def make(
     return Plan(setups, run, store, pairs, settings, repetitions, looks, pair_looks)
 
 
+def _refuse_one_name(base: Side, new: Side) -> None:
+    if base.label == new.label and base.text != new.text:
+        raise FscaleError(f"both sides would be called {base.label}; rename one of the files")
+
+
 def _looked(store: Store) -> list[int]:
     """The looks at pairs of a run that goes on; it may have looked when its time was spent."""
     try:
@@ -215,7 +221,7 @@ def _labelled(key: CellKey, side: Side) -> CellKey:
 
 def _setup(prepared: Prepared, side: Side) -> Setup:
     (fs,) = prepared.setup.filesystems.values()
-    return replace(prepared.setup, filesystems={side.label: side.apply(fs)}, profilers={})
+    return replace(prepared.setup, filesystems={side.label: fs}, profilers={})
 
 
 def _run(
@@ -223,9 +229,7 @@ def _run(
 ) -> Run:
     filesystems = {}
     for prepared, side in ((a, base), (b, new)):
-        (fs,) = prepared.setup.filesystems.values()
-        changed = side.apply(fs)
-        filesystems[side.label] = changed.model_dump() if changed else {"existing": True}
+        (filesystems[side.label],) = prepared.run.filesystems.values()
     run = a.run.model_copy()
     run.id = request.output.resolve().name
     run.started = datetime.now(UTC).isoformat(timespec="seconds")

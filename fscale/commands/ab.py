@@ -47,7 +47,8 @@ fscale ab --base xfs --new xfs:mount=wsync --cores 1,2 --max-minutes 20 --output
 fscale ab --base ext4 --new ext4:mount=nodelalloc --workload MWCL --whole --output results/w\n\n
 fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj\n\n
 fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/guests\n\n
-A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]; binary= is another microbenchmark.
+A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]. Options and arguments are
+merged into those of the file system; binary= is another microbenchmark.
 """
 
 SuiteOption = Annotated[

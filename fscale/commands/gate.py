@@ -22,7 +22,7 @@ Examples:\n\n
 fscale gate --base lanefs:module=old.ko --new lanefs:module=new.ko --output results/gate\n\n
 fscale gate --base ext4:kernel=6.1 --new ext4:kernel=6.12 --workload MWCL --output results/k\n\n
 fscale gate --base ext4 --new ext4:mount=data=journal --workload DWAL --output results/journal\n\n
-A side is FS[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE].
+A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE].
 """
 
 

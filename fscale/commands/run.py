@@ -22,6 +22,7 @@ from fscale.commands.list import (
 )
 from fscale.model import paths
 from fscale.model.bench import Mode
+from fscale.model.catalogue import split_filesystems
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey
 from fscale.model.terminal import say, terminal
@@ -79,7 +80,9 @@ def _run(
     fs: Annotated[
         str | None,
         typer.Option(
-            help="File systems, separated by commas.", autocompletion=complete_filesystems
+            help="File systems, separated by commas: names or TOML files, with "
+            ":mount=OPTIONS and :mkfs=ARGUMENTS merged into what these say.",
+            autocompletion=complete_filesystems,
         ),
     ] = None,
     workload: WorkloadOption = None,
@@ -144,7 +147,7 @@ def _run(
     if modes and (wrong := set(modes) - set(get_args(Mode))):
         raise FscaleError(f"unknown mode {', '.join(wrong)}; there are {', '.join(get_args(Mode))}")
     asked: dict[str, Any] = {
-        "filesystems": _names(fs) if fs else None,
+        "filesystems": split_filesystems(fs) if fs else None,
         "workloads": _names(workload) if workload else None,
         "cores": parse_cores(cores) if cores else None,
         "media": _names(media) if media else None,

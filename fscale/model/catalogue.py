@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reads the TOML files into validated models; every error names the file and the key."""
 
+import contextlib
 import difflib
 import tomllib
 from collections.abc import Iterable
@@ -9,11 +10,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fscale.model import paths
+from fscale.model import paths, variant
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
-
-MOST_PARTITIONS = 128  # as many as a GPT has room for
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -80,8 +79,31 @@ def load_suite(path: Path) -> Suite:
 
 
 def short_name(name: str) -> str:
-    """The name that results bear: the stem where the path of a TOML file was given."""
-    return Path(name).stem if name.endswith(".toml") else name
+    """The name that results bear: without the folder and the suffix of a TOML file's path."""
+    return variant.label(name)
+
+
+def is_filesystem(name: str) -> bool:
+    """Whether a text begins with a file system's name or with the path of a TOML file."""
+    with contextlib.suppress(FscaleError):
+        first = variant.parse(name).name
+        return first.endswith(".toml") or (paths.FILESYSTEMS / f"{first}.toml").exists()
+    return False
+
+
+def split_filesystems(text: str) -> list[str]:
+    """The file systems of a text with commas, which may part mount options and features, too.
+
+    What follows the comma belongs to the file system before, where that has such parts and this is
+    no other file system's name.
+    """
+    found: list[str] = []
+    for word in filter(None, (word.strip() for word in text.split(","))):
+        if found and variant.has_options(found[-1]) and not is_filesystem(word):
+            found[-1] += f",{word}"
+        else:
+            found.append(word)
+    return found
 
 
 def _find(name: str, directory: Path, what: str) -> Path:
@@ -93,14 +115,14 @@ def _find(name: str, directory: Path, what: str) -> Path:
     return path
 
 
-def load_filesystem(name: str) -> FileSystem:
-    """A file system by name or by the path of its TOML file; FscaleError with near names.
+def load_filesystem(text: str) -> FileSystem:
+    """A file system by name or by the path of its TOML file, and what is otherwise.
 
-    `ext4:8` is ext4 on each of eight partitions of the medium.
+    `ext4:8` is ext4 on each of eight partitions of the medium; `ext4:mount=data=journal` and
+    `ext4:mkfs=-O fast_commit` are merged with what the TOML file says. FscaleError with near names.
     """
-    base, partitions = split_partitions(name)
-    fs = load_toml(_find(base, paths.FILESYSTEMS, "file system"), FileSystem)
-    return fs.model_copy(update={"partitions": partitions}) if partitions > 1 else fs
+    asked = variant.parse(text)
+    return asked.apply(load_toml(_find(asked.name, paths.FILESYSTEMS, "file system"), FileSystem))
 
 
 def filesystems() -> list[FileSystem]:
@@ -110,15 +132,8 @@ def filesystems() -> list[FileSystem]:
 
 def split_partitions(name: str) -> tuple[str, int]:
     """("ext4", 8) of `ext4:8`, ("ext4", 1) of `ext4`; FscaleError for a count that is none."""
-    base, colon, count = name.partition(":")
-    if not colon:
-        return base, 1
-    if not count.isdigit() or not 2 <= int(count) <= MOST_PARTITIONS:
-        raise FscaleError(
-            f"file system {name}: what follows the colon is the number of partitions, "
-            f"2 to {MOST_PARTITIONS}"
-        )
-    return base, int(count)
+    asked = variant.parse(name)
+    return asked.name, asked.partitions
 
 
 def load_medium(name: str) -> Medium:

@@ -54,7 +54,7 @@ def _versions(
             continue
     for name, fs in filesystems.items():
         if fs and (said := filesystem.version(fs)):
-            versions[f"mkfs of {name}"] = said
+            versions[f"mkfs of {catalogue.split_partitions(name)[0]}"] = said
     return versions
 
 
@@ -74,10 +74,7 @@ def prepare(request: Request) -> Prepared:
     asked_profiles = suite.profiles
     suite, profilers, no_profile = resources.profilers(suite)
     existing = any(m.kind == "dir" for m in media.values())
-    filesystems = {
-        catalogue.short_name(name): None if existing else catalogue.load_filesystem(name)
-        for name in suite.filesystems
-    }
+    filesystems = resources.filesystems_of(suite, existing=existing)
     suite = suite.model_copy(update={"filesystems": list(filesystems)})
     loads = resources.loads_of(request, suite)
     descriptors = {name: load.descriptor for name, load in loads.items()}

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from fscale.model import catalogue, paths
+from fscale.model import catalogue, paths, variant
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load
@@ -95,8 +95,9 @@ def parse_cores(text: str) -> list[int] | str:
 
 def _with_partitions(names: list[str], partitions: int) -> list[str]:
     """Each file system on a disk, whole and cut into so many partitions."""
-    split = [name for name in names if not catalogue.load_filesystem(name).nodev]
-    return [*names, *(f"{name}:{partitions}" for name in split if ":" not in name)]
+    described = {name: catalogue.load_filesystem(name) for name in names}
+    whole = [name for name, fs in described.items() if not fs.nodev and fs.partitions == 1]
+    return [*names, *(variant.with_partitions(name, partitions) for name in whole)]
 
 
 def read_suite(request: Request) -> Suite:

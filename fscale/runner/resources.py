@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from fscale.model import catalogue, paths
+from fscale.model import catalogue, paths, variant
 from fscale.model.config import FileSystem, Medium, Suite, resolve_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
@@ -50,9 +50,26 @@ def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Med
     where = Path(directories[0].path or "")
     guard.check_directory(where)
     there = filesystem_of(where)
-    if "filesystems" in request.overrides and suite.filesystems != [there]:
+    asked = [variant.parse(name) for name in suite.filesystems]
+    if "filesystems" in request.overrides and [one.name for one in asked] != [there]:
         raise FscaleError(f"{where} lies on {there}; leave --fs out, or measure another medium")
+    if "filesystems" in request.overrides:
+        asked[0].refuse_existing()
     return suite.model_copy(update={"filesystems": [there]})
+
+
+def filesystems_of(suite: Suite, *, existing: bool) -> dict[str, FileSystem | None]:
+    """The file systems by the names that results bear; None is what a directory has already.
+
+    FscaleError where two of them would bear the same name.
+    """
+    found: dict[str, FileSystem | None] = {}
+    for name in dict.fromkeys(suite.filesystems):
+        short = catalogue.short_name(name)
+        if short in found:
+            raise FscaleError(f"two file systems would be called {short}; rename the file {name}")
+        found[short] = None if existing else catalogue.load_filesystem(name)
+    return found
 
 
 def profilers(suite: Suite) -> tuple[Suite, dict[str, Profiler], dict[str, str]]:

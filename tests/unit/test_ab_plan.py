@@ -50,10 +50,13 @@ class Preparer:
     def __call__(self, request: Request) -> Prepared:
         self.asked.append(request)
         (name,) = request.overrides["filesystems"]
+        plain = catalogue.split_partitions(name)[0]
         run = self.run.model_copy(deep=True)
         run.seed = 77 if request.seed is None else request.seed
-        run.media = {medium: {"of": name} for medium in self.media}
-        run.versions = {"python": "3.11", "gcc": "12", f"mkfs of {name}": "1.47"}
+        run.media = {medium: {"of": plain} for medium in self.media}
+        fs = catalogue.load_filesystem(name)
+        run.filesystems = {name: fs.model_dump(mode="json")}
+        run.versions = {"python": "3.11", "gcc": "12", f"mkfs of {plain}": "1.47"}
         run.command = ["this call"]
         run.suite = {"workloads": ["MWCL", "DRBL"]}
         cells = [
@@ -63,10 +66,10 @@ class Preparer:
             )
             for cores, workload in ((2, "DRBL"), (1, "MWCL"), (1, "DRBL"))
         ]  # fmt: skip
-        if name == "ext4":
+        if plain == "ext4":
             cells.reverse()
         setup = Setup(
-            machine=run.machine, filesystems={name: catalogue.load_filesystem(name)},
+            machine=run.machine, filesystems={name: fs},
             media=self.media, loads={"MWCL": Load(), "DRBL": Load()},  # type: ignore[dict-item]
             settings=LoadSettings(warmup=0), limits=Limits(setup=1, margin=1), seed=run.seed,
             missing={"tool": "not there"}, profilers={"locks": None},  # type: ignore[dict-item]
@@ -112,8 +115,10 @@ def test_each_side_is_prepared_alone_and_with_one_seed(prepare: Preparer, tmp_pa
     make(tmp_path / "out", new="xfs:binary=/other")
     a, b = prepare.asked
     assert (a.output, b.output) == (tmp_path / "out" / "side-a", tmp_path / "out" / "side-b")
-    assert a.overrides == {"cores": [1, 2], "filesystems": ["ext4"], "repetitions": 1}
-    assert (a.explicit, b.explicit) == ({"DRBL", "ext4"}, {"DRBL", "xfs"})
+    journal = "ext4:mount=data=journal"
+    assert a.overrides == {"cores": [1, 2], "filesystems": [journal], "repetitions": 1}
+    assert (a.explicit, b.explicit) == ({"DRBL", journal}, {"DRBL", "xfs"})
+    assert b.overrides["filesystems"] == ["xfs"]
     assert (a.binary, b.binary) == (request(tmp_path).binary, Path("/other"))
     assert (a.seed, b.seed) == (None, 77)
 
@@ -195,6 +200,7 @@ def test_an_existing_directory_has_no_file_system_of_its_own(
 ) -> None:
     def existing(prepared: Prepared, name: str) -> None:
         prepared.setup.filesystems = dict.fromkeys(prepared.setup.filesystems)
+        prepared.run.filesystems = {name: {"existing": True} for name in prepared.run.filesystems}
 
     prepare.change = existing
     settings = Settings(metrics=("throughput",))

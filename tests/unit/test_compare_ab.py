@@ -33,13 +33,13 @@ SECONDS = 1e6
 def test_sides() -> None:
     side = parse("ext4:mount=data=journal,commit=1:mkfs=-O ^has_journal -I 512")
     ext4 = catalogue.load_filesystem("ext4")
-    changed = side.apply(ext4)
-    assert changed is not None
+    changed = catalogue.load_filesystem(side.filesystem)
     assert changed.mount_options == [*ext4.mount_options, "data=journal", "commit=1"]
     device = changed.mkfs.index("{device}")
     assert changed.mkfs[device - 4 : device] == ["-O", "^has_journal", "-I", "512"]
     assert "/" not in parse("ext4:binary=/a/b").label
-    assert parse("ext4").apply(ext4) == ext4
+    assert parse("ext4:binary=/a/b").filesystem == "ext4"
+    assert catalogue.load_filesystem(parse("ext4").filesystem) == ext4
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_sides() -> None:
         ("ext4:mount=a b", "without blanks"),
         ("ext4:mkfs=-L 'x", "split"),
         ("../ext4", "a side is"),
-        ("ext4:data=journal", "a side is"),
+        ("ext4:data=journal", "for a side"),
         ("kernel:6.1", "guest"),
         ("ext4:module=/x.ko", "guest"),
     ],
@@ -63,9 +63,9 @@ def test_wrong_sides(text: str, says: str) -> None:
 
 def test_a_side_that_cannot_be_changed_is_refused() -> None:
     with pytest.raises(FscaleError, match="no mkfs"):
-        parse("tmpfs:mkfs=-q").apply(catalogue.load_filesystem("tmpfs"))
+        catalogue.load_filesystem(parse("tmpfs:mkfs=-q").filesystem)
     with pytest.raises(FscaleError, match="existing directory"):
-        parse("ext4:mount=commit=1").apply(None)
+        parse("ext4:mount=commit=1").variant.refuse_existing()
 
 
 class Machine:
