@@ -28,6 +28,7 @@ class CpuProfile:
 
     `spinning`: in the slow paths of locks. `atomics`: in functions that do little but change a
     shared word: reference counts, reader counts, and lock words that are taken without contention.
+    `busy` is the workers' CPU time over the cores' time, as the cell has it; None where it has not.
     """
 
     event: str
@@ -35,13 +36,33 @@ class CpuProfile:
     spinning: dict[str, Spot]
     atomics: dict[str, Spot]
     leaves: Counter[str]
+    busy: float | None = None
 
     @property
     def cpu_share(self) -> float:
-        """Worker CPU time over their windows (1: never idle); 1 where it cannot be known."""
-        if self.event != "cpu-clock" or self.samples.active_ns <= 0:
-            return 1.0
-        return min(1.0, self.samples.total / self.samples.active_ns)
+        """Worker CPU time over their windows (1: never idle); 1 where it cannot be known.
+
+        A clock's samples say it. Cycles stand still while a CPU is idle, so there it is `busy`.
+        """
+        if self.event == "cpu-clock" and self.samples.active_ns > 0:
+            return min(1.0, self.samples.total / self.samples.active_ns)
+        return 1.0 if self.busy is None else self.busy
+
+    @property
+    def doubt(self) -> str | None:
+        """In words, what shares of cycles are; None where a clock was sampled."""
+        if self.event in ("", "cpu-clock"):
+            return None
+        if self.busy is None:
+            return (
+                "the on-CPU profile is of cycles and the cell does not say for how long the CPUs "
+                "were idle: spinning is a share of their busy time, at most"
+            )
+        return (
+            "the on-CPU profile is of cycles, scaled by the workers' CPU time "
+            f"({100 * self.busy:.1f}% of the cores' time); where the CPUs' frequency changes, or "
+            "differs between them, cycles are not time"
+        )
 
     def share(self, periods: int) -> float:
         """Of the cores' whole time, idle time included."""
@@ -91,8 +112,11 @@ def kind_of_word(leaf: str) -> str | None:
     return next((kind for prefix, kind in _WORDS if leaf.startswith(prefix)), None)
 
 
-def read(profile: dict[str, Any]) -> CpuProfile:
-    """Summarise a CPU profile (the content of cpu.json.gz); damaged parts are left out."""
+def read(profile: dict[str, Any], busy: float | None = None) -> CpuProfile:
+    """Summarise a CPU profile (the content of cpu.json.gz); damaged parts are left out.
+
+    `busy` is that of the cell: see CpuProfile.
+    """
     output, comm = str(profile.get("output", "")), str(profile.get("comm", "fscale-run"))
     if profile.get("named") is False:
         samples = perfscript.parse_tree(
@@ -124,7 +148,7 @@ def read(profile: dict[str, Any]) -> CpuProfile:
                 _add(atomics, name, f"{kind} word", periods, inner)
     for frames, periods in samples.user.items():
         leaves[f"[user] {frames[0]}" if frames else "[user]"] += periods
-    return CpuProfile(str(profile.get("event", "")), samples, spinning, atomics, leaves)
+    return CpuProfile(str(profile.get("event", "")), samples, spinning, atomics, leaves, busy)
 
 
 def _add(

@@ -2,10 +2,17 @@
 """Reads /proc/lock_stat and `perf stat -x,`, where a machine has them."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from fscale.model import perfstat
 
 _ROW = re.compile(r"^\s*(?P<name>\S.{0,200}?):\s+(?P<numbers>\d{1,20}(?:\s+[\d.]{1,20}){11})\s*$")
-_COUNT = re.compile(r"[0-9]{1,20}")
+_RATIOS = (
+    ("cycles per instruction", "cycles", "instructions"),
+    ("cache miss ratio", "cache-misses", "cache-references"),
+)
 
 
 @dataclass(frozen=True)
@@ -40,18 +47,32 @@ def lock_stat(output: str) -> list[LockClass]:
 
 
 def hardware(output: str) -> dict[str, float]:
-    """Events of `perf stat -x,` -> counts; those that the PMU lacks are left out.
+    """Events of `perf stat -x,` -> counts, summed over PMUs; those that none counted are left out.
 
-    `cycles per instruction` and `cache miss ratio` are added where their parts are there.
+    `cycles per instruction` and `cache miss ratio` are added where the same PMUs counted both
+    parts.
     """
-    counts: dict[str, float] = {}
-    for line in output.splitlines():
-        fields = line.split(",")
-        if len(fields) < 3 or not _COUNT.fullmatch(fields[0]):
-            continue
-        counts[fields[2].partition(":")[0]] = float(fields[0])
-    if counts.get("instructions") and "cycles" in counts:
-        counts["cycles per instruction"] = counts["cycles"] / counts["instructions"]
-    if counts.get("cache-references") and "cache-misses" in counts:
-        counts["cache miss ratio"] = counts["cache-misses"] / counts["cache-references"]
+    totals = perfstat.totals(perfstat.read(output))
+    counts = {event: float(total.count) for event, total in totals.items()}
+    for ratio, part, whole in _RATIOS:
+        if counts.get(whole) and part in counts and totals[part].beside(totals[whole]):
+            counts[ratio] = counts[part] / counts[whole]
     return counts
+
+
+def gaps(profile: Mapping[str, Any]) -> list[str]:
+    """In words, which PMUs did not count what others did; of the content of hardware.json.gz."""
+    pmus = {}
+    for name, text in (profile.get("pmus") or {}).items():
+        try:
+            pmus[name] = perfstat.cpu_list(text)
+        except ValueError:
+            continue
+    rows = perfstat.read(str(profile.get("output", "")))
+    totals = perfstat.totals(rows)
+    found = perfstat.gaps(rows, pmus, profile.get("cpus") or [])
+    return [
+        f"{event}: not counted on {', '.join(filter(None, missing)) or 'the others'}; the figure "
+        f"is of {', '.join(sorted(filter(None, totals[event].pmus))) or 'the rest'}"
+        for event, missing in found.items()
+    ]

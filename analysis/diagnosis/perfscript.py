@@ -23,7 +23,7 @@ _EXIT = re.compile(r".{0,80}?\s" + _WHEN + "PERF_RECORD_EXIT")
 _SAMPLE = re.compile(
     r"\s{0,64}(?P<comm>\S.{0,63}?)\s{1,64}"
     + _WHEN
-    + r"(?P<period>\d{1,18})\s{1,64}(?P<event>[\w:./-]+):"
+    + r"(?P<period>\d{1,18})\s{1,64}(?P<event>\S{1,200}):"
 )
 _FRAME = re.compile(r"^\s+(?P<ip>[0-9a-f]+)\s+(?P<symbol>\S(?:.*\S)?)\s*$")
 

@@ -28,6 +28,8 @@ class _Profile(BaseModel):
     named: bool = True
     pid: int | None = None
     cores: int = 1
+    cpus: list[int] = []
+    pmus: dict[str, str] = {}
     memory: _Memory | None = None
     functions: dict[str, list[str]] = {}
     symbols: dict[str, str] = {}

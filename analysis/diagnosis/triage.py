@@ -71,6 +71,7 @@ class Triage:
     offcpu: OffCpuProfile | None = None
     counts: dict[str, float] = field(default_factory=dict)
     hardware: dict[str, float] = field(default_factory=dict)
+    hardware_gaps: list[str] = field(default_factory=list)  # what of it is of some CPUs only
     lock_classes: list[LockClass] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)  # what perf lock and perf c2c printed
     preempted: float = 0.0  # share of time that others' threads took from workers
@@ -95,6 +96,12 @@ class Triage:
         return self.sees_waiting or self.sees_spinning
 
     @property
+    def notes(self) -> list[str]:
+        """In words, what the figures do not hold or rest on."""
+        doubt = self.cpu.doubt if self.cpu else None
+        return [*self.hardware_gaps, *([doubt] if doubt else [])]
+
+    @property
     def turns(self) -> str | None:
         """In words, for how long locks were looked at; None where always."""
         if self.looked == 1:
@@ -113,8 +120,9 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
     seen: Counter[str] = Counter()
     counts: list[dict[str, float]] = []
     texts: dict[str, str] = defaultdict(str)
+    gaps: list[str] = []
     application = False
-    readers = {"locks": lockprofile.read, "cpu": cpuprofile.read, "offcpu": offcpu.read}
+    readers = {"locks": lockprofile.read, "offcpu": offcpu.read}
     for cell in usable:
         name = str(cell.key.profile)
         if cell.counts:
@@ -127,8 +135,11 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
             application |= content.get("named") is False
             if name in readers:
                 read[name].append(readers[name](content))
+            elif name == "cpu":
+                read[name].append(cpuprofile.read(content, busy(cell)))
             else:
                 texts[name] = content["output"]
+                gaps = kernelstat.gaps(content) if name == "hardware" else gaps
             seen[name] += 1
         except (OSError, ValueError) as error:
             unreadable[path] = str(error)
@@ -142,6 +153,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
         offcpu=off,
         counts=_mean(counts),
         hardware=kernelstat.hardware(texts["hardware"]),
+        hardware_gaps=gaps,
         lock_classes=kernelstat.lock_stat(texts["lockstat"]),
         texts={name: texts[name] for name in ("perf-lock", "c2c") if name in texts},
         preempted=off.preempted_ns / off.active_ns if off and off.active_ns else 0.0,
@@ -150,6 +162,18 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
         disturbed=any(cell.disturbed for cell in usable),
         application=application,
     )
+
+
+def busy(cell: Cell) -> float | None:
+    """The CPU time of the cell's own threads as a share of the cores' time; None if not recorded.
+
+    Where it has no cgroup, of all that ran there.
+    """
+    if cell.own_cpu_seconds is not None and cell.seconds > 0:
+        return min(1.0, cell.own_cpu_seconds / (cell.seconds * cell.key.cores))
+    if cell.cpu is None or cell.cpu.total <= 0:
+        return None
+    return 1 - (cell.cpu.idle + cell.cpu.iowait + cell.cpu.steal) / cell.cpu.total
 
 
 def _longest(profiles: list[Any]) -> Any:

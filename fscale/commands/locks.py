@@ -217,6 +217,8 @@ def _show_rest(console: Console, triage: Triage) -> None:
         )
     if triage.incomplete:
         console.print("note: the tracer's table was full; some contention is missing")
+    for note in triage.notes:
+        console.print(f"note: {note}", markup=False)
     for file, why in triage.unreadable.items():
         console.print(f"note: {file} cannot be read: {why}", markup=False)
 
@@ -319,6 +321,8 @@ def _point_json(point: Diagnosed) -> dict[str, Any]:
         "suspects": [_suspect_json(s) for s in point.triage.suspects],
         "counts_per_operation": point.triage.counts,
         "hardware": point.triage.hardware,
+        "cpu_share": point.triage.cpu.cpu_share if point.triage.cpu else None,
+        "notes": point.triage.notes,
         "lock_classes": [asdict(lock) for lock in point.triage.lock_classes],
         "preempted": point.triage.preempted,
         "looked": point.triage.looked,

@@ -24,6 +24,7 @@ from analysis.diagnosis.triage import (
     _suspects,
     triage,
 )
+from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell
 
@@ -124,14 +125,80 @@ def test_all_three_profiles_have_suspects(tmp_path: Path) -> None:
     cells = [
         profiled(tmp_path, 1, "locks", locks(1000, 200)),
         profiled(tmp_path, 1, "offcpu", {"output": maps(blocked=blocked, active=1000)}),
-        profiled(tmp_path, 1, "cpu", {"output": f"x 7 1.5: 9 cycles:\n{stack}\n", "comm": "x"}),
-    ]
+        profiled(
+            tmp_path, 1, "cpu", {"output": f"x 7 1.5: 9 cycles:\n{stack}\n", "comm": "x"},
+            own_cpu_seconds=2.0,
+        ),
+    ]  # fmt: skip
     found = triage(tmp_path, cells).suspects
     assert [(s.sort, s.name.object, s.share) for s in found] == [
         (LOCK, "inode->i_rwsem of the shared directory", 1.0),
         (WAIT, "wait_for_disk", 0.3),
         (LOCK, "somebody (0xffff8881b8221750)", 0.2),
     ]
+
+
+def asleep(run: Path, event: str, active: int = 2_000_000_000, **changes: Any) -> Triage:
+    """Two workers that sleep for 90% of 1 s, and of the rest spin for 30%."""
+    spin = ("rwsem_spin_on_owner", "down_write", "path_openat")
+    lines = [f"x {tid} 1.0: PERF_RECORD_COMM: x:{tid}/{tid}" for tid in (7, 8)]
+    for frames, periods in ((spin, 60_000_000), (("memcpy",), 140_000_000)):
+        lines += [f"x 7 1.5: {periods} {event}:", *(f"\tffffffff81001000 {f}" for f in frames), ""]
+    lines += [f"x {tid} 2.0: PERF_RECORD_COMM: y:{tid}/{tid}" for tid in (7, 8)]
+    blocked = {"2,__schedule\nschedule\nwait_for_disk\n": {"count": 1, "total": active * 9 // 10}}
+    cells = [
+        profiled(
+            run, 1, "cpu", {"output": "\n".join(lines), "comm": "x", "event": event}, **changes
+        ),
+        profiled(run, 1, "offcpu", {"output": maps(blocked=blocked, active=active)}),
+    ]
+    return triage(run, cells)
+
+
+def times(idle: float, steal: float = 0.0) -> CpuTimes:
+    return CpuTimes(
+        user=2 - idle - steal, system=0, idle=idle, iowait=0, irq=0, softirq=0, steal=steal
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "changes"),
+    [
+        ("cpu-clock", {"own_cpu_seconds": None, "cpu": None}),
+        ("cycles", {"own_cpu_seconds": 0.2, "seconds": 1.0}),
+        ("cpu_core/cycles/P", {"own_cpu_seconds": 0.2, "seconds": 1.0}),
+        ("cycles:u", {"own_cpu_seconds": None, "cpu": times(idle=1.8)}),
+        ("cycles", {"own_cpu_seconds": None, "cpu": times(idle=1.0, steal=0.8)}),
+    ],
+)
+def test_spinning_of_workers_that_sleep_is_a_share_of_all_their_time(
+    tmp_path: Path, event: str, changes: dict[str, Any]
+) -> None:
+    found = asleep(tmp_path, event, **changes)
+    shares = {s.name.object: s.share for s in found.suspects}
+    assert shares == pytest.approx(
+        {"inode->i_rwsem of the shared directory": 0.03, "wait_for_disk": 0.9}
+    )
+    assert found.cpu is not None
+    assert found.cpu.share(found.cpu.leaves["memcpy"]) == pytest.approx(0.07)
+    assert (found.notes == []) is (event == "cpu-clock")
+
+
+def test_where_idle_time_is_not_recorded_shares_of_cycles_are_of_busy_time(tmp_path: Path) -> None:
+    found = asleep(tmp_path, "cycles", own_cpu_seconds=None, cpu=None)
+    assert found.cpu is not None
+    assert (found.cpu.busy, found.cpu.cpu_share) == (None, 1.0)
+    assert "at most" in found.notes[0]
+
+
+def test_a_pmu_that_did_not_count_is_said(tmp_path: Path) -> None:
+    rows = "7,,cpu_core/cycles/,,\n<not counted>,,cpu_atom/cycles/,0,\n"
+    pmus = {"cpu_core": "0-1", "cpu_atom": "2-3"}
+    for cpus, notes in (([0, 1], 0), ([0, 2], 1)):
+        content = {"output": rows, "pmus": pmus, "cpus": cpus}
+        found = triage(tmp_path, [profiled(tmp_path, 1, "hardware", content)])
+        assert found.hardware == {"cycles": 7}
+        assert len(found.notes) == notes
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_is_used(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 """The on-CPU profile by perf, and what the hardware counters say where there are any."""
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fscale.model import perfstat
 from fscale.model.load import COMM
 from fscale.model.paths import TOOL_PATH
 from fscale.runner.profilers.base import (
@@ -21,6 +22,7 @@ from fscale.system.executor import which
 
 FREQUENCY = 997  # a prime, so that sampling does not run in step with timers
 MOST_SAMPLES = 200_000  # in all; many CPUs are sampled less often
+PMUS = Path("/sys/bus/event_source/devices")
 HARDWARE_EVENTS = (
     "cycles",
     "instructions",
@@ -52,17 +54,43 @@ def first_line(words: str) -> str:
     return next((line.strip() for line in words.splitlines() if line.strip()), "it said nothing")
 
 
-def has_cycles() -> bool:
-    """Whether the CPU's cycle counter can be used (often not in a guest)."""
-    code, _, words = perf(["stat", "-x,", "-e", "cycles", "--", "/bin/true"])
-    return code == 0 and "<not" not in words
+def has_cycles(cpus: Sequence[int] = ()) -> bool:
+    """Whether a PMU counts cycles, of `cpus` or of whatever runs; often none does in a guest."""
+    return _counted(_cycles(cpus))
+
+
+def _cycles(cpus: Sequence[int]) -> list[perfstat.Row]:
+    where = ["--cpu", ",".join(map(str, cpus))] if cpus else []
+    code, _, words = perf(["stat", "-x,", "-e", "cycles", *where, "--", "/bin/true"])
+    return perfstat.read(words) if code == 0 else []
+
+
+def _counted(rows: list[perfstat.Row]) -> bool:
+    total = perfstat.totals(rows).get("cycles")
+    return total is not None and total.count > 0
+
+
+def core_pmus(devices: Path = PMUS) -> dict[str, str]:
+    """The PMUs of a machine with unequal cores: name -> list of the CPUs that it belongs to."""
+    return {file.parent.name: file.read_text().strip() for file in devices.glob("*/cpus")}
+
+
+def event_for(cpus: Sequence[int]) -> str:
+    """What the profile of `cpus` samples: cycles where every PMU of theirs counts them.
+
+    One that does not would leave the time of its CPUs out.
+    """
+    pmus = {name: perfstat.cpu_list(own) for name, own in core_pmus().items()}
+    rows = _cycles(cpus)
+    missing = set(perfstat.gaps(rows, pmus, cpus).get("cycles", ())) & pmus.keys()
+    return "cycles" if _counted(rows) and not missing else "cpu-clock"
 
 
 class Cpu(ToolProfiler):
     """`perf record`: cycles where the hardware counts them, cpu-clock otherwise."""
 
     name = "cpu"
-    _event = ""
+    _event: str
     _data: Path
     _who: dict[str, int | None]
 
@@ -72,7 +100,7 @@ class Cpu(ToolProfiler):
 
     def attach(self, context: Context) -> None:
         """See Profiler."""
-        self._event = self._event or ("cycles" if has_cycles() else "cpu-clock")
+        self._event = event_for(context.cpus)
         self._data = context.output / "perf.data"
         self._who = {"pid": context.pid, "cores": len(context.cpus)}
         rate = MOST_SAMPLES / ((context.key.duration + 1) * len(context.cpus))
@@ -98,6 +126,7 @@ class Hardware(ToolProfiler):
 
     name = "hardware"
     _output: Path
+    _cpus: list[int]
 
     def unavailable(self) -> str | None:
         """See Profiler."""
@@ -111,12 +140,13 @@ class Hardware(ToolProfiler):
         self._output = context.output / "hardware.out"
         argv = ["perf", "stat", "--field-separator", ",", "--event", ",".join(HARDWARE_EVENTS)]
         argv += ["--cpu", ",".join(map(str, context.cpus)), "--output", str(self._output)]
+        self._cpus = list(context.cpus)
         self.run_tool(Tool([*argv, "--", Tool.CHILD], context.output / "hardware.log"))
 
     def detach(self) -> Mapping[str, Any]:
         """See Profiler."""
         self.finish_tool()
-        return {"output": take(self._output)}
+        return {"cpus": self._cpus, "pmus": core_pmus(), "output": take(self._output)}
 
 
 class CacheToCache(ToolProfiler):
