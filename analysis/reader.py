@@ -3,6 +3,7 @@
 
 import math
 import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from fscale.model.bench import Descriptor
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable
-from fscale.model.results import Cell, Run
+from fscale.model.results import Cell, Control, Run
 from fscale.model.store import RUN_FILE
 
 # Beyond these a quotient or a logarithm may be no number any more.
@@ -149,4 +150,50 @@ def load(run_dir: Path) -> Results:
             f"no cell in {run_dir / 'cells'} can be read ({why}); "
             "run the suite again with the same --output to measure them"
         )
+    cells, mixed = _one_control(cells)
+    run.warnings += mixed
     return Results(run_dir, run, descriptors, tuple(cells), tuple(unreadable))
+
+
+def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
+    """The cells, of which no point mixes two ways to keep to its CPUs, and what to warn of.
+
+    With the other CPUs off line a core count is another machine than with them online. Runs of
+    before changed over when the kernel refused to take a CPU off: of each point (of a comparison,
+    of both its sides) the way with fewer good cells is left out, by affinity where they are equal.
+    """
+    good = [cell for cell in cells if cell.status == "ok"]
+    if len({cell.cpu_control for cell in good}) < 2:
+        return cells, []
+    controls: dict[str, Counter[Control]] = defaultdict(Counter)
+    for cell in good:
+        controls[_both_sides(cell)][cell.cpu_control] += 1
+    kept = {
+        point: max(found, key=lambda c: (found[c], c == "hotplug"))
+        for point, found in controls.items()
+    }
+    made, left_out = [], 0
+    for cell in cells:
+        if cell.status == "ok" and cell.cpu_control != (most := kept[_both_sides(cell)]):
+            reason = f"measured by {cell.cpu_control}, most of its point by {most}"
+            cell = cell.model_copy(update={"status": "invalid", "reason": reason})  # noqa: PLW2901
+            left_out += 1
+        made.append(cell)
+    warnings = []
+    if left_out:
+        warnings.append(
+            f"{left_out} cells are left out: they kept to their CPUs in another way (hotplug or "
+            f"affinity) than most of their point"
+        )
+    if len(set(kept.values())) > 1:
+        count = Counter(kept.values())
+        warnings.append(
+            f"{count['hotplug']} points were measured by hotplug and {count['affinity']} by "
+            f"affinity, with all CPUs online: they are not of one curve"
+        )
+    return made, warnings
+
+
+def _both_sides(cell: Cell) -> str:
+    sides_may_differ_in = {"side": None, "filesystem": "any"} if cell.key.side else {}
+    return cell.key.model_copy(update=sides_may_differ_in).point

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`compare` from results directories to a `Comparison`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -180,6 +180,15 @@ def _refuse_other_kinds(sides: Sides) -> None:
     refuse_other_kind(base, new)
 
 
+def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
+    """Whether some cells of the same load and core count had other CPUs online than the others."""
+    controls = {(c.key.workload, c.key.mode, c.key.cores): c.cpu_control for c in base}
+    return any(
+        controls.get((c.key.workload, c.key.mode, c.key.cores), c.cpu_control) != c.cpu_control
+        for c in new
+    )
+
+
 def _warnings(sides: Sides, settings: Settings) -> list[str]:
     warnings = []
     base, new = sides.base_results, sides.new_results
@@ -191,8 +200,7 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
         warnings += notes(
             base.run, new.run, sides.base_cells, sides.new_cells, settings.allow_different
         )
-        controls = [{c.cpu_control for c in cells} for cells in (base.scored, new.scored)]
-        if controls[0] != controls[1]:
+        if _controls_differ(base.scored, new.scored):
             warnings.append(
                 "CPUs were taken away by hotplug on one side and by affinity on the other"
             )

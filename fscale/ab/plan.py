@@ -18,6 +18,7 @@ from fscale.ab.slices import DEFAULT, Slicing, settling, uncut
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run
 from fscale.model.store import Store, differences
+from fscale.runner import host
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request
 from fscale.runner.session import Setup
@@ -123,7 +124,12 @@ def make(
         raise FscaleError("`fscale ab` measures on one medium; give one with --media")
     if a.setup.devices != b.setup.devices:
         raise FscaleError("the device became another one while it was checked; it is left alone")
-    setups = {"A": _setup(a, base), "B": _setup(b, new)}
+    control = store.control()
+    host.control(a.setup.machine, control)
+    setups = {
+        name: replace(_setup(prepared, side), control=control)
+        for name, prepared, side in (("A", a, base), ("B", b, new))
+    }
     cut = {
         workload: _slicing(workload, setups, slices, slicing)
         for workload in {key.workload for key in a.cells}

@@ -75,6 +75,9 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
         except Stopped:
             raise
         finally:
+            for warning in session.cpus.warnings:
+                say(f"warning: {warning}")
+            run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
             run.finished = datetime.now(UTC).isoformat(timespec="seconds")
             plan.store.save_run(run)
     for reason in progress.uncut.values():

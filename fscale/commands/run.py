@@ -2,6 +2,7 @@
 """`fscale run`: measures a suite on this machine."""
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -263,9 +264,14 @@ def _measure(
     run.state = "failed"  # unless it ends in one of the ways below
     try:
         with session.opened(), reporter:
-            for key in todo:
+            refused: list[CellKey] = []
+            for key in itertools.chain(todo, refused):
                 reporter.begins(key)
-                if measured := cell(session, key):
+                measured = cell(session, key)
+                if measured and session.refused and key not in refused:
+                    refused.append(key)
+                    reporter.say(f"{key.id}: {measured.reason}; it is tried again at the end")
+                elif measured:
                     reporter.ends(measured)
         run.state = "complete"
     except Interrupted as error:
@@ -275,6 +281,9 @@ def _measure(
             f"the same command goes on from there"
         ) from None
     finally:
+        for warning in session.cpus.warnings:
+            reporter.say(f"warning: {warning}")
+        run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         store.save_run(run)
 

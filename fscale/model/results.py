@@ -11,6 +11,7 @@ from fscale.model.bench import BenchOutput, CpuTimes, Mode, Plain, Strict, Time
 from fscale.model.simulation import Simulation
 
 MOST_CORES = 1 << 16  # eight times what Linux can be built for
+Control = Literal["hotplug", "affinity"]
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
 
 
@@ -92,7 +93,7 @@ class Cell(Strict):
     others_cpu_seconds: float | None = Field(
         default=None, description="of everything else on the CPUs under test, kernel threads too"
     )
-    cpu_control: Literal["hotplug", "affinity"] = "affinity"
+    cpu_control: Control = "affinity"
     cpus: list[int] = Field(default_factory=list)
     commands: list[Command] = Field(default_factory=list)
     bench: BenchOutput | None = None

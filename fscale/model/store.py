@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The results directory: run.json, and one file a cell that is whole or not there."""
 
+import contextlib
 import json
+from collections import Counter
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,7 +12,7 @@ from fscale.model.bench import Strict
 from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
-from fscale.model.results import Cell, CellKey, Run
+from fscale.model.results import Cell, CellKey, Control, Run
 
 RUN_FILE = "run.json"
 BENCH = "fscale-bench"
@@ -76,6 +78,17 @@ class Store:
         """
         cell = self.load_cell(key)
         return cell is not None and cell.status == "ok"
+
+    def control(self) -> Control | None:
+        """How most of the good cells kept to their CPUs; None where there is no good cell."""
+        found: Counter[Control] = Counter()
+        with contextlib.suppress(OSError):
+            for name in self._folder.names("cells", ".json"):
+                with contextlib.suppress(OSError, ValidationError):
+                    cell = Cell.model_validate_json(self._folder.read(f"cells/{name}"))
+                    found[cell.cpu_control] += cell.status == "ok"
+        best = found.most_common(1)
+        return best[0][0] if best and best[0][1] else None
 
     def cells(self) -> list[Cell]:
         """All cells of the run."""

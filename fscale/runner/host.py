@@ -5,18 +5,21 @@ import json
 import os
 import platform
 from pathlib import Path
-from typing import Literal
+from typing import NoReturn
 
+from fscale.model.errors import FscaleError
 from fscale.model.paths import is_root
-from fscale.model.results import Cpu, Machine
+from fscale.model.results import Control, Cpu, Machine
 from fscale.model.topology import cpu_order
 from fscale.runner import kernel, tuning
 from fscale.runner.machine.journal import Journal
-from fscale.runner.machine.settings import CPUS, CpuOffline
+from fscale.runner.machine.settings import CPUS, CpuOffline, NotUndone, insist
 from fscale.system.executor import Executor
 from fscale.system.sysfs import text
 
-Control = Literal["hotplug", "affinity"]
+# Seconds that a CPU is asked for which the kernel does not take off.
+PATIENCE = 10.0
+PATIENCE_AFTERWARDS = 1.0
 
 
 def _lscpu(*arguments: str) -> list[dict[str, object]]:
@@ -155,42 +158,156 @@ def _own_cgroup() -> str:
     return next((line[4:] for line in lines if line.startswith("0::/")), "")
 
 
-class Cpus:
-    """Which CPUs are online: those under test and no others, where hotplug is possible."""
+def control(machine: Machine, measured_by: Control | None = None) -> Control:
+    """How a run keeps to its CPUs; FscaleError where that cannot be as its finished cells did.
 
-    def __init__(self, machine: Machine, journal: Journal) -> None:
+    `measured_by`: the control of the cells that a resumed run has already.
+    """
+    # CPUs that are not ours to use are not ours to take off.
+    alone = hotplug_possible() and not denied(machine)
+    if measured_by == "hotplug" and not alone:
+        raise FscaleError(
+            "the run contains cells that were measured with all other CPUs off line, and this "
+            "process cannot take CPUs off (that needs root, a writable /sys, and an affinity and "
+            "cpuset with all CPUs); resume it as it began, or use another --output"
+        )
+    return "hotplug" if alone and measured_by != "affinity" else "affinity"
+
+
+def _online() -> dict[int, bool]:
+    """Which of the CPUs that can be taken off are online."""
+    return {int(p.parent.name[3:]): text(p) == "1" for p in CPUS.glob("cpu[0-9]*/online")}
+
+
+class Refused(FscaleError):  # noqa: N818 - it says what happened
+    """The kernel does not take a CPU off line, or does not bring it back."""
+
+
+class Cpus:
+    """Which CPUs are online: those under test and no others, where hotplug is possible.
+
+    A run has one way to keep to its CPUs, from `settle` to its end: figures of both ways are not
+    those of one machine.
+    """
+
+    def __init__(
+        self, machine: Machine, journal: Journal, measured_by: Control | None = None
+    ) -> None:
+        """`measured_by`: the control of the cells that a resumed run has already."""
         self.order = machine.cpu_order
+        self.warnings: list[str] = []
         self._journal = journal
+        self._measured_by = measured_by
         self._off: dict[int, int] = {}
-        # CPUs that are not ours to use are not ours to take off.
-        alone = hotplug_possible() and not denied(machine)
-        self.control: Control = "hotplug" if alone else "affinity"
+        self._found = _online()
+        self._wanted = dict(self._found)
+        self._patience = PATIENCE
+        self.control = control(machine, measured_by)
+
+    def settle(self, fewest: int) -> None:
+        """Try to leave `fewest` CPUs online; where the kernel refuses, the run is by affinity.
+
+        Raises Refused where cells of the run have been measured by hotplug already.
+        """
+        if self.control != "hotplug" or fewest >= len(self.order) or self._journal.do.dry:
+            return
+        try:
+            self.select(fewest)
+        except Refused as error:
+            if self._measured_by == "hotplug":
+                raise Refused(
+                    f"{error}, as it did when the run began; try again later, or use another "
+                    f"--output"
+                ) from None
+            for cpu in list(self._off):
+                self._bring_back(cpu)
+            self.control = "affinity"
+            self.warnings = [
+                f"{error}: in this run all CPUs stay online, also those not under test"
+            ]
+        self.all()
 
     def all(self) -> None:
-        """Bring all CPUs back."""
+        """Bring all CPUs back; raises as `select`."""
         self.select(len(self.order))
 
     def select(self, count: int) -> list[int]:
         """Leave the first `count` CPUs of the order online and return them.
 
-        When the kernel refuses, all CPUs come back and `control` becomes "affinity".
+        Raises Refused when the kernel refuses for some seconds, and FscaleError when a CPU is off
+        line that somebody else has taken off.
         """
         wanted = self.order[:count]
+        self._wanted = dict(self._found)
         if self.control == "hotplug":
             for cpu in wanted:
                 self._bring_back(cpu)
-            try:
-                for cpu in self.order[count:]:
-                    # CPU 0 has no such file on most machines: it stays.
-                    if cpu not in self._off and (CPUS / f"cpu{cpu}" / "online").exists():
-                        self._off[cpu] = self._journal.next
-                        self._journal.apply(CpuOffline(cpu=cpu))
-            except OSError:
-                self.control = "affinity"
-                for cpu in list(self._off):
-                    self._bring_back(cpu)
+            for cpu in self.order[count:]:
+                # CPU 0 has no such file on most machines: it stays.
+                if (CPUS / f"cpu{cpu}" / "online").exists():
+                    self._take_off(cpu)
+                    self._wanted[cpu] = False
+        if changed := self.changed():
+            raise FscaleError(f"{changed}: end the program that did it, then measure again")
         return wanted
+
+    def changed(self) -> str | None:
+        """Which CPUs are not as `select` left them, in words; None when all are."""
+        if self._journal.do.dry:
+            return None
+        now = _online()
+        differ = [
+            cpu for cpu in sorted(now | self._wanted) if now.get(cpu) != self._wanted.get(cpu)
+        ]
+        said = [
+            f"CPUs {ranges(cpus)} are {word}"
+            for word, cpus in (
+                ("online", [cpu for cpu in differ if now.get(cpu)]),
+                ("off line", [cpu for cpu in differ if not now.get(cpu)]),
+            )
+            if cpus
+        ]
+        return f"{' and '.join(said)}, which this run did not do" if said else None
+
+    def _take_off(self, cpu: int) -> None:
+        setting = CpuOffline(cpu=cpu)
+
+        def attempt() -> None:
+            if cpu in self._off:  # it was refused, or somebody has brought it back
+                setting.apply(self._journal.do)
+            else:
+                self._off[cpu] = self._journal.next
+                self._journal.apply(setting)
+
+        if cpu in self._off and not setting.online:
+            return
+        try:
+            if refused := insist(attempt, self._patience):
+                self._warn(
+                    f"the kernel refused for a while to take CPU {cpu} off line "
+                    f"({refused.strerror}), and did it then"
+                )
+            self._patience = PATIENCE
+        except OSError as error:
+            # Whoever has waited once does not wait as long before every other cell.
+            self._patience = PATIENCE_AFTERWARDS
+            self._refuse(f"the kernel refuses to take CPU {cpu} off line ({error.strerror})")
 
     def _bring_back(self, cpu: int) -> None:
         if cpu in self._off:
-            self._journal.undo(self._off.pop(cpu))
+            try:
+                self._journal.undo(self._off[cpu])
+            except NotUndone as error:
+                self._refuse(str(error))
+            del self._off[cpu]
+
+    def _refuse(self, text: str) -> NoReturn:
+        self._warn(
+            f"{text}: cells that need it are tried again at the end of the run; what is missing "
+            f"then, the same command measures later"
+        )
+        raise Refused(text) from None
+
+    def _warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)

@@ -130,6 +130,7 @@ def prepare(request: Request) -> Prepared:
         run.started, run.command = old.started, [*old.command, *run.command]
         kept = [warning for warning in old.warnings if SKIPPED not in warning]
         run.warnings = list(dict.fromkeys(kept + run.warnings))
+    host.control(machine, store.control())
     setup = Setup(
         machine=machine,
         filesystems=filesystems,
@@ -147,6 +148,8 @@ def prepare(request: Request) -> Prepared:
         seed=seed,
         missing=missing,
         profilers=profilers,
+        fewest=min((cell.cores for cell in cells), default=1),
+        control=store.control(),
     )
     return Prepared(setup, run, cells, store, resumed=old is not None)
 

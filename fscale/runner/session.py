@@ -13,7 +13,7 @@ from fscale.model.config import FileSystem, Medium, resolve_size
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.paths import TRACEFS, is_root
-from fscale.model.results import Cell, CellKey, Machine
+from fscale.model.results import Cell, CellKey, Control, Machine
 from fscale.model.store import Store
 from fscale.runner import filesystem, geometry, host, medium
 from fscale.runner.cell.measure import Limits, measure, seed_of
@@ -49,6 +49,10 @@ class Setup:
     devices: Mapping[str, Checked] = field(default_factory=dict)  # of the media that are others'
     missing: Mapping[str, str] = field(default_factory=dict)  # name of anything -> why it lacks
     profilers: Mapping[str, Profiler] = field(default_factory=dict)
+    fewest: int = 1
+    """cores of the smallest cell"""
+    control: Control | None = None
+    """how the cells that a resumed run has already kept to their CPUs"""
 
 
 class Session:
@@ -63,7 +67,9 @@ class Session:
         self.do = do
         self.tag = do.tag or "dry"
         self.journal = Journal(state / "journal", do, signals.deferred)
-        self.cpus = host.Cpus(setup.machine, self.journal)
+        self.cpus = host.Cpus(setup.machine, self.journal, setup.control)
+        self.refused = False
+        """whether the last cell failed only as CPUs could not be taken off or brought back"""
         self._ready: dict[str, medium.Ready] = {}
         self._cgroup_root = host.cgroup_root(inside=bool(host.denied(setup.machine)))
 
@@ -76,6 +82,7 @@ class Session:
                 self.journal.apply(
                     Mount(source="tracefs", target=TRACEFS, fstype="tracefs", own=False)
                 )
+            self.cpus.settle(self.setup.fewest)
             yield
         finally:
             for ready in self._ready.values():
@@ -94,11 +101,16 @@ class Session:
         such) and Stopped.
         """
         cell = new_cell(key)
+        self.refused = False
         with self.recorded([cell]):
             cell.status, cell.reason = "skipped", self.lacking(key)
             if not cell.reason:
                 cell.status = "error"
-                self._measure(cell)
+                try:
+                    self._measure(cell)
+                except host.Refused:
+                    self.refused = True
+                    raise
         return cell
 
     @contextlib.contextmanager
@@ -201,8 +213,8 @@ class Session:
             nodes = self._formatted(fs, ready, stack) if fs else []
             if fs and nodes and nodes[0]:
                 cell.geometry = geometry.read(fs, nodes[0], self.do)
-            cell.cpus = self.cpus.select(key.cores)
             cell.cpu_control = self.cpus.control
+            cell.cpus = self.cpus.select(key.cores)
             directory, size = self._mounted(fs, ready, nodes, stack, slot)
             self.do.mkdir(directory)
             if is_root():
@@ -227,6 +239,8 @@ class Session:
                 partitions=fs.partitions if fs else 1,
             )
             yield target, ready.device if ready else None
+            if cell.status == "ok" and (changed := self.cpus.changed()):
+                cell.status, cell.reason = "invalid", changed
 
     def _formatted(
         self, fs: FileSystem, ready: medium.Ready | None, stack: contextlib.ExitStack

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whole runs on this machine, with the fake microbenchmark: what is stored and what is left."""
 
+import errno
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,11 @@ from typing import Any
 import pytest
 from junitparser import JUnitXml
 
+from fscale.commands import run as run_command
 from fscale.model import catalogue, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, Run
+from fscale.runner import host
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.profilers.context import Context
 from fscale.runner.request import Request
@@ -102,6 +106,68 @@ def test_other_cpus_are_offline_while_a_cell_runs(tmp_path: Path) -> None:
     assert done.returncode == Exit.GOOD, done.stderr
     assert online == "0"
     assert cells(tmp_path)[0].cpu_control == "hotplug"
+
+
+class Refusing(Executor):
+    """After `good` times, CPUs are taken off no more until `refusals` were refused."""
+
+    good, refusals = 2, 0
+
+    def write(self, path: Path, text: str) -> None:
+        """See Executor."""
+        if path.name == "online" and text == "0":
+            if Refusing.good:
+                Refusing.good -= 1
+            elif Refusing.refusals:
+                Refusing.refusals -= 1
+                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        super().write(path, text)
+
+
+@pytest.mark.skipif(os.cpu_count() != 2, reason="each cell of one CPU takes one CPU off")
+@pytest.mark.parametrize(("refusals", "good"), [(4, 8), (10**6, 5)])
+def test_cells_of_a_point_have_one_control(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int, good: int
+) -> None:
+    monkeypatch.setattr(run_command, "Executor", Refusing)
+    monkeypatch.setattr(host, "PATIENCE", 0.2)
+    monkeypatch.setattr(host, "PATIENCE_AFTERWARDS", 0.05)
+    monkeypatch.setattr(run_command.paths, "state_dir", lambda: STATE)
+    # Once for the try at the beginning, once for a cell.
+    Refusing.good, Refusing.refusals = 2, refusals
+    request = Request(
+        suite=suite(tmp_path, cores=[1, 2], repetitions=4),
+        output=tmp_path / "out",
+        binary=fake_bench(tmp_path),
+    )
+    with machine_held(STATE, print):
+        made = prepare(request)
+        run_command._measure(made, Signals(), Session.cell)
+    found = cells(tmp_path)
+    assert {cell.cpu_control for cell in found} == {"hotplug"}
+    assert Counter(cell.status for cell in found) == Counter({"ok": good, "error": 8 - good})
+    assert any("CPU 1 off line" in warning for warning in run(tmp_path).warnings)
+    # What is missing is measured later, in the same way.
+    Refusing.refusals = 0
+    with machine_held(STATE, print):
+        run_command._measure(prepare(request), Signals(), Session.cell)
+    found = cells(tmp_path)
+    assert {(cell.status, cell.cpu_control) for cell in found} == {("ok", "hotplug")}
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="one CPU")
+def test_a_cell_with_other_cpus_online_than_its_own_is_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = prepared(tmp_path)
+    session = Session(made.setup, made.store, STATE, Executor(new_tag()), Signals())
+    monkeypatch.setattr(
+        Freezer, "start", lambda *_: Path("/sys/devices/system/cpu/cpu1/online").write_text("1")
+    )
+    with machine_held(STATE, print), session.opened():
+        cell = session.cell(made.cells[0])
+    assert (cell.status, cell.cpus) == ("invalid", [0])
+    assert "CPUs 1 are online" in (cell.reason or "")
 
 
 def test_mkfs_sees_all_cpus_whatever_is_under_test(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,6 +33,26 @@ _DYING = 3.0
 
 class NotUndone(CommandFailed):
     """A change is still there; the text says why."""
+
+
+def insist(change: Callable[[], None], seconds: float) -> OSError | None:
+    """Make a change that the kernel may refuse for a while, such as EBUSY of a CPU.
+
+    Returns the last refusal, or None where there was none; raises it when they do not end within
+    `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    refused = None
+    while True:
+        try:
+            change()
+        except OSError as error:
+            if time.monotonic() >= deadline:
+                raise
+            refused = error
+            time.sleep(0.1)
+        else:
+            return refused
 
 
 def mountpoints(below: Path) -> list[Path]:
@@ -71,19 +92,28 @@ class CpuOffline(Setting):
     def _file(self) -> Path:
         return CPUS / f"cpu{self.cpu}" / "online"
 
+    @property
+    def online(self) -> bool:
+        """Whether it is there."""
+        return self._file.read_text().strip() == "1"
+
     def show(self) -> str:
         """Online or offline."""
-        state = "online" if self._file.read_text().strip() == "1" else "offline"
-        return f"CPU {self.cpu} is {state}"
+        return f"CPU {self.cpu} is {'online' if self.online else 'offline'}"
 
     def apply(self, do: Executor) -> None:
         """Take it off."""
         do.write(self._file, "0")
 
     def undo(self, do: Executor) -> None:
-        """Bring it back."""
-        if do.dry or self._file.read_text().strip() != "1":
-            do.write(self._file, "1")
+        """Bring it back, trying for a while where the kernel refuses."""
+        try:
+            if do.dry or not self.online:
+                insist(lambda: do.write(self._file, "1"), _BUSY)
+        except OSError as error:
+            raise NotUndone(
+                f"the kernel refuses to bring CPU {self.cpu} online ({error.strerror})"
+            ) from None
 
 
 class Mount(Setting):
