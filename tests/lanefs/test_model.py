@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Are the tests of file systems right? They run on this host's file systems, and find faults."""
 
+import errno
 import os
 import random
 import shutil
@@ -8,12 +9,14 @@ import struct
 import subprocess
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import tests.lanefs.functions  # noqa: F401 - registers the tests
+from fscale.model.paths import is_root
 from tests.lanefs import blocks, images
-from tests.lanefs.functions import harness
+from tests.lanefs.functions import harness, log
 from tests.lanefs.functions.harness import Place
 
 HERE = Path(__file__).parent
@@ -31,11 +34,17 @@ def binary(tmp_path_factory):
 
 
 @pytest.fixture
-def trees(tmp_path):
+def memory():
+    """A directory on tmpfs."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def trees(tmp_path, memory):
     """A directory of the file system under test, and one on tmpfs."""
     (tmp_path / "test").mkdir()
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as reference:
-        yield [str(tmp_path / "test"), reference]
+    return [str(tmp_path / "test"), str(memory)]
 
 
 def model(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -102,12 +111,42 @@ def test_one_process_repeats_with_its_seed(binary, trees):
     assert found[0] == found[1]
 
 
+@pytest.fixture
+def shortly(monkeypatch):
+    """Tests that go on for some seconds end sooner."""
+    for module in ("acls", "concurrent", "handles", "nowait", "xattrs"):
+        monkeypatch.setattr(f"tests.lanefs.functions.{module}.SECONDS", 0.5)
+
+
+@pytest.fixture(scope="session")
+def ext4(tmp_path_factory):
+    """A directory of an ext4 of our own, wherever the tests run."""
+    if not is_root():
+        pytest.skip("needs root")
+    root = tmp_path_factory.mktemp("ext4")
+    image, mount = root / "image", root / "mount"
+    mount.mkdir()
+    with image.open("wb") as file:
+        file.truncate(1 << 30)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, mount], check=True)
+    yield mount
+    subprocess.run(["umount", mount], check=True)
+    image.unlink()
+
+
+@pytest.mark.root
 @pytest.mark.parametrize("name", sorted(set(harness.names()) - SLOW))
-def test_a_function_test_passes_here(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.lanefs.functions.concurrent.SECONDS", 0.5)
-    verdict = harness.one(name, Place(tmp_path / "place"), limit=60)
+def test_a_function_test_passes_on_ext4(name, ext4, shortly):
+    verdict = harness.one(name, harness.elsewhere(ext4 / "place"), limit=60)
     assert verdict.status in ("ok", "skipped"), verdict.text
     assert verdict.status == "ok" or "not ours" in verdict.text or "no " in verdict.text
+
+
+@pytest.mark.parametrize("name", sorted(set(harness.names()) - SLOW))
+def test_a_function_test_passes_on_tmpfs_or_says_what_that_lacks(name, memory, shortly):
+    verdict = harness.one(name, harness.elsewhere(memory / "place"), limit=60)
+    assert verdict.status in ("ok", "skipped"), verdict.text
 
 
 def test_a_function_test_that_fails_hangs_or_is_skipped_says_so(tmp_path, monkeypatch):
@@ -122,10 +161,42 @@ def test_a_function_test_that_fails_hangs_or_is_skipped_says_so(tmp_path, monkey
         place.own()
 
     monkeypatch.setattr(harness, "_tests", {"fail": fail, "hang": hang, "skip": skip})
-    place = Place(tmp_path / "place")
-    assert harness.one("fail", Place(tmp_path / "a")).text == "one: 1, right is 2"
-    assert "no end after 1 s" in harness.one("hang", Place(tmp_path / "b"), limit=1).text
+    place = harness.elsewhere(tmp_path / "place")
+    assert harness.one("fail", harness.elsewhere(tmp_path / "a")).text == "one: 1, right is 2"
+    assert (
+        "no end after 1 s" in harness.one("hang", harness.elsewhere(tmp_path / "b"), limit=1).text
+    )
     assert harness.one("skip", place).status == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("codes", "room", "raised"),
+    [
+        ([errno.ENOSPC], 9, None),
+        ([errno.ENOSPC] * 3, 9, None),
+        ([errno.ENOSPC] * 4, 9, errno.ENOSPC),
+        ([errno.ENOSPC], 0, errno.ENOSPC),
+        ([errno.EIO], 9, errno.EIO),
+        ([errno.ENOSPC, errno.EIO], 9, errno.EIO),
+    ],
+)
+def test_a_known_fault_is_said_and_hides_no_other(codes, room, raised, monkeypatch, capsys):
+    monkeypatch.setattr("os.fstatvfs", lambda fd: SimpleNamespace(f_bavail=room))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    left = list(codes)
+
+    def call() -> int:
+        if left:
+            raise OSError(left.pop(0), "")
+        return 7
+
+    if raised:
+        with pytest.raises(OSError) as found:
+            log.despite_false_denials(0, call)
+        assert found.value.errno == raised
+    else:
+        assert log.despite_false_denials(0, call) == 7
+        assert capsys.readouterr().out.count(harness.KNOWN_FAULT) == len(codes)
 
 
 def test_a_visit_waits_for_no_fifo(binary, tmp_path):

@@ -10,5 +10,5 @@ from tests.lanefs.functions import harness
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    verdicts = harness.all_of(sys.argv[2:], harness.Place(Path(sys.argv[1])))
+    verdicts = harness.all_of(sys.argv[2:], harness.elsewhere(Path(sys.argv[1])))
     sys.exit(any(verdict.status == "failed" for verdict in verdicts))

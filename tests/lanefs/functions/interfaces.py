@@ -75,7 +75,7 @@ def direct_io_says_how_it_is_to_be_aligned(place: Place) -> None:
     (mask,) = struct.unpack_from("=I", found)
     memory, offset = struct.unpack_from("=II", found, 152)
     if not mask & STATX_DIOALIGN and place.filesystem != "lanefs":
-        raise Skipped("it does not say")
+        raise Skipped("no STATX_DIOALIGN")
     check(bool(mask & STATX_DIOALIGN), "it does not say")
     check(0 < memory <= offset <= 4096, f"{memory} in memory and {offset} in the file")
     fd = open_direct(path, os.O_RDONLY)

@@ -10,12 +10,14 @@ import re
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from tests.lanefs.functions.harness import (
+    KNOWN_FAULT,
     Failed,
     Place,
     Skipped,
@@ -42,6 +44,8 @@ SHARE = 0.8
 WRITERS = 4
 TECHNIQUES = ("svp", "dws", "lsu", "cvs", "dpb")
 ALL_OFF = [f"{name}=off" for name in TECHNIQUES]
+FALSE_DENIALS = 3
+"""that an overwrite may meet one after the other, a tenth of a second apart"""
 
 
 @contextmanager
@@ -138,6 +142,24 @@ def _stamp(block: int, version: int) -> bytes:
     return struct.pack("=QQ", block, version) * (BLOCK // 16)
 
 
+def despite_false_denials(fd: int, call: Callable[[], int | None]) -> int | None:
+    """What `call` returns on this file; it is tried again where room is denied that there is.
+
+    A known fault of lanefs: an overwrite meets ENOSPC while collectors have yet to free segments.
+    Each such ENOSPC is said, and only one that passes is no failure.
+    """
+    for left in reversed(range(FALSE_DENIALS + 1)):
+        try:
+            return call()
+        except OSError as error:
+            room = os.fstatvfs(fd).f_bavail
+            if error.errno != errno.ENOSPC or not room or not left:
+                raise
+        print(f"{KNOWN_FAULT}: ENOSPC with {room} free blocks", flush=True)
+        time.sleep(0.1)
+    raise AssertionError
+
+
 def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -> dict[int, int]:
     """Blocks of this writer at random, until then and until some were moved; their versions."""
     choose = random.Random(number)
@@ -149,7 +171,8 @@ def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -
         block = choose.randrange(blocks // WRITERS) * WRITERS + number
         # Some in place, unless a collector is there.
         flags = os.RWF_DSYNC if n % 500 < 100 else 0
-        equal(os.pwritev(fd, [_stamp(block, n)], block * BLOCK, flags), BLOCK, "written")
+        write = partial(os.pwritev, fd, [_stamp(block, n)], block * BLOCK, flags)
+        equal(despite_false_denials(fd, write), BLOCK, "written")
         versions[block] = n
         if n % 200 == 0:
             other = choose.randrange(blocks)
@@ -158,7 +181,7 @@ def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -
             if other % WRITERS == number:
                 equal(version, versions.get(other, 0), f"version of block {other}")
         if n % 500 == 0:
-            os.fsync(fd)
+            despite_false_denials(fd, partial(os.fsync, fd))
         if n % 2000 == 0:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(fd)
