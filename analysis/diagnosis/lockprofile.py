@@ -9,12 +9,20 @@ the share of the windows that was looked at.
 """
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isqrt
 from typing import Any
 
 from analysis.diagnosis import stacks
-from analysis.diagnosis.naming import AddressBook, By, Name, Place, name_lock
+from analysis.diagnosis.naming import (
+    ADDRESSED,
+    AddressBook,
+    By,
+    Name,
+    Place,
+    name_lock,
+    resting_on,
+)
 from fscale.model.maps import MAP_KEYS, entries, number, numbers, parse
 
 MOST_EXPONENT = 62  # larger ones are damage
@@ -54,8 +62,16 @@ class Contended:
     max_ns: int = 0
     histogram: Counter[int] = field(default_factory=Counter)  # lower bound of the bucket -> count
     callers: Counter[tuple[str, ...]] = field(default_factory=Counter)  # stack -> nanoseconds
+    evidence: Counter[By] = field(default_factory=Counter)  # for the name -> nanoseconds
     one_in: int = 1  # in the end one wait in so many was taken
     variance: int = 0  # of wait_ns, by the choice of waits; nanoseconds squared
+
+    @property
+    def by_stack(self) -> float:
+        """The share of `wait_ns` in which no address says that it is this lock."""
+        if not self.evidence.total():
+            return 0.0 if self.name.by in ADDRESSED else 1.0
+        return 1 - sum(self.evidence[by] for by in ADDRESSED) / self.evidence.total()
 
     @property
     def error(self) -> float:
@@ -112,8 +128,12 @@ def read(profile: dict[str, Any]) -> LockProfile:
         lock.wait_ns += one_in * total
         lock.count += one_in * count
         lock.callers[frames] += one_in * total
+        lock.evidence[name.by] += one_in * total
         lock.one_in = max(lock.one_in, one_in)
         names_of[flags, address][group] += one_in * total
+    for lock in groups.values():
+        if lock.evidence.total():
+            lock.name = replace(lock.name, by=resting_on(lock.evidence))
     _add_extremes(maps, groups, names_of, sampled)
     others: Counter[str] = Counter()
     for key, value in entries(maps.get("@others")).items():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Names a lock by where it lies and by who takes it; what neither tells stays unnamed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -20,6 +21,19 @@ class By(Enum):
     ADDRESS = "address"
     STACK = "stack"
     NOTHING = "unnamed"
+
+
+ADDRESSED = frozenset({By.ADDRESS_AND_STACK, By.ADDRESS})
+# Where an address names this share of the time or more, the address is what the name rests on.
+MOSTLY = 0.9
+
+
+def resting_on(evidence: Mapping[By, int | float]) -> By:
+    """What a name rests on for most of the time that is given for each kind of evidence."""
+    addressed = sum(evidence.get(by, 0) for by in ADDRESSED)
+    if addressed and addressed >= MOSTLY * sum(evidence.values()):
+        return max(ADDRESSED, key=lambda by: (evidence.get(by, 0), by.value))
+    return By.STACK if By.STACK in evidence else By.NOTHING
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,7 @@ def table(diagnosis: Diagnosis, results: Results) -> list[Row]:
                     [_operation(results, w) for w in workloads],
                     f"{point.key.workload} at {point.key.cores} cores: "
                     f"{100 * worst.share:.1f}% of the cores' time; named by "
-                    f"{worst.name.by.value}",
+                    f"{worst.evidence}",
                     rule.table3 if rule else None,
                 ),
             )

@@ -11,7 +11,7 @@ from analysis.diagnosis import cpuprofile, kernelstat, lockprofile, offcpu
 from analysis.diagnosis.cpuprofile import CpuProfile, Spot
 from analysis.diagnosis.kernelstat import LockClass
 from analysis.diagnosis.lockprofile import Contended, LockProfile
-from analysis.diagnosis.naming import By, Name
+from analysis.diagnosis.naming import ADDRESSED, MOSTLY, By, Name
 from analysis.diagnosis.offcpu import OffCpuProfile, Wait
 from analysis.diagnosis.profile import read_profile
 from fscale.model.files import Folder
@@ -42,6 +42,35 @@ class Suspect:
     callers: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
     one_in: int = 1  # in the end one wait in so many was looked at; the figures are scaled
     error: float = 0.0  # standard error of `blocked` by that, of which it is a share
+    by_stack: float | None = None  # of `share`, what no address names; None: as `name.by` says
+
+    @property
+    def addressed(self) -> float:
+        """The share of its own time in which an address says that it is this object (0 to 1).
+
+        A lock's blocked time and its spinning come from repetitions of their own: an address in the
+        one says nothing about the other.
+        """
+        if self.by_stack is None or not self.share:
+            return 1.0 if self.name.by in ADDRESSED else 0.0
+        return max(0.0, 1 - self.by_stack / self.share)
+
+    @property
+    def by(self) -> By:
+        """What the name rests on for most of the time."""
+        if self.name.by in ADDRESSED and self.addressed < MOSTLY:
+            return By.STACK
+        return self.name.by
+
+    @property
+    def evidence(self) -> str:
+        """In words, what the name rests on, and for how much of the time where that is mixed."""
+        part = self.addressed
+        if part in (0.0, 1.0):
+            return self.by.value
+        if self.by is By.STACK:
+            return f"stack (address for {100 * part:.0f}% of the time)"
+        return f"{self.by.value} (for {100 * part:.0f}% of the time)"
 
     @property
     def share(self) -> float:
@@ -244,6 +273,7 @@ def _from_lock(lock: Contended, active_ns: int) -> Suspect:
         callers=top(lock.callers, lock.wait_ns),
         one_in=lock.one_in,
         error=lock.error,
+        by_stack=lock.by_stack * lock.wait_ns / active_ns if 0 < lock.by_stack < 1 else None,
     )
 
 
@@ -263,6 +293,9 @@ def _add_spinning(
     found: dict[tuple[str, str], Suspect], sort: str, spot: Spot, cpu: CpuProfile
 ) -> None:
     suspect = found.setdefault((sort, spot.name.object), Suspect(spot.name, sort, spot.kind))
+    before = suspect.share * (1 - suspect.addressed)
     suspect.spinning = cpu.share(spot.periods)
+    if spot.name.by not in ADDRESSED:
+        suspect.by_stack = before + suspect.spinning
     if not suspect.callers:
         suspect.callers = top(spot.callers, spot.periods)

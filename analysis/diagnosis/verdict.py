@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from analysis.curves import Curve
-from analysis.diagnosis.naming import By
+from analysis.diagnosis.naming import ADDRESSED
 from analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
 from analysis.findings import SCALES_FROM, Verdict, judge
 
@@ -87,14 +87,11 @@ def suspects_of(triage: Triage, base: Triage | None) -> list[Suspect]:
 
 
 def confidence_of(cause: Suspect, others: list[Suspect], loss: float | None) -> Confidence:
-    """From the data: named by address, dominant, and large enough for what was lost."""
+    """From the data: dominant, enough for what was lost, and named by address for most of it."""
     runner_up = max((s.share for s in others if s is not cause), default=0.0)
     dominant = cause.share >= DOMINANT * runner_up
     explains = loss is None or cause.share >= 0.5 * loss
-    named = cause.name.by in (By.ADDRESS, By.ADDRESS_AND_STACK) or cause.sort not in (
-        LOCK,
-        COUNTER,
-    )
+    named = cause.by in ADDRESSED or cause.sort not in (LOCK, COUNTER)
     if dominant and explains and named:
         return Confidence.CERTAIN
     return Confidence.LIKELY if dominant or explains else Confidence.POSSIBLE

@@ -168,7 +168,7 @@ def _suspect_table(suspects: list[Suspect]) -> Table:
             _micro(s.max_us),
             s.name.object,
             f"{s.sort}, {s.kind}" if s.kind != s.sort else s.sort,
-            s.name.by.value,
+            s.evidence,
         )
     return grid
 
@@ -269,7 +269,7 @@ def _markdown(found: Diagnosis) -> list[str]:
             cells += [seen, "", "", "", ""]
         else:
             shares = (first.share, first.blocked, first.spinning)
-            cells += [first.name.object, *(f"{100 * s:.1f}%" for s in shares), first.name.by.value]
+            cells += [first.name.object, *(f"{100 * s:.1f}%" for s in shares), first.evidence]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -338,7 +338,8 @@ def _suspect_json(suspect: Suspect) -> dict[str, Any]:
         "scope": suspect.name.scope,
         "sort": suspect.sort,
         "kind": suspect.kind,
-        "named_by": suspect.name.by.value,
+        "named_by": suspect.by.value,
+        "addressed": suspect.addressed,
         "table3": rule.table3 if rule else None,
         "note": rule.note if rule else None,
         "share": suspect.share,

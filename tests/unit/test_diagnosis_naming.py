@@ -371,3 +371,36 @@ def test_waits_of_one_name_are_summed_and_unknown_locks_are_not() -> None:
     assert found.locks[0].histogram == {64: 2}
     assert len(found.locks[0].addresses) == 2
     assert found.active_ns == 1000
+
+
+@pytest.mark.parametrize(
+    ("in_slab", "nowhere", "by"),
+    [
+        (99, 1, By.ADDRESS_AND_STACK), (90, 10, By.ADDRESS_AND_STACK), (89, 11, By.STACK),
+        (1, 99, By.STACK), (0, 100, By.STACK), (100, 0, By.ADDRESS_AND_STACK),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("first", [0, 1])
+def test_one_lock_with_an_address_does_not_vouch_for_the_others(
+    in_slab: int, nowhere: int, by: By, first: int
+) -> None:
+    known, unknown = (signed(address_in(1, 424, frame)) for frame in (1000, 2000))
+    create = CREATE.replace(" ", "\n")
+    waits = [
+        (f"4,{known},{create}\n", {"count": 1, "total": in_slab}),
+        (f"4,{unknown},{create}\n", {"count": 1, "total": nowhere}),
+    ]
+    content = profile_of(
+        {key: value for key, value in waits[:: -1 if first else 1] if value["total"]},
+        page={str(known): signed(PAGES + 1000 * 64)},
+        cache={str(known): 1},
+        cache_name={"1": CACHES[1][0]},
+        cache_size={"1": CACHES[1][1]},
+        active=1000,
+    )
+    content |= {"memory": MEMORY, "layouts": LAYOUTS}
+    content["cache_structs"] = {"ext4_inode_cache": "ext4_inode_info"}
+    (lock,) = lockprofile.read(content).locks
+    assert lock.name.object == "inode->i_rwsem of the shared directory"
+    assert lock.name.by is by
+    assert lock.by_stack == pytest.approx(nowhere / 100)

@@ -12,7 +12,7 @@ import pytest
 from analysis.diagnosis import lockprofile
 from analysis.diagnosis.cpuprofile import CpuProfile, Spot
 from analysis.diagnosis.lockprofile import Contended, LockProfile
-from analysis.diagnosis.naming import By, Name
+from analysis.diagnosis.naming import By, Name, resting_on
 from analysis.diagnosis.offcpu import OffCpuProfile, Wait
 from analysis.diagnosis.perfscript import Samples
 from analysis.diagnosis.triage import (
@@ -24,6 +24,7 @@ from analysis.diagnosis.triage import (
     _suspects,
     triage,
 )
+from analysis.diagnosis.verdict import Confidence, confidence_of
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell
@@ -334,6 +335,38 @@ def test_spinning_counts_where_no_tracepoint_sees_it() -> None:
         (MUTEX, LOCK, "mutex", 0.05),
     ]
     assert alone[2].callers == [(STACK, 0.5), (OTHER, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("waited", "by_stack", "spun", "addressed", "by"),
+    [
+        (400, 0, 0, 1.0, By.ADDRESS_AND_STACK),
+        (400, 40, 0, 0.9, By.ADDRESS_AND_STACK),
+        (400, 44, 0, 0.89, By.STACK),
+        (400, 396, 0, 0.01, By.STACK),
+        # Spinning has its own repetition, in which only stacks were seen.
+        (360, 0, 40, 0.9, By.ADDRESS_AND_STACK),
+        (4, 0, 396, 0.01, By.STACK),
+        (400, 40, 80, 0.75, By.STACK),
+        (400, 400, 80, 0.0, By.STACK),
+    ],
+)
+def test_a_name_rests_on_what_most_of_its_time_rests_on(
+    waited: int, by_stack: int, spun: int, addressed: float, by: By
+) -> None:
+    evidence = Counter({By.ADDRESS_AND_STACK: waited - by_stack, By.STACK: by_stack})
+    name = Name("i_rwsem", "Directory", resting_on(evidence))
+    lock = Contended(name, {"rwsem write"}, {1}, wait_ns=waited, evidence=evidence)
+    # Of 2000 ns, as of those of the on-CPU profile.
+    cpu = cpu_profile([Spot(MUTEX, "rwsem write", spun, Counter())])
+    cpu.spinning["rename_mutex"].name = Name("i_rwsem", "Directory", By.STACK)
+    found = _suspects(lock_profile(lock, active=2000), cpu if spun else None, None)
+    (suspect,) = found
+    assert suspect.share == pytest.approx((waited + spun) / 2000)
+    assert suspect.addressed == pytest.approx(addressed)
+    assert suspect.by is by
+    certain = confidence_of(suspect, [suspect], suspect.share) is Confidence.CERTAIN
+    assert certain is (by is By.ADDRESS_AND_STACK)
 
 
 def test_the_largest_share_is_first_and_names_decide_between_equals() -> None:
