@@ -43,7 +43,7 @@ class Curve:
     points: tuple[Point, ...]
     base_cores: int
     physical: int | None = None
-    """physical cores of the machine; None: every CPU is one"""
+    """physical cores of the machine that are as fast as the first; None: every CPU is one"""
     run: str | None = None
     """the run's label in a report of several"""
 
@@ -98,8 +98,8 @@ class Curve:
     def linear_at(self, point: Point) -> float:
         """What the speed-up of a point would be if every physical core did as much as at the base.
 
-        Hardware threads share a core, so they add nothing to it; a core that a background writer
-        has does no work of a worker.
+        Hardware threads share a core, and nobody knows what a slower core is worth, so they add
+        nothing to it; a core that a background writer has does no work of a worker.
         """
         return self._worked(point) / self._worked(self.points[0])
 
@@ -255,7 +255,7 @@ def _panel(
             side,
             tuple(sorted(own, key=lambda p: p.key.cores)),
             base,
-            layout.cores if (layout := there.get(run)) else None,
+            layout.equal if (layout := there.get(run)) else None,
             run,
         )
         for (filesystem, side, run), own in series.items()

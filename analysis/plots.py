@@ -28,6 +28,7 @@ from analysis.summary import Point
 from fscale.model.topology import Layout
 
 _SOCKET: dict[str, Any] = {"color": MUTED.light, "linewidth": 0.5, "alpha": 0.55}
+_KIND: dict[str, Any] = _SOCKET | {"linestyle": (0, (4, 2)), "linewidth": 0.9, "alpha": 0.9}
 _TURN: dict[str, Any] = {"marker": 7, "color": MUTED.light, "linestyle": "none"}  # a caret down
 _THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.6}
 
@@ -64,8 +65,8 @@ def draw_curves(
 
     The axis is about `width` inches wide. A caret at the top stands where the paper's curves turn.
     A hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
-    scaling from the fastest base. A thin upright line stands behind each full socket; the ground
-    is grey where hardware threads share cores.
+    scaling from the fastest base. A thin upright line stands behind each full socket, a
+    dashed one where slower cores join; the ground is grey where hardware threads share cores.
     """
     top = max(p.spread.high for p in panel.points)
     divisor, label = scaled_unit(top, panel.unit)
@@ -137,6 +138,9 @@ def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:
     for end in there.sockets:
         if cores[0] <= end < cores[-1]:
             ax.axvline(end + 0.5, zorder=0.5, gid="socket", **_SOCKET)
+    for end in there.borders:
+        if cores[0] <= end < cores[-1]:
+            ax.axvline(end + 0.5, zorder=0.5, gid="kind", **_KIND)
     if there.cores < cores[-1]:
         right = ax.get_xlim()[1]
         ax.axvspan(there.cores + 0.5, right, zorder=0, gid="threads", **_THREADS)
@@ -152,6 +156,8 @@ def layout_keys(page: Page) -> list[tuple[Artist, str]]:
         return keys
     if any(page.cores[0] <= end < page.cores[-1] for end in there.sockets):
         keys.append((Line2D([0.5, 0.5], [-1, 1], **_SOCKET), "a socket is full"))
+    if any(page.cores[0] <= end < page.cores[-1] for end in there.borders):
+        keys.append((Line2D([0.5, 0.5], [-1, 1], **_KIND), "slower cores join"))
     if there.cores < page.cores[-1]:
         keys.append((Rectangle((0.2, -0.8), 0.6, 1.6, **_THREADS), "hardware threads"))
     return keys

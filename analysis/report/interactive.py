@@ -66,6 +66,7 @@ def _panel(report: Report, page: Page, panel: Panel) -> dict[str, Any]:
         "unit": panel.unit,
         "cores": panel.cores,
         "sockets": list(layout.sockets) if layout else [],
+        "kinds": list(layout.borders) if layout else [],
         "physical": layout.cores if layout else None,
         "ideal": ideal
         and {"start": _figures(ideal.start), "factors": [list(f) for f in ideal.factors]},

@@ -11,6 +11,7 @@ from analysis.curves import Page, Panel
 from analysis.report.render import plural
 from analysis.report.section import Report
 from analysis.show import plot, tables
+from fscale.model.topology import machine_layout
 
 PANEL = (38, 11)  # columns and lines of one of several plots
 LARGEST = (100, 22)  # of a single one
@@ -37,6 +38,8 @@ def _head(report: Report) -> Text:
     said = [f"{run.id}: {kind}kernel {machine.kernel}, {machine.identity}"]
     if run.state != "complete":
         said.append(f"the run is {run.state}: more cells may follow")
+    if borders := machine_layout(machine).borders:
+        said.append(f"slower cores join beyond {', '.join(map(str, borders))} cores")
     unusable = sum(c.status != "ok" for c in results.cells) + len(results.unreadable)
     if unusable:
         said.append(f"{plural(unusable, 'cell')} without a figure; `fscale report` says why")

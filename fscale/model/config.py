@@ -121,8 +121,9 @@ class FileSystem(Strict):
     max_size: Bytes | None = None
     numa: Placement | None = Field(
         default=None,
-        description='tmpfs: its pages lie on all NUMA nodes in turn ("interleave"), on that of the '
-        'writer ("local") or on one; without it as the kernel does it',
+        description="tmpfs: its pages lie on all NUMA nodes that have CPUs in turn "
+        '("interleave"), on that of the writer ("local") or on one; without it as the kernel does '
+        "it",
     )
     partitions: int = Field(
         default=1, ge=1, description="the medium is cut into that many, a file system on each"
@@ -207,8 +208,9 @@ class Medium(Strict):
     )
     numa: Placement | None = Field(
         default=None,
-        description="loop on our own tmpfs, brd, null_blk: its pages lie on all NUMA nodes in turn "
-        '("interleave"), on that of the runner ("local") or on one; without it where they come to',
+        description="loop on our own tmpfs, brd, null_blk: its pages lie on all NUMA nodes that "
+        'have CPUs in turn ("interleave"), on that of the runner ("local") or on one; without it '
+        "where they come to",
     )
     direct_io: bool = Field(default=False, description="loop: open the file with O_DIRECT")
     path: str | None = Field(

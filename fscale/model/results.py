@@ -12,6 +12,7 @@ from fscale.model.simulation import Simulation
 
 MOST_CORES = 1 << 16  # eight times what Linux can be built for
 Control = Literal["hotplug", "affinity"]
+CpuType = Literal["core", "atom", "lowpower"]
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
 
 
@@ -126,6 +127,15 @@ class Cpu(Strict):
     core: int
     socket: int
     node: int | None = Field(description="null where it was not recorded")
+    type: CpuType | None = Field(
+        default=None, description="its PMU of a hybrid x86 processor; null where there is no such"
+    )
+    capacity: int | None = Field(
+        default=None, description="cpu_capacity of the kernel, at most 1024; null where unknown"
+    )
+    max_mhz: float | None = Field(
+        default=None, description="highest frequency that cpufreq knows; null where unknown"
+    )
 
 
 class KernelBuild(Strict):

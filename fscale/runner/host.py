@@ -4,18 +4,24 @@
 import json
 import os
 import platform
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from fscale.model.errors import FscaleError
 from fscale.model.paths import is_root
-from fscale.model.results import Control, Cpu, Machine
-from fscale.model.topology import cpu_order
+from fscale.model.perfstat import cpu_list
+from fscale.model.results import Control, Cpu, CpuType, Machine
+from fscale.model.topology import cpu_order, machine_layout
 from fscale.runner import kernel, tuning
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import CPUS, CpuOffline, NotUndone, insist
 from fscale.system.executor import Executor
-from fscale.system.sysfs import text
+from fscale.system.sysfs import ranges, text
+
+DEVICES = Path("/sys/devices")
+_TYPES: tuple[CpuType, ...] = get_args(CpuType)
 
 # Seconds that a CPU is asked for which the kernel does not take off.
 PATIENCE = 10.0
@@ -29,19 +35,34 @@ def _lscpu(*arguments: str) -> list[dict[str, object]]:
 
 
 def topology() -> list[Cpu]:
-    """The online CPUs as lscpu sees them."""
-    return [_cpu(row) for row in _lscpu("--online", "--extended=CPU,CORE,SOCKET,NODE")]
+    """The online CPUs as lscpu sees them, and what tells fast cores from slow ones."""
+    rows = _lscpu("--online", "--extended=CPU,CORE,SOCKET,NODE")
+    types = {
+        cpu: name
+        for name in _TYPES
+        for cpu in cpu_list(text(DEVICES / f"cpu_{name}" / "cpus") or "")
+    }
+    return [_cpu(row, types) for row in rows]
 
 
-def _cpu(row: dict[str, object]) -> Cpu:
+def _cpu(row: dict[str, object], types: Mapping[int, CpuType]) -> Cpu:
     def number(key: str, unknown: int) -> int:
         value = row.get(key)
         return int(str(value)) if value not in (None, "-") else unknown
 
     cpu = number("cpu", 0)
+    place = CPUS / f"cpu{cpu}"
+    # Not by lscpu: where it knows no frequency, its JSON is none.
+    khz = int(text(place / "cpufreq" / "cpuinfo_max_freq") or 0)
     # A CPU whose core is unknown, as in some virtual machines, is a core of its own.
     return Cpu(
-        cpu=cpu, core=number("core", cpu), socket=number("socket", 0), node=number("node", 0)
+        cpu=cpu,
+        core=number("core", cpu),
+        socket=number("socket", 0),
+        node=number("node", 0),
+        type=types.get(cpu),
+        capacity=int(text(place / "cpu_capacity") or 0) or None,
+        max_mhz=khz / 1000 if khz else None,
     )
 
 
@@ -66,7 +87,7 @@ def read_machine() -> Machine:
         cpu_model=said.get("Model name", "unknown"),
         memory_bytes=memory,
         topology=cpus,
-        cpu_order=cpu_order([cpu for cpu in cpus if cpu.cpu in allowed]),
+        cpu_order=cpu_order(cpus, allowed & {cpu.cpu for cpu in cpus}),
         governor=",".join(sorted(g for g in governors if g)) or None,
         tuning=tuning.read(),
         mitigations={path.name: text(path) or "" for path in vulnerabilities},
@@ -84,17 +105,6 @@ def _flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:
         if isinstance(children, list):
             flat += _flat(children)
     return flat
-
-
-def ranges(numbers: list[int]) -> str:
-    """`0-3,8` from rising numbers, as the kernel writes lists of CPUs."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs)
 
 
 def denied(machine: Machine) -> list[int]:
@@ -125,6 +135,16 @@ def warnings(machine: Machine) -> list[str]:
             found.append(f"{stood} boots of the guest stood still; it was booted again")
     if text(CPUS / "smt" / "active") == "1":
         found.append("SMT is on: the counts beyond the physical cores add hardware threads")
+    there = machine_layout(machine)
+    if there.kinds:
+        groups = [
+            f"{end - begin} (CPUs {ranges(sorted(machine.cpu_order[begin:end]))})"
+            for begin, end in pairwise((0, *there.kinds))
+        ]
+        found.append(
+            f"the cores are unequal: {groups[0]} are fast, {', then '.join(groups[1:])} slower; "
+            f"linear scaling is by the fast ones"
+        )
     swaps = (text(Path("/proc/swaps")) or "").splitlines()[1:]
     if swaps:
         found.append("swap is on: memory-backed file systems may be swapped out")

@@ -145,14 +145,20 @@ def _loop(name: str, medium: Medium, size: int, journal: Journal, state: Path, t
     else:
         directory = state / f"medium-{name}"
         # tmpfs needs a little more than the file for its own bookkeeping.
-        options = [f"size={size + (1 << 20)}", "noatime", *numa.mount_options(medium.numa)]
+        options = [f"size={size + (1 << 20)}", "noatime"]
+        if numa.fits_mount(medium.numa):
+            options += numa.mount_options(medium.numa)
         if HUGE_PAGES.exists():
             # Dropping the caches visits each folio of the image before each cell: a third of a
             # second for 6 GiB in small pages.
             options.append("huge=always")
         journal.apply(Mount(source="fscale", target=directory, fstype="tmpfs", options=options))
     file = directory / "image"
-    journal.do.allocate(file, size)
+    if medium.backing or numa.fits_mount(medium.numa):
+        journal.do.allocate(file, size)
+    else:  # a tmpfs without a policy of its own takes that of the process
+        allocate = ["fallocate", "--length", str(size), str(file)]
+        journal.do.run([*numa.prefix(medium.numa), *allocate], timeout=600)
     loop = LoopDevice(file=file, direct_io=medium.direct_io)
     journal.apply(loop)
     device = "/dev/loopN" if journal.do.dry else loop.devices()[0]

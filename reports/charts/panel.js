@@ -101,9 +101,10 @@ function yTitle(panel, view) {
 // A specification is filled in: an axis of Vega changes its kind in no other way.
 function fill(template, panel, view, width) {
 	const spec = structuredClone(template), shown = rows(panel, view), range = domains(panel, shown, view);
+	const inside = counts => counts.filter(end => panel.cores[0] <= end && end < panel.cores.at(-1)).map(end => ({ after: end + 0.5 }));
 	const values = {
 		points: shown, linear: reference(panel, view),
-		ends: panel.sockets.filter(end => panel.cores[0] <= end && end < panel.cores.at(-1)).map(end => ({ after: end + 0.5 })),
+		ends: inside(panel.sockets), kinds: inside(panel.kinds),
 		shared: panel.physical && panel.physical < panel.cores.at(-1) ? [{ from: panel.physical + 0.5 }] : [],
 	};
 	const signals = {

@@ -68,7 +68,16 @@ def test_linear_scaling_knows_hardware_threads(tmp_path: Path) -> None:
     (panel,) = interactive.data(found)["panels"]
     assert panel["ideal"]["factors"] == [[1, 1], [2, 2], [4, 2]]
     assert panel["ideal"]["start"]["rate"] == [100, 100, 100]
-    assert panel["physical"] == 2
+    assert (panel["physical"], panel["kinds"]) == (2, [])
+
+
+def test_linear_scaling_knows_slower_cores(tmp_path: Path) -> None:
+    cells = [cell(key(cores=n), 100.0 * n) for n in (1, 2, 4)]
+    cpus = [c.model_copy(update={"max_mhz": 4000 - 1000 * (c.core // 2)}) for c in cpus_of(1, 4)]
+    found = report(tmp_path, cells, workloads=("DRBL",), machine=machine(4, topology=cpus))
+    (panel,) = interactive.data(found)["panels"]
+    assert panel["ideal"]["factors"] == [[1, 1], [2, 2], [4, 2]]
+    assert (panel["physical"], panel["kinds"]) == (4, [2])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from analysis.diagnosis.run import Law, _law
 from analysis.diagnosis.verdict import Shape, shape_of
 from analysis.export import rows, write
 from analysis.findings import Verdict, findings, judge
-from analysis.plots import core_ticks, draw_curves, scaled_unit, share_of_linear
+from analysis.plots import core_ticks, draw_curves, layout_keys, scaled_unit, share_of_linear
 from analysis.report.render import interval, microseconds, rate, span, times
 from analysis.style import MARKERS, SERIES, lines, speedup_colours
 from analysis.summary import Point, Spread, summarise
@@ -209,6 +209,35 @@ def test_plots_mark_full_sockets_and_hardware_threads() -> None:
     assert marks(2, 48, 2) == ([48.5, 96.5], [96.5])
     assert marks(1, 6, 2) == ([], [6.5])
     assert marks(1, 2, 1) == ([], [])
+
+
+def test_slower_cores_are_marked_and_linear_does_not_count_them() -> None:
+    cpus = [c.model_copy(update={"capacity": 1024 if c.core < 4 else 500}) for c in cpus_of(1, 12)]
+    there = layout(cpus, range(12))
+    # Ten a second of each fast core, five of each slow one; then a lock that lets no more in.
+    scored = [
+        c
+        for n in core_counts("topology", there)
+        for c in cells([10 * min(n, 4) + 5 * max(0, n - 4)], cores=n)
+    ]
+    (panel,) = arrange(summarise(scored), ["ext4"], {}, there)[0].panels
+    ax = Figure().add_subplot()
+    draw_curves(ax, panel, lines({"ext4": None}), width=2)
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "kind"] == [4.5]
+    (curve,) = panel.curves
+    assert [(p.key.cores, curve.linear_at(p)) for p in curve.points] == [
+        (1, 1),
+        (2, 2),
+        (4, 4),
+        (8, 4),
+        (12, 4),
+    ]
+    assert shape_of(curve)[0] is Shape.SCALES
+    assert panel.ideal is not None
+    assert panel.ideal.factors[-1] == (12, 4)
+    page = arrange(summarise(scored), ["ext4"], {}, there)[0]
+    assert "slower cores join" in [name for _, name in layout_keys(page)]
+    assert _law("DRBL", curve).fit is None  # three counts of equal cores
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from fscale.model.catalogue import load_filesystem, load_medium
 from fscale.model.config import FileSystem, Medium
+from fscale.model.errors import FscaleError
 from fscale.runner import filesystem, medium, numa
 from fscale.runner.machine.journal import Journal
 from fscale.system.executor import DryExecutor
@@ -21,6 +22,7 @@ def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "has_memory"
     path.write_text("0-1\n")
     monkeypatch.setattr(numa, "HAS_MEMORY", path)
+    monkeypatch.setattr(numa, "STATUS", tmp_path / "status")
     return path
 
 
@@ -68,6 +70,55 @@ def test_a_device_in_memory_is_filled_beforehand(tmp_path: Path, nodes: Path, na
     assert f"numactl --interleave=all {copy} oflag=direct" in made(tmp_path, name)
     assert f"numactl --membind=1 {copy} oflag=direct" in made(tmp_path, name, numa=1)
     assert f"{copy} oflag=direct" in made(tmp_path, name, numa=None)
+
+
+@pytest.mark.parametrize(
+    ("memory", "cpus", "allowed", "nodes_", "interleaved"),
+    [
+        ("0-2", "0-1", "0-2", [0, 1], "0-1"),  # memory behind CXL
+        ("0-3", "0,2-3", "0-63", [0, 2, 3], "0,2-3"),
+        ("0,8,252-255", "0,8", "0-1023", [0, 8], "0,8"),  # of GPUs
+        ("0-3", "0-3", "0,3", [0, 3], "0,3"),  # a cpuset
+        ("0-1", "0-1", "0-1", [0, 1], "all"),
+        ("0,2", "0-2", "0-2", [0, 2], "all"),  # CPUs without memory
+        ("0-1", "0", "0-1", [0], None),
+        ("0-1", "0-1", "1", [1], None),
+    ],
+)
+def test_what_is_interleaved_lies_where_cpus_are(
+    tmp_path: Path,
+    nodes: Path,
+    memory: str,
+    cpus: str,
+    allowed: str,
+    nodes_: list[int],
+    interleaved: str | None,
+) -> None:
+    nodes.write_text(f"{memory}\n")
+    nodes.with_name("has_cpu").write_text(f"{cpus}\n")
+    numa.STATUS.write_text(f"Name:\tx\nMems_allowed:\t1\nMems_allowed_list:\t{allowed}\n")
+    assert numa.nodes() == nodes_
+    said = made(tmp_path, "ram")
+    (mount,) = [line for line in said if line.startswith("mount ")]
+    options = mount.split()[4].split(",")
+    by_command = [line for line in said if "fallocate" in line and "numactl" in line]
+    if interleaved is None:
+        assert numa.prefix("interleave") == []
+        assert "mpol" not in mount
+        assert not by_command
+    elif "," in interleaved:
+        assert numa.prefix("interleave") == ["numactl", f"--interleave={interleaved}"]
+        assert "mpol" not in mount
+        assert len(by_command) == 1
+        with pytest.raises(FscaleError, match=interleaved):
+            numa.mount_options("interleave")
+    else:
+        only = "" if interleaved == "all" else f":{interleaved}"
+        assert numa.prefix("interleave") == ["numactl", f"--interleave={interleaved}"]
+        assert f"mpol=interleave{only}" in options
+        assert not by_command
+    # Asked for, any node will do.
+    assert "mpol=bind:1" in tmpfs_options(numa=1)
 
 
 def test_a_slow_device_is_not_filled(tmp_path: Path, nodes: Path) -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The order of CPUs, the core counts and the marks of a curve, on made-up machines."""
 
+from pathlib import Path
+
 import pytest
 
 from fscale.model.errors import FscaleError
@@ -58,10 +60,142 @@ def test_one_socket_has_no_boundary() -> None:
 
 
 def test_ragged_machines() -> None:
-    assert laid_out(hybrid()) == Layout((), 5, 7)
+    assert laid_out(hybrid()) == Layout((), 5, 7, kinds=(2, 5))
     assert counts(hybrid()) == [1, 2, 4, 5, 7]
+    # One core alone has lost its second thread to somebody.
+    assert laid_out(hybrid()[:5]) == Layout((), 3, 5)
     uneven = [Cpu(cpu=n, core=n, socket=n // 3, node=0) for n in range(5)]
     assert laid_out(uneven) == Layout((3, 5), 5, 5)
+
+
+def desktop(fast: int, slow: int, *, hidden: bool = False, **of_slow: object) -> list[Cpu]:
+    """Fast cores of two threads each, then slow ones of one; `hidden`: both have one."""
+    threads = [core for core in range(fast) for _ in range(1 if hidden else 2)]
+    threads += range(fast, fast + slow)
+    cpus = [Cpu(cpu=n, core=core, socket=0, node=0) for n, core in enumerate(threads)]
+    return [cpu.model_copy(update=of_slow if cpu.core >= fast else {}) for cpu in cpus]
+
+
+def with_speeds(speeds: list[float], field: str = "max_mhz") -> list[Cpu]:
+    return [
+        Cpu.model_validate({"cpu": n, "core": n, "socket": 0, "node": 0, field: speed})
+        for n, speed in enumerate(speeds)
+    ]
+
+
+def test_efficiency_cores_come_after_the_fast_ones_and_have_a_border() -> None:
+    cpus = desktop(8, 16)
+    there = laid_out(cpus)
+    assert there == Layout((), 24, 32, kinds=(8, 24))
+    assert cpu_order(cpus)[:9] == [0, 2, 4, 6, 8, 10, 12, 14, 16]
+    assert counts(cpus) == [1, 2, 4, 8, 16, 24, 32]
+    assert counts(desktop(6, 8)) == [1, 2, 4, 6, 8, 14, 16, 20]
+    assert [there.physical(n) for n in (4, 8, 9, 24, 32)] == [4, 8, 8, 8, 8]
+    assert (there.equal, there.borders) == (8, (8,))
+
+
+@pytest.mark.parametrize(
+    ("speeds", "kinds"),
+    [
+        # A desktop of the 13th and one of the 15th generation, with favoured cores.
+        ([5800, 5800, *[5500] * 6, *[4300] * 16], (8, 24)),
+        ([5500, 5500, *[5400] * 6, *[4600] * 12], (8, 20)),
+        # Fast, efficient, and two on another die.
+        ([4800] * 6 + [3800] * 8 + [2500] * 2, (6, 14, 16)),
+        # Compact cores that have all their threads.
+        ([5157] * 4 + [3300] * 8, (4, 12)),
+        # Equal ones: preferred cores, each a step below the last, and two dies.
+        ([6300 - 180 * n for n in range(8)], ()),
+        ([5850] * 8 + [5500] * 8, ()),
+        ([5250] * 8 + [5750] * 8, ()),
+        ([4700, 4500, 4500, 4500], ()),
+        ([3000] * 4, ()),
+    ],
+)
+@pytest.mark.parametrize("field", ["max_mhz", "capacity"])
+def test_kinds_by_frequency_and_capacity(
+    speeds: list[float], kinds: tuple[int, ...], field: str
+) -> None:
+    cpus = with_speeds([speed // 6 for speed in speeds] if field == "capacity" else speeds, field)
+    assert laid_out(cpus).kinds == kinds
+    # Whatever their numbers are.
+    backwards = [c.model_copy(update={"cpu": 99 - c.cpu, "core": 99 - c.core}) for c in cpus]
+    assert laid_out(backwards).kinds == kinds
+    fastest = max(speeds)
+    first = next(c for c in backwards if c.cpu == cpu_order(backwards)[0])
+    if kinds:
+        assert getattr(first, field) >= 0.9 * (fastest // 6 if field == "capacity" else fastest)
+
+
+def test_kinds_by_pmu() -> None:
+    cpus = [
+        c.model_copy(update={"type": "core" if c.core < 4 else "atom"})
+        for c in desktop(4, 6, hidden=True)
+    ]
+    assert laid_out(cpus).kinds == (4, 10)
+    # The slow ones are numbered first, and all have the same capacity.
+    types = ["lowpower"] * 2 + ["atom"] * 4 + ["core"] * 6
+    cpus = [
+        Cpu.model_validate({"cpu": n, "core": n, "socket": 0, "node": 0, "type": t, "capacity": 1})
+        for n, t in enumerate(types)
+    ]
+    assert cpu_order(cpus) == [6, 7, 8, 9, 10, 11, 2, 3, 4, 5, 0, 1]
+    assert laid_out(cpus).kinds == (6, 10, 12)
+
+
+def test_one_that_has_no_figure_makes_no_kind() -> None:
+    cpus = with_speeds([5000, 5000, 3000, 3000])
+    cpus[3].max_mhz = None
+    assert laid_out(cpus).kinds == ()
+
+
+def test_equal_cores_of_which_some_have_one_thread_are_equal_where_it_is_known() -> None:
+    cpus = [c.model_copy(update={"max_mhz": 3000.0}) for c in desktop(4, 4)]
+    assert laid_out(cpus) == Layout((), 8, 12)
+
+
+def test_a_run_that_may_use_one_kind_only_has_no_border() -> None:
+    cpus = desktop(8, 16)
+    assert layout(cpus, range(16)) == Layout((), 8, 16)
+    assert layout(cpus, range(16, 32)) == Layout((), 16, 16)
+    assert layout(cpus, {0, 1, 20, 21}) == Layout((), 3, 4, kinds=(1, 3))
+
+
+def test_sockets_that_are_clusters_of_one_kind_each_are_ordered_by_speed() -> None:
+    cpus = [
+        Cpu(cpu=n, core=n, socket=n // 4, node=0, capacity=400 if n < 4 else 1024) for n in range(8)
+    ]
+    assert cpu_order(cpus) == [4, 5, 6, 7, 0, 1, 2, 3]
+    assert laid_out(cpus) == Layout((4, 8), 8, 8, kinds=(4, 8))
+
+
+def test_what_tells_kinds_is_read_from_sys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[dict[str, object]] = [
+        {"cpu": n, "core": n, "socket": 0, "node": 0} for n in range(6)
+    ]
+    monkeypatch.setattr(host, "_lscpu", lambda *_: rows)
+    monkeypatch.setattr(host, "CPUS", tmp_path / "system/cpu")
+    monkeypatch.setattr(host, "DEVICES", tmp_path)
+    for n in range(6):
+        place = tmp_path / f"system/cpu/cpu{n}"
+        (place / "cpufreq").mkdir(parents=True)
+        (place / "cpufreq/cpuinfo_max_freq").write_text(f"{5400000 if n < 2 else 4300000}\n")
+        (place / "cpu_capacity").write_text("1024\n")
+    for name, listed in (("core", "0-1"), ("atom", "2-3,5"), ("lowpower", "4")):
+        (tmp_path / f"cpu_{name}").mkdir()
+        (tmp_path / f"cpu_{name}/cpus").write_text(f"{listed}\n")
+    found = host.topology()
+    assert [c.type for c in found] == ["core", "core", "atom", "atom", "lowpower", "atom"]
+    assert {c.max_mhz for c in found} == {5400, 4300}
+    assert {c.capacity for c in found} == {1024}
+    assert cpu_order(found) == [0, 1, 2, 3, 5, 4]
+    there = machine(6, found).model_copy(update={"cpu_order": cpu_order(found)})
+    (said,) = [text for text in host.warnings(there) if "unequal" in text]
+    assert "2 (CPUs 0-1) are fast, 3 (CPUs 2-3,5), then 1 (CPUs 4) slower" in said
+    for name in ("core", "atom", "lowpower"):
+        (tmp_path / f"cpu_{name}/cpus").unlink()
+    assert {c.type for c in host.topology()} == {None}
+    assert laid_out(host.topology()).kinds == (2, 6)
 
 
 def test_virtual_sockets_of_one_core_are_none() -> None:
