@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fscale.model.bench import CpuTimes
+from fscale.model.latency import trusted
 from fscale.model.results import Cell, CellKey
 
 CPU_STATES = ("user", "system", "iowait", "irq", "steal", "idle")
@@ -132,7 +133,13 @@ def summarise(scored: Iterable[Cell], run: str | None = None) -> list[Point]:
 
 
 def latency_quantile(cell: Cell, percentile: str) -> float | None:
-    """Seconds below which that part of the operations took, such as "99.9"; None: not recorded."""
-    quantiles = (cell.latency or {}).get("quantiles")
+    """Seconds below which that part of the operations took, such as "99.9".
+
+    None where latencies were not recorded, or not of nearly all operations: a quantile of the first
+    part of a window is not the window's.
+    """
+    if cell.latency is None or not trusted(cell.latency):
+        return None
+    quantiles = cell.latency.get("quantiles")
     found = quantiles.get(percentile) if isinstance(quantiles, dict) else None
     return found / 1e9 if isinstance(found, int | float) else None

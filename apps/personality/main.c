@@ -17,6 +17,7 @@
 #include "../common/options.h"
 #include "gate.h"
 #include "run.h"
+#include "stint.h"
 #include "turns.h"
 
 #define MAX_CPUS 4096
@@ -127,16 +128,31 @@ static int pin(struct worker *worker, int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? failed(worker, "pin to", "a CPU") : 0;
 }
 
+static bool is_set(const atomic_bool *flag)
+{
+	return atomic_load_explicit(flag, memory_order_relaxed);
+}
+
 /* Round after round between a gate and a halt, until all is over. */
 static int rounds(const struct run *run, unsigned int id, void *own)
 {
 	struct state *state = run->state;
+	struct worker *worker = &state->worker[id];
 	int gate;
 
-	for (gate = GATE_FIRST; gate_pass(state, &state->worker[id], gate); gate++)
-		while (!atomic_load_explicit(&state->halted, memory_order_relaxed))
+	for (gate = GATE_FIRST; gate_pass(state, worker, gate); gate++) {
+		worker->stint.before_ns = 0;
+		while (!is_set(&state->halted) && !is_set(&state->counting)) {
+			stint_round(worker);
 			if (run->personality->run(state, id, own, 0))
 				return 1;
+		}
+		stint_begin(worker);
+		while (!is_set(&state->halted))
+			if (run->personality->run(state, id, own, 0))
+				return 1;
+		stint_end(worker);
+	}
 	return 0;
 }
 

@@ -28,12 +28,27 @@ struct options {
 	bool settle;          /* write out what a turn has left */
 };
 
+/*
+ * A worker's turn in whole rounds, which it times itself: how much of a round the parent would cut
+ * off at its edges depends on how rounds happen to fit into a turn.
+ */
+struct stint {
+	uint64_t before_ns;       /* when the last round of the warm-up began; 0: there was none */
+	unsigned long before_ops; /* done until then */
+	uint64_t first_ns;        /* when it ended; from here on operations count */
+	unsigned long first_ops;
+	uint64_t last_ns;         /* when the last round ended */
+	uint64_t cpu_ns;          /* the worker's own, from first_ns to last_ns */
+	unsigned long ops, bytes; /* the same */
+};
+
 struct worker {
 	_Alignas(CACHE_LINE) atomic_ulong ops; /* counted by the parent at the window's edges */
 	atomic_ulong bytes;
 	atomic_ulong loops;
 	atomic_int ready;           /* the gate that it waits at, from 1 */
 	atomic_ullong ended_ns[MAX_PHASES];
+	struct stint stint;
 	char error[256];            /* empty: none */
 };
 
@@ -44,6 +59,7 @@ struct state {
 	const struct options *options;
 	_Alignas(CACHE_LINE) atomic_int gate; /* the last gate that is open; GATE_STOP ends all */
 	atomic_bool halted;                   /* timed: to the next gate after this round */
+	atomic_bool counting;                 /* the warm-up of this turn is over */
 	void *files;                          /* the personality's own shared memory */
 	struct worker worker[];
 };

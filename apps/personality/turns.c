@@ -5,47 +5,18 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gate.h"
+#include "stint.h"
 
 /* The first part of a slice fills caches that the other side had, and is not counted. */
 #define RAMP_PART 0.1
-
-struct edge {
-	uint64_t ns, cpu_ns;
-	unsigned long ops, bytes;
-};
 
 static int turn_failed(struct run *run, const char *call, int error)
 {
 	snprintf(run->crew.error, sizeof(run->crew.error), "%s: %s", call, strerror(error));
 	return -1;
-}
-
-static int read_edge(struct run *run, struct edge *edge)
-{
-	struct timespec spent;
-	clockid_t clock;
-	unsigned int i;
-	int error;
-
-	run_add_up(run, &edge->ops, &edge->bytes);
-	edge->ns = now_ns();
-	edge->cpu_ns = 0;
-	for (i = 0; i < run->crew.size; i++) {
-		/* One that ended is found by run_at_work(). */
-		if (!run->crew.pids[i])
-			continue;
-		error = clock_getcpuclockid(run->crew.pids[i], &clock);
-		if (!error && clock_gettime(clock, &spent))
-			error = errno;
-		if (error)
-			return turn_failed(run, "the CPU clock of a worker", error);
-		edge->cpu_ns += (uint64_t)spent.tv_sec * 1000000000u + (uint64_t)spent.tv_nsec;
-	}
-	return 0;
 }
 
 /* Write out what a turn has left, on all file systems; *ns long. */
@@ -68,44 +39,56 @@ static int settle(struct run *run, uint64_t *ns)
 	return 0;
 }
 
-static void enter(struct run *run, const struct edge *from, const struct edge *to)
+/* Add up the stints of a turn that counts from begin_ns on, and say them. */
+static void enter(struct run *run, uint64_t begin_ns, uint64_t end_ns, uint64_t settled_ns)
 {
 	struct phase *all = &run->phase[0];
+	unsigned long ops = 0;
+	uint64_t cpu_ns = 0, ns;
+	double rate = 0;
+	char line[128];
+	unsigned int id;
 
+	for (id = 0; id < run->options.workers; id++) {
+		const struct stint *stint = &run->state->worker[id].stint;
+
+		rate += stint_rate(stint, begin_ns);
+		ops += stint->ops;
+		run->bytes += stint->bytes;
+		cpu_ns += stint->cpu_ns;
+	}
+	/* So long the workers take for the operations at their rates. */
+	ns = ops ? (uint64_t)((double)ops * 1e9 / rate) : end_ns - begin_ns;
 	if (!all->start_ns)
-		all->start_ns = from->ns;
-	all->end_ns = to->ns;
-	all->ns += to->ns - from->ns;
-	all->ops += to->ops - from->ops;
-	run->bytes += to->bytes - from->bytes;
+		all->start_ns = begin_ns;
+	all->end_ns = end_ns;
+	all->ns += ns;
+	all->ops += ops;
+	snprintf(line, sizeof(line), "turn %lu %.9f %.9f %.9f time", ops, (double)ns / 1e9,
+		 (double)cpu_ns / 1e9, (double)settled_ns / 1e9);
+	say(line);
 }
 
 static int turn(struct run *run, int gate)
 {
 	long slice = (long)(run->options.slice * 1e9), ramp = (long)(RAMP_PART * (double)slice);
 	struct state *state = run->state;
-	struct edge from, to;
-	uint64_t settled = 0;
-	char line[128];
+	uint64_t begin_ns, end_ns, settled_ns = 0;
 
 	atomic_store(&state->halted, false);
+	atomic_store(&state->counting, false);
 	gate_open(state, gate);
 	nap(ramp);
-	if (read_edge(run, &from))
-		return -1;
+	begin_ns = now_ns();
+	atomic_store(&state->counting, true);
 	nap(slice - ramp);
-	if (read_edge(run, &to))
-		return -1;
+	end_ns = now_ns();
 	atomic_store(&state->halted, true);
 	if (run_gather(run, gate + 1) || run_at_work(run))
 		return -1;
-	if (run->options.settle && settle(run, &settled))
+	if (run->options.settle && settle(run, &settled_ns))
 		return -1;
-	enter(run, &from, &to);
-	snprintf(line, sizeof(line), "turn %lu %.9f %.9f %.9f time", to.ops - from.ops,
-		 (double)(to.ns - from.ns) / 1e9, (double)(to.cpu_ns - from.cpu_ns) / 1e9,
-		 (double)settled / 1e9);
-	say(line);
+	enter(run, begin_ns, end_ns, settled_ns);
 	return 0;
 }
 

@@ -24,7 +24,8 @@ SIDES = ("A", "B")
 SLOTS = ("-1", "-2")  # of file systems that are mounted at the same time
 BLOCK = 4  # turns
 DRAIN = 0.02  # seconds: an RCU grace period, and the callbacks that have waited for it
-LEAST_OPS = 20  # in a turn: what is cut off at its edges must not matter
+LEAST_OPS = 20
+"""of each worker in a turn: all begin at once and the last ones end alone, which must not matter"""
 
 
 @dataclass(frozen=True)
@@ -179,11 +180,16 @@ def _alternate(
         cells[side].slices = slices[side]
     excuse(cells.values())
     for side, own in slices.items():
-        ops = [turn.ops for turn in own if turn.seconds]
-        if cells[side].status == "ok" and ops and median(ops) < LEAST_OPS:
+        each = [turn.ops / _workers(cells[side]) for turn in own if turn.seconds]
+        if cells[side].status == "ok" and each and median(each) < LEAST_OPS:
             raise FscaleError(
-                f"only {median(ops):g} operations in a turn of {1000 * slicing.seconds:g} ms"
+                f"only {median(each):.3g} operations per worker in a turn of "
+                f"{1000 * slicing.seconds:g} ms, and {LEAST_OPS} are needed"
             )
+
+
+def _workers(cell: Cell) -> int:
+    return len(cell.bench.workers) if cell.bench else cell.key.cores
 
 
 def play(

@@ -129,11 +129,14 @@ class Intervals(Strict):
 
 
 class Latency(Strict):
-    """Raw per-operation latencies: `files` hold little-endian uint32 nanoseconds, one a worker."""
+    """Histograms of the operations' latencies, one a worker; each list has an entry for each."""
 
-    files: list[str]
-    samples: list[int]
-    dropped: list[int]
+    files: list[str] = Field(
+        description="pairs of little-endian uint64: the least nanoseconds of a bucket, its count; "
+        "in older results uint32 nanoseconds of each operation"
+    )
+    samples: list[int] = Field(description="operations that are in them")
+    dropped: list[int] = Field(description="operations of the timed windows that are not")
 
 
 class BenchError(Strict):

@@ -61,7 +61,10 @@ class Slice(Strict):
 
     block: int = Field(description="of four turns, A B B A or B A A B, from 0")
     ops: int
-    seconds: float = Field(description="0 where the edges were not known well enough")
+    seconds: float = Field(
+        description="that so many operations take at the workers' rates; 0 where the edges were "
+        "not known well enough"
+    )
     cpu_seconds: float = Field(description="of the workers")
     settle_seconds: float = Field(
         default=0,
@@ -99,7 +102,9 @@ class Cell(Strict):
     commands: list[Command] = Field(default_factory=list)
     bench: BenchOutput | None = None
     latency: dict[str, Any] | None = Field(
-        default=None, description="HdrHistogram (V2, base64) and quantiles in nanoseconds"
+        default=None,
+        description="HdrHistogram (V2, base64) and quantiles in nanoseconds; quantiles are null "
+        "where nearly all operations are not covered",
     )
     geometry: dict[str, str] | None = Field(
         default=None, description="what mkfs chose, where the file system's TOML file asks for it"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turns raw latencies into an HdrHistogram."""
+"""Makes an HdrHistogram of the histograms that the microbenchmark writes."""
 
 from pathlib import Path
 from typing import Any
@@ -7,26 +7,33 @@ from typing import Any
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
+from fscale.model.latency import covered, trusted
+
 _QUANTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
-_HIGHEST = 2**32 - 1  # what the raw files can hold: 4.29 s
+_HIGHEST = 2**37 - 1  # what the files can hold: 137 s
 
 
 def summarise(files: list[Path], dropped: int) -> dict[str, Any]:
-    """The histogram of little-endian uint32 nanoseconds, three significant digits.
+    """The histogram of all workers: files of pairs of little-endian uint64, nanoseconds and count.
 
     Returns `histogram` (HdrHistogram V2, base64, mergeable), `unit`, `count`, `dropped` (operations
-    that were not recorded), `mean` and `quantiles` (percentile -> nanoseconds).
+    that are not in it), `covered` (the share that is), `mean` and `quantiles` (percentile ->
+    nanoseconds). What the latencies do not tell, because there are none or because too many
+    operations were dropped, is None.
     """
     histogram = HdrHistogram(1, _HIGHEST, 3)
     for file in files:
-        values, counts = np.unique(np.fromfile(file, dtype="<u4"), return_counts=True)
-        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        for value, count in np.fromfile(file, dtype="<u8").reshape(-1, 2).tolist():
             histogram.record_value(max(1, value), count)
-    return {
+    made: dict[str, Any] = {
         "histogram": histogram.encode().decode(),
         "unit": "ns",
         "count": histogram.get_total_count(),
         "dropped": dropped,
-        "mean": histogram.get_mean_value(),
-        "quantiles": {f"{q:g}": histogram.get_value_at_percentile(q) for q in _QUANTILES},
     }
+    known = trusted(made)
+    quantiles = {
+        f"{q:g}": histogram.get_value_at_percentile(q) if known else None for q in _QUANTILES
+    }
+    mean = histogram.get_mean_value() if known else None
+    return made | {"covered": covered(made), "mean": mean, "quantiles": quantiles}

@@ -44,7 +44,7 @@ struct result {
 	uint64_t *executed;	/* by each process */
 	struct usage *usage;
 	struct stock stock;
-	uint64_t *samples, *dropped;	/* latencies */
+	uint64_t **latencies;		/* a histogram of each worker, of all windows */
 	uint64_t counters[COUNTERS_MAX];	/* by how much they grew, as in the configuration */
 };
 
@@ -56,8 +56,8 @@ struct bench {
 	pid_t *pids;			/* 0: reaped */
 	unsigned int alive;
 	uint32_t sequence;
-	uint32_t **samples;
-	uint64_t samples_max;
+	uint64_t **latencies;		/* a histogram of each worker, of the present window */
+	uint64_t timed_ns;		/* when the present window began */
 	struct result result;
 };
 

@@ -38,7 +38,7 @@ static const char help[] =
 "  --space BYTES          how much space a stock may take (default: 3/4 of what is free)\n"
 "  --inodes N             how many inodes a stock may take (default: 9/10 of what is free)\n"
 "  --cgroup DIR           join this cgroup (v2) and record its CPU time\n"
-"  --latency DIR          record each operation's latency in DIR/worker-<id>.u32\n"
+"  --latency DIR          histogram of the operations' latencies in DIR/worker-<id>.hist\n"
 "  --counter FILE         a file with a number, the result says by how much it grew\n"
 "  --sync-fds R,W         after set-up write \"ready\" to fd W, wait for a byte on fd R\n"
 "  --slice SEC            with --sync-fds: run for SEC each time that a byte comes, and write\n"

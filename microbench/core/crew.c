@@ -33,10 +33,8 @@ static void worker_init(struct bench *b, struct worker *w, unsigned int id)
 		.seed = cfg->seed, .workload = cfg->workload, .options = cfg->options,
 		.dir = cfg->dir, .shm = b->shm, .slot = &b->shm->slots[id],
 	};
-	if (b->samples && id < cfg->workers) {
-		w->samples = b->samples[id];
-		w->samples_max = b->samples_max;
-	}
+	if (b->latencies && id < cfg->workers)
+		w->latencies = b->latencies[id];
 }
 
 enum step crew_start(struct bench *b)
@@ -155,6 +153,7 @@ enum step crew_command(struct bench *b, enum command command)
 
 	atomic_store(&b->shm->exhausted, 0);
 	atomic_store(&b->shm->exhausting, 0);
+	atomic_store(&b->shm->timed, TIMED_NOT_YET);
 	atomic_store(&b->shm->phase, PHASE_ARMED);
 	give(b, command);
 	while (!all_arrived(b)) {

@@ -4,49 +4,58 @@
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
-/* 32 MiB a worker. Operations beyond it, warm-up included, are counted as dropped. */
-#define SAMPLES_MAX (8u << 20)
+#define HISTOGRAM_SIZE (HISTOGRAM_BUCKETS * sizeof(uint64_t))
 
 enum step latency_prepare(struct bench *b)
 {
 	unsigned int workers = b->cfg->workers;
 
-	b->samples_max = SAMPLES_MAX;
-	b->samples = calloc(workers, sizeof(*b->samples));
-	b->result.samples = calloc(workers, sizeof(uint64_t));
-	b->result.dropped = calloc(workers, sizeof(uint64_t));
-	if (!b->samples || !b->result.samples || !b->result.dropped)
+	b->latencies = calloc(workers, sizeof(*b->latencies));
+	b->result.latencies = calloc(workers, sizeof(*b->result.latencies));
+	if (!b->latencies || !b->result.latencies)
 		return bench_fail(b, "calloc", NULL);
-	for (unsigned int i = 0; i < workers; i++) {
-		void *map = mmap(NULL, SAMPLES_MAX * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+	for (unsigned int id = 0; id < workers; id++) {
+		void *map = mmap(NULL, HISTOGRAM_SIZE, PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 		if (map == MAP_FAILED)
 			return bench_fail(b, "mmap", NULL);
-		b->samples[i] = map;
+		b->latencies[id] = map;
+		b->result.latencies[id] = calloc(HISTOGRAM_BUCKETS, sizeof(uint64_t));
+		if (!b->result.latencies[id])
+			return bench_fail(b, "calloc", NULL);
 	}
 	return STEP_OK;
 }
 
-/* The n-th operation's latency is the n-th sample, so a window is a slice. */
-static bool write_worker(struct bench *b, unsigned int id, FILE *file)
+void latency_end_window(struct bench *b, bool keep)
 {
-	struct result *r = &b->result;
+	for (unsigned int id = 0; b->latencies && id < b->cfg->workers; id++) {
+		for (uint32_t i = 0; keep && i < HISTOGRAM_BUCKETS; i++)
+			b->result.latencies[id][i] += b->latencies[id][i];
+		memset(b->latencies[id], 0, HISTOGRAM_SIZE);
+	}
+}
 
-	for (unsigned int i = 0; i < r->nwindows; i++) {
-		uint64_t first = r->windows[i].first[id], end = first + r->windows[i].ops[id];
-		uint64_t last = end < b->samples_max ? end : b->samples_max;
+uint64_t latency_samples(const struct bench *b, unsigned int id)
+{
+	uint64_t samples = 0;
 
-		for (uint64_t n = first; n < last; n++) {
-			uint32_t sample = htole32(b->samples[id][n]);
+	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		samples += b->result.latencies[id][i];
+	return samples;
+}
 
-			if (fwrite(&sample, sizeof(sample), 1, file) != 1)
-				return false;
-			r->samples[id]++;
-		}
-		r->dropped[id] += end - (last > first ? last : first);
+static bool write_worker(const uint64_t *counts, FILE *file)
+{
+	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		uint64_t record[] = { htole64(histogram_least(i)), htole64(counts[i]) };
+
+		if (counts[i] && fwrite(record, sizeof(record), 1, file) != 1)
+			return false;
 	}
 	return true;
 }
@@ -59,11 +68,11 @@ enum step latency_write(struct bench *b)
 		bool good;
 		FILE *file;
 
-		snprintf(path, sizeof(path), "%s/worker-%u.u32", b->cfg->latency, id);
+		snprintf(path, sizeof(path), "%s/worker-%u.hist", b->cfg->latency, id);
 		file = fopen(path, "we");
 		if (!file)
 			return bench_fail(b, "open", path);
-		good = write_worker(b, id, file);
+		good = write_worker(b->result.latencies[id], file);
 		if (fclose(file) || !good)
 			return bench_fail(b, "write", path);
 	}

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Raw latencies of every operation, kept in memory and written when all is over. */
+/* The latencies of the operations inside the windows, a histogram of each worker. */
 #ifndef FSCALE_LATENCY_H
 #define FSCALE_LATENCY_H
 
 #include "bench.h"
 
-/* Map room for the samples of each worker, touched beforehand. */
+/* Map the histograms of the workers, touched beforehand. */
 enum step latency_prepare(struct bench *b);
-/* Write DIR/worker-<id>.u32: the samples of the timed windows, little-endian. */
+/* A window is over, and no worker runs: add what it has to the result, or forget it. */
+void latency_end_window(struct bench *b, bool keep);
+/* How many latencies of a worker the result has. */
+uint64_t latency_samples(const struct bench *b, unsigned int id);
+/*
+ * Write DIR/worker-<id>.hist: for each bucket that is not empty its least nanoseconds and its
+ * count, both in 64 bits, little-endian.
+ */
 enum step latency_write(struct bench *b);
 
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "output.h"
 
+#include "latency.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,15 +130,17 @@ static json_t *latency(const struct bench *b)
 {
 	json_t *files, *samples, *dropped;
 
-	if (!b->cfg->latency || !b->result.samples)
+	if (!b->cfg->latency || !b->latencies)
 		return json_null();
 	files = json_array();
 	samples = json_array();
 	dropped = json_array();
 	for (unsigned int id = 0; id < b->cfg->workers; id++) {
-		json_array_append_new(files, json_sprintf("worker-%u.u32", id));
-		json_array_append_new(samples, integer(b->result.samples[id]));
-		json_array_append_new(dropped, integer(b->result.dropped[id]));
+		uint64_t ops = result_ops(&b->result, id), kept = latency_samples(b, id);
+
+		json_array_append_new(files, json_sprintf("worker-%u.hist", id));
+		json_array_append_new(samples, integer(kept));
+		json_array_append_new(dropped, integer(ops > kept ? ops - kept : 0));
 	}
 	return json_pack("{s:o, s:o, s:o}", "files", files, "samples", samples, "dropped", dropped);
 }

@@ -130,6 +130,7 @@ static enum step run(struct bench *b)
 		step = latency_prepare(b);
 	if (step)
 		return step;
+	b->shm->in_turns = cfg->slice > 0;
 	if (cfg->windows)
 		counted_prepare(b);
 	step = crew_start(b);

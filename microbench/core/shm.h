@@ -19,6 +19,13 @@ enum phase {
 	PHASE_STOP,
 };
 
+/* Where the open gate is in its window. */
+enum timed {
+	TIMED_NOT_YET,	/* it warms up */
+	TIMED_NOW,
+	TIMED_OVER,
+};
+
 enum command {
 	CMD_NONE,
 	CMD_SETUP,
@@ -29,12 +36,25 @@ enum command {
 	CMD_QUIT,
 };
 
+/*
+ * A worker's turn in whole operations, which it times itself: what the parent cuts off at the edges
+ * of a window is as much of an operation as the worker's phase happens to leave.
+ */
+struct stint {
+	uint64_t before_ns;	/* when the last operation of the warm-up began; 0: there was none */
+	uint64_t first_ns;	/* when it ended; from here on operations count */
+	uint64_t last_ns;	/* when the last one ended, behind the closed gate */
+	uint64_t cpu_ns;	/* the worker's own, from first_ns to last_ns */
+	uint64_t ops;
+};
+
 /* What one worker publishes. The counter has a line of its own. */
 struct slot {
 	_Alignas(LINE) _Atomic uint64_t ops;
 	_Alignas(LINE) _Atomic uint32_t arrived;	/* last command done, or gate reached */
 	_Atomic uint32_t finished;			/* last run that came to its end */
 	_Atomic uint32_t turn;				/* last command that it may begin; a futex */
+	struct stint stint;
 };
 
 struct error_record {
@@ -57,6 +77,8 @@ struct snapshot {
 
 struct shared {
 	_Alignas(LINE) _Atomic uint32_t phase;
+	_Atomic uint32_t timed;				/* beside what is read with it */
+	bool in_turns;					/* workers keep stints */
 	_Alignas(LINE) _Atomic uint32_t command;	/* sequence << 4 | enum command; a futex */
 	uint64_t stock;
 	bool one_by_one;				/* so they set up, each at its turn */

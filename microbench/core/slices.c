@@ -13,19 +13,51 @@
 /* The first part of a slice fills caches that the other side had, and is not counted. */
 #define RAMP_PART 0.1
 
-struct sums {
-	uint64_t ops, ns;
+/* What all workers did in a turn. */
+struct done {
+	uint64_t ops;
+	double seconds;		/* that they take for so many at their rates; 0: not known */
+	double cpu_seconds;
 };
 
-static struct sums sums_of(const struct bench *b)
+/*
+ * A worker's operations per second: those from first_ns on are whole, and the one before them
+ * counts by its part that lies in the timed part of the turn. So neither the phase of the worker
+ * nor how many operations there are makes the rate another one, and a worker that waits through
+ * the whole turn counts as what it is.
+ */
+static double stint_rate(const struct stint *stint, uint64_t begin_ns)
 {
-	struct sums sums = { 0 };
+	double ops = (double)stint->ops;
+
+	if (stint->last_ns <= begin_ns)
+		return 0;
+	if (stint->before_ns && stint->before_ns < begin_ns && stint->first_ns > begin_ns)
+		ops += (double)(stint->first_ns - begin_ns) /
+		       (double)(stint->first_ns - stint->before_ns);
+	return ops * 1e9 / (double)(stint->last_ns - begin_ns);
+}
+
+/* Put the stints of a turn in the place of the window that the parent saw from outside. */
+static struct done add_up(struct bench *b, double length)
+{
+	struct result *r = &b->result;
+	struct window *win = &r->windows[r->nwindows - 1];
+	struct done done = { 0 };
+	double rate = 0;
 
 	for (unsigned int id = 0; id < b->cfg->workers; id++) {
-		sums.ops += result_ops(&b->result, id);
-		sums.ns += b->result.usage->workers[id].ns;
+		const struct stint *stint = &b->shm->slots[id].stint;
+
+		rate += stint_rate(stint, b->timed_ns);
+		win->ops[id] = stint->ops;
+		done.ops += stint->ops;
+		done.cpu_seconds += (double)stint->cpu_ns / 1e9;
 	}
-	return sums;
+	done.seconds = done.ops ? (double)done.ops / rate : length;
+	r->seconds += done.seconds - win->seconds;
+	win->seconds = done.seconds;
+	return done;
 }
 
 /* Write out what a slice has left for later, *seconds long. */
@@ -43,13 +75,12 @@ static enum step settle(struct bench *b, int dirfd, double *seconds)
 	return STEP_OK;
 }
 
-static enum step answer(struct bench *b, const struct sums *before, double length, double settled)
+static enum step answer(struct bench *b, const struct done *done, double settled)
 {
-	struct sums after = sums_of(b);
 	char line[128];
 
-	snprintf(line, sizeof(line), "%" PRIu64 " %.9f %.9f %.9f %s\n", after.ops - before->ops,
-		 length, (double)(after.ns - before->ns) / 1e9, settled,
+	snprintf(line, sizeof(line), "%" PRIu64 " %.9f %.9f %.9f %s\n", done->ops, done->seconds,
+		 done->cpu_seconds, settled,
 		 atomic_load(&b->shm->exhausted) ? "exhausted" : "time");
 	return request_answer(b, line);
 }
@@ -57,12 +88,14 @@ static enum step answer(struct bench *b, const struct sums *before, double lengt
 static enum step slice(struct bench *b, int dirfd)
 {
 	double ramp = RAMP_PART * b->cfg->slice, length, settled = 0;
-	struct sums before = sums_of(b);
 	enum step step = window_run(b, ramp, b->cfg->slice - ramp, &length);
+	struct done done = { 0 };
 
+	if (step == STEP_OK && length > 0)
+		done = add_up(b, length);
 	if (step == STEP_OK && b->cfg->settle)
 		step = settle(b, dirfd, &settled);
-	return step ? step : answer(b, &before, length, settled);
+	return step ? step : answer(b, &done, settled);
 }
 
 enum step slices_measure(struct bench *b)

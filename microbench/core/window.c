@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "crew.h"
+#include "latency.h"
 
 /* The edges of a window are known to this part of its length, or it is not trusted. */
 #define SKEW_MAX 0.01
@@ -147,6 +148,15 @@ static enum step watch(struct bench *b, struct edges *e, uint64_t length)
 	return STEP_OK;
 }
 
+/* Not where a worker ran out meanwhile, which has ended the window. */
+static void begin_timed(struct bench *b)
+{
+	uint32_t expected = TIMED_NOT_YET;
+
+	b->timed_ns = now_ns();
+	atomic_compare_exchange_strong(&b->shm->timed, &expected, TIMED_NOW);
+}
+
 static enum step account(struct bench *b, struct usage *usage)
 {
 	const char *path;
@@ -187,16 +197,21 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 	if (step)
 		return step;
 	inside = snapshot_inside(b, e.first);
+	begin_timed(b);
 	if (read_clocks(b, e.before))
 		return STEP_FAILED;
 	b->result.warmup_seconds += (double)(e.first->ns - opened) / 1e9;
-	if (!inside)
-		return crew_halt(b, true);
+	if (!inside) {
+		step = crew_halt(b, true);
+		latency_end_window(b, false);
+		return step;
+	}
 
 	step = watch(b, &e, (uint64_t)(seconds * 1e9));
 	if (step == STEP_FAILED || account(b, e.after))
 		return STEP_FAILED;
 	inside = snapshot_inside(b, e.last);
+	atomic_store_explicit(&b->shm->timed, TIMED_OVER, memory_order_relaxed);
 	if (read_clocks(b, e.after))
 		return STEP_FAILED;
 	if (inside) {
@@ -213,6 +228,7 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 		return step;
 	*length = (double)(e.last->ns - e.first->ns) / 1e9;
 	if ((uncertain(b, &e, *length) || *length < b->cfg->min_window) && end != END_INTERRUPTED) {
+		latency_end_window(b, false);
 		b->result.nintervals = intervals;
 		*length = 0;
 		return step;
@@ -221,6 +237,7 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 		return bench_fail(b, "realloc", NULL);
 	if (!window_add(b, e.first, e.last, end))
 		return bench_fail(b, "realloc", NULL);
+	latency_end_window(b, true);
 	usage_add(b->result.usage, e.before, e.after, b->processes);
 	return step;
 }

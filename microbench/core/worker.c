@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static int event_fd;
@@ -104,6 +105,32 @@ static uint32_t wait_command(struct worker *w, uint32_t previous)
 	return now;
 }
 
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void stint_begin(struct worker *w)
+{
+	struct stint *stint = &w->slot->stint;
+
+	stint->ops = ops_done(w);
+	stint->cpu_ns = own_cpu_ns();
+	stint->first_ns = now_ns();
+}
+
+void stint_end(struct worker *w)
+{
+	struct stint *stint = &w->slot->stint;
+
+	stint->last_ns = now_ns();
+	stint->cpu_ns = own_cpu_ns() - stint->cpu_ns;
+	stint->ops = ops_done(w) - stint->ops;
+}
+
 /* Spinning starts all at one time; in windows by count they sleep, for a spinner looks busy. */
 static void wait_gate(struct worker *w)
 {
@@ -129,7 +156,9 @@ static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
 		prctl(PR_SET_NAME, is_background(w) ? COMM_BACKGROUND : COMM_RUN);
 	if (is_background(w))
 		outcome = wl->background_run(w);
-	else if (w->samples && !pilot)
+	else if (w->shm->in_turns && !pilot)
+		outcome = wl->run_turn(w);
+	else if (w->latencies && !pilot)
 		outcome = wl->run_latency(w);
 	else if (w->shm->tally.windows)
 		outcome = wl->run_counted(w);

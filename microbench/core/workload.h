@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "edge.h"
+#include "histogram.h"
 
 enum outcome {
 	OP_OK,
@@ -62,8 +63,7 @@ struct worker {
 	const char *dir;
 	struct shared *shm;
 	struct slot *slot;
-	uint32_t *samples;	/* latencies in nanoseconds, one an operation, or NULL */
-	uint64_t samples_max;
+	uint64_t *latencies;	/* a histogram (histogram.h), or NULL */
 };
 
 struct workload {
@@ -102,6 +102,7 @@ struct workload {
 	/* Made by DEFINE_LOOPS. */
 	enum outcome (*run)(struct worker *w);
 	enum outcome (*run_latency)(struct worker *w);
+	enum outcome (*run_turn)(struct worker *w);
 	enum outcome (*run_counted)(struct worker *w);
 	/* The writer of a background variant. */
 	enum outcome (*background_setup)(struct worker *w);
@@ -136,6 +137,15 @@ static inline void ops_publish(struct worker *w, uint64_t ops)
 	atomic_store_explicit(&w->slot->ops, ops, memory_order_relaxed);
 }
 
+static inline enum timed timed(const struct worker *w)
+{
+	return atomic_load_explicit(&w->shm->timed, memory_order_relaxed);
+}
+
+/* Around the operations of a turn that count, in the worker. */
+void stint_begin(struct worker *w);
+void stint_end(struct worker *w);
+
 /* The plain loop: the operation and one relaxed store. */
 #define DEFINE_LOOP(name, op)							\
 static enum outcome name(struct worker *w)					\
@@ -153,8 +163,9 @@ static enum outcome name(struct worker *w)					\
 }
 
 /*
- * Defines op_run(), op_run_latency(), which reads the clock around each operation, and
- * op_run_counted(), which counts it among those of all workers.
+ * Defines op_run(), op_run_latency(), which reads the clock around each operation, op_run_turn(),
+ * which also times the whole operations of its turn, and op_run_counted(), which counts each among
+ * those of all workers.
  */
 #define DEFINE_LOOPS(op)							\
 DEFINE_LOOP(op##_run, op)							\
@@ -164,16 +175,33 @@ static enum outcome op##_run_latency(struct worker *w)				\
 	enum outcome outcome = OP_OK;						\
 										\
 	while (gate_open(w)) {							\
-		uint64_t before = now_ns(), ns;					\
+		uint64_t before = now_ns();					\
 										\
 		outcome = op(w);						\
 		if (__builtin_expect(outcome != OP_OK, 0))			\
 			break;							\
-		ns = now_ns() - before;						\
-		if (ops < w->samples_max)					\
-			w->samples[ops] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX; \
+		if (timed(w) == TIMED_NOW)					\
+			w->latencies[histogram_bucket(now_ns() - before)]++;	\
 		ops_publish(w, ++ops);						\
 	}									\
+	return outcome;								\
+}										\
+static enum outcome op##_run_turn(struct worker *w)				\
+{										\
+	uint64_t ops = ops_done(w);						\
+	enum outcome outcome = OP_OK;						\
+										\
+	w->slot->stint = (struct stint){ 0 };					\
+	while (gate_open(w) && timed(w) == TIMED_NOT_YET) {			\
+		w->slot->stint.before_ns = now_ns();				\
+		outcome = op(w);						\
+		if (__builtin_expect(outcome != OP_OK, 0))			\
+			return outcome;						\
+		ops_publish(w, ++ops);						\
+	}									\
+	stint_begin(w);								\
+	outcome = w->latencies ? op##_run_latency(w) : op##_run(w);		\
+	stint_end(w);								\
 	return outcome;								\
 }										\
 static enum outcome op##_run_counted(struct worker *w)				\

@@ -4,12 +4,14 @@
  *   draw paths SEED STREAM COUNT    how often each of the 8^5 paths is drawn
  *   draw offset ID SIZE             the offset of a worker's block
  *   draw names FIRST COUNT          file names that count
+ *   draw bucket NS                  the bucket of a latency, and its least nanoseconds
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../core/blockio.h"
+#include "../core/histogram.h"
 #include "../core/names.h"
 #include "../core/tree.h"
 
@@ -54,6 +56,9 @@ int main(int argc, char **argv)
 		printf("%lld\n", (long long)block_offset((unsigned int)v[0], v[1]));
 	else if (argc == 4 && !strcmp(argv[1], "names"))
 		names(v[0], v[1]);
+	else if (argc == 3 && !strcmp(argv[1], "bucket"))
+		printf("%u %llu\n", histogram_bucket(v[0]),
+		       (unsigned long long)histogram_least(histogram_bucket(v[0])));
 	else
 		return 2;
 	return 0;

@@ -50,6 +50,7 @@ static const struct workload dwtl = {
 	.fill = fill,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
+	.run_turn = operation_run_turn,
 	.run_counted = operation_run_counted,
 };
 REGISTER_WORKLOAD(dwtl);

@@ -50,6 +50,7 @@ static const struct workload mrdl_bg = {
 	.setup = set_up,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
+	.run_turn = operation_run_turn,
 	.run_counted = operation_run_counted,
 	.background_setup = background_set_up,
 	.background_run = background_run,

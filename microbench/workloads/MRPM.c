@@ -34,6 +34,7 @@ static const struct workload mrpm = {
 	.setup = set_up,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
+	.run_turn = operation_run_turn,
 	.run_counted = operation_run_counted,
 };
 REGISTER_WORKLOAD(mrpm);

@@ -77,7 +77,8 @@ def test_turns_add_up_to_the_result(workload: str, tmp_path: Path) -> None:
     assert result["cpu"] is None
     assert result["own_cpu_seconds"] == pytest.approx(sum(float(turn[2]) for turn in taken))
     for _, seconds, cpu, settled, end in taken:
-        assert float(seconds) >= 0.045 - 1e-4
+        # Whole rounds, which may take some more or less than the turn.
+        assert 0.02 < float(seconds) < 0.2
         assert 0 < float(cpu) <= 2 * float(seconds)
         assert float(settled) > 0
         assert end == "time"

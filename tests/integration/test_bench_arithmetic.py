@@ -41,3 +41,19 @@ def test_offsets(worker, size):
 @pytest.mark.parametrize("first", [0, 8, 14, 0x9E, 0xFFE, 0xFFFFFFC])
 def test_names_count(first):
     assert draw("names", first, 4) == [f"share/7.{n:08x}.2" for n in range(first, first + 4)]
+
+
+@pytest.mark.parametrize(
+    "ns", [0, 1, 2047, 2048, 2049, 4095, 4096, 10**6 + 1, 4294967296, 2**37 - 1]
+)
+def test_a_bucket_of_latencies_is_known_to_a_thousandth(ns):
+    number, least = map(int, draw("bucket", ns))
+    assert ns * (1 - 1 / 1024) <= least <= ns
+    assert number == int(draw("bucket", least)[0]) < 28 * 1024
+    # Buckets follow on one another without a gap.
+    if least:
+        assert int(draw("bucket", least - 1)[0]) == number - 1
+
+
+def test_a_latency_beyond_all_buckets_is_in_the_last():
+    assert draw("bucket", 2**63) == draw("bucket", 2**37 - 1)

@@ -276,15 +276,37 @@ def test_worker_stuck_in_the_kernel(tmp_path):
 def test_latency(tmp_path):
     (tmp_path / "l").mkdir()
     out = bench.run_good("DWAL", tmp_path / "d", *QUICK, "--latency", str(tmp_path / "l"))
-    assert out.latency.files == ["worker-0.u32"]
-    assert out.latency.samples == [out.ops]
-    assert out.latency.dropped == [0]
-    raw = (tmp_path / "l/worker-0.u32").read_bytes()
-    samples = memoryview(raw).cast("I")
-    assert len(samples) == out.ops
-    assert min(samples) > 0
+    assert out.latency.files == ["worker-0.hist"]
+    recorded = histogram(tmp_path / "l/worker-0.hist")
+    (samples,), (dropped,) = out.latency.samples, out.latency.dropped
+    assert sum(recorded.values()) == samples
+    assert dropped == max(0, out.ops - samples)
+    # Only what ends while the parent takes note of an edge is on one side of it alone.
+    assert samples == pytest.approx(out.ops, rel=0.01, abs=2 * len(out.windows))
+    assert min(recorded) > 0
     # The operations fill the window but for the loop around them; one may have begun before it.
-    assert 0.3 * out.seconds < (sum(samples) - max(samples)) / 1e9 <= out.seconds * 1.01
+    longest = max(recorded)
+    filled = sum(ns * count for ns, count in recorded.items()) - longest
+    assert 0.3 * out.seconds < filled / 1e9 <= out.seconds * 1.01
+
+
+def histogram(path):
+    """Nanoseconds -> count."""
+    numbers = memoryview(path.read_bytes()).cast("Q").tolist()
+    return dict(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def test_the_warm_up_takes_no_room_from_the_latencies(tmp_path, fast):
+    """Nor does any number of operations: here as many as 32 MiB a worker once held."""
+    (tmp_path / "l").mkdir()
+    more = ("--warmup", "6", "--duration", "3", "--latency", str(tmp_path / "l"))
+    out = bench.run_good("DRBL", fast / "d", *more)
+    recorded = histogram(tmp_path / "l/worker-0.hist")
+    assert sum(recorded.values()) == pytest.approx(out.ops, rel=0.01)
+    assert out.executed_ops > 1.5 * out.ops
+    # The mean of all is the window by the number of operations, less the loop.
+    mean = sum(ns * count for ns, count in recorded.items()) / sum(recorded.values())
+    assert mean == pytest.approx(1e9 * out.seconds / out.ops, rel=0.5)
 
 
 @needs_root

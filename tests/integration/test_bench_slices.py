@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Self
 
 import bench_support as bench
@@ -52,6 +53,78 @@ class Slices:
         """A bench that a failed test leaves behind would keep its directory busy."""
         self.process.kill()
         self.process.wait()
+
+
+LOG = """\
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+ssize_t pread(int fd, void *buf, size_t size, off_t offset)
+{
+	static int log = -1;
+	uint64_t entry[2] = { now() };
+	char name[16];
+
+	if (prctl(PR_GET_NAME, name) || strcmp(name, "fscale-run"))
+		return syscall(SYS_pread64, fd, buf, size, offset);
+	if (log < 0)
+		log = open(getenv("READS_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0644);
+	usleep((useconds_t)atoi(getenv("READS_US")));
+	entry[1] = now();
+	return write(log, entry, sizeof(entry)) < 0 ? -1 : (ssize_t)size;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def slow_reads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library in which a worker's pread() sleeps, and writes down from when to when."""
+    directory = tmp_path_factory.mktemp("reads")
+    (directory / "reads.c").write_text(LOG)
+    made = directory / "reads.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", made, directory / "reads.c"], check=True)
+    return made
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("milliseconds", [2.2, 3.2, 5.4, 9.5])
+def test_a_rate_does_not_depend_on_how_operations_fit_into_a_turn(
+    milliseconds: float,
+    count: int,
+    fast: Path,
+    slow_reads: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All workers begin at once: whole operations in a turn of 10 ms are 3, 2 or 1 for each."""
+    log = fast / "log"
+    monkeypatch.setenv("LD_PRELOAD", str(slow_reads))
+    monkeypatch.setenv("READS_LOG", str(log))
+    monkeypatch.setenv("READS_US", str(int(1000 * milliseconds)))
+    more = ("--slice", "0.01", "--min-window", "0.005")
+    with Slices("DRBL", fast / "a", *more, count=count) as side:
+        log.unlink(missing_ok=True)
+        turns = [side.take() for _ in range(20)]
+        side.end()
+    rates = [ops / seconds for ops, seconds, *_ in turns if ops]
+    numbers = memoryview(log.read_bytes()).cast("Q").tolist()
+    longs = [end - start for start, end in zip(numbers[::2], numbers[1::2], strict=True)]
+    # Both bear that a busy machine draws some operations out.
+    assert median(rates) == pytest.approx(count * 1e9 / median(longs), rel=0.06)
 
 
 def cpu_ns(pid: int) -> int:

@@ -33,17 +33,17 @@ class Side:
         return Outcome(self.status, None if self.status == "ok" else "ENOSPC", ops=100, seconds=1)
 
 
-def cell(side: str) -> Cell:
+def cell(side: str, cores: int = 1) -> Cell:
     return new_cell(
         CellKey(
-            workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=1,
+            workload="DRBL", filesystem="ext4", medium="ram", mode="buffered", cores=cores,
             repetition=1, duration=1, side=side,
         )
     )  # fmt: skip
 
 
-def alternate(a: Side, b: Side) -> dict[str, Cell]:
-    cells = {"A": cell("A"), "B": cell("B")}
+def alternate(a: Side, b: Side, cores: int = 1) -> dict[str, Cell]:
+    cells = {"A": cell("A", cores), "B": cell("B", cores)}
     turns = cast("dict[str, Turns]", {"A": a, "B": b})
     _alternate(turns, cells, Slicing(blocks=10), random.Random(1))
     return cells
@@ -80,8 +80,16 @@ def test_each_turn_is_followed_by_a_pause_for_what_it_frees_later(
 
 
 def test_operations_that_are_long_for_a_turn_are_no_matter_of_turns() -> None:
-    with pytest.raises(FscaleError, match="only 7 operations in a turn of 10 ms"):
+    with pytest.raises(FscaleError, match="only 7 operations per worker in a turn of 10 ms"):
         alternate(Side(100), Side(100, ops=7))
+
+
+@pytest.mark.parametrize("cores", [2, 3, 16])
+def test_each_worker_needs_its_operations(cores: int) -> None:
+    assert alternate(Side(100), Side(100), 5)["A"].slices  # 100 operations: 20 each
+    with pytest.raises(FscaleError, match="operations per worker"):
+        alternate(Side(100, ops=20 * cores), Side(100, ops=20 * cores - 1), cores)
+    assert alternate(Side(100, ops=20 * cores), Side(100, ops=20 * cores), cores)["B"].slices
 
 
 def test_a_side_that_hangs_is_said() -> None:

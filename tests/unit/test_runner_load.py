@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from analysis.summary import latency_quantile
 from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings, Target
@@ -17,6 +18,7 @@ from fscale.model.results import CellKey
 from fscale.runner import latency, microbench
 from fscale.runner.cell import accounting
 from fscale.runner.cell.measure import seed_of
+from fscale.runner.session import new_cell
 from fscale.system import namespaces, processes
 from tests.runner_support import fake_bench
 
@@ -124,17 +126,35 @@ def test_seeds_are_the_same_for_every_file_system_and_differ_by_repetition(tmp_p
 
 
 def test_latencies_become_a_histogram(tmp_path: Path) -> None:
-    values = np.arange(1, 10001, dtype="<u4") * 1000
-    values[:5000].tofile(tmp_path / "worker-0.u32")
-    values[5000:].tofile(tmp_path / "worker-1.u32")
-    made = latency.summarise([tmp_path / f"worker-{n}.u32" for n in (0, 1)], dropped=3)
+    values = np.arange(1, 10001, dtype="<u8") * 1000
+    pairs = np.stack([values, np.ones_like(values)], axis=1)
+    pairs[:5000].tofile(tmp_path / "worker-0.hist")
+    pairs[5000:].tofile(tmp_path / "worker-1.hist")
+    made = latency.summarise([tmp_path / f"worker-{n}.hist" for n in (0, 1)], dropped=3)
     assert made["count"] == 10000
     assert made["dropped"] == 3
+    assert made["covered"] == pytest.approx(10000 / 10003)
     for percentile, expected in (("50", 5e6), ("99", 9.9e6), ("100", 1e7)):
         assert made["quantiles"][percentile] == pytest.approx(expected, rel=2e-3)
     again = HdrHistogram.decode(made["histogram"])
     assert again.get_total_count() == 10000
     assert again.get_value_at_percentile(50) == made["quantiles"]["50"]
+
+
+@pytest.mark.parametrize(("count", "dropped"), [(0, 0), (0, 3_200_000), (900, 100)])
+def test_latencies_of_a_part_of_the_operations_tell_nothing(
+    count: int, dropped: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "worker-0.hist"
+    np.array([[5000, count]] if count else [], dtype="<u8").tofile(file)
+    made = latency.summarise([file], dropped)
+    assert set(made["quantiles"].values()) == {None}
+    assert made["mean"] is None
+    assert made["covered"] == (count / (count + dropped) if count + dropped else None)
+    # Such cells of older results have quantiles.
+    old = {**made, "quantiles": {"50": 0, "99": 5000}}
+    cell = new_cell(target(tmp_path).key).model_copy(update={"latency": old})
+    assert latency_quantile(cell, "50") is None
 
 
 def _snapshot(
