@@ -8,7 +8,7 @@ SIMULATED ?= results/simulated-$(shell date +%Y%m%d-%H%M%S)
 MEDIA := $(if $(filter 0,$(shell id -u)),,--media dir)
 
 .PHONY: help run simulate test test-guest fuzz mutants lanefs-torture check build setup setup-apps setup-vm lock clean
-.PHONY: packages packages-check packages-test
+.PHONY: packages packages-check packages-test fresh
 # Two installations at once do not go.
 .NOTPARALLEL:
 
@@ -16,6 +16,8 @@ help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
 	@echo "make simulate  set up, simulate three workloads on 1 to 80 cores (some minutes), write a report"
 	@echo "make test    set up, run every test"
+	@echo "make fresh [COMMAND=LINE]  run a line for a shell, by default make run and make test, in a clone below"
+	@echo "             /root of a new, minimal Debian 12 root, as a newcomer would (root only; 40 minutes)"
 	@echo "make test-guest  set up, boot guests and test them (half an hour)"
 	@echo "make fuzz    try 2000 results directories of strangers on the commands that read them (hours)"
 	@echo "make mutants [ONLY=FILE]  change the code that judges, one place at a time, and see what no unit test notices"
@@ -43,6 +45,10 @@ test: packages-test setup check
 	bin/fscale restore --wait 300 # a CPU that a killed run left offline would be missing to all of them
 	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses auto --dist worksteal
 	$(VENV)/bin/python -m pytest $(ALONE)
+
+COMMAND ?= make run && make test
+fresh:
+	setup/fresh-root.sh '$(subst ','\'',$(COMMAND))'
 
 test-guest: packages-test setup
 	$(VENV)/bin/python -m pytest -m guest

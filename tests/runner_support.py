@@ -16,8 +16,9 @@ from fscale.runner.session import machine_held
 
 ROOT = paths.ROOT
 # A state directory of the tests' own: while they hold the machine's real lock, no run of others
-# comes between a test's commands.
-STATE = Path(f"/run/fscale-test-{os.getpid()}") if paths.is_root() else paths.state_dir()
+# comes between a test's commands. It lies in the real one, so that what it says is to be put back
+# is found by tests in another root, too, if these are killed.
+STATE = paths.state_dir() / f"test-{os.getpid()}" if paths.is_root() else paths.state_dir()
 _START = f"""
 import sys
 from pathlib import Path
@@ -171,7 +172,7 @@ def put_back() -> None:
     Else a CPU that is offline since then would be missing to all tests.
     """
     with machine_held(paths.state_dir(), print, wait=280):
-        for left in Path("/run").glob("fscale-test-*"):
+        for left in paths.state_dir().glob("test-*"):
             with machine_held(left, print):
                 pass
             shutil.rmtree(left)
