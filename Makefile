@@ -5,7 +5,8 @@
 VENV := .venv
 OUTPUT ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
 SIMULATED ?= results/simulated-$(shell date +%Y%m%d-%H%M%S)
-MEDIA := $(if $(filter 0,$(shell id -u)),,--media dir)
+# Root of a container may not mount either; who may not measures in a directory.
+MEDIA = $(shell $(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
 .PHONY: help run simulate test test-guest fuzz mutants lanefs-torture check build setup setup-apps setup-vm lock clean
 .PHONY: packages packages-check packages-test fresh

@@ -18,7 +18,7 @@ ROOT = paths.ROOT
 # A state directory of the tests' own: while they hold the machine's real lock, no run of others
 # comes between a test's commands. It lies in the real one, so that what it says is to be put back
 # is found by tests in another root, too, if these are killed.
-STATE = paths.state_dir() / f"test-{os.getpid()}" if paths.is_root() else paths.state_dir()
+STATE = paths.state_dir() / f"test-{os.getpid()}" if os.geteuid() == 0 else paths.state_dir()
 _START = f"""
 import sys
 from pathlib import Path

@@ -20,7 +20,7 @@ from fscale.model.bench import (
     Window,
     Worker,
 )
-from fscale.model.results import Cell, CellKey, Command, Cpu, Machine, Run, Slice
+from fscale.model.results import Cell, CellKey, Command, Confinement, Cpu, Machine, Run, Slice
 
 PAPER = [
     "DRBL",
@@ -202,6 +202,21 @@ def machine(cpus: int, topology: list[Cpu] | None = None) -> Machine:
         mitigations={"spectre_v2": "Mitigation: made up"},
         virtualization=None,
     )
+
+
+def confinement(**changes: Any) -> Confinement:
+    """What leaves a run the whole machine, with some changes."""
+    whole: dict[str, Any] = {
+        "cgroups": "v2",
+        "cpus": None,
+        "memory_bytes": None,
+        "swap_bytes": None,
+        "cpuset": None,
+        "namespaces": {},
+        "denied": {},
+        "hidden": [],
+    }
+    return Confinement.model_validate(whole | changes)
 
 
 def write_run(

@@ -179,6 +179,8 @@ def _machine(machine: Machine) -> dict[str, Any]:
     )
     if machine.build:
         found["machine.taint"] = machine.build.taint
+    if machine.confinement:
+        found |= {f"machine.{name}": limit for name, limit in machine.confinement.limits.items()}
     if machine.tuning:
         found |= {f"machine.{k}": v for k, v in machine.tuning.model_dump().items()}
     return found

@@ -119,6 +119,9 @@ class FileSystem(Strict):
     )
     size: SizeOrShare | None = Field(default=None, description="of a nodev file system")
     max_size: Bytes | None = None
+    min_size: Bytes | None = Field(
+        default=None, description="the least that its mkfs takes; left out where a share is less"
+    )
     numa: Placement | None = Field(
         default=None,
         description="tmpfs: its pages lie on all NUMA nodes that have CPUs in turn "

@@ -54,6 +54,7 @@ class Outcome:
     cpu: CpuTimes | None = None  # None: the runner accounts over the whole command
     own_cpu_seconds: float | None = None
     others_cpu_seconds: float | None = None
+    throttled_seconds: float | None = None  # by a CPU quota; None where none is counted
     bench: BenchOutput | None = None
     latency: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)

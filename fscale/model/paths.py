@@ -18,17 +18,12 @@ TRACEFS = Path("/sys/kernel/tracing")
 TOOL_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
-def is_root() -> bool:
-    """Whether this process may change the machine."""
-    return os.geteuid() == 0
-
-
 def state_dir() -> Path:
     """The directory of the journal, the lock and the mount points.
 
     It does not depend on the run, so that the next start finds what an earlier run left behind.
     """
-    if is_root():
+    if os.geteuid() == 0 and os.access("/run", os.W_OK):
         return Path("/run/fscale")
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.access(runtime, os.W_OK):

@@ -97,6 +97,16 @@ class Cell(Strict):
     others_cpu_seconds: float | None = Field(
         default=None, description="of everything else on the CPUs under test, kernel threads too"
     )
+    throttled_seconds: float | None = Field(
+        default=None,
+        description="that a CPU quota stopped the cell's group for, or one above, summed up over "
+        "the CPUs, warm-up included; null where no quota is counted or it was not recorded",
+    )
+    caches_dropped: bool | None = Field(
+        default=None,
+        description="page cache, dentries and inodes, before the cell; null in results before it "
+        "was recorded",
+    )
     cpu_control: Control = "affinity"
     cpus: list[int] = Field(default_factory=list)
     commands: list[Command] = Field(default_factory=list)
@@ -165,6 +175,41 @@ class Tuning(Strict):
     shmem_huge_pages: str | None = Field(description="the same for tmpfs without huge=")
 
 
+class Confinement(Strict):
+    """What a container, or the control groups of the run, leave it of the machine."""
+
+    cgroups: Literal["v1", "v2", "hybrid", "none"] = Field(
+        description="hierarchies that are mounted"
+    )
+    cpus: float | None = Field(
+        description="for how many CPUs' time the smallest quota suffices (cpu.max, "
+        "cpu.cfs_quota_us); null without one"
+    )
+    memory_bytes: int | None = Field(
+        description="the smallest limit (memory.max, memory.high, memory.limit_in_bytes); null "
+        "without one"
+    )
+    swap_bytes: int | None = Field(description="the smallest memory.swap.max; null without one")
+    cpuset: str | None = Field(description="CPUs of the own cpuset; null where it cannot be seen")
+    namespaces: dict[str, bool | None] = Field(
+        description="kind -> whether the run is in the initial one; null where nobody can say"
+    )
+    denied: dict[str, str] = Field(
+        description="what the run may not do (mount, hotplug, drop caches) -> why"
+    )
+    hidden: list[str] = Field(description="what cannot be seen from here")
+
+    @property
+    def limits(self) -> dict[str, float | str | None]:
+        """What bounds the figures, by name."""
+        return {
+            "cpus_limit": self.cpus,
+            "memory_limit": self.memory_bytes,
+            "swap_limit": self.swap_bytes,
+            "cpuset": self.cpuset,
+        }
+
+
 class Machine(Strict):
     """The machine as it was found."""
 
@@ -179,6 +224,7 @@ class Machine(Strict):
     cpu_order: list[int] = Field(description="the order in which CPUs join: socket by socket")
     governor: str | None
     tuning: Tuning | None = None
+    confinement: Confinement | None = Field(default=None, description="null before it was recorded")
     mitigations: dict[str, str]
     virtualization: str | None
     guest: dict[str, Any] | None = Field(
@@ -186,6 +232,12 @@ class Machine(Strict):
         description="set where the cells were measured in a guest of ours; its `accelerator` is "
         "the kind: kvm, tcg, tcg-icount (counted) or simulated",
     )
+
+    @property
+    def usable_memory(self) -> int:
+        """Bytes of memory that the run may use: sizes that are a share are a share of it."""
+        limit = self.confinement.memory_bytes if self.confinement else None
+        return self.memory_bytes if limit is None else min(self.memory_bytes, limit)
 
     @property
     def kind(self) -> str:

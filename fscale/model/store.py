@@ -123,6 +123,7 @@ def differences(old: Run, new: Run) -> list[str]:
     for name, one, other in (
         ("kernel build", _build(old), _build(new)),
         ("tuning", old.machine.tuning, new.machine.tuning),
+        ("limits of the control group", _limits(old), _limits(new)),
         ("revision of fscale", old.revision, new.revision),
         ("seed", old.seed, new.seed),
     ):
@@ -134,6 +135,10 @@ def differences(old: Run, new: Run) -> list[str]:
             if one != other:
                 found.append(f"{name}: {one} -> {other}")
     return found
+
+
+def _limits(run: Run) -> object:
+    return run.machine.confinement.limits if run.machine.confinement else None
 
 
 def _build(run: Run) -> str:

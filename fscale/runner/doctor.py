@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fscale.model import catalogue, paths
 from fscale.model.load import Load
-from fscale.runner import filesystem, host, medium
+from fscale.runner import confinement, filesystem, host, medium
+from fscale.system import powers
 from fscale.system.executor import which
 
 
@@ -51,28 +52,48 @@ _TOOLS = (
 
 
 def _root() -> Iterator[Finding]:
-    root = paths.is_root()
+    no_mount = powers.no_mount()
     yield Finding(
         "root",
-        root,
-        "may mount, format and take CPUs off" if root else "runs as an ordinary user",
-        "run as root; without root only --dir DIRECTORY works",
+        no_mount is None,
+        no_mount or "may mount and format",
+        "run as root of the machine, or in a privileged container; else only --dir DIRECTORY works",
+    )
+    no_drop = powers.no_drop_caches()
+    yield Finding(
+        "caches",
+        no_drop is None,
+        no_drop or "are dropped before each cell",
+        "run as root, with a writable /proc/sys",
+    )
+
+
+def _confinement() -> Iterator[Finding]:
+    machine = host.read_machine()
+    said = confinement.warnings(machine)
+    yield Finding(
+        "confinement",
+        not said,
+        "; ".join(said) or "no CPU quota, no memory limit, and the whole machine is seen",
+        "run outside of the container, or with wider limits; `fscale vm run` measures in a guest",
     )
 
 
 def _kernel() -> Iterator[Finding]:
-    hotplug = host.hotplug_possible()
+    no_hotplug = powers.no_hotplug()
     yield Finding(
         "CPU hotplug",
-        hotplug,
-        "CPUs that are not under test go offline" if hotplug else "CPUs can only be left idle",
-        "needs root and a kernel with CONFIG_HOTPLUG_CPU",
+        no_hotplug is None,
+        f"CPUs can only be left idle: {no_hotplug}"
+        if no_hotplug
+        else "CPUs that are not under test go offline",
+        "needs root, a writable /sys and a kernel with CONFIG_HOTPLUG_CPU",
     )
-    group = host.cgroup_root()
+    group = host.own_cgroup()
     yield Finding(
         "cgroup v2",
         group is not None,
-        f"at {group}" if group else "not mounted, or not writable",
+        f"cells run below {group}" if group else "not mounted, or our group is not writable",
         "mount -t cgroup2 none /sys/fs/cgroup/unified, as root",
     )
     for name, path, hint in (
@@ -131,6 +152,7 @@ def examine(applications: Sequence[Load]) -> list[Finding]:
     """All findings, from what everything needs to single tools."""
     return [
         *_root(),
+        *_confinement(),
         *_kernel(),
         *_bench(),
         *_filesystems(),

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 from fscale.model.errors import FscaleError
-from fscale.model.paths import is_root
 from fscale.model.perfstat import cpu_list
 from fscale.model.results import Control, Cpu, CpuType, Machine
 from fscale.model.topology import cpu_order, machine_layout
-from fscale.runner import kernel, tuning
+from fscale.runner import confinement, kernel, tuning
 from fscale.runner.machine.journal import Journal
-from fscale.runner.machine.settings import CPUS, CpuOffline, NotUndone, insist
+from fscale.runner.machine.settings import CpuOffline, NotUndone, insist
+from fscale.system import cgroups, powers
 from fscale.system.executor import Executor
+from fscale.system.powers import CPUS
 from fscale.system.sysfs import ranges, text
 
 DEVICES = Path("/sys/devices")
@@ -90,6 +91,7 @@ def read_machine() -> Machine:
         cpu_order=cpu_order(cpus, allowed & {cpu.cpu for cpu in cpus}),
         governor=",".join(sorted(g for g in governors if g)) or None,
         tuning=tuning.read(),
+        confinement=confinement.read(),
         mitigations={path.name: text(path) or "" for path in vulnerabilities},
         virtualization=said.get("Hypervisor vendor") or said.get("Virtualization type"),
         guest=json.loads(os.environ["FSCALE_GUEST"]) if "FSCALE_GUEST" in os.environ else None,
@@ -120,6 +122,12 @@ def warnings(machine: Machine) -> list[str]:
             f"CPUs {ranges(others)} are not used and all CPUs stay online: the "
             f"affinity (taskset) or the cpuset of this process does not allow them, so they are "
             f"others'; what runs there shares caches and the kernel's locks with the cells"
+        )
+    found += confinement.warnings(machine)
+    if own_cgroup() is None:
+        found.append(
+            "no group of cgroup v2 can be made here: the CPU time of an application is not told "
+            "from that of others"
         )
     if machine.governor and machine.governor != "performance":
         found.append(f"CPU frequency governor is {machine.governor}, not performance")
@@ -154,28 +162,17 @@ def warnings(machine: Machine) -> list[str]:
     return found
 
 
-def hotplug_possible() -> bool:
-    """Whether some CPU can be taken off by us."""
-    return is_root() and any(os.access(path, os.W_OK) for path in CPUS.glob("cpu[0-9]*/online"))
+def own_cgroup() -> Path | None:
+    """Our own group of cgroup v2, where groups can be made below it; None where none can.
 
-
-def cgroup_root(inside: bool = False) -> Path | None:
-    """Where cgroup v2 is mounted and we may make groups, if anywhere.
-
-    With `inside` it is our own group: a cell then stays within our cpuset.
+    A cell stays below it, so that no quota or limit of it, or of one above, is left.
     """
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, rest = line.partition(" - ")
-        root = Path(fields.split()[4])
-        if rest.split()[0] == "cgroup2" and os.access(root, os.W_OK):
-            return root / _own_cgroup() if inside else root
-    return None
-
-
-def _own_cgroup() -> str:
-    """The path of this process's group below the root of cgroup v2."""
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
-    return next((line[4:] for line in lines if line.startswith("0::/")), "")
+    groups = cgroups.chain("")
+    if groups is None or not os.access(groups.groups[0], os.W_OK):
+        return None
+    # Below a threaded group, or one with threaded controllers, a new group cannot hold a process.
+    own = groups.groups[0]
+    return own if text(own / "cgroup.type") in (None, "domain") else None
 
 
 def control(machine: Machine, measured_by: Control | None = None) -> Control:
@@ -184,7 +181,7 @@ def control(machine: Machine, measured_by: Control | None = None) -> Control:
     `measured_by`: the control of the cells that a resumed run has already.
     """
     # CPUs that are not ours to use are not ours to take off.
-    alone = hotplug_possible() and not denied(machine)
+    alone = powers.no_hotplug() is None and not denied(machine)
     if measured_by == "hotplug" and not alone:
         raise FscaleError(
             "the run contains cells that were measured with all other CPUs off line, and this "

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Brings a medium into being: a loop device, a RAM disk, a block device or a directory."""
 
+import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscale.model.config import Medium, resolve_size
 from fscale.model.errors import FscaleError
-from fscale.model.paths import is_root
 from fscale.runner import disk, guard, numa
 from fscale.runner.disk import Checked, Disk
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import NULLB, LoopDevice, Module, Mount, NullBlock, TempDir
+from fscale.system import powers
 from fscale.system.executor import CommandFailed, Executor, which
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
@@ -34,18 +35,29 @@ def missing(name: str, medium: Medium) -> str | None:
     """Why this machine cannot have the medium; None when it can."""
     if medium.kind == "dir":
         return None
-    if not is_root():
+    if reason := powers.no_mount():
         return (
-            f"medium {name} needs root; run as root, or measure an existing directory "
-            f"without root: --dir DIRECTORY"
+            f"medium {name} cannot be made: {reason}; measure an existing directory: "
+            f"--dir DIRECTORY"
         )
     if medium.kind == "loop":
         if which("losetup") is None:
             return "losetup is not installed; apt-get install mount"
-        if not Path("/dev/loop-control").exists():
-            return "this kernel has no loop devices (no /dev/loop-control)"
+        return _loop_missing()
     if medium.kind in ("brd", "null_blk"):
         return _memory_device_missing(medium)
+    return None
+
+
+def _loop_missing() -> str | None:
+    """Why no loop device can be had; a container may lack its node, or the right to open it."""
+    if not Path("/dev/loop-control").exists():
+        return "this kernel has no loop devices, or this container (no /dev/loop-control)"
+    try:
+        device = Executor().run(["losetup", "--find"]).strip()
+        os.close(os.open(device, os.O_RDONLY))
+    except (CommandFailed, OSError) as error:
+        return f"no loop device can be used here: {error}; measure a directory: --dir DIRECTORY"
     return None
 
 
@@ -71,7 +83,7 @@ def size_of(medium: Medium, memory: int) -> int:
     """Bytes: of a made medium as configured, of a directory what is free."""
     if medium.size is not None:
         return resolve_size(medium.size, medium.max_size, memory)
-    return shutil.disk_usage(medium.path or "/").free
+    return guard.space_in(Path(medium.path or "/"))
 
 
 def check(

@@ -91,7 +91,7 @@ def prepare(request: Request) -> Prepared:
         seed = old.seed if old else random.SystemRandom().getrandbits(32)
     cells = plan.make(suite, descriptors, media, in_memory, counts, seed)
     wanted = {cell.workload for cell in cells}
-    missing = resources.missing(request, filesystems, used, loads, wanted)
+    missing = resources.missing(request, filesystems, used, loads, wanted, machine)
     usable = {name: m for name, m in used.items() if name not in missing}
     devices = resources.check_media(request, machine, filesystems, usable)
     for name, checked in devices.items():

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from fscale.model import catalogue, paths, variant
+from fscale.model import catalogue, variant
 from fscale.model.config import FileSystem, Medium, Suite, resolve_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
@@ -13,6 +13,7 @@ from fscale.runner import filesystem, guard, medium, microbench
 from fscale.runner.disk import Checked
 from fscale.runner.profilers import Profiler, parse_names, usable
 from fscale.runner.request import Request
+from fscale.system import powers
 from fscale.system.executor import Executor
 
 
@@ -96,17 +97,19 @@ def missing(
     media: Mapping[str, Medium],
     loads: Mapping[str, Load],
     wanted: set[str],
+    machine: Machine,
 ) -> dict[str, str]:
     """What this machine cannot have. FscaleError when the user asked for it by name."""
     found: dict[str, str | None] = {}
     for name, fs in filesystems.items():
         found[name] = filesystem.missing(fs) if fs else None
-        if fs and not paths.is_root():
+        if fs and (reason := powers.no_mount()):
             raise FscaleError(
-                f"mounting {name} needs root; run as root, or measure an existing directory "
-                f"without root: --dir DIRECTORY"
+                f"{name} cannot be mounted: {reason}; measure an existing directory, which needs "
+                f"no rights: --dir DIRECTORY"
             )
     found |= {name: medium.missing(name, m) for name, m in media.items()}
+    found |= too_small(machine, filesystems, media)
     found |= {name: loads[name].missing() for name in wanted}
     missing = {name: reason for name, reason in found.items() if reason}
     explicit = {catalogue.short_name(name) for name in request.explicit}
@@ -119,6 +122,21 @@ def missing(
     return missing
 
 
+def too_small(
+    machine: Machine, filesystems: Mapping[str, FileSystem | None], media: Mapping[str, Medium]
+) -> dict[str, str]:
+    """The file systems that do not fit on any medium where each is a share of memory, and why."""
+    if not media or not all(isinstance(found.size, str) for found in media.values()):
+        return {}
+    most = max(medium.size_of(found, machine.usable_memory) for found in media.values())
+    return {
+        name: f"its mkfs needs {fs.min_size >> 20} MiB, and a share of memory comes to "
+        f"{most // fs.partitions >> 20} MiB here"
+        for name, fs in filesystems.items()
+        if fs and not fs.nodev and fs.min_size and most // fs.partitions < fs.min_size
+    }
+
+
 def check_media(
     request: Request,
     machine: Machine,
@@ -129,18 +147,26 @@ def check_media(
 
     Returns the block devices of others among the media, as they were checked.
     """
-    memory = 0
+    usable, memory = machine.usable_memory, 0
     devices = {}
     for name, found in media.items():
-        checked = medium.check(name, found, machine.memory_bytes, request.yes_format, request.by_id)
+        checked = medium.check(name, found, usable, request.yes_format, request.by_id)
         if checked:
             devices[name] = checked
         if found.kind in ("loop", "brd", "null_blk") and not found.backing:
-            memory += medium.size_of(found, machine.memory_bytes)
-    sizes = [
-        resolve_size(fs.size, fs.max_size, machine.memory_bytes)
-        for fs in filesystems.values()
-        if fs and fs.nodev and fs.size is not None
-    ]
-    guard.check_memory(memory + max(sizes, default=0), "the run")
+            size = medium.size_of(found, usable)
+            if isinstance(found.size, str):
+                guard.check_share(size, f"medium {name}", machine)
+            memory += size
+        if found.kind == "loop":
+            guard.check_file_size(medium.size_of(found, usable), f"medium {name}")
+    largest = 0
+    for name, fs in filesystems.items():
+        if fs and fs.nodev and fs.size is not None:
+            size = resolve_size(fs.size, fs.max_size, usable)
+            if isinstance(fs.size, str):
+                guard.check_share(size, name, machine)
+            largest = max(largest, size)
+    if memory or largest:
+        guard.check_memory(memory + largest, "the run")
     return devices

@@ -12,7 +12,7 @@ from pathlib import Path
 from fscale.model.config import FileSystem, Medium, resolve_size
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.load import Load, Outcome, Settings, Target
-from fscale.model.paths import TRACEFS, is_root
+from fscale.model.paths import TRACEFS
 from fscale.model.results import Cell, CellKey, Control, Machine
 from fscale.model.store import Store
 from fscale.runner import filesystem, geometry, host, medium
@@ -22,6 +22,7 @@ from fscale.runner.machine.journal import Journal, exclusive, recover
 from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Partitions, Processes, TempDir
 from fscale.runner.profilers.context import Context, Profiler
 from fscale.runner.signals import Signals
+from fscale.system import powers
 from fscale.system.executor import Executor
 
 FILL = 0.6  # share of a medium that a load may fill: file systems slow down when nearly full
@@ -71,14 +72,16 @@ class Session:
         self.refused = False
         """whether the last cell failed only as CPUs could not be taken off or brought back"""
         self._ready: dict[str, medium.Ready] = {}
-        self._cgroup_root = host.cgroup_root(inside=bool(host.denied(setup.machine)))
+        self._own_cgroup = host.own_cgroup()
+        self._drops_caches = powers.no_drop_caches() is None
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """The machine is put back at the end of the `with` block, whatever happens in it."""
         try:
             self.journal.apply(Processes(tag=self.tag))
-            if self.setup.profilers and is_root() and not (TRACEFS / "events").is_dir():
+            tracefs = self.setup.profilers and powers.no_mount() is None
+            if tracefs and not (TRACEFS / "events").is_dir():
                 self.journal.apply(
                     Mount(source="tracefs", target=TRACEFS, fstype="tracefs", own=False)
                 )
@@ -217,14 +220,15 @@ class Session:
             cell.cpus = self.cpus.select(key.cores)
             directory, size = self._mounted(fs, ready, nodes, stack, slot)
             self.do.mkdir(directory)
-            if is_root():
-                self.do.write(Path("/proc/sys/vm/drop_caches"), "3")
+            if self._drops_caches:
+                self.do.write(powers.DROP_CACHES, "3")
+            cell.caches_dropped = self._drops_caches
             # A name that nobody could foresee: what a stranger left in the results is not used.
             scratch = self.store.directory / f".scratch-{self.tag}{slot}"
             stack.enter_context(self.journal.change(TempDir(path=scratch)))
             group = None
-            if self._cgroup_root:
-                group = self._cgroup_root / f"fscale-{self.tag}{slot}"
+            if self._own_cgroup:
+                group = self._own_cgroup / f"fscale-{self.tag}{slot}"
                 stack.enter_context(self.journal.change(Cgroup(path=group)))
             counters = fs.counter_files(nodes[0] if len(nodes) == 1 else None) if fs else []
             target = Target(
@@ -314,7 +318,7 @@ class Session:
     def _size(self, fs: FileSystem, ready: medium.Ready | None) -> int:
         if ready:
             return ready.size
-        return resolve_size(fs.size or 0, fs.max_size, self.setup.machine.memory_bytes)
+        return resolve_size(fs.size or 0, fs.max_size, self.setup.machine.usable_memory)
 
     def _cut(self, fs: FileSystem, ready: medium.Ready | None) -> Partitions:
         device = ready.device if ready else None
@@ -335,7 +339,7 @@ class Session:
             self._ready[name + slot] = medium.prepare(
                 name + slot,
                 self.setup.media[name],
-                self.setup.machine.memory_bytes,
+                self.setup.machine.usable_memory,
                 self.journal,
                 self.state,
                 self.tag,
@@ -366,6 +370,7 @@ def fill(cell: Cell, outcome: Outcome) -> None:
     cell.cpu, cell.bench, cell.latency = outcome.cpu, outcome.bench, outcome.latency
     cell.own_cpu_seconds = outcome.own_cpu_seconds
     cell.others_cpu_seconds = outcome.others_cpu_seconds
+    cell.throttled_seconds = outcome.throttled_seconds
     cell.extra = outcome.extra
 
 

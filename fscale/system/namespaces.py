@@ -12,8 +12,8 @@ _INITIAL = {
     "user": 0xEFFFFFFD,
     "uts": 0xEFFFFFFE,
 }
-# Older kernels number these as they come: they are initial where init's are the same.
-_BY_INIT = ("mnt", "net")
+# Before 6.18 these are numbered as they come: they are initial where init's are the same.
+_SINCE_6_18 = {"mnt": 0xEFFFFFF8, "net": 0xEFFFFFF9}
 
 
 def initial(kind: str, proc: Path = Path("/proc")) -> bool | None:
@@ -23,6 +23,8 @@ def initial(kind: str, proc: Path = Path("/proc")) -> bool | None:
         return None
     if kind in _INITIAL:
         return own == _INITIAL[kind]
+    if own == _SINCE_6_18[kind]:
+        return True
     if initial("pid", proc) is not True:
         return None  # process 1 is that of a container
     init = _number(proc / "1" / "ns" / kind)
@@ -31,7 +33,7 @@ def initial(kind: str, proc: Path = Path("/proc")) -> bool | None:
 
 def read(proc: Path = Path("/proc")) -> dict[str, bool | None]:
     """Each kind of namespace -> whether this process is in the initial one."""
-    return {kind: initial(kind, proc) for kind in sorted([*_INITIAL, *_BY_INIT])}
+    return {kind: initial(kind, proc) for kind in sorted([*_INITIAL, *_SINCE_6_18])}
 
 
 def all_processes_visible(proc: Path = Path("/proc")) -> bool:

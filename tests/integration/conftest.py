@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from fscale.model.paths import is_root
+from fscale.system import powers
 from tests.runner_support import machine_alone, put_back, state
 
 
 @pytest.fixture(scope="session", autouse=True)
 def whole() -> None:
     """Nothing of a run that was killed is left when the first test begins."""
-    if is_root():
+    if powers.no_mount() is None:
         put_back()
 
 

@@ -14,17 +14,18 @@ from typer.testing import CliRunner
 
 from fscale.cli import app
 from fscale.model.errors import FscaleError
-from fscale.model.paths import BENCH, ROOT, is_root, state_dir
+from fscale.model.paths import BENCH, ROOT, state_dir
 from fscale.model.results import Cell
 from fscale.runner.disk import BY_ID
 from fscale.runner.machine.journal import Journal, exclusive
 from fscale.runner.machine.settings import CPUS, CpuOffline
+from fscale.system import powers
 from fscale.system.executor import Executor
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.live,
-    pytest.mark.skipif(not is_root(), reason="mounts a file system: needs root"),
+    pytest.mark.skipif(powers.no_mount() is not None, reason="mounts a file system: needs root"),
     pytest.mark.skipif(not BENCH.exists(), reason="the microbenchmark is not built"),
 ]
 

@@ -14,15 +14,16 @@ from analysis.compare.settings import Settings
 from fscale.ab.plan import make
 from fscale.ab.run import execute
 from fscale.ab.side import parse
-from fscale.model.paths import BENCH, ROOT, is_root
+from fscale.model.paths import BENCH, ROOT
 from fscale.model.results import Cell
 from fscale.runner import disk
 from fscale.runner.request import Request
+from fscale.system import powers
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.live,
-    pytest.mark.skipif(not is_root(), reason="mounts a file system: needs root"),
+    pytest.mark.skipif(powers.no_mount() is not None, reason="mounts a file system: needs root"),
     pytest.mark.skipif(not BENCH.exists(), reason="the microbenchmark is not built"),
 ]
 CALL = "outcome = op(w);\t\t\t\t\t\t\\\n"

@@ -44,7 +44,7 @@ def built() -> None:
 
 @pytest.fixture
 def cgroup() -> Iterator[Path]:
-    root = host.cgroup_root()
+    root = host.own_cgroup()
     if root is None:
         pytest.skip("there is no writable cgroup v2 hierarchy")
     path = root / f"fscale-test-apps-{os.getpid()}"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError, MissingTool
 from fscale.runner import disk, guard
 from fscale.runner.prepare import prepare
 from fscale.runner.request import Request
+from fscale.system import powers
 from fscale.system.executor import which
 from tests.runner_support import fake_bench, fscale, own_state, state, suite
 
@@ -90,7 +90,7 @@ def test_broken_toml(tmp_path: Path) -> None:
 def test_missing_mkfs_and_kernel(
     small: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paths, "is_root", lambda: True)
+    monkeypatch.setattr(powers, "no_mount", lambda: None)
     small.directory = None
     small.overrides = {"filesystems": ["ext4", "xfs"]}
     small.explicit = {"ext4", "xfs"}
@@ -112,10 +112,10 @@ def test_missing_mkfs_and_kernel(
 
 
 def test_no_root(small: Request, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "is_root", lambda: False)
+    monkeypatch.setattr(powers, "no_mount", lambda: "it needs root")
     small.directory = None
     small.overrides = {"filesystems": ["tmpfs"]}
-    with pytest.raises(FscaleError, match="needs root; run as root, or measure an existing direct"):
+    with pytest.raises(FscaleError, match="it needs root; measure an existing directory"):
         prepare(small)
 
 

@@ -18,6 +18,7 @@ from analysis.compare.definition import (
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, KernelBuild, Run, Tuning
 from fscale.model.store import Store
+from tests import synthetic
 from tests.synthetic import cell, write_run
 
 BUILD = KernelBuild(version="#1", id="ab", taint=0, debug=["KASAN"], debug_from="signs")
@@ -199,10 +200,12 @@ def test_a_twentieth_more_or_less_is_alike(one: Any, other: Any, alike: bool) ->
         ({"build": BUILD.model_copy(update={"taint": 512})}, "taint: 0 and 512"),
         ({"build": BUILD.model_copy(update={"version": "#2"})}, None),
         ({"tuning": TUNING.model_copy(update={"turbo": False})}, "turbo: true and false"),
+        ({"confinement": synthetic.confinement(cpus=1.0)}, "cpus_limit: null and 1.0"),
+        ({"confinement": synthetic.confinement(hidden=["x"])}, None),
     ],
 )
 def test_what_is_said_of_two_machines(run: Run, changes: dict[str, Any], says: str | None) -> None:
-    base = on(run, build=BUILD, tuning=TUNING)
+    base = on(run, build=BUILD, tuning=TUNING, confinement=synthetic.confinement())
     found = notes(base, on(base, **changes), cells(), cells(), [])
     assert found == ([f"the sides differ in machine.{says}"] if says else [])
 

@@ -15,6 +15,7 @@ from fscale.runner import host
 from fscale.runner.host import Cpus, Refused
 from fscale.runner.machine import settings
 from fscale.runner.machine.journal import Journal, recover
+from fscale.system import powers
 from fscale.system.executor import Executor
 from tests.synthetic import machine
 
@@ -58,7 +59,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
         (tree / f"cpu{cpu}" / "online").write_text("1\n")
     for module in (host, settings):
         monkeypatch.setattr(module, "CPUS", tree)
-    monkeypatch.setattr(host, "is_root", lambda: True)
+    monkeypatch.setattr(powers, "no_hotplug", lambda: None)
     monkeypatch.setattr(host, "PATIENCE", 0.3)
     monkeypatch.setattr(host, "PATIENCE_AFTERWARDS", 0.05)
     monkeypatch.setattr(settings, "_BUSY", 0.3)
@@ -174,7 +175,7 @@ def test_a_resumed_run_keeps_its_control(begun: Begun, kernel: Kernel) -> None:
 def test_cells_by_hotplug_are_not_gone_on_with_by_affinity(
     begun: Begun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "is_root", lambda: False)
+    monkeypatch.setattr(powers, "no_hotplug", lambda: "it needs root")
     with pytest.raises(FscaleError, match="another --output"):
         begun("hotplug")
     assert begun().control == "affinity"

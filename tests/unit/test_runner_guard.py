@@ -2,14 +2,18 @@
 """What is refused before anything is changed, each at its bound."""
 
 import os
+import resource
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from fscale.model import catalogue
 from fscale.model.errors import FscaleError
-from fscale.runner import guard
+from fscale.runner import guard, resources
+from fscale.system import cgroups
+from tests import synthetic
 
 MIB = 1 << 20
 
@@ -98,8 +102,73 @@ def test_a_directory_that_cannot_be_written_is_refused(
 def test_three_quarters_of_the_memory_may_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {Path("/proc/meminfo"): "MemTotal: 999999 kB\nMemAvailable: 4096 kB\nBuffers: 9 kB\n"}
     monkeypatch.setattr(Path, "read_text", lambda path: files[path])
+    monkeypatch.setattr(cgroups, "memory_left", lambda groups: None)
+    monkeypatch.setattr(cgroups, "chain", lambda controller: None)
     guard.check_memory(3 * MIB, "ram")
-    assert refused(guard.check_memory, 3 * MIB + 1, "ram") == (
-        "no space: ram wants 3 MiB of memory and 4 MiB are available; lower its size in configs/ "
-        "or free memory"
+    assert refused(guard.check_memory, 3 * MIB + 1, "ram").startswith(
+        "no space: ram wants 3 MiB of memory and 4 MiB are available on this machine"
     )
+
+
+def test_a_control_groups_limit_counts_where_it_is_smaller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limit = cgroups.Limit(2 * MIB, Path("/cg/memory.max"))
+    monkeypatch.setattr(cgroups, "memory_left", lambda groups: limit)
+    guard.check_memory(MIB, "ram")
+    said = refused(guard.check_memory, 2 * MIB, "ram")
+    assert "2 MiB are available below the limit of this control group (/cg/memory.max)" in said
+    big = cgroups.Limit(1 << 60, Path("/cg/memory.max"))
+    monkeypatch.setattr(cgroups, "memory_left", lambda groups: big)
+    assert "on this machine" in refused(guard.check_memory, 1 << 59, "ram")
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "good"),
+    [
+        (None, 8 * MIB, True),  # a small machine
+        (1024 * MIB, 256 * MIB, True),
+        (1024 * MIB, 255 * MIB, False),
+        (512 * MIB, 128 * MIB, False),
+        (1 << 50, 8 * MIB, True),  # a limit above what the machine has
+    ],
+)
+def test_a_share_of_a_groups_limit_is_not_too_small(
+    limit: int | None, size: int, good: bool
+) -> None:
+    confined = synthetic.confinement(memory_bytes=limit)
+    machine = synthetic.machine(2).model_copy(update={"confinement": confined})
+    if good:
+        guard.check_share(size, "medium ram", machine)
+    else:
+        assert f"limit of this control group is {(limit or 0) >> 20} MiB" in refused(
+            guard.check_share, size, "medium ram", machine
+        )
+
+
+@pytest.mark.parametrize(
+    ("memory", "size", "left_out"),
+    [
+        (1200 * MIB, "25%", set()),
+        (1199 * MIB, "25%", {"xfs"}),
+        (400 * MIB, "25%", {"btrfs", "xfs"}),
+        (1199 * MIB, 64 * MIB, set()),  # somebody's own number: mkfs says what is wrong with it
+    ],
+)
+def test_what_does_not_fit_a_share_is_left_out(
+    memory: int, size: int | str, left_out: set[str]
+) -> None:
+    confined = synthetic.confinement(memory_bytes=memory)
+    machine = synthetic.machine(2).model_copy(update={"confinement": confined})
+    names = ("tmpfs", "ext4", "xfs", "btrfs")
+    filesystems = {name: catalogue.load_filesystem(name) for name in names}
+    ram = catalogue.load_medium("ram").model_copy(update={"size": size})
+    assert set(resources.too_small(machine, filesystems, {"ram": ram})) == left_out
+
+
+def test_a_medium_is_no_larger_than_files_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (8 * MIB, 8 * MIB))
+    guard.check_file_size(8 * MIB, "ram")
+    assert "8 MiB (ulimit -f)" in refused(guard.check_file_size, 9 * MIB, "ram")
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (-1, -1))
+    guard.check_file_size(9 * MIB, "ram")

@@ -10,6 +10,7 @@ from fscale.commands import schema
 from fscale.model import paths, store
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run, Status, Tuning
+from tests import synthetic
 
 KEY = CellKey(
     workload="DRBL",
@@ -149,6 +150,11 @@ def test_another_build_of_the_same_release_is_another_kernel() -> None:
         ("machine", {"kernel_cmdline": "lockdep=1"}, "machine.kernel_cmdline:  -> lockdep=1"),
         ("machine", {"governor": "powersave"}, "machine.governor: None -> powersave"),
         ("machine", {"tuning": TUNING}, "tuning: None -> turbo=False"),
+        (
+            "machine",
+            {"confinement": synthetic.confinement(memory_bytes=1 << 30)},
+            "limits of the control group: None -> {'cpus_limit': None, 'memory_limit': 1073741824",
+        ),
     ],
 )
 def test_what_a_run_is_not_continued_with(where: str, what: dict[str, object], says: str) -> None:

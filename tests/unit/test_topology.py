@@ -10,6 +10,7 @@ from fscale.model.results import Cpu
 from fscale.model.topology import Layout, Preset, core_counts, cpu_order, layout
 from fscale.runner import host
 from fscale.runner.machine.journal import Journal
+from fscale.system import powers
 from fscale.system.executor import DryExecutor
 from tests.synthetic import cpus_of, machine
 
@@ -233,7 +234,7 @@ def test_cpus_of_others_are_neither_used_nor_taken_off(
 ) -> None:
     monkeypatch.setattr(host, "topology", lambda: cpus_of(1, 8))
     monkeypatch.setattr(host.os, "sched_getaffinity", lambda _: {2, 3, 6})
-    monkeypatch.setattr(host, "hotplug_possible", lambda: True)
+    monkeypatch.setattr(powers, "no_hotplug", lambda: None)
     found = host.read_machine()
     assert found.cpu_order == [2, 3, 6]
     assert len(found.topology) == 8

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import CellKey
+from fscale.runner import confinement
 from fscale.runner.cell import accounting
 from fscale.runner.cell.child import Child, TooLong
 from fscale.runner.machine.settings import Cgroup
@@ -81,6 +82,7 @@ def _run(
         child.start(argv)
         if not child.wait_ready(limits.setup):
             return load.parse(target, *child.wait(10)), None
+    quotas = confinement.Quotas()
     before = accounting.snapshot(target.cgroup)
     used = _cgroup_seconds(target.cgroup)
     with _attached(profiler, replace(context, pid=child.pid, named=load.named)):
@@ -92,6 +94,7 @@ def _run(
     after = accounting.snapshot(target.cgroup)
     used = _cgroup_seconds(target.cgroup) - used
     outcome = load.parse(target, *result)
+    quotas.judge(outcome, len(target.cpus), after.when - before.when)
     _account(outcome, target, before, after, used)
     disturbed = accounting.disturbed(
         outcome.others_cpu_seconds, outcome.cpu, outcome.seconds, before, after, DISTURBED_CPUS

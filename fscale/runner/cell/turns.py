@@ -3,6 +3,7 @@
 
 import contextlib
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.runner.cell.child import Child, TooLong
 from fscale.runner.cell.measure import Limits
+from fscale.runner.confinement import Quotas
 from fscale.runner.machine.settings import Cgroup
 from fscale.system.executor import Executor
 
@@ -56,6 +58,8 @@ class Turns:
         self._load = load
         self._target = target
         self._limits = limits
+        self._quotas = Quotas()
+        self._started = time.monotonic()
 
     def take(self) -> Turn:
         """Work for one slice; all its operations have come back, and are settled, on return.
@@ -67,7 +71,10 @@ class Turns:
     def end(self) -> Outcome:
         """End the load; what it achieved in all its turns."""
         self._child.no_more()
-        return self._load.parse(self._target, *self._child.wait(self._limits.margin))
+        outcome = self._load.parse(self._target, *self._child.wait(self._limits.margin))
+        wall = time.monotonic() - self._started
+        self._quotas.judge(outcome, len(self._target.cpus), wall)
+        return outcome
 
 
 def cut(settings: Settings, seconds: float, *, settle: bool = False) -> Settings:
@@ -89,8 +96,9 @@ def in_turns(
     child = Child(do, target.scratch, cgroup, synced=True)
     try:
         child.start(load.command(target, settings, child.sync))
+        ready = child.wait_ready(limits.setup)
         turns = Turns(child, load, target, limits)
-        if not child.wait_ready(limits.setup):
+        if not ready:
             raise Ended(turns.end().reason)
         yield turns
     finally:

@@ -18,8 +18,8 @@ from pydantic import Field
 from fscale.model.bench import Strict
 from fscale.system import processes
 from fscale.system.executor import CommandFailed, Executor
+from fscale.system.powers import CPUS
 
-CPUS = Path("/sys/devices/system/cpu")
 NULLB = Path("/sys/kernel/config/nullb")
 
 

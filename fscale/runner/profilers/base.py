@@ -15,9 +15,10 @@ from typing import Any
 
 from fscale.model.errors import FscaleError
 from fscale.model.maps import MAP_KEYS
-from fscale.model.paths import TOOL_PATH, TRACEFS, is_root
+from fscale.model.paths import TOOL_PATH, TRACEFS
 from fscale.model.results import Cell
 from fscale.runner.profilers.context import Context
+from fscale.system import powers
 from fscale.system.executor import which
 
 ATTACH_SECONDS = 60.0
@@ -113,8 +114,9 @@ def needs_tool(tool: str, package: str) -> str | None:
 
 
 def needs_root() -> str | None:
-    """Why an ordinary user cannot profile, or None."""
-    return None if is_root() else "profiling the kernel needs root"
+    """Why this user, or this container, cannot profile, or None."""
+    reason = powers.no_admin()
+    return f"profiling the kernel: {reason}" if reason else None
 
 
 def needs_event(event: str) -> str | None:

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The control groups that this process is in, of both versions, and what they allow and count."""
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.system.sysfs import text
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_UNLIMITED = 1 << 62  # v1 writes a number of about 2^63
+_MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
+_MOST_GROUPS = 4096  # that a search looks at
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A group and those above it, as far as they can be seen; the own group is the first."""
+
+    version: int
+    groups: tuple[Path, ...]
+    whole: bool
+    """whether the last one is the root of the hierarchy: nothing above it is hidden"""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The smallest of the limits of a chain, and the file that sets it."""
+
+    value: float
+    file: Path
+
+
+@dataclass(frozen=True)
+class Throttled:
+    """How often a quota stopped a group since it was made, and for how long."""
+
+    times: int
+    seconds: float
+    """summed up over the CPUs on which it was stopped"""
+
+
+@dataclass(frozen=True)
+class _Mount:
+    root: str
+    directory: Path
+
+
+def versions(root: Path = Path("/")) -> str:
+    """Which hierarchies there are: "v1", "v2", "hybrid" or "none"."""
+    kinds = {kind for kind, _, _ in _mounts(root)}
+    one, two = "cgroup" in kinds, "cgroup2" in kinds
+    return "hybrid" if one and two else "v1" if one else "v2" if two else "none"
+
+
+def own_path(root: Path = Path("/")) -> str | None:
+    """The path of the own group of v2, relative to the cgroup namespace; None without v2."""
+    return _memberships(root).get("")
+
+
+def chain(controller: str, root: Path = Path("/")) -> Chain | None:
+    """The groups that this process is in for a controller; None where none can be seen.
+
+    `controller` "" is the hierarchy of v2 itself. `root` is where /proc and /sys are.
+    """
+    path = _memberships(root).get(controller)
+    version = 1 if controller and path is not None else 2
+    if path is None:
+        path = own_path(root)
+    if path is None:
+        return None
+    for kind, options, mount in reversed(list(_mounts(root))):
+        if (version, kind) not in ((1, "cgroup"), (2, "cgroup2")):
+            continue
+        if version == 1 and controller not in options:
+            continue
+        if own := _own(mount, path):
+            up = own.relative_to(mount.directory).parts
+            groups = tuple(mount.directory.joinpath(*up[:n]) for n in range(len(up), -1, -1))
+            return Chain(version, groups, _is_root(groups[-1], version))
+    return None
+
+
+def cpus(groups: Chain | None) -> Limit | None:
+    """For how many CPUs' time in a time the quotas suffice; None without a quota."""
+    return _smallest(groups, _quota)
+
+
+def memory(groups: Chain | None) -> Limit | None:
+    """Bytes of memory that the groups may use before they wait or are killed; None without a limit.
+
+    v1 also tells the limits of the groups above that cannot be seen.
+    """
+
+    def limits(group: Path) -> Iterator[Limit]:
+        for name in _MEMORY:
+            if (value := _bytes(group / name)) is not None:
+                yield Limit(value, group / name)
+        inherited = statistics(group / "memory.stat").get("hierarchical_memory_limit")
+        if inherited is not None and inherited < _UNLIMITED:
+            yield Limit(inherited, group / "memory.stat")
+
+    return _smallest(groups, limits)
+
+
+def swap(groups: Chain | None) -> Limit | None:
+    """Bytes of swap that the groups may use; None without a limit, and on v1."""
+
+    def limits(group: Path) -> Iterator[Limit]:
+        if (value := _bytes(group / "memory.swap.max")) is not None:
+            yield Limit(value, group / "memory.swap.max")
+
+    return _smallest(groups, limits)
+
+
+def memory_left(groups: Chain | None) -> Limit | None:
+    """Bytes that can still be had below every limit, page cache given up; None without a limit."""
+
+    def left(group: Path) -> Iterator[Limit]:
+        used = text(group / "memory.current") or text(group / "memory.usage_in_bytes")
+        for name in _MEMORY:
+            most = _bytes(group / name)
+            if most is not None and used is not None:
+                cache = _file_cache(statistics(group / "memory.stat"))
+                yield Limit(max(0, most - max(0, int(used) - cache)), group / name)
+
+    return _smallest(groups, left)
+
+
+def throttled(groups: Chain | None) -> dict[Path, Throttled]:
+    """What each group counted of its being stopped by its quota."""
+    found = {}
+    for group in groups.groups if groups else ():
+        counted = statistics(group / "cpu.stat")
+        if "nr_throttled" in counted:
+            seconds = counted.get("throttled_usec", 0) / 1e6
+            seconds += counted.get("throttled_time", 0) / 1e9  # v1
+            found[group] = Throttled(counted["nr_throttled"], seconds)
+    return found
+
+
+def statistics(file: Path) -> dict[str, int]:
+    """The lines `NAME NUMBER` of a file; nothing where it cannot be read."""
+    pairs = (line.split() for line in (text(file) or "").splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def _smallest(groups: Chain | None, limits: Callable[[Path], Iterable[Limit]]) -> Limit | None:
+    found = [limit for group in (groups.groups if groups else ()) for limit in limits(group)]
+    return min(found, key=lambda limit: limit.value, default=None)
+
+
+def _quota(group: Path) -> Iterator[Limit]:
+    quota, period = (text(group / "cpu.max") or "max 0").split()[:2]
+    name = "cpu.max"
+    if quota == "max":
+        name = "cpu.cfs_quota_us"
+        quota = text(group / name) or "-1"
+        period = text(group / "cpu.cfs_period_us") or "0"
+    if int(quota) > 0 and int(period) > 0:
+        yield Limit(int(quota) / int(period), group / name)
+
+
+def _bytes(file: Path) -> int | None:
+    value = text(file) or ""
+    return int(value) if value.isdigit() and int(value) < _UNLIMITED else None
+
+
+def _file_cache(counted: dict[str, int]) -> int:
+    # v1 counts the groups below only in the sums.
+    prefix = "total_" if "total_inactive_file" in counted else ""
+    return sum(counted.get(f"{prefix}{name}", 0) for name in ("inactive_file", "active_file"))
+
+
+def _memberships(root: Path) -> dict[str, str]:
+    """Controller -> path of the own group; "" is v2."""
+    found: dict[str, str] = {}
+    for line in (text(root / "proc/self/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        found |= dict.fromkeys(controllers.split(","), path)
+    return found
+
+
+def _mounts(root: Path) -> Iterator[tuple[str, list[str], _Mount]]:
+    """The mounts of cgroup file systems: type, options of the hierarchy, and where."""
+    for line in (text(root / "proc/self/mountinfo") or "").splitlines():
+        mount, _, kind = line.partition(" - ")
+        if kind.split()[0] in ("cgroup", "cgroup2"):
+            within, target = (_unescaped(field) for field in mount.split()[3:5])
+            options = kind.split()[2].split(",")
+            yield kind.split()[0], options, _Mount(within, root / target.lstrip("/"))
+
+
+def _unescaped(field: str) -> str:
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
+
+
+def _own(mount: _Mount, path: str) -> Path | None:
+    """The directory of the own group below a mount of its hierarchy."""
+    within = os.path.relpath(path, mount.root)
+    here = mount.directory / within if within != "." else mount.directory
+    if not within.startswith("..") and _holds_us(here):
+        return here
+    # The mount is older than the cgroup namespace, and shows what is above its root.
+    return next((group for group in _below(mount.directory) if _holds_us(group)), None)
+
+
+def _holds_us(group: Path) -> bool:
+    try:
+        return str(os.getpid()) in (group / "cgroup.procs").read_text().split()
+    except OSError:  # of a threaded group nobody can read it
+        return (text(group / "cgroup.type") or "").startswith("threaded")
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    seen = 0
+    for where, names, _ in os.walk(directory):
+        for name in names:
+            seen += 1
+            if seen > _MOST_GROUPS:
+                return
+            yield Path(where) / name
+
+
+def _is_root(group: Path, version: int) -> bool:
+    # Only the root has the one file of v1, only the others that of v2.
+    if version == 1:
+        return (group / "release_agent").exists()
+    with contextlib.suppress(OSError):
+        return (group / "cgroup.procs").exists() and not (group / "cgroup.type").exists()
+    return False
