@@ -56,6 +56,9 @@ def facts(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, An
         (f"workloads.{workload}", described, WORKLOAD),
     ):
         found |= {f"{what}.{key}": record[key] for key in keys if key in record}
+    # A run from before an option means what one does in which it is off.
+    if options := found.get(f"workloads.{workload}.options"):
+        found[f"workloads.{workload}.options"] = [o for o in options if o.get("default") != 0]
     if run.machine.build:
         found["machine.debug"] = run.machine.build.debug
     # A figure of another simulated machine is another figure; what is free is what is judged.

@@ -154,10 +154,15 @@ class Stock(Strict):
     """How the stock of a consuming workload was sized."""
 
     unit: str = Field(description="file, block, ...")
+    steady: bool = Field(default=False, description="the units stay, and nothing is used up")
     per_worker: int
-    wanted: int = Field(description="what the pilot's rate asks for, before the bounds")
-    bound: Literal["pilot", "space", "inodes", "maximum"]
-    pilot_ops_per_second: float
+    wanted: int = Field(
+        description="what the pilot's rate, or the option keep, asks for, before the bounds"
+    )
+    bound: Literal["pilot", "space", "inodes", "maximum"] = Field(
+        description="pilot: no bound, it is as wanted"
+    )
+    pilot_ops_per_second: float | None = Field(description="null where there was no pilot")
     restocks: int
 
 

@@ -192,6 +192,15 @@ static void options_default(struct config *cfg)
 	}
 }
 
+static void keep_set(struct config *cfg)
+{
+	const struct option_desc *options = cfg->workload->options;
+
+	for (unsigned int i = 0; options && options[i].name; i++)
+		if (!strcmp(options[i].name, KEEP))
+			cfg->keep = (uint64_t)cfg->options[i].number;
+}
+
 static void check_dir(struct config *cfg, const char *dir)
 {
 	struct dirent *entry;
@@ -362,6 +371,7 @@ void config_parse(struct config *cfg, int argc, char **argv)
 	options_default(cfg);
 	for (unsigned int i = 0; i < noptions; i++)
 		option_parse(cfg, options[i]);
+	keep_set(cfg);
 	check_mode(cfg);
 	check_cpus(cfg, cpus);
 	if (cfg->cgroup)

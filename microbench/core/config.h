@@ -37,6 +37,7 @@ struct config {
 	struct roi roi;
 	uint64_t seed;
 	union option_value options[OPTIONS_MAX];
+	uint64_t keep;			/* units of a steady state; 0: a stock is used up, if any */
 	uint64_t max_stock;		/* units a worker */
 	uint64_t space, inodes;		/* of all workers; 0: ask the file system */
 	const char *cgroup;

@@ -105,7 +105,7 @@ static enum step fill(struct bench *b, struct tally *t)
 	uint64_t most = STOCK_OPS_OF_ALL / cfg->workers;
 	enum step step;
 
-	if (!cfg->workload->stock)
+	if (!cfg->workload->stock || cfg->keep)
 		return STEP_OK;
 	most = most < STOCK_OPS ? most : STOCK_OPS;
 	each = each > most ? each : most;

@@ -31,7 +31,7 @@ static void worker_init(struct bench *b, struct worker *w, unsigned int id)
 	*w = (struct worker){
 		.id = id, .workers = cfg->workers, .cpu = cfg->cpus[id], .mode = cfg->mode,
 		.seed = cfg->seed, .workload = cfg->workload, .options = cfg->options,
-		.dir = cfg->dir, .shm = b->shm, .slot = &b->shm->slots[id],
+		.dir = cfg->dir, .steady = cfg->keep > 0, .shm = b->shm, .slot = &b->shm->slots[id],
 	};
 	if (b->latencies && id < cfg->workers)
 		w->latencies = b->latencies[id];

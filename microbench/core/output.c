@@ -120,9 +120,10 @@ static json_t *stock(const struct bench *b)
 
 	if (!b->cfg->workload->stock)
 		return json_null();
-	return json_pack("{s:s, s:o, s:o, s:s, s:f, s:i}", "unit", b->cfg->workload->stock->unit,
-			 "per_worker", integer(s->per_worker), "wanted", integer(s->wanted), "bound",
-			 bounds[s->bound], "pilot_ops_per_second", s->rate, "restocks",
+	return json_pack("{s:s, s:b, s:o, s:o, s:s, s:o, s:i}", "unit", b->cfg->workload->stock->unit,
+			 "steady", b->cfg->keep > 0, "per_worker", integer(s->per_worker), "wanted",
+			 integer(s->wanted), "bound", bounds[s->bound], "pilot_ops_per_second",
+			 s->rate > 0 ? json_real(s->rate) : json_null(), "restocks",
 			 (int)s->restocks);
 }
 

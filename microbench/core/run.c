@@ -70,7 +70,9 @@ static enum step set_up(struct bench *b)
 
 	if (step == STEP_OK)
 		step = crew_command(b, CMD_SYNC);
-	if (step == STEP_OK && wl->stock && !b->cfg->windows)
+	if (step == STEP_OK && b->cfg->keep)
+		step = stock_exactly(b, b->cfg->keep);
+	else if (step == STEP_OK && wl->stock && !b->cfg->windows)
 		step = stock_pilot(b);
 	return step;
 }
@@ -85,7 +87,7 @@ static enum step measure(struct bench *b)
 		return slices_measure(b);
 	if (cfg->windows)
 		return counted_measure(b);
-	if (cfg->workload->stock)
+	if (cfg->workload->stock && !cfg->keep)
 		return stock_measure(b);
 	step = window_run(b, cfg->warmup, cfg->duration, &length);
 	if (step == STEP_OK && !b->result.nwindows)

@@ -3,6 +3,8 @@
 
 const struct stock_desc stock_of_files = { .unit = "file", .bytes = 2048, .inodes = 1 };
 
+const struct option_desc unit_options[] = { KEEP_OPTION("so many files"), { .name = NULL } };
+
 void units_private(const struct worker *w, struct name *name, const char *suffix)
 {
 	char prefix[32];

@@ -16,6 +16,7 @@
 typedef enum outcome unit_call(struct worker *w, const char *path);
 
 extern const struct stock_desc stock_of_files;
+extern const struct option_desc unit_options[];
 
 /* The first of the names "$ID/$N" or "share/$ID.$N", with a suffix. */
 void units_private(const struct worker *w, struct name *name, const char *suffix);
@@ -41,6 +42,26 @@ unit_use(struct worker *w, struct name *name, unit_call *call)
 		return OP_FAILED;
 	name_next(name);
 	w->next++;
+	return OP_OK;
+}
+
+/* One operation of a steady state: a new file, and the oldest goes. */
+static inline enum outcome unit_push(struct worker *w, struct name *fresh, struct name *oldest)
+{
+	if (file_create(w, fresh->path) || file_unlink(w, oldest->path))
+		return OP_FAILED;
+	name_next(fresh);
+	name_next(oldest);
+	return OP_OK;
+}
+
+/* The same the other way round. */
+static inline enum outcome unit_pull(struct worker *w, struct name *oldest, struct name *fresh)
+{
+	if (file_unlink(w, oldest->path) || file_create(w, fresh->path))
+		return OP_FAILED;
+	name_next(oldest);
+	name_next(fresh);
 	return OP_OK;
 }
 

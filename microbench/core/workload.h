@@ -50,6 +50,15 @@ struct stock_desc {
 	uint64_t inodes;	/* inodes that one unit takes */
 };
 
+/*
+ * A steady state instead of a stock: so many units are there before the window, and with each new
+ * one the oldest goes, so that a window may be as long as it likes.
+ */
+#define KEEP "keep"
+#define KEEP_OPTION(units)							\
+	{ .name = KEEP, .help = "a steady state: " units " stay, and the oldest goes for each new " \
+	  "one in the same operation; 0: a stock is used up", .max = 99999999 }
+
 struct worker {
 	unsigned int id;
 	unsigned int workers;	/* without the background writer */
@@ -58,6 +67,7 @@ struct worker {
 	uint64_t seed;
 	uint64_t next;		/* consuming workloads: the next unit */
 	uint64_t stock;		/* and how many there are */
+	bool steady;		/* `stock` units stay */
 	const struct workload *workload;
 	const union option_value *options;
 	const char *dir;

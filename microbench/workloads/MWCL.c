@@ -13,13 +13,14 @@ static enum outcome set_up(struct worker *w)
 /* The stock is the room for new files: those of the last window go. */
 static enum outcome fill(struct worker *w, uint64_t stock)
 {
-	(void)stock;
+	if (w->steady)
+		return units_each(w, &name, stock, file_create);
 	return units_each(w, &oldest, w->next, file_unlink);
 }
 
 static inline enum outcome operation(struct worker *w)
 {
-	return unit_use(w, &name, file_create);
+	return w->steady ? unit_push(w, &name, &oldest) : unit_use(w, &name, file_create);
 }
 DEFINE_LOOPS(operation)
 
@@ -36,6 +37,7 @@ static const struct workload mwcl = {
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.puts_off = true,
+	.options = unit_options,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,

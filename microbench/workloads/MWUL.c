@@ -17,7 +17,7 @@ static enum outcome fill(struct worker *w, uint64_t stock)
 
 static inline enum outcome operation(struct worker *w)
 {
-	return unit_use(w, &name, file_unlink);
+	return w->steady ? unit_pull(w, &name, &fresh) : unit_use(w, &name, file_unlink);
 }
 DEFINE_LOOPS(operation)
 
@@ -35,6 +35,7 @@ static const struct workload mwul = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.puts_off = true,
 	.defers_frees = true,
+	.options = unit_options,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,

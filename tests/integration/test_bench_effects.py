@@ -89,6 +89,52 @@ def test_dwtl(fast):
     assert files(fast / "d") == {"0/data": (600 - last) * BLOCK}
 
 
+STEADY = {"MWCL": "0/", "MWCM": "share/0.", "MWUL": "0/", "MWUM": "share/0."}
+
+
+@pytest.mark.parametrize(("workload", "prefix"), STEADY.items())
+def test_a_steady_state_keeps_the_youngest_files(workload, prefix, fast):
+    """One window, however small the stock; each operation made a file and took one away."""
+    out = bench.run_good(workload, fast / "d", *QUICK, "--option", "keep=50", "--max-stock", "600")
+    assert (out.stock.steady, out.stock.per_worker, out.stock.restocks) == (True, 50, 0)
+    assert out.stock.pilot_ops_per_second is None
+    assert (len(out.windows), out.end) == (1, "time")
+    assert out.ops > 600
+    made = 50 + out.executed_ops
+    left = counted(files(fast / "d"), prefix)
+    assert left == list(range(made - 50, made))
+
+
+def test_a_steady_state_keeps_the_end_of_a_file(fast):
+    out = bench.run_good("DWAL", fast / "d", *QUICK, "--option", "keep=1000", "--max-stock", "2000")
+    assert (len(out.windows), out.end, out.stock.restocks) == (1, "time", 0)
+    assert out.ops > 4000
+    file = fast / "d/0/data"
+    blocks = 1000 + out.executed_ops
+    assert file.stat().st_size == blocks * BLOCK
+    with file.open("rb") as data:
+        begin = os.lseek(data.fileno(), 0, os.SEEK_DATA) // BLOCK
+        assert os.lseek(data.fileno(), begin * BLOCK, os.SEEK_HOLE) == blocks * BLOCK
+    # The oldest 256 go together.
+    assert begin % 256 == 0
+    assert 1000 <= blocks - begin <= 1000 + 256
+
+
+@pytest.mark.parametrize("workload", [*STEADY, "DWAL"])
+def test_what_a_steady_state_keeps_is_bounded_as_a_stock_is(workload, fast):
+    keep = ("--option", "keep=5000", "--max-stock", "600")
+    out = bench.run_good(workload, fast / "d", *QUICK, *keep, count=2)
+    stock = out.stock
+    assert (stock.per_worker, stock.wanted, stock.bound) == (600, 5000, "maximum")
+
+
+def test_a_steady_state_is_counted_in_windows_too(fast):
+    counted_ = ("--windows", "5", "--window-ops", "40", "--option", "keep=50")
+    out = bench.run_good("MWCL", fast / "d", *counted_)
+    assert out.ops >= 5 * 40
+    assert len(files(fast / "d")) == 50
+
+
 def counted(paths, prefix, suffix=""):
     """The numbers of these files, rising."""
     return sorted(int(p.removeprefix(prefix).removesuffix(suffix), 16) for p in paths)

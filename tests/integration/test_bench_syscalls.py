@@ -152,6 +152,37 @@ def test_no_name_is_used_twice(workload, option, tmp_path):
     assert [name for name, times in made.items() if times > 1] == []
 
 
+UNLINK = r'unlink\("{}"\) = 0'
+
+
+@pytest.mark.parametrize("workload", ["MWCL", "MWCM", "MWUL", "MWUM"])
+def test_calls_of_a_steady_state(workload, tmp_path):
+    name = {"L": "0/[0-9a-f]{8}", "M": r"share/0\.[0-9a-f]{8}"}[workload[-1]]
+    create, unlink = [CREATE.format(name), CLOSE], [UNLINK.format(name)]
+    out, workers = trace(workload, tmp_path / "d", tmp_path, *QUICK, "--option", "keep=20")
+    calls = named(workers[0], "fscale-run")
+    patterns = [*create, *unlink] if workload.startswith("MWC") else [*unlink, *create]
+    assert check_operations(calls, patterns) == out.executed_ops > 50
+    made = [m[1] for call in calls if (m := MAKES_NAME[0].match(call))]
+    gone = [re.match(r'unlink\("([^"]+)"', call)[1] for call in calls if call.startswith("unlink")]
+    assert len(set(made)) == len(made)
+    # The oldest goes: the one that was made 20 files before.
+    assert gone[20:] == made[: len(gone) - 20]
+
+
+def test_appends_of_a_steady_state(tmp_path):
+    out, workers = trace("DWAL", tmp_path / "d", tmp_path, *QUICK, "--option", "keep=300")
+    calls = named(workers[0], "fscale-run")
+    punched = [call for call in calls if call.startswith("fallocate")]
+    wrote = [call for call in calls if not call.startswith("fallocate")]
+    assert check_operations(wrote, OPERATION["DWAL"]) == out.executed_ops > 600
+    size = 256 * 4096
+    for number, call in enumerate(punched):
+        mode = r"FALLOC_FL_KEEP_SIZE\|FALLOC_FL_PUNCH_HOLE"
+        assert re.fullmatch(rf"fallocate\(\d+, {mode}, {number * size}, {size}\) = 0", call)
+    assert len(punched) == pytest.approx(out.executed_ops / 256, abs=1)
+
+
 def test_one_file_is_renamed(tmp_path):
     out, workers = trace("MWRL", tmp_path / "d", tmp_path, *QUICK, "--option", "files=one")
     name = "0/[0-9a-f]{8}"
