@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command line: finds the commands and turns errors into sentences and exit codes."""
 
+import errno
 import importlib
 import os
 import pkgutil
+import signal
 import sys
+import traceback
 from pathlib import Path
 
 import typer
@@ -12,7 +15,9 @@ import typer
 import fscale.commands
 from fscale import __version__
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.files import is_text
 from fscale.model.terminal import say
+from fscale.system import streams
 
 app = typer.Typer(
     name="fscale",
@@ -67,6 +72,17 @@ _OLDER_WORDS = {
 }
 
 
+_SIGINT = 128 + signal.SIGINT  # typer's code for it
+_ANY_ADVICE = "see that it is there and that you may use it"
+_ADVICE = {
+    errno.ENOSPC: "make room, or name another place",
+    errno.EDQUOT: "make room, or name another place",
+    errno.EROFS: "name a place that can be written",
+    errno.EMFILE: "raise `ulimit -n`",
+    errno.ENOMEM: "free some memory",
+}
+
+
 def _renewed(words: list[str]) -> list[str]:
     """The words of a command line with those that have another name now; says which.
 
@@ -84,11 +100,51 @@ def _renewed(words: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run the command line and exit with one of the codes of `fscale.model.errors.Exit`."""
+    """Run the command line and exit with one of the codes of `fscale.model.errors.Exit`.
+
+    What the world refuses (a full disk, a directory of somebody else's) is wrong use; an error of
+    ours is a traceback.
+    """
+    streams.take_over()
     try:
-        app(_renewed(sys.argv[1:]), prog_name="fscale")
+        code = _ended(sys.argv[1:])
+        sys.stdout.flush()
     except FscaleError as error:
-        say(f"fscale: {error}", error=True)
-        sys.exit(error.code)
+        code = _refused(str(error), error.code)
+    except OSError as error:
+        code = _refused(_explained(error), Exit.USAGE)
     except KeyboardInterrupt:
-        sys.exit(Exit.INTERRUPTED)
+        code = Exit.INTERRUPTED
+    sys.stderr.flush()
+    sys.exit(code)
+
+
+def _ended(words: list[str]) -> int:
+    """Run a command line; the code with which it ended."""
+    for word in words:
+        if not is_text(word):
+            raise FscaleError(f"{word}: it is not UTF-8, and results are; give it another name")
+    try:
+        app(_renewed(words), prog_name="fscale")
+    except SystemExit as end:
+        if end.code == _SIGINT:
+            return Exit.INTERRUPTED
+        return end.code if isinstance(end.code, int) else Exit.GOOD
+    return Exit.GOOD
+
+
+def _refused(text: str, code: int) -> int:
+    say(f"fscale: {text}", error=True)
+    return code
+
+
+def _explained(error: OSError) -> str:
+    """A sentence about an error that no command has explained; where it came from, if it has no
+    name of a file.
+    """
+    where = error.filename
+    if where is None:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{frame.filename}:{frame.lineno}"
+    name = where.decode(errors="replace") if isinstance(where, bytes) else where
+    return f"{name}: {error.strerror or error}; {_ADVICE.get(error.errno or 0, _ANY_ADVICE)}"

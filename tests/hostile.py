@@ -52,16 +52,22 @@ class Done:
     seconds: float
 
 
-def run(scratch: Path, *arguments: object) -> Done:
+def run(
+    scratch: Path, *arguments: object, stdout: int | None = None, encoding: str = "utf-8"
+) -> Done:
     """Run a command of fscale in a process with little time and memory; code None: it was killed.
+
+    `stdout`: a descriptor for its standard output, which then is not in what is returned.
 
     The process is forked, because the imports take longer than most commands.
     """
     out, err = scratch / "stdout", scratch / "stderr"
+    out.write_text("")
     began = time.monotonic()
     child = os.fork()
     if child == 0:
-        _child(out, err, [str(a) for a in arguments])
+        written = os.open(out, os.O_WRONLY) if stdout is None else stdout
+        _child(written, err, [str(a) for a in arguments], encoding)
     status = 0
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -75,12 +81,13 @@ def run(scratch: Path, *arguments: object) -> Done:
     return Done(code, out.read_text(errors="replace"), err.read_text(errors="replace"), seconds)
 
 
-def _child(out: Path, err: Path, arguments: list[str]) -> None:
+def _child(out: int, err: Path, arguments: list[str], encoding: str) -> None:
     code = 99
     try:
-        for fd, path in ((1, out), (2, err)):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), fd)
-        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        os.dup2(out, 1)
+        os.dup2(os.open(err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)
+        sys.stdout = os.fdopen(1, "w", encoding=encoding, closefd=False)
+        sys.stderr = os.fdopen(2, "w", closefd=False)
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))

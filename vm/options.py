@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fscale.model.limits import MOST_SECONDS
+
 KernelTreeOption = Annotated[
     Path | None, typer.Option("--kernel-tree", help="A built kernel tree; instead of --kernel.")
 ]
@@ -48,7 +50,7 @@ class GuestOptions:
     ] = False
     append: Annotated[str, typer.Option(help="More kernel parameters.")] = ""
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds after which the guest is ended.")
+        float, typer.Option(min=1, max=MOST_SECONDS, help="Seconds after which the guest is ended.")
     ] = 3600
     dry_run: Annotated[
         bool,

@@ -21,6 +21,7 @@ from fscale.commands.compare import (
     MarginOption,
     MarkdownOption,
     MetricOption,
+    outputs_of,
     settings_of,
 )
 from fscale.commands.history import JsonFlag
@@ -28,6 +29,7 @@ from fscale.commands.list import complete_media, complete_suites
 from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS, MOST_SECONDS, MOST_SEED
 from fscale.runner.dry import tell
 from fscale.runner.request import (
     Request,
@@ -36,6 +38,7 @@ from fscale.runner.request import (
     parse_settings,
     read_suite,
 )
+from fscale.system.outputs import directory_to_write
 from vm.cli import guest_files
 from vm.options import GuestOptions
 from vm.steps import Steps
@@ -58,13 +61,20 @@ SuiteOption = Annotated[
 CoresOption = Annotated[str | None, typer.Option(help="1,2,4 or topology or powers or all.")]
 MediaOption = Annotated[str | None, typer.Option(help="The medium.", autocompletion=complete_media)]
 ModeOption = Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")]
-DurationOption = Annotated[float | None, typer.Option(help="Timed seconds a repetition.")]
-RunSeedOption = Annotated[int | None, typer.Option(help="Of the order and the workloads.")]
+DurationOption = Annotated[
+    float | None, typer.Option(min=0, max=MOST_SECONDS, help="Timed seconds a repetition.")
+]
+RunSeedOption = Annotated[
+    int | None, typer.Option(min=0, max=MOST_SEED, help="Of the order and the workloads.")
+]
 DirOption = Annotated[
     Path | None, typer.Option("--dir", help="Measure in this directory, without root.")
 ]
 WaitOption = Annotated[
-    float, typer.Option(min=0, help="Seconds to wait for another run to leave the machine.")
+    float,
+    typer.Option(
+        min=0, max=MOST_SECONDS, help="Seconds to wait for another run to leave the machine."
+    ),
 ]
 BinaryOption = Annotated[Path, typer.Option(help="The microbenchmark.")]
 SlicesOption = Annotated[
@@ -103,7 +113,7 @@ def request_of(
     """A request for one side; its file system comes later."""
     asked: dict[str, Any] = {
         "workloads": workload.split(",") if workload else None,
-        "cores": parse_cores(cores) if cores else None,
+        "cores": None if cores is None else parse_cores(cores),
         "media": [media] if media else None,
         "modes": mode.split(",") if mode else None,
         "duration": duration,
@@ -215,7 +225,12 @@ def register(app: typer.Typer) -> None:
 def _ab(
     base: Annotated[str, typer.Option(help="Side A.")],
     new: Annotated[str, typer.Option(help="Side B.")],
-    output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            callback=directory_to_write, help="Results directory; a run in it is continued."
+        ),
+    ],
     *,
     suite: SuiteOption = Path("quick"),
     workload: WorkloadOption = None,
@@ -226,9 +241,15 @@ def _ab(
     suite_keys: SetOption = None,
     repetitions: Annotated[
         int | None,
-        typer.Option(min=2, help="Just so many a side, judged once; not until it is decided."),
+        typer.Option(
+            min=2,
+            max=MOST_REPETITIONS,
+            help="Just so many a side, judged once; not until it is decided.",
+        ),
     ] = None,
-    max_minutes: Annotated[float, typer.Option(min=0.1, help="Stop after this time.")] = 30,
+    max_minutes: Annotated[
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this time.")
+    ] = 30,
     seed: RunSeedOption = None,
     device: DeviceOption = None,
     yes_format: YesFormatOption = None,
@@ -256,7 +277,7 @@ def _ab(
     (docs/method.md). Exit codes as `fscale compare`.
     """
     from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
-    from analysis.compare.outputs import Outputs, show, write  # noqa: PLC0415
+    from analysis.compare.outputs import show, write  # noqa: PLC0415
     from fscale.ab.guests import is_guest  # noqa: PLC0415
     from fscale.ab.guests import measure as measure_guests  # noqa: PLC0415
     from fscale.ab.plan import Plan, make  # noqa: PLC0415
@@ -264,6 +285,7 @@ def _ab(
     from fscale.ab.side import parse  # noqa: PLC0415
 
     settings = settings_of(metric, margin, count_margin, fdr)
+    outputs = outputs_of(as_json, junit, markdown, mail, html, ktap)
     if is_guest(base) or is_guest(new):
         if dry_run:
             raise FscaleError(
@@ -331,7 +353,6 @@ def _ab(
         execute(plan, 60 * max_minutes, wait)
     sides = open_sides(output, None)
     comparison = compare(sides, settings)
-    outputs = Outputs(as_json, junit, markdown, mail, html, ktap)
     write(comparison, outputs, sides)
     if not outputs.to_terminal:
         show(comparison, everything)

@@ -38,8 +38,10 @@ from fscale.commands.compare import (
 from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import FscaleError
+from fscale.model.limits import MOST_MINUTES
 from fscale.model.terminal import terminal
 from fscale.runner.request import Request
+from fscale.system.outputs import directory_to_write
 from vm.cli import FilesystemOption
 from vm.guest import GuestError
 
@@ -70,7 +72,10 @@ def _bisect(
         ),
     ] = None,
     *,
-    output: Annotated[Path, typer.Option(help="Results go to a directory a commit in it.")],
+    output: Annotated[
+        Path,
+        typer.Option(callback=directory_to_write, help="Results go to a directory a commit in it."),
+    ],
     base: Annotated[str | None, typer.Option(help="The good side, as for `fscale ab`.")] = None,
     new: Annotated[str | None, typer.Option(help="The side that the build changes.")] = None,
     reference: Annotated[
@@ -86,7 +91,9 @@ def _bisect(
     device: DeviceOption = None,
     yes_format: YesFormatOption = None,
     directory: DirOption = None,
-    max_minutes: Annotated[float, typer.Option(min=0.1, help="For one commit.")] = 30,
+    max_minutes: Annotated[
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="For one commit.")
+    ] = 30,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,
     filesystem: FilesystemOption = None,

@@ -2,13 +2,18 @@
 """`fscale compare`: is NEW slower than BASE?"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from analysis.compare.settings import METRICS, Metric, Settings
 from fscale.commands.history import DB, DbOption, JsonFlag
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.limits import MOST_SEED
+from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
+
+if TYPE_CHECKING:
+    from analysis.compare.outputs import Outputs
 
 MarginOption = Annotated[
     float | None,
@@ -34,18 +39,29 @@ AllowOption = Annotated[
         "it, such as filesystems.ext4.mount_options, or the front part of one; repeatable.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
-JunitOption = Annotated[Path | None, typer.Option(help="Write JUnit XML.")]
+SeedOption = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the bootstrap.")]
+JunitOption = Annotated[Path | None, typer.Option(callback=file_to_write, help="Write JUnit XML.")]
 MarkdownOption = Annotated[
-    Path | None, typer.Option(help="Write Markdown for a pull request; - is the terminal.")
+    Path | None,
+    typer.Option(
+        callback=file_to_write, help="Write Markdown for a pull request; - is the terminal."
+    ),
 ]
 MailOption = Annotated[
     Path | None,
-    typer.Option(help="Write plain text of 72 columns for a mailing list; - is the terminal."),
+    typer.Option(
+        callback=file_to_write,
+        help="Write plain text of 72 columns for a mailing list; - is the terminal.",
+    ),
 ]
-KtapOption = Annotated[Path | None, typer.Option(help="Write KTAP; - is the terminal.")]
+KtapOption = Annotated[
+    Path | None, typer.Option(callback=file_to_write, help="Write KTAP; - is the terminal.")
+]
 HtmlOption = Annotated[
-    Path | None, typer.Option(help="Write a page: verdicts, ratios drawn, curves of both.")
+    Path | None,
+    typer.Option(
+        callback=file_to_write, help="Write a page: verdicts, ratios drawn, curves of both."
+    ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Show what is the same, too.")]
 
@@ -64,6 +80,23 @@ def settings_of(
     """The rules that were asked for; one margin is that of whole repetitions and of slices."""
     given = {} if margin is None else {"margin": margin, "slice_margin": margin}
     return Settings(metrics=parse_metrics(metric), count_margin=count_margin, fdr=fdr, **given)
+
+
+def outputs_of(
+    as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
+    mail: Path | None,
+    html: Path | None,
+    ktap: Path | None,
+) -> "Outputs":
+    """Where the forms of a comparison go; FscaleError where two go to the same place."""
+    from analysis.compare.outputs import Outputs  # noqa: PLC0415 - it brings in the statistics
+
+    named = {"--junit": junit, "--markdown": markdown, "--mail": mail}
+    named |= {"--html": html, "--ktap": ktap, "--json": TERMINAL if as_json else None}
+    refuse_same(named)
+    return Outputs(as_json, junit, markdown, mail, html, ktap)
 
 
 def _directory(run: Path, db: Path) -> Path:
@@ -123,15 +156,15 @@ def register(app: typer.Typer) -> None:
         """
         from analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
         from analysis.compare.compare import open_sides  # noqa: PLC0415
-        from analysis.compare.outputs import Outputs, show, write  # noqa: PLC0415
+        from analysis.compare.outputs import show, write  # noqa: PLC0415
 
+        outputs = outputs_of(as_json, junit, markdown, mail, html, ktap)
         base, new = _directory(base, db), _directory(new, db) if new else None
         settings = settings_of(metric, margin, count_margin, fdr).model_copy(
             update={"seed": seed, "allow_different": tuple(allow_different or ())}
         )
         sides = open_sides(base, new)
         comparison = compare_sides(sides, settings)
-        outputs = Outputs(as_json, junit, markdown, mail, html, ktap)
         write(comparison, outputs, sides)
         if not outputs.to_terminal:
             show(comparison, everything)

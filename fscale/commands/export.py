@@ -12,8 +12,8 @@ import typer
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import say
+from fscale.system.outputs import TERMINAL, file_to_write
 
-TERMINAL = Path("-")
 _EPILOG = """
 Examples:\n\n
 fscale export results/today --format csv --output today.csv\n\n
@@ -39,7 +39,8 @@ def _export(
     run: Annotated[Path, typer.Argument(help="A results directory.")],
     form: Annotated[Format, typer.Option("--format", help="Whose format.")],
     output: Annotated[
-        Path | None, typer.Option(help="File to write; standard output without it.")
+        Path | None,
+        typer.Option(callback=file_to_write, help="File to write; standard output without it."),
     ] = None,
 ) -> None:
     """Write all repetitions of a run for another program: an entry for each, failed ones too.

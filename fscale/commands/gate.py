@@ -10,9 +10,11 @@ from fscale.commands.compare import JunitOption, MarkdownOption
 from fscale.commands.list import complete_workloads
 from fscale.commands.simulate import MachineOption, names_of, numbers_of
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.files import Folder
+from fscale.model.files import Folder, write_named
+from fscale.model.limits import MOST_JOBS, MOST_MEMORY, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import terminal
 from fscale.runner.signals import Signals
+from fscale.system.outputs import TERMINAL, directory_to_write, refuse_same
 from sim import campaign, side, sweep
 from sim.plan import Windows
 from vm.steps import Steps
@@ -29,7 +31,12 @@ A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FI
 def _gate(
     base: Annotated[str, typer.Option(help="Side A: FS[:mount=][:mkfs=][:kernel=][:module=].")],
     new: Annotated[str, typer.Option(help="Side B.")],
-    output: Annotated[Path, typer.Option(help="Results directory; an interrupted one goes on.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            callback=directory_to_write, help="Results directory; an interrupted one goes on."
+        ),
+    ],
     workload: Annotated[
         str,
         typer.Option(
@@ -38,11 +45,15 @@ def _gate(
         ),
     ] = "DRBL,DWOL,MRPL,MWCL,MWUL,MWRL",
     cores: Annotated[str, typer.Option(help="Core counts; sharing shows from 4 on.")] = "4",
-    seeds: Annotated[int, typer.Option(min=3, help="Boots a side.")] = 3,
-    seed: Annotated[int, typer.Option(min=1, help="Of the first boot of each side.")] = 1,
+    seeds: Annotated[int, typer.Option(min=3, max=MOST_REPETITIONS, help="Boots a side.")] = 3,
+    seed: Annotated[
+        int, typer.Option(min=1, max=MOST_SEED, help="Of the first boot of each side.")
+    ] = 1,
     machine: MachineOption = "paper",
-    memory: Annotated[int, typer.Option(min=512, help="MiB of each guest.")] = 2048,
-    jobs: Annotated[int, typer.Option(min=1, help="Guests at a time.")] = 1,
+    memory: Annotated[
+        int, typer.Option(min=512, max=MOST_MEMORY, help="MiB of each guest.")
+    ] = 2048,
+    jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Guests at a time.")] = 1,
     junit: JunitOption = None,
     markdown: MarkdownOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plans.")] = False,
@@ -58,6 +69,7 @@ def _gate(
     from analysis.gate_outputs import junit as as_junit  # noqa: PLC0415
     from analysis.gate_outputs import markdown as as_markdown  # noqa: PLC0415
 
+    refuse_same({"--junit": junit, "--markdown": markdown})
     steps = Steps(terminal(error=True))
     prepared = {
         name: sweep.prepare(
@@ -92,11 +104,11 @@ def _gate(
     console.print(f"simulated: {headline(judgements)}")
     folder = Folder(output)
     folder.write("gate.md", as_markdown(judgements, base, new))
-    if junit:
-        junit.write_text(as_junit(judgements, base, new))
-    if markdown:
-        text = as_markdown(judgements, base, new)
-        typer.echo(text) if str(markdown) == "-" else markdown.write_text(text)
+    for path, form in ((junit, as_junit), (markdown, as_markdown)):
+        if path == TERMINAL:
+            typer.echo(form(judgements, base, new))
+        elif path:
+            write_named(path, form(judgements, base, new))
     if any(judgement.bad for judgement in judgements):
         raise typer.Exit(Exit.FAILED)
     if all(judgement.verdict == "not judged" for judgement in judgements):

@@ -13,6 +13,7 @@ from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import say, terminal
+from fscale.system.outputs import directory_to_write
 
 DbOption = Annotated[
     Path, typer.Option("--db", envvar="FSCALE_HISTORY", help="The index, a SQLite file.")
@@ -82,6 +83,8 @@ def _rebuild(
     roots = roots or [RESULTS]
     _check_roots(roots)
     owned = index.owners(db)
+    if db.exists() and not db.is_file():
+        raise FscaleError(f"{db} is not a file, so it is not an index; name another --db")
     try:
         db.unlink(missing_ok=True)
     except OSError as error:
@@ -210,7 +213,9 @@ def _trend(
 
 
 def _report(
-    output: Annotated[Path, typer.Option(help="The directory to write the pages to.")],
+    output: Annotated[
+        Path, typer.Option(callback=directory_to_write, help="The directory to write the pages to.")
+    ],
     roots: Annotated[
         list[Path] | None,
         typer.Argument(help="Directories to look for runs in; the index is then left as it is."),

@@ -10,6 +10,7 @@ import typer
 from fscale.model.errors import FscaleError
 from fscale.model.store import RUN_FILE, Store
 from fscale.model.terminal import say
+from fscale.system.outputs import directory_to_write
 
 _EPILOG = """
 Examples:\n\n
@@ -23,7 +24,9 @@ def _fxmark(
     logs: Annotated[
         list[Path], typer.Argument(help="fxmark.log of one machine and kernel; several repeat.")
     ],
-    output: Annotated[Path, typer.Option(help="Results directory to make.")],
+    output: Annotated[
+        Path, typer.Option(callback=directory_to_write, help="Results directory to make.")
+    ],
     started: Annotated[
         str | None,
         typer.Option(

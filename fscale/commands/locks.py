@@ -20,6 +20,7 @@ from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable, write_named
 from fscale.model.terminal import terminal
+from fscale.system.outputs import directory_to_write, file_to_write
 
 _EPILOG = """
 Examples:\n\n
@@ -45,12 +46,18 @@ def _locks(
         bool, typer.Option("--stacks", help="Show the callers of each object.")
     ] = False,
     flames: Annotated[
-        Path | None, typer.Option(help="Write flame graphs (SVG) into this directory.")
+        Path | None,
+        typer.Option(
+            callback=directory_to_write, help="Write flame graphs (SVG) into this directory."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[
         Path | None,
-        typer.Option(help="Write one table of all points in Markdown; - is the terminal."),
+        typer.Option(
+            callback=file_to_write,
+            help="Write one table of all points in Markdown; - is the terminal.",
+        ),
     ] = None,
 ) -> None:
     """Say why cells stop scaling: the contended objects, by the time that goes to them.

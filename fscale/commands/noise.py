@@ -25,8 +25,10 @@ from fscale.commands.list import complete_filesystems
 from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
 from fscale.model import paths
 from fscale.model.errors import Exit
+from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS
 from fscale.model.terminal import terminal
 from fscale.runner.dry import tell
+from fscale.system.outputs import directory_to_write
 
 if TYPE_CHECKING:
     from analysis.compare.noise import NoiseReport
@@ -51,7 +53,12 @@ def _noise(
             autocompletion=complete_filesystems,
         ),
     ],
-    output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            callback=directory_to_write, help="Results directory; a run in it is continued."
+        ),
+    ],
     *,
     suite: SuiteOption = Path("quick"),
     workload: WorkloadOption = None,
@@ -60,9 +67,13 @@ def _noise(
     mode: ModeOption = None,
     duration: DurationOption = None,
     suite_keys: SetOption = None,
-    repetitions: Annotated[int, typer.Option(min=8, help="A side.")] = 10,
-    max_minutes: Annotated[float, typer.Option(min=0.1, help="Stop after this time.")] = 30,
-    budget: Annotated[float, typer.Option(min=0.1, help="Minutes of a later comparison.")] = 30,
+    repetitions: Annotated[int, typer.Option(min=8, max=MOST_REPETITIONS, help="A side.")] = 10,
+    max_minutes: Annotated[
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this time.")
+    ] = 30,
+    budget: Annotated[
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Minutes of a later comparison.")
+    ] = 30,
     wanted: Annotated[float, typer.Option(min=0.001, max=0.9, help="Must be visible.")] = 0.10,
     seed: RunSeedOption = None,
     device: DeviceOption = None,

@@ -9,6 +9,7 @@ import typer
 
 from fscale.commands.compare import AllowOption
 from fscale.model.errors import FscaleError
+from fscale.system.outputs import directory_to_write
 
 _EPILOG = """
 Examples:\n\n
@@ -31,7 +32,10 @@ def _report(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(help="Where to write; of one run beside the results by default."),
+        typer.Option(
+            callback=directory_to_write,
+            help="Where to write; of one run beside the results by default.",
+        ),
     ] = None,
     paper: Annotated[
         bool, typer.Option("--paper", help="Lay what FxMark's paper says beside the curves.")

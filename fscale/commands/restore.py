@@ -7,13 +7,17 @@ import typer
 
 from fscale.model import paths
 from fscale.model.errors import FscaleError
+from fscale.model.limits import MOST_SECONDS
 from fscale.runner.machine.journal import exclusive, recover
 from fscale.runner.signals import Signals
 
 
 def _restore(
     wait: Annotated[
-        float, typer.Option(help="Seconds to wait for another run to leave the machine.")
+        float,
+        typer.Option(
+            min=0, max=MOST_SECONDS, help="Seconds to wait for another run to leave the machine."
+        ),
     ] = 0,
 ) -> None:
     """Undo what a killed run left behind: CPUs, mounts, loop devices, files, processes.

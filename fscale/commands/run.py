@@ -3,8 +3,7 @@
 
 import contextlib
 import itertools
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -14,7 +13,7 @@ import typer
 from analysis.compare.repetitions import shortage
 from analysis.compare.settings import Settings
 from apps.adapter import loads
-from fscale.commands.export import TERMINAL, Format, write
+from fscale.commands.export import Format, write
 from fscale.commands.list import (
     complete_filesystems,
     complete_media,
@@ -25,8 +24,10 @@ from fscale.model import paths
 from fscale.model.bench import Mode
 from fscale.model.catalogue import split_filesystems
 from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS, MOST_SEED
 from fscale.model.results import Cell, CellKey
 from fscale.model.terminal import say, terminal
+from fscale.model.variant import MOST_PARTITIONS
 from fscale.runner import estimate
 from fscale.runner.asked import Line, offer
 from fscale.runner.dry import tell
@@ -36,6 +37,7 @@ from fscale.runner.request import Request, named_in, parse_cores, parse_settings
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system.executor import DryExecutor, Executor
+from fscale.system.outputs import TERMINAL, directory_to_write, file_to_write, refuse_same
 
 _EPILOG = """
 Examples:\n\n
@@ -77,7 +79,12 @@ def _run(
             help="TOML file, or the name of one in configs/suites.", autocompletion=complete_suites
         ),
     ],
-    output: Annotated[Path, typer.Option(help="Results directory; a run in it is continued.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            callback=directory_to_write, help="Results directory; a run in it is continued."
+        ),
+    ],
     fs: Annotated[
         str | None,
         typer.Option(
@@ -93,9 +100,15 @@ def _run(
         typer.Option(help="Media, separated by commas.", autocompletion=complete_media),
     ] = None,
     mode: Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")] = None,
-    duration: Annotated[float | None, typer.Option(help="Timed seconds a cell.")] = None,
-    repetitions: Annotated[int | None, typer.Option(help="Cells a point.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the order and the workloads.")] = None,
+    duration: Annotated[
+        float | None, typer.Option(min=0, max=MOST_SECONDS, help="Timed seconds a cell.")
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, max=MOST_REPETITIONS, help="Cells a point.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MOST_SEED, help="Of the order and the workloads.")
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
     ] = None,
@@ -115,19 +128,28 @@ def _run(
     partitions: Annotated[
         int | None,
         typer.Option(
+            min=1,
+            max=MOST_PARTITIONS,
             help="Measure each file system on a disk also on this many partitions of the medium "
-            "(exim, rocksdb); the same as --fs ext4,ext4:K."
+            "(exim, rocksdb); the same as --fs ext4,ext4:K.",
         ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(help="Write JUnit XML too: a case for each cell.")
+        Path | None,
+        typer.Option(callback=file_to_write, help="Write JUnit XML too: a case for each cell."),
     ] = None,
     ktap: Annotated[
         Path | None,
-        typer.Option(help="Write KTAP too: a test for each cell; - is the terminal, alone."),
+        typer.Option(
+            callback=file_to_write,
+            help="Write KTAP too: a test for each cell; - is the terminal, alone.",
+        ),
     ] = None,
     wait: Annotated[
-        float, typer.Option(help="Seconds to wait for another run to leave the machine.")
+        float,
+        typer.Option(
+            min=0, max=MOST_SECONDS, help="Seconds to wait for another run to leave the machine."
+        ),
     ] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the commands.")] = False,
     binary: Annotated[Path, typer.Option(help="The microbenchmark.")] = paths.BENCH,
@@ -135,7 +157,7 @@ def _run(
         Path | None,
         typer.Option(hidden=True, help="Let who is at this line ask for cells and turns."),
     ] = None,
-    turn_seconds: Annotated[float, typer.Option(hidden=True)] = 0.02,
+    turn_seconds: Annotated[float, typer.Option(hidden=True, min=1e-4, max=MOST_SECONDS)] = 0.02,
 ) -> None:
     """Measure a suite: fresh file system, chosen CPUs, one cell at a time.
 
@@ -148,9 +170,9 @@ def _run(
     if modes and (wrong := set(modes) - set(get_args(Mode))):
         raise FscaleError(f"unknown mode {', '.join(wrong)}; there are {', '.join(get_args(Mode))}")
     asked: dict[str, Any] = {
-        "filesystems": split_filesystems(fs) if fs else None,
+        "filesystems": None if fs is None else split_filesystems(fs),
         "workloads": _names(workload) if workload else None,
-        "cores": parse_cores(cores) if cores else None,
+        "cores": None if cores is None else parse_cores(cores),
         "media": _names(media) if media else None,
         "modes": modes,
         "duration": duration,
@@ -179,8 +201,8 @@ def _run(
         _print_plan(prepared)
         return
     told = {Format.JUNIT: junit, Format.KTAP: ktap}
+    refuse_same({"--junit": junit, "--ktap": ktap})
     outputs = {form: path for form, path in told.items() if path is not None}
-    _refuse_unwritable(outputs.values())
     signals = Signals()
     with signals.installed(), machine_held(paths.state_dir(), _say, wait):
         prepared = prepare(request)
@@ -193,13 +215,6 @@ def _run(
             else:
                 _measure(prepared, signals, Session.cell)
     _finish(prepared, aside=TERMINAL in outputs.values())
-
-
-def _refuse_unwritable(outputs: Iterable[Path]) -> None:
-    """What cannot be written later is said before hours of measuring."""
-    for path in outputs:
-        if path != TERMINAL and not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise FscaleError(f"cannot write {path}; give a file that you may write")
 
 
 @contextlib.contextmanager

@@ -13,10 +13,12 @@ from fscale.commands.list import complete_filesystems, complete_media, complete_
 from fscale.model import catalogue
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_MEMORY, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import terminal
 from fscale.runner.progress import summary, tally
 from fscale.runner.request import parse_cores
 from fscale.runner.signals import Signals
+from fscale.system.outputs import directory_to_write
 from sim import campaign, sweep, whatif
 from sim import free as freeing
 from sim.machine import MACHINES, Method
@@ -81,7 +83,12 @@ def _method(settings: list[str]) -> Method:
 
 
 def _simulate(
-    output: Annotated[Path, typer.Option(help="Results directory; a sweep in it is continued.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            callback=directory_to_write, help="Results directory; a sweep in it is continued."
+        ),
+    ],
     fs: Annotated[
         str,
         typer.Option(
@@ -101,12 +108,16 @@ def _simulate(
     ] = "brd",
     mode: Annotated[str, typer.Option(help="buffered, direct, dontcache.")] = "buffered",
     seeds: Annotated[
-        int, typer.Option(min=1, help="Repetitions of a point: a boot and a seed each.")
+        int,
+        typer.Option(
+            min=1, max=MOST_REPETITIONS, help="Repetitions of a point: a boot and a seed each."
+        ),
     ] = 1,
-    seed: Annotated[int, typer.Option(min=1, help="The first one.")] = 1,
-    windows: Annotated[int, typer.Option(min=1, help="Windows of a point.")] = 5,
+    seed: Annotated[int, typer.Option(min=1, max=MOST_SEED, help="The first one.")] = 1,
+    windows: Annotated[int, typer.Option(min=1, max=MOST_COUNT, help="Windows of a point.")] = 5,
     window_ops: Annotated[
-        int, typer.Option(min=1, help="Operations of a window, of all cores together.")
+        int,
+        typer.Option(min=1, max=MOST_COUNT, help="Operations of a window, of all cores together."),
     ] = 512,
     machine: MachineOption = "paper",
     settings: Annotated[
@@ -123,7 +134,9 @@ def _simulate(
     module: Annotated[
         list[Path] | None, typer.Option(help="A module under test (.ko); repeatable.")
     ] = None,
-    memory: Annotated[int, typer.Option(min=512, help="MiB of each guest.")] = 4096,
+    memory: Annotated[
+        int, typer.Option(min=512, max=MOST_MEMORY, help="MiB of each guest.")
+    ] = 4096,
     free: Annotated[
         str | None,
         typer.Option(help="Symbols of the kernel whose cache lines cost nothing, by commas."),
@@ -133,10 +146,13 @@ def _simulate(
         typer.Option(
             "--what-if",
             min=0,
+            max=MOST_COUNT,
             help="At the most cores: so many of the hottest objects, each made to cost nothing.",
         ),
     ] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Guests at a time, one host CPU each.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=MOST_JOBS, help="Guests at a time, one host CPU each.")
+    ] = 1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan; what is missing is still made.")
     ] = False,

@@ -24,6 +24,8 @@ from fscale.commands.compare import (
 )
 from fscale.model import catalogue
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_MINUTES, MOST_REPETITIONS, MOST_SEED
+from fscale.system.outputs import directory_to_write
 from vm import crash as crashes
 from vm import crashload, foreign, kbuild, undertest
 from vm.cli import FilesystemOption, finish, guest_files, start
@@ -52,7 +54,12 @@ def run(
     *,
     suite: Annotated[Path, typer.Argument(help="A suite's TOML file or name, as for fscale run.")],
     output: Annotated[
-        Path | None, typer.Option("--output", help="Results directory; an interrupted one goes on.")
+        Path | None,
+        typer.Option(
+            "--output",
+            callback=directory_to_write,
+            help="Results directory; an interrupted one goes on.",
+        ),
     ] = None,
     filesystem: FilesystemOption = None,
     guest: GuestOptions,
@@ -96,7 +103,12 @@ def execute(
         typer.Option("--fs", help="Build and load what these file systems bring in source."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", help="A host directory that is /results in there.")
+        Path | None,
+        typer.Option(
+            "--output",
+            callback=directory_to_write,
+            help="A host directory that is /results in there.",
+        ),
     ] = None,
     guest: GuestOptions,
 ) -> None:
@@ -119,17 +131,23 @@ def compare_kernels(
     *,
     base: Annotated[str, typer.Option(help="Side A: kernel:KERNEL[:module=KO] or FS:kernel=...")],
     new: Annotated[str, typer.Option(help="Side B.")],
-    output: Annotated[Path, typer.Option(help="Results directory; an interrupted one goes on.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            callback=directory_to_write, help="Results directory; an interrupted one goes on."
+        ),
+    ],
     suite: Annotated[Path, typer.Option(help="A suite's name or TOML file.")] = Path("quick"),
     filesystem: FilesystemOption = None,
     repetitions: Annotated[
         int | None,
         typer.Option(
             min=2,
+            max=MOST_REPETITIONS,
             help="Boots a side; a few points need 7. Default: 8; in slices, until it is decided.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the order.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the order.")] = 1,
     slices: Annotated[
         bool,
         typer.Option(
@@ -138,7 +156,9 @@ def compare_kernels(
             "runs, and judge after each pair of boots until it is decided.",
         ),
     ] = False,
-    max_minutes: Annotated[float, typer.Option(min=0.1, help="Of slices: stop after this.")] = 30,
+    max_minutes: Annotated[
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Of slices: stop after this.")
+    ] = 30,
     metric: MetricOption = None,
     margin: MarginOption = None,
     count_margin: CountMarginOption = 0.01,
@@ -205,9 +225,11 @@ def crash(
     *,
     fs: Annotated[str, typer.Option("--fs", help="As in fscale list filesystems.")],
     workload: Annotated[str, typer.Option(help=f"{', '.join(crashload.WORKLOADS)}.")] = "mix",
-    points: Annotated[int, typer.Option(min=1, help="Crash points to test.")] = 200,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that write at once.")] = 4,
-    seed: Annotated[int, typer.Option(help="Of the operations.")] = 1,
+    points: Annotated[int, typer.Option(min=1, max=MOST_COUNT, help="Crash points to test.")] = 200,
+    workers: Annotated[
+        int, typer.Option(min=1, max=MOST_JOBS, help="Processes that write at once.")
+    ] = 4,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the operations.")] = 1,
     fsck: Annotated[
         str | None, typer.Option(help="Check command with {device}; must change nothing.")
     ] = None,
@@ -220,13 +242,20 @@ def crash(
     ] = None,
     subsets: Annotated[
         int,
-        typer.Option(min=0, help="At each flush, also so many random parts of what it writes."),
+        typer.Option(
+            min=0,
+            max=MOST_COUNT,
+            help="At each flush, also so many random parts of what it writes.",
+        ),
     ] = 0,
     remount: Annotated[
         list[str] | None,
         typer.Option(help="Options of a remount while it runs; several take turns."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Keep what was found.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", callback=directory_to_write, help="Keep what was found."),
+    ] = None,
     guest: GuestOptions,
 ) -> None:
     """Cut the power after every flush: does the file system keep what it promised?
@@ -287,7 +316,9 @@ def kernel_build(
     config_name: Annotated[
         str, typer.Option("--config", help=f"{', '.join(kbuild.configs())}.")
     ] = "default",
-    jobs: Annotated[int, typer.Option(min=1, help="Compilers at once.")] = os.cpu_count() or 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=MOST_JOBS, help="Compilers at once.")
+    ] = os.cpu_count() or 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the options only.")] = False,
 ) -> None:
     """Build a small kernel for guests; prints the built tree, for --kernel-tree.

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from fscale.model.bench import Mode, Strict
+from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS, MOST_SECONDS
 from fscale.model.topology import Preset
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -64,13 +65,19 @@ class Suite(Strict):
         description='a list; "topology": powers of two, each full socket, all physical cores and '
         'all hardware threads; "powers": powers of two and all; "all": every count',
     )
-    duration: float = Field(gt=0, description="timed seconds a cell")
-    warmup: float = Field(default=0.1, ge=0, description="seconds before the timed window")
-    min_window: float | None = Field(
-        default=None, gt=0, description="shortest window to trust, seconds"
+    duration: float = Field(gt=0, le=MOST_SECONDS, description="timed seconds a cell")
+    warmup: float = Field(
+        default=0.1, ge=0, le=MOST_SECONDS, description="seconds before the timed window"
     )
-    interval: float | None = Field(default=None, gt=0, description="of the time series, seconds")
-    repetitions: int = Field(ge=1, description="cells a point, each on a fresh file system")
+    min_window: float | None = Field(
+        default=None, gt=0, le=MOST_SECONDS, description="shortest window to trust, seconds"
+    )
+    interval: float | None = Field(
+        default=None, gt=0, le=MOST_SECONDS, description="of the time series, seconds"
+    )
+    repetitions: int = Field(
+        ge=1, le=MOST_REPETITIONS, description="cells a point, each on a fresh file system"
+    )
     order: Literal["random", "cores"] = Field(
         default="random",
         description='within a repetition; "cores" groups by core count, which saves CPU hotplug',
@@ -79,11 +86,20 @@ class Suite(Strict):
     profiles: list[str] = Field(
         default=[], description="profilers; each gets repetitions of its own, which never score"
     )
-    profile_repetitions: int = Field(default=1, ge=1, description="cells a point and profiler")
-    max_stock: int | None = Field(default=None, ge=1, description="most files or blocks of a stock")
-    setup_limit: float = Field(default=120, gt=0, description="seconds until a load must be ready")
+    profile_repetitions: int = Field(
+        default=1, ge=1, le=MOST_REPETITIONS, description="cells a point and profiler"
+    )
+    max_stock: int | None = Field(
+        default=None, ge=1, le=MOST_COUNT, description="most files or blocks of a stock"
+    )
+    setup_limit: float = Field(
+        default=120, gt=0, le=MOST_SECONDS, description="seconds until a load must be ready"
+    )
     margin: float = Field(
-        default=60, gt=0, description="seconds beyond warm-up and duration until a cell is killed"
+        default=60,
+        gt=0,
+        le=MOST_SECONDS,
+        description="seconds beyond warm-up and duration until a cell is killed",
     )
     options: dict[str, Options] = Field(
         default_factory=dict, description='workload options: a table for each id, or for "all"'

@@ -147,8 +147,11 @@ def write_named(path: Path, content: str) -> None:
         if error.errno == errno.ELOOP:
             raise OSError(error.errno, "it is a link; name the file", str(path)) from None
         raise
-    with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
-        file.write(content)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
+            file.write(content)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def unpack(packed: bytes) -> bytes:
@@ -172,6 +175,15 @@ def parse_json(text: bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can be written in UTF-8, as results are; bytes that cannot are surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def printable(text: str) -> str:
