@@ -138,7 +138,7 @@ def read(profile: dict[str, Any], busy: float | None = None) -> CpuProfile:
             name = name_lock(kind, _NOWHERE, inner, book)
             _add(spinning, name, kind, periods, inner)
             continue
-        rule = match(rules().counters, inner, book.owners)
+        rule = match(rules().counters, inner, book.owners, book.kernel)
         if rule is not None:
             name = Name(rule.object, rule.scope, By.STACK, rule)
             _add(atomics, name, "shared counter", periods, inner)

@@ -93,6 +93,7 @@ class LockProfile:
     others: Counter[str]  # kernel threads' waits by thread name, nanoseconds
     full: bool  # a map of the tracer was full: some contention is missing
     looked: float = 1.0  # share of `active_ns` in which waits were looked at
+    located: bool = True  # objects were found by their addresses
 
 
 def read(profile: dict[str, Any]) -> LockProfile:
@@ -152,6 +153,7 @@ def read(profile: dict[str, Any]) -> LockProfile:
         others=others,
         full=len(waits) >= MAP_KEYS or number(maps.get("@lost")) > 0,
         looked=looked / active if active else 1.0,
+        located=bool(profile.get("memory")),
     )
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Names a lock by where it lies and by who takes it; what neither tells stays unnamed."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -10,7 +11,7 @@ from analysis.diagnosis import stacks
 from analysis.diagnosis.rules import Compiled, Rule, owners, rules
 from fscale.model.maps import entries, numbers
 
-# x86-64 and arm64 put the kernel image above, and modules just below, the rest of its addresses.
+# Where x86-64 and riscv have the kernel's image: for profiles that do not say where it was.
 IMAGE = 0xFFFFFFFF80000000
 
 
@@ -49,12 +50,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Name:
-    """A lock's name. `rule` is set when a rule gave it."""
+    """A lock's name. `rule` is set when a rule gave it.
+
+    `elsewhere` is the rule by which the same stack would name it on other kernels.
+    """
 
     object: str
     scope: str | None
     by: By
     rule: Rule | None = None
+    elsewhere: Rule | None = None
 
 
 class AddressBook:
@@ -64,6 +69,8 @@ class AddressBook:
         """`profile` as read from locks.json.gz, `maps` from its output; either may lack parts."""
         self.owners = owners(profile.get("functions") or {})
         self._memory: dict[str, int] = profile.get("memory") or {}
+        self.kernel: str | None = profile.get("kernel")
+        self._image: tuple[int, int] | None = profile.get("image")
         self._symbols: dict[str, str] = profile.get("symbols") or {}
         self._structs: dict[str, str] = profile.get("cache_structs") or {}
         self._layouts: dict[str, dict[int, list[str]]] = {}
@@ -79,13 +86,14 @@ class AddressBook:
     def place(self, address: int) -> Place:
         """Where the lock at `address` lies."""
         symbol = self._symbols.get(f"{address:#x}")
-        if address >= IMAGE:
-            return Place("static", symbol=symbol)
         page, cache = self._pages.get(address), self._caches.get(address)
+        if self._in_image(address) or (symbol and cache is None):
+            # A module's data has symbols too, and lies outside of the image.
+            return Place("static", symbol=symbol)
         if not self._memory or page is None:
-            return Place("unknown", symbol=symbol)
+            return Place("unknown")
         if cache is None:
-            return Place("memory", symbol=symbol)
+            return Place("memory")
         name, size = self._names.get(cache % (1 << 64)), self._sizes.get(cache % (1 << 64))
         if not isinstance(name, str) or not isinstance(size, int) or size <= 0:
             return Place("unknown")
@@ -93,6 +101,11 @@ class AddressBook:
         start = self._memory["direct_map"] + (frame << self._memory["page_bits"])
         offset = (address - start) % size
         return Place("slab", name, offset, self._member(name, offset))
+
+    def _in_image(self, address: int) -> bool:
+        if self._image:
+            return self._image[0] <= address < self._image[1]
+        return address >= IMAGE
 
     def _member(self, cache: str, offset: int) -> str | None:
         struct = self._structs.get(cache, cache)
@@ -120,32 +133,66 @@ def _by_address(values: dict[str, Any]) -> dict[int, Any]:
 
 def _judge(compiled: Compiled, place: Place, book: AddressBook) -> By | None:
     """What the rule rests on at this place; None when the place contradicts the rule."""
-    if compiled.rule.static:
-        if place.kind == "static":
-            agrees = place.symbol is None or place.symbol.split("+")[0] in compiled.rule.object
-            return By.ADDRESS_AND_STACK if agrees else None
+    rule = compiled.rule
+    if place.kind == "static":
+        return _judge_static(compiled, place.symbol)
+    if rule.static:
         return By.STACK if place.kind == "unknown" else None
-    if compiled.member is None or place.kind in ("memory", "unknown"):
+    return _judge_object(compiled, place, book) if place.kind == "slab" else By.STACK
+
+
+def _judge_object(compiled: Compiled, place: Place, book: AddressBook) -> By | None:
+    cache, fits = place.cache or "", compiled.cache
+    if compiled.member is None:
+        if fits:
+            return By.ADDRESS_AND_STACK if fits.fullmatch(cache) else None
+        return None if place.member or compiled.symbol else By.STACK
+    paths = _locks_at(compiled.rule, place, book)
+    if paths is not None:
+        return By.ADDRESS_AND_STACK if any(map(compiled.member.match, paths)) else None
+    # An object of a type that is not known: its cache must at least be one for such objects.
+    fits = fits or (_KMALLOC if compiled.rule.structs else None)
+    return By.STACK if fits and fits.fullmatch(cache) else None
+
+
+_KMALLOC = re.compile(r"(dma-)?kmalloc-.*")
+
+
+def _judge_static(compiled: Compiled, symbol: str | None) -> By | None:
+    name = symbol.split("+")[0] if symbol else None
+    if compiled.rule.static:
+        said = name is None or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", compiled.rule.object)
+        return By.ADDRESS_AND_STACK if said else None
+    if compiled.symbol is None:
+        # What lies in an object does not lie in the image, and a symbol says more than a caller.
+        return None
+    if name is None:
         return By.STACK
-    paths = _locks_at(compiled.rule, place, book) if place.kind == "slab" else []
-    if paths is None:
-        return By.STACK
-    return By.ADDRESS_AND_STACK if any(map(compiled.member.match, paths)) else None
+    return By.ADDRESS_AND_STACK if compiled.symbol.fullmatch(name) else None
+
+
+# How far into an object the struct of `part` may begin: security modules share one, in words.
+_BASES = range(0, 129, 8)
 
 
 def _locks_at(rule: Rule, place: Place, book: AddressBook) -> list[str] | None:
     """The members that the lock can be by its offset; None where the object's type is unknown."""
     if place.member is not None:
-        return [place.member]
-    if rule.struct is None or place.offset is None or not book.knows(rule.struct):
+        other = rule.structs and place.member.partition(".")[0] not in rule.structs
+        return [] if other else [place.member]
+    known = [struct for struct in rule.structs if book.knows(struct)]
+    if not known or place.offset is None:
         return None
-    return book.paths(rule.struct, place.offset)
+    bases = _BASES if rule.part else (0,)
+    return [path for s in known for base in bases for path in book.paths(s, place.offset - base)]
 
 
 def name_lock(kind: str, place: Place, frames: tuple[str, ...], book: AddressBook) -> Name:
     """The name of a lock of `kind` at `place`, whose contention was seen with `frames`."""
+    frames = tuple(map(stacks.clean, frames))
     called = stacks.callers(stacks.in_interrupt(frames)) or stacks.callers(frames)
     family = kind.partition(" ")[0]
+    elsewhere: Rule | None = None
     for compiled in rules().locks:
         rule = compiled.rule
         if rule.kind and family not in rule.kind:
@@ -153,12 +200,17 @@ def name_lock(kind: str, place: Place, frames: tuple[str, ...], book: AddressBoo
         if not compiled.fits(called, book.owners):
             continue
         by = _judge(compiled, place, book)
-        if by is None or (rule.sure and by is not By.ADDRESS_AND_STACK):
-            continue
-        return Name(rule.object, rule.scope, by, rule)
+        if by is By.STACK:
+            if rule.sure or (compiled.ambiguous and compiled.ambiguous.fullmatch(called[0])):
+                continue
+            if not compiled.holds_on(book.kernel):
+                elsewhere = elsewhere or rule
+                continue
+        if by is not None:
+            return Name(rule.object, rule.scope, by, rule)
     if place.member:
         struct, _, path = place.member.partition(".")
         return Name(f"{struct}->{path}", None, By.ADDRESS)
     if place.symbol:
         return Name(place.symbol, None, By.ADDRESS)
-    return Name(called[0] if called else "?", None, By.NOTHING)
+    return Name(called[0] if called else "?", None, By.NOTHING, elsewhere=elsewhere)

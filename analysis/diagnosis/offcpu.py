@@ -102,7 +102,7 @@ def _name(frames: tuple[str, ...], book: AddressBook) -> tuple[Name, bool]:
     kind = kind_of_sleep(frames)
     if kind is not None:
         return name_lock(kind, _NOWHERE, frames, book), True
-    rule = match(rules().waits, frames, book.owners)
+    rule = match(rules().waits, frames, book.owners, book.kernel)
     if rule is not None:
         return Name(rule.object, rule.scope, By.STACK, rule), False
     return Name(frames[0] if frames else "?", None, By.NOTHING), False

@@ -31,6 +31,8 @@ class _Profile(BaseModel):
     cpus: list[int] = []
     pmus: dict[str, str] = {}
     memory: _Memory | None = None
+    image: tuple[int, int] | None = None
+    kernel: str | None = None
     functions: dict[str, list[str]] = {}
     symbols: dict[str, str] = {}
     cache_structs: dict[str, str] = {}

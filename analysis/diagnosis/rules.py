@@ -40,15 +40,54 @@ class Rule(Strict):
     caller: tuple[str, ...] = ()
     leaf: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    ambiguous: tuple[str, ...] = ()
     member: str | None = None
-    struct: str | None = None
+    struct: str | tuple[str, ...] | None = None
+    part: bool = False
+    cache: str | None = None
+    symbol: str | None = None
     static: bool = False
     sure: bool = False
     table3: str | None = None
     fs: str
     kernels: str | None = None
     note: str | None = None
+
+    @property
+    def structs(self) -> tuple[str, ...]:
+        """Those that hold the member."""
+        return (self.struct,) if isinstance(self.struct, str) else self.struct or ()
+
+
+Version = tuple[int, int]
+
+
+def version(release: str) -> Version | None:
+    """Of a kernel's release (`uname -r`): 6.19.0-rc3+ -> 6, 19; None where it begins otherwise."""
+    match = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", release)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def kernels(text: str) -> tuple[tuple[Version, Version], ...]:
+    """Ranges of kernels such as "6.1-6.18", "6.12-", "-6.5" or "6.1, 6.12"; both ends are in them.
+
+    ValueError on anything else.
+    """
+    found = []
+    for part in text.split(","):
+        low, dash, high = (piece.strip() for piece in part.partition("-"))
+        ends = re.fullmatch(r"\d+\.\d+", low or high) and re.fullmatch(r"\d+\.\d+", high or low)
+        first = version(low) if low else (0, 0)
+        last = version(high) if high else _NEVER if dash else first
+        if not ends or first is None or last is None or last < first:
+            raise ValueError(f"{text!r} is no range of kernels: write 6.1-6.18, 6.12-, -6.5 or 6.1")
+        found.append((first, last))
+    return tuple(found)
+
+
+_NEVER = (9999, 9999)
 
 
 @dataclass(frozen=True)
@@ -58,13 +97,29 @@ class Compiled:
     rule: Rule
     first: re.Pattern[str]
     below: tuple[re.Pattern[str], ...]
+    next: re.Pattern[str] | None
     without: re.Pattern[str] | None
+    ambiguous: re.Pattern[str] | None
     member: re.Pattern[str] | None
+    cache: re.Pattern[str] | None
+    symbol: re.Pattern[str] | None
+    kernels: tuple[tuple[Version, Version], ...] | None
+
+    def holds_on(self, release: str | None) -> bool:
+        """Whether the rule's callers are known for that kernel; where none is recorded they are."""
+        running = version(release) if release else None
+        if self.kernels is None or running is None:
+            return True
+        return any(first <= running <= last for first, last in self.kernels)
 
     def fits(self, frames: tuple[str, ...], owners: Owners) -> bool:
         """Whether the frames, from the caller on, are those of the rule."""
         if not frames or self.first.fullmatch(frames[0]) is None:
             return False
+        if self.next:
+            above = next((f for f in frames if self.first.fullmatch(f) is None), "")
+            if self.next.fullmatch(above) is None:
+                return False
         if self.without and any(self.without.fullmatch(f) for f in frames):
             return False
         if _of_another(self.rule.fs, frames, owners):
@@ -115,8 +170,13 @@ def _compile(data: dict[str, Any]) -> Compiled:
         rule,
         _either(rule.caller or rule.leaf),
         tuple(re.compile(p) for p in rule.below),
+        _either(rule.next) if rule.next else None,
         _either(rule.without) if rule.without else None,
+        _either(rule.ambiguous) if rule.ambiguous else None,
         re.compile(f"(?:^|.*[.])?(?:{rule.member})$") if rule.member else None,
+        re.compile(rule.cache) if rule.cache else None,
+        re.compile(rule.symbol) if rule.symbol else None,
+        kernels(rule.kernels) if rule.kernels else None,
     )
 
 
@@ -136,6 +196,8 @@ def table3() -> dict[str, Bottleneck]:
     return {row.id: row for row in map(Bottleneck.model_validate, rows)}
 
 
-def match(table: tuple[Compiled, ...], frames: tuple[str, ...], owners: Owners) -> Rule | None:
-    """The first rule of `table` that fits the frames."""
-    return next((c.rule for c in table if c.fits(frames, owners)), None)
+def match(
+    table: tuple[Compiled, ...], frames: tuple[str, ...], owners: Owners, kernel: str | None = None
+) -> Rule | None:
+    """The first rule of `table` that fits the frames, and is known for that kernel."""
+    return next((c.rule for c in table if c.holds_on(kernel) and c.fits(frames, owners)), None)

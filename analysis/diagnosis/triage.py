@@ -3,7 +3,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,9 @@ class Suspect:
     @property
     def evidence(self) -> str:
         """In words, what the name rests on, and for how much of the time where that is mixed."""
-        part = self.addressed
+        part, rule = self.addressed, self.name.elsewhere
+        if rule:
+            return f"unnamed ({rule.object} by its stack on {rule.kernels}, not known here)"
         if part in (0.0, 1.0):
             return self.by.value
         if self.by is By.STACK:
@@ -106,6 +108,7 @@ class Triage:
     preempted: float = 0.0  # share of time that others' threads took from workers
     incomplete: bool = False  # a tracer's table was full
     looked: float = 1.0  # share of the windows in which waits for locks were looked at
+    located: bool = True  # addresses of locks lead to the objects that they lie in
     disturbed: bool = False
     application: bool = False  # more threads than CPUs
 
@@ -128,7 +131,12 @@ class Triage:
     def notes(self) -> list[str]:
         """In words, what the figures do not hold or rest on."""
         doubt = self.cpu.doubt if self.cpu else None
-        return [*self.hardware_gaps, *([doubt] if doubt else [])]
+        lost = (
+            "where the kernel keeps its memory was not found: names of locks that are not static "
+            "rest on stacks alone"
+        )
+        found = [*self.hardware_gaps, doubt, None if self.located else lost]
+        return [note for note in found if note]
 
     @property
     def turns(self) -> str | None:
@@ -188,6 +196,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
         preempted=off.preempted_ns / off.active_ns if off and off.active_ns else 0.0,
         incomplete=bool(locks and locks.full),
         looked=locks.looked if locks else 1.0,
+        located=locks is None or locks.located,
         disturbed=any(cell.disturbed for cell in usable),
         application=application,
     )
@@ -259,7 +268,7 @@ def top(callers: Counter[tuple[str, ...]], total: float) -> list[tuple[tuple[str
 def _from_lock(lock: Contended, active_ns: int) -> Suspect:
     name = lock.name
     if name.by is By.NOTHING:
-        name = Name(f"{name.object} ({min(lock.addresses):#x})", None, By.NOTHING)
+        name = replace(name, object=f"{name.object} ({min(lock.addresses):#x})")
     return Suspect(
         name,
         LOCK,

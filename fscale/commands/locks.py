@@ -347,6 +347,7 @@ def _suspect_json(suspect: Suspect) -> dict[str, Any]:
         "kind": suspect.kind,
         "named_by": suspect.by.value,
         "addressed": suspect.addressed,
+        "elsewhere": suspect.name.elsewhere.object if suspect.name.elsewhere else None,
         "table3": rule.table3 if rule else None,
         "note": rule.note if rule else None,
         "share": suspect.share,

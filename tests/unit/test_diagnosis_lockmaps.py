@@ -51,6 +51,56 @@ def test_an_address_is_named_by_what_it_lies_in(symbols: Kallsyms) -> None:
     assert symbols.data(IMAGE + 0x901000) is None
 
 
+@pytest.mark.parametrize(
+    ("lines", "image"),
+    [
+        ("ffff800080000000 T _text\nffff800080010000 T _stext\nffff800083a00000 B _end\n",
+         (0xFFFF800080000000, 0xFFFF800083A00000)),
+        ("0000000000100000 T _stext\n0000000003a00000 B _end\n", (0x100000, 0x3A00000)),
+        # A module may have such names too.
+        ("c000000000000000 T _text\nc000000003a00000 B _end\nc008000000010000 d _end [m]\n",
+         (0xC000000000000000, 0xC000000003A00000)),
+        ("ffff800080000000 T _text\n", None),
+        ("0000000000000000 T _text\n0000000000000000 B _end\n", None),
+        ("ffff800080000000 B _end\nffff800080010000 T _text\n", None),
+    ],
+)  # fmt: skip
+def test_where_the_image_is(tmp_path: Path, lines: str, image: tuple[int, int] | None) -> None:
+    (tmp_path / "kallsyms").write_text(lines)
+    assert Kallsyms(tmp_path / "kallsyms", tmp_path / "none").image == image
+
+
+@pytest.mark.parametrize(
+    ("iomem", "end"),
+    [
+        ("00001000-0009fbff : System RAM\n  01000000-02276f47 : Kernel code\n"
+         "  02400000-02e0cfff : Kernel rodata\n  03b32000-03c55fff : Kernel bss\n", 0x83C56000),
+        ("00000000-00000000 : System RAM\n  00000000-00000000 : Kernel code\n", None),
+        ("00001000-0009fbff : System RAM\n", None),
+    ],
+)  # fmt: skip
+def test_where_kallsyms_lists_no_data_physical_memory_says_where_the_image_ends(
+    tmp_path: Path, iomem: str, end: int | None
+) -> None:
+    (tmp_path / "kallsyms").write_text("ffff800081000000 T _text\nffff800082276f48 T _etext\n")
+    (tmp_path / "iomem").write_text(iomem)
+    start = 0xFFFF800081000000
+    image = end and (start, start - 0x81000000 + end)
+    assert Kallsyms(tmp_path / "kallsyms", tmp_path / "iomem").image == image
+
+
+def test_what_lies_behind_the_image_has_none_of_its_symbols(tmp_path: Path) -> None:
+    (tmp_path / "kallsyms").write_text(
+        "c000000000000000 T _text\nc000000002000f00 d rename_lock\nc000000002001000 B _end\n"
+        "c008000000010000 d lanefs_lock [lanefs]\n"
+    )
+    symbols = Kallsyms(tmp_path / "kallsyms")
+    assert symbols.data(0xC000000002000F04) == "rename_lock+0x4"
+    assert symbols.data(0xC000000002001000) is None
+    assert symbols.data(0xC000000002001040) is None
+    assert symbols.data(0xC008000000010008) == "lanefs_lock+0x8"
+
+
 def test_a_stack_begins_with_the_lock_primitive(symbols: Kallsyms) -> None:
     waits = [[LOCK, 1, 0, 10, 5, 2, 3000, 1800], [LOCK, 1, 3, 11, 5, 1, 2500, 2500]]
     found = read(seen(waits=waits, stacks=[[5, [f - (1 << 64) for f in STACK]]]), symbols)

@@ -202,6 +202,13 @@ def test_a_pmu_that_did_not_count_is_said(tmp_path: Path) -> None:
         assert len(found.notes) == notes
 
 
+def test_a_lock_profile_without_addresses_says_so(tmp_path: Path) -> None:
+    memory = {"direct_map": 1, "page_array": 1, "page_bits": 16, "page_size": 64}
+    for where, notes in ((None, 1), (memory, 0)):
+        content = locks(1000, 100) | {"memory": where}
+        assert len(triage(tmp_path, [profiled(tmp_path, 1, "locks", content)]).notes) == notes
+
+
 def test_what_cannot_be_read_is_said_and_the_rest_is_used(tmp_path: Path) -> None:
     damaged = profiled(tmp_path, 1, "cpu", [])
     good = profiled(tmp_path, 1, "locks", locks(1000, 100))
@@ -294,6 +301,17 @@ def test_unnamed_locks_are_told_apart_by_their_address() -> None:
         Name("somebody (0x20)", None, By.NOTHING),
         Name("somebody (0x10)", None, By.NOTHING),
     ]
+
+
+def test_a_stack_that_names_on_other_kernels_is_a_hint(tmp_path: Path) -> None:
+    wait = {"4,-131384255310000,down_write\npath_openat\n": {"count": 1, "total": 100}}
+    for kernel, by, hint in (("6.18.1", By.STACK, False), ("7.0.0", By.NOTHING, True)):
+        content = {"output": maps(wait=wait, active=1000), "kernel": kernel}
+        (found,) = triage(tmp_path, [profiled(tmp_path, 1, "locks", content)]).suspects
+        assert found.by is by
+        assert (found.name.elsewhere is not None) is hint
+        assert ("i_rwsem of the shared directory" in found.evidence) is hint
+        assert ("i_rwsem" in found.name.object) is not hint
 
 
 def test_the_five_callers_that_wait_longest_are_kept() -> None:

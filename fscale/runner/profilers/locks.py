@@ -186,6 +186,7 @@ class Locks(ToolProfiler):
             "memory": self._memory.as_json() if self._memory else None,
             "cache_structs": self._caches,
             "layouts": self._layouts.get(self._filesystem, {}),
+            "image": symbols.image,
             "symbols": {lock: symbol for lock, symbol in static.items() if symbol},
             "samples": {"spin": 1 << SPIN_BITS, "sleep": 1 << SLEEP_BITS},
             "output": lockmaps.maps(seen, symbols),

@@ -2,11 +2,12 @@
 """Where the kernel keeps its direct map and its page array: what turns an address into an object.
 
 Both lie at a random place (CONFIG_RANDOMIZE_MEMORY), and the symbols that hold it are not in every
-kernel's kallsyms. Two pairs of tracepoints give it away: a large kmalloc is a page allocation, so
-kmem:mm_page_alloc (frame number) and kmem:kmalloc (address) of one thread belong together, and
-pagemap:mm_lru_insertion has both the frame number and the folio's address.
+kernel's kallsyms. Two pairs of tracepoints give it away: a kmalloc of more than two pages is a page
+allocation, so kmem:mm_page_alloc (frame number) and kmem:kmalloc (address) of one thread belong
+together, and pagemap:mm_lru_insertion has both the frame number and the folio's address.
 """
 
+import fcntl
 import mmap
 import os
 import re
@@ -17,9 +18,11 @@ from pathlib import Path
 from fscale.runner.profilers.base import Tool, needs_event, take
 from fscale.runner.profilers.btf import Btf
 
-LARGE = 16384  # bytes; kmalloc hands allocations of more than two pages to the page allocator
+PAGE = os.sysconf("SC_PAGE_SIZE")
+# A pipe of so many pages has as many slots of 40 bytes: 2.5 pages, which a kmalloc makes four of.
+SLOTS = PAGE // 16
+LARGE = 4 * PAGE
 PAIRS = 64  # so that a few that are spoiled (see `bases`) leave nearly all in agreement
-VECTORS = LARGE // 16  # of 16 bytes each, which readv copies into such an allocation
 
 _PROGRAM = """
 tracepoint:kmem:mm_page_alloc /pid == PID/ { @frame[tid] = args->pfn; }
@@ -128,20 +131,26 @@ def shape_of(btf: Btf) -> KernelMemory | None:
     if page_size is None or test is None or any(o is None for o in offsets):
         return None
     compound_head, slab_cache, cache_name, cache_size = (o for o in offsets if o is not None)
-    page_bits = os.sysconf("SC_PAGE_SIZE").bit_length() - 1
+    page_bits = PAGE.bit_length() - 1
     return KernelMemory(
         0, 0, page_bits, page_size, compound_head, *test, slab_cache, cache_name, cache_size
     )
 
 
 def _provoke() -> None:
-    """Make the kernel allocate: vectors too large for a slab, and pages for the LRU lists."""
-    zero = os.open("/dev/zero", os.O_RDONLY)
+    """Make the kernel allocate: slots too large for a slab, and pages for the LRU lists.
+
+    The slots of a pipe are a kmalloc that can exceed two pages of any size, which vectors for readv
+    (16 KiB at most) cannot. Its pages would be allocated when they are written to: they never are.
+    """
+    ends = os.pipe()
     try:
         for _ in range(PAIRS):
-            os.readv(zero, [bytearray(1)] * VECTORS)
+            fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, PAGE)
+            fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, SLOTS * PAGE)
         # New pages for certain: memory from malloc may have been there before.
-        with mmap.mmap(-1, 4 << 20) as pages:
+        with mmap.mmap(-1, max(4 << 20, 256 * PAGE)) as pages:
             pages.write(bytes(len(pages)))
     finally:
-        os.close(zero)
+        for end in ends:
+            os.close(end)
