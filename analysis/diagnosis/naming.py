@@ -147,6 +147,8 @@ def _judge_object(compiled: Compiled, place: Place, book: AddressBook) -> By | N
         if fits:
             return By.ADDRESS_AND_STACK if fits.fullmatch(cache) else None
         return None if place.member or compiled.symbol else By.STACK
+    if compiled.rule.part and fits and not fits.fullmatch(cache):
+        return None
     paths = _locks_at(compiled.rule, place, book)
     if paths is not None:
         return By.ADDRESS_AND_STACK if any(map(compiled.member.match, paths)) else None

@@ -433,6 +433,40 @@ def test_a_sleep_in_a_helper_of_many_names_nothing(frames: str, name: str | None
     assert (found.object if found else None) == name
 
 
+SELINUX = {
+    "memory": MEMORY,
+    "layouts": {
+        "superblock_security_struct": [[16, "lock", "mutex"], [64, "isec_lock", "spinlock_t"]],
+        "inode_security_struct": [[36, "lock", "spinlock_t"]],
+    },
+}
+OF_SUPERBLOCK, OF_INODE = "SELinux: isec_lock of the superblock", "SELinux: isec->lock of the inode"
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        (Place("slab", "kmalloc-96", 64), OF_SUPERBLOCK),
+        # Another module's part of the object comes first.
+        (Place("slab", "kmalloc-96", 72), OF_SUPERBLOCK),
+        (Place("slab", "kmalloc-96", 36), None),
+        (Place("slab", "kmalloc-96", 16), None),
+        (Place("slab", "dentry", 64), None),
+        (Place("slab", "lsm_inode_cache", 36), OF_INODE),
+        (Place("slab", "lsm_inode_cache", 52), OF_INODE),
+        (Place("slab", "lsm_inode_cache", 64), None),
+        # Both are taken by the same function.
+        (Place("unknown"), None),
+    ],
+)
+def test_the_two_locks_of_selinux_are_told_apart_by_their_objects(
+    place: Place, name: str | None
+) -> None:
+    frames = ("_raw_spin_lock", "inode_doinit_with_dentry", "security_d_instantiate", "d_add")
+    found = name_lock("spinlock", place, frames, AddressBook(SELINUX, {}))
+    assert (found.object if found.rule else None) == name
+
+
 def literal(pattern: str) -> str:
     """A function that a pattern of locks.toml matches."""
     text = re.sub(r"\(\?[!=][^)]*\)", "", pattern)

@@ -58,6 +58,8 @@ STRUCTS = (
     "request_queue",
     "blk_flush_queue",
     "blk_mq_hw_ctx",
+    "superblock_security_struct",
+    "inode_security_struct",
 )
 CACHES = {
     "inode_cache": "inode",
