@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.summary import Point
+from analysis.control import Control
+from analysis.summary import Point, Ratio
 from fscale.model.bench import Descriptor
 from fscale.model.results import CellKey
 from fscale.model.topology import Layout
@@ -18,15 +19,8 @@ SHARING = ("low", "medium", "high")
 
 Layouts = Mapping[str | None, Layout | None]
 """of each run's machine, by its label (None where there is one run)"""
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """A speed-up and the interval that the spreads of its two points allow."""
-
-    value: float
-    low: float
-    high: float
+Controls = Mapping[str | None, Control | None]
+"""of each run, in the same way"""
 
 
 def series(filesystem: str, run: str | None) -> str:
@@ -46,6 +40,8 @@ class Curve:
     """physical cores of the machine that are as fast as the first; None: every CPU is one"""
     run: str | None = None
     """the run's label in a report of several"""
+    control: Control | None = None
+    """what the machine itself gives; None: a core gives the same at each core count"""
 
     @property
     def series(self) -> str:
@@ -84,11 +80,7 @@ class Curve:
         base = self.base
         if base is None or point is base:
             return None
-        return Ratio(
-            point.median / base.median,
-            point.spread.low / base.spread.high,
-            point.spread.high / base.spread.low,
-        )
+        return Ratio.of(point, base)
 
     @property
     def top_speedup(self) -> Ratio | None:
@@ -98,14 +90,20 @@ class Curve:
     def linear_at(self, point: Point) -> float:
         """What the speed-up of a point would be if every physical core did as much as at the base.
 
-        Hardware threads share a core, and nobody knows what a slower core is worth, so they add
-        nothing to it; a core that a background writer has does no work of a worker.
+        Where a control shows that a core gives less than at the base, it is counted as so much
+        less. Hardware threads share a core, and nobody knows what a slower core is worth, so they
+        add nothing to it; a core that a background writer has does no work of a worker.
         """
         return self._worked(point) / self._worked(self.points[0])
 
-    def _worked(self, point: Point) -> int:
+    def _worked(self, point: Point) -> float:
         cores = point.key.cores
-        return min(cores, self.physical or cores) - (cores - point.workers)
+        worked = min(cores, self.physical or cores) - (cores - point.workers)
+        return worked * self.efficiency(cores)
+
+    def efficiency(self, cores: int) -> float:
+        """The share of its throughput at the base that a core gives, by the control."""
+        return self.control.efficiency(cores) if self.control else 1.0
 
     @property
     def linear(self) -> float:
@@ -169,6 +167,23 @@ class Panel:
         # At every core count: on a logarithmic axis linear scaling is no straight line.
         counts = sorted(n for n in {*self.cores, min(physical, last)} if n >= start.key.cores)
         return Ideal(start, tuple((n, (min(n, physical) - beside) / start.workers) for n in counts))
+
+    @property
+    def given(self) -> Ideal | None:
+        """What the machine itself gives, from the same base; None where no control ran."""
+        ideal = self.ideal
+        fastest = ideal and next(c for c in self.curves if c.points[0] is ideal.start)
+        control = fastest and fastest.control
+        if not ideal or not control:
+            return None
+        start, beside = ideal.start, ideal.start.key.cores - ideal.start.workers
+        first = control.measured(start.key.cores)
+        found = [
+            (n, (given / n) * (n - beside) / (first / start.key.cores * start.workers))
+            for n in self.cores
+            if first and n >= start.key.cores and (given := control.measured(n))
+        ]
+        return Ideal(start, tuple(found)) if len(found) > 1 else None
 
     def curve(self, name: str) -> Curve | None:
         """The curve of that legend name, if it was measured."""
@@ -239,6 +254,7 @@ def _panel(
     order: list[str],
     described: Descriptor | None,
     there: Layouts,
+    controls: Controls,
 ) -> Panel:
     series: dict[tuple[str, str | None, str | None], list[Point]] = defaultdict(list)
     sides: dict[str | None, set[str | None]] = defaultdict(set)
@@ -257,6 +273,7 @@ def _panel(
             base,
             layout.equal if (layout := there.get(run)) else None,
             run,
+            controls.get(run),
         )
         for (filesystem, side, run), own in series.items()
     ]
@@ -287,12 +304,14 @@ def arrange(
     filesystems: list[str],
     descriptors: dict[str, Descriptor],
     there: Layout | Layouts | None = None,
+    controls: Controls | None = None,
 ) -> list[Page]:
     """Arrange points for drawing.
 
     `filesystems` gives the order of the curves, `descriptors` (by id) the titles and the groups; a
     workload without one is shown all the same. `there` is the layout of the machine, if it is
     known, or that of each run's by its label; a panel of runs on different layouts shows none.
+    `controls` are those of each run, by its label.
     File systems that need no medium are on every page of their mode, to compare with.
     """
     layouts: Layouts = there if isinstance(there, Mapping) else {None: there}
@@ -304,7 +323,7 @@ def arrange(
         for (_, other), own in pages.items():
             own.extend(everywhere if other == mode else [])
     return [
-        Page(medium, mode, _groups(own, filesystems, descriptors, layouts))
+        Page(medium, mode, _groups(own, filesystems, descriptors, layouts, controls or {}))
         for (medium, mode), own in sorted(pages.items())
     ]
 
@@ -314,6 +333,7 @@ def _groups(
     filesystems: list[str],
     descriptors: dict[str, Descriptor],
     there: Layouts,
+    controls: Controls,
 ) -> tuple[Group, ...]:
     durations: dict[str, set[float]] = defaultdict(set)
     for point in points:
@@ -334,6 +354,14 @@ def _groups(
     for workload, variant in sorted(panels, key=rank):
         described = descriptors.get(workload)
         groups[_group(described)].append(
-            _panel(workload, variant, panels[workload, variant], filesystems, described, there)
+            _panel(
+                workload,
+                variant,
+                panels[workload, variant],
+                filesystems,
+                described,
+                there,
+                controls,
+            )
         )
     return tuple(Group(title, tuple(own)) for title, own in groups.items())

@@ -148,6 +148,9 @@ def _curve_sheet(
     if ideal and any(len(p.cores) > 1 for p in panels):
         keys.append(plots.ideal_key())
         labels.append("linear")
+    if ideal and any(panel.given for panel in panels):
+        keys.append(plots.given_key())
+        labels.append("what this machine gives")
     axis = 0.72 * TEXT_WIDTH / COLUMNS
 
     def draw(ax: Axes, panel: Panel) -> None:

@@ -4,7 +4,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from analysis.curves import Curve, Page, Panel, Ratio
+from analysis.curves import Curve, Page, Panel
+from analysis.summary import Ratio
 
 SCALES_FROM = 0.8  # of linear
 SUPERLINEAR_FROM = (

@@ -30,6 +30,7 @@ from fscale.model.topology import Layout
 _SOCKET: dict[str, Any] = {"color": MUTED.light, "linewidth": 0.5, "alpha": 0.55}
 _KIND: dict[str, Any] = _SOCKET | {"linestyle": (0, (4, 2)), "linewidth": 0.9, "alpha": 0.9}
 _TURN: dict[str, Any] = {"marker": 7, "color": MUTED.light, "linestyle": "none"}  # a caret down
+_GIVEN: dict[str, Any] = {"color": MUTED.light, "linestyle": "-", "linewidth": 1.6, "alpha": 0.6}
 _THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.6}
 
 LONGEST = 28  # characters of a bar's label
@@ -65,8 +66,9 @@ def draw_curves(
 
     The axis is about `width` inches wide. A caret at the top stands where the paper's curves turn.
     A hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
-    scaling from the fastest base. A thin upright line stands behind each full socket, a
-    dashed one where slower cores join; the ground is grey where hardware threads share cores.
+    scaling from the fastest base; the solid grey one beside it is what the machine itself gives,
+    where a control ran. A thin upright line stands behind each full socket, a dashed one where
+    slower cores join; the ground is grey where hardware threads share cores.
     """
     top = max(p.spread.high for p in panel.points)
     divisor, label = scaled_unit(top, panel.unit)
@@ -132,6 +134,10 @@ def _draw_ideal(ax: Axes, panel: Panel, divisor: float) -> None:
     x = [cores for cores, _ in ideal.factors]
     y = [factor * ideal.start.median / divisor for _, factor in ideal.factors]
     ax.plot(x, y, color=MUTED.light, linestyle=":", linewidth=1, zorder=1, gid="ideal")
+    if given := panel.given:
+        x = [cores for cores, _ in given.factors]
+        y = [factor * given.start.median / divisor for _, factor in given.factors]
+        ax.plot(x, y, zorder=1, gid="given-ideal", **_GIVEN)
 
 
 def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:
@@ -181,6 +187,11 @@ def legend_key(line: Line, side: str | None = None, simulated: bool = False) -> 
 def ideal_key() -> Line2D:
     """The legend's sample of linear scaling."""
     return Line2D([0, 1], [0, 0], color=MUTED.light, linestyle=":", linewidth=1)
+
+
+def given_key() -> Line2D:
+    """The legend's sample of what the machine itself gives."""
+    return Line2D([0, 1], [0, 0], **_GIVEN)
 
 
 def cpu_keys() -> list[Patch]:

@@ -38,6 +38,8 @@ class Results:
     descriptors: dict[str, Descriptor]
     cells: tuple[Cell, ...]
     unreadable: tuple[Unreadable, ...]
+    controls: tuple[Cell, ...] = ()
+    """the cells that show what the machine itself gives; they are not among `cells`"""
 
     @property
     def scored(self) -> list[Cell]:
@@ -47,7 +49,8 @@ class Results:
     @property
     def missing(self) -> int:
         """How many planned cells left no file."""
-        return max(0, self.run.planned_cells - len(self.cells) - len(self.unreadable))
+        there = len(self.cells) + len(self.controls) + len(self.unreadable)
+        return max(0, self.run.planned_cells - there)
 
 
 def as_typed(command: str) -> str:
@@ -152,7 +155,9 @@ def load(run_dir: Path) -> Results:
         )
     cells, mixed = _one_control(cells)
     run.warnings += mixed
-    return Results(run_dir, run, descriptors, tuple(cells), tuple(unreadable))
+    controls = tuple(cell for cell in cells if cell.key.control)
+    others = tuple(cell for cell in cells if not cell.key.control)
+    return Results(run_dir, run, descriptors, others, tuple(unreadable), controls)
 
 
 def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:

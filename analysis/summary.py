@@ -107,6 +107,24 @@ class Point:
         return float(np.median(values)) if len(values) == self.n else None
 
 
+@dataclass(frozen=True)
+class Ratio:
+    """A speed-up and the interval that the spreads of its two points allow."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, point: Point, base: Point) -> "Ratio":
+        """Throughput of `point` over that of `base`."""
+        return cls(
+            point.median / base.median,
+            point.spread.low / base.spread.high,
+            point.spread.high / base.spread.low,
+        )
+
+
 def _fractions(times: list[CpuTimes]) -> dict[str, float]:
     total = sum(t.total for t in times)
     fractions = {state: sum(getattr(t, state) for t in times) / total for state in CPU_STATES}

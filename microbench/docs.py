@@ -37,7 +37,9 @@ def details(workload: dict[str, Any]) -> str:
         lines += ["- Puts work off: `fscale ab` settles each of its turns"]
     if workload["defers_frees"]:
         lines += ["- Frees after an RCU grace period: `fscale ab` pauses after each of its turns"]
-    if workload["apart"]:
+    if workload["control"]:
+        lines += ["- Measured beside the others of a run, at each of its core counts"]
+    elif workload["apart"]:
         lines += ["- Measured only where it is named"]
     for option in workload["options"]:
         choices = f" ({' or '.join(option['choices'])})" if option["choices"] else ""

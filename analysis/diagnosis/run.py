@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis.control import control_of
 from analysis.curves import Curve, arrange
 from analysis.diagnosis import simulated
 from analysis.diagnosis.rules import table3
@@ -107,6 +108,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
         list(results.run.filesystems),
         results.descriptors,
         machine_layout(results.run.machine),
+        {None: control_of(results)},
     )
     curves = {
         _curve_key(curve.points[0].key): (panel.name, curve)
@@ -143,7 +145,12 @@ def _law(name: str, curve: Curve) -> Law:
 
     # The law is of equal processors: a hardware thread that shares a core is none.
     points = [p for p in curve.points if p.key.cores <= (curve.physical or p.key.cores)]
-    pairs = [(p.key.cores, float(rate)) for p in points for rate in p.rates]
+    # A core that itself gives less is no contention: of such a core the throughput is more.
+    pairs = [
+        (p.key.cores, float(rate) / curve.efficiency(p.key.cores))
+        for p in points
+        for rate in p.rates
+    ]
     try:
         return Law(curve, name, usl.fit(*map(list, zip(*pairs, strict=True))), None)
     except FscaleError as error:

@@ -4,8 +4,9 @@
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from analysis.curves import Curve, Group, Page, Panel, Ratio
+from analysis.curves import Curve, Group, Page, Panel
 from analysis.paper.statements import Shape, Statement, statements
+from analysis.summary import Ratio
 
 # Of linear at the most cores. Between them a curve is neither.
 SCALES, DOES_NOT = 0.7, 0.4

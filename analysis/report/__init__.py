@@ -12,6 +12,7 @@ from analysis import export, figures
 from analysis.reader import load
 from analysis.report import (
     comparison,
+    controls,
     diagnosis,
     drawings,
     headline,
@@ -34,6 +35,7 @@ SECTIONS: list[Section] = [
     comparison.SECTION,
     matrix.SECTION,
     drawings.CURVES,
+    controls.SECTION,
     drawings.CPU,
     paper.SECTION,
     simulated.SECTION,
@@ -52,6 +54,7 @@ OF_SEVERAL: list[Section] = [
     sidebyside.SECTION,
     matrix.SECTION,
     drawings.CURVES,
+    runs.each(controls.SECTION),
     drawings.CPU,
     paper.SECTION,
     runs.each(simulated.SECTION),

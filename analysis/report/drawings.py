@@ -13,6 +13,7 @@ from analysis.report.section import Report, Section
 from analysis.style import CPU_COLOURS, Line
 
 IDEAL = "linear, from the fastest base"
+GIVEN = "what this machine gives"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ def _mark_keys(page: Page, prefix: str) -> list[Key]:
     if len(page.cores) > 1:
         ideal = figures.key_svg(plots.ideal_key(), f"{prefix}-ideal")
         keys.append(Key(Markup(ideal), IDEAL, "ideal"))
+    if any(panel.given for panel in page.panels):
+        given = figures.key_svg(plots.given_key(), f"{prefix}-given")
+        keys.append(Key(Markup(given), GIVEN, "ideal"))
     return keys
 
 
@@ -108,7 +112,8 @@ def _curves(report: Report) -> str | None:
     if not pages:
         return None
     ideal = any(len(page.cores) > 1 for page in report.pages)
-    return render("sections/curves.html.j2", pages=pages, ideal=ideal)
+    given = any(panel.given for page in report.pages for panel in page.panels)
+    return render("sections/curves.html.j2", pages=pages, ideal=ideal, given=given)
 
 
 def _cpu(report: Report) -> str | None:

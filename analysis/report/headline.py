@@ -8,6 +8,7 @@ from typing import Any
 from analysis.curves import Page, Panel
 from analysis.findings import CLEAR_FROM, SCALES_FROM, SUPERLINEAR_FROM, Finding, Verdict, findings
 from analysis.reader import Results
+from analysis.report import controls
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 from analysis.summary import QUARTILES_FROM
@@ -34,6 +35,7 @@ def counted(results: Results) -> dict[str, Any]:
         "profiled": sum(c.key.profile is not None for c in results.cells),
         "unreadable": len(results.unreadable),
         "missing": results.missing,
+        "controls": len(results.controls),
     }
 
 
@@ -60,6 +62,11 @@ def limits(report: Report) -> list[str]:
         limit
         for label, run in runs.items()
         for limit in _of_run(run, f"of {label}" if report.several else "here")
+    ]
+    said += [
+        limit
+        for label, control in report.controls.items()
+        for limit in controls.limits(control, f" of {label}" if label else "")
     ]
     counts = {p.n for p in report.points}
     simulated = all(run.machine.kind == "simulated" for run in runs.values())
@@ -146,6 +153,7 @@ def _build(report: Report) -> str:
         scales_from=SCALES_FROM,
         clear_from=CLEAR_FROM,
         superlinear_from=SUPERLINEAR_FROM,
+        controlled=any(report.controls.values()),
     )
 
 

@@ -70,6 +70,9 @@ def _panel(report: Report, page: Page, panel: Panel) -> dict[str, Any]:
         "physical": layout.cores if layout else None,
         "ideal": ideal
         and {"start": _figures(ideal.start), "factors": [list(f) for f in ideal.factors]},
+        "given": [[n, float(f"{f:.{DIGITS}g}")] for n, f in panel.given.factors]
+        if panel.given
+        else [],
         "curves": [_curve(report, curve) for curve in panel.curves],
     }
 

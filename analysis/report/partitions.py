@@ -3,10 +3,10 @@
 
 from dataclasses import dataclass
 
-from analysis.curves import Page, Panel, Ratio
+from analysis.curves import Page, Panel
 from analysis.report.render import render
 from analysis.report.section import Report, Section
-from analysis.summary import Point
+from analysis.summary import Point, Ratio
 from fscale.model.catalogue import split_partitions
 from fscale.model.errors import FscaleError
 

@@ -9,8 +9,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis.curves import Ratio
 from analysis.style import variables
+from analysis.summary import Ratio
 from fscale.model.files import printable
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "reports"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from analysis.compare import wording
 from analysis.compare.pairs import Place, subject_of
+from analysis.control import Control, control_of
 from analysis.curves import Page, Panel, arrange
 from analysis.export import Row, rows
 from analysis.paper.beside import with_turns
@@ -105,8 +106,13 @@ class Report:
     def pages(self) -> list[Page]:
         """A page for each medium and I/O mode."""
         there = {m.label: machine_layout(m.results.run.machine) for m in self.members}
-        pages = arrange(self.points, list(self.filesystems), self.descriptors, there)
+        pages = arrange(self.points, list(self.filesystems), self.descriptors, there, self.controls)
         return [with_turns(page) for page in pages] if self.paper else pages
+
+    @cached_property
+    def controls(self) -> dict[str | None, Control | None]:
+        """What each run's machine itself gave, by the run's label."""
+        return {member.label: control_of(member.results) for member in self.members}
 
     @cached_property
     def lines(self) -> dict[str, Line]:

@@ -45,6 +45,14 @@ def _head(report: Report) -> Text:
         said.append(f"{plural(unusable, 'cell')} without a figure; `fscale report` says why")
     if disturbed := sum(point.disturbed for point in report.points):
         said.append(f"{plural(disturbed, 'repetition')} disturbed by other processes")
+    control = report.controls.get(None)
+    if control and control.given:
+        last = control.given[-1]
+        told = f"{last.best.value:.3g} times {control.given[0].cores}; " if last.best else ""
+        said.append(
+            f"control at {last.cores} cores: {told}linear is {last.linear * last.efficiency:.3g}, "
+            f"by {last.basis.value}"
+        )
     return Text("\n".join(said))
 
 

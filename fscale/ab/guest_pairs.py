@@ -310,6 +310,7 @@ def _job(plan: GuestPlan, side: Side, directory: Path, counts: bool, number: int
         argv=[
             *("python3", "-m", "fscale", "run", *plan.arguments),
             *(("--fs", side.named.filesystem) if side.named.filesystem else ()),
+            *("--set", "control=0"),
             *("--output", "/results", "--repetitions", "1", "--seed", str(plan.seed + number)),
             *(("--duration", str(COUNTED_SECONDS)) if counts else turns),
         ],

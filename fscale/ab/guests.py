@@ -188,6 +188,7 @@ def interleave(
             argv=[
                 *("python3", "-m", "fscale", "run", *arguments),
                 *(("--fs", side.named.filesystem) if side.named.filesystem else ()),
+                *("--set", "control=0"),
                 *("--output", "/results", "--repetitions", "1", "--seed", str(seed + repetition)),
             ],
             output=directory,

@@ -210,7 +210,9 @@ def _prepare(request: Request, side: Side, name: str) -> Prepared:
     own = replace(
         request,
         output=request.output / f"side-{name}",
-        overrides=request.overrides | {"filesystems": [side.filesystem], "repetitions": 1},
+        # Both sides have the same machine, so what it gives says nothing about them.
+        overrides=request.overrides
+        | {"filesystems": [side.filesystem], "repetitions": 1, "control": 0},
         explicit=request.explicit | {side.filesystem},
         binary=side.binary or request.binary,
     )

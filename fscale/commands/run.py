@@ -245,7 +245,7 @@ def _estimate(prepared: Prepared) -> str:
 
 def _say_shortage(prepared: Prepared) -> None:
     """Say before the first cell that the run cannot be compared, and what that would take."""
-    if lacking := shortage(prepared.cells, Settings()):
+    if lacking := shortage([k for k in prepared.cells if not k.control], Settings()):
         _say(f"note: {lacking} (--repetitions {lacking.needed}, or the suite regression)")
 
 

@@ -65,6 +65,9 @@ class Descriptor(Strict):
         default=False, description="frees memory after an RCU grace period, also another's turns"
     )
     apart: bool = Field(default=False, description="measured only where it is named")
+    control: bool = Field(
+        default=False, description="touches no file: shows what the machine itself gives"
+    )
     min_cores: int
     partitions: bool = Field(default=False, description="can be spread over several file systems")
     modes: list[Mode]

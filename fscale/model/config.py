@@ -83,6 +83,12 @@ class Suite(Strict):
         description='within a repetition; "cores" groups by core count, which saves CPU hotplug',
     )
     latency: bool = Field(default=False, description="time every operation")
+    control: float = Field(
+        default=0.3,
+        ge=0,
+        description="timed seconds of a cell that shows what the machine itself gives, at each "
+        "core count of a run with several; 0: none",
+    )
     profiles: list[str] = Field(
         default=[], description="profilers; each gets repetitions of its own, which never score"
     )

@@ -13,6 +13,7 @@ from fscale.model.simulation import Simulation
 MOST_CORES = 1 << 16  # eight times what Linux can be built for
 Control = Literal["hotplug", "affinity"]
 CpuType = Literal["core", "atom", "lowpower"]
+NO_FILESYSTEM = "none"  # of a control, which touches no file
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
 
 
@@ -41,6 +42,11 @@ class CellKey(Strict):
         parts = [self.workload, self.filesystem, self.medium, self.mode, f"{self.cores}c"]
         parts += [p for p in (self.side, self.profile) if p]
         return "-".join([*parts, digest])
+
+    @property
+    def control(self) -> bool:
+        """Whether it shows what the machine gives, beside the cells of a run; never scored."""
+        return self.filesystem == NO_FILESYSTEM
 
     @property
     def id(self) -> str:

@@ -162,6 +162,16 @@ def warnings(machine: Machine) -> list[str]:
     return found
 
 
+def turbo_warning(machine: Machine, counts: list[int]) -> list[str]:
+    """What turbo does to a curve; nothing where it is off or unknown, or there is no curve."""
+    if len(counts) < 2 or not (machine.tuning and machine.tuning.turbo):
+        return []
+    return [
+        "turbo is on: one busy core may run faster than many; read curves against the control, "
+        "which shows what the machine itself gives"
+    ]
+
+
 def own_cgroup() -> Path | None:
     """Our own group of cgroup v2, where groups can be made below it; None where none can.
 

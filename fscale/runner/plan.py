@@ -9,7 +9,9 @@ from fscale.model.bench import Descriptor
 from fscale.model.catalogue import split_partitions, suggest
 from fscale.model.config import Medium, Options, Suite
 from fscale.model.errors import FscaleError
-from fscale.model.results import CellKey
+from fscale.model.results import NO_FILESYSTEM, CellKey
+
+CONTROLS = 3  # cells of a control at a core count: their median bears one that went wrong
 
 
 def check_names(suite: Suite, descriptors: Mapping[str, Descriptor]) -> None:
@@ -80,7 +82,8 @@ def make(
 
     File systems that live in memory (`in_memory`) are measured once, with the medium "none".
     Combinations that a workload does not know (a mode, too few cores, partitions) are left out.
-    FscaleError when nothing is left.
+    FscaleError when nothing is left. The controls stand among the other cells, which keep their
+    order.
     """
     ids = _ids(suite, descriptors)
     places = list(
@@ -89,9 +92,11 @@ def make(
             for medium, fs in itertools.product(suite.media, suite.filesystems)
         )
     )
-    rng = random.Random(seed)
+    rng, dice = random.Random(seed), random.Random(f"{seed} controls")
+    controls = _controls(suite, descriptors, counts)
+    last = max(suite.repetitions, suite.profile_repetitions)
     cells = []
-    for repetition in range(1, max(suite.repetitions, suite.profile_repetitions) + 1):
+    for repetition in range(1, last + 1):
         profiles: list[str | None] = [None] if repetition <= suite.repetitions else []
         profiles += suite.profiles if repetition <= suite.profile_repetitions else []
         block = [
@@ -114,14 +119,47 @@ def make(
             and (descriptors[name].partitions or split_partitions(fs)[1] == 1)
         ]
         rng.shuffle(block)
+        _mix(block, [c for c in controls if _block(c.repetition, last) == repetition], dice)
         if suite.order == "cores":
             groups = list(counts)
             rng.shuffle(groups)
             block.sort(key=lambda cell: groups.index(cell.cores))
         cells += block
-    if not cells:
+    if all(cell.control for cell in cells):
         raise FscaleError(
             f"nothing to measure: no workload of {', '.join(ids)} has mode "
             f"{' or '.join(suite.modes)} and works on {', '.join(map(str, counts))} cores"
         )
     return cells
+
+
+def _controls(
+    suite: Suite, descriptors: Mapping[str, Descriptor], counts: list[int]
+) -> list[CellKey]:
+    """The cells of the controls; none where a single core count has nothing to be compared with."""
+    if not suite.control or len(counts) < 2:
+        return []
+    return [
+        CellKey(
+            workload=name,
+            filesystem=NO_FILESYSTEM,
+            medium="none",
+            mode="buffered",
+            cores=cores,
+            repetition=repetition,
+            duration=suite.control,
+        )
+        for repetition in range(1, CONTROLS + 1)
+        for name, cores in itertools.product(descriptors, counts)
+        if descriptors[name].control
+    ]
+
+
+def _block(repetition: int, last: int) -> int:
+    """The repetition of the others in which one of a control is measured: first, middle, last."""
+    return 1 + (repetition - 1) * (last - 1) // (CONTROLS - 1)
+
+
+def _mix(cells: list[CellKey], more: list[CellKey], dice: random.Random) -> None:
+    for cell in more:
+        cells.insert(dice.randint(0, len(cells)), cell)

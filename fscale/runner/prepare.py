@@ -116,6 +116,7 @@ def prepare(request: Request) -> Prepared:
         workloads=[descriptors[n].model_dump(mode="json") for n in descriptors if n in wanted],
         planned_cells=len(cells),
         warnings=host.warnings(machine)
+        + host.turbo_warning(machine, counts)
         + _order_warning(suite)
         + plan.left_out(suite, descriptors, counts)
         + sorted(f"{name}{SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()),

@@ -97,7 +97,7 @@ def summary(cells: Iterable[Cell]) -> Table:
     """Median rates: a row for each workload and mode, a column for each file system and cores."""
     rates: dict[tuple[str, str], dict[tuple[str, str, int], list[float]]] = {}
     for cell in cells:
-        if cell.status == "ok" and not cell.key.profile:
+        if cell.status == "ok" and not cell.key.profile and not cell.key.control:
             row = rates.setdefault((cell.key.workload, cell.key.mode), {})
             column = (cell.key.medium, cell.key.filesystem, cell.key.cores)
             row.setdefault(column, []).append(cell.ops_per_second)

@@ -5,7 +5,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -165,13 +165,14 @@ class Session:
                 cgroup=target.cgroup,
                 directory=target.directory,
                 device=device,
-                filesystem=self.setup.filesystems[key.filesystem],
+                filesystem=None if key.control else self.setup.filesystems[key.filesystem],
                 output=profile,
             )
+            settings = self.setup.settings
             outcome, cell.disturbed = measure(
                 self.setup.loads[key.workload],
                 target,
-                self.setup.settings,
+                replace(settings, latency=False) if key.control else settings,
                 self.setup.limits,
                 self.do,
                 profiler,
@@ -209,6 +210,14 @@ class Session:
 
         `slot` tells file systems that are mounted at the same time from one another.
         """
+        place = self._nowhere if cell.key.control else self._in_filesystem
+        with place(cell, slot) as (target, device):
+            yield target, device
+            if cell.status == "ok" and (changed := self.cpus.changed()):
+                cell.status, cell.reason = "invalid", changed
+
+    @contextlib.contextmanager
+    def _in_filesystem(self, cell: Cell, slot: str) -> Iterator[tuple[Target, str | None]]:
         key = cell.key
         with contextlib.ExitStack() as stack:
             ready = self._medium(key.medium, slot) if key.medium != "none" else None
@@ -223,13 +232,7 @@ class Session:
             if self._drops_caches:
                 self.do.write(powers.DROP_CACHES, "3")
             cell.caches_dropped = self._drops_caches
-            # A name that nobody could foresee: what a stranger left in the results is not used.
-            scratch = self.store.directory / f".scratch-{self.tag}{slot}"
-            stack.enter_context(self.journal.change(TempDir(path=scratch)))
-            group = None
-            if self._own_cgroup:
-                group = self._own_cgroup / f"fscale-{self.tag}{slot}"
-                stack.enter_context(self.journal.change(Cgroup(path=group)))
+            scratch, group = self._aside(stack, slot)
             counters = fs.counter_files(nodes[0] if len(nodes) == 1 else None) if fs else []
             target = Target(
                 key=key,
@@ -243,8 +246,37 @@ class Session:
                 partitions=fs.partitions if fs else 1,
             )
             yield target, ready.device if ready else None
-            if cell.status == "ok" and (changed := self.cpus.changed()):
-                cell.status, cell.reason = "invalid", changed
+
+    @contextlib.contextmanager
+    def _nowhere(self, cell: Cell, slot: str) -> Iterator[tuple[Target, str | None]]:
+        """An empty directory for what touches no file."""
+        with contextlib.ExitStack() as stack:
+            cell.cpu_control = self.cpus.control
+            cell.cpus = self.cpus.select(cell.key.cores)
+            directory = self.state / f"control{slot}"
+            stack.enter_context(self.journal.change(TempDir(path=directory)))
+            scratch, group = self._aside(stack, slot)
+            target = Target(
+                key=cell.key,
+                directory=directory,
+                cpus=cell.cpus,
+                seed=seed_of(cell.key, self.setup.seed),
+                space=1 << 20,
+                scratch=scratch,
+                cgroup=group,
+            )
+            yield target, None
+
+    def _aside(self, stack: contextlib.ExitStack, slot: str) -> tuple[Path, Path | None]:
+        """A directory outside of the file system under test, and a cgroup where there are any."""
+        # A name that nobody could foresee: what a stranger left in the results is not used.
+        scratch = self.store.directory / f".scratch-{self.tag}{slot}"
+        stack.enter_context(self.journal.change(TempDir(path=scratch)))
+        group = None
+        if self._own_cgroup:
+            group = self._own_cgroup / f"fscale-{self.tag}{slot}"
+            stack.enter_context(self.journal.change(Cgroup(path=group)))
+        return scratch, group
 
     def _formatted(
         self, fs: FileSystem, ready: medium.Ready | None, stack: contextlib.ExitStack

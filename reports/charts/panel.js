@@ -59,12 +59,12 @@ function rows(panel, view) {
 	}));
 }
 
-// Linear scaling of a rate; what costs nothing more of the others.
-function reference(panel, view) {
+// From the fastest base on, a rate times `factors`; of the others what costs nothing more.
+function reference(panel, view, factors) {
 	const start = panel.ideal?.start[view.measure];
 	if (!start)
 		return [];
-	return panel.ideal.factors.map(([cores, factor]) =>
+	return factors.map(([cores, factor]) =>
 		({ cores, value: (view.relative ? 1 : start[0]) * (view.measure === "rate" ? factor : 1) }));
 }
 
@@ -103,7 +103,8 @@ function fill(template, panel, view, width) {
 	const spec = structuredClone(template), shown = rows(panel, view), range = domains(panel, shown, view);
 	const inside = counts => counts.filter(end => panel.cores[0] <= end && end < panel.cores.at(-1)).map(end => ({ after: end + 0.5 }));
 	const values = {
-		points: shown, linear: reference(panel, view),
+		points: shown, linear: reference(panel, view, panel.ideal?.factors),
+		machine: view.measure === "rate" ? reference(panel, view, panel.given) : [],
 		ends: inside(panel.sockets), kinds: inside(panel.kinds),
 		shared: panel.physical && panel.physical < panel.cores.at(-1) ? [{ from: panel.physical + 0.5 }] : [],
 	};

@@ -44,6 +44,7 @@ OPERATION = {
     "MWUM": [r'unlink\("share/{id}\.[0-9a-f]{{8}}"\) = 0'],
     "MWRL": [r'rename\("{id}/([0-9a-f]{{8}})", "{id}/\1\.2"\) = 0'],
     "MWRM": [r'rename\("{id}/([0-9a-f]{{8}})", "share/{id}\.\1"\) = 0'],
+    "control_syscall": [r"umask\(077\) = 077"],
 }
 # One operation of the writer beside one reader.
 BACKGROUND = {
@@ -54,6 +55,7 @@ BACKGROUND = {
     "MRDM_bg": r'rename\("share/[0-9a-f]{8}(\.2)?", "share/[0-9a-f]{8}(\.2)?"\) = 0',
     "MRPM_bg": rf'renameat2\(AT_FDCWD, "{TREE}", AT_FDCWD, "{TREE}", RENAME_EXCHANGE\) = 0',
 }
+COMPUTED = "control_user"  # it makes no calls
 READDIR = ("MRDL", "MRDM")
 RANDOM = "DWRL"  # not of the table: its calls are those of a random overwrite
 QUICK = ("--duration", "0.15", "--warmup", "0.02", "--max-stock", "700", "--min-window", "0.001")
@@ -124,6 +126,18 @@ def test_calls(workload, tmp_path):
     out, workers = trace(workload, tmp_path / "d", tmp_path, *QUICK)
     executed = check_operations(named(workers[0], "fscale-run"), filled(OPERATION[workload], 0))
     assert executed == out.executed_ops >= out.ops > 50
+
+
+def test_the_control_in_user_space_makes_no_calls(tmp_path):
+    out, workers = trace(COMPUTED, tmp_path / "d", tmp_path, *QUICK)
+    assert named(workers[0], "fscale-run") == []
+    assert out.executed_ops >= out.ops > 50
+
+
+@pytest.mark.parametrize("workload", ["control_syscall", COMPUTED])
+def test_controls_leave_nothing_behind(workload, tmp_path):
+    bench.run_good(workload, tmp_path / "d", *QUICK)
+    assert list((tmp_path / "d").iterdir()) == []
 
 
 MAKES_NAME = (
@@ -292,4 +306,4 @@ def test_modes(workload, mode, tmp_path):
 
 
 def test_every_workload_is_traced():
-    assert {*OPERATION, *BACKGROUND, *READDIR, RANDOM} == set(bench.descriptors())
+    assert {*OPERATION, *BACKGROUND, *READDIR, RANDOM, COMPUTED} == set(bench.descriptors())

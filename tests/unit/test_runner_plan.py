@@ -249,3 +249,53 @@ def test_partitions_are_measured_beside_the_whole_medium() -> None:
     request.overrides = {"filesystems": ["tmpfs", "ext4", "xfs"], "workloads": ["exim"]}
     asked = read_suite(request)
     assert asked.filesystems == ["tmpfs", "ext4", "xfs", "ext4:8", "xfs:8"]
+
+
+CONTROLS = {
+    name: descriptor(name, ["buffered"]).model_copy(update={"apart": True, "control": True})
+    for name in ("control_syscall", "control_user")
+}
+
+
+def with_controls(s: Suite, seed: int = 1, counts: list[int] | None = None) -> list[CellKey]:
+    return plan.make(s, KNOWN | CONTROLS, MEDIA, {"tmpfs"}, counts or [1, 2], seed)
+
+
+@pytest.mark.parametrize("repetitions", [1, 2, 3, 11])
+@pytest.mark.parametrize("workloads", ["all", ["MWCL"]])
+def test_controls_are_measured_at_each_core_count(
+    repetitions: int, workloads: list[str] | str
+) -> None:
+    made = with_controls(suite(repetitions=repetitions, workloads=workloads), counts=[1, 2, 4])
+    controls = [c for c in made if c.control]
+    found = Counter((c.workload, c.cores) for c in controls)
+    assert found == {(name, n): 3 for name in CONTROLS for n in (1, 2, 4)}
+    assert len({c.id for c in made}) == len(made)
+    assert {(c.filesystem, c.medium, c.duration) for c in controls} == {("none", "none", 0.3)}
+    assert not any(c.control for c in made if c.workload not in CONTROLS)
+
+
+def test_controls_are_spread_over_the_run_and_leave_the_order_of_the_others() -> None:
+    for order in ("random", "cores"):
+        asked = suite(repetitions=5, order=order)
+        made = with_controls(asked)
+        assert [c for c in made if not c.control] == make(asked)
+        places = {r: [] for r in (1, 2, 3)}  # type: dict[int, list[int]]
+        around = 0
+        for cell in made:
+            around = around if cell.control else cell.repetition
+            if cell.control:
+                places[cell.repetition].append(around)
+        assert [round(sum(own) / len(own)) for own in places.values()] == [1, 3, 5]
+    grouped = [c.cores for c in with_controls(suite(order="cores", repetitions=1))]
+    assert sum(a != b for a, b in itertools.pairwise(grouped)) == 1
+
+
+def test_no_control_where_there_is_no_curve_or_none_is_wanted() -> None:
+    assert not any(c.control for c in with_controls(suite(), counts=[2]))
+    assert not any(c.control for c in with_controls(suite(control=0)))
+    # Named by hand, on a file system, they are workloads like others.
+    named = with_controls(suite(workloads=["control_user"], control=0, filesystems=["ext4"]))
+    assert {(c.filesystem, c.control) for c in named} == {("ext4", False)}
+    with pytest.raises(FscaleError, match="nothing to measure"):
+        with_controls(suite(workloads=["MWCL"], modes=["direct"]))

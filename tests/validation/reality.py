@@ -17,9 +17,9 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from analysis.curves import Ratio, arrange
+from analysis.curves import arrange
 from analysis.reader import load
-from analysis.summary import summarise
+from analysis.summary import Ratio, summarise
 
 NEAR = 0.15
 Subject = tuple[str, str, int]
