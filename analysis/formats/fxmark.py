@@ -1,63 +1,55 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads the logs of FxMark itself, so that old figures can be drawn beside new ones.
+"""Makes runs of the logs of FxMark itself, so that old figures can be drawn beside new ones.
 
-The format is what `bin/run-fxmark.py`, `bin/perfmon.py`, `bin/run-dbench.py` and `src/bench.c` of
-https://github.com/sslab-gatech/fxmark write:
-
-    ### SYSTEM         = Linux host 4.2.0-rc8 #1 SMP ... x86_64 GNU/Linux
-    ### DURATION       = 30s
-    ## mem:ext4:DWOL:80:bufferedio
-    # ncpu secs works works/sec real.sec user.sec nice.sec sys.sec idle.sec ...
-    80 30.00 43465318.0 1449104.5 30.16 0.48 0 14.02 0.29 ...
-
-Older ones name no I/O mode, and those without a profiler end after works/sec. Other lines, such as
-what a workload printed, mean nothing. Of tmpfs, FxMark makes `directio` buffered. What the log does
-not hold (when a cell ran, what ran beside it, latencies, memory, settings) is empty or 0 in the
-result; CPU times that cannot be are left out.
+Of tmpfs, FxMark makes `directio` buffered. What the log does not hold (when a cell ran, what ran
+beside it, latencies, memory, settings) is empty or 0 in the result; what it holds and cannot be is
+left out, and said.
 """
 
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from analysis.curves import NO_MEDIUM
+from analysis.formats.fxmarklog import MODES, Log, Row, parse, read_text
 from analysis.paper.table2 import table2
 from analysis.reader import first_error
 from fscale import __version__
-from fscale.model.bench import CpuTimes, Mode
+from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
-from fscale.model.files import Folder, printable
+from fscale.model.files import printable
 from fscale.model.results import MOST_CORES, Cell, CellKey, Cpu, Machine, Run
 
-_SETTING = re.compile(r"### (\w+)\s*=\s*(.*)")
-_CELL = re.compile(r"## ([\w.-]+):([\w.-]+):([\w.-]+):(\d+)(?::(\w+))?")
-_COLUMNS = "# ncpu secs works works/sec"
 _FOLDER = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)-(\d\d)-(\d\d)(?:\.\d+)?")
-_UNAME = re.compile(r"Linux (\S+) (\S+) .* (\S+) GNU/Linux")
+_UNAME = re.compile(r"Linux (\S+) (\S+)(?: .*)?")
+# What `uname -m` says; words after it name the processor and the platform, where they are known.
+_ARCHITECTURE = re.compile(
+    r"x86_64|amd64|i[3-6]86|aarch64(_be)?|arm(v\d\w*|64|eb)?|riscv(32|64)|ppc(64)?(le)?|s390x?"
+    r"|loongarch(32|64)|mips\w*|sparc(64)?|ia64|alpha|parisc(64)?|m68k|sh\d\w*"
+)
+_UNKNOWN = "unknown"
 
-_MODES: dict[str | None, Mode] = {
-    None: "buffered",
-    "buffered": "buffered",
-    "bufferedio": "buffered",
-    "directio": "direct",
-}
-_FILESYSTEMS = {"ext4_no_jnl": "ext4_nj"}
+# ext4 without a journal, as forks of FxMark spell it; other names stay.
+_NO_JOURNAL = re.compile(r"ext4[_-]?(nj|no[_-]?(jnl|journal(ing)?))", re.IGNORECASE)
 # Both are a file on tmpfs behind a loop device.
 _MEDIA = {"mem": "ram"}
 _MEGABYTES = "dbench_"
 _BACKGROUND = "_bg"
 
-_NEEDED = (
+_HEADER = (
     *("SYSTEM", "DISK_SIZE", "DURATION", "CORE_SEQ", "MODEL_NAME", "PHYSICAL_CHIPS"),
     *("CORE_PER_CHIP", "SMT_LEVEL"),
 )
-_OF_A_RUN = tuple(name for name in _NEEDED if name != "DURATION")
+_OF_A_RUN = tuple(name for name in _HEADER if name != "DURATION")
+_RATE = "works/sec"
+_FIO = ("read_iops", "write_iops")
 _TIMES = {
     "user": ("user.sec", "nice.sec"),
     "system": ("sys.sec",),
@@ -69,26 +61,8 @@ _TIMES = {
 }
 # CPU times are of a little more than the window: of starting and stopping the profiler, too.
 _SLACK = 1.5
-
-
-@dataclass
-class _Row:
-    """A `##` line, and the figures below it by their columns."""
-
-    medium: str
-    filesystem: str
-    workload: str
-    cores: int
-    mode: str | None
-    figures: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass
-class _Log:
-    """What one file says."""
-
-    settings: dict[str, str]
-    rows: list[_Row]
+# FxMark's seconds are a mean over the workers, its rate is not of that mean.
+_RATES_DIFFER = 0.1
 
 
 @dataclass(frozen=True)
@@ -108,35 +82,62 @@ def read(logs: list[Path], started: str | None = None) -> Imported:
     Raises:
         FscaleError: a file cannot be read, is no log of FxMark, or is of another machine or kernel.
     """
-    texts = [_text(path) for path in logs]
-    parsed = [_parse(path, text) for path, text in zip(logs, texts, strict=True)]
-    _same_machine(logs, parsed)
-    cells: dict[str, Cell] = {}
-    left_out: list[str] = []
-    for log in parsed:
-        for row in log.rows:
-            if row.workload.endswith(_BACKGROUND):
-                left_out.append(
-                    f"{row.workload} on {row.filesystem}: of the writer beside the readers the log "
-                    "holds no figure"
-                )
-                continue
-            cell = _cell(log, row, cells)
-            cells[cell.id] = cell
-    if not cells:
+    texts = [read_text(path) for path in logs]
+    parsed = [log for path, text in zip(logs, texts, strict=True) for log in parse(path, text)]
+    left_out = [reason for log in parsed for reason in log.left_out]
+    left_out += [f"{log.place}: a run without a cell" for log in parsed if not log.rows]
+    parsed = [log for log in parsed if log.rows]
+    if not parsed:
         raise FscaleError(f"{logs[0]} holds no cell (no `##` line with figures below it)")
+    _same_machine(parsed)
+    left_out += _lacking(parsed)
+    cells: dict[str, Cell] = {}
+    seen: set[tuple[object, ...]] = set()
+    copies = 0
+    for log in parsed:
+        duration = _duration(log)
+        for row in log.rows:
+            if reason := _unfit(row):
+                left_out.append(reason)
+                continue
+            figures = (row.title, duration, *row.figures.items())
+            if row.figures and figures in seen and math.isfinite(row.figures.get(_RATE, 1.0)):
+                left_out.append(f"{row.title}: the same figures again are a copy, not a repetition")
+                copies += 1
+                continue
+            seen.add(figures)
+            cell, notes = _cell(log, row, duration, cells)
+            cells[cell.id] = cell
+            left_out += notes
+    if not cells:
+        raise FscaleError(f"{logs[0]} holds no cell that can be imported: {left_out[0]}")
     source = "; ".join(_source(path, text) for path, text in zip(logs, texts, strict=True))
-    run = _run(parsed, list(cells.values()), source, started or _when(logs[0]))
-    return Imported(run, tuple(cells.values()), tuple(dict.fromkeys(left_out)))
+    run = _run(parsed, list(cells.values()), source, started or _when(logs[0]), copies)
+    return Imported(run, tuple(cells.values()), tuple(_counted(left_out)))
 
 
-def _text(path: Path) -> str:
-    try:
-        return Folder(path.parent).read(path.name).decode("utf-8", errors="replace")
-    except OSError as error:
-        raise FscaleError(
-            f"cannot read {path}: {error.strerror}; give FxMark's fxmark.log"
-        ) from None
+def _counted(reasons: list[str]) -> Iterator[str]:
+    for reason, count in Counter(reasons).items():
+        yield reason if count == 1 else f"{reason} ({count} times)"
+
+
+def _lacking(parsed: list[Log]) -> Iterator[str]:
+    """What the headers do not have, so that the run has nothing of it."""
+    for log in parsed:
+        if lacking := [name for name in _HEADER if name not in log.settings]:
+            yield f"{log.place}: the log has no {', '.join(lacking)}"
+
+
+def _unfit(row: Row) -> str | None:
+    """Why a row cannot become a cell."""
+    if row.workload.endswith(_BACKGROUND):
+        return (
+            f"{row.workload} on {row.filesystem}: of the writer beside the readers the log holds "
+            "no figure"
+        )
+    if row.mode not in MODES:
+        return f"{row.title}: {row.mode} is no I/O mode that is known"
+    return None
 
 
 def _source(path: Path, text: str) -> str:
@@ -155,98 +156,122 @@ def _when(path: Path) -> str:
     return f"{match[1]}T{match[2]}:{match[3]}:{match[4]}"
 
 
-def _parse(path: Path, text: str) -> _Log:
-    log = _Log({}, [])
-    columns: list[str] | None = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if match := _SETTING.fullmatch(line.strip()):
-            log.settings[match[1]] = printable(match[2].strip())
-        elif line.startswith("## "):
-            match = _CELL.fullmatch(line.strip())
-            if match is None or match[5] not in _MODES:
-                raise FscaleError(
-                    f"{path}, line {number}: `{printable(line[:80])}` is no cell of FxMark "
-                    "(## MEDIUM:FILE_SYSTEM:WORKLOAD:CORES[:buffered|directio])"
-                )
-            log.rows.append(_Row(match[1], match[2], match[3], int(match[4]), match[5]))
-            columns = None
-        elif line.startswith(_COLUMNS):
-            columns = line.split()[1:]
-        elif columns and log.rows and (figures := _figures(columns, line)):
-            log.rows[-1].figures = figures
-            columns = None
-    if lacking := [name for name in _NEEDED if name not in log.settings]:
-        raise FscaleError(f"{path} is no log of FxMark: it has no line `### {lacking[0]} = ...`")
-    return log
-
-
-def _figures(columns: list[str], line: str) -> dict[str, float] | None:
-    """None of a line that has not at least the figures of the workload."""
-    try:
-        values = [float(word) for word in line.split()]
-    except ValueError:
-        return None
-    if len(values) < len(_COLUMNS.split()) - 1:
-        return None
-    return dict(zip(columns, values, strict=False))
-
-
-def _same_machine(logs: list[Path], parsed: list[_Log]) -> None:
-    for path, log in zip(logs[1:], parsed[1:], strict=True):
+def _same_machine(parsed: list[Log]) -> None:
+    first = parsed[0]
+    for log in parsed[1:]:
         for name in _OF_A_RUN:
-            if log.settings[name] != parsed[0].settings[name]:
+            if log.settings.get(name) != first.settings.get(name):
                 raise FscaleError(
-                    f"{path} is not of the same machine and kernel as {logs[0]} ({name} differs); "
-                    "import them into directories of their own"
+                    f"{log.place} is not of the same machine and kernel as {first.place} ({name} "
+                    "differs); import them into directories of their own, a file of several runs "
+                    "cut apart at that line"
                 )
 
 
-def _cell(log: _Log, row: _Row, there: Iterable[str]) -> Cell:
-    filesystem = _FILESYSTEMS.get(row.filesystem, row.filesystem)
+def _duration(log: Log) -> float:
+    """Timed seconds asked for; as long as the longest cell worked where the log does not say."""
+    if "DURATION" in log.settings:
+        return _seconds(log.settings["DURATION"])
+    longest = max(
+        (s for row in log.rows if math.isfinite(s := row.figures.get("secs", 0))), default=0
+    )
+    if longest <= 0:
+        raise FscaleError(
+            f"{log.place}: neither a line `### DURATION = ...` nor a cell that worked"
+        )
+    return float(round(longest)) if longest >= 1 else longest
+
+
+def _cell(log: Log, row: Row, duration: float, there: Iterable[str]) -> tuple[Cell, list[str]]:
+    """The cell of a row, and what of the row is left out."""
+    filesystem = "ext4_nj" if _NO_JOURNAL.fullmatch(row.filesystem) else row.filesystem
     in_memory = filesystem == "tmpfs"
     first = CellKey(
         workload=row.workload,
         filesystem=filesystem,
         medium=NO_MEDIUM if in_memory else _MEDIA.get(row.medium, row.medium),
-        mode="buffered" if in_memory else _MODES[row.mode],
+        mode="buffered" if in_memory else MODES[row.mode],
         cores=_number(str(row.cores), "the cores of a cell"),
         repetition=1,
-        duration=_seconds(log.settings["DURATION"]),
+        duration=duration,
     )
     known = set(there)
     key = first
     while key.id in known:
         key = key.model_copy(update={"repetition": key.repetition + 1})
     cell = Cell(id=key.id, key=key, status="error", started="", cpu_control="hotplug")
-    cell.cpus = _cpus(log.settings["CORE_SEQ"])[: key.cores]
-    rate, seconds = row.figures.get("works/sec", 0.0), row.figures.get("secs", 0.0)
-    if not row.figures:
-        cell.reason = "the log has no result of it"
-    elif not all(math.isfinite(v) and v > 0 for v in (rate, seconds)):
-        cell.status, cell.reason = "invalid", "FxMark counted nothing"
-    else:
-        cell.status, cell.ops_per_second, cell.seconds = "ok", rate, seconds
-        # DBENCH says how much a second, and no sum.
-        cell.ops = row.figures.get("works") or rate * seconds
-        cell.cpu = _cpu(row, seconds)
+    if "CORE_SEQ" in log.settings:
+        cell.cpus = _cpus(log.settings["CORE_SEQ"])[: key.cores]
     if row.workload.startswith(_MEGABYTES):
         cell.unit = "MB"
-    return cell
+    notes = _enter_figures(cell, row, duration)
+    return cell, notes
 
 
-def _cpu(row: _Row, seconds: float) -> CpuTimes | None:
-    """None where the log has none, or such that no machine has: it is a difference of counters that
-    a hypervisor may set back.
+def _enter_figures(cell: Cell, row: Row, duration: float) -> list[str]:
+    """Enter what a row measured, or why there is nothing; returns what is left out of it."""
+    if not row.figures:
+        cell.reason = "the log has no result of it"
+        return []
+    rate = _rate(row.figures)
+    if rate is None:
+        columns = " ".join(row.columns)[:200]
+        cell.reason = f"its result is in columns that fscale does not read: {printable(columns)}"
+        return [f"{row.title}: {cell.reason}"]
+    seconds = row.figures.get("secs", duration)
+    works = row.figures.get("works", 0.0)
+    if reason := _impossible(row, rate, seconds, works):
+        cell.status, cell.reason = "invalid", reason
+        return []
+    cell.status, cell.ops_per_second, cell.seconds = "ok", rate, seconds
+    # DBENCH says how much a second, and no sum.
+    cell.ops = works or rate * seconds
+    cell.cpu, notes = _cpu(row, seconds)
+    others = [c for c in row.columns if not _is_read(c)]
+    if others:
+        notes.append(f"columns that a cell has no place for: {printable(' '.join(others)[:200])}")
+    return notes
+
+
+def _rate(figures: Mapping[str, float]) -> float | None:
+    """Operations per second; reads and writes together where they are fio's."""
+    if _RATE in figures:
+        return figures[_RATE]
+    return sum(figures[name] for name in _FIO) if all(name in figures for name in _FIO) else None
+
+
+def _impossible(row: Row, rate: float, seconds: float, works: float) -> str | None:
+    """Why the figures of a row are none."""
+    if not rate or math.isnan(rate) or not seconds:
+        return "FxMark counted nothing"
+    if not all(math.isfinite(v) and v > 0 for v in (rate, seconds)) or not 0 <= works < math.inf:
+        return f"its figures cannot be: {rate:g} per second, {works:g} in {seconds:g} s"
+    if works and abs(works / seconds / rate - 1) > _RATES_DIFFER:
+        return f"its figures contradict: {works:g} in {seconds:g} s are not {rate:g} per second"
+    ncpu = row.figures.get("ncpu", row.cores)
+    return f"its figures are of {ncpu:g} cores" if ncpu != row.cores else None
+
+
+def _is_read(column: str) -> bool:
+    """Whether a cell has it, or it follows from what a cell has."""
+    known = ("ncpu", "secs", "works", _RATE, *_FIO, "real.sec", "guest.sec")
+    return column in known or column.endswith(".util") or any(column in c for c in _TIMES.values())
+
+
+def _cpu(row: Row, seconds: float) -> tuple[CpuTimes | None, list[str]]:
+    """No times where the log has none, or such that no machine has, which is said: they are
+    differences of counters that a hypervisor may set back, or of more CPUs than worked.
     """
     if not all(column in row.figures for columns in _TIMES.values() for column in columns):
-        return None
+        return None, []
     times = {
         name: sum(row.figures[column] for column in columns) for name, columns in _TIMES.items()
     }
-    possible = all(value >= 0 for value in times.values())
-    if not possible or not sum(times.values()) <= _SLACK * row.cores * seconds:
-        return None
-    return CpuTimes(**times)
+    if not all(value >= 0 for value in times.values()):
+        return None, ["CPU times below zero"]
+    if not sum(times.values()) <= _SLACK * row.cores * seconds:
+        return None, ["CPU times of more than the cores that worked (other CPUs were on line, too)"]
+    return CpuTimes(**times), []
 
 
 def _number(text: str, what: str) -> int:
@@ -271,19 +296,29 @@ def _cpus(text: str) -> list[int]:
 
 def _topology(settings: dict[str, str]) -> Iterator[Cpu]:
     """FxMark lists the cores of the first chip, of the next, ... and then their other threads."""
-    chips, each = (_number(settings[name], name) for name in ("PHYSICAL_CHIPS", "CORE_PER_CHIP"))
+    needed = ("CORE_SEQ", "PHYSICAL_CHIPS", "CORE_PER_CHIP")
+    if any(name not in settings for name in needed):
+        return
+    chips, each = (_number(settings[name], name) for name in needed[1:])
     for place, cpu in enumerate(_cpus(settings["CORE_SEQ"])):
         core = place % (chips * each)
         yield Cpu(cpu=cpu, core=core, socket=core // each, node=None)
 
 
-def _run(parsed: list[_Log], cells: list[Cell], source: str, started: str) -> Run:
-    settings = parsed[0].settings
-    uname = _UNAME.fullmatch(settings["SYSTEM"])
+def _system(text: str | None) -> tuple[str, str, str]:
+    """Host, kernel and architecture of what `uname -a` said."""
+    if text is None:
+        return _UNKNOWN, _UNKNOWN, _UNKNOWN
+    uname = _UNAME.fullmatch(text)
     if uname is None:
-        raise FscaleError(
-            f"`{settings['SYSTEM'][:80]}` in the log is not what `uname -a` says on Linux"
-        )
+        raise FscaleError(f"`{text[:80]}` in the log is not what `uname -a` says on Linux")
+    found = (word for word in text.split()[3:] if _ARCHITECTURE.fullmatch(word))
+    return uname[1], uname[2], next(found, _UNKNOWN)
+
+
+def _run(parsed: list[Log], cells: list[Cell], source: str, started: str, copies: int) -> Run:
+    settings = parsed[0].settings
+    hostname, kernel, architecture = _system(settings.get("SYSTEM"))
     try:
         datetime.fromisoformat(started)
     except ValueError:
@@ -294,7 +329,8 @@ def _run(parsed: list[_Log], cells: list[Cell], source: str, started: str) -> Ru
     whole = all(text.isdecimal() for text in planned)
     topology = list(_topology(settings))
     workloads = {cell.key.workload for cell in cells}
-    size = settings["DISK_SIZE"]
+    size = {"size": settings["DISK_SIZE"]} if "DISK_SIZE" in settings else {}
+    cpus = _cpus(settings["CORE_SEQ"]) if "CORE_SEQ" in settings else []
     try:
         return Run(
             id="fxmark",
@@ -310,25 +346,24 @@ def _run(parsed: list[_Log], cells: list[Cell], source: str, started: str) -> Ru
                 name: {"title": name} for name in dict.fromkeys(c.key.filesystem for c in cells)
             },
             media={
-                name: {"title": name, "size": size}
-                for name in dict.fromkeys(c.key.medium for c in cells)
+                name: {"title": name, **size} for name in dict.fromkeys(c.key.medium for c in cells)
             },
             machine=Machine(
-                hostname=uname[1],
-                kernel=uname[2],
+                hostname=hostname,
+                kernel=kernel,
                 kernel_cmdline="",
-                architecture=uname[3],
-                cpu_model=settings["MODEL_NAME"],
+                architecture=architecture,
+                cpu_model=settings.get("MODEL_NAME", _UNKNOWN),
                 memory_bytes=0,
                 topology=topology,
-                cpu_order=[cpu.cpu for cpu in topology],
+                cpu_order=cpus,
                 governor=None,
                 mitigations={},
                 virtualization=None,
             ),
-            versions={"uname -a": settings["SYSTEM"]},
+            versions={"uname -a": settings["SYSTEM"]} if "SYSTEM" in settings else {},
             workloads=[about.model_dump() for name, about in table2().items() if name in workloads],
-            planned_cells=sum(map(int, planned)) if whole else len(cells),
+            planned_cells=max(sum(map(int, planned)) - copies, len(cells)) if whole else len(cells),
             imported=source,
         )
     except ValidationError as error:

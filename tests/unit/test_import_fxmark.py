@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """FxMark's own logs become runs; the figures in these are made up, their form is FxMark's."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -72,6 +73,9 @@ LOG = (
     + plain("mem:ext4:DRBH_bg:3:bufferedio", 9.0)
     + "### NUM_TEST_CONF  = 12\n"
 )
+
+
+ONE = plain("mem:ext4:DWOL:1:bufferedio", 110.0)
 
 
 def written(directory: Path, text: str = LOG, name: str = "2016-01-30-11-02-14.755097") -> Path:
@@ -175,17 +179,187 @@ def test_logs_of_two_kernels_are_no_run(tmp_path: Path) -> None:
         read(logs)
 
 
+def test_a_file_of_two_runs_is_as_two_files(tmp_path: Path) -> None:
+    """FxMark's forks open their log for appending, and logs are joined by `cat`."""
+    runs = [
+        HEAD + plain("mem:ext4:DWOL:1", 100.0 + n) + "### NUM_TEST_CONF  = 1\n" for n in range(3)
+    ]
+    apart = read([written(tmp_path, text, f"{n}") for n, text in enumerate(runs)], "2016-05-01")
+    for ending in ("### NUM_TEST_CONF  = 1\n", ""):  # a run that was cut off has no such line
+        joined = "".join(runs).replace("### NUM_TEST_CONF  = 1\n", ending)
+        one = read([written(tmp_path, joined, f"joined{len(ending)}")], "2016-05-01")
+        assert one.cells == apart.cells
+        assert [cell.key.repetition for cell in one.cells] == [1, 2, 3]
+    assert apart.run.planned_cells == 3
+
+
+@pytest.mark.parametrize("change", [("4.2.0", "4.3.0"), ("Made Up", "Other"), ("32G", "64G")])
+def test_a_file_of_two_kernels_is_no_run(change: tuple[str, str], tmp_path: Path) -> None:
+    first = HEAD + ONE
+    log = written(tmp_path, first + (HEAD + ONE).replace(*change))
+    line = first.count("\n") + 1
+    with pytest.raises(FscaleError, match=rf"line {line} is not of the same machine and kernel"):
+        read([log])
+
+
+def test_each_run_of_a_file_has_its_duration(tmp_path: Path) -> None:
+    text = HEAD + plain("mem:ext4:DWOL:1", 100.0) + HEAD.replace("30s", "5s")
+    cells = read([written(tmp_path, text + plain("mem:ext4:DWOL:1", 90.0))]).cells
+    assert [(c.key.duration, c.key.repetition) for c in cells] == [(30, 1), (5, 1)]
+
+
+def test_a_copy_is_not_a_repetition(tmp_path: Path) -> None:
+    text = HEAD + plain("mem:ext4:DWOL:1", 100.5) + "### NUM_TEST_CONF  = 1\n"
+    found = read([written(tmp_path, 2 * text), written(tmp_path, text, "b")])
+    assert [cell.ops_per_second for cell in found.cells] == [100.5]
+    assert found.run.planned_cells == 1
+    (said,) = found.left_out
+    assert "a copy, not a repetition (2 times)" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        *(
+            (name, "ext4_nj")
+            for name in ("ext4-no-jnl", "ext4_no_journal", "ext4-nj", "ext4nojournal")
+        ),
+        *((name, name) for name in ("ext4", "ext4-dax", "nova", "ext4_no_jnl2", "xfs+reflink")),
+    ],
+)
+def test_file_systems_of_forks(name: str, ours: str, tmp_path: Path) -> None:
+    (cell,) = read([written(tmp_path, HEAD + plain(f"mem:{name}:DWOL:1", 100.0))]).cells
+    assert cell.key.filesystem == ours
+
+
+@pytest.mark.parametrize(
+    ("uname", "architecture"),
+    [
+        ("Linux h 6.6.31-0-lts #1-Alpine SMP Mon Jan 5 08:00:00 UTC 2026 x86_64 Linux", "x86_64"),
+        ("Linux h 6.1 #2 SMP Mon Jan 5 2026 x86_64 Made Up(R) CPU @ 2.60GHz GenuineIntel GNU/Linux",
+         "x86_64"),
+        ("Linux h 6.1 #2 SMP Mon Jan 5 2026 aarch64 unknown unknown GNU/Linux", "aarch64"),
+        ("Linux h 6.1 #2 SMP Mon Jan 5 2026 ppc64le POWER9 GNU/Linux", "ppc64le"),
+        ("Linux h 6.1", "unknown"),
+    ],
+)  # fmt: skip
+def test_architectures_are_those_of_uname(uname: str, architecture: str, tmp_path: Path) -> None:
+    text = re.sub("(### SYSTEM .*= ).*", rf"\g<1>{uname}", HEAD) + ONE
+    machine = read([written(tmp_path, text)]).run.machine
+    assert (machine.hostname, machine.architecture) == ("h", architecture)
+    assert machine.kernel.startswith("6.")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["SYSTEM"], ["MODEL_NAME"], ["CORE_SEQ"], ["PHYSICAL_CHIPS", "SMT_LEVEL"], ["DISK_SIZE"],
+     ["SYSTEM", "DISK_SIZE", "DURATION", "CORE_SEQ", "MODEL_NAME", "PHYSICAL_CHIPS",
+      "CORE_PER_CHIP", "SMT_LEVEL"]],
+)  # fmt: skip
+def test_a_log_without_a_header_has_what_it_has(names: list[str], tmp_path: Path) -> None:
+    text = "".join(
+        line for line in LOG.splitlines(keepends=True)
+        if not any(line.startswith(f"### {name}") for name in names)
+    )  # fmt: skip
+    log = written(tmp_path, text)
+    whole, found = read([written(tmp_path, name="whole")], "2016-05-01"), read([log])
+    assert [c.ops_per_second for c in found.cells] == [c.ops_per_second for c in whole.cells]
+    assert {c.key.duration for c in found.cells} == {30.0}
+    assert f"{log}: the log has no {', '.join(names)}" in found.left_out
+
+
+def test_the_figures_of_a_harness_are_drawn(tmp_path: Path) -> None:
+    assert imported(written(tmp_path, ONE), tmp_path / "run").code == 0
+    for words in (["show"], ["report"], ["export", "--format", "csv"]):
+        done = fscale(tmp_path, words[0], tmp_path / "run", *words[1:])
+        assert done.code == 0, done.error
+
+
+def test_columns_come_in_any_order_and_from_fio(tmp_path: Path) -> None:
+    text = HEAD + (
+        "## mem:ext4:DWOL:2:bufferedio\n# ncpu works/sec secs works\n2 50.0 30.0 1500\n"
+        "## mem:ext4:seq-read-4K:2:directio\n# ncpu secs read_iops write_iops read_50_latency\n"
+        "2 30 250 50 50.0%=3\n"
+        "## mem:ext4:DRBL:2:directio\n# ncpu secs transactions\n2 30 77\n"
+    )
+    found = read([written(tmp_path, text)])
+    assert [(c.ops_per_second, c.ops, c.status) for c in found.cells] == [
+        (50.0, 1500.0, "ok"), (300.0, 9000.0, "ok"), (0.0, 0.0, "error"),
+    ]  # fmt: skip
+    assert any("read_50_latency" in reason for reason in found.left_out)
+    assert any("transactions" in reason for reason in found.left_out)
+
+
+@pytest.mark.parametrize(
+    ("figures", "status"),
+    [
+        ("1 30.0 3000 100.0", "ok"),
+        ("1 30.0 3000 nan", "invalid"),
+        ("1 30.0 3000 inf", "invalid"),
+        ("1 30.0 -3000 -100", "invalid"),
+        ("1 -30.0 3000 100", "invalid"),
+        ("1 0 0 -nan", "invalid"),
+        ("1 30.0 3000 1e999", "invalid"),
+        ("1 30.0 3000 10", "invalid"),  # cut off
+        ("2 30.0 3000 100", "invalid"),  # of another cell
+        ("1 30.0 3000", "error"),
+        ("", "error"),
+    ],
+)
+def test_figures_that_cannot_be_are_none(figures: str, status: str, tmp_path: Path) -> None:
+    text = f"{HEAD}## mem:ext4:DWOL:1:bufferedio\n{PLAIN}{figures}\n"
+    (cell,) = read([written(tmp_path, text)]).cells
+    assert cell.status == status
+    assert bool(cell.ops_per_second) == (status == "ok") == (cell.reason is None)
+
+
+def test_cpu_times_that_are_left_out_are_said(tmp_path: Path) -> None:
+    """A fork leaves all CPUs on line: the idle ones' time is in the sum."""
+    text = HEAD + profiled("mem:ext4:DWOL:2:bufferedio", 200.0, "30 0 30 900 0 0 0 0")
+    found = read([written(tmp_path, text)])
+    assert found.cells[0].cpu is None
+    assert any("more than the cores that worked" in reason for reason in found.left_out)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: gzip.compress(text.encode()),
+    ],
+)
+def test_logs_of_other_systems_are_logs(packed: object, tmp_path: Path) -> None:
+    assert callable(packed)
+    log, other = written(tmp_path), written(tmp_path, name="other")
+    other.write_bytes(packed(LOG))
+    assert read([other], "2016-05-01").cells == read([log]).cells
+
+
+@pytest.mark.parametrize("bytes_", range(1, len(ONE), 7))
+def test_a_log_that_is_cut_off_has_no_wrong_figure(bytes_: int, tmp_path: Path) -> None:
+    text = HEAD + plain("mem:ext4:DWOL:2:bufferedio", 200.0) + ONE[:bytes_]
+    cells = read([written(tmp_path, text)]).cells
+    assert cells[0].ops_per_second == 200
+    for cell in cells[1:]:
+        assert cell.ops_per_second in (0, 110)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda text: text.replace("### DURATION", "## DURATION"), r"line 3: .* is no cell"),
-        (lambda text: re.sub("### MODEL_NAME.*\n", "", text), "no line `### MODEL_NAME"),
         (lambda text: text.replace("= 30s", "= -1s"), "cannot be a duration"),
         (lambda text: text.replace("DWOL:4:", "DWOL:999999:"), "cannot be the cores"),
         (lambda text: text.replace("CHIPS = 2", "CHIPS = 0"), "cannot be PHYSICAL_CHIPS"),
         (lambda text: text.replace("Linux testhost", "FreeBSD"), "uname -a"),
         (lambda text: text.replace("0,1,2", "zero,1"), "cannot be CORE_SEQ"),
-        (lambda text: text.replace(":bufferedio", ":mmap"), "is no cell"),
+        (lambda text: re.sub("(## .*:)[a-z]+io", r"\1mmap", HEAD + ONE), "mmap is no I/O mode"),
+        (lambda text: HEAD + text.replace("30s", "5s"), "second header"),
+        (lambda text: "", "holds no cell"),
+        (lambda text: "\0" * 4096, "holds no cell"),
+        (lambda text: "## ssd:f2fs:MWUL:1\n# Fail to run\n", "neither a line `### DURATION"),
         (lambda text: text.replace("DWOL:4", "../DWOL:4"), "is no cell"),
         (lambda text: text[: text.index("## mem")], "holds no cell"),
     ],
