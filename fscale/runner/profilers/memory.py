@@ -19,9 +19,7 @@ from fscale.runner.profilers.base import Tool, needs_event, take
 from fscale.runner.profilers.btf import Btf
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# A pipe of so many pages has as many slots of 40 bytes: 2.5 pages, which a kmalloc makes four of.
-SLOTS = PAGE // 16
-LARGE = 4 * PAGE
+LARGE = 4 * PAGE  # of a kmalloc for 2.5 pages, which the slots of a pipe take: see `_provoke`
 PAIRS = 64  # so that a few that are spoiled (see `bases`) leave nearly all in agreement
 
 _PROGRAM = """
@@ -97,7 +95,8 @@ def bases(output: str, page_bits: int, page_size: int) -> tuple[int, int] | None
 def find(btf: Btf, scratch: Path) -> KernelMemory | None:
     """Locate the direct map and the page array of the running kernel; takes about a second.
 
-    None where the kernel lacks the tracepoints or the types, or keeps its pages otherwise.
+    None where the kernel lacks the tracepoints or the types, or keeps its pages otherwise, and
+    where a pipe may not be large.
     """
     if any(map(needs_event, ("kmem:mm_page_alloc", "kmem:kmalloc", "pagemap:mm_lru_insertion"))):
         return None
@@ -113,6 +112,8 @@ def find(btf: Btf, scratch: Path) -> KernelMemory | None:
     tool.start()
     try:
         _provoke()
+    except OSError:  # a container's limits
+        return None
     finally:
         tool.stop()
     found = bases(take(output), shape.page_bits, shape.page_size)
@@ -137,19 +138,20 @@ def shape_of(btf: Btf) -> KernelMemory | None:
     )
 
 
-def _provoke() -> None:
+def _provoke(page: int = PAGE) -> None:
     """Make the kernel allocate: slots too large for a slab, and pages for the LRU lists.
 
-    The slots of a pipe are a kmalloc that can exceed two pages of any size, which vectors for readv
-    (16 KiB at most) cannot. Its pages would be allocated when they are written to: they never are.
+    The slots of a pipe, of 40 bytes for each of its pages, are a kmalloc that can exceed two pages
+    of any size, which vectors for readv (16 KiB at most) cannot. The pages themselves are allocated
+    when they are written to: they never are.
     """
     ends = os.pipe()
     try:
         for _ in range(PAIRS):
-            fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, PAGE)
-            fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, SLOTS * PAGE)
+            fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, page)
+            fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, page // 16 * page)
         # New pages for certain: memory from malloc may have been there before.
-        with mmap.mmap(-1, max(4 << 20, 256 * PAGE)) as pages:
+        with mmap.mmap(-1, max(4 << 20, 256 * page)) as pages:
             pages.write(bytes(len(pages)))
     finally:
         for end in ends:
