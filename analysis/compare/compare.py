@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from analysis.compare.boots import BETWEEN_BOOTS, between_boots
 from analysis.compare.curves import curve_tests
 from analysis.compare.definition import notes, refuse_other_kind
 from analysis.compare.health import health
@@ -169,6 +170,7 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
         missing_in_new=[
             name for name in pairing.missing_in_new if name not in {p.subject.name for p in points}
         ],
+        between_boots=_between_boots(sides),
         warnings=[printable(warning) for warning in warnings],
     )
 
@@ -189,6 +191,11 @@ def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
     )
 
 
+def _between_boots(sides: Sides) -> bool | None:
+    runs = sides.base_results.run, sides.new_results.run
+    return between_boots(*runs, interleaved=sides.interleaved)
+
+
 def _warnings(sides: Sides, settings: Settings) -> list[str]:
     warnings = []
     base, new = sides.base_results, sides.new_results
@@ -197,6 +204,8 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
             "the sides were not interleaved: what changed on the machine between the two runs is "
             "counted as a change (`fscale ab` avoids that)"
         )
+        if _between_boots(sides):
+            warnings.append(BETWEEN_BOOTS)
         warnings += notes(
             base.run, new.run, sides.base_cells, sides.new_cells, settings.allow_different
         )

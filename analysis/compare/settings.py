@@ -192,6 +192,12 @@ class Comparison(Strict):
     locks: list[LockFinding]
     missing_in_base: list[str]
     missing_in_new: list[str]
+    between_boots: bool | None = Field(
+        default=None,
+        description="whether the sides come from different boots: the variance between boots is "
+        "not in the intervals, and more than the set share of alarms may be false; null where a "
+        "side does not record its boots",
+    )
     warnings: list[str]
 
     def count(self, verdict: Verdict) -> int:

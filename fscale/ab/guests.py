@@ -17,7 +17,7 @@ from rich.console import Console
 
 from analysis.compare.compare import AB_FILE, AbRecord
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, Run
+from fscale.model.results import Cell, Machine, Run, all_boots
 from fscale.model.store import Store
 from vm import guest as guests
 from vm import kernel as kernels
@@ -260,6 +260,7 @@ def merged(
     """The run that the boots amount to; those of sides "A" and "B" describe it."""
     runs: dict[str, Run] = {}
     revisions: dict[str, None] = {}
+    machines: list[Machine] = []
     stood_still = 0
     for name, repetition in boots:
         directory = boot_directory(output, name, repetition)
@@ -268,6 +269,7 @@ def merged(
             raise FscaleError(f"{directory} holds no results; start the comparison again")
         stood_still += (run.machine.guest or {}).get("stood_still", 0)
         runs.setdefault(name, run)
+        machines.append(run.machine)
         revisions[run.revision or "unknown"] = None
     whole = runs["A"].model_copy(deep=True)
     whole.id = output.resolve().name
@@ -286,4 +288,5 @@ def merged(
         whole.warnings.append(f"{stood_still} boots stood still and were made again")
     guest = {**(runs["A"].machine.guest or {}), "B": runs["B"].machine.guest}
     whole.machine.guest = {**guest, "stood_still": stood_still}
+    whole.machine.boots = all_boots(machines)
     return whole

@@ -16,7 +16,7 @@ from analysis.compare.sliced import FIRST_LOOK, LEAST_PAIRS
 from fscale.ab.side import Side
 from fscale.ab.slices import DEFAULT, Slicing, settling, uncut
 from fscale.model.errors import FscaleError
-from fscale.model.results import CellKey, Run
+from fscale.model.results import CellKey, Run, all_boots
 from fscale.model.store import Store, differences
 from fscale.runner import host
 from fscale.runner.prepare import Prepared, prepare
@@ -171,6 +171,7 @@ def make(
                 f"{request.output} holds another run ({'; '.join(changed)}); give a new --output"
             )
         run.started, run.command = old.started, [*old.command, *run.command]
+        run.machine.boots = all_boots([old.machine, run.machine])
     return Plan(setups, run, store, pairs, settings, repetitions, looks, pair_looks)
 
 

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -233,6 +234,11 @@ class Machine(Strict):
     confinement: Confinement | None = Field(default=None, description="null before it was recorded")
     mitigations: dict[str, str]
     virtualization: str | None
+    boots: list[str] | None = Field(
+        default=None,
+        description="the kernel's boot_id of each boot in which it was measured, in order; null "
+        "where one was not recorded",
+    )
     guest: dict[str, Any] | None = Field(
         default=None,
         description="set where the cells were measured in a guest of ours; its `accelerator` is "
@@ -256,6 +262,16 @@ class Machine(Strict):
         host = self.guest.get("host", self.hostname) if self.guest else self.hostname
         cpus = f"{len(self.cpu_order)} x {self.cpu_model}"
         return f"{host} ({cpus}, {self.kind})" if self.guest else f"{host} ({cpus})"
+
+
+def all_boots(machines: Iterable[Machine]) -> list[str] | None:
+    """The boots of all of them, in order; None where one does not record its own."""
+    boots: dict[str, None] = {}
+    for machine in machines:
+        if machine.boots is None:
+            return None
+        boots |= dict.fromkeys(machine.boots)
+    return list(boots)
 
 
 class Run(Strict):

@@ -94,8 +94,14 @@ def read_machine() -> Machine:
         confinement=confinement.read(),
         mitigations={path.name: text(path) or "" for path in vulnerabilities},
         virtualization=said.get("Hypervisor vendor") or said.get("Virtualization type"),
+        boots=_boots(),
         guest=json.loads(os.environ["FSCALE_GUEST"]) if "FSCALE_GUEST" in os.environ else None,
     )
+
+
+def _boots() -> list[str] | None:
+    boot = text(Path("/proc/sys/kernel/random/boot_id"))
+    return [boot] if boot else None
 
 
 def _flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:

@@ -15,7 +15,7 @@ from fscale.model import catalogue
 from fscale.model.config import FileSystem, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings
-from fscale.model.results import CellKey, Machine, Run
+from fscale.model.results import CellKey, Machine, Run, all_boots
 from fscale.model.revision import revision
 from fscale.model.store import BENCH, Store, differences
 from fscale.model.topology import core_counts, machine_layout
@@ -129,6 +129,7 @@ def prepare(request: Request) -> Prepared:
                 f"kernel that it was booted with, and the tools and the revision that it had"
             )
         run.started, run.command = old.started, [*old.command, *run.command]
+        run.machine.boots = all_boots([old.machine, run.machine])
         kept = [warning for warning in old.warnings if SKIPPED not in warning]
         run.warnings = list(dict.fromkeys(kept + run.warnings))
     host.control(machine, store.control())

@@ -302,6 +302,9 @@ def test_interrupted_restored_and_continued(tmp_path: Path, number: signal.Signa
     assert told.tests > told.errors
     finished = {cell.id: cell.started for cell in cells(tmp_path) if cell.status == "ok"}
     assert 1 <= len(finished) < 4
+    (boot,) = run(tmp_path).machine.boots or []
+    record = tmp_path / "out" / "run.json"
+    record.write_text(record.read_text().replace(boot, "an earlier boot"))
     done = fscale("run", path, *given)
     assert done.returncode == Exit.GOOD, done.stderr
     after = {cell.id: cell for cell in cells(tmp_path)}
@@ -310,6 +313,7 @@ def test_interrupted_restored_and_continued(tmp_path: Path, number: signal.Signa
     assert all(after[name].started == started for name, started in finished.items())
     assert run(tmp_path).state == "complete"
     assert len(run(tmp_path).command) == 2
+    assert run(tmp_path).machine.boots == ["an earlier boot", boot]
 
 
 def test_another_run_in_the_same_directory_is_refused(tmp_path: Path) -> None:

@@ -340,10 +340,13 @@ def test_what_can_is_cut_and_what_puts_work_off_settles(
 def test_a_run_goes_on_or_is_another_one(prepare: Preparer, tmp_path: Path) -> None:
     first = make(tmp_path / "out", seed=5)
     first.run.started = "2026-01-01T00:00:00+00:00"
+    first.run.machine.boots = ["before"]
     first.save()
+    prepare.run.machine.boots = ["now"]
     again = make(tmp_path / "out")
     assert (again.run.seed, again.run.started) == (5, "2026-01-01T00:00:00+00:00")
     assert again.run.command == ["this call", "this call"]
+    assert again.run.machine.boots == ["before", "now"]
     assert refusal(tmp_path / "out", seed=6) == (
         f"{tmp_path / 'out'} holds another run (seed: 5 -> 6); give a new --output"
     )

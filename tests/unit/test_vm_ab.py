@@ -73,6 +73,7 @@ def boot(
         governor=None,
         mitigations={},
         virtualization=None,
+        boots=[f"{side}{repetition}"],
         guest={
             "label": "emulated: ratios only",
             "release": side,
@@ -126,6 +127,7 @@ def test_boots_become_one_paired_run_that_compare_reads(tmp_path):
     ab.merge(tmp_path, {"A": "kernel:6.1", "B": "kernel:6.12"}, boots)
     sides = open_sides(tmp_path, None)
     assert sides.interleaved
+    assert sides.base_results.run.machine.boots == [f"{side}{number}" for side, number in boots]
     assert (sides.base.label, sides.new.label) == ("kernel:6.1", "kernel:6.12")
     assert sorted(cell.ops for cell in sides.base_cells) == [101, 102, 103]
     assert sorted(cell.ops for cell in sides.new_cells) == [201, 202, 203]
