@@ -97,5 +97,13 @@ def _measured(
     x = np.array(cores)
     values = {r: of((x, np.array([p.values[r] for p in points]))) for r in repetitions}
     most = max(len(p.values) for p in points)
-    disturbed = max(p.disturbed for p in points)
-    return Measured(points[0].filesystem, values, most - len(values), min(disturbed, len(values)))
+    disturbed = min(max(p.disturbed for p in points), len(values))
+    lost = [p.lost for p in points if p.disturbed]
+    known = [share for share in lost if share is not None]
+    return Measured(
+        points[0].filesystem,
+        values,
+        most - len(values),
+        disturbed,
+        sum(known) if known and len(known) == len(lost) else None,
+    )

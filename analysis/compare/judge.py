@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from math import comb
+from math import comb, log
 from statistics import median
 
 import numpy as np
@@ -29,6 +29,8 @@ from analysis.compare.sliced import LEAST_PAIRS, Paired, PairRatio, paired
 from fscale.model.errors import FscaleError
 
 DISTURBED_SHARE = 0.25
+# Times the CPU time that others took by which a rate may fall: they take caches and locks, too.
+DISTURBANCE = 3.0
 NOISY = 0.25
 
 
@@ -40,6 +42,8 @@ class Measured:
     values: dict[int, float]
     unusable: int = 0
     disturbed: int = 0
+    lost: float | None = None
+    """share of its CPU time that others took from the median disturbed repetition; None: unknown"""
 
 
 @dataclass(frozen=True)
@@ -246,12 +250,21 @@ def _excuse_disturbed(judgement: Judgement) -> None:
     """Take back a change that others' load explains: they moved one side only."""
     share = max(s.disturbed / len(s.values) for s in (judgement.base, judgement.new))
     changed = judgement.verdict in ("slower", "faster")
-    if changed and share > DISTURBED_SHARE and not judgement.interleaved:
+    if changed and share > DISTURBED_SHARE and not judgement.interleaved and _explained(judgement):
         judgement.verdict = "undecided"
         judgement.reason = (
             f"{share:.0%} of a side's repetitions ran beside others' load, and the sides were "
             "not interleaved: use `fscale ab`"
         )
+
+
+def _explained(judgement: Judgement) -> bool:
+    """Whether what others took from a side is enough for its change."""
+    lost = [s.lost for s in (judgement.base, judgement.new) if s.disturbed]
+    known = [share for share in lost if share is not None]
+    if judgement.ratio is None or len(known) < len(lost):
+        return True
+    return abs(log(judgement.ratio)) <= DISTURBANCE * sum(known)
 
 
 def _too_few(test: Test, family: int, settings: Settings) -> Judgement:
@@ -294,4 +307,5 @@ def _side(side: Measured, counted: bool) -> Sample:
         outliers=list(compress(side.values, outliers(logs))),
         unusable=side.unusable,
         disturbed=side.disturbed,
+        lost=side.lost,
     )

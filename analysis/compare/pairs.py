@@ -5,6 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from statistics import median
 
 from analysis.compare.judge import Measured, Test
 from analysis.compare.settings import (
@@ -29,7 +30,14 @@ class _Side:
 
     values: dict[int, float] = field(default_factory=dict)
     unusable: int = 0
-    disturbed: int = 0
+    disturbed: list[float | None] = field(default_factory=list)
+    """of each disturbed repetition, the share of its CPU time that others took; None: unknown"""
+
+    @property
+    def lost(self) -> float | None:
+        """The median of them."""
+        known = [share for share in self.disturbed if share is not None]
+        return median(known) if known and len(known) == len(self.disturbed) else None
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ def pair(
         if metric.partition(":")[0] not in metrics:
             continue
         one, other = (
-            Measured(own, side.values, side.unusable, side.disturbed)
+            Measured(own, side.values, side.unusable, len(side.disturbed), side.lost)
             for side, own in zip(
                 (s[subject, metric] for s in sides),
                 (p[0][0] if common else subject.filesystem for p in places),
@@ -147,6 +155,11 @@ def _order(item: tuple[Subject, str]) -> tuple[str, str, str, str, tuple[int, ..
     )
 
 
+def _lost(cell: Cell) -> float | None:
+    taken = cell.extra.get("others_cpus")
+    return taken / cell.key.cores if isinstance(taken, int | float) else None
+
+
 def _collect(cells: Iterable[Cell], place: Place | None) -> dict[tuple[Subject, str], _Side]:
     sides: dict[tuple[Subject, str], _Side] = defaultdict(_Side)
     for cell in cells:
@@ -161,7 +174,7 @@ def _collect(cells: Iterable[Cell], place: Place | None) -> dict[tuple[Subject, 
                     continue
                 side.values[repetition] = value
                 if metric == THROUGHPUT and cell.disturbed is not None:
-                    side.disturbed += 1
+                    side.disturbed.append(_lost(cell))
         if cell.status == "ok":
             for event, count in (cell.counts or {}).items():
                 side = sides[subject, COUNT + event]

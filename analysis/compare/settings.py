@@ -87,6 +87,11 @@ class Sample(Strict):
     outliers: list[int] = Field(description="repetitions beyond 3.5 robust deviations; kept")
     unusable: int = Field(default=0, description="repetitions without a usable value")
     disturbed: int = Field(default=0, description="repetitions beside others' load")
+    lost: float | None = Field(
+        default=None,
+        description="share of its CPU time that others took from the median disturbed repetition; "
+        "null where it was not recorded",
+    )
 
 
 class Judgement(Strict):

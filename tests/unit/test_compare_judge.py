@@ -156,6 +156,30 @@ def test_a_change_beside_others_load_is_taken_back(
     )
 
 
+@pytest.mark.parametrize(
+    ("ratio", "base", "new", "excused"),
+    [
+        (0.8, None, 0.03, False),  # a neighbour of 3% does not cost a fifth
+        (0.8, None, 0.1, True),
+        (0.93, None, 0.03, True),
+        (1.3, 0.03, None, False),
+        (1.3, 0.2, None, True),
+        (0.8, 0.04, 0.04, True),
+        (0.8, None, "unknown", True),
+    ],
+)
+def test_others_load_takes_back_what_it_can_explain(
+    ratio: float, base: float | None, new: float | str | None, excused: bool
+) -> None:
+    found = judging._undecided(compared(8, 8), 0.05)
+    found.verdict, found.ratio = "slower" if ratio < 1 else "faster", ratio
+    for side, lost in ((found.base, base), (found.new, new)):
+        side.disturbed = 0 if lost is None else 6
+        side.lost = None if isinstance(lost, str) else lost
+    judging._excuse_disturbed(found)
+    assert (found.verdict == "undecided") is excused
+
+
 def test_a_side_as_it_is_shown() -> None:
     values = {1: 100.0, 2: 101.0, 4: 99.0, 5: 100.0, 7: 40.0}
     found = judging._side(Measured("xfs", values, unusable=2, disturbed=1), counted=False)

@@ -255,6 +255,12 @@ def test_disturbed_repetitions_do_not_raise_an_alarm_between_runs(tmp_path: Path
     assert "50%" in judgement.reason
     cpu = next(j for j in judged(base, new).judgements if j.metric == "per-cpu-second")
     assert cpu.verdict == "slower"
+    # It is known that others took 3%, which is no reason to be slower by 30%.
+    for one in cells[:6]:
+        one.extra["others_cpus"] = 0.03
+    new = write_run(tmp_path / "known", cells, filesystems=["ext4"])
+    known = next(j for j in judged(base, new).judgements if j.metric == THROUGHPUT)
+    assert (known.verdict, known.new.disturbed, known.new.lost) == ("slower", 6, 0.03)
 
 
 def counted(directory: Path, counts: dict[str, list[float]], filesystem: str = "ext4") -> Path:

@@ -171,11 +171,12 @@ def _times(steal: float = 0.0) -> CpuTimes:
     ("others", "kernel", "processes", "steal", "marked"),
     [
         (0.0, 0.0, 0.0, 0.0, None),
-        (0.9, 0.0, 0.05, 0.0, None),  # kernel threads that work for the cell and have ended
-        (0.2, 0.18, 0.15, 0.0, None),  # kernel threads, and children of the cell that init reaped
-        (0.05, 0.0, 0.9, 0.0, None),  # processes on CPUs that are not under test
+        (0.9, 0.0, 0.01, 0.0, None),  # kernel threads that work for the cell and have ended
+        (0.19, 0.18, 0.15, 0.0, None),  # kernel threads, and children of the cell that init reaped
+        (0.01, 0.0, 0.9, 0.0, None),  # processes on CPUs that the cell does not feel
         (0.5, 0.0, 0.4, 0.0, "other processes took 0.40 CPUs"),
         (0.5, 0.2, 0.4, 0.0, "other processes took 0.30 CPUs"),
+        (0.03, 0.0, 0.03, 0.0, "other processes took 0.03 CPUs"),
         (None, 0.2, 0.4, 0.0, "other processes took 0.40 CPUs"),
         (0.0, 0.0, 0.0, 0.3, "the hypervisor took 0.30 CPUs (steal)"),
     ],
@@ -184,7 +185,8 @@ def test_who_disturbs(
     others: float | None, kernel: float, processes: float, steal: float, marked: str | None
 ) -> None:
     before, after = _snapshot(10, 100, 5), _snapshot(11, 100 + processes, 5 + kernel)
-    assert accounting.disturbed(others, _times(steal), 1.0, before, after, 0.1) == marked
+    found = accounting.others(others, _times(steal), 1.0, before, after)
+    assert found.disturb(accounting.limit(1, 1.0)) == marked
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_who_disturbs(
     [
         (0.9, 0.0, (False, False), "0.90"),  # a busy neighbour outside of the PID namespace
         (0.9, 0.0, (True, False), "0.90"),
-        (0.05, 0.9, (False, False), None),  # those who are seen run on other CPUs
+        (0.01, 0.9, (False, False), None),  # those who are seen run on other CPUs
         (None, 0.4, (False, False), "0.40"),  # at least those who are seen
     ],
 )
@@ -200,8 +202,60 @@ def test_who_disturbs_where_not_all_processes_are_seen(
     others: float | None, processes: float, seen: tuple[bool, bool], taken: str | None
 ) -> None:
     before, after = _snapshot(10, 0, sees_all=seen[0]), _snapshot(11, processes, sees_all=seen[1])
-    marked = accounting.disturbed(others, _times(), 1.0, before, after, 0.1)
+    found = accounting.others(others, _times(), 1.0, before, after)
+    marked = found.disturb(accounting.limit(1, 1.0))
     assert marked is None if taken is None else f"took {taken} CPUs" in (marked or "")
+
+
+def test_kernel_threads_elsewhere_hide_no_neighbour() -> None:
+    """A neighbour takes 0.3 of CPU 0; thread 2 works on CPU 1, thread 3 on CPU 0 for the cell."""
+
+    def at(when: float, used: float, on: dict[int, int]) -> accounting.Snapshot:
+        return accounting.Snapshot(
+            when, {}, {2: 0.3 * used, 3: 0.1 * used}, 0.3 * used, ran_on={**on, 3: 0}
+        )
+
+    for places, taken in (({2: 1}, 0.3), ({2: 0}, 0.0)):
+        before, after = at(10, 0, places), at(11, 1, places)
+        found = accounting.others(0.4, _times(), 1.0, before, after, [0])
+        assert found.taken == pytest.approx(taken)
+    # One that came to the cell's CPU is taken for the cell's.
+    moved = accounting.others(0.4, _times(), 1.0, at(10, 0, {2: 1}), at(11, 1, {2: 0}), [0])
+    assert moved.taken == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("cores", "seconds", "cpus"), [(1, 10, 0.02), (16, 10, 0.32), (1, 0.1, 0.2)]
+)
+def test_the_bound_is_a_share_of_the_cell(cores: int, seconds: float, cpus: float) -> None:
+    assert accounting.limit(cores, seconds) == pytest.approx(cpus)
+
+
+def test_the_other_thread_of_a_core_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounting, "CPUS", tmp_path)
+    for cpu in range(8):
+        directory = tmp_path / f"cpu{cpu}" / "topology"
+        directory.mkdir(parents=True)
+        (directory / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
+    assert accounting.watched([0, 1]) == [0, 1, 4, 5]
+    assert accounting.watched([0, 4]) == [0, 4]
+    (tmp_path / "cpu6" / "topology" / "thread_siblings_list").unlink()
+    assert accounting.watched([6]) == [6]
+
+    def at(when: float, idle: float) -> accounting.Snapshot:
+        times = {
+            cpu: CpuTimes(
+                user=0, system=0, idle=idle if cpu == 4 else 0, iowait=0, irq=0, softirq=0, steal=0
+            )
+            for cpu in (0, 4)
+        }
+        return accounting.Snapshot(when, times, {}, 0.0)
+
+    # CPU 0 worked all the time, its sibling a tenth of it.
+    assert accounting.busy(at(10, 5), at(12, 6.8), [0, 4]) == pytest.approx(2.2)
+    assert accounting.busy(at(10, 5), at(12, 6.8), [0]) == pytest.approx(2.0)
 
 
 def _namespaces(proc: Path, own: dict[str, int], init: dict[str, int] | None = None) -> Path:
@@ -253,13 +307,49 @@ def test_a_pid_namespace_and_hidepid_are_noticed(
     assert done.stdout.split() == [str(initial), str(visible)], done.stderr
 
 
-def _process(proc: Path, pid: int, parent: int, ticks: tuple[int, int], flags: int = 0) -> None:
-    """A /proc/<pid>/stat with CPU time of its own and of its reaped children, and an odd name."""
+def _process(
+    proc: Path,
+    pid: int,
+    parent: int,
+    ticks: tuple[int, int],
+    flags: int = 0,
+    threads: dict[int, float] | None = None,
+) -> None:
+    """A /proc/<pid> with CPU time of its own and of its reaped children, and an odd name.
+
+    `threads`: the seconds of its threads as the scheduler knows them.
+    """
     directory = proc / str(pid)
     directory.mkdir(exist_ok=True)
     own, reaped = ticks
-    fields = f"S {parent} 1 1 0 -1 {flags} 0 0 0 0 {own} 0 {reaped} 0 20 0"
+    alive = threads or {}
+    fields = f"S {parent} 1 1 0 -1 {flags} 0 0 0 0 {own} 0 {reaped} 0 20 0 {len(alive) or 1} 0 99"
+    fields += " 0" * 16 + " 3"
     (directory / "stat").write_text(f"{pid} (a) b) {fields}\n")
+    for tid, seconds in alive.items():
+        place = directory if len(alive) == 1 else directory / "task" / str(tid)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "schedstat").write_text(f"{round(seconds * 1e9)} 5 6\n")
+
+
+def test_times_below_a_tick_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "PROC", tmp_path)
+    tick = 1 / os.sysconf("SC_CLK_TCK")
+    for n in range(100):  # a desktop at rest
+        _process(tmp_path, 1000 + n, 1, (100, 0), threads={1: 100.3 * tick})
+    many = {1: 40 * tick, 2: 60.2 * tick}
+    _process(tmp_path, 2000, 1, (100, 0), threads=many)
+    before = accounting.snapshot(None)
+    for n in range(100):
+        _process(tmp_path, 1000 + n, 1, (100, 0), threads={1: 100.35 * tick})
+    _process(tmp_path, 2000, 1, (103, 0), threads={**many, 1: 43 * tick})
+    after = accounting.snapshot(None)
+    assert after.other_processes - before.other_processes == pytest.approx(8 * tick)
+    # A thread has ended: only the ticks have its time.
+    _process(tmp_path, 2000, 1, (103, 0), threads={2: 60.2 * tick})
+    ended = accounting.snapshot(None)
+    assert ended.other_processes - after.other_processes == pytest.approx(-0.2 * tick)
+    assert set(ended.ran_on.values()) == set()
 
 
 def test_whose_cpu_time_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,3 +377,5 @@ def test_whose_cpu_time_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     tick = os.sysconf("SC_CLK_TCK")
     assert after.other_processes - before.other_processes == pytest.approx(35 / tick)
     assert accounting.kernel_seconds(before, after) == pytest.approx(600 / tick)
+    assert accounting.kernel_seconds(before, after, [3]) == pytest.approx(600 / tick)
+    assert accounting.kernel_seconds(before, after, [0]) == 0

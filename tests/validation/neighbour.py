@@ -2,8 +2,10 @@
 """A neighbour that comes and goes: a process that copies memory for a while, then sleeps.
 
     .venv/bin/python -m tests.validation.neighbour --busy 5 --idle 10
+    .venv/bin/python -m tests.validation.neighbour --share 0.03
 
-The lengths of both are exponential, with the given means, from a seed. It runs until it is killed.
+The lengths of both are exponential, with the given means, from a seed. With a share it takes so
+much of a CPU, in beats of 50 ms, and no memory. It runs until it is killed.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from contextlib import contextmanager
 from fscale.model.paths import ROOT
 
 BYTES = 64 << 20  # more than a cache holds
+BEAT = 0.05  # seconds
 
 
 def work(busy: float, idle: float, seed: int) -> None:
@@ -29,13 +32,35 @@ def work(busy: float, idle: float, seed: int) -> None:
         time.sleep(rng.expovariate(1 / idle))
 
 
+def beat(share: float) -> None:
+    """Take a share of a CPU, for ever: its CPU time over the time that goes by."""
+    begun, worked = time.monotonic(), time.thread_time()
+    while True:
+        while time.thread_time() - worked < share * (time.monotonic() - begun):
+            pass
+        time.sleep(BEAT)
+
+
+@contextmanager
+def sharing(share: float) -> Iterator[None]:
+    """One that takes a share of a CPU is there during the `with` block; with 0, none."""
+    with started([f"--share={share}"] if share else []):
+        yield
+
+
 @contextmanager
 def neighbour(busy: float, idle: float, seed: int = 1) -> Iterator[None]:
     """One is there during the `with` block; with `busy` 0, none."""
-    if not busy:
+    with started([f"--busy={busy}", f"--idle={idle}", f"--seed={seed}"] if busy else []):
+        yield
+
+
+@contextmanager
+def started(given: list[str]) -> Iterator[None]:
+    """The process with these arguments; without any, none."""
+    if not given:
         yield
         return
-    given = [f"--busy={busy}", f"--idle={idle}", f"--seed={seed}"]
     with subprocess.Popen([sys.executable, "-m", __name__, *given], cwd=ROOT) as process:
         try:
             yield
@@ -51,7 +76,10 @@ def main() -> None:
     parser.add_argument("--busy", type=float, default=5.0)
     parser.add_argument("--idle", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--share", type=float, default=0.0)
     given = parser.parse_args()
+    if given.share:
+        beat(given.share)
     work(given.busy, given.idle, given.seed)
 
 

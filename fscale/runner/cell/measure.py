@@ -16,8 +16,6 @@ from fscale.runner.machine.settings import Cgroup
 from fscale.runner.profilers.context import Context, Profiler
 from fscale.system.executor import Executor
 
-DISTURBED_CPUS = 0.1  # others' share of a CPU above which a cell is marked
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -96,10 +94,32 @@ def _run(
     outcome = load.parse(target, *result)
     quotas.judge(outcome, len(target.cpus), after.when - before.when)
     _account(outcome, target, before, after, used)
-    disturbed = accounting.disturbed(
-        outcome.others_cpu_seconds, outcome.cpu, outcome.seconds, before, after, DISTURBED_CPUS
-    )
-    return outcome, disturbed
+    others = _others(outcome, target, before, after, used)
+    outcome.extra["others_cpus"] = round(others.most, 4)
+    limit = accounting.limit(len(target.cpus), after.when - before.when)
+    return outcome, others.disturb(limit)
+
+
+def _others(
+    outcome: Outcome,
+    target: Target,
+    before: accounting.Snapshot,
+    after: accounting.Snapshot,
+    used: float,
+) -> accounting.Others:
+    cpus = accounting.watched(target.cpus)
+    if target.cgroup:
+        own = used + after.runner - before.runner
+        rest = accounting.busy(before, after, cpus) - own
+        times = accounting.between(before, after, target.cpus)
+        return accounting.others(rest, times, after.when - before.when, before, after, cpus)
+    # Without a cgroup the load knows its own time only while it is timed.
+    rest_timed = outcome.others_cpu_seconds
+    if rest_timed is not None:
+        siblings = [cpu for cpu in cpus if cpu not in target.cpus]
+        share = outcome.seconds / (after.when - before.when)
+        rest_timed += accounting.busy(before, after, siblings) * share
+    return accounting.others(rest_timed, outcome.cpu, outcome.seconds, before, after, cpus)
 
 
 @contextlib.contextmanager
