@@ -185,7 +185,7 @@ def _machine(machine: Machine) -> dict[str, Any]:
     if machine.confinement:
         found |= {f"machine.{name}": limit for name, limit in machine.confinement.limits.items()}
     if machine.tuning:
-        found |= {f"machine.{k}": v for k, v in machine.tuning.model_dump().items()}
+        found |= {f"machine.{k}": v for k, v in machine.tuning.flat.items()}
     return found
 
 

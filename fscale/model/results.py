@@ -180,6 +180,49 @@ class Tuning(Strict):
     numa_balancing: str | None
     huge_pages: str | None = Field(description="transparent huge pages: always, madvise, never")
     shmem_huge_pages: str | None = Field(description="the same for tmpfs without huge=")
+    preempt: str | None = Field(
+        default=None,
+        description="preemption model: none, voluntary, full, lazy, or rt; null where nothing says",
+    )
+    preempt_from: str | None = Field(
+        default=None,
+        description="what says so; only debugfs knows the present model of PREEMPT_DYNAMIC",
+    )
+    sched_features: str | None = Field(default=None, description="/sys/kernel/debug/sched/features")
+    lsms: list[str] | None = Field(default=None, description="Linux security modules that are on")
+    lsm_state: dict[str, str] = Field(default={}, description="of SELinux and AppArmor")
+    sysctls: dict[str, str] = Field(
+        default={}, description="of memory, writeback, scheduler and watchdogs, by name"
+    )
+    frequency_driver: str | None = Field(default=None, description="cpufreq scaling_driver")
+    energy_preference: str | None = Field(
+        default=None, description="energy_performance_preference of the CPUs, each value once"
+    )
+    energy_bias: str | None = Field(default=None, description="energy_perf_bias, likewise")
+    irq_affinity: str | None = Field(default=None, description="/proc/irq/default_smp_affinity")
+    irqbalance: bool | None = Field(default=None, description="whether the daemon is seen running")
+    isolated_cpus: str | None = Field(default=None, description="isolcpus=; empty for none")
+    nohz_full_cpus: str | None = Field(default=None, description="nohz_full=; empty for none")
+    rcu_nocbs_cpus: str | None = Field(default=None, description="rcu_nocbs= of the command line")
+    workqueue_scope: str | None = Field(
+        default=None, description="default_affinity_scope of unbound workqueues"
+    )
+    clocksource: str | None = None
+    timer_slack_ns: str | None = Field(default=None, description="of the run's processes")
+    same_page_merging: str | None = Field(default=None, description="/sys/kernel/mm/ksm/run")
+    multi_generation_lru: str | None = Field(
+        default=None, description="/sys/kernel/mm/lru_gen/enabled"
+    )
+    zswap: str | None = Field(default=None, description="Y or N")
+
+    @property
+    def flat(self) -> dict[str, Any]:
+        """What was recorded, by name; sysctls and the states of LSMs by names of their own."""
+        found = self.model_dump(exclude_unset=True)
+        for table in ("lsm_state", "sysctls"):
+            for name, value in found.pop(table, {}).items():
+                found[f"{table}.{name}"] = value
+        return found
 
 
 class Confinement(Strict):

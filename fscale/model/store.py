@@ -122,7 +122,7 @@ def differences(old: Run, new: Run) -> list[str]:
             found.append(f"machine.{what}: {a} -> {b}")
     for name, one, other in (
         ("kernel build", _build(old), _build(new)),
-        ("tuning", old.machine.tuning, new.machine.tuning),
+        *_tuning(old, new),
         ("limits of the control group", _limits(old), _limits(new)),
         ("revision of fscale", old.revision, new.revision),
         ("seed", old.seed, new.seed),
@@ -135,6 +135,15 @@ def differences(old: Run, new: Run) -> list[str]:
             if one != other:
                 found.append(f"{name}: {one} -> {other}")
     return found
+
+
+def _tuning(old: Run, new: Run) -> list[tuple[str, object, object]]:
+    """The settings of the machine that both sides have, each with its two values."""
+    ours, theirs = old.machine.tuning, new.machine.tuning
+    if ours is None or theirs is None:
+        return [("tuning", ours, theirs)]
+    a, b = ours.flat, theirs.flat
+    return [(f"tuning.{name}", a[name], b[name]) for name in sorted(a.keys() & b.keys())]
 
 
 def _limits(run: Run) -> object:

@@ -130,6 +130,11 @@ def warnings(machine: Machine) -> list[str]:
             f"others'; what runs there shares caches and the kernel's locks with the cells"
         )
     found += confinement.warnings(machine)
+    if apart := _apart(machine):
+        found.append(
+            f"CPUs {ranges(apart)} are kept from the scheduler or its tick (isolcpus, nohz_full): "
+            f"they are not like the others, and an application's threads do not spread over them"
+        )
     if own_cgroup() is None:
         found.append(
             "no group of cgroup v2 can be made here: the CPU time of an application is not told "
@@ -176,6 +181,14 @@ def turbo_warning(machine: Machine, counts: list[int]) -> list[str]:
         "turbo is on: one busy core may run faster than many; read curves against the control, "
         "which shows what the machine itself gives"
     ]
+
+
+def _apart(machine: Machine) -> list[int]:
+    """The CPUs of the plan that are isolated or without a tick."""
+    tuning_ = machine.tuning
+    lists = [tuning_.isolated_cpus, tuning_.nohz_full_cpus] if tuning_ else []
+    apart = {cpu for text_ in lists if text_ for cpu in cpu_list(text_)}
+    return sorted(apart & set(machine.cpu_order))
 
 
 def own_cgroup() -> Path | None:

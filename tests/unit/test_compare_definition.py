@@ -200,12 +200,19 @@ def test_a_twentieth_more_or_less_is_alike(one: Any, other: Any, alike: bool) ->
         ({"build": BUILD.model_copy(update={"taint": 512})}, "taint: 0 and 512"),
         ({"build": BUILD.model_copy(update={"version": "#2"})}, None),
         ({"tuning": TUNING.model_copy(update={"turbo": False})}, "turbo: true and false"),
+        ({"tuning": TUNING.model_copy(update={"preempt": "full"})}, "preempt: none and full"),
+        (
+            {"tuning": TUNING.model_copy(update={"sysctls": {"vm.dirty_ratio": "40"}})},
+            "sysctls.vm.dirty_ratio: 20 and 40",
+        ),
         ({"confinement": synthetic.confinement(cpus=1.0)}, "cpus_limit: null and 1.0"),
         ({"confinement": synthetic.confinement(hidden=["x"])}, None),
     ],
 )
 def test_what_is_said_of_two_machines(run: Run, changes: dict[str, Any], says: str | None) -> None:
-    base = on(run, build=BUILD, tuning=TUNING, confinement=synthetic.confinement())
+    known = {"preempt": "none", "sysctls": {"vm.dirty_ratio": "20"}}
+    tuned = TUNING.model_copy(update=known)
+    base = on(run, build=BUILD, tuning=tuned, confinement=synthetic.confinement())
     found = notes(base, on(base, **changes), cells(), cells(), [])
     assert found == ([f"the sides differ in machine.{says}"] if says else [])
 

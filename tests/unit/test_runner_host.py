@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fscale.runner import geometry, kernel, tuning
+from fscale.runner import geometry, host, kernel, tuning
+from tests import synthetic
 
 
 def put(root: Path, files: dict[str, str]) -> Path:
@@ -84,6 +85,168 @@ def test_a_c_state_is_on_when_all_cpus_may_enter_it(tmp_path: Path) -> None:
     assert (found.idle_driver, found.idle_governor) == ("intel_idle", "menu")
     assert (found.numa_balancing, found.huge_pages) == ("1", "madvise")
     assert found.shmem_huge_pages is None
+
+
+MODELS = "none voluntary (full) lazy\n"
+DYNAMIC = "#1 SMP PREEMPT_DYNAMIC Debian 6.12\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "debugfs", "cmdline", "config", "model", "source"),
+    [
+        (DYNAMIC, MODELS, "preempt=none", "", "full", "/sys/kernel/debug/sched/preempt"),
+        (DYNAMIC, "(none) voluntary full\n", "", "", "none", "/sys/kernel/debug/sched/preempt"),
+        ("#1 SMP PREEMPT_RT x", "full (lazy)", "", "", "rt, lazy", "/sys/kernel/debug/sched/preem"),
+        (DYNAMIC, None, "a preempt=none preempt=voluntary b", "", "voluntary", "kernel command"),
+        (DYNAMIC, None, "quiet", "CONFIG_PREEMPT_VOLUNTARY=y\n", "voluntary", "/boot/config-"),
+        (DYNAMIC, None, "", "CONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_DYNAMIC=y\n", "lazy", "/boot/"),
+        (DYNAMIC, None, "", "CONFIG_PREEMPT=y\n", "full", "/boot/config-"),
+        (DYNAMIC, None, "", "", None, "PREEMPT_DYNAMIC, and no debugfs"),
+        ("#1 SMP PREEMPT_RT Debian", None, "preempt=none", "", "rt", "uname -v"),
+        ("#1 SMP PREEMPT_LAZY x", None, "", "", "lazy", "uname -v"),
+        ("#1 SMP PREEMPT x", None, "preempt=none", "", "full", "uname -v"),
+        ("#1 SMP x", None, "preempt=full", "CONFIG_PREEMPT_NONE=y\n", "none", "/boot/config-"),
+        ("#1 SMP x", None, "", "", None, "nothing says it"),
+    ],
+)
+def test_preemption_model(
+    tmp_path: Path,
+    version: str,
+    debugfs: str | None,
+    cmdline: str,
+    config: str,
+    model: str | None,
+    source: str,
+) -> None:
+    files = {"proc/sys/kernel/version": version, "proc/cmdline": cmdline}
+    files[f"boot/config-{platform.release()}"] = config
+    if debugfs:
+        files["sys/kernel/debug/sched/preempt"] = debugfs
+    found = tuning.read(put(tmp_path, files))
+    assert found.preempt == model
+    assert (found.preempt_from or "").startswith(source)
+
+
+SELINUX = {"sys/kernel/security/lsm": "capability,landlock,selinux"}
+APPARMOR = {"sys/kernel/security/lsm": "capability,apparmor"}
+
+
+@pytest.mark.parametrize(
+    ("files", "names", "state"),
+    [
+        ({}, None, {}),
+        ({"sys/kernel/security/lsm": "capability,yama"}, ["capability", "yama"], {}),
+        (
+            SELINUX | {"sys/fs/selinux/enforce": "1", "proc/self/attr/current": "u:r:t:s0\0"},
+            ["capability", "landlock", "selinux"],
+            {"selinux": "enforcing"},
+        ),
+        (
+            SELINUX | {"sys/fs/selinux/enforce": "0", "proc/self/attr/current": "u:r:t:s0"},
+            ["capability", "landlock", "selinux"],
+            {"selinux": "permissive"},
+        ),
+        (
+            SELINUX | {"sys/fs/selinux/enforce": "0", "proc/self/attr/current": "kernel"},
+            ["capability", "landlock", "selinux"],
+            {"selinux": "no policy is loaded"},
+        ),
+        # securityfs is not mounted: those that show elsewhere are on at least.
+        ({"sys/fs/selinux/enforce": "1"}, ["selinux"], {"selinux": "enforcing"}),
+        (
+            {"sys/module/apparmor/parameters/enabled": "Y"},
+            ["apparmor"],
+            {"apparmor": "unknown profiles; this process is unknown"},
+        ),
+        ({"sys/module/apparmor/parameters/enabled": "N"}, None, {}),
+        (
+            APPARMOR
+            | {
+                "sys/kernel/security/apparmor/profiles": "a (enforce)\n",
+                "proc/self/attr/apparmor/current": "docker-default (enforce)",
+            },
+            ["capability", "apparmor"],
+            {"apparmor": "profiles; this process is docker-default (enforce)"},
+        ),
+        (
+            APPARMOR
+            | {
+                "sys/kernel/security/apparmor/profiles": "",
+                "proc/self/attr/current": "unconfined",
+            },
+            ["capability", "apparmor"],
+            {"apparmor": "no profile; this process is unconfined"},
+        ),
+    ],
+)
+def test_security_modules(
+    tmp_path: Path, files: dict[str, str], names: list[str] | None, state: dict[str, str]
+) -> None:
+    found = tuning.read(put(tmp_path, files))
+    assert (found.lsms, found.lsm_state) == (names, state)
+
+
+def test_what_else_moves_figures(tmp_path: Path) -> None:
+    cpus = "sys/devices/system/cpu"
+    files = {
+        "proc/sys/vm/dirty_ratio": "20\n",
+        "proc/sys/vm/swappiness": "1\n",
+        "proc/sys/kernel/sched_autogroup_enabled": "1\n",
+        "proc/sys/kernel/sched_something_new": "a\tb\n",
+        "proc/sys/kernel/hostname": "not a setting\n",
+        f"{cpus}/cpu0/cpufreq/scaling_driver": "amd-pstate-epp\n",
+        f"{cpus}/cpu0/cpufreq/energy_performance_preference": "performance\n",
+        f"{cpus}/cpu1/cpufreq/energy_performance_preference": "balance_power\n",
+        f"{cpus}/cpu0/power/energy_perf_bias": "6\n",
+        f"{cpus}/isolated": "2-3\n",
+        f"{cpus}/nohz_full": "(null)\n",
+        "proc/cmdline": "rcu_nocbs=2-3 quiet\n",
+        "proc/irq/default_smp_affinity": "ff\n",
+        "proc/77/comm": "irqbalance\n",
+        "proc/self/timerslack_ns": "50000\n",
+        "sys/kernel/mm/ksm/run": "1\n",
+        "sys/kernel/mm/lru_gen/enabled": "0x0007\n",
+    }
+    found = tuning.read(put(tmp_path, files))
+    assert found.sysctls == {
+        "kernel.sched_autogroup_enabled": "1",
+        "kernel.sched_something_new": "a b",
+        "vm.dirty_ratio": "20",
+        "vm.swappiness": "1",
+    }
+    assert found.frequency_driver == "amd-pstate-epp"
+    assert found.energy_preference == "balance_power,performance"
+    assert found.energy_bias == "6"
+    assert (found.isolated_cpus, found.nohz_full_cpus, found.rcu_nocbs_cpus) == ("2-3", "", "2-3")
+    assert (found.irq_affinity, found.irqbalance) == ("ff", True)
+    assert (found.timer_slack_ns, found.same_page_merging) == ("50000", "1")
+    assert found.multi_generation_lru == "0x0007"
+    bare = tuning.read(tmp_path / "empty")
+    assert (bare.isolated_cpus, bare.energy_preference, bare.irqbalance) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("isolated", "nohz_full", "said"),
+    [(None, None, None), ("", "", None), ("1", "", "CPUs 1 "), ("", "0-1,70", "CPUs 0-1 ")],
+)
+def test_cpus_that_are_set_apart_are_warned_of(
+    tmp_path: Path, isolated: str | None, nohz_full: str | None, said: str | None
+) -> None:
+    changes = {"isolated_cpus": isolated, "nohz_full_cpus": nohz_full}
+    found = tuning.read(tmp_path).model_copy(update=changes)
+    warnings = host.warnings(synthetic.machine(2).model_copy(update={"tuning": found}))
+    told = [text for text in warnings if "isolcpus" in text]
+    assert [text[: len(said or "")] for text in told] == ([said] if said else [])
+
+
+def test_settings_of_two_runs_differ_by_their_names(tmp_path: Path) -> None:
+    def flat(name: str, files: dict[str, str]) -> dict[str, object]:
+        return tuning.read(put(tmp_path / name, files)).flat
+
+    one = flat("a", {"proc/sys/vm/dirty_ratio": "20", "sys/kernel/debug/sched/preempt": "(none)"})
+    two = flat("b", {"proc/sys/vm/dirty_ratio": "40", "sys/kernel/debug/sched/preempt": "(full)"})
+    differing = {name for name in one.keys() & two.keys() if one[name] != two[name]}
+    assert differing == {"preempt", "sysctls.vm.dirty_ratio"}
 
 
 XFS = """\

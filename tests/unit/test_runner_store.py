@@ -167,6 +167,13 @@ def test_what_a_run_is_not_continued_with(where: str, what: dict[str, object], s
     assert found.startswith(says)
 
 
+def test_a_run_is_not_continued_with_other_settings_that_both_calls_know() -> None:
+    old, new = run(), run()
+    old.machine.tuning = TUNING.model_copy(update={"preempt": "none"})
+    new.machine.tuning = TUNING.model_copy(update={"preempt": "full", "zswap": "Y"})
+    assert store.differences(old, new) == ["tuning.preempt: none -> full"]
+
+
 def test_a_run_from_before_builds_were_recorded_is_read(tmp_path: Path) -> None:
     kept = store.Store(tmp_path)
     kept.save_run(run())

@@ -24,6 +24,8 @@ mount -t tmpfs -o mode=1777 shm /dev/shm
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
+mount -t securityfs securityfs /sys/kernel/security 2>/dev/null
+mount -t selinuxfs selinuxfs /sys/fs/selinux 2>/dev/null
 mount -t bpf bpf /sys/fs/bpf 2>/dev/null
 ln -s /proc/self/fd /dev/fd
 hostname fscale-guest 2>/dev/null || echo fscale-guest >/proc/sys/kernel/hostname

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Linux security modules: which are on, and what they do. Each call of a file may ask them."""
+
+from pathlib import Path
+
+from fscale.system.sysfs import text
+
+
+def names(root: Path = Path("/")) -> list[str] | None:
+    """In the order in which they are asked; None where nothing says it.
+
+    Without securityfs only those are known that leave a sign elsewhere: at least these are on.
+    """
+    listed = text(root / "sys/kernel/security/lsm")
+    if listed:
+        return listed.split(",")
+    found = []
+    if (root / "sys/fs/selinux").is_dir():
+        found.append("selinux")
+    if text(root / "sys/module/apparmor/parameters/enabled") == "Y":
+        found.append("apparmor")
+    return found or None
+
+
+def state(root: Path = Path("/")) -> dict[str, str]:
+    """Name -> what it does, of those whose state can differ."""
+    on = names(root) or []
+    found = {}
+    if "selinux" in on:
+        found["selinux"] = _selinux(root)
+    if "apparmor" in on:
+        found["apparmor"] = _apparmor(root)
+    return found
+
+
+def _selinux(root: Path) -> str:
+    # Without a policy all are labelled "kernel"; a label of a policy has colons.
+    label = text(root / "proc/self/attr/current")
+    if label is not None and ":" not in label:
+        return "no policy is loaded"
+    enforce = text(root / "sys/fs/selinux/enforce")
+    return {"1": "enforcing", "0": "permissive"}.get(enforce or "", "unknown")
+
+
+def _apparmor(root: Path) -> str:
+    profiles = text(root / "sys/kernel/security/apparmor/profiles")
+    loaded = "unknown profiles" if profiles is None else "profiles" if profiles else "no profile"
+    attributes = root / "proc/self/attr"
+    label = text(attributes / "apparmor/current") or text(attributes / "current")
+    return f"{loaded}; this process is {label or 'unknown'}"
