@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from analysis import windows
 from fscale.model.bench import Descriptor
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable
@@ -154,9 +155,9 @@ def load(run_dir: Path) -> Results:
             "run the suite again with the same --output to measure them"
         )
     cells, mixed = _one_control(cells)
-    run.warnings += mixed
     controls = tuple(cell for cell in cells if cell.key.control)
     others = tuple(cell for cell in cells if not cell.key.control)
+    run.warnings += [*mixed, *windows.warnings(run, others)]
     return Results(run_dir, run, descriptors, others, tuple(unreadable), controls)
 
 

@@ -17,6 +17,7 @@ from analysis.export import spreadsheet_safe
 from analysis.formats.cells import cpu_seconds, cpu_times, in_order, options, simulated, workers
 from analysis.reader import Results, Unreadable
 from analysis.summary import CPU_STATES, latency_quantile
+from analysis.windows import commit_seconds, windows_of
 from fscale.model.files import printable
 from fscale.model.results import Cell, Run
 
@@ -164,6 +165,19 @@ COLUMNS: tuple[Column, ...] = (
     Column("unit", "string", "of the operations", lambda _, c: c.unit),
     Column("ops", "number", "operations in the timed windows", lambda _, c: c.ops, True),
     Column("seconds", "number", "s, sum of the timed windows", lambda _, c: c.seconds, True),
+    Column(
+        "longest_window_seconds",
+        "number",
+        "s, the longest of them without a break",
+        lambda _, c: windows.longest if (windows := windows_of(c)) else None,
+        True,
+    ),
+    Column(
+        "commit_seconds",
+        "number",
+        "s between two commits of the file system",
+        lambda run, c: commit_seconds(run.filesystems.get(c.key.filesystem, {})),
+    ),
     Column(
         "ops_per_second",
         "number",

@@ -2,6 +2,7 @@
 """The headline: what was run and what came out, in words."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from analysis.report import controls
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 from analysis.summary import QUARTILES_FROM
+from analysis.windows import without_commit
 from fscale.model.results import Run
 
 
@@ -55,6 +57,15 @@ def _of_run(run: Run, name: str) -> list[str]:
     return said
 
 
+def _commits(without: Mapping[str, float], label: str | None) -> str:
+    intervals = ", ".join(f"{name} (every {every:g} s)" for name, every in without.items())
+    where = f" of {label}" if label else ""
+    return (
+        f"No window{where} is long enough to hold a commit of {intervals} for sure; "
+        "the suite scaling is."
+    )
+
+
 def limits(report: Report) -> list[str]:
     """What the run, or each of several, cannot say, and why."""
     runs = {str(m.run): m.results.run for m in report.members}
@@ -67,6 +78,11 @@ def limits(report: Report) -> list[str]:
         limit
         for label, control in report.controls.items()
         for limit in controls.limits(control, f" of {label}" if label else "")
+    ]
+    said += [
+        _commits(without_commit(member.results.run, member.scored), member.label)
+        for member in report.members
+        if without_commit(member.results.run, member.scored)
     ]
     counts = {p.n for p in report.points}
     simulated = all(run.machine.kind == "simulated" for run in runs.values())

@@ -190,6 +190,12 @@ class FileSystem(Strict):
     counts: list[str] = Field(
         default=[], description="tracepoints that show the work of one operation"
     )
+    commit_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="seconds between two commits of its journal or log where nothing asks for "
+        "one; a mount option commit=N comes first",
+    )
     counters: list[str] = Field(
         default=[],
         max_length=8,

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from typing import Self
 
 import bench_support as bench
@@ -102,7 +101,7 @@ def slow_reads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("milliseconds", [2.2, 3.2, 5.4, 9.5])
+@pytest.mark.parametrize("milliseconds", [3.4, 5.4])
 def test_a_rate_does_not_depend_on_how_operations_fit_into_a_turn(
     milliseconds: float,
     count: int,
@@ -110,7 +109,10 @@ def test_a_rate_does_not_depend_on_how_operations_fit_into_a_turn(
     slow_reads: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All workers begin at once: whole operations in a turn of 10 ms are 3, 2 or 1 for each."""
+    """All workers begin at once: 2 or 1 operations of each end between 1 and 10 ms of a turn.
+
+    Counted like that, the rate would be 0.76 or 0.6 of what it is.
+    """
     log = fast / "log"
     monkeypatch.setenv("LD_PRELOAD", str(slow_reads))
     monkeypatch.setenv("READS_LOG", str(log))
@@ -118,13 +120,12 @@ def test_a_rate_does_not_depend_on_how_operations_fit_into_a_turn(
     more = ("--slice", "0.01", "--min-window", "0.005")
     with Slices("DRBL", fast / "a", *more, count=count) as side:
         log.unlink(missing_ok=True)
-        turns = [side.take() for _ in range(20)]
+        turns = [side.take() for _ in range(30)]
         side.end()
-    rates = [ops / seconds for ops, seconds, *_ in turns if ops]
+    told = sum(ops for ops, *_ in turns) / sum(seconds for _, seconds, *_ in turns)
     numbers = memoryview(log.read_bytes()).cast("Q").tolist()
-    longs = [end - start for start, end in zip(numbers[::2], numbers[1::2], strict=True)]
-    # Both bear that a busy machine draws some operations out.
-    assert median(rates) == pytest.approx(count * 1e9 / median(longs), rel=0.06)
+    reads = [end - start for start, end in zip(numbers[::2], numbers[1::2], strict=True)]
+    assert told == pytest.approx(count * 1e9 * len(reads) / sum(reads), rel=0.12)
 
 
 def cpu_ns(pid: int) -> int:
