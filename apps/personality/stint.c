@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "stint.h"
 
-#include <time.h>
-
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 void stint_round(struct worker *worker)
 {
 	worker->stint.before_ops = atomic_load(&worker->ops);
