@@ -5,6 +5,7 @@ One busy core may be faster than many (turbo, heat, a power limit, a hypervisor)
 which share nothing do not reach n times the throughput of one. The controls are such workers.
 """
 
+import statistics
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -40,6 +41,8 @@ class Given:
     basis: Basis
     efficiency: float
     """the share of `linear` that verdicts take for linear"""
+    khz: float | None = None
+    """median frequency of the CPUs under the controls; None where the machine does not say it"""
     best: Ratio | None = None
     """of the control that gained most, undisturbed; None where too little of it is"""
 
@@ -74,7 +77,10 @@ class Control:
             for name, own in sorted(curves.items())
             if count in own
         )
-        given = Given(count, speedups, linear, Basis.BASE, 1.0)
+        khz = [cell.frequency_khz for _, _, point in speedups for cell in point.cells]
+        known = [one for one in khz if one is not None]
+        median = statistics.median(known) if known else None
+        given = Given(count, speedups, linear, Basis.BASE, 1.0, median)
         if count == first:
             return replace(given, best=Ratio(1.0, 1.0, 1.0) if speedups else None)
         # Two threads of a core share it by the kind of their work, so they add nothing to linear.

@@ -37,7 +37,13 @@ def _build(report: Report) -> str | None:
     ]
     described = report.descriptors
     titles = [described[name].title if name in described else name for name in names]
-    return render("sections/control.html.j2", rows=rows, titles=titles, whose=report.whose)
+    return render(
+        "sections/control.html.j2",
+        rows=rows,
+        titles=titles,
+        frequency=any(given.khz for given in control.given),
+        whose=report.whose,
+    )
 
 
 SECTION = Section("What this machine gives", "control", _build)

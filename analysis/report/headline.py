@@ -66,6 +66,16 @@ def _commits(without: Mapping[str, float], label: str | None) -> str:
     )
 
 
+def _heat(report: Report) -> list[str]:
+    hot = sum(bool(cell.thermal_throttled) for point in report.points for cell in point.cells)
+    if not hot:
+        return []
+    return [
+        f"{hot} of the cells ran while CPUs under test were throttled for heat: cool the machine, "
+        "or lower its frequency, until none is."
+    ]
+
+
 def limits(report: Report) -> list[str]:
     """What the run, or each of several, cannot say, and why."""
     runs = {str(m.run): m.results.run for m in report.members}
@@ -84,6 +94,7 @@ def limits(report: Report) -> list[str]:
         for member in report.members
         if without_commit(member.results.run, member.scored)
     ]
+    said += _heat(report)
     counts = {p.n for p in report.points}
     simulated = all(run.machine.kind == "simulated" for run in runs.values())
     again = "--seeds 3" if simulated else "--repetitions 3"

@@ -72,6 +72,8 @@ def _remarks(report: Report) -> Iterator[tuple[str, str, str]]:
             yield "profile", "a profiling repetition; never scored", cell.id
         if cell.status == "ok" and cell.disturbed is not None:
             yield "disturbed", cell.disturbed, cell.id
+        if cell.thermal_throttled:
+            yield "throttled", f"for heat, {cell.thermal_throttled} times", cell.id
 
 
 def _merge(reasons: list[str]) -> str:

@@ -55,6 +55,8 @@ class Outcome:
     own_cpu_seconds: float | None = None
     others_cpu_seconds: float | None = None
     throttled_seconds: float | None = None  # by a CPU quota; None where none is counted
+    frequency_khz: int | None = None  # of the CPUs under test; None where nothing says it
+    thermal_throttled: int | None = None  # times; None where nothing counts them
     bench: BenchOutput | None = None
     latency: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)

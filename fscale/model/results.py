@@ -109,6 +109,17 @@ class Cell(Strict):
         description="that a CPU quota stopped the cell's group for, or one above, summed up over "
         "the CPUs, warm-up included; null where no quota is counted or it was not recorded",
     )
+    frequency_khz: int | None = Field(
+        default=None,
+        description="at which the CPUs under test ran while they were busy, their mean: by APERF "
+        "and MPERF over the whole command, or cpufreq's near its end (extra.frequency_from says "
+        "which); null where the machine does not say it",
+    )
+    thermal_throttled: int | None = Field(
+        default=None,
+        description="how often heat throttled a core or package under test meanwhile, the largest "
+        "of their counters; null where the machine does not count it",
+    )
     caches_dropped: bool | None = Field(
         default=None,
         description="page cache, dentries and inodes, before the cell; null in results before it "

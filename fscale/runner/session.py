@@ -403,6 +403,8 @@ def fill(cell: Cell, outcome: Outcome) -> None:
     cell.own_cpu_seconds = outcome.own_cpu_seconds
     cell.others_cpu_seconds = outcome.others_cpu_seconds
     cell.throttled_seconds = outcome.throttled_seconds
+    cell.frequency_khz = outcome.frequency_khz
+    cell.thermal_throttled = outcome.thermal_throttled
     cell.extra = outcome.extra
 
 

@@ -12,7 +12,7 @@ from analysis.control import Basis, Control, Given
 from analysis.diagnosis.run import diagnose
 from analysis.findings import Verdict, findings
 from analysis.reader import load
-from analysis.report import build, controls, interactive
+from analysis.report import build, controls, headline, interactive, tables
 from analysis.report.members import Member
 from analysis.report.section import Report
 from fscale.model.results import NO_FILESYSTEM, Cell, CellKey
@@ -237,3 +237,21 @@ def test_nothing_is_known_between_core_counts() -> None:
     assert Control((), (1, 2)).efficiency(3) == 1
     assert Control((), (1, 2)).measured(2) is None
     assert descriptor("DRBL").control is False
+
+
+def test_heat_and_frequency_are_told(tmp_path: Path) -> None:
+    cells = [
+        c.model_copy(update={"frequency_khz": 2_500_000 if c.key.cores > 1 else 3_500_000})
+        for c in [*MEASURED, *control(TURBO)]
+    ]
+    hot = {cells[0].id, cells[-1].id}
+    cells = [c.model_copy(update={"thermal_throttled": int(c.id in hot)}) for c in cells]
+    made = report(tmp_path, cells)
+    throttled = [t for t in tables.troubles(made) if t.state == "throttled"]
+    assert {name for t in throttled for name in t.cells} == hot
+    assert (given(made, 1).khz, given(made, 16).khz) == (3_500_000, 2_500_000)
+    assert ">3.50<" in build(tmp_path).read_text()
+    assert any(limit.startswith("1 of the cells ran while") for limit in headline.limits(made))
+    cool = report(tmp_path / "cool", [*MEASURED, *control(TURBO)])
+    assert given(cool, 16).khz is None
+    assert not any("heat" in limit for limit in headline.limits(cool))

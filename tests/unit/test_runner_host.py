@@ -67,6 +67,20 @@ def test_turbo(tmp_path: Path, files: dict[str, str], turbo: bool | None) -> Non
     assert tuning.read(tmp_path).turbo is turbo
 
 
+@pytest.mark.parametrize(
+    ("turbo", "counts", "warned"),
+    [(True, [1, 2], 1), (True, [2], 0), (False, [1, 2], 0), (None, [1, 2], 0)],
+)
+def test_turbo_is_warned_of_where_there_is_a_curve(
+    tmp_path: Path, turbo: bool | None, counts: list[int], warned: int
+) -> None:
+    there = synthetic.machine(2)
+    assert host.turbo_warning(there, counts) == []  # of before settings were recorded
+    found = tuning.read(tmp_path).model_copy(update={"turbo": turbo})
+    there = there.model_copy(update={"tuning": found})
+    assert len(host.turbo_warning(there, counts)) == warned
+
+
 def test_a_c_state_is_on_when_all_cpus_may_enter_it(tmp_path: Path) -> None:
     cpus = tmp_path / "sys/devices/system/cpu"
     for cpu, off in ((0, "0"), (1, "1")):

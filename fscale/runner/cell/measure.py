@@ -10,7 +10,7 @@ from pathlib import Path
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import CellKey
 from fscale.runner import confinement
-from fscale.runner.cell import accounting
+from fscale.runner.cell import accounting, speed
 from fscale.runner.cell.child import Child, TooLong
 from fscale.runner.machine.settings import Cgroup
 from fscale.runner.profilers.context import Context, Profiler
@@ -83,15 +83,20 @@ def _run(
     quotas = confinement.Quotas()
     before = accounting.snapshot(target.cgroup)
     used = _cgroup_seconds(target.cgroup)
-    with _attached(profiler, replace(context, pid=child.pid, named=load.named)):
+    timed = settings.warmup + target.key.duration
+    with (
+        _attached(profiler, replace(context, pid=child.pid, named=load.named)),
+        speed.watched(target.cpus, timed) as ran,
+    ):
         if load.synced:
             child.go()
         else:
             child.start(_bound(argv, target))
-        result = child.wait(settings.warmup + target.key.duration + limits.margin)
+        result = child.wait(timed + limits.margin)
     after = accounting.snapshot(target.cgroup)
     used = _cgroup_seconds(target.cgroup) - used
     outcome = load.parse(target, *result)
+    ran.enter(outcome)
     quotas.judge(outcome, len(target.cpus), after.when - before.when)
     _account(outcome, target, before, after, used)
     others = _others(outcome, target, before, after, used)
