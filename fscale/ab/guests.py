@@ -30,6 +30,7 @@ from vm.steps import Steps
 from vm.undertest import Parts, provide, wanted
 
 _PART = re.compile(r":(?=(?:kernel|module)=)")
+_KERNEL = re.compile(r"^kernel:|:kernel=")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,23 @@ def parse(text: str) -> Named:
     )
 
 
+def parse_pair(base: str, new: str) -> tuple[Named, Named]:
+    """Read both sides; FscaleError also where one has a kernel of its own and the other has not.
+
+    Where neither has one, both boot the default kernel.
+    """
+    texts = (base, new)
+    lacking = [text for text in texts if not is_guest(text)]
+    if any(_KERNEL.search(text) for text in texts):
+        lacking = [text for text in texts if not _KERNEL.search(text)]
+    if lacking:
+        raise FscaleError(
+            f"{lacking[0]}: it names no kernel, and the other side is measured in a guest; give "
+            f"each side its kernel, such as {lacking[0].partition(':')[0]}:kernel=6.12"
+        )
+    return parse(base), parse(new)
+
+
 def measure(
     base: str,
     new: str,
@@ -125,14 +143,15 @@ def both(
 
     Raises FscaleError, also where only one of the two kernels boots under KVM.
     """
+    pair = parse_pair(base, new)
     suite = files.get("suite.toml", Path(arguments[0]))
     own = [path for name, path in files.items() if name.startswith("filesystems/")]
     sides = {}
     # One state of this repository for all boots, though somebody may work on it meanwhile.
     images = rootfs.images(steps)
-    for name, text in (("A", base), ("B", new)):
-        named = parse(text)
+    for name, named in zip("AB", pair, strict=True):
         kernel = kernels.resolve(named.kernel, steps)
+        steps.note(f"side {name}, {named.text}: kernel {named.kernel} ({kernel.release})")
         names = [named.filesystem] if named.filesystem else wanted(suite, arguments)
         parts = provide(names, own, kernel, named.kernel, None, steps)
         guest, emulator = guests.prepare(kernel, options, images, steps)

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -30,6 +30,7 @@ from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesForm
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS, MOST_SECONDS, MOST_SEED
+from fscale.model.terminal import say
 from fscale.runner.dry import tell
 from fscale.runner.request import (
     Request,
@@ -42,6 +43,9 @@ from fscale.system.outputs import directory_to_write
 from vm.cli import guest_files
 from vm.options import GuestOptions
 from vm.steps import Steps
+
+if TYPE_CHECKING:
+    from fscale.ab.plan import Plan
 
 _EPILOG = """
 Examples:\n\n
@@ -62,7 +66,8 @@ CoresOption = Annotated[str | None, typer.Option(help="1,2,4 or topology or powe
 MediaOption = Annotated[str | None, typer.Option(help="The medium.", autocompletion=complete_media)]
 ModeOption = Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")]
 DurationOption = Annotated[
-    float | None, typer.Option(min=0, max=MOST_SECONDS, help="Timed seconds a repetition.")
+    float | None,
+    typer.Option(min=0.001, max=MOST_SECONDS, help="Timed seconds a repetition."),
 ]
 RunSeedOption = Annotated[
     int | None, typer.Option(min=0, max=MOST_SEED, help="Of the order and the workloads.")
@@ -154,16 +159,23 @@ def guest_arguments(
     mode: str | None,
     duration: float | None,
     settings: list[str] | None,
-    device: Path | None,
-    directory: Path | None,
 ) -> list[str]:
-    """The options of `fscale run` in a guest; FscaleError for those that a guest cannot have."""
-    if device or directory:
-        raise FscaleError("guests measure on media of their own: leave --device and --dir out")
+    """The options of `fscale run` in a guest."""
     options = {"workload": workload, "cores": cores, "media": media, "mode": mode}
-    options["duration"] = str(duration) if duration else None
-    given = [f"--{name}={value}" for name, value in options.items() if value]
+    options["duration"] = None if duration is None else str(duration)
+    given = [f"--{name}={value}" for name, value in options.items() if value is not None]
     return given + [f"--set={text}" for text in settings or []]
+
+
+def say_unheeded_duration(plan: "Plan", duration: float | None) -> None:
+    """Say of which points a duration is not, as they take turns."""
+    sliced = dict.fromkeys(pair.base.workload for pair in plan.pairs if pair.slicing)
+    if duration is not None and sliced:
+        say(
+            f"note: --duration is not of {', '.join(sliced)}: what takes turns works as long as "
+            "they take; --whole measures whole repetitions",
+            error=True,
+        )
 
 
 def options_for(cores: str | None) -> GuestOptions:
@@ -223,6 +235,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _ab(
+    context: typer.Context,
     base: Annotated[str, typer.Option(help="Side A.")],
     new: Annotated[str, typer.Option(help="Side B.")],
     output: Annotated[
@@ -280,17 +293,15 @@ def _ab(
     from analysis.compare.outputs import show, write  # noqa: PLC0415
     from fscale.ab.guests import is_guest  # noqa: PLC0415
     from fscale.ab.guests import measure as measure_guests  # noqa: PLC0415
-    from fscale.ab.plan import Plan, make  # noqa: PLC0415
+    from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
+    from fscale.ab.ways import Way, refuse_unheeded  # noqa: PLC0415
 
     settings = settings_of(metric, margin, count_margin, fdr)
     outputs = outputs_of(as_json, junit, markdown, mail, html, ktap)
     if is_guest(base) or is_guest(new):
-        if dry_run:
-            raise FscaleError(
-                "--dry-run is for sides on this machine; `fscale vm run --dry-run` shows a guest's"
-            )
+        refuse_unheeded(context, Way.GUEST_SLICES if slices else Way.BOOTS)
         given = guest_arguments(
             workload=workload,
             cores=cores,
@@ -298,8 +309,6 @@ def _ab(
             mode=mode,
             duration=duration,
             settings=suite_keys,
-            device=device,
-            directory=directory,
         )
         if slices:
             measure_pairs(
@@ -309,7 +318,7 @@ def _ab(
                 given,
                 options=options_for(cores),
                 output=output,
-                seed=seed or 1,
+                seed=1 if seed is None else seed,
                 settings=settings,
                 minutes=max_minutes,
                 repetitions=repetitions or 0,
@@ -321,12 +330,13 @@ def _ab(
                 new,
                 [inside, *given],
                 repetitions=repetitions or GUEST_REPETITIONS,
-                seed=seed or 1,
+                seed=1 if seed is None else seed,
                 output=output,
                 files=files,
-                options=GuestOptions(),
+                options=options_for(cores),
             )
     else:
+        refuse_unheeded(context, Way.SLICES if slices else Way.CELLS)
         request = request_of(
             suite,
             output,
@@ -343,9 +353,11 @@ def _ab(
             binary=binary,
         )
 
-        def plan() -> Plan:
+        def plan() -> "Plan":
             sides = parse(base), parse(new)
-            return make(request, *sides, settings, repetitions or 0, slices=slices)
+            made = make(request, *sides, settings, repetitions or 0, slices=slices)
+            say_unheeded_duration(made, duration)
+            return made
 
         if dry_run:
             preview(plan(), tell)

@@ -65,6 +65,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _bisect(
+    context: typer.Context,
     command: Annotated[
         list[str] | None,
         typer.Argument(
@@ -111,6 +112,7 @@ def _bisect(
     stops).
     """
     from fscale.ab.guests import is_guest  # noqa: PLC0415 - it brings in the statistics
+    from fscale.ab.ways import Way, refuse_unheeded  # noqa: PLC0415
 
     console = terminal(error=True)
     settings = settings_of(metric, margin, 0.01, fdr).model_copy(
@@ -122,13 +124,16 @@ def _bisect(
             raise FscaleError("give either --base and --new, or --reference with a command")
         if reference and not command:
             raise FscaleError("--reference needs a command after `--` that measures into {output}")
+        in_guests = is_guest(base or "") or is_guest(new or "")
+        sides = Way.GUEST_SLICES if in_guests else Way.CELLS
+        refuse_unheeded(context, Way.REFERENCE if reference else sides)
         argv = [part.replace("{output}", str(results)) for part in command or []]
         if argv and subprocess.run(argv, check=False).returncode != 0:
             console.print(f"fscale: {argv[0]} failed at this commit: skipped", markup=False)
             raise typer.Exit(SKIP)
         if reference:
             comparison = _compare(reference, results, settings)
-        elif is_guest(base or "") or is_guest(new or ""):
+        elif in_guests:
             given = guest_arguments(
                 workload=workload,
                 cores=cores,
@@ -136,8 +141,6 @@ def _bisect(
                 mode=mode,
                 duration=duration,
                 settings=suite_keys,
-                device=device,
-                directory=directory,
             )
             judged_by = measure_pairs(
                 base or "",

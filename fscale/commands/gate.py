@@ -69,12 +69,15 @@ def _gate(
     from analysis.gate_outputs import junit as as_junit  # noqa: PLC0415
     from analysis.gate_outputs import markdown as as_markdown  # noqa: PLC0415
 
+    sides = {"base": side.parse(base), "new": side.parse(new)}
+    if (sides["base"].kernel is None) != (sides["new"].kernel is None):
+        raise FscaleError("one side names a kernel and the other does not: give both theirs")
     refuse_same({"--junit": junit, "--markdown": markdown})
     steps = Steps(terminal(error=True))
     prepared = {
         name: sweep.prepare(
             side.apply(
-                side.parse(text),
+                one,
                 sweep.Sweep(
                     filesystems=[],
                     workloads=names_of(workload),
@@ -89,7 +92,7 @@ def _gate(
             ),
             steps,
         )
-        for name, text in (("base", base), ("new", new))
+        for name, one in sides.items()
     }
     if dry_run:
         for one in prepared.values():

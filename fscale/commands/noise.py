@@ -20,6 +20,7 @@ from fscale.commands.ab import (
     SuiteOption,
     WaitOption,
     request_of,
+    say_unheeded_duration,
 )
 from fscale.commands.list import complete_filesystems
 from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
@@ -46,6 +47,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _noise(
+    context: typer.Context,
     fs: Annotated[
         str,
         typer.Option(
@@ -95,7 +97,9 @@ def _noise(
     from fscale.ab.plan import Plan, make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.ab.side import parse  # noqa: PLC0415
+    from fscale.ab.ways import Way, refuse_unheeded  # noqa: PLC0415
 
+    refuse_unheeded(context, Way.SLICES if slices else Way.CELLS)
     settings = Settings()
     request = request_of(
         suite,
@@ -114,7 +118,9 @@ def _noise(
     )
 
     def plan() -> Plan:
-        return make(request, parse(fs), parse(fs), settings, repetitions, slices=slices)
+        made = make(request, parse(fs), parse(fs), settings, repetitions, slices=slices)
+        say_unheeded_duration(made, duration)
+        return made
 
     if dry_run:
         preview(plan(), tell)

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from analysis.compare.settings import Settings
+from fscale.ab.ways import Way, refuse_unheeded
 from fscale.commands.ab import GUEST_REPETITIONS, measure_pairs
 from fscale.commands.compare import (
     CountMarginOption,
@@ -177,6 +178,7 @@ def compare_kernels(
         fscale vm ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
     """
     if slices:
+        refuse_unheeded(context, Way.GUEST_SLICES)
         settings = settings_of(metric, margin, count_margin, fdr)
         measure_pairs(
             base,
@@ -193,6 +195,7 @@ def compare_kernels(
         )
         _show(output, settings)
         return
+    refuse_unheeded(context, Way.UNJUDGED_BOOTS)
     from fscale.ab import guests as ab  # noqa: PLC0415 - it brings in the statistics, which take seconds
 
     files, inside = guest_files(suite, filesystem)

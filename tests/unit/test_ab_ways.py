@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each way to compare two sides heeds an option, or refuses it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fscale.ab import guests, plan, run
+from fscale.cli import app
+from fscale.commands import ab, bisect, vm
+from fscale.model.errors import FscaleError
+
+HOST = ("tmpfs", "tmpfs")
+KERNELS = ("kernel:6.1", "kernel:6.12")
+
+
+class Reached(Exception):  # noqa: N818 - it says where the command came to
+    """The command began to measure; `text`: all that it was to heed."""
+
+    def __init__(self, *heeded: object) -> None:
+        self.text = repr(heeded)
+
+
+@pytest.fixture(autouse=True)
+def _measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reached(*args: object, **given: object) -> None:
+        raise Reached(args, given)
+
+    def execute(make: Any, seconds: float, wait: float) -> None:
+        try:
+            make()
+        except Reached as planned:
+            raise Reached(planned.text, seconds, wait) from None
+
+    monkeypatch.setattr(guests, "measure", reached)
+    monkeypatch.setattr(plan, "make", reached)
+    monkeypatch.setattr(run, "execute", execute)
+    for command in (ab, bisect, vm):
+        monkeypatch.setattr(command, "measure_pairs", reached)
+    monkeypatch.setattr(bisect, "_commit", lambda: "0" * 12)
+
+
+def end(words: Sequence[object]) -> BaseException:
+    """How a command ended."""
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exception is not None, result.output
+    return result.exception
+
+
+# A value of each option, and what shows that it is heeded.
+GIVEN = {
+    "--workload": ("DRBL", "DRBL"),
+    "--cores": ("1", "1"),
+    "--media": ("loop", "loop"),
+    "--mode": ("direct", "direct"),
+    "--duration": ("0.75", "0.75"),
+    "--set": ("warmup=0.625", "0.625"),
+    "--repetitions": ("37", "37"),
+    "--max-minutes": ("7", "420|7.0"),
+    "--seed": ("4711", "4711"),
+    "--device": ("/dev/disk/by-id/one", "by-id/one"),
+    "--yes-format": ("one", "'one'"),
+    "--dir": ("/srv/scratch", "/srv/scratch"),
+    "--binary": ("/opt/bench", "/opt/bench"),
+    "--wait": ("77", "77"),
+    "--metric": ("throughput", "metrics=('throughput',)"),
+    "--margin": ("0.07", "0.07"),
+    "--count-margin": ("0.03", "0.03"),
+    "--fdr": ("0.02", "0.02"),
+}
+OF_A_VERDICT = ("--metric", "--margin", "--count-margin", "--fdr")
+ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--dry-run"}
+REFUSED = {
+    "whole": {"--count-margin"},
+    "cells": {"--count-margin"},
+    "slices": {"--count-margin", "--duration"},
+    "boots": {"--max-minutes", "--count-margin"} | ON_THIS_MACHINE,
+    "guest slices": {"--duration"} | ON_THIS_MACHINE,
+}
+WAYS = {
+    "whole": (*HOST, "--whole"),
+    "cells": HOST,
+    "slices": (*HOST, "--slices"),
+    "boots": KERNELS,
+    "guest slices": (*KERNELS, "--slices"),
+}
+
+
+@pytest.mark.parametrize("option", GIVEN)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_way_heeds_an_option_or_refuses_it(way: str, option: str, tmp_path: Path) -> None:
+    base, new, *more = WAYS[way]
+    value, shown = GIVEN[option]
+    words = ["ab", "--base", base, "--new", new, "--output", tmp_path / "o", *more, option, value]
+    ended = end(words)
+    if option in REFUSED[way]:
+        assert isinstance(ended, FscaleError) and option in str(ended)
+    elif option in OF_A_VERDICT and way == "boots":
+        # Boots are judged when they have been measured.
+        assert isinstance(ended, Reached)
+    else:
+        assert isinstance(ended, Reached), ended
+        assert any(one in ended.text for one in shown.split("|")), ended.text
+
+
+def test_all_options_that_are_not_heeded_are_named_at_once(tmp_path: Path) -> None:
+    words = ["ab", "--base", "ext4:kernel=6.1", "--new", "ext4:kernel=6.12", "--output", tmp_path]
+    more = ["--wait", 1, "--binary", "/x", "--yes-format", "y", "--dry-run", "--max-minutes", 3]
+    said = str(end([*words, *more]))
+    assert all(option in said for option in ("--wait", "--binary", "--yes-format", "--dry-run"))
+
+
+def test_every_option_is_known_to_this_test() -> None:
+    import typer.main  # noqa: PLC0415
+
+    outputs = {"--json", "--junit", "--markdown", "--mail", "--html", "--ktap", "--all", "--output"}
+    others = {"--base", "--new", "--suite", "--slices", "--dry-run", "--help"}
+    command: Any = typer.main.get_command(app)
+    options = {option.opts[0] for option in command.commands["ab"].params}
+    assert options - outputs - others == GIVEN.keys()
+
+
+@pytest.mark.parametrize(
+    ("base", "new"),
+    [
+        ("kernel:6.1", "ext4"),
+        ("ext4", "ext4:kernel=6.12"),
+        ("my:module=a.ko", "my"),
+        ("my:kernel=6.12:module=a.ko", "my:module=b.ko"),
+        ("tmpfs", "kernel:6.12"),
+        ("ext4:mount=data=journal", "kernel:6.12"),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_both_sides_have_a_kernel_or_none(base: str, new: str, turned: bool) -> None:
+    sides = (new, base) if turned else (base, new)
+    with pytest.raises(FscaleError, match=r"names no kernel"):
+        guests.parse_pair(*sides)
+
+
+@pytest.mark.parametrize("sides", [KERNELS, ("my:module=a.ko", "my:module=b.ko")])
+def test_pairs_of_one_kind_are_pairs(sides: tuple[str, str]) -> None:
+    one, other = guests.parse_pair(*sides)
+    assert (one.text, other.text) == sides
+
+
+def test_the_gate_has_both_kernels_or_none(tmp_path: Path) -> None:
+    words = ["gate", "--base", "ext4", "--new", "ext4:kernel=6.12", "--output", tmp_path]
+    assert "kernel" in str(end(words))
+
+
+OF_VM = ("vm", "ab", "--base", KERNELS[0], "--new", KERNELS[1])
+
+
+@pytest.mark.parametrize("option", ["--max-minutes", "--metric", "--margin", "--fdr"])
+def test_boots_of_vm_ab_are_not_judged(option: str, tmp_path: Path) -> None:
+    words = [*OF_VM, "--output", tmp_path, option, GIVEN[option][0]]
+    ended = end(words)
+    assert isinstance(ended, FscaleError) and option in str(ended)
+    heeded = end([*words, "--slices"])
+    assert isinstance(heeded, Reached)
+    assert any(one in heeded.text for one in GIVEN[option][1].split("|"))
+
+
+@pytest.mark.parametrize("option", [o for o in GIVEN if o not in OF_A_VERDICT])
+def test_noise_heeds_what_it_takes(option: str, tmp_path: Path) -> None:
+    value, shown = GIVEN[option]
+    ended = end(["noise", "--fs", "tmpfs", "--output", tmp_path / "o", option, value])
+    assert isinstance(ended, Reached), ended
+    assert any(one in ended.text for one in shown.split("|")), ended.text
+
+
+@pytest.mark.parametrize(
+    ("sides", "options"),
+    [
+        (HOST, {"--filesystem", "--allow-different"}),
+        (KERNELS, {"--allow-different", "--duration"} | (ON_THIS_MACHINE - {"--dry-run"})),
+        (None, {"--workload", "--cores", "--duration", "--max-minutes", "--wait", "--set"}),
+    ],
+)
+def test_bisect_stops_at_what_it_does_not_heed(
+    sides: tuple[str, str] | None, options: set[str], tmp_path: Path
+) -> None:
+    """Code 128: git would take others for a verdict."""
+    given = ["--base", sides[0], "--new", sides[1]] if sides else ["--reference", str(tmp_path)]
+    values = {**GIVEN, "--filesystem": ("x.toml", ""), "--allow-different": ("suite", "")}
+    for option in options:
+        words = [
+            "bisect",
+            *given,
+            "--output",
+            str(tmp_path),
+            option,
+            values[option][0],
+            "--",
+            "true",
+        ]
+        result = CliRunner().invoke(app, words)
+        assert (result.exit_code, option in result.output + result.stderr) == (128, True), option
