@@ -56,9 +56,13 @@ class NoiseReport(Strict):
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     points: list[PointNoise]
-    steal: float = Field(description="share of the CPU time under test, all repetitions")
-    worst_steal: float = Field(description="of one repetition")
-    others_cpus: float = Field(description="CPUs that others used beside the load, mean")
+    steal: float | None = Field(
+        description="share of the CPU time under test, all repetitions; null: not recorded"
+    )
+    worst_steal: float | None = Field(description="of one repetition; null: not recorded")
+    others_cpus: float | None = Field(
+        description="CPUs that others used beside the load, mean; null: not recorded"
+    )
     disturbed: int
     repetitions: int
     budget_minutes: float
@@ -97,9 +101,9 @@ def measure_noise(
     others = [c.others_cpu_seconds / c.seconds for c in cells if c.others_cpu_seconds is not None]
     return NoiseReport(
         points=points,
-        steal=float(np.mean(steals)) if steals else 0.0,
-        worst_steal=max(steals, default=0.0),
-        others_cpus=float(np.mean(others)) if others else 0.0,
+        steal=float(np.mean(steals)) if steals else None,
+        worst_steal=max(steals, default=None),
+        others_cpus=float(np.mean(others)) if others else None,
         disturbed=sum(c.disturbed is not None for c in cells),
         repetitions=len(cells),
         budget_minutes=budget_minutes,

@@ -47,7 +47,7 @@ class Report:
     writes: int
     bytes: int
     seconds: float  # of the longest job
-    jobs: dict[str, dict[str, float]]
+    jobs: dict[str, dict[str, float | None]]
 
 
 def parse(text: str) -> Report:
@@ -75,8 +75,12 @@ def parse(text: str) -> Report:
             job["jobname"]: {
                 "iops": job["read"]["iops"] + job["write"]["iops"],
                 "p99_ns": max(
-                    job[way]["clat_ns"].get("percentile", {}).get("99.000000", 0)
-                    for way in ("read", "write")
+                    (
+                        percentiles["99.000000"]
+                        for way in ("read", "write")
+                        if (percentiles := job[way]["clat_ns"].get("percentile"))
+                    ),
+                    default=None,
                 ),
             }
             for job in jobs

@@ -168,9 +168,9 @@ def _show(report: "NoiseReport") -> None:
         )
     console.print(table)
     console.print(
-        f"steal {report.steal:.2%} (at worst {report.worst_steal:.2%}); others used "
-        f"{report.others_cpus:.2f} CPUs; {report.disturbed} of {report.repetitions} repetitions "
-        "were disturbed"
+        f"steal {_known(report.steal, '.2%')} (at worst {_known(report.worst_steal, '.2%')}); "
+        f"others used {_known(report.others_cpus, '.2f')} CPUs; {report.disturbed} of "
+        f"{report.repetitions} repetitions were disturbed"
     )
     blind = report.blind()
     if blind:
@@ -184,3 +184,7 @@ def _show(report: "NoiseReport") -> None:
             console.print(f"  {p.subject.name}, {p.metric}", markup=False)
     else:
         console.print(f"a change of {report.wanted:.0%} would show on every point")
+
+
+def _known(value: float | None, form: str) -> str:
+    return "unknown" if value is None else format(value, form)

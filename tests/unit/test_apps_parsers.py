@@ -88,6 +88,14 @@ def test_fio() -> None:
     assert 0.9 < report.seconds < 1.5
 
 
+def test_fio_without_percentiles_has_no_tail() -> None:
+    said = json.loads(text("fio.json"))
+    for way in ("read", "write", "trim"):
+        for job in said["jobs"]:
+            job.get(way, {}).get("clat_ns", {}).pop("percentile", None)
+    assert {job["p99_ns"] for job in fio.parse(json.dumps(said, indent=1)).jobs.values()} == {None}
+
+
 def test_fio_with_a_failed_job_is_an_error() -> None:
     said = json.loads(text("fio.json"))
     said["jobs"][1]["error"] = 28
