@@ -386,8 +386,9 @@ def test_a_lockref_is_a_dentrys_where_a_dentrys_function_takes_it(
         assert (found.rule is not None) is dentry
     if stack[0].startswith("lockref_"):
         assert (match(rules().counters, stack, {}) is not None) is dentry
-    elsewhere = Place("slab", "gfs2_glock", 88)
-    assert name_lock("spinlock", elsewhere, ("_raw_spin_lock", *stack), EMPTY).rule is None
+    for cache, is_one in (("gfs2_glock", False), ("kmalloc-512", False), ("dentry", True)):
+        found = name_lock("spinlock", Place("slab", cache, 88), ("_raw_spin_lock", *stack), EMPTY)
+        assert (found.rule is not None) is (is_one and (dentry or stack[0] != "fast_dput"))
 
 
 @pytest.mark.parametrize(
