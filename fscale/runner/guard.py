@@ -20,6 +20,19 @@ def existing(path: Path) -> Path:
     return next(p for p in [path, *path.parents] if p.exists())
 
 
+def check_proc(proc: Path = Path("/proc")) -> None:
+    """/proc is that of our PID namespace, or FscaleError: its numbers would be others' processes.
+
+    Processes are ended by the numbers that it shows.
+    """
+    shown = (proc / "self").readlink().name
+    if shown != str(os.getpid()):
+        raise FscaleError(
+            f"{proc} is that of another PID namespace (it shows this process as {shown}, which is "
+            f"{os.getpid()}); mount one of its own: unshare --pid --fork --mount-proc"
+        )
+
+
 def check_output(directory: Path) -> None:
     """The results directory can be written, or FscaleError says why not."""
     there = existing(directory)

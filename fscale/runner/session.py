@@ -15,7 +15,7 @@ from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.paths import TRACEFS
 from fscale.model.results import Cell, CellKey, Control, Machine
 from fscale.model.store import Store
-from fscale.runner import filesystem, geometry, host, medium
+from fscale.runner import filesystem, geometry, guard, host, medium
 from fscale.runner.cell.measure import Limits, measure, seed_of
 from fscale.runner.disk import Checked, Disk
 from fscale.runner.machine.journal import Journal, exclusive, recover
@@ -419,6 +419,7 @@ def machine_held(state: Path, say: Callable[[str], None], wait: float = 0) -> It
 
     Only here are all CPUs online for sure, so a run is prepared inside of it.
     """
+    guard.check_proc()
     with exclusive(state, wait):
         undone, failures = recover(state)
         if undone:

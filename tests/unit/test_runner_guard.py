@@ -38,6 +38,14 @@ def refused(check: object, *arguments: object) -> str:
     return str(caught.value)
 
 
+def test_a_proc_of_another_pid_namespace_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "self").symlink_to(str(os.getpid()))
+    guard.check_proc(tmp_path)
+    (tmp_path / "self").unlink()
+    (tmp_path / "self").symlink_to("4")
+    assert "another PID namespace" in refused(guard.check_proc, tmp_path)
+
+
 def test_the_nearest_directory_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert guard.existing(tmp_path) == tmp_path
     assert guard.existing(tmp_path / "a" / "b") == tmp_path
