@@ -131,8 +131,8 @@ def make(
         for name, prepared, side in (("A", a, base), ("B", b, new))
     }
     cut = {
-        workload: _slicing(workload, setups, slices, slicing)
-        for workload in {key.workload for key in a.cells}
+        key.workload: _slicing(key, setups, slices, slicing)
+        for key in {key.workload: key for key in a.cells}.values()
     }
     pairs = [
         Pair(_labelled(one, base), _labelled(other, new), cut[one.workload])
@@ -190,20 +190,20 @@ def _looked(store: Store) -> list[int]:
 
 
 def _slicing(
-    workload: str, setups: Mapping[str, Setup], slices: bool | None, slicing: Slicing
+    key: CellKey, setups: Mapping[str, Setup], slices: bool | None, slicing: Slicing
 ) -> Slicing | None:
-    """How a workload is cut; None where it is measured in whole repetitions.
+    """How the workload of a cell is cut; None where it is measured in whole repetitions.
 
     FscaleError where it is to be cut, and cannot.
     """
     if slices is False:
         return None
-    reason = next(filter(None, (uncut(setup, workload) for setup in setups.values())), None)
+    reason = next(filter(None, (uncut(setup, key.workload) for setup in setups.values())), None)
     if reason and slices:
         raise FscaleError(f"this cannot be measured in slices: {reason}; leave --slices out")
     if reason:
         return None
-    return settling(slicing, setups.values(), workload)
+    return settling(slicing, setups.values(), key)
 
 
 def _prepare(request: Request, side: Side, name: str) -> Prepared:

@@ -67,13 +67,14 @@ def uncut(setup: Setup, workload: str) -> str | None:
     return None
 
 
-def settling(slicing: Slicing, setups: Collection[Setup], workload: str) -> Slicing:
-    """With what keeps the work that the workload leaves out of the other side's turns."""
-    described = [setup.loads[workload].descriptor for setup in setups]
+def settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slicing:
+    """With what keeps the work that a cell's workload leaves out of the other side's turns."""
+    described = [setup.loads[key.workload].descriptor for setup in setups]
+    steady = bool(key.options.get("keep"))  # what is added is taken away again
     return replace(
         slicing,
         settle=any(one.puts_off for one in described),
-        drain=DRAIN if any(one.defers_frees for one in described) else 0.0,
+        drain=DRAIN if steady or any(one.defers_frees for one in described) else 0.0,
     )
 
 

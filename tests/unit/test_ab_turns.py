@@ -2,6 +2,7 @@
 """What becomes of a sliced pair when one of its sides ends early or hangs."""
 
 import random
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -12,7 +13,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, CellKey, Status
 from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns
-from fscale.runner.session import new_cell
+from fscale.runner.session import Setup, new_cell
 
 
 class Side:
@@ -95,3 +96,12 @@ def test_each_worker_needs_its_operations(cores: int) -> None:
 def test_a_side_that_hangs_is_said() -> None:
     with pytest.raises(TooLong, match="it hangs"):
         alternate(Side(100), Side(7, hangs=True))
+
+
+@pytest.mark.parametrize(("keep", "drain"), [({}, 0.0), ({"keep": 0}, 0.0), ({"keep": 5}, 0.02)])
+def test_a_steady_state_frees_what_it_makes(keep: dict[str, int], drain: float) -> None:
+    described = SimpleNamespace(puts_off=True, defers_frees=False)
+    setup = SimpleNamespace(loads={"DRBL": SimpleNamespace(descriptor=described)})
+    key = cell("A").key.model_copy(update={"options": keep})
+    found = slices.settling(Slicing(), [cast("Setup", setup)], key)
+    assert (found.settle, found.drain) == (True, drain)
