@@ -7,12 +7,14 @@ docs/compare.md has the table: what is refused, what is only said, and what is n
 import hashlib
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fscale.model.errors import FscaleError
+from fscale.model.mount import group
 from fscale.model.results import Cell, Machine, Run
 from fscale.model.store import BENCH
 
@@ -101,8 +103,11 @@ def notes(
         FscaleError: something differs that makes the figures mean different things, and `allow`
             does not name it.
     """
+    defined = list(_defined(base, new, base_cells, new_cells))
+    told = {difference.key for difference in defined}
     found = [
-        *_defined(base, new, base_cells, new_cells),
+        *defined,
+        *(d for d in _mounts(base_cells, new_cells) if d.key.replace(".effective", "") not in told),
         *_geometry(base_cells, new_cells),
         *_noted(base, new),
     ]
@@ -123,10 +128,40 @@ def _defined(
 ) -> Iterator[Difference]:
     ours, theirs = _facts(base, base_cells), _facts(new, new_cells)
     for key in sorted(ours.keys() & theirs.keys()):
-        if ours[key] != theirs[key]:
-            yield Difference(key, ours[key], theirs[key], refused=True)
+        if ours[key] != theirs[key] and any(_apart(key, ours[key], theirs[key])):
+            yield Difference(key, *_apart(key, ours[key], theirs[key]), refused=True)
     if base.suite.get("order") != new.suite.get("order"):
         yield Difference("suite.order", base.suite.get("order"), new.suite.get("order"))
+
+
+def _apart(key: str, one: Any, other: Any) -> tuple[Any, Any]:
+    """Two facts; of mount options, whose order means nothing, those that the other has not."""
+    if not key.endswith(".mount_options"):
+        return one, other
+    return [o for o in one if o not in other], [o for o in other if o not in one]
+
+
+def _mounts(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[Difference]:
+    """How equal points were mounted, beside what was asked for: defaults differ between kernels."""
+    sides = [
+        {(c.key.filesystem, c.key.medium): c.mount for c in cells if c.mount and c.status == "ok"}
+        for cells in (base_cells, new_cells)
+    ]
+    for place in sorted(sides[0].keys() & sides[1].keys()):
+        ours, theirs = sides[0][place], sides[1][place]
+        key = f"filesystems.{place[0]}.effective.mount_options"
+        # A size that is a share of memory is judged as such.
+        one, other = ([o for o in m.options if group(o) != "size"] for m in (ours, theirs))
+        if set(one) != set(other):
+            yield Difference(key, *_apart(key, one, other))
+        devices = (_device(ours.source), _device(theirs.source))
+        if devices[0] != devices[1]:
+            yield Difference(f"media.{place[1]}.source", *devices)
+
+
+def _device(source: str) -> str:
+    """What is mounted; a loop device's number says nothing."""
+    return re.sub(r"^/dev/loop\d+", "/dev/loop", source)
 
 
 def _facts(run: Run, cells: Iterable[Cell]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A paired run before it is measured: two checked sides, their points, and when to look."""
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -230,7 +231,8 @@ def _labelled(key: CellKey, side: Side) -> CellKey:
 
 def _setup(prepared: Prepared, side: Side) -> Setup:
     (fs,) = prepared.setup.filesystems.values()
-    return replace(prepared.setup, filesystems={side.label: fs}, profilers={})
+    beside = {side.label: tuple(itertools.chain(*prepared.setup.beside.values()))}
+    return replace(prepared.setup, filesystems={side.label: fs}, beside=beside, profilers={})
 
 
 def _run(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from fscale.ab.live import Live
 from fscale.ab.measure import Progress, measure
 from fscale.ab.plan import Plan
+from fscale.ab.same import refuse_same
 from fscale.ab.slices import preview_pair
 from fscale.model import paths
 from fscale.model.errors import Interrupted
@@ -62,6 +63,7 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
         run.state = "failed"
         try:
             with session.opened(), Live(plan) as live:
+                refuse_same(plan, session)
                 progress = measure(plan, session, seconds, live)
             if progress.pair_looks:
                 replace(plan, pair_looks=progress.pair_looks).save()

@@ -105,6 +105,7 @@ def measure_pair(
     """
     cells = {side: new_cell(keys[side]) for side in SIDES}
     with session.recorded(list(cells.values())), contextlib.ExitStack() as stack:
+        stack.callback(excuse, cells.values())  # a mount may turn out to have changed
         targets = stack.enter_context(_placed(session, setups, cells, seed))
         turns: dict[str, Turns] = {}
         for side, target in targets.items():

@@ -61,10 +61,12 @@ SetOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[
-    Path | None, typer.Option(help="Measure on this block device: /dev/disk/by-id/NAME.")
+    Path | None,
+    typer.Option(help="Measure on this block device: by-id, by-path, by-partuuid or by-diskseq."),
 ]
 YesFormatOption = Annotated[
-    str | None, typer.Option(help="by-id NAME of a device whose content may be lost.")
+    str | None,
+    typer.Option(help="NAMEs of devices whose content may be lost, separated by commas."),
 ]
 
 
@@ -279,6 +281,7 @@ def _measure(
     run.state = "failed"  # unless it ends in one of the ways below
     try:
         with session.opened(), reporter:
+            session.refuse_without_effect(todo)
             refused: list[CellKey] = []
             for key in itertools.chain(todo, refused):
                 reporter.begins(key)

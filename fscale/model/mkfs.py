@@ -30,6 +30,8 @@ class _Program:
     """options that set by another rule what the options of these letters set"""
     repeated: str = ""
     """options that may be given several times"""
+    shown: str = ""
+    """those that a description of the file system shows in full"""
     several: bool = False
     """whether it makes one file system of several devices"""
 
@@ -38,6 +40,7 @@ _EXT = _Program(
     valued="bCdeEgGiIJlLmMNoOrRtTUz",
     lists="EJOR",
     repeated="c",
+    shown="bCgGiIJmNO",
     same={"stripe-width": "stripe_width", "nodiscard": "discard"},
     replaces={"T": "bi", "N": "i"},
 )
@@ -46,11 +49,13 @@ _PROGRAMS = {
     "mkfs.xfs": _Program(
         valued="bcdilLmnprs",
         lists="bdilmnrs",
+        shown="bdimns",
         same={"agsize": "agcount", "su": "sunit", "sw": "swidth", "logdev": "internal"},
     ),
     "mkfs.btrfs": _Program(
         valued="AbdLlmnOrRsU",
         lists="OR",
+        shown="nOs",
         long={
             **{"alloc-start": "A", "byte-count": "b", "data": "d", "features": "O", "label": "L"},
             **{"leafsize": "l", "metadata": "m", "nodesize": "n", "rootdir": "r", "uuid": "U"},
@@ -103,6 +108,30 @@ def merge(argv: Sequence[str], more: Sequence[str] = ()) -> list[str]:
     place = next((i for i, item in enumerate(old) if "{device}" in item.words[0]), len(old))
     items = _once(program, [*old[:place], *new, *old[place:]])
     return [*argv[:start], *(word for item in items for word in item.words)]
+
+
+def unlike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two argvs differ in more than options that a description shows in full."""
+    (start, program), (other_start, other_program) = _program(one), _program(other)
+    if program is None or program is not other_program:
+        return list(one) != list(other)
+    rest = [
+        [item for item in _items(program, argv[first:]) if item.key not in set(program.shown)]
+        for argv, first in ((one, start), (other, other_start))
+    ]
+    told = [sorted((item.key, item.value or item.words[0]) for item in items) for items in rest]
+    return told[0] != told[1]
+
+
+def arguments(argv: Sequence[str]) -> list[str]:
+    """The arguments of a mkfs that are no options: devices and sizes; none of an unknown program.
+
+    FscaleError where an option lacks its value.
+    """
+    start, program = _program(argv)
+    if program is None:
+        return []
+    return [item.words[0] for item in _items(program, argv[start:]) if not item.key]
 
 
 def _program(argv: Sequence[str]) -> tuple[int, _Program | None]:

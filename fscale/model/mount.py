@@ -19,6 +19,13 @@ _SAME = {
 }
 _OTHER = frozenset({"async", "ro", "inode32", "dioread_lock"})
 """options that mean the other value of their group"""
+_NO_CHANGE = frozenset(
+    {
+        *("defaults", "rw", "suid", "dev", "exec", "async", "diratime", "barrier", "barrier=1"),
+        *("acl", "datacow", "datasum", "treelog", "auto", "user", "users", "owner", "_netdev"),
+    }
+)
+"""what is so without them, or is for mount(8) alone"""
 _SEVERAL = frozenset({"device"})
 """options that may be given several times"""
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -58,6 +65,14 @@ def without_effect(asked: Iterable[str], effective: Iterable[str]) -> list[str]:
     for option in effective:
         shown.setdefault(group(option), []).append(option)
     return [option for option in asked if not _holds(option, shown.get(group(option), []))]
+
+
+def unseen(asked: Iterable[str], effective: Iterable[str]) -> set[str]:
+    """Those of `asked` that the kernel does not show, and that are no defaults of all."""
+    shown = {group(option) for option in effective}
+    return {o for o in asked if group(o) not in shown and o not in _NO_CHANGE} - {
+        o for o in asked if o.startswith(("no", "x-"))
+    }
 
 
 def _holds(option: str, shown: Sequence[str]) -> bool:

@@ -79,6 +79,19 @@ class Slice(Strict):
     )
 
 
+class Mounted(Strict):
+    """The mount that a cell worked on, as the kernel showed it."""
+
+    fstype: str
+    source: str = Field(description="a device, or what else is mounted")
+    root: str = Field(description="the directory of the file system that is mounted; / is all")
+    options: list[str] = Field(
+        description="in effect, sorted: of the mount and of the file system, of ext4 its defaults "
+        "too; of an overlay with `upper:` those of the file system that is written to; without "
+        "names of places"
+    )
+
+
 class Cell(Strict):
     """One measured cell. Only `status == "ok"` enters a statistic."""
 
@@ -135,7 +148,12 @@ class Cell(Strict):
         "where nearly all operations are not covered",
     )
     geometry: dict[str, str] | None = Field(
-        default=None, description="what mkfs chose, where the file system's TOML file asks for it"
+        default=None,
+        description="what mkfs chose, where the file system's TOML file asks for it; of an "
+        "existing directory block size and size in bytes too",
+    )
+    mount: Mounted | None = Field(
+        default=None, description="null where it was not recorded, or cannot be seen"
     )
     counts: dict[str, float] | None = Field(
         default=None,

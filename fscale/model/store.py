@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -115,7 +116,7 @@ def differences(old: Run, new: Run) -> list[str]:
         a, b = getattr(old, what), getattr(new, what)
         for key in sorted(a.keys() | b.keys()):
             if a.get(key) != b.get(key):
-                found.append(f"{what}.{key}: {json.dumps(a.get(key))} -> {json.dumps(b.get(key))}")
+                found.append(f"{what}.{_changed(key, a.get(key), b.get(key))}")
     for what in ("hostname", "kernel", "kernel_cmdline", "cpu_order", "governor", "guest"):
         a, b = (_lasting(getattr(run.machine, what)) for run in (old, new))
         if a != b:
@@ -148,6 +149,16 @@ def _tuning(old: Run, new: Run) -> list[tuple[str, object, object]]:
 
 def _limits(run: Run) -> object:
     return run.machine.confinement.limits if run.machine.confinement else None
+
+
+def _changed(key: str, old: Any, new: Any) -> str:
+    """`KEY: OLD -> NEW`, of a list of options and of a description only what is not the same."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        parts = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+        return "; ".join(_changed(f"{key}.{p}", old.get(p), new.get(p)) for p in parts)
+    if key.endswith("mount_options") and isinstance(old, list) and isinstance(new, list):
+        old, new = [o for o in old if o not in new], [o for o in new if o not in old]
+    return f"{key}: {json.dumps(old)} -> {json.dumps(new)}"
 
 
 def _build(run: Run) -> str:

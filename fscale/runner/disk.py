@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +14,15 @@ from fscale.model.errors import FscaleError
 from fscale.system.executor import CommandFailed, Executor, which
 
 BY_ID = Path("/dev/disk/by-id")
+BESIDE = ("by-path", "by-partuuid", "by-diskseq")
+"""folders beside by-id whose names do not change when the device is formatted"""
 LABEL = "fscale"
 SYSFS = Path("/sys")
+SERIAL = (
+    "a virtual disk gets a name in by-id when it has a serial: QEMU -device "
+    "virtio-blk-pci,drive=ID,serial=NAME; libvirt <serial>NAME</serial> in <disk>; VMware "
+    "disk.EnableUUID=TRUE"
+)
 
 # What kernels know a drive by: NVMe, SCSI and ATA, virtio, MMC, device mapper, MD, loop.
 _NAMES = (
@@ -76,11 +84,22 @@ def identify(number: str, sysfs: Path = SYSFS) -> Identity:
     return Identity(number, _text(whole / "diskseq"), size, found)
 
 
+def number_of(path: Path) -> str:
+    """The major:minor of a block device, which is not opened; FscaleError where it is none."""
+    try:
+        about = located(path).stat()
+    except OSError as error:
+        raise FscaleError(f"{path} cannot be looked at: {error.strerror}") from None
+    if not stat.S_ISBLK(about.st_mode):
+        raise FscaleError(f"{path} is not a block device")
+    return f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}"
+
+
 @contextlib.contextmanager
 def _opened(path: Path, flags: int = 0) -> Iterator[tuple[int, str]]:
     """A descriptor of a block device and its major:minor; FscaleError where it is none."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+        fd = os.open(located(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except OSError as error:
         alone = " for us alone" if flags & os.O_EXCL else ""
         raise FscaleError(f"{path} cannot be opened{alone}: {error.strerror}") from None
@@ -130,25 +149,73 @@ def users(number: str) -> str | None:
     return None
 
 
+def located(path: Path, sysfs: Path = SYSFS) -> Path:
+    """The path, or where it is a disk's sequence number that udev made no link for, its node.
+
+    A container has no udev, but sysfs says which disk has the number.
+    """
+    asked = re.fullmatch(r"(\d+)(?:-part(\d+))?", path.name)
+    if path.parent.name != "by-diskseq" or not asked or path.exists():
+        return path
+    for disk in (sysfs / "block").glob("*"):
+        if _text(disk / "diskseq") == asked[1]:
+            parts = {_text(part / "partition"): part.name for part in disk.glob(f"{disk.name}*")}
+            name = parts.get(asked[2]) if asked[2] else disk.name
+            return Path("/dev") / name.replace("!", "/") if name else path
+    return path
+
+
+def names(number: str, by_id: Path = BY_ID, sysfs: Path = SYSFS) -> list[Path]:
+    """The stable names of a block device, the best first."""
+    found = []
+    for folder in (by_id, *(by_id.parent / name for name in BESIDE)):
+        for link in sorted(folder.glob("*")):
+            with contextlib.suppress(OSError):
+                about = link.stat()
+                if f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}" == number:
+                    found.append(link)
+    sequence = identify(number, sysfs).sequence
+    by_sequence = by_id.parent / "by-diskseq" / sequence
+    whole = not (_directory(number, sysfs) / "partition").exists()
+    if sequence and whole and by_sequence not in found:
+        found.append(by_sequence)
+    return found
+
+
+def refuse_unstable(path: Path, by_id: Path = BY_ID) -> None:
+    """FscaleError, with the names to take, unless the name of a device is one that lasts."""
+    if path.parent in (by_id, *(by_id.parent / name for name in BESIDE)):
+        return
+    what = f"{path} is not a stable path"
+    if path.parent in (by_id.parent / "by-uuid", by_id.parent / "by-label"):
+        what += " (it names what lies on the device, which is replaced)"
+    known: list[Path] = []
+    with contextlib.suppress(FscaleError), _opened(path) as (_, number):
+        known = names(number, by_id)
+    if any(name.parent == by_id for name in known):
+        raise FscaleError(f"{what}; name the device as {' or '.join(map(str, known[:3]))}")
+    there = f"; name the device as {' or '.join(map(str, known[:3]))}" if known else ""
+    raise FscaleError(
+        f"{what}{there or f'; name the device as {by_id}/NAME (see ls -l {by_id})'}; {SERIAL}"
+    )
+
+
 def check_device(path: Path, yes_format: str | None, by_id: Path = BY_ID) -> Checked:
     """Allow formatting of the block device at a stable path, or raise FscaleError.
 
-    `yes_format` is the by-id name that the user gave on the command line: it allows the format of a
-    device that does not carry our own label.
+    `yes_format` are the names, separated by commas, that the user gave on the command line: a name
+    allows the format of a device that does not carry our own label.
     """
     if which("wipefs") is None or which("blkid") is None:
         raise FscaleError("wipefs and blkid are needed to check a device: install util-linux")
-    if path.parent != by_id:
-        raise FscaleError(
-            f"{path} is not a stable path; name the device as {by_id}/NAME (see ls -l {by_id})"
-        )
+    refuse_unstable(path, by_id)
     with _opened(path) as (_, number):  # pins the device, so that all below is said of one
         if used := users(number):
             raise FscaleError(f"{path} is in use: {used}; fscale formats only unused devices")
         node = _node(number)
         with _opened(node, os.O_EXCL):
             content = signature(node)
-        if _label(node) != LABEL and yes_format != path.name:
+        if _label(node) != LABEL and path.name not in (yes_format or "").split(","):
             raise FscaleError(
                 f"{path} is not ours; it holds: {content}. All of it would be lost. "
                 f"If that is right, add --yes-format {path.name}"

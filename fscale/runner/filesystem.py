@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fscale.model.config import FileSystem
-from fscale.runner import numa
+from fscale.model.errors import FscaleError
+from fscale.model.mount import group, without_effect
+from fscale.model.results import Mounted
+from fscale.runner import lazy, numa
 from fscale.runner.machine.settings import Mount
 from fscale.system.executor import CommandFailed, Executor, which
+
+EXT = ("ext2", "ext3", "ext4")
 
 
 def missing(fs: FileSystem) -> str | None:
@@ -67,6 +72,34 @@ def mount(fs: FileSystem, device: str | None, target: Path, size: int) -> Mount:
     options = [option.replace("{size}", str(size)) for option in fs.mount_options]
     options += numa.mount_options(fs.numa)
     return Mount(source=device or "fscale", target=target, fstype=fs.kernel, options=options)
+
+
+def without_lazy_writes(fs: FileSystem, node: Path, options: list[str]) -> list[str]:
+    """The options of a mount under which no kernel thread writes what mkfs put off.
+
+    FscaleError where the user asked for that thread.
+    """
+    left = lazy.unwritten(node) if fs.kernel in EXT else 0
+    if not left or "noinit_itable" in options:
+        return options
+    if any(option.startswith("init_itable") for option in options):
+        raise FscaleError(
+            f"{left} inode tables of {fs.title} are not written yet, and with init_itable a kernel "
+            "thread writes them under the load; leave it out, or add -E lazy_itable_init=0 to mkfs"
+        )
+    return [*options, "noinit_itable"]
+
+
+def refuse_without_effect(fs: FileSystem, mounted: Mounted) -> None:
+    """FscaleError where the kernel shows a mount option otherwise than it was asked for."""
+    asked = [option for option in fs.mount_options if "{size}" not in option]
+    if wrong := without_effect(asked, mounted.options):
+        groups = {group(option) for option in wrong}
+        shown = [option for option in mounted.options if group(option) in groups]
+        raise FscaleError(
+            f"mount option {', '.join(wrong)} of {fs.title} had no effect; in effect is "
+            f"{', '.join(shown) or 'none of that kind'}"
+        )
 
 
 @contextlib.contextmanager

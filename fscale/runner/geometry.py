@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What mkfs chose: read from the fresh file system before it is mounted."""
+"""What mkfs chose: read from a fresh file system before it is mounted, or from an existing one."""
 
+import os
 import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from fscale.model import catalogue, paths
 from fscale.model.config import FileSystem
+from fscale.model.results import Mounted
+from fscale.runner.mounted import device_name, holding
 from fscale.system.executor import CommandFailed, Executor, which
 
 _SECTION = re.compile(r"\s*([\w-]*)\s*=")
@@ -11,8 +17,18 @@ _PAIR = re.compile(r"([\w-]+)=(\S+?)(?=[\s,]|$)")
 _LINE = re.compile(r"(\S.*?)(?::|\t| {2})\s*(\S.*)")
 
 
-def parse(text: str, keys: list[str]) -> dict[str, str]:
-    """The values of `keys` in a description, each with its blanks made single.
+# Of a file system that is mounted: they come and go.
+_PASSING = frozenset({"needs_recovery", "orphan_present"})
+
+
+def parse(text: str, keys: Sequence[str]) -> dict[str, str]:
+    """The values of `keys` in a description."""
+    found = everything(text)
+    return {key: found[key] for key in keys if key in found}
+
+
+def everything(text: str) -> dict[str, str]:
+    """All that a description says, each value with its blanks made single.
 
     It reads lines of `KEY: VALUE` or `KEY<tab>VALUE` (dumpe2fs, btrfs) and those of
     `SECTION = NAME=VALUE NAME=VALUE` (xfs_info), whose keys are SECTION.NAME.
@@ -26,16 +42,42 @@ def parse(text: str, keys: list[str]) -> dict[str, str]:
                 f"{section}.{name}": value for name, value in _PAIR.findall(line[head.end() :])
             }
         elif pair := _LINE.match(line):
-            found[pair[1]] = " ".join(pair[2].split())
-    return {key: found[key] for key in keys if key in found}
+            found[pair[1]] = " ".join(word for word in pair[2].split() if word not in _PASSING)
+    return found
 
 
-def read(fs: FileSystem, device: str, do: Executor) -> dict[str, str] | None:
-    """The geometry of a fresh file system on `device`; None where nobody can say it."""
+def read(fs: FileSystem, device: str, do: Executor) -> dict[str, str]:
+    """All that is said of the file system on `device`; empty where nobody can say it."""
     if fs.geometry is None or which(fs.geometry.command[0]) is None:
-        return None
+        return {}
     argv = [argument.replace("{device}", device) for argument in fs.geometry.command]
     try:
-        return parse(do.run(argv, timeout=60), fs.geometry.keys) or None
+        return everything(do.run(argv, timeout=60))
     except CommandFailed:
-        return None
+        return {}
+
+
+def kept(fs: FileSystem, said: Mapping[str, str]) -> dict[str, str] | None:
+    """What of it the file system's TOML file asks for; None where that is nothing."""
+    keys = fs.geometry.keys if fs.geometry else []
+    return {key: said[key] for key in keys if key in said} or None
+
+
+def of_directory(directory: Path, mounted: Mounted | None, do: Executor) -> dict[str, str]:
+    """The geometry of what an existing directory lies on, as far as this user may read it."""
+    about = os.statvfs(directory)
+    found = {
+        "block size": str(about.f_bsize),
+        "fragment size": str(about.f_frsize),
+        "size in bytes": str(about.f_blocks * about.f_frsize),
+    }
+    entry = holding(directory)
+    if mounted is None or entry is None:
+        return found
+    name = device_name(entry.device).replace("!", "/")
+    node = Path("/dev") / name if name else Path(entry.source)
+    described = paths.FILESYSTEMS / f"{mounted.fstype}.toml"
+    if described.exists() and node.is_block_device() and os.access(node, os.R_OK):
+        fs = catalogue.load_filesystem(mounted.fstype)
+        found |= kept(fs, read(fs, str(node), do)) or {}
+    return found

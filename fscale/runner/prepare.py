@@ -5,22 +5,24 @@ import hashlib
 import random
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from fscale import __version__
 from fscale.model import catalogue
 from fscale.model.config import FileSystem, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings
-from fscale.model.results import CellKey, Machine, Run, all_boots
+from fscale.model.results import CellKey, Machine, Mounted, Run, all_boots
 from fscale.model.revision import revision
 from fscale.model.store import BENCH, Store, differences
 from fscale.model.topology import core_counts, machine_layout
 from fscale.runner import filesystem, guard, host, plan, resources
 from fscale.runner.cell.measure import Limits
+from fscale.runner.disk import Checked
 from fscale.runner.request import Request, read_suite
 from fscale.runner.session import Setup
 from fscale.system.executor import CommandFailed, Executor
@@ -74,6 +76,7 @@ def prepare(request: Request) -> Prepared:
     asked_profiles = suite.profiles
     suite, profilers, no_profile = resources.profilers(suite)
     existing = any(m.kind == "dir" for m in media.values())
+    there = resources.existing(media)
     filesystems = resources.filesystems_of(suite, existing=existing)
     suite = suite.model_copy(update={"filesystems": list(filesystems)})
     loads = resources.loads_of(request, suite)
@@ -96,6 +99,7 @@ def prepare(request: Request) -> Prepared:
     devices = resources.check_media(request, machine, filesystems, usable)
     for name, checked in devices.items():
         recorded[name]["identity"] = checked.identity.recorded()
+    beside = resources.check_named(request, filesystems, devices)
     run = Run(
         id=request.output.resolve().name,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -106,10 +110,7 @@ def prepare(request: Request) -> Prepared:
         seed=seed,
         # What was asked for, not what this machine has: a later call may find more of it.
         suite=suite.model_dump(mode="json") | {"profiles": asked_profiles},
-        filesystems={
-            name: fs.model_dump(mode="json") if fs else {"kernel": name, "existing": True}
-            for name, fs in filesystems.items()
-        },
+        filesystems={name: _described(name, fs, beside, there) for name, fs in filesystems.items()},
         media=recorded,
         machine=machine,
         versions=_versions(machine, filesystems, request.binary),
@@ -138,6 +139,8 @@ def prepare(request: Request) -> Prepared:
         filesystems=filesystems,
         media=media,
         devices=devices,
+        beside=beside,
+        existing=there,
         loads=loads,
         settings=Settings(
             warmup=suite.warmup,
@@ -154,6 +157,19 @@ def prepare(request: Request) -> Prepared:
         control=store.control(),
     )
     return Prepared(setup, run, cells, store, resumed=old is not None)
+
+
+def _described(
+    name: str,
+    fs: FileSystem | None,
+    beside: Mapping[str, Sequence[Checked]],
+    there: Mounted | None,
+) -> dict[str, Any]:
+    if fs is None:
+        options = {"mount_options": there.options} if there else {}
+        return {"kernel": name, "existing": True, **options}
+    devices = {str(one.path): one.identity.recorded() for one in beside.get(name, ())}
+    return fs.model_dump(mode="json") | ({"devices": devices} if devices else {})
 
 
 def _order_warning(suite: Suite) -> list[str]:

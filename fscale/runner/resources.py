@@ -8,8 +8,8 @@ from fscale.model import catalogue, variant
 from fscale.model.config import FileSystem, Medium, Suite, resolve_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
-from fscale.model.results import Machine
-from fscale.runner import filesystem, guard, medium, microbench
+from fscale.model.results import Machine, Mounted
+from fscale.runner import filesystem, guard, medium, microbench, mounted, named
 from fscale.runner.disk import Checked
 from fscale.runner.profilers import Profiler, parse_names, usable
 from fscale.runner.request import Request
@@ -57,6 +57,12 @@ def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Med
     if "filesystems" in request.overrides:
         asked[0].refuse_existing()
     return suite.model_copy(update={"filesystems": [there]})
+
+
+def existing(media: Mapping[str, Medium]) -> Mounted | None:
+    """The mount below the directory that is measured; None where none is, or it is not seen."""
+    paths = [m.path for m in media.values() if m.kind == "dir" and m.path]
+    return mounted.read(Path(paths[0])) if paths else None
 
 
 def filesystems_of(suite: Suite, *, existing: bool) -> dict[str, FileSystem | None]:
@@ -135,6 +141,23 @@ def too_small(
         for name, fs in filesystems.items()
         if fs and not fs.nodev and fs.min_size and most // fs.partitions < fs.min_size
     }
+
+
+def check_named(
+    request: Request,
+    filesystems: Mapping[str, FileSystem | None],
+    media: Mapping[str, Checked],
+) -> dict[str, list[Checked]]:
+    """The block devices beside the media that file systems name; none of those that name none.
+
+    FscaleError where one may not be written to.
+    """
+    found = {
+        name: named.check(name, fs, list(media.values()), request.yes_format, request.by_id)
+        for name, fs in filesystems.items()
+        if fs
+    }
+    return {name: checked for name, checked in found.items() if checked}
 
 
 def check_media(

@@ -13,9 +13,9 @@ from fscale.model.config import FileSystem, Medium, resolve_size
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.paths import TRACEFS
-from fscale.model.results import Cell, CellKey, Control, Machine
+from fscale.model.results import Cell, CellKey, Control, Machine, Mounted
 from fscale.model.store import Store
-from fscale.runner import filesystem, geometry, guard, host, medium
+from fscale.runner import filesystem, geometry, guard, host, medium, mounted
 from fscale.runner.cell.measure import Limits, measure, seed_of
 from fscale.runner.disk import Checked, Disk
 from fscale.runner.machine.journal import Journal, exclusive, recover
@@ -23,7 +23,7 @@ from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Partitions,
 from fscale.runner.profilers.context import Context, Profiler
 from fscale.runner.signals import Signals
 from fscale.system import powers
-from fscale.system.executor import Executor
+from fscale.system.executor import CommandFailed, Executor
 
 FILL = 0.6  # share of a medium that a load may fill: file systems slow down when nearly full
 FILL_DIRECTORY = 0.25  # share of the free space of somebody's directory
@@ -48,6 +48,8 @@ class Setup:
     limits: Limits
     seed: int
     devices: Mapping[str, Checked] = field(default_factory=dict)  # of the media that are others'
+    beside: Mapping[str, Sequence[Checked]] = field(default_factory=dict)  # file system -> devices
+    existing: Mounted | None = None  # below the directory, where the medium is one
     missing: Mapping[str, str] = field(default_factory=dict)  # name of anything -> why it lacks
     profilers: Mapping[str, Profiler] = field(default_factory=dict)
     fewest: int = 1
@@ -74,6 +76,9 @@ class Session:
         self._ready: dict[str, medium.Ready] = {}
         self._own_cgroup = host.own_cgroup()
         self._drops_caches = powers.no_drop_caches() is None
+        self._beside: dict[str, Disk] = {}
+        self.described: Mapping[str, str] = {}
+        """all that is said of the file system that was formatted last"""
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -91,6 +96,8 @@ class Session:
             for ready in self._ready.values():
                 if ready.disk:
                     ready.disk.close()
+            for disk in self._beside.values():
+                disk.close()
             if failures := self.journal.undo_all():
                 raise Stopped(
                     f"the machine is not as it was: {'; '.join(failures)}. When the cause is "
@@ -143,6 +150,27 @@ class Session:
                 self.store.save_cell(cell)
         if stop:
             raise stop
+
+    def look(self, key: CellKey) -> Cell | None:
+        """What a cell works on, with nothing measured; None where it cannot be made or mounted.
+
+        FscaleError where a mount option has no effect.
+        """
+        cell = new_cell(key)
+        if self.lacking(key):
+            return None
+        with contextlib.suppress(CommandFailed), self.placed(cell):
+            return cell
+        return None
+
+    def refuse_without_effect(self, keys: Sequence[CellKey]) -> None:
+        """FscaleError where a mount option that was asked for by hand has no effect.
+
+        It is seen before the first cell is measured, and not from the reason of every cell.
+        """
+        asked = {key.filesystem: key for key in reversed(keys) if ":mount=" in key.filesystem}
+        for key in asked.values():
+            self.look(key)
 
     def lacking(self, key: CellKey) -> str | None:
         """Why a cell cannot be measured here; None when it can."""
@@ -222,13 +250,22 @@ class Session:
         with contextlib.ExitStack() as stack:
             ready = self._medium(key.medium, slot) if key.medium != "none" else None
             fs = self.setup.filesystems[key.filesystem]
-            nodes = self._formatted(fs, ready, stack) if fs else []
+            beside = self._lent_beside(key.filesystem, stack)
+            try:
+                nodes = self._formatted(fs, ready, stack) if fs else []
+            finally:  # a mkfs that failed may have written, too
+                for disk in beside:
+                    disk.formatted()
             if fs and nodes and nodes[0]:
-                cell.geometry = geometry.read(fs, nodes[0], self.do)
+                self.described = geometry.read(fs, nodes[0], self.do)
+                cell.geometry = geometry.kept(fs, self.described)
             cell.cpu_control = self.cpus.control
             cell.cpus = self.cpus.select(key.cores)
             directory, size = self._mounted(fs, ready, nodes, stack, slot)
             self.do.mkdir(directory)
+            if not self.do.dry:
+                parts = fs is not None and fs.partitions > 1
+                stack.enter_context(self._watched(cell, directory / "0" if parts else directory))
             if self._drops_caches:
                 self.do.write(powers.DROP_CACHES, "3")
             cell.caches_dropped = self._drops_caches
@@ -277,6 +314,39 @@ class Session:
             group = self._own_cgroup / f"fscale-{self.tag}{slot}"
             stack.enter_context(self.journal.change(Cgroup(path=group)))
         return scratch, group
+
+    @contextlib.contextmanager
+    def _watched(self, cell: Cell, directory: Path) -> Iterator[None]:
+        """Record the mount below a cell; the cell is invalid where it is another one at the end.
+
+        FscaleError where it is not as it was asked for.
+        """
+        fs = self.setup.filesystems[cell.key.filesystem]
+        cell.mount = mounted.read(directory)
+        if fs is None:
+            cell.geometry = geometry.of_directory(directory, cell.mount, self.do)
+            if said := mounted.changed(self.setup.existing, cell.mount):
+                raise FscaleError(
+                    f"{directory.parent} is not mounted as it was when the run began ({said}); "
+                    "mount it as before, or begin another run"
+                )
+        elif cell.mount:
+            filesystem.refuse_without_effect(fs, cell.mount)
+        yield
+        if cell.status == "ok" and (said := mounted.changed(cell.mount, mounted.read(directory))):
+            cell.status = "invalid"
+            cell.reason = f"the mount changed while the cell was measured ({said})"
+
+    def _lent_beside(self, filesystem: str, stack: contextlib.ExitStack) -> list[Disk]:
+        """The devices that a file system has beside its medium, as they were checked."""
+        disks = []
+        for checked in self.setup.beside.get(filesystem, ()) if not self.do.dry else ():
+            number = checked.identity.number
+            if number not in self._beside:
+                self._beside[number] = Disk(checked)
+            stack.enter_context(self._beside[number].lent())
+            disks.append(self._beside[number])
+        return disks
 
     def _formatted(
         self, fs: FileSystem, ready: medium.Ready | None, stack: contextlib.ExitStack
@@ -345,7 +415,10 @@ class Session:
         stack: contextlib.ExitStack,
     ) -> None:
         stack.enter_context(filesystem.checked(fs, node, self.do))
-        stack.enter_context(self.journal.change(filesystem.mount(fs, node, target, size)))
+        made = filesystem.mount(fs, node, target, size)
+        if node and not self.do.dry:
+            made.options = filesystem.without_lazy_writes(fs, Path(node), made.options)
+        stack.enter_context(self.journal.change(made))
 
     def _size(self, fs: FileSystem, ready: medium.Ready | None) -> int:
         if ready:

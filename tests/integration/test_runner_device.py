@@ -254,3 +254,36 @@ def test_a_checker_sees_what_went_past_the_page_cache_of_a_device_that_is_held(
         taken.close()
     finally:
         detach(node)
+
+
+def test_a_disk_without_a_serial_is_known_by_its_sequence_number(tmp_path: Path) -> None:
+    """A loop device stands for a virtual disk; udev, which may not be there, makes no link."""
+    backing = image(tmp_path / "backing")
+    node = attached(backing)
+    try:
+        before = content(backing)
+        with pytest.raises(FscaleError, match="is not a stable path") as caught:
+            disk.check_device(node, node.name)
+        number = (Path("/sys/block") / node.name / "diskseq").read_text().strip()
+        assert f"/dev/disk/by-diskseq/{number}" in str(caught.value)
+        stable = Path("/dev/disk/by-diskseq") / number
+        with pytest.raises(FscaleError, match=f"add --yes-format {number}"):
+            disk.check_device(stable, None)
+        assert content(backing) == before
+        with machine_held(STATE, print):
+            request = Request(
+                suite=suite(tmp_path, repetitions=2), output=tmp_path / "out",
+                binary=fake_bench(tmp_path), device=stable, yes_format=number,
+            )  # fmt: skip
+            prepared = prepare(request)
+            session = opened(prepared)
+            with session.opened():
+                for key in prepared.cells:
+                    cell = session.cell(key)
+                    assert cell.status == "ok", cell.reason
+        detach(node)
+        attached(image(tmp_path / "another"), node)
+        with pytest.raises(FscaleError, match="cannot be opened"):
+            disk.check_device(stable, number)
+    finally:
+        detach(node)

@@ -116,7 +116,8 @@ def test_each_side_is_prepared_alone_and_with_one_seed(prepare: Preparer, tmp_pa
     a, b = prepare.asked
     assert (a.output, b.output) == (tmp_path / "out" / "side-a", tmp_path / "out" / "side-b")
     journal = "ext4:mount=data=journal"
-    assert a.overrides == {"cores": [1, 2], "filesystems": [journal], "repetitions": 1}
+    own = {"filesystems": [journal], "repetitions": 1, "control": 0}
+    assert a.overrides == {"cores": [1, 2], **own}
     assert (a.explicit, b.explicit) == ({"DRBL", journal}, {"DRBL", "xfs"})
     assert b.overrides["filesystems"] == ["xfs"]
     assert (a.binary, b.binary) == (request(tmp_path).binary, Path("/other"))

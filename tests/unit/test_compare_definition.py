@@ -16,7 +16,7 @@ from analysis.compare.definition import (
     refuse_other_kind,
 )
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, CellKey, KernelBuild, Run, Tuning
+from fscale.model.results import Cell, CellKey, KernelBuild, Mounted, Run, Tuning
 from fscale.model.store import Store
 from tests import synthetic
 from tests.synthetic import cell, write_run
@@ -258,3 +258,63 @@ def test_a_difference_is_allowed_by_its_key_or_the_front_of_it() -> None:
 )  # fmt: skip
 def test_values_as_text(value: Any, text: str) -> None:
     assert _text(value) == text
+
+
+EXISTING = {"kernel": "ext4", "existing": True}
+ORDERED = ["commit=5", "data=ordered", "relatime", "rw"]
+
+
+def mounted(options: list[str], source: str = "/dev/sda1", **changes: Any) -> list[Cell]:
+    (found,) = cells({"block size": "4096", "size in bytes": "1000000"} | changes)
+    found.mount = Mounted(fstype="ext4", source=source, root="/", options=options)
+    return [found]
+
+
+def directory(run: Run, options: list[str]) -> Run:
+    return changed(run, filesystems={"ext4": EXISTING | {"mount_options": options}})
+
+
+def test_a_directory_that_was_mounted_otherwise_is_refused(run: Run) -> None:
+    journal = ["commit=5", "data=journal", "nodelalloc", "relatime", "rw"]
+    sides = directory(run, ORDERED), directory(run, journal)
+    with pytest.raises(FscaleError) as caught:
+        notes(*sides, mounted(ORDERED), mounted(journal), [])
+    key = "filesystems.ext4.mount_options"
+    assert f"{key}: `data=ordered` and `data=journal nodelalloc`" in str(caught.value)
+    assert "effective" not in str(caught.value)
+    said = notes(*sides, mounted(ORDERED), mounted(journal), [key])
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "source", "geometry", "keys"),
+    [
+        (ORDERED, "/dev/sda1", {}, []),
+        (ORDERED[::-1], "/dev/sda1", {"size in bytes": "1010000"}, []),
+        (ORDERED, "/dev/sdb1", {}, ["media.ram.source"]),
+        (ORDERED, "/dev/sda1", {"block size": "1024"}, None),
+        (ORDERED, "/dev/sda1", {"size in bytes": "2000000"}, None),
+    ],
+)
+def test_what_a_directory_lies_on(
+    run: Run, options: list[str], source: str, geometry: dict[str, str], keys: list[str] | None
+) -> None:
+    sides = directory(run, ORDERED), directory(run, options)
+    both = mounted(ORDERED), mounted(options, source, **geometry)
+    if keys is None:
+        with pytest.raises(FscaleError):
+            notes(*sides, *both, [])
+    else:
+        said = [text.removeprefix("the sides differ in ") for text in notes(*sides, *both, [])]
+        assert [text.partition(":")[0] for text in said] == keys
+
+
+def test_the_number_of_a_loop_device_says_nothing(run: Run) -> None:
+    sides = directory(run, ORDERED), directory(run, ORDERED)
+    assert notes(*sides, mounted(ORDERED, "/dev/loop0"), mounted(ORDERED, "/dev/loop7"), []) == []
+
+
+def test_other_defaults_of_a_kernel_are_said(run: Run) -> None:
+    both = mounted(ORDERED), mounted([*ORDERED, "mb_optimize_scan"])
+    (said,) = notes(run, run, *both, [])
+    assert "filesystems.ext4.effective.mount_options: none and `mb_optimize_scan`" in said

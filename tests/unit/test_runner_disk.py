@@ -64,3 +64,54 @@ def test_what_is_no_block_device_is_refused_and_waits_for_nobody(tmp_path: Path)
     for name in ("pipe", "file"):
         with pytest.raises(FscaleError, match="is not a block device"):
             disk.check_device(tmp_path / name, name, tmp_path)
+
+
+def links(root: Path, **folders: str) -> Path:
+    """/dev/disk with a link in each folder; by-id is what is returned."""
+    for folder, name in folders.items():
+        (root / folder.replace("_", "-")).mkdir(parents=True, exist_ok=True)
+        if name:
+            (root / folder.replace("_", "-") / name).symlink_to("/dev/null")
+    return root / "by-id"
+
+
+@pytest.mark.parametrize("folder", ["by-id", "by-path", "by-partuuid", "by-diskseq"])
+def test_a_name_that_a_format_leaves_is_stable(tmp_path: Path, folder: str) -> None:
+    disk.refuse_unstable(tmp_path / folder / "name", tmp_path / "by-id")
+
+
+@pytest.mark.parametrize("name", ["by-uuid/1", "by-label/x", "sda", "by-id/../sda", "by-id/a/b"])
+def test_other_names_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FscaleError, match="is not a stable path") as caught:
+        disk.refuse_unstable(tmp_path / name, tmp_path / "by-id")
+    assert "serial=" in str(caught.value)
+    assert ("which is replaced" in str(caught.value)) == name.startswith(("by-uuid", "by-label"))
+
+
+def test_the_names_of_a_device_are_the_links_to_it_and_its_sequence_number(tmp_path: Path) -> None:
+    by_id = links(tmp_path / "disk", by_path="pci-1", by_id="", by_uuid="u")
+    sysfs(tmp_path, "1:3", "null", size="8", diskseq="7")
+    found = disk.names("1:3", by_id, tmp_path)
+    assert [name.relative_to(tmp_path / "disk") for name in found] == [
+        Path("by-path/pci-1"),
+        Path("by-diskseq/7"),
+    ]
+    assert disk.names("8:0", by_id, tmp_path) == []
+
+
+def test_a_sequence_number_is_found_where_udev_made_no_link(tmp_path: Path) -> None:
+    for name, sequence in (("vda", "3"), ("vdb", "12"), ("cciss!c0d0", "5")):
+        (tmp_path / "block" / name).mkdir(parents=True)
+        (tmp_path / "block" / name / "diskseq").write_text(f"{sequence}\n")
+    (tmp_path / "block" / "vdb" / "vdb1").mkdir()
+    (tmp_path / "block" / "vdb" / "vdb1" / "partition").write_text("1\n")
+    for name, node in (
+        ("12", "/dev/vdb"),
+        ("12-part1", "/dev/vdb1"),
+        ("5", "/dev/cciss/c0d0"),
+        ("12-part2", "by-diskseq/12-part2"),
+        ("1", "by-diskseq/1"),
+        ("x", "by-diskseq/x"),
+    ):
+        assert disk.located(Path("by-diskseq") / name, tmp_path) == Path(node)
+    assert disk.located(Path("by-id/12"), tmp_path) == Path("by-id/12")

@@ -203,3 +203,16 @@ def test_files_match_their_schemas(tmp_path: Path) -> None:
         assert document["schema"] == 1
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(document | {"extra key": 1}, json.loads(schema.text(name)))
+
+
+def test_of_mount_options_only_what_changed_is_said(tmp_path: Path) -> None:
+    old = store.Store(synthetic.write_run(tmp_path, [])).load_run()
+    assert old is not None
+    many = ["commit=5", "data=ordered", "rw"]
+    old.filesystems = {"ext4": {"kernel": "ext4", "existing": True, "mount_options": many}}
+    new = old.model_copy(deep=True)
+    assert store.differences(old, new) == []
+    new.filesystems["ext4"]["mount_options"] = ["commit=5", "data=journal", "rw"]
+    assert store.differences(old, new) == [
+        'filesystems.ext4.mount_options: ["data=ordered"] -> ["data=journal"]'
+    ]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Refuses to compare a file system with itself because two texts say the same thing."""
+
+import re
+
+from fscale.ab.plan import Plan
+from fscale.model import mkfs, mount
+from fscale.model.config import FileSystem
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell
+from fscale.model.store import BENCH
+from fscale.runner.session import Session
+
+# Of a description: other for each file system that is made.
+_OWN = re.compile(r"uuid|fsid| time$|created|checked|seed|checksum|^csum$", re.IGNORECASE)
+
+
+def refuse_same(plan: Plan, session: Session) -> None:
+    """Make and mount each side once; FscaleError where both come out the same.
+
+    Both texts may be equal, for a comparison of a side with itself. What differs and cannot be seen
+    from outside is taken for a difference.
+    """
+    if plan.run.suite["base"] == plan.run.suite["new"] or f"{BENCH} of B" in plan.run.versions:
+        return
+    point = plan.pairs[0]
+    keys = {side: point.key(side, 1) for side in "AB"}
+    made = {side: plan.setups[side].filesystems[key.filesystem] for side, key in keys.items()}
+    a, b = made["A"], made["B"]
+    if a and b and _differ(a, b):
+        return
+    cells: list[Cell] = []
+    described = []
+    for side, key in keys.items():
+        session.setup = plan.setups[side]
+        session.described = {}
+        if (cell := session.look(key)) is None:
+            return
+        cells.append(cell)
+        described.append({k: v for k, v in session.described.items() if not _OWN.search(k)})
+    if described[0] != described[1] or (a and b and a.mkfs != b.mkfs and not described[0]):
+        return
+    shown = [cell.mount.options for cell in cells if cell.mount]
+    if len(shown) < len(cells) or shown[0] != shown[1]:
+        return
+    if a and b and _unseen(a, shown[0]) != _unseen(b, shown[1]):
+        return
+    raise FscaleError(
+        f"{plan.run.suite['base']} and {plan.run.suite['new']} are the same thing twice: mkfs made "
+        f"the same, the kernel shows the same {len(shown[0])} mount options in effect, and the "
+        "microbenchmark is one; give a side that differs, or the same text twice to see what noise "
+        "there is"
+    )
+
+
+def _differ(a: FileSystem, b: FileSystem) -> bool:
+    """Whether two file systems differ in what is known before they are made."""
+    alike = (a.kernel, a.size, a.max_size, a.numa, a.partitions)
+    if alike != (b.kernel, b.size, b.max_size, b.numa, b.partitions):
+        return True
+    return mkfs.unlike(a.mkfs, b.mkfs)
+
+
+def _unseen(fs: FileSystem, shown: list[str]) -> set[str]:
+    return mount.unseen(fs.mount_options, shown)

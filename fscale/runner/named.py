@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Block devices beside the medium that the commands of a cell name: none is written to unchecked.
+
+`mkfs.xfs -l logdev=/dev/...` formats two devices, `mkfs.btrfs A B` and `-J device=` as well. So
+each word of each command is looked at: any part of it that leads to a block device.
+"""
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fscale.model import mkfs
+from fscale.model.config import FileSystem
+from fscale.model.errors import FscaleError
+from fscale.runner import disk
+from fscale.runner.disk import Checked
+from fscale.system.executor import CommandFailed, Executor
+
+MEDIUM = "{device}"
+
+_SEPARATORS = "=,:;@|&<>()'\"` \t\n"
+_TAG = re.compile(r"(?<![\w-])((?:PART)?(?:UUID|LABEL)|ID)=([^\s,;'\"]+)")
+_DEVICE_OPTION = re.compile(
+    r"(?<![\w-])(logdev|rtdev|journal_dev|journal_path|device|name)=([^\s,;'\"]+)"
+)
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh", "busybox", "eval", "xargs"})
+_PROGRAMS = frozenset({"python", "python3", "perl", "ruby", "awk", "gawk", "mawk"})
+_EXPANDED = re.compile(r"\$(?![0-9@])|[`*?\[\]~\\{}]|\bcd\b")
+
+
+def _commands(fs: FileSystem) -> Iterator[list[str]]:
+    """Every argv of a cell; mount(8) as it is called."""
+    geometry = fs.geometry.command if fs.geometry else []
+    yield from filter(None, (fs.mkfs, fs.check, geometry, fs.version))
+    yield ["mount", "-o", ",".join(fs.mount_options), MEDIUM]
+
+
+def devices(fs: FileSystem) -> list[Path]:
+    """The block devices that commands of a file system name, as they name them.
+
+    Raises:
+        FscaleError: a command names a device that is not there, or a file where a device belongs,
+            or hides what it names.
+    """
+    found: dict[Path, None] = {}
+    for argv in _commands(fs):
+        _refuse_hidden(argv)
+        for argument in mkfs.arguments(argv):
+            _refuse_file(argument, argv)
+        for word in argv:
+            found |= dict.fromkeys(_in_word(word, argv))
+    return list(found)
+
+
+def check(
+    name: str, fs: FileSystem, medium: Sequence[Checked], yes_format: str | None, by_id: Path
+) -> list[Checked]:
+    """The block devices beside the medium, each checked as the medium of --device is.
+
+    FscaleError where one may not be written to.
+    """
+    own = {checked.identity.number for checked in medium}
+    found = {}
+    for path in devices(fs):
+        number = disk.number_of(path)
+        if number in own:
+            continue
+        try:
+            found[number] = disk.check_device(path, yes_format, by_id)
+        except FscaleError as error:
+            raise FscaleError(
+                f"file system {name} names a device beside its own: {error}"
+            ) from None
+    if found and fs.partitions > 1:
+        raise FscaleError(f"file system {name}: partitions cannot share a second device")
+    return list(found.values())
+
+
+def _refuse_hidden(argv: Sequence[str]) -> None:
+    """FscaleError where it is a program inside the command that says which device is meant."""
+    said = f"`{shlex.join(argv)}`"
+    for index, word in enumerate(argv):
+        after = [later.replace(MEDIUM, "") for later in argv[index + 1 :]]
+        program = Path(word).name
+        if program in _SHELLS and any(_EXPANDED.search(later) for later in after):
+            raise FscaleError(
+                f"{said}: which devices a shell makes of this cannot be known before; give the "
+                "command without variables, wildcards and cd"
+            )
+        if program in _PROGRAMS and any(re.match(r"-\w*[ce]", later) for later in after):
+            raise FscaleError(
+                f"{said}: which devices a program names cannot be known before; give the command "
+                "itself"
+            )
+        if re.search(r"\{device\}\w", word) or re.search(r"[\w/]\{device\}", word.lstrip("-")[1:]):
+            raise FscaleError(f"{said}: {MEDIUM} is the whole name of the device; nothing joins it")
+
+
+def _refuse_file(argument: str, argv: Sequence[str]) -> None:
+    if MEDIUM not in argument and Path(argument).is_file():
+        raise FscaleError(
+            f"`{shlex.join(argv)}` would overwrite the file {argument}; a file system is made on "
+            f"{MEDIUM} and on block devices that are checked"
+        )
+
+
+def _in_word(word: str, argv: Sequence[str]) -> Iterator[Path]:
+    said = f"`{shlex.join(argv)}`"
+    for tag, value in _TAG.findall(word):
+        yield _tagged(f"{tag}={value}", said)
+    for option, value in _DEVICE_OPTION.findall(word):
+        if option == "journal_dev" and re.fullmatch(r"0x[0-9a-fA-F]+|\d+", value):
+            yield _numbered(int(value, 0), said)
+        elif not (value.startswith(MEDIUM) or _TAG.match(value) or _is_block(value)):
+            _refuse_no_device(option, value, said)
+    for start in _starts(word):
+        yield from _longest(word, start, said)
+
+
+def _starts(word: str) -> list[int]:
+    """Where the name of a device may begin: after a separator or an option's letter."""
+    found = {0, *(i + 1 for i, c in enumerate(word) if c in _SEPARATORS)}
+    if word.startswith("-"):
+        found.add(2)
+    for start in list(found):
+        slash = word.find("/", start)
+        if slash >= 0 and not any(c in _SEPARATORS for c in word[start:slash]):
+            found.add(slash)
+    return sorted(found)
+
+
+def _longest(word: str, start: int, said: str) -> Iterator[Path]:
+    """The block device whose name begins there; names may have separators in them."""
+    ends = [i for i in range(start, len(word)) if word[i] in _SEPARATORS]
+    for end in [len(word), *reversed(ends)]:
+        name = word[start:end]
+        if name and os.path.exists(name):  # noqa: PTH110 - Path drops a trailing slash
+            if _is_block(name):
+                yield Path(name)
+            return
+    whole = re.split(r"[\s,;'\"]", word[start:])[0]
+    # What comes to be there later could be any device.
+    if whole.startswith("/dev/") and not _sequence_number(whole):
+        raise FscaleError(f"{said} names {whole}, which is not there")
+    if _sequence_number(whole):
+        yield Path(whole)
+
+
+def _sequence_number(name: str) -> bool:
+    path = Path(name)
+    return path.parent.name == "by-diskseq" and disk.located(path) != path
+
+
+def _is_block(name: str) -> bool:
+    try:
+        return stat.S_ISBLK(os.stat(name).st_mode)  # noqa: PTH116 - as mkfs will find it
+    except (OSError, ValueError):
+        return _sequence_number(name)
+
+
+def _refuse_no_device(option: str, value: str, said: str) -> None:
+    if option in ("device", "name") and "/" not in value and not Path(value).exists():
+        return  # the name of something else
+    raise FscaleError(
+        f"{said}: {option}={value} is not a block device; name one by its path in {disk.BY_ID}"
+    )
+
+
+def _tagged(tag: str, said: str) -> Path:
+    try:
+        return Path(Executor().run(["findfs", tag]).strip())
+    except CommandFailed:
+        raise FscaleError(
+            f"{said} names the device {tag}, which is not there; name it by its path in "
+            f"{disk.BY_ID}"
+        ) from None
+
+
+def _numbered(number: int, said: str) -> Path:
+    """The node of a device number as the kernel writes it in an option."""
+    major, minor = (number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00)
+    path = Path(f"/dev/block/{major}:{minor}")
+    if not path.exists():
+        raise FscaleError(f"{said} names the device {major}:{minor}, which is not there")
+    return path
