@@ -38,6 +38,7 @@ from tests.runner_support import (
     state,
     suite,
 )
+from tests.validation.neighbour import sharing
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("unchanged")]
 
@@ -168,6 +169,16 @@ def test_a_cell_with_other_cpus_online_than_its_own_is_invalid(
         cell = session.cell(made.cells[0])
     assert (cell.status, cell.cpus) == ("invalid", [0])
     assert "CPUs 1 are online" in (cell.reason or "")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_a_neighbour_of_a_tenth_of_a_cpu_disturbs_a_cell(tmp_path: Path, share: float) -> None:
+    with sharing(share):
+        done = start(tmp_path, filesystems=["tmpfs"], duration=1, repetitions=2)
+    assert done.returncode == Exit.GOOD, done.stderr
+    for cell in cells(tmp_path):
+        assert cell.disturbed
+        assert cell.extra["others_cpus"] > 0.7 * share
 
 
 def test_mkfs_sees_all_cpus_whatever_is_under_test(tmp_path: Path) -> None:
