@@ -16,7 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Literal
 
+from fscale.model.config import parse_size
 from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.system import cgroups
 from vm import console, foreign, qemu, record
 from vm.cache import cache_root
 from vm.kernel import Kernel
@@ -334,10 +336,32 @@ def _keep(
     return outcome
 
 
+def check_memory(memory: str) -> None:
+    """The guest's memory (as "4G") can be had below our control groups' limits, or FscaleError.
+
+    Else the kernel would kill the guest when it has used that up.
+    """
+    left = cgroups.memory_left(cgroups.chain("memory"))
+    try:
+        wanted = parse_size(memory)
+    except ValueError:
+        return  # QEMU says what is wrong with it
+    if left and wanted > left.value:
+        raise FscaleError(
+            f"no space: a guest of {memory} does not fit into the {int(left.value) >> 20} MiB that "
+            f"are left below the limit of this control group ({left.file}); lower --memory, or "
+            f"raise the limit"
+        )
+
+
 def prepare(
     kernel: Kernel, options: GuestOptions, images: Mapping[str, Path], steps: Steps
 ) -> tuple[qemu.Guest, qemu.Qemu]:
-    """Choose QEMU and the accelerator for a kernel; `images` are those of `rootfs.images`."""
+    """Choose QEMU and the accelerator for a kernel; `images` are those of `rootfs.images`.
+
+    Raises FscaleError, also where a control group leaves less memory than the guest has.
+    """
+    check_memory(options.memory)
     emulator = qemu.find(steps)
     how = qemu.accelerator(options.accel, options.deterministic, emulator, kernel, steps)
     guest = qemu.Guest(kernel, options.smp, options.memory, how, options.append, images)

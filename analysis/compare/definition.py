@@ -199,11 +199,21 @@ def _noted(base: Run, new: Run) -> Iterator[Difference]:
             yield Difference(name, base.versions[name], new.versions[name])
     if base.revision != new.revision:
         yield Difference("revision", base.revision, new.revision)
-    ours, theirs = (_machine(run.machine) for run in (base, new))
+    ours, theirs = ({**_machine(run.machine), **_queues(run)} for run in (base, new))
     for key in sorted(ours.keys() & theirs.keys()):
         same = _alike if key == "machine.memory_bytes" else lambda a, b: bool(a == b)
         if not same(ours[key], theirs[key]):
             yield Difference(key, ours[key], theirs[key])
+
+
+def _queues(run: Run) -> dict[str, Any]:
+    """How requests to the devices were queued, where the run recorded it."""
+    return {
+        f"media.{name}.queue.{setting}": value
+        for name, medium in run.media.items()
+        if isinstance(medium.get("queue"), dict)
+        for setting, value in medium["queue"].items()
+    }
 
 
 def _machine(machine: Machine) -> dict[str, Any]:

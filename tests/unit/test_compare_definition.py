@@ -217,6 +217,23 @@ def test_what_is_said_of_two_machines(run: Run, changes: dict[str, Any], says: s
     assert found == ([f"the sides differ in machine.{says}"] if says else [])
 
 
+@pytest.mark.parametrize(
+    ("queue", "said"),
+    [
+        ({"scheduler": "none", "write_cache": "write back"}, []),
+        ({"scheduler": "bfq"}, ["media.ram.queue.scheduler: none and bfq"]),
+        (None, []),  # recorded on one side alone
+        ("broken", []),
+    ],
+)
+def test_how_requests_are_queued_is_said(run: Run, queue: Any, said: list[str]) -> None:
+    recorded = run.media["ram"] | {"queue": {"scheduler": "none", "write_cache": "write back"}}
+    base = changed(run, media={"ram": recorded})
+    new = changed(run, media={"ram": recorded | {"queue": queue}})
+    found = notes(base, new, cells(), cells(), [])
+    assert found == [f"the sides differ in {text}" for text in said]
+
+
 def test_what_is_said_comes_in_one_order(run: Run) -> None:
     new = on(run, hostname="b", governor="powersave", cpu_model="b", virtualization="kvm")
     found = [said.split()[4] for said in notes(run, new, cells(), cells(), [])]

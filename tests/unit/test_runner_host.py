@@ -2,13 +2,14 @@
 """What the machine says about its kernel and its settings, from made-up /proc and /sys."""
 
 import gzip
+import os
 import platform
 import struct
 from pathlib import Path
 
 import pytest
 
-from fscale.runner import geometry, host, kernel, tuning
+from fscale.runner import blockqueue, geometry, host, kernel, tuning
 from tests import synthetic
 
 
@@ -261,6 +262,27 @@ def test_settings_of_two_runs_differ_by_their_names(tmp_path: Path) -> None:
     two = flat("b", {"proc/sys/vm/dirty_ratio": "40", "sys/kernel/debug/sched/preempt": "(full)"})
     differing = {name for name in one.keys() & two.keys() if one[name] != two[name]}
     assert differing == {"preempt", "sysctls.vm.dirty_ratio"}
+
+
+def test_the_queue_of_a_device_and_of_its_partitions(tmp_path: Path) -> None:
+    here = tmp_path.stat().st_dev
+    number = f"{os.major(here)}:{os.minor(here)}"
+    disk = "sys/devices/disk"
+    files = {
+        f"{disk}/queue/scheduler": "mq-deadline kyber [bfq] none\n",
+        f"{disk}/queue/write_cache": "write back\n",
+        f"{disk}/queue/read_ahead_kb": "128\n",
+        f"{disk}/disk1/partition": "1\n",
+    }
+    put(tmp_path, files)
+    assert blockqueue.under(tmp_path, tmp_path) is None  # as on tmpfs
+    link = tmp_path / "sys/dev/block" / number
+    link.parent.mkdir(parents=True)
+    wanted = {"scheduler": "bfq", "write_cache": "write back", "read_ahead_kb": "128"}
+    for name in ("disk", "disk/disk1"):
+        link.symlink_to(tmp_path / "sys/devices" / name)
+        assert blockqueue.under(tmp_path, tmp_path) == wanted
+        link.unlink()
 
 
 XFS = """\

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from fscale.model.errors import FscaleError, MissingTool
+from fscale.system import cgroups
 from vm import cache, console, guest, initramfs, kbuild, kernel, qemu, rootfs
 from vm.kernel import Kernel
 from vm.place import Job, Place, Share, write_control
@@ -53,6 +54,16 @@ OOM = """\
 [    9.3] Out of memory: Killed process 170 (python3) total-vm:525824kB
 [    9.4] reboot: Power down
 """
+
+
+def test_a_guest_larger_than_the_groups_limit_is_refused(monkeypatch):
+    left = cgroups.Limit(3 << 30, Path("/cg/memory.max"))
+    monkeypatch.setattr(cgroups, "memory_left", lambda groups: left)
+    guest.check_memory("3G")
+    with pytest.raises(FscaleError, match="guest of 4G does not fit into the 3072 MiB"):
+        guest.check_memory("4G")
+    monkeypatch.setattr(cgroups, "memory_left", lambda groups: None)
+    guest.check_memory("4G")
 
 
 def test_a_panic_is_found_with_its_first_report():
