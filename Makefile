@@ -3,10 +3,12 @@
 # every test. All set up what they need.
 
 VENV := .venv
-OUTPUT ?= results/quick-$(shell date +%Y%m%d-%H%M%S)
-SIMULATED ?= results/simulated-$(shell date +%Y%m%d-%H%M%S)
-# Root of a container may not mount either; who may not measures in a directory.
-MEDIA = $(shell $(VENV)/bin/python -m fscale.system.powers || echo --media dir)
+# One name for all lines of a recipe, however long it takes to read them.
+NOW := $(shell date +%Y%m%d-%H%M%S)
+OUTPUT ?= results/quick-$(NOW)
+SIMULATED ?= results/simulated-$(NOW)
+# A directory is measured where file systems cannot be mounted, as by an ordinary user or in a container.
+MEDIA := $$($(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
 .PHONY: help run simulate test test-guest fuzz mutants lanefs-torture check build setup setup-apps setup-vm lock clean
 .PHONY: packages packages-check packages-test fresh

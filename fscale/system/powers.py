@@ -73,4 +73,5 @@ def _effective_capabilities() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(no_mount())
+    refused = no_mount()
+    sys.exit(f"file systems cannot be mounted: {refused}" if refused else 0)
