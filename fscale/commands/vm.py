@@ -122,7 +122,7 @@ def execute(
     if not context.args:
         raise FscaleError("no command: fscale vm exec [OPTIONS] -- COMMAND [ARGUMENT]...")
     job = Job(argv=context.args, output=output.resolve() if output else None)
-    finish(start(job, guest, filesystems=fs.split(",") if fs else ()))
+    finish(start(job, guest, filesystems=catalogue.split_filesystems(fs) if fs else ()))
 
 
 @app.command("ab", context_settings=PASSING_ON)

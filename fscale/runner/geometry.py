@@ -71,13 +71,19 @@ def of_directory(directory: Path, mounted: Mounted | None, do: Executor) -> dict
         "fragment size": str(about.f_frsize),
         "size in bytes": str(about.f_blocks * about.f_frsize),
     }
-    entry = holding(directory)
-    if mounted is None or entry is None:
+    node = node_below(directory)
+    if mounted is None or node is None:
         return found
-    name = device_name(entry.device).replace("!", "/")
-    node = Path("/dev") / name if name else Path(entry.source)
-    described = paths.FILESYSTEMS / f"{mounted.fstype}.toml"
-    if described.exists() and node.is_block_device() and os.access(node, os.R_OK):
+    if (paths.FILESYSTEMS / f"{mounted.fstype}.toml").exists():
         fs = catalogue.load_filesystem(mounted.fstype)
         found |= kept(fs, read(fs, str(node), do)) or {}
     return found
+
+
+def node_below(directory: Path) -> Path | None:
+    """The block device that a directory lies on; None where this user cannot read it."""
+    if (entry := holding(directory)) is None:
+        return None
+    name = device_name(entry.device).replace("!", "/")
+    node = Path("/dev") / name if name else Path(entry.source)
+    return node if node.is_block_device() and os.access(node, os.R_OK) else None

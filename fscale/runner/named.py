@@ -5,6 +5,7 @@
 each word of each command is looked at: any part of it that leads to a block device.
 """
 
+import itertools
 import os
 import re
 import shlex
@@ -50,6 +51,8 @@ def devices(fs: FileSystem) -> list[Path]:
         _refuse_hidden(argv)
         for argument in mkfs.arguments(argv):
             _refuse_file(argument, argv)
+        if argv is fs.mkfs:
+            _refuse_absent(argv)
         for word in argv:
             found |= dict.fromkeys(_in_word(word, argv))
     return list(found)
@@ -105,6 +108,21 @@ def _refuse_file(argument: str, argv: Sequence[str]) -> None:
             f"`{shlex.join(argv)}` would overwrite the file {argument}; a file system is made on "
             f"{MEDIUM} and on block devices that are checked"
         )
+
+
+def _refuse_absent(argv: Sequence[str]) -> None:
+    """FscaleError for an argument of mkfs that may come to lead to a device before it runs."""
+    for before, word in itertools.pairwise(argv):
+        path = word.startswith(("/", "./", "../")) and not before.startswith("-")
+        if path and not any(c in word for c in " \t\n{") and not _there(word):
+            raise FscaleError(
+                f"`{shlex.join(argv)}` names {word}, which is not there; what comes to be there "
+                "later cannot be checked"
+            )
+
+
+def _there(name: str) -> bool:
+    return Path(name).exists() or _sequence_number(name)
 
 
 def _in_word(word: str, argv: Sequence[str]) -> Iterator[Path]:

@@ -122,6 +122,7 @@ def prepare(request: Request) -> Prepared:
         warnings=host.warnings(machine)
         + host.turbo_warning(machine, counts)
         + _order_warning(suite)
+        + resources.unfinished(media, there)
         + plan.left_out(suite, descriptors, counts)
         + sorted(f"{name}{SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()),
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a suite needs of this machine, and what of it the machine lacks. Nothing is changed."""
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from fscale.model.config import FileSystem, Medium, Suite, resolve_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
 from fscale.model.results import Machine, Mounted
-from fscale.runner import filesystem, guard, medium, microbench, mounted, named
+from fscale.runner import filesystem, geometry, guard, lazy, medium, microbench, mounted, named
 from fscale.runner.disk import Checked
 from fscale.runner.profilers import Profiler, parse_names, usable
 from fscale.runner.request import Request
@@ -63,6 +64,21 @@ def existing(media: Mapping[str, Medium]) -> Mounted | None:
     """The mount below the directory that is measured; None where none is, or it is not seen."""
     paths = [m.path for m in media.values() if m.kind == "dir" and m.path]
     return mounted.read(Path(paths[0])) if paths else None
+
+
+def unfinished(media: Mapping[str, Medium], there: Mounted | None) -> list[str]:
+    """What the kernel still does to the file system of a directory, a sentence for the user."""
+    if there is None or there.fstype not in filesystem.EXT or "noinit_itable" in there.options:
+        return []
+    for directory in (Path(m.path) for m in media.values() if m.kind == "dir" and m.path):
+        with contextlib.suppress(OSError):
+            node = geometry.node_below(directory)
+            if node and (left := lazy.unwritten(node)):
+                return [
+                    f"{left} inode tables below {directory} are not written yet: ext4lazyinit "
+                    "writes them while cells are measured; wait, or mount with noinit_itable"
+                ]
+    return []
 
 
 def filesystems_of(suite: Suite, *, existing: bool) -> dict[str, FileSystem | None]:

@@ -86,6 +86,8 @@ XFS = ["mkfs.xfs", "-q", "-f", "{device}"]
         (["mkfs.xfs", "-l", "logdev=/dev/disk/by-id/NOT-YET", "{device}"], {}),
         (["mkfs.xfs", "-l", "logdev=BACKING", "{device}"], {}),
         (["mkfs.btrfs", "{device}", "BACKING"], {}),
+        (["mkfs.btrfs", "{device}", "/tmp/not-yet-there"], {}),
+        (["bcachefs", "format", "{device}", "./not-yet-there"], {}),
         (XFS, {"mount": ["noatime", "logdev=NODE"]}),
         (XFS, {"mount": ["noatime", "journal_path=BY-ID"]}),
         (XFS, {"mount": ["rtdev=LABEL=precious"]}),
