@@ -122,6 +122,19 @@ def test_what_only_one_side_recorded_is_no_difference(run: Run) -> None:
     assert notes(new, run, cells({"a": "1"}), cells(), []) == []
 
 
+def test_a_new_option_that_is_off_is_no_difference(run: Run) -> None:
+    def with_default(default: int) -> Run:
+        new = changed(run)
+        option = {"name": "keep", "default": default, "help": "", "choices": []}
+        new.workloads[0] = {**new.workloads[0], "options": [option]}
+        return new
+
+    assert digest(run, "DRBL", "ext4", "ram") == digest(with_default(0), "DRBL", "ext4", "ram")
+    assert notes(run, with_default(0), cells(), cells(), []) == []
+    with pytest.raises(FscaleError, match=r"workloads\.DRBL\.options"):
+        notes(run, with_default(5), cells(), cells(), [])
+
+
 def test_a_refusal_names_all_that_differs_and_how_to_allow_it(run: Run) -> None:
     new = changed(run, suite=run.suite | {"warmup": 2, "order": "cores"})
     new.filesystems["ext4"]["mkfs"] = []
