@@ -82,10 +82,10 @@ class Slice(Strict):
 class Mounted(Strict):
     """The mount that a cell worked on, as the kernel showed it."""
 
-    fstype: str
-    source: str = Field(description="a device, or what else is mounted")
-    root: str = Field(description="the directory of the file system that is mounted; / is all")
-    options: list[str] = Field(
+    fstype: Plain
+    source: Plain = Field(description="a device, or what else is mounted")
+    root: Plain = Field(description="the directory of the file system that is mounted; / is all")
+    options: list[Plain] = Field(
         description="in effect, sorted: of the mount and of the file system, of ext4 its defaults "
         "too; of an overlay with `upper:` those of the file system that is written to; without "
         "names of places"

@@ -42,8 +42,9 @@ class Entry:
 
 
 def _plain(text: str) -> str:
-    """Without the octal escapes for blanks and backslashes."""
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
+    """Without the octal escapes for blanks and backslashes, and fit for a terminal."""
+    plain = _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
+    return "".join(c if c.isprintable() else "?" for c in plain)
 
 
 def entries(proc: Path = PROC) -> dict[int, Entry]:

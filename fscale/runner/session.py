@@ -154,14 +154,18 @@ class Session:
     def look(self, key: CellKey) -> Cell | None:
         """What a cell works on, with nothing measured; None where it cannot be made or mounted.
 
-        FscaleError where a mount option has no effect.
+        FscaleError where a mount option has no effect; Stopped.
         """
         cell = new_cell(key)
         if self.lacking(key):
             return None
-        with contextlib.suppress(CommandFailed), self.placed(cell):
-            return cell
-        return None
+        try:
+            with self.placed(cell):
+                return cell
+        except NotUndone as error:
+            raise Stopped(str(error)) from None
+        except CommandFailed:
+            return None
 
     def refuse_without_effect(self, keys: Sequence[CellKey]) -> None:
         """FscaleError where a mount option that was asked for by hand has no effect.

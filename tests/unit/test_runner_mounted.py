@@ -22,6 +22,7 @@ MOUNTINFO = """\
 22 20 8:1 /sub /data/bind\\040mount ro,noatime - ext4 /dev/sda1 rw,data=journal
 23 20 0:33 /home /home rw,relatime - btrfs /dev/sdb rw,ssd,subvolid=257,subvol=/home,compress=zstd:3
 24 20 0:34 / /home rw - nfs server:/x rw,vers=4.2,addr=10.0.0.1,clientaddr=10.0.0.2,hard
+26 20 0:36 / /odd rw - tmpfs a\\011b\\033[2J rw
 25 20 0:35 / /se rw - tmpfs none rw,context="a:b:c0,c1",size=4k
 """  # noqa: E501 - as the kernel writes it
 
@@ -52,6 +53,7 @@ def described(root: Path, number: int) -> Mounted:
         (22, "ext4", "/dev/sda1", ["commit=5", "data=journal", "delalloc", "noatime", "ro"]),
         (23, "btrfs", "/dev/sdb", ["compress=zstd:3", "relatime", "rw", "ssd"]),
         (24, "nfs", "server:/x", ["hard", "rw", "vers=4.2"]),
+        (26, "tmpfs", "a?b?[2J", ["rw"]),
         (25, "tmpfs", "none", ['context="a:b:c0,c1"', "rw", "size=4k"]),
     ],
 )
