@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from fscale.model import paths, variant
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
+from fscale.model.results import NO_FILESYSTEM
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -122,6 +123,11 @@ def load_filesystem(text: str) -> FileSystem:
     `ext4:mkfs=-O fast_commit` are merged with what the TOML file says. FscaleError with near names.
     """
     asked = variant.parse(text)
+    if short_name(asked.name) == NO_FILESYSTEM:
+        raise FscaleError(
+            f"{text}: the name {NO_FILESYSTEM} stands for cells without a file system; give its "
+            "TOML file another name"
+        )
     return asked.apply(load_toml(_find(asked.name, paths.FILESYSTEMS, "file system"), FileSystem))
 
 

@@ -12,7 +12,7 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from analysis.report import build
-from fscale.model.results import Command
+from fscale.model.results import NO_FILESYSTEM, Command
 from tests.browser import By, drawn, in_one, media, quiet, show
 from tests.hostile import good
 from tests.synthetic import BACKGROUND, PAPER, cell, grid, write_run
@@ -30,7 +30,9 @@ CLICK = """document.querySelector(arguments[0]).dispatchEvent(
 
 @pytest.fixture(scope="module")
 def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """16 core counts, six file systems; a point is disturbed, one failed, one has latencies."""
+    """Up to 16 cores, six file systems; a point is disturbed, one failed, one has latencies; and
+    a control.
+    """
     cells = grid((1, 2, 3, 4, 6, 8, 10, 12, 16), 3, PAPER, FILESYSTEMS)
     first = next(i for i, c in enumerate(cells) if c.key.workload == "DRBL" and c.key.cores == 4)
     cells[first] = cells[first].model_copy(update={"disturbed": "others used 0.4 CPU"})
@@ -41,8 +43,9 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else c
         for c in cells
     ]
+    control = grid((1, 4, 16), 3, ["control_user"], [NO_FILESYSTEM], ["none"])
     directory = tmp_path_factory.mktemp("report")
-    write_run(directory, cells, filesystems=FILESYSTEMS, cpus=16)
+    write_run(directory, cells + control, filesystems=FILESYSTEMS, cpus=16)
     return build(directory)
 
 
@@ -80,6 +83,19 @@ def test_every_point_is_there_and_says_what_it_is(browser: Any, html: Path) -> N
     assert said.endswith(", 3 repetitions, 1 disturbed")
     hollow = browser.find_elements(By.CSS_SELECTOR, f'#{DRBL} .symbols [fill="var(--paper)"]')
     assert len(hollow) == 1
+    quiet(browser)
+
+
+@in_one
+def test_what_the_machine_gives_is_drawn_with_linear_scaling(browser: Any, html: Path) -> None:
+    show(browser, html)
+    line = browser.find_element(By.CSS_SELECTOR, f"#{DRBL} .chart .given path")
+    assert line.get_attribute("d").count("L") == 2  # of three core counts
+    assert line.is_displayed()
+    browser.find_element(By.ID, "ideal").click()
+    assert not line.is_displayed()
+    choose(browser, "measure", "latency")
+    assert not browser.find_elements(By.CSS_SELECTOR, f"#{DRBL} .chart .given path[d]:not([d=''])")
     quiet(browser)
 
 

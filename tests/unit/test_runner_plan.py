@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apps.adapter import loads
-from fscale.model import paths
+from fscale.model import catalogue, paths
 from fscale.model.bench import Descriptor, Mode, OptionHelp
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
@@ -299,3 +299,11 @@ def test_no_control_where_there_is_no_curve_or_none_is_wanted() -> None:
     assert {(c.filesystem, c.control) for c in named} == {("ext4", False)}
     with pytest.raises(FscaleError, match="nothing to measure"):
         with_controls(suite(workloads=["MWCL"], modes=["direct"]))
+
+
+def test_no_file_system_is_named_as_the_cells_without_one(tmp_path: Path) -> None:
+    config = tmp_path / "none.toml"
+    config.write_text((paths.FILESYSTEMS / "tmpfs.toml").read_text())
+    with pytest.raises(FscaleError, match="another name"):
+        catalogue.load_filesystem(str(config))
+    assert catalogue.load_filesystem(str(config.rename(tmp_path / "some.toml"))).nodev
