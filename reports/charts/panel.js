@@ -105,7 +105,7 @@ function fill(template, panel, view, width) {
 	const values = {
 		points: shown, linear: reference(panel, view, panel.ideal?.factors),
 		machine: view.measure === "rate" ? reference(panel, view, panel.given) : [],
-		ends: inside(panel.sockets), kinds: inside(panel.kinds),
+		ends: inside(panel.sockets), slower: inside(panel.kinds),
 		shared: panel.physical && panel.physical < panel.cores.at(-1) ? [{ from: panel.physical + 0.5 }] : [],
 	};
 	const signals = {

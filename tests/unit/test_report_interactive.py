@@ -168,3 +168,20 @@ def test_the_quick_suite_s_page_is_small(tmp_path: Path) -> None:
     cells = grid((1, 2), 3)
     page = build(write_run(tmp_path, cells))
     assert page.stat().st_size <= 3_000_000
+
+
+@pytest.mark.parametrize("name", ["panel", "ratios"])
+def test_no_mark_has_the_name_of_data(name: str) -> None:
+    """Vega makes data of each mark that has a name, and draws nothing where two have the same."""
+
+    def named(part: dict[str, Any]) -> list[str]:
+        own = [part["name"]] if "name" in part else []
+        facet = part.get("from", {}).get("facet", {})
+        own += [facet["name"]] if facet else []
+        return own + [
+            n for key in ("data", "marks") for one in part.get(key, []) for n in named(one)
+        ]
+
+    found = named(interactive.specification(name))
+    assert len(found) > 5
+    assert [n for n in found if found.count(n) > 1] == []
