@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fscale.model.errors import FscaleError
 from vm.cache import cache_root, locked
-from vm.steps import Steps, need
+from vm.steps import StepError, Steps, need
 
 MIRROR = "http://deb.debian.org/debian"
 SECURITY = "http://deb.debian.org/debian-security"
@@ -71,10 +71,21 @@ class Apt:
             (self.base / directory).mkdir(parents=True, exist_ok=True)
         (self.base / "status").touch()
         (self.base / "etc" / "sources.list").write_text(sources(self.suite))
-        self.steps.run(
-            [self._apt_get, *self._options(), "-qq", "update"],
-            f"fetching the package lists of {self.suite}",
-        )
+        try:
+            self.steps.run(
+                # Without the mode, a mirror that cannot be reached is a warning.
+                [self._apt_get, *self._options(), "-oAPT::Update::Error-Mode=any", "-qq", "update"],
+                f"fetching the package lists of {self.suite}",
+            )
+        except StepError as error:
+            said = str(error).splitlines()[-1]
+            if not any((self.base / "state" / "lists").glob("*_Packages*")):
+                raise FscaleError(
+                    f"the package lists of {self.suite} could not be fetched: {said}; give this "
+                    "machine a network, or a --kernel that is here (a bzImage, a .deb or a tree)"
+                ) from None
+            self.steps.note(f"{said}; the lists of before are taken")
+            return
         stamp.touch()
 
     def latest_kernel(self) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`compare` from results directories to a `Comparison`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,6 +154,9 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
         )
     tests = [*pairing.tests, *curve_tests(pairing.tests, settings.margin)]
     judgements = judge(tests, settings, refuse=refuse_few and not failed)
+    if sides.base_cells == sides.new_cells:
+        for judgement in judgements:
+            judgement.more_repetitions = None
     family = sum(j.p is not None for j in judgements)
     return Comparison(
         base=sides.base,
@@ -184,11 +187,16 @@ def _refuse_other_kinds(sides: Sides) -> None:
 
 def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
     """Whether some cells of the same load and core count had other CPUs online than the others."""
-    controls = {(c.key.workload, c.key.mode, c.key.cores): c.cpu_control for c in base}
+    controls = {(c.key.workload, c.key.mode, c.key.cores): c.cpu_control for c in _good(base)}
     return any(
         controls.get((c.key.workload, c.key.mode, c.key.cores), c.cpu_control) != c.cpu_control
-        for c in new
+        for c in _good(new)
     )
+
+
+def _good(cells: Iterable[Cell]) -> Iterator[Cell]:
+    """Those that were measured: another's CPUs may never have been chosen."""
+    return (cell for cell in cells if cell.status == "ok")
 
 
 def _between_boots(sides: Sides) -> bool | None:
@@ -209,6 +217,8 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
         warnings += notes(
             base.run, new.run, sides.base_cells, sides.new_cells, settings.allow_different
         )
+        if sides.base_cells and sides.base_cells == sides.new_cells:
+            warnings.append("both sides are the same measurements: there is nothing to tell apart")
         if _controls_differ(base.scored, new.scored):
             warnings.append(
                 "CPUs were taken away by hotplug on one side and by affinity on the other"

@@ -115,12 +115,17 @@ def notes(
         raise FscaleError(
             f"the figures of the two sides mean different things: {'; '.join(map(str, refused))}. "
             "Measure one side again as the other was; where the difference is what you want to "
-            f"judge, add --allow-different {refused[0].key}"
+            f"judge, add {' '.join(_allowing(refused))}"
         )
     said = [f"the sides differ in {difference}" for difference in found]
     if base.machine.kind == "simulated":
         said.insert(0, "both sides are simulated: counts an operation say more than rates")
     return said
+
+
+def _allowing(refused: Iterable[Difference]) -> list[str]:
+    """The options that allow differences, as they are typed into a shell."""
+    return [f"--allow-different {shlex.quote(difference.key)}" for difference in refused]
 
 
 def _defined(

@@ -22,7 +22,7 @@ from fscale.commands.list import (
 )
 from fscale.model import paths
 from fscale.model.bench import Mode
-from fscale.model.catalogue import split_filesystems
+from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS, MOST_SEED
 from fscale.model.results import Cell, CellKey
@@ -175,7 +175,7 @@ def _run(
         "filesystems": None if fs is None else split_filesystems(fs),
         "workloads": _names(workload) if workload else None,
         "cores": None if cores is None else parse_cores(cores),
-        "media": _names(media) if media else None,
+        "media": split_names(media) if media else None,
         "modes": modes,
         "duration": duration,
         "repetitions": repetitions,
@@ -310,7 +310,8 @@ def _finish(prepared: Prepared, aside: bool) -> None:
     store = prepared.store
     cells = [cell for key in prepared.cells if (cell := store.load_cell(key))]
     console = terminal(width=160, error=aside)
-    console.print(summary(cells))
+    if (table := summary(cells)).row_count:
+        console.print(table)
     console.print(f"{tally(cells)}; results are in {store.directory}", markup=False, soft_wrap=True)
     failed = [cell for cell in cells if cell.status not in ("ok", "skipped")]
     for cell in failed:

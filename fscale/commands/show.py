@@ -75,11 +75,23 @@ def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
     known = dict.fromkeys(measured)
     if asked is None:
         return set(known)
-    wanted = [name.strip() for name in asked.split(",") if name.strip()]
+    wanted = _split(asked, known)
     for name in wanted:
         if name not in known:
             raise FscaleError(f"the run has no {what} {name}{suggest(name, known)}")
     return set(wanted)
+
+
+def _split(text: str, known: Iterable[str]) -> list[str]:
+    """The names of a text with commas; a name that is known may have some itself."""
+    names, words = set(known), [word.strip() for word in text.split(",")]
+    found = []
+    while words:
+        ends = (n for n in range(len(words), 0, -1) if ",".join(words[:n]) in names)
+        length = next(ends, 1)
+        found.append(",".join(words[:length]))
+        words = words[length:]
+    return [name for name in found if name]
 
 
 def register(app: typer.Typer) -> None:

@@ -37,7 +37,7 @@ Then: fscale report results/sim
 
 def names_of(text: str) -> list[str]:
     """Names from `a,b`."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    return catalogue.split_names(text)
 
 
 def _complete_machines(start: str) -> list[str]:
@@ -200,7 +200,8 @@ def _simulate(
         if what_if:
             cells += campaign.run(whatif.questions(prepared, cells, what_if), jobs)
     console = terminal(width=160)
-    console.print(summary(cell for cell in cells if cell.key.side is None))
+    if (table := summary(cell for cell in cells if cell.key.side is None)).row_count:
+        console.print(table)
     for answer in answers(cells):
         key = answer.key
         console.print(

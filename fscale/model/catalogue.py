@@ -15,6 +15,8 @@ from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import NO_FILESYSTEM
 
+_TOML = ".toml"
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -92,6 +94,19 @@ def is_filesystem(name: str) -> bool:
     return False
 
 
+def split_names(text: str) -> list[str]:
+    """The names of a text with commas, of which some may stand in the path of a TOML file."""
+    words = text.split(",")
+    names: list[str] = []
+    while words:
+        ends = next((n for n, word in enumerate(words) if _TOML in word), 0)
+        path = ",".join(words[: ends + 1])
+        length = ends + 1 if Path(path.partition(_TOML)[0].strip() + _TOML).is_file() else 1
+        names.append(",".join(words[:length]).strip())
+        words = words[length:]
+    return [name for name in names if name]
+
+
 def split_filesystems(text: str) -> list[str]:
     """The file systems of a text with commas, which may part mount options and features, too.
 
@@ -99,7 +114,7 @@ def split_filesystems(text: str) -> list[str]:
     no other file system's name.
     """
     found: list[str] = []
-    for word in filter(None, (word.strip() for word in text.split(","))):
+    for word in split_names(text):
         if found and variant.has_options(found[-1]) and not is_filesystem(word):
             found[-1] += f",{word}"
         else:

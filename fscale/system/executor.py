@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -16,6 +17,8 @@ from fscale.model.paths import TOOL_PATH
 from fscale.model.results import Command
 
 TAG = "FSCALE_RUN"
+_USAGE = re.compile(r"(usage|valid .*options)\b.*", re.IGNORECASE)
+_FIRST, _LAST = 3, 2  # lines of a failure that are shown
 
 
 class CommandFailed(FscaleError):  # noqa: N818 - it says what happened
@@ -25,6 +28,18 @@ class CommandFailed(FscaleError):  # noqa: N818 - it says what happened
 def which(tool: str) -> str | None:
     """The path of an installed command, in /sbin and /usr/sbin too."""
     return shutil.which(tool, path=TOOL_PATH)
+
+
+def why(text: str) -> str:
+    """What a command said of its failure, in a line: the reason comes first or last, and before its
+    usage.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    usage = next((n for n, line in enumerate(lines) if _USAGE.match(line)), 0)
+    lines = lines[: usage or None]
+    if len(lines) > _FIRST + _LAST:
+        lines = [*lines[:_FIRST], "...", *lines[-_LAST:]]
+    return " / ".join(lines)
 
 
 class Executor:
@@ -81,10 +96,8 @@ class Executor:
         seconds = time.monotonic() - started
         self.log.append(Command(argv=argv, seconds=round(seconds, 4), returncode=child.returncode))
         if child.returncode != 0:
-            said = (err.strip() or out.strip() or "it said nothing").splitlines()
-            raise CommandFailed(
-                f"`{shlex.join(argv)}` failed ({child.returncode}): {' / '.join(said[-3:])}"
-            )
+            said = why(err) or why(out) or "it said nothing"
+            raise CommandFailed(f"`{shlex.join(argv)}` failed ({child.returncode}): {said}")
         return out
 
     def write(self, path: Path, text: str) -> None:

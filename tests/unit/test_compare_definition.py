@@ -144,7 +144,8 @@ def test_a_refusal_names_all_that_differs_and_how_to_allow_it(run: Run) -> None:
     assert str(caught.value) == (
         "the figures of the two sides mean different things: filesystems.ext4.mkfs: `mkfs.ext4` "
         "and none; suite.warmup: 0.1 and 2. Measure one side again as the other was; where the "
-        "difference is what you want to judge, add --allow-different filesystems.ext4.mkfs"
+        "difference is what you want to judge, add --allow-different filesystems.ext4.mkfs "
+        "--allow-different suite.warmup"
     )
     with pytest.raises(FscaleError, match=r"things: suite.warmup: 0.1 and 2\. .*suite.warmup$"):
         notes(run, new, cells(), cells(), ["filesystems", "suite.warm"])

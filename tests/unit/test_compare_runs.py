@@ -4,6 +4,8 @@
 import json
 import math
 import random
+import shlex
+import shutil
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -89,6 +91,36 @@ def test_exit_codes(regression: tuple[Path, Path], tmp_path: Path) -> None:
         done = fscale("compare", *wrong)
         assert isinstance(done.exception, FscaleError)
         assert done.exception.code == 2
+
+
+def test_a_run_and_itself_need_no_more_repetitions(tmp_path: Path) -> None:
+    base = run(tmp_path / "base", noisy(flat, 0.3, "a"))
+    copy = shutil.copytree(base, tmp_path / "copy")
+    other = run(tmp_path / "other", noisy(flat, 0.3, "b"))
+    assert any(j.more_repetitions for j in judged(base, other).judgements)
+    for new in (base, copy):
+        comparison = judged(base, new)
+        assert comparison.count("undecided") > 0
+        assert not any(j.more_repetitions for j in comparison.judgements)
+        assert any("the same measurements" in warning for warning in comparison.warnings)
+
+
+def test_cells_that_failed_say_nothing_of_hotplug(same: tuple[Path, Path]) -> None:
+    base, new = same
+    alter(base, "*", 72, cpu_control="hotplug")
+    alter(new, "*", 72, **BROKEN, cpu_control="affinity")
+    assert not any("hotplug" in warning for warning in judged(base, new).warnings)
+    alter(new, "*", 72, status="ok", reason=None, cpu_control="affinity")
+    assert any("hotplug" in warning for warning in judged(base, new).warnings)
+
+
+def test_all_that_is_refused_is_allowed_by_the_words_of_the_refusal(tmp_path: Path) -> None:
+    base = defined(tmp_path / "base", {"Block size": "4096", "Journal": "64M", "it's": "1"})
+    new = defined(tmp_path / "new", {"Block size": "1024", "Journal": "16M", "it's": "2"})
+    refusal = str(fscale("compare", base, new).exception)
+    words = shlex.split(refusal[refusal.index("--allow-different") :])
+    assert words.count("--allow-different") == 3
+    assert fscale("compare", base, new, *words).exception is None
 
 
 def test_too_few_repetitions_are_refused_with_the_number(tmp_path: Path) -> None:

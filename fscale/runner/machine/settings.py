@@ -18,6 +18,7 @@ from pydantic import Field
 from fscale.model.bench import Strict
 from fscale.system import processes
 from fscale.system.executor import CommandFailed, Executor
+from fscale.system.kernellog import KernelLog
 from fscale.system.powers import CPUS
 
 NULLB = Path("/sys/kernel/config/nullb")
@@ -138,7 +139,12 @@ class Mount(Setting):
         argv = ["mount", "-t", self.fstype]
         if self.options:
             argv += ["-o", ",".join(self.options)]
-        do.run([*argv, self.source, str(self.target)])
+        with KernelLog() as log:
+            try:
+                do.run([*argv, self.source, str(self.target)])
+            except CommandFailed as error:
+                words = self.fstype, Path(self.source).name
+                raise CommandFailed(f"{error}{log.about(*words)}") from None
 
     def undo(self, do: Executor) -> None:
         """Unmount, trying for a while where it is busy, and remove the directory that is ours."""
