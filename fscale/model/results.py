@@ -264,6 +264,10 @@ class Confinement(Strict):
         description="for how many CPUs' time the smallest quota suffices (cpu.max, "
         "cpu.cfs_quota_us); null without one"
     )
+    cpus_found: float | None = Field(
+        default=None,
+        description="the same, where quotas are hidden and a short spin on all CPUs was stopped",
+    )
     memory_bytes: int | None = Field(
         description="the smallest limit (memory.max, memory.high, memory.limit_in_bytes); null "
         "without one"

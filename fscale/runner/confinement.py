@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fscale.model.load import Outcome
 from fscale.model.results import Confinement, Machine
+from fscale.runner import hiddenquota
 from fscale.system import cgroups, namespaces, powers
 from fscale.system.cgroups import Chain, Throttled
 from fscale.system.sysfs import text
@@ -13,6 +14,19 @@ from fscale.system.sysfs import text
 MOST_THROTTLED = 0.01
 """Share of a cell's CPU time that a quota may take from it unpunished: a worker that never sleeps
 uses up a quota of one CPU within each period, and waits for its end."""
+
+
+_NEAR = 0.8
+"""Share of a hidden quota, as found, above which it may have stopped a cell."""
+
+
+def look_for_hidden_quota(machine: Machine) -> None:
+    """Where quotas above are hidden, try for some tenths of a second whether one stops us."""
+    found, groups = machine.confinement, cgroups.chain("cpu")
+    if found and machine.cpu_order and not (groups and groups.whole):
+        cpus = hiddenquota.measure(machine.cpu_order)
+        if cpus is not None and (found.cpus is None or cpus < _NEAR * found.cpus):
+            found.cpus_found = round(cpus, 2)
 
 
 def read(root: Path = Path("/")) -> Confinement:
@@ -78,6 +92,11 @@ def warnings(machine: Machine) -> list[str]:
             f"this control group may use {found.cpus:.2f} CPUs in all ({quota_file()}): cells on "
             f"more will be throttled, and what is throttled is invalid"
         )
+    if found.cpus_found is not None:
+        said.append(
+            f"a CPU quota that cannot be seen here leaves about {found.cpus_found:.2f} CPUs in "
+            f"all: cells that use as much are invalid"
+        )
     if machine.usable_memory < machine.memory_bytes:
         said.append(
             f"this control group may use {machine.usable_memory >> 20} MiB of the machine's "
@@ -97,7 +116,9 @@ def quota_file() -> Path | None:
 class Quotas:
     """Watches whether a CPU quota stops the groups of this process."""
 
-    def __init__(self, groups: Chain | None = None) -> None:
+    def __init__(self, groups: Chain | None = None, hidden: float | None = None) -> None:
+        """`hidden`: for how many CPUs' time a quota suffices that counts nothing here."""
+        self._hidden = hidden
         self._groups = groups or cgroups.chain("cpu")
         self._before = self._now()
 
@@ -109,6 +130,14 @@ class Quotas:
 
         An outcome on `cpus` CPUs that lost more than MOST_THROTTLED of their time is invalid.
         """
+        if self._hidden is not None and outcome.status == "ok" and outcome.seconds:
+            used = (outcome.own_cpu_seconds or 0) / outcome.seconds
+            if used > _NEAR * self._hidden:
+                outcome.status = "invalid"
+                outcome.reason = (
+                    f"the cell used {used:.2f} CPUs, and a CPU quota that cannot be seen here "
+                    f"leaves it about {self._hidden:.2f}; measure outside of it"
+                )
         after = self._now()
         deltas = [
             (Throttled(after[group].times - old.times, after[group].seconds - old.seconds), group)
@@ -122,7 +151,7 @@ class Quotas:
         if outcome.status == "ok" and counted.seconds > MOST_THROTTLED * cpus * wall:
             outcome.status = "invalid"
             outcome.reason = (
-                f"a CPU quota stopped the cell {counted.times} times, for {counted.seconds:.2f} s "
-                f"of {cpus * wall:.2f} s of CPU time (cpu.stat of {group}); raise the quota, or "
-                f"measure fewer cores"
+                f"a CPU quota stopped the cell's group {counted.times} times in {wall:.2f} s, for "
+                f"{counted.seconds:.2f} s summed over CPUs (cpu.stat of {group}); raise the quota, "
+                f"or measure fewer cores"
             )

@@ -20,7 +20,7 @@ from fscale.model.results import CellKey, Machine, Mounted, Run, all_boots
 from fscale.model.revision import revision
 from fscale.model.store import BENCH, Store, differences
 from fscale.model.topology import core_counts, machine_layout
-from fscale.runner import blockqueue, filesystem, guard, host, plan, resources
+from fscale.runner import blockqueue, confinement, filesystem, guard, host, plan, resources
 from fscale.runner.cell.measure import Limits
 from fscale.runner.disk import Checked
 from fscale.runner.request import Request, read_suite
@@ -83,6 +83,7 @@ def prepare(request: Request) -> Prepared:
     descriptors = {name: load.descriptor for name, load in loads.items()}
     plan.check_names(suite, descriptors)
     machine = host.read_machine()
+    confinement.look_for_hidden_quota(machine)
     counts = core_counts(suite.cores, machine_layout(machine))
     guard.check_output(request.output)
     in_memory = {name for name, fs in filesystems.items() if fs and fs.nodev}
@@ -153,7 +154,11 @@ def prepare(request: Request) -> Prepared:
             max_stock=suite.max_stock,
             latency=suite.latency,
         ),
-        limits=Limits(setup=suite.setup_limit, margin=suite.margin),
+        limits=Limits(
+            setup=suite.setup_limit,
+            margin=suite.margin,
+            cpus=machine.confinement.cpus_found if machine.confinement else None,
+        ),
         seed=seed,
         missing=missing,
         profilers=profilers,

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fscale.model.errors import Exit
 from fscale.model.paths import ROOT
 from fscale.model.results import Cell, Run
 from fscale.model.store import Store
+from fscale.runner.cell.accounting import cpu_times
 from fscale.runner.confinement import MOST_THROTTLED
 from fscale.system import cgroups
 from tests import ordinary_user
@@ -85,17 +87,18 @@ def results(output: Path) -> tuple[Run, list[Cell]]:
 
 
 def test_a_cell_that_a_quota_stops_is_invalid(tmp_path: Path) -> None:
-    with groups({"cpu.max": "20000 100000"}) as made:
+    # Little enough that it is used up beside others' load, too.
+    with groups({"cpu.max": "10000 100000"}) as made:
         argv = command(*QUICK, "--fs", "tmpfs", "--cores", 1, "--output", tmp_path / "out")
         done = start(inside(made, *argv))
     assert done.returncode == Exit.FAILED, done.stderr
     run, (cell,) = results(tmp_path / "out")
     assert run.machine.confinement is not None
-    assert run.machine.confinement.cpus == 0.2
-    assert any("may use 0.20 CPUs" in text for text in run.warnings)
+    assert run.machine.confinement.cpus == 0.1
+    assert any("may use 0.10 CPUs" in text for text in run.warnings)
     assert cell.status == "invalid"
     assert (cell.throttled_seconds or 0) > MOST_THROTTLED * 0.3
-    assert "a CPU quota stopped the cell" in (cell.reason or "")
+    assert "a CPU quota stopped the cell's group" in (cell.reason or "")
 
 
 @pytest.mark.parametrize(
@@ -119,13 +122,13 @@ def test_what_the_limit_is_too_small_for_is_refused(
 
 def test_media_are_a_share_of_the_limit(tmp_path: Path) -> None:
     with groups({"memory.max": str(1 << 30)}) as made:
-        argv = command(*QUICK, "--fs", "tmpfs,ext4,xfs", "--cores", 1, "--output", tmp_path / "out")
+        argv = command(*QUICK, "--cores", 1, "--output", tmp_path / "out")
         done = start(inside(made, *argv))
     run, cells = results(tmp_path / "out")
     assert run.machine.confinement is not None
     assert run.machine.confinement.memory_bytes == 1 << 30
     status = {cell.key.filesystem: cell.status for cell in cells}
-    assert status == {"tmpfs": "ok", "ext4": "ok"}, done.stderr
+    assert status == {"tmpfs": "ok", "ext4": "ok", "btrfs": "ok", "xfs": "skipped"}, done.stderr
     assert any("xfs is skipped: its mkfs needs 300 MiB" in text for text in run.warnings)
 
 
@@ -178,6 +181,45 @@ def test_root_that_may_not_mount_is_told_so(tmp_path: Path, without: list[str], 
     assert run.machine.confinement is not None
     assert says in run.machine.confinement.denied["mount"]
     assert cell.status == "ok"
+
+
+def busy_cpus() -> float:
+    """How many CPUs are busy now."""
+
+    def busy() -> float:
+        return sum(cpu.total - cpu.idle - cpu.iowait for cpu in cpu_times().values())
+
+    before = busy()
+    time.sleep(0.5)
+    return (busy() - before) / 0.5
+
+
+SEES_NO_QUOTA = (
+    "umount /sys/fs/cgroup/cpu 2>/dev/null && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu"
+    ' || mount -t cgroup2 none /sys/fs/cgroup; exec "$@"'
+)
+
+
+def test_a_quota_above_a_cgroup_namespace_is_found(tmp_path: Path) -> None:
+    """The group below the one with the quota is all that is seen there."""
+    if busy_cpus() > 0.3:
+        pytest.skip("others use what the quota leaves idle: nothing tells it from their load")
+    argv = command(*QUICK, "--fs", "tmpfs", "--cores", 1, "--output", tmp_path / "out")
+    container = ["unshare", "--cgroup", "--mount", "/bin/sh", "-c", SEES_NO_QUOTA, "-", *argv]
+    with groups({"cpu.max": "20000 100000"}) as made:
+        below = made[0] / "below"
+        below.mkdir()
+        try:
+            done = start(inside([below], *container))
+        finally:
+            below.rmdir()
+    assert done.returncode == Exit.FAILED, done.stderr
+    run, (cell,) = results(tmp_path / "out")
+    assert run.machine.confinement is not None
+    assert run.machine.confinement.cpus is None
+    assert 0.05 < (run.machine.confinement.cpus_found or 0) < 0.6
+    assert any("groups above" in text for text in run.warnings)
+    assert cell.status == "invalid"
 
 
 READ_ONLY = 'mount -o remount,ro,bind /sys; exec "$@"'

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model.load import Outcome
-from fscale.runner import confinement, host
+from fscale.runner import confinement, hiddenquota, host
 from fscale.system import cgroups, namespaces
 from fscale.system.cgroups import Limit
 from tests import synthetic
@@ -235,7 +235,7 @@ def test_a_throttled_cell_is_invalid(
     assert outcome.status == wanted
     assert outcome.throttled_seconds == pytest.approx(seconds)
     if wanted == "invalid":
-        assert f"10 times, for {seconds:.2f} s of 2.00 s" in (outcome.reason or "")
+        assert f"10 times in 1.00 s, for {seconds:.2f} s summed" in (outcome.reason or "")
 
 
 def test_without_a_counted_quota_nothing_is_said_of_throttling(tmp_path: Path) -> None:
@@ -246,11 +246,51 @@ def test_without_a_counted_quota_nothing_is_said_of_throttling(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("used", "wanted"), [(None, "ok"), (0.3, "ok"), (0.45, "invalid"), (0.5, "invalid")]
+)
+def test_a_cell_that_uses_up_a_hidden_quota_is_invalid(
+    tmp_path: Path, used: float | None, wanted: str
+) -> None:
+    root = v2(tmp_path, {"/": {}}, top_hidden="yes")
+    quotas = confinement.Quotas(cgroups.chain("cpu", root), hidden=0.5)
+    outcome = Outcome("ok", seconds=2.0, own_cpu_seconds=2 * used if used else None)
+    quotas.judge(outcome, 1, 2.0)
+    assert outcome.status == wanted
+
+
+@pytest.mark.parametrize(
+    ("whole", "seen", "spun", "found"),
+    [
+        (True, None, 0.2, None),  # nothing is hidden: nobody spins
+        (False, None, 0.2, 0.2),
+        (False, None, None, None),
+        (False, 0.2, 0.2, None),  # the quota that is seen explains it
+        (False, 1.0, 0.2, 0.2),
+    ],
+)
+def test_where_quotas_are_hidden_somebody_spins(
+    monkeypatch: pytest.MonkeyPatch,
+    whole: bool,
+    seen: float | None,
+    spun: float | None,
+    found: float | None,
+) -> None:
+    chain = cgroups.Chain(2, (Path("/cg"),), whole)
+    monkeypatch.setattr(cgroups, "chain", lambda controller: chain)
+    monkeypatch.setattr(hiddenquota, "measure", lambda cpus: spun)
+    confined = synthetic.confinement(cpus=seen)
+    machine = synthetic.machine(2).model_copy(update={"confinement": confined})
+    confinement.look_for_hidden_quota(machine)
+    assert confined.cpus_found == found
+
+
+@pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({}, []),
         ({"cpus": 1.0}, ["may use 1.00 CPUs"]),
         ({"cpus": 2.0}, []),
+        ({"cpus_found": 0.5}, ["leaves about 0.50 CPUs"]),
         ({"memory_bytes": 1 << 30}, ["may use 1024 MiB of the machine's 16384 MiB"]),
         ({"memory_bytes": 32 << 30}, []),
         ({"hidden": ["the rest"]}, ["cannot be seen here: the rest"]),

@@ -13,6 +13,12 @@ def recipe(target: str) -> list[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+def test_the_report_is_of_the_run_that_was_measured() -> None:
+    names = [word for line in recipe("run") for word in line.split() if "results/quick-" in word]
+    assert len(names) == 2
+    assert len(set(names)) == 1
+
+
 def test_check_installs_the_linter_before_it_runs() -> None:
     commands = recipe("check")
     lists = [word for line in commands for word in line.split() if word.startswith("setup/pack")]

@@ -19,10 +19,11 @@ from fscale.system.executor import Executor
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that a load may take."""
+    """Seconds that a load may take, and the CPUs' time that a quota which is hidden allows."""
 
     setup: float
     margin: float
+    cpus: float | None = None
 
 
 def seed_of(key: CellKey, seed: int) -> int:
@@ -80,7 +81,7 @@ def _run(
         child.start(argv)
         if not child.wait_ready(limits.setup):
             return load.parse(target, *child.wait(10)), None
-    quotas = confinement.Quotas()
+    quotas = confinement.Quotas(hidden=limits.cpus)
     before = accounting.snapshot(target.cgroup)
     used = _cgroup_seconds(target.cgroup)
     timed = settings.warmup + target.key.duration
@@ -97,8 +98,8 @@ def _run(
     used = _cgroup_seconds(target.cgroup) - used
     outcome = load.parse(target, *result)
     ran.enter(outcome)
-    quotas.judge(outcome, len(target.cpus), after.when - before.when)
     _account(outcome, target, before, after, used)
+    quotas.judge(outcome, len(target.cpus), after.when - before.when)
     others = _others(outcome, target, before, after, used)
     outcome.extra["others_cpus"] = round(others.most, 4)
     limit = accounting.limit(len(target.cpus), after.when - before.when)

@@ -58,7 +58,7 @@ class Turns:
         self._load = load
         self._target = target
         self._limits = limits
-        self._quotas = Quotas()
+        self._quotas = Quotas(hidden=limits.cpus)
         self._started = time.monotonic()
 
     def take(self) -> Turn:
