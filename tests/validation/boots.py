@@ -6,7 +6,8 @@
 Guests count instructions (icount), so that nothing of the host is in their figures, and several may
 run at once. What moves them from boot to boot is what the kernel has put where, and how its queues
 and trees have grown. There are no caches in it, and a guest's kernel is always loaded at the same
-address (nokaslr): what a real machine's boots do to cache misses comes on top. Every boot is
+address (nokaslr): what a real machine's boots do to cache misses comes on top. With --timed guests
+are only emulated: the host's caches, and all else of it, are in their figures then. Every boot is
 compared with every other, and within each boot its odd repetitions with its even ones. It goes on
 where it was stopped.
 """
@@ -14,6 +15,7 @@ where it was stopped.
 import argparse
 import math
 import os
+import shutil
 import statistics
 import subprocess
 from collections import Counter
@@ -25,27 +27,41 @@ from pathlib import Path
 from analysis.compare.compare import Sides, compare, sides_of
 from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
 from analysis.reader import Results, load
+from fscale.model.errors import FscaleError
 from fscale.model.paths import ROOT
 from fscale.model.results import Cell
 
 MARGINS = (0.05, 0.02, 0.01, 0.002)
 """Those of `compare`, of pairs in slices, of counted work; and one that hides little."""
 
+TRIES = 3
+"""of a boot: on a host that is busy with other things, a guest may give no sign of life"""
+
 
 def boot(number: int, given: argparse.Namespace) -> None:
     """Measure in a new boot, unless that is done."""
     output = given.output / f"boot{number}"
-    if (output / "run.json").exists() and load(output).run.state == "complete":
-        return
+    if (output / "run.json").exists():
+        if load(output).run.state == "complete":
+            return
+        shutil.rmtree(output)
     argv = [
         *(str(ROOT / "bin" / "fscale"), "vm", "run", "quick", "--kernel", given.kernel),
-        *("--deterministic", "--smp", "1", "--memory", "2G", "--cores", "1"),
+        *(["--accel", "tcg"] if given.timed else ["--deterministic"]),
+        *("--smp", "1", "--memory", "2G", "--cores", "1"),
         *("--fs", given.filesystems, "--workload", given.workloads),
         *("--repetitions", str(2 * given.repetitions), "--duration", str(given.duration)),
         *("--set", "warmup=0.1", "--seed", "1", "--output", str(output)),
     ]
-    with (given.output / f"boot{number}.log").open("w") as log:
-        subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT, check=True)
+    for left in reversed(range(TRIES)):
+        with (given.output / f"boot{number}.log").open("a") as log:
+            done = subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT, check=False)
+        if done.returncode == 0:
+            return
+        # It would go on in another boot.
+        shutil.rmtree(output, ignore_errors=True)
+        if not left:
+            raise FscaleError(f"boot {number} failed {TRIES} times; see {log.name}")
 
 
 def part(cells: Sequence[Cell], half: int) -> list[Cell]:
@@ -108,10 +124,10 @@ def main() -> None:
     parser.add_argument("--boots", type=int, default=10)
     parser.add_argument("--repetitions", type=int, default=7, help="a side of a comparison")
     parser.add_argument("--duration", type=float, default=0.1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--timed", action="store_true", help="one after the other, on a quiet host")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(given.jobs) as pool:
+    with ThreadPoolExecutor(1 if given.timed else os.cpu_count()) as pool:
         list(pool.map(lambda number: boot(number, given), range(given.boots)))
     boots = [load(given.output / f"boot{number}") for number in range(given.boots)]
     halves = [[part(results.cells, half) for half in (0, 1)] for results in boots]
