@@ -28,11 +28,18 @@ Point = tuple[str, str, int]
 
 def measure(share: float, output: Path, given: argparse.Namespace) -> list[Cell]:
     """One run beside a neighbour."""
-    argv = [str(ROOT / "bin" / "fscale"), "run", "quick", "--fs", given.filesystems]
+    argv = [sys.executable, "-m", "fscale", "run", "quick", "--fs", given.filesystems]
     argv += ["--workload", given.workloads, "--repetitions", str(given.repetitions)]
-    argv += ["--cores", given.cores, "--duration", str(given.duration), "--output", str(output)]
+    argv += [
+        "--cores",
+        given.cores,
+        "--duration",
+        str(given.duration),
+        "--output",
+        str(output.resolve()),
+    ]
     with sharing(share):
-        done = subprocess.run(argv, stdout=subprocess.DEVNULL, check=False)
+        done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(f"fscale run ended with {done.returncode}")
     return [cell for cell in Store(output).cells() if cell.status == "ok"]
