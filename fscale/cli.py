@@ -72,6 +72,8 @@ _OLDER_WORDS = {
 }
 
 
+GIT_STOPS = 128
+_NO_VERDICT = (Exit.USAGE, Exit.INTERRUPTED)
 _SIGINT = 128 + signal.SIGINT  # typer's code for it
 _ANY_ADVICE = "see that it is there and that you may use it"
 _ADVICE = {
@@ -116,7 +118,8 @@ def main() -> None:
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
     sys.stderr.flush()
-    sys.exit(code)
+    # For git bisect a code below 128 is a verdict about the commit, which wrong use is not.
+    sys.exit(GIT_STOPS if sys.argv[1:2] == ["bisect"] and code in _NO_VERDICT else code)
 
 
 def _ended(words: list[str]) -> int:

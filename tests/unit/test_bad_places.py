@@ -386,6 +386,14 @@ def test_a_name_that_is_not_utf8_is_refused(words: list[str], tmp_path: Path) ->
     refused(ended(*words, os.fsdecode(b"/tmp/\xff")), "UTF-8")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["--bose", "ext4"], ["--max-minutes", "inf"], ["--output", "/dev/full"], ["--output", "x"]],
+)
+def test_wrong_use_is_no_bad_commit(words: list[str]) -> None:
+    assert ended("bisect", *words).code == 128
+
+
 def test_two_outputs_have_two_files(results: Path, tmp_path: Path) -> None:
     sides = ["compare", results / "good", results / "slow"]
     twice = tmp_path / "out"
