@@ -5,6 +5,8 @@ from analysis.control import DEGRADED_BELOW, Basis, Control
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 
+TITLES = {"control_syscall": "system call", "control_user": "user-space loop"}
+
 
 def limits(control: Control | None, whose: str = "") -> list[str]:
     """What the controls of a run do not bear; `whose` is put behind "the control"."""
@@ -35,8 +37,7 @@ def _build(report: Report) -> str | None:
         (given, [next((s for s in given.speedups if s[0] == name), None) for name in names])
         for given in control.given
     ]
-    described = report.descriptors
-    titles = [described[name].title if name in described else name for name in names]
+    titles = [TITLES.get(name, name) for name in names]
     return render(
         "sections/control.html.j2",
         rows=rows,
