@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from analysis.reader import load
+from fscale.commands.show import _chosen
 from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import FscaleError
 from fscale.runner.machine.settings import Mount
 from fscale.runner.progress import summary
 from fscale.system.executor import CommandFailed, Executor, which, why
-from tests.synthetic import cell, key
+from tests.synthetic import cell, grid, key, write_run
 from vm import debian
 from vm.debian import Apt
 from vm.steps import Steps
@@ -110,6 +112,12 @@ def test_a_comma_in_a_path_parts_nothing(
         Path(name).touch()
     assert split_names(text) == names
     assert split_filesystems(text) == names
+
+
+def test_a_comma_in_a_measured_name_parts_nothing(tmp_path: Path) -> None:
+    run = write_run(tmp_path, grid([1], 2, ["DRBL"], ["a,b", "ext4"]), filesystems=["a,b", "ext4"])
+    for asked, drawn in (("a,b", {"a,b"}), ("ext4,a,b", {"a,b", "ext4"})):
+        assert {c.key.filesystem for c in _chosen(load(run), None, asked).cells} == drawn
 
 
 @pytest.mark.parametrize("known", [False, True])
