@@ -57,10 +57,15 @@ inside() {
 	local base=$1 top=$2 began=$SECONDS file name value
 	shift 2
 	root=$base/root
+	# What is mounted below is of no other namespace, whatever this one shares with others.
+	mount --bind "$base" "$base"
+	mount --make-private "$base"
 	if ! bootstrap >"$base/log" 2>&1; then
 		tail -n 5 "$base/log" >&2
 		cannot "mmdebstrap cannot make a root of Debian $SUITE: see above"
 	fi
+	# A root is a mount point.
+	mount --rbind "$root" "$root"
 	for file in proc sys dev; do
 		mount --rbind "/$file" "$root/$file"
 	done
@@ -112,6 +117,11 @@ processes() {
 		awk -v id="$id" '$1 == id { split($2, part, "/"); print part[3] }'
 }
 
+# Prints what is mounted at a directory or below it, the deepest first.
+mounts() {
+	awk -v at="$1" '$5 == at || index($5, at "/") == 1 { print $5 }' /proc/self/mountinfo | sort -r
+}
+
 # Ends the processes of a root, at first with a signal unless that is empty; removes its directory.
 remove() {
 	local deadline=$((SECONDS + PATIENCE)) with=$2 pids
@@ -122,6 +132,12 @@ remove() {
 		[ "$SECONDS" -lt "$deadline" ] || with=-KILL
 		sleep 0.2
 	done
+	# Nothing is, unless mounts come here from other namespaces. rm would empty what is mounted.
+	mounts "$1" | xargs -r -d '\n' -n 1 umount -l
+	if [ -n "$(mounts "$1")" ]; then
+		echo "fresh-root: $1 is left, as it cannot be unmounted" >&2
+		return 1
+	fi
 	rm -rf --one-file-system "$1"
 }
 
@@ -151,7 +167,7 @@ place() {
 		kind=$(stat -f -c %T "$directory") || continue
 		free=$(($(stat -f -c '%a * %S' "$directory") >> 30))
 		if [ "$kind" != tmpfs ] && [ "$kind" != ramfs ] && [ "$free" -ge "$GIB" ]; then
-			echo "$directory"
+			realpath "$directory"
 			return
 		fi
 		seen+="; $directory: $kind, $free GiB"
@@ -161,7 +177,9 @@ place() {
 
 [ $# -gt 0 ] || cannot "no command; for example: setup/fresh-root.sh 'make run' 'make test'"
 [ "$(id -u)" -eq 0 ] || cannot "a root is made by root only; this is user $(id -un)"
-unshare --mount --propagation private true ||
+propagation=private
+mountpoint -q / || propagation=unchanged # in a chroot, whose root is no mount
+unshare --mount --propagation "$propagation" true ||
 	cannot "this user may not mount (CAP_SYS_ADMIN is missing, as in most containers)"
 if ! command -v mmdebstrap >/dev/null; then
 	export DEBIAN_FRONTEND=noninteractive
@@ -200,7 +218,7 @@ for signal in INT TERM HUP; do
 	trap "interrupted $signal" "$signal"
 done
 set -m # the commands have a process group, and SIGINT is not ignored there
-setpriv --pdeathsig KILL unshare --mount --propagation private --kill-child \
+setpriv --pdeathsig KILL unshare --mount --propagation "$propagation" --kill-child \
 	bash "$0" --inside "$base" "$top" "$@" </dev/null 9<&- &
 job=$!
 status=0
