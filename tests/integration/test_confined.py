@@ -195,8 +195,8 @@ def busy_cpus() -> float:
 
 
 SEES_NO_QUOTA = (
-    "umount /sys/fs/cgroup/cpu 2>/dev/null && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu"
-    ' || mount -t cgroup2 none /sys/fs/cgroup; exec "$@"'
+    "if umount /sys/fs/cgroup/cpu 2>/dev/null; then mount -t cgroup -o cpu none /sys/fs/cgroup/cpu;"
+    'else umount /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; fi; exec "$@"'
 )
 
 
@@ -205,7 +205,7 @@ def test_a_quota_above_a_cgroup_namespace_is_found(tmp_path: Path) -> None:
     if busy_cpus() > 0.3:
         pytest.skip("others use what the quota leaves idle: nothing tells it from their load")
     argv = command(*QUICK, "--fs", "tmpfs", "--cores", 1, "--output", tmp_path / "out")
-    container = ["unshare", "--cgroup", "--mount", "/bin/sh", "-c", SEES_NO_QUOTA, "-", *argv]
+    container = ["unshare", "--cgroup", "--mount", "/bin/sh", "-ec", SEES_NO_QUOTA, "-", *argv]
     with groups({"cpu.max": "20000 100000"}) as made:
         below = made[0] / "below"
         below.mkdir()
