@@ -406,7 +406,7 @@ def test_each_cell_is_told_to_other_test_programs(tmp_path: Path) -> None:
     broken = tmp_path / "nowhere" / "run.xml"
     done = fscale("run", path, "--output", tmp_path / "new", "--binary", binary, "--junit", broken)
     assert done.returncode == Exit.USAGE
-    assert f"cannot write {broken}" in done.stderr
+    assert f"--junit {broken}: {broken.parent} does not exist" in done.stderr
     assert not (tmp_path / "new").exists()
 
 
