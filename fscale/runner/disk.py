@@ -119,7 +119,8 @@ def signature(device: Path) -> str:
     said = [
         " ".join(str(item[k]) for k in ("type", "label", "uuid") if item.get(k)) for item in found
     ]
-    return ", ".join(said) or "nothing that wipefs knows"
+    # A log of XFS has its mark at every turn that it takes.
+    return ", ".join(dict.fromkeys(said)) or "nothing that wipefs knows"
 
 
 def _label(device: Path) -> str | None:
