@@ -20,7 +20,7 @@ from fscale.model.results import CellKey, Machine, Mounted, Run, all_boots
 from fscale.model.revision import revision
 from fscale.model.store import BENCH, Store, differences
 from fscale.model.topology import core_counts, machine_layout
-from fscale.runner import blockqueue, confinement, filesystem, guard, host, plan, resources
+from fscale.runner import blockqueue, confinement, disk, filesystem, guard, host, plan, resources
 from fscale.runner.cell.measure import Limits
 from fscale.runner.disk import Checked
 from fscale.runner.request import Request, read_suite
@@ -102,7 +102,7 @@ def prepare(request: Request) -> Prepared:
         recorded[name]["identity"] = checked.identity.recorded()
     beside = resources.check_named(request, filesystems, devices)
     for name, found in usable.items():
-        if found.path and (queue := blockqueue.under(Path(found.path))):
+        if found.path and (queue := blockqueue.under(disk.located(Path(found.path)))):
             recorded[name]["queue"] = queue
     run = Run(
         id=request.output.resolve().name,
