@@ -17,7 +17,7 @@ from fscale.system.sysfs import text
 _TICK = os.sysconf("SC_CLK_TCK")
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
 # Others' share of the CPU time of a cell's CPUs above which the cell is marked: it takes about as
-# much of the figure, and `compare` judges changes of 5% (docs/running.md has how many it marks).
+# much of the figure, and `compare` judges changes of 5% (tests/validation/disturbed.py).
 SHARE = 0.02
 # Seconds that the sum of many counters may be off: they are shown in ticks, user and system apart.
 RESOLUTION = 2 / _TICK
