@@ -51,8 +51,10 @@ class Machine:
     def start(self, *lines: str, **variables: str) -> subprocess.Popen[str]:
         path = f"{self.programs}:{os.environ['PATH']}"
         env = {**os.environ, "PATH": path, "ROOTS": str(self.roots), **variables}
+        # No shell can trap what was ignored when it began, as SIGHUP is below nohup.
+        heeding = ["env", "--default-signal=INT,TERM,HUP"]
         return subprocess.Popen(
-            ["bash", self.repository / "setup" / SCRIPT.name, *lines],
+            [*heeding, "bash", self.repository / "setup" / SCRIPT.name, *lines],
             env=env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
