@@ -225,6 +225,7 @@ def _suite(sweep: Sweep, filesystems: dict[str, FileSystem]) -> Suite:
             "duration": 1,
             "repetitions": sweep.repetitions,
             "order": "cores",
+            "control": 0,  # a simulated core is as fast beside others as alone
             "options": parse_options(list(sweep.options)),
         }
     )
