@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.model import mount
 from fscale.model.results import Mounted
 
 PROC = Path("/proc")
@@ -20,7 +21,6 @@ _PLACES = frozenset(
         *("addr", "clientaddr", "mountaddr", "mountport", "port", "fd", "pgrp", "source"),
     }
 )
-_OPTION = re.compile(r'(?:"[^"]*"|[^,"])+')
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def entries(proc: Path = PROC) -> dict[int, Entry]:
         left, _, right = line.partition(" - ")
         fields = left.split(" ")
         fstype, source, options = [*right.split(" "), "", "", ""][:3]
-        both = _OPTION.findall(fields[5]) + _OPTION.findall(options)
+        both = mount.split(fields[5]) + mount.split(options)
         found[int(fields[0])] = Entry(
             fields[2], _plain(fields[3]), list(map(_plain, both)), fstype, _plain(source)
         )

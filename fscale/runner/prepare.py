@@ -138,7 +138,8 @@ def prepare(request: Request) -> Prepared:
         run.machine.boots = all_boots([old.machine, run.machine])
         kept = [warning for warning in old.warnings if SKIPPED not in warning]
         run.warnings = list(dict.fromkeys(kept + run.warnings))
-    host.control(machine, store.control())
+    measured_by = store.control()
+    host.control(machine, measured_by)
     setup = Setup(
         machine=machine,
         filesystems=filesystems,
@@ -163,7 +164,7 @@ def prepare(request: Request) -> Prepared:
         missing=missing,
         profilers=profilers,
         fewest=min((cell.cores for cell in cells), default=1),
-        control=store.control(),
+        control=measured_by,
     )
     return Prepared(setup, run, cells, store, resumed=old is not None)
 
