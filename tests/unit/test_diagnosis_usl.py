@@ -17,6 +17,7 @@ from analysis.diagnosis import usl
 from analysis.diagnosis.run import Law
 from analysis.report.render import render
 from fscale.model.errors import FscaleError
+from tests.pace import pace
 
 CORES = np.array([1, 2, 4, 8, 16, 32, 64], float)
 
@@ -187,13 +188,13 @@ def test_what_the_data_does_not_bound_has_no_upper_end() -> None:
     assert found.sigma.low == 0
 
 
-def test_twenty_curves_take_a_second_at_most() -> None:
-    """A report of ten thousand cells has 150. CPU time, as the machine has other work."""
+def test_twenty_curves_take_a_second_or_so() -> None:
+    """A report of ten thousand cells has 150."""
     curve = next(c for c in GOLDEN if len(c["cores"]) == 48)
     began = time.process_time()
     for _ in range(20):
         usl.fit(curve["cores"], curve["rates"])
-    assert time.process_time() - began < 20 * 0.05
+    assert time.process_time() - began < 12 * pace()  # 7.5 when it was measured
 
 
 def measured(
