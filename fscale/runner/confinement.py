@@ -7,7 +7,7 @@ from pathlib import Path
 from fscale.model.load import Outcome
 from fscale.model.results import Confinement, Machine
 from fscale.runner import hiddenquota
-from fscale.system import cgroups, namespaces, powers
+from fscale.system import cgroups, mountinfo, namespaces, powers
 from fscale.system.cgroups import Chain, Throttled
 from fscale.system.sysfs import text
 
@@ -75,9 +75,9 @@ def _hidden(root: Path, cpu: Chain | None, memory: Chain | None) -> list[str]:
 
 def _faked(root: Path) -> bool:
     """Whether /proc/stat tells of this container alone."""
-    lines = (text(root / "proc/self/mountinfo") or "").splitlines()
     return any(
-        line.split()[4] == "/proc/stat" and "lxcfs" in line.partition(" - ")[2] for line in lines
+        line.target == "/proc/stat" and "lxcfs" in f"{line.fstype} {line.source}"
+        for line in mountinfo.read(root / "proc")
     )
 
 

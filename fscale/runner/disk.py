@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.model.errors import FscaleError
+from fscale.model.files import printable
+from fscale.system import mountinfo
 from fscale.system.executor import CommandFailed, Executor, which
 
 BY_ID = Path("/dev/disk/by-id")
@@ -133,15 +135,14 @@ def _label(device: Path) -> str | None:
 def users(number: str) -> str | None:
     """Who uses a block device or one of its partitions: mounts, swap, holders."""
     base = _directory(number)
-    mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    mounts = mountinfo.read()
     swaps = [line.split()[0] for line in Path("/proc/swaps").read_text().splitlines()[1:]]
     for part in [base, *(p for p in base.glob(f"{base.name}*") if (p / "partition").exists())]:
         own = _text(part / "dev")
-        for fields in mounts:
-            source = fields[fields.index("-") + 2]
+        for mount in mounts:
             # Btrfs shows an anonymous number, so the source counts too.
-            if fields[2] == own or os.path.realpath(source) == f"/dev/{part.name}":
-                return f"/dev/{part.name} is mounted at {fields[4]}"
+            if mount.device == own or os.path.realpath(mount.source) == f"/dev/{part.name}":
+                return f"/dev/{part.name} is mounted at {printable(mount.target)}"
         if f"/dev/{part.name}" in (os.path.realpath(s) for s in swaps):
             return f"/dev/{part.name} is used as swap"
         holders = part / "holders"

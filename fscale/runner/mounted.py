@@ -9,11 +9,11 @@ from pathlib import Path
 
 from fscale.model import mount
 from fscale.model.results import Mounted
+from fscale.system import mountinfo
 
 PROC = Path("/proc")
 SYSFS = Path("/sys")
 
-_OCTAL = re.compile(r"\\([0-7]{3})")
 # They name a place or a peer, and say nothing of how the file system works.
 _PLACES = frozenset(
     {
@@ -41,22 +41,21 @@ class Entry:
         return next(found, None)
 
 
-def _plain(text: str) -> str:
-    """Without the octal escapes for blanks and backslashes, and fit for a terminal."""
-    plain = _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
-    return "".join(c if c.isprintable() else "?" for c in plain)
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def entries(proc: Path = PROC) -> dict[int, Entry]:
     """All mounts that this process sees, by the kernel's number."""
     found = {}
-    for line in (proc / "self" / "mountinfo").read_text(errors="replace").splitlines():
-        left, _, right = line.partition(" - ")
-        fields = left.split(" ")
-        fstype, source, options = [*right.split(" "), "", "", ""][:3]
-        both = mount.split(fields[5]) + mount.split(options)
-        found[int(fields[0])] = Entry(
-            fields[2], _plain(fields[3]), list(map(_plain, both)), fstype, _plain(source)
+    for line in mountinfo.read(proc):
+        options = mount.split(line.options) + mount.split(line.super_options)
+        found[line.number] = Entry(
+            line.device,
+            _printable(line.root),
+            [_printable(mountinfo.unescaped(option)) for option in options],
+            line.fstype,
+            _printable(line.source),
         )
     return found
 

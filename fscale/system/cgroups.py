@@ -3,14 +3,13 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.system import mountinfo
 from fscale.system.sysfs import text
 
-_OCTAL = re.compile(r"\\([0-7]{3})")
 _UNLIMITED = 1 << 62  # v1 writes a number of about 2^63
 _MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
 _MOST_GROUPS = 4096  # that a search looks at
@@ -186,16 +185,10 @@ def _memberships(root: Path) -> dict[str, str]:
 
 def _mounts(root: Path) -> Iterator[tuple[str, list[str], _Mount]]:
     """The mounts of cgroup file systems: type, options of the hierarchy, and where."""
-    for line in (text(root / "proc/self/mountinfo") or "").splitlines():
-        mount, _, kind = line.partition(" - ")
-        if kind.split()[0] in ("cgroup", "cgroup2"):
-            within, target = (_unescaped(field) for field in mount.split()[3:5])
-            options = kind.split()[2].split(",")
-            yield kind.split()[0], options, _Mount(within, root / target.lstrip("/"))
-
-
-def _unescaped(field: str) -> str:
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
+    for line in mountinfo.read(root / "proc"):
+        if line.fstype in ("cgroup", "cgroup2"):
+            directory = root / line.target.lstrip("/")
+            yield line.fstype, line.super_options.split(","), _Mount(line.root, directory)
 
 
 def _own(mount: _Mount, path: str) -> Path | None:

@@ -45,7 +45,7 @@ def in_groups(groups: Collection[int]) -> list[int]:
     found = []
     for pid in pids():
         with contextlib.suppress(OSError):  # it ended while we looked
-            stat = (PROC / str(pid) / "stat").read_text()
+            stat = (PROC / str(pid) / "stat").read_text(errors="replace")
             state, _, pgrp = stat.rpartition(")")[2].split()[:3]
             if int(pgrp) in groups and state not in "ZX":
                 found.append(pid)
@@ -71,10 +71,10 @@ def where(pid: int) -> str:
     parts = []
     for name, label in (("comm", "comm"), ("wchan", "waits in"), ("stack", "stack")):
         with contextlib.suppress(OSError):
-            text = (base / name).read_text().strip()
+            text = (base / name).read_text(errors="replace").strip()
             if text and text != "0":
                 parts.append(f"{label} {text}" if label != "stack" else f"kernel stack:\n{text}")
     with contextlib.suppress(OSError, IndexError):
-        state = (base / "stat").read_text().rpartition(")")[2].split()[0]
+        state = (base / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
         parts.insert(0, f"state {state}")
     return f"pid {pid}: " + ", ".join(parts)

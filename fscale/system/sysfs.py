@@ -6,9 +6,12 @@ from pathlib import Path
 
 
 def text(path: Path) -> str | None:
-    """What is in the file, without blanks at its ends; None where it cannot be read."""
+    """What is in the file, without blanks at its ends; None where it cannot be read.
+
+    A name that a process gave itself, or that the kernel cut off, need not be UTF-8.
+    """
     with contextlib.suppress(OSError):
-        return path.read_text().strip()
+        return path.read_text(errors="replace").strip()
     return None
 
 

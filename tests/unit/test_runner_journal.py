@@ -136,5 +136,5 @@ def test_mount_points_with_blanks_and_other_letters(
     lines = (
         "1 0 0:1 / /a\\040b/\u00e9t\u00e9 rw - tmpfs t rw\n2 1 0:2 / /a\\040bc rw - tmpfs t rw\n"
     )
-    monkeypatch.setattr(Path, "read_text", lambda self: lines)
+    monkeypatch.setattr(Path, "read_bytes", lambda self: lines.encode())
     assert mountpoints(Path("/a b")) == [Path("/a b/\u00e9t\u00e9")]

@@ -75,7 +75,7 @@ def snapshot(cgroup: Path | None) -> Snapshot:
         place = processes.PROC / str(pid)
         with contextlib.suppress(OSError):
             # The name may hold blanks and brackets.
-            fields = (place / "stat").read_text().rpartition(")")[2].split()
+            fields = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()
             own = (int(fields[11]) + int(fields[12])) / _TICK
             if pid not in mine:
                 # In ticks, a hundred processes that hardly run make up a tick more or less; but

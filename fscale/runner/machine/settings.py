@@ -7,7 +7,6 @@ change was journaled: before `apply`, in the middle of it, or twice. `show` says
 
 import contextlib
 import json
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,15 +15,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fscale.model.bench import Strict
-from fscale.system import processes
+from fscale.system import mountinfo, processes
 from fscale.system.executor import CommandFailed, Executor
 from fscale.system.kernellog import KernelLog
 from fscale.system.powers import CPUS
 
 NULLB = Path("/sys/kernel/config/nullb")
-
-
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 # Seconds that an undo tries for. What hangs in the kernel does not get better by waiting, and there
 # may be ten things to undo behind it.
@@ -58,13 +54,8 @@ def insist(change: Callable[[], None], seconds: float) -> OSError | None:
 
 def mountpoints(below: Path) -> list[Path]:
     """Mount points at or below a directory, in mount order, one entry a mount."""
-    found = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        # The kernel writes blanks and backslashes as octal escapes.
-        target = Path(_OCTAL.sub(lambda m: chr(int(m[1], 8)), line.split()[4]))
-        if target == below or below in target.parents:
-            found.append(target)
-    return found
+    targets = [Path(line.target) for line in mountinfo.read()]
+    return [target for target in targets if target == below or below in target.parents]
 
 
 class Setting(Strict):
