@@ -33,6 +33,9 @@ def run(
         list[str] | None, typer.Option(help=f"{', '.join(PARTS)}; repeat for more.")
     ] = None,
     test: Annotated[list[str] | None, typer.Option(help="Function tests; default: all.")] = None,
+    portion: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Of the seconds for which they put load on.")
+    ] = 1,
     mkfs: Annotated[str, typer.Option(help="More options of mkfs, in one text.")] = "",
     options: Annotated[str, typer.Option("-o", help="More mount options.")] = "",
     mib: Annotated[int, typer.Option(help="MiB of the device.")] = 256,
@@ -64,6 +67,7 @@ def run(
         filesystem=fs,
         parts=parts,
         tests=test or [],
+        portion=portion,
         mkfs_options=mkfs.split(),
         mount_options=options.split(",") if options else [],
         mib=mib,

@@ -41,6 +41,8 @@ class Spec:
     parts: list[str]
     tests: list[str] = field(default_factory=list)
     """function tests; empty: all"""
+    portion: float = 1.0
+    """of the seconds for which function tests put load on"""
     mkfs_options: list[str] = field(default_factory=list)
     mount_options: list[str] = field(default_factory=list)
     mib: int = 256
@@ -76,6 +78,7 @@ def fresh(spec: Spec, mib: int) -> Iterator[Volume]:
 
 def functions(spec: Spec) -> str:
     """The function tests, one mount after the other as they need it, then fsck."""
+    harness.shorten(spec.portion)
     with fresh(spec, spec.mib) as made, made.mounted():
         options = [*made.fs.mount_options, *spec.mount_options]
         place = harness.Place(MOUNT, made.device, MOUNT, made.fs.kernel, options)

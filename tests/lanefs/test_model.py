@@ -111,10 +111,11 @@ def test_one_process_repeats_with_its_seed(binary, trees):
 
 
 @pytest.fixture
-def shortly(monkeypatch):
-    """Tests that go on for some seconds end sooner."""
-    for module in ("acls", "concurrent", "handles", "nowait", "xattrs"):
-        monkeypatch.setattr(f"tests.lanefs.functions.{module}.SECONDS", 0.5)
+def shortly():
+    """Tests that put load on for some seconds end sooner."""
+    harness.shorten(1 / 12)
+    yield
+    harness.shorten(1)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,16 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-from tests.lanefs.functions.harness import Place, check, children, equal, fails, optional, test
+from tests.lanefs.functions.harness import (
+    Place,
+    check,
+    children,
+    equal,
+    fails,
+    load_ends,
+    optional,
+    test,
+)
 from tests.lanefs.functions.xattrs import NOBODY, as_nobody, attributes, let_in_others
 
 SECONDS = 4.0
@@ -208,7 +217,7 @@ def acls_change_as_a_whole(place: Place) -> None:
     give(place, parent, DEFAULT, named(7, 7, 7))
     path = place.directory / "f"
     path.touch()
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
     groups = (0, 4, 5, 7)
 
     def agrees(path: Path, what: str) -> None:

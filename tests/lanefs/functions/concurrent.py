@@ -16,6 +16,7 @@ from tests.lanefs.functions.harness import (
     check,
     children,
     equal,
+    load_ends,
     open_direct,
     run,
     test,
@@ -69,7 +70,7 @@ def renames_against_each_other_do_not_deadlock(place: Place) -> None:
             (parent / f"d{number}{n}").mkdir()
             (parent / f"f{number}{n}").write_text(f"f{number}{n}")
     names = [f"{kind}{p}{n}" for kind in "df" for p in range(4) for n in range(6)]
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def move(number: int) -> None:
         rng = random.Random(number)
@@ -99,7 +100,7 @@ def renames_against_each_other_do_not_deadlock(place: Place) -> None:
 @test
 def creation_and_removal_in_one_directory(place: Place) -> None:
     """All kinds of objects under a few names; in the end the directory can be emptied."""
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
     names = [place.directory / f"n{n}" for n in range(12)]
     expected = (
         *(errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR),
@@ -142,7 +143,7 @@ def links_and_unlinks_of_one_file_count_right(place: Place) -> None:
     """Its link count is the number of its names when all is quiet."""
     target = place.directory / "target"
     target.write_text("x")
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def work(number: int) -> None:
         own = place.directory / f"d{number}"
@@ -168,7 +169,7 @@ def writers_and_a_truncater_of_one_file(place: Place) -> None:
     """
     path = place.directory / "f"
     path.touch()
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
     size = 64
 
     def work(number: int) -> None:
@@ -202,7 +203,7 @@ def each_overwrites_its_own_part_of_a_shared_file(place: Place) -> None:
     path = place.directory / "f"
     blocks = 8
     path.write_bytes(bytes(4 * blocks * 4096))
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def work(number: int) -> None:
         rng = random.Random(number)
@@ -232,7 +233,7 @@ def overwrites_against_holes_and_truncations(place: Place) -> None:
     path = place.directory / "f"
     blocks = 6
     path.write_bytes(bytes(blocks * 4096))
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def work(number: int) -> None:
         rng = random.Random(number)
@@ -269,7 +270,7 @@ def many_read_a_page_that_comes_and_goes(place: Place) -> None:
     place.own()
     path = place.directory / "f"
     path.write_bytes(b"\1" * 4096)
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
     # A kernel may be built without the second one.
     ways = (Path("/proc/sys/vm/drop_caches"), Path("/proc/sys/vm/compact_memory"))
     there = [way for way in ways if way.exists()]
@@ -314,7 +315,7 @@ def a_direct_read_sees_what_was_written_while_others_sync(place: Place) -> None:
     path = place.directory / "f"
     path.write_bytes(bytes(8 * 4096))
     os.sync()
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def work(number: int) -> None:
         fd = os.open(path, os.O_RDWR)
@@ -343,7 +344,7 @@ def a_direct_read_sees_what_was_written_while_others_sync(place: Place) -> None:
 @test
 def syncs_while_others_write(place: Place) -> None:
     """fsync, syncfs and unlink in the middle of writes of others."""
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def work(number: int) -> None:
         rng = random.Random(number)

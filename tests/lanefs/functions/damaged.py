@@ -13,7 +13,16 @@ from pathlib import Path
 
 from tests.lanefs import blocks
 from tests.lanefs.blocks import BLOCK
-from tests.lanefs.functions.harness import Failed, Place, Skipped, check, equal, run, test
+from tests.lanefs.functions.harness import (
+    Failed,
+    Place,
+    Skipped,
+    check,
+    equal,
+    long_test,
+    run,
+    test,
+)
 from tests.lanefs.functions.loop import attached, loop_device, mounted
 from tests.lanefs.images import survey
 from vm.crashtest import mapped
@@ -144,7 +153,7 @@ def _lost(place: Place, image: Path, block: int, first: int, last: int) -> None:
     equal(code, 0, f"fsck -n after -y ({said})")
 
 
-@test
+@long_test
 def a_log_that_lacks_what_was_committed_is_not_mounted(place: Place) -> None:
     """One byte of a transaction's blocks is wrong, and its commit block or a later one is there."""
     place.own()

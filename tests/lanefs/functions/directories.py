@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.lanefs.functions.files import drop_caches
-from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, libc, test
+from tests.lanefs.functions.harness import (
+    Place,
+    Skipped,
+    check,
+    equal,
+    fails,
+    libc,
+    long_test,
+    test,
+)
 
 _SYS_GETDENTS64 = 217
 
@@ -36,7 +45,7 @@ def entries(fd: int, size: int = 32768) -> Iterator[tuple[int, int, int, str]]:
         yield from found
 
 
-@test
+@long_test
 def a_large_directory_finds_and_lists_every_name(place: Place) -> None:
     """20,000 names of many lengths; then half of them go, then all."""
     made = [f"{n}-" + "x" * (n * 7 % 200) for n in range(20000)]

@@ -22,11 +22,13 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     libc,
+    load_ends,
     optional,
     test,
 )
 
 SECONDS = 6.0
+ENOUGH = 100
 MOST = 128
 # As lanefs has them: the number (40 bits of it are the index in its domain) and the generation.
 FID, DOMAIN_SHIFT, INDICES = struct.Struct("<QI"), 40, 32
@@ -246,12 +248,17 @@ class _Shared:
 def stale_handles_are_opened_beside_removals(place: Place) -> None:
     """Processes create and remove; others open handles of it all, and find that object or none."""
     handle_of(place, place.directory)
-    shared, end = _Shared(), time.monotonic() + SECONDS
+    shared, end = _Shared(), load_ends(SECONDS)
+    counts = mmap.mmap(-1, 64)
+
+    def goes_on() -> bool:
+        """Until it ends, and until enough handles were stale: a guest may be slow."""
+        return time.monotonic() < end or sum(struct.unpack_from("<3I", counts)) <= ENOUGH
 
     def create(number: int) -> None:
         """Each has a quarter of the slots."""
         rng, turn = random.Random(number), 0
-        while time.monotonic() < end:
+        while goes_on():
             turn += 1
             made = []
             for _ in range(rng.randrange(1, 5)):
@@ -273,12 +280,9 @@ def stale_handles_are_opened_beside_removals(place: Place) -> None:
                 else:
                     path.unlink()
 
-    counts = mmap.mmap(-1, 64)
-
     def read(number: int) -> None:
-        rng = random.Random(number)
-        found = stale = 0
-        while time.monotonic() < end:
+        rng, stale = random.Random(number), 0
+        while goes_on():
             record = shared.get(rng.randrange(SLOTS))
             if not record:
                 continue
@@ -289,14 +293,13 @@ def stale_handles_are_opened_beside_removals(place: Place) -> None:
                 if place.filesystem == "lanefs" or error.errno != BEING_CREATED:
                     equal(error.errno, errno.ESTALE, "errno of a handle of what may be gone")
                 stale += 1
+                struct.pack_into("<I", counts, 4 * (number - 4), stale)
                 continue
-            found += 1
             if name[0] == "d":
                 equal(os.listdir(fd), [], "the names in an empty directory")
             else:
                 equal(os.read(fd, 100).decode(), name[1:], "the content of the object")
             os.close(fd)
-        struct.pack_into("<II", counts, 8 * (number - 4), found, stale)
 
     def work(number: int) -> None:
         if number < 4:
@@ -304,14 +307,11 @@ def stale_handles_are_opened_beside_removals(place: Place) -> None:
         elif number < 7:
             read(number)
         else:
-            while time.monotonic() < end:
+            while goes_on():
                 Path("/proc/sys/vm/drop_caches").write_text("2")
                 time.sleep(0.05)
 
     children(8 if os.geteuid() == 0 else 7, work)
-    found = sum(struct.unpack_from("<I", counts, 8 * n)[0] for n in range(3))
-    stale = sum(struct.unpack_from("<I", counts, 8 * n + 4)[0] for n in range(3))
-    check(stale > 100, f"handles are opened: {found} found, {stale} stale")
     (place.directory / "last").write_text("still writable")
     place.cycle()
     equal(os.listdir(place.directory), ["last"], "the names in the end")

@@ -23,6 +23,8 @@ KNOWN_FAULT = "known fault"
 """how a line begins that tells of one, in what a test prints that passes despite it"""
 libc = ctypes.CDLL(None, use_errno=True)
 _tests: dict[str, Callable[["Place"], None]] = {}
+_long: set[str] = set()
+_portion = 1.0
 
 
 class Failed(Exception):  # noqa: N818 - it says what happened
@@ -103,6 +105,23 @@ def test(function: Callable[[Place], None]) -> Callable[[Place], None]:
     """Register a test."""
     _tests[function.__name__] = function
     return function
+
+
+def long_test(function: Callable[[Place], None]) -> Callable[[Place], None]:
+    """Register a test that takes 15 s or more in a guest; a sample leaves it out."""
+    _long.add(function.__name__)
+    return test(function)
+
+
+def shorten(portion: float) -> None:
+    """Put load on for this portion of the time that tests ask for."""
+    global _portion  # noqa: PLW0603
+    _portion = portion
+
+
+def load_ends(seconds: float) -> float:
+    """When load that begins now for `seconds`, or their portion, ends; of `time.monotonic()`."""
+    return time.monotonic() + seconds * _portion
 
 
 def equal(found: object, right: object, what: str) -> None:
@@ -222,6 +241,11 @@ class Verdict:
 def names() -> list[str]:
     """All tests."""
     return list(_tests)
+
+
+def short_names() -> list[str]:
+    """The tests of a sample."""
+    return [name for name in _tests if name not in _long]
 
 
 def one(name: str, place: Place, limit: float = LIMIT) -> Verdict:

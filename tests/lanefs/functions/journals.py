@@ -5,7 +5,17 @@ import os
 import time
 from pathlib import Path
 
-from tests.lanefs.functions.harness import Place, Skipped, check, children, equal, run, test
+from tests.lanefs.functions.harness import (
+    Place,
+    Skipped,
+    check,
+    children,
+    equal,
+    load_ends,
+    long_test,
+    run,
+    test,
+)
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.nowait import cgroups
 from tests.lanefs.functions.traced import traced
@@ -47,7 +57,7 @@ def the_journals_mode_is_changed_under_load(place: Place) -> None:
         raise Skipped("the option is lanefs's")
     with loop_device(place, 100, domains=1) as (device, _):
         with mounted(place, device) as mount:
-            end = time.monotonic() + SECONDS
+            end = load_ends(SECONDS)
 
             def work(number: int) -> None:
                 if number:
@@ -68,7 +78,7 @@ def the_journals_mode_is_changed_under_load(place: Place) -> None:
         fsck(place, device)
 
 
-@test
+@long_test
 def renames_are_not_overtaken_for_ever(place: Place) -> None:
     """Between all domains, with the smallest journals, while others create as fast as they can."""
     place.own()
@@ -85,7 +95,7 @@ def _renames_among_creations(mount: Path) -> None:
     for n in range(4):
         (mount / f"p{n}").mkdir()
     (mount / "p0" / "moved").touch()
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def work(number: int) -> None:
         if number:

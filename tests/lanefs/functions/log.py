@@ -25,6 +25,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    long_test,
     run,
     test,
 )
@@ -264,21 +265,21 @@ def _collected(place: Place, device: str, *options: str, seconds: float = 3) -> 
                 equal(file.read(BLOCK), _stamp(block, wanted[block]), f"block {block}")
 
 
-@test
+@long_test
 def collectors_keep_what_is_alive(place: Place) -> None:
     """A file that takes most of the space, written over at random and read by some at once."""
     with _volume(place, MIB) as device:
         _collected(place, device)
 
 
-@test
+@long_test
 def a_single_collector_keeps_what_is_alive(place: Place) -> None:
     """The same in two domains, with victims chosen by age as well."""
     with _volume(place, MIB, domains=2) as device:
         _collected(place, device, "gc=single,victims=costbenefit")
 
 
-@test
+@long_test
 def collectors_without_the_paper_s_techniques_keep_what_is_alive(place: Place) -> None:
     """With the locks in their place, and by the page cache."""
     for options in (",".join(ALL_OFF[:-1]), ALL_OFF[-1]):
@@ -286,7 +287,7 @@ def collectors_without_the_paper_s_techniques_keep_what_is_alive(place: Place) -
             _collected(place, device, options, seconds=1)
 
 
-@test
+@long_test
 def strict_writers_wait_for_segments(place: Place) -> None:
     """They wait for collectors rather than fill holes, and find the end of the space."""
     with _volume(place, MIB) as device, mounted(place, device, "strict=on") as mount:

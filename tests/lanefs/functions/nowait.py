@@ -13,6 +13,7 @@ from tests.lanefs.functions.harness import (
     check,
     children,
     equal,
+    load_ends,
     open_direct,
     optional_elsewhere,
     run,
@@ -158,7 +159,7 @@ def writes_that_do_not_wait_beside_others_lose_nothing(place: Place) -> None:
     # Here, so that what cannot do it is told by the test, and not by its children.
     _write(place, fd, bytes(BLOCK), 0)
     os.close(fd)
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def work(number: int) -> None:
         fd = os.open(path, os.O_RDWR)

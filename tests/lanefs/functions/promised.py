@@ -9,7 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.lanefs.functions.files import BLOCK, drop_caches
-from tests.lanefs.functions.harness import Place, check, equal, open_direct, optional, test
+from tests.lanefs.functions.harness import (
+    Place,
+    check,
+    equal,
+    long_test,
+    open_direct,
+    optional,
+)
 from tests.lanefs.functions.loop import loop_device, mounted
 
 
@@ -54,7 +61,7 @@ def _block(n: int) -> bytes:
     return b"%07d." % n * (BLOCK // 8)
 
 
-@test
+@long_test
 def what_was_allocated_ahead_takes_writes_on_a_full_disk(place: Place) -> None:
     """Every second block of it: buffered, direct, through a mapping; no error, and all is there."""
     kinds = ("buffered", "direct", "mapped")

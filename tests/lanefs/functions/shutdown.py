@@ -22,6 +22,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     libc,
+    long_test,
     optional_elsewhere,
     run,
     test,
@@ -201,7 +202,7 @@ def _look(here: Path, journal: Path) -> int:
     return len(known)
 
 
-@test
+@long_test
 def a_shutdown_among_writers_loses_nothing_durable(place: Place) -> None:
     """Files that were created, overwritten, replaced and renamed; recovered four times over."""
     kinds = (_create, _overwrite, _replace, _hasten)

@@ -21,6 +21,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     libc,
+    long_test,
     run,
     test,
 )
@@ -80,7 +81,7 @@ def _free(directory: Path) -> int:
     return found.f_bfree * found.f_frsize
 
 
-@test
+@long_test
 def a_full_disk_loses_nothing(place: Place) -> None:
     """All that was written is there; what is freed can be used again, three times over."""
     place.own()
@@ -149,7 +150,7 @@ def a_full_disk_signals_stores_to_holes(place: Place) -> None:
     _same(place.directory, sizes)
 
 
-@test
+@long_test
 def a_full_disk_of_small_files(place: Place) -> None:
     """Inodes or blocks run out; all names are there, and all go."""
     place.own()
@@ -235,7 +236,7 @@ def unsynced_changes_survive_an_orderly_unmount(place: Place) -> None:
     equal(len(os.listdir(place.directory)), 300, "names")
 
 
-@test
+@long_test
 def read_only_is_read_only(place: Place) -> None:
     """remount,ro and mount -o ro: EROFS, and not a byte of the device changes."""
     device = place.own()
@@ -386,7 +387,7 @@ def a_frozen_file_system_waits_and_goes_on(place: Place) -> None:
     equal((place.directory / "f").read_text(), "x", "what was written")
 
 
-@test
+@long_test
 def a_close_leaves_a_frozen_file_system_alone(place: Place) -> None:
     """What was allocated ahead for a growing file is given back at another time."""
     device = place.own()

@@ -20,6 +20,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     libc,
+    load_ends,
     optional,
     run,
     test,
@@ -405,7 +406,7 @@ def attributes_change_as_a_whole(place: Place) -> None:
     path = place.directory / "f"
     path.touch()
     some(path, "user.probe", b"")
-    end = time.monotonic() + SECONDS
+    end = load_ends(SECONDS)
 
     def work(number: int) -> None:
         rng = random.Random(number)
