@@ -15,10 +15,13 @@ _SAME = {
         "inode32": "inode64",
     },
     **{"dioread_lock": "dioread_nolock", "uquota": "usrquota", "gquota": "grpquota"},
-    **{"pquota": "prjquota", "noload": "norecovery"},
+    **{"pquota": "prjquota", "noload": "recovery", "norecovery": "recovery"},
 }
 _OTHER = frozenset({"async", "ro", "inode32", "dioread_lock"})
 """options that mean the other value of their group"""
+_BARE = {"discard": "sync", "dax": "always"}
+"""the value that a group's name alone stands for; of others the kernel shows the one it chose"""
+_OFF = frozenset({"0", "no", "none", "never", "off"})
 _NO_CHANGE = frozenset(
     {
         *("defaults", "rw", "suid", "dev", "exec", "async", "diratime", "barrier", "barrier=1"),
@@ -78,8 +81,17 @@ def unseen(asked: Iterable[str], effective: Iterable[str]) -> set[str]:
 def _holds(option: str, shown: Sequence[str]) -> bool:
     if group(option) == "atime":
         return _atime_holds(option, shown)
-    wanted = _meaning(option)
-    return not shown or any(wanted == found for found in map(_meaning, shown))
+    if not shown or _incomparable(option):
+        return True
+    wanted, found = _meaning(option), [_meaning(one) for one in shown]
+    if wanted in found:
+        return True
+    return "=" not in option and wanted[1] == "1" and any(one[1] not in _OFF for one in found)
+
+
+def _incomparable(option: str) -> bool:
+    """Whether the kernel shows in another unit, or as its default, what the option asks for."""
+    return option.endswith("%") or option.startswith("nr_blocks=") or option == "commit=0"
 
 
 def _atime_holds(option: str, shown: Sequence[str]) -> bool:
@@ -100,7 +112,7 @@ def _meaning(option: str) -> tuple[str, str]:
     if not value:
         if name != kind and name not in _SAME:
             return kind, "0"
-        return kind, name if name in _OTHER else "1"
+        return kind, "0" if name in _OTHER else _BARE.get(kind, "1")
     if size := _SIZE.fullmatch(value):
         return kind, str(int(size[1]) * _UNITS[size[2].lower()])
     return kind, value.partition(":")[0]
