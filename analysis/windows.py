@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from fscale.model.latency import covered, trusted
-from fscale.model.results import Cell, Run
+from fscale.model.results import Cell, Mounted, Run
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,25 @@ def windows_of(cell: Cell) -> Windows | None:
     return Windows(max(lengths), median(lengths)) if lengths else None
 
 
-def commit_seconds(filesystem: Mapping[str, Any]) -> float | None:
+def commit_seconds(filesystem: Mapping[str, Any], mounted: Mounted | None = None) -> float | None:
     """Seconds between two commits of a file system as a run records it; None: not known, or none.
 
-    A mount option commit=N says so, 0 being the default, else the file system's own key.
+    The mount option commit=N in effect says so, else the one that was asked for, 0 being the
+    default, else the file system's own key.
     """
     own = filesystem.get("commit_seconds")
     found = float(own) if isinstance(own, int | float) and own > 0 else None
-    for options in filesystem.get("mount_options") or ():
+    asked = filesystem.get("mount_options") or ()
+    for options in (*asked, *(mounted.options if mounted else ())):
         for option in str(options).split(","):
             name, _, value = option.partition("=")
             if name == "commit" and value.isdecimal() and int(value):
                 found = float(value)
     return found
+
+
+def _interval(run: Run, cell: Cell) -> float | None:
+    return commit_seconds(run.filesystems.get(cell.key.filesystem, {}), cell.mount)
 
 
 def warnings(run: Run, cells: Iterable[Cell]) -> list[str]:
@@ -58,7 +64,7 @@ def warnings(run: Run, cells: Iterable[Cell]) -> list[str]:
 def _cut_short(run: Run, scored: Sequence[Cell]) -> list[str]:
     groups: dict[tuple[str, float], dict[str, list[Windows]]] = defaultdict(dict)
     for cell in scored:
-        every = commit_seconds(run.filesystems.get(cell.key.filesystem, {}))
+        every = _interval(run, cell)
         windows = windows_of(cell)
         if every and windows and windows.longest < every <= cell.key.duration:
             group = groups[cell.key.filesystem, every]
@@ -91,9 +97,9 @@ def _partial(scored: Sequence[Cell]) -> list[str]:
 def without_commit(run: Run, cells: Collection[Cell]) -> dict[str, float]:
     """File system -> its commit interval, where no cell was to last for so long."""
     found = {}
-    for name, filesystem in run.filesystems.items():
-        durations = [c.key.duration for c in cells if c.key.filesystem == name and windows_of(c)]
-        every = commit_seconds(filesystem)
-        if every and durations and max(durations) < every:
-            found[name] = every
+    for name in run.filesystems:
+        own = [c for c in cells if c.key.filesystem == name and windows_of(c)]
+        every = [seconds for c in own if (seconds := _interval(run, c))]
+        if every and max(c.key.duration for c in own) < min(every):
+            found[name] = min(every)
     return found

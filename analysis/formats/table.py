@@ -176,7 +176,7 @@ COLUMNS: tuple[Column, ...] = (
         "commit_seconds",
         "number",
         "s between two commits of the file system",
-        lambda run, c: commit_seconds(run.filesystems.get(c.key.filesystem, {})),
+        lambda run, c: commit_seconds(run.filesystems.get(c.key.filesystem, {}), c.mount),
     ),
     Column(
         "ops_per_second",

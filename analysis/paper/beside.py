@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Our curves beside what FxMark's paper says of the same workload and file system."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -110,14 +111,25 @@ def beside(page: Page) -> list[Beside]:
 
     Workloads with options that are not the paper's, and sides of a comparison, are left out.
     """
-    found = []
+    return [
+        Beside(panel, curve, said, mine)
+        for panel, curve, said in _known(page)
+        if not curve.top.key.options and (mine := ours(curve))
+    ]
+
+
+def other_operations(page: Page) -> list[str]:
+    """The workloads of a page whose options make another operation of what the paper measured."""
+    return list(dict.fromkeys(p.name for p, curve, _ in _known(page) if curve.top.key.options))
+
+
+def _known(page: Page) -> Iterator[tuple[Panel, Curve, Statement]]:
+    """The curves with a workload and a file system that the paper says something about."""
     for panel in page.panels:
         for curve in panel.curves:
             said = statements().get((panel.workload, curve.filesystem, page.mode))
-            mine = ours(curve)
-            if said and mine and not curve.side and not curve.top.key.options:
-                found.append(Beside(panel, curve, said, mine))
-    return found
+            if said and not curve.side:
+                yield panel, curve, said
 
 
 def with_turns(page: Page) -> Page:

@@ -3,7 +3,17 @@
 
 from collections import Counter
 
-from analysis.paper.beside import BEYOND, DOES_NOT, GAIN, RISEN, SCALES, SOCKET, VERDICTS, beside
+from analysis.paper.beside import (
+    BEYOND,
+    DOES_NOT,
+    GAIN,
+    RISEN,
+    SCALES,
+    SOCKET,
+    VERDICTS,
+    beside,
+    other_operations,
+)
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 
@@ -24,6 +34,7 @@ def _build(report: Report) -> str | None:
         gain=GAIN,
         socket=SOCKET,
         beyond=BEYOND,
+        others=dict.fromkeys(name for page, _ in pages for name in other_operations(page)),
     )
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from analysis.curves import arrange
 from analysis.paper import statements as module
-from analysis.paper.beside import Beside, Verdict, beside, with_turns
+from analysis.paper.beside import Beside, Verdict, beside, other_operations, with_turns
 from analysis.paper.statements import statements
 from analysis.report import build
 from analysis.summary import summarise
 from fscale.model.paths import ROOT
 from fscale.model.results import CellKey
-from tests.synthetic import PAPER, descriptor, grid, write_run
+from tests.synthetic import PAPER, cell, descriptor, grid, key, write_run
 
 FILESYSTEMS = ("tmpfs", "ext4", "ext4_nj", "xfs", "btrfs", "f2fs")
 Rate = Callable[[int], float]
@@ -167,6 +167,17 @@ def test_what_the_paper_did_not_measure_is_left_out() -> None:
     ]
     for page in arrange(summarise(cells), ["ext4"], {"DRBL": descriptor("DRBL")}):
         assert beside(page) == []
+
+
+def test_an_operation_that_is_not_the_papers_is_named_and_not_judged(tmp_path: Path) -> None:
+    cells = grid((1, 2), 1, ["DRBL"], ["ext4"])
+    cells += [cell(key(cores=n, workload="MWCL", options={"keep": 10}), 1000 * n) for n in (1, 2)]
+    described = {name: descriptor(name) for name in ("DRBL", "MWCL")}
+    (page,) = arrange(summarise(cells), ["ext4"], described)
+    assert [row.panel.name for row in beside(page)] == ["DRBL"]
+    assert other_operations(page) == ["MWCL keep=10"]
+    run = write_run(tmp_path / "run", cells, workloads=["DRBL", "MWCL"])
+    assert "Not beside the paper: MWCL keep=10." in build(run, paper=True).read_text()
 
 
 def test_the_report_has_the_paper_when_asked(tmp_path: Path) -> None:

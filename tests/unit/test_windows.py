@@ -14,11 +14,11 @@ from analysis import formats, reader
 from analysis.report.members import Member
 from analysis.report.section import Report
 from analysis.report.tables import WARNINGS
-from analysis.windows import commit_seconds, windows_of
+from analysis.windows import commit_seconds, windows_of, without_commit
 from fscale.model import catalogue
 from fscale.model.bench import Window
 from fscale.model.paths import SUITES
-from fscale.model.results import Cell
+from fscale.model.results import Cell, Mounted
 from tests.synthetic import cell, key, sliced, write_run
 
 EXT4 = {"title": "ext4", "commit_seconds": 5, "mount_options": ["noatime"]}
@@ -54,6 +54,22 @@ def warned(directory: Path, cells: list[Cell], ext4: dict[str, Any] = EXT4) -> l
 )
 def test_the_commit_interval(filesystem: dict[str, Any], seconds: float | None) -> None:
     assert commit_seconds(filesystem) == seconds
+
+
+def test_the_commit_interval_in_effect_comes_first(tmp_path: Path) -> None:
+    """As of a directory, whose file system was mounted by somebody else."""
+    there = Mounted(fstype="ext4", source="/dev/x", root="/", options=["commit=1", "rw"])
+    assert commit_seconds(EXT4, there) == 1
+    assert commit_seconds({"existing": True}, there) == 1
+    made = [cut([0.1] * 20).model_copy(update={"mount": there})]
+    (said,) = warned(tmp_path / "cut", made, {"existing": True})
+    assert "commits every 1 s" in said
+    short = cut([0.5]).model_copy(update={"mount": there})
+    warned(tmp_path / "short", [short], EXT4)
+    loaded = reader.load(tmp_path / "short")
+    assert without_commit(loaded.run, loaded.cells) == {"ext4": 1}
+    rows = csv.DictReader(io.StringIO(formats.FORMATS["csv"](loaded)))
+    assert [row["commit_seconds"] for row in rows] == ["1.0"]
 
 
 def test_windows_that_a_stock_ends_hold_no_commit(tmp_path: Path) -> None:
