@@ -25,6 +25,7 @@ from fscale import __version__
 from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
+from fscale.model.perfstat import cpu_list
 from fscale.model.results import MOST_CORES, Cell, CellKey, Cpu, Machine, Run
 
 _FOLDER = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)-(\d\d)-(\d\d)(?:\.\d+)?")
@@ -212,7 +213,17 @@ def _enter_figures(cell: Cell, row: Row, duration: float) -> list[str]:
     """Enter what a row measured, or why there is nothing; returns what is left out of it."""
     if not row.figures:
         cell.reason = "the log has no result of it"
-        return []
+        if row.unread is None:
+            return []
+        cell.reason += f" that fscale reads: {printable(row.unread[:80])}"
+        return [f"{row.title}: {cell.reason}"]
+    if row.others:
+        cell.status = "invalid"
+        cell.reason = (
+            f"{row.others + 1} results stand below it, so that none is known to be its own (were "
+            "two programs writing?)"
+        )
+        return [f"{row.title}: {cell.reason}"]
     rate = _rate(row.figures)
     if rate is None:
         columns = " ".join(row.columns)[:200]
@@ -289,9 +300,15 @@ def _seconds(text: str) -> float:
 
 def _cpus(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise FscaleError(f"`{text[:80]}` in the log cannot be CORE_SEQ, the CPUs in their order")
-    return [int(word) for word in words]
+    if not all(re.fullmatch(r"\d{1,5}(-\d{1,5})?", word) for word in words):
+        raise FscaleError(
+            f"`{text[:80]}` in the log cannot be CORE_SEQ, the CPUs in their order, such as "
+            "0,2,1,3 or 0-3"
+        )
+    try:
+        return [cpu for word in words for cpu in cpu_list(word)]
+    except ValueError as error:
+        raise FscaleError(f"CORE_SEQ of the log cannot be: {error}") from None
 
 
 def _topology(settings: dict[str, str]) -> Iterator[Cpu]:

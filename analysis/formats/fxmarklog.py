@@ -27,7 +27,10 @@ from fscale.model.files import Folder, printable, unpack
 
 _SETTING = re.compile(r"###\s*(\w+)\s*=\s*(.*)")
 _CELL = re.compile(r"##\s+([\w.+@-]+):([\w.+@-]+):([\w.+@-]+):(\d+)(?::([\w-]+))?")
-_COLUMNS = re.compile(r"#\s*ncpu\b.*")
+# A sentence of somebody's own: neither a setting nor parts joined by colons.
+_NOTE = re.compile(r"##(?!.*(=|\w:\S)).*")
+_NAMES = {"ncpu", "secs", "works", "works/sec", "read_iops", "write_iops"}
+_FEWEST_NAMES = 2
 _FEWEST = 4  # figures of a line that is a result
 _LAST = "NUM_TEST_CONF"
 _GZIP = b"\x1f\x8b"
@@ -44,7 +47,11 @@ MODES: dict[str | None, Mode] = {
 
 @dataclass
 class Row:
-    """A `##` line, and the figures below it by their columns; NaN where a word is no number."""
+    """A `##` line, and the figures below it by their columns; NaN where a word is no number.
+
+    `others`: further lines of figures for the same columns. `unread`: what stands below the columns
+    where no figures were found. `table`: the columns of the result that comes next.
+    """
 
     medium: str
     filesystem: str
@@ -53,6 +60,31 @@ class Row:
     mode: str | None
     columns: tuple[str, ...] = ()
     figures: dict[str, float] = field(default_factory=dict)
+    others: int = 0
+    unread: str | None = None
+
+    table: tuple[str, ...] = ()
+
+    def read(self, line: str, *, cut_off: bool) -> None:
+        """Take a line below the cell: the columns of a `table`, of which it may have several, a
+        result, or what a program printed.
+        """
+        if names := _columns(line):
+            self.table = names
+            self.columns += tuple(name for name in names if name not in self.columns)
+            return
+        if not self.table or not line or line.startswith("#"):
+            return
+        figures = _figures(self.table, line, further=bool(self.figures))
+        if figures is None:
+            self.unread = self.unread or line
+            return
+        if cut_off:
+            figures.popitem()  # its last digits may be missing
+        if figures.keys() & self.figures.keys() - {"ncpu"}:
+            self.others += 1
+        else:
+            self.figures |= figures
 
     @property
     def title(self) -> str:
@@ -96,9 +128,9 @@ def parse(path: Path, text: str) -> list[Log]:
     lines = text.splitlines()
     cut_off = bool(lines) and not text.endswith(("\n", "\r"))
     logs = [Log(str(path))]
-    columns: tuple[str, ...] = ()
     for number, line in enumerate(map(str.strip, lines), 1):
         begins = f"{path}, line {number}"
+        last = cut_off and number == len(lines)
         if match := _SETTING.fullmatch(line):
             name, value = match[1], printable(match[2].strip())
             if _begins_another(logs[-1], name, value, begins):
@@ -107,29 +139,40 @@ def parse(path: Path, text: str) -> list[Log]:
         elif re.match(r"##(\s|$)", line):
             if _LAST in logs[-1].settings:
                 logs.append(Log(begins))
-            columns = ()
-            match = _CELL.fullmatch(line)
-            if match is None and cut_off and number == len(lines):
-                logs[-1].left_out.append(
-                    f"{begins}: the log is cut off in `{printable(line[:80])}`"
-                )
-            elif match is None:
-                raise FscaleError(
-                    f"{begins}: `{printable(line[:80])}` is no cell of FxMark "
-                    "(## MEDIUM:FILE_SYSTEM:WORKLOAD:CORES[:bufferedio|directio])"
-                )
-            else:
-                logs[-1].rows.append(Row(match[1], match[2], match[3], int(match[4]), match[5]))
-        elif _COLUMNS.fullmatch(line):
-            columns = tuple(line.lstrip("#").split())
-            if logs[-1].rows:
-                logs[-1].rows[-1].columns = columns
-        elif columns and logs[-1].rows and (figures := _figures(columns, line)):
-            if cut_off and number == len(lines):
-                figures.popitem()  # its last digits may be missing
-            logs[-1].rows[-1].figures = figures
-            columns = ()
+            _begin_cell(logs[-1], line, begins, cut_off=last)
+        elif logs[-1].rows:
+            logs[-1].rows[-1].read(line, cut_off=last)
     return logs
+
+
+def _begin_cell(log: Log, line: str, place: str, *, cut_off: bool) -> None:
+    """Enter a `##` line; FscaleError where it may be meant as a cell and is none."""
+    if match := _CELL.fullmatch(line):
+        log.rows.append(Row(match[1], match[2], match[3], int(match[4]), match[5]))
+    elif cut_off:
+        log.left_out.append(f"{place}: the log is cut off in `{printable(line[:80])}`")
+    elif _NOTE.fullmatch(line):
+        log.left_out.append(f"{place}: no cell: {printable(line[:80])}")
+    else:
+        raise FscaleError(
+            f"{place}: `{printable(line[:80])}` is no cell of FxMark "
+            "(## MEDIUM:FILE_SYSTEM:WORKLOAD:CORES[:bufferedio|directio])"
+        )
+
+
+def _columns(line: str) -> tuple[str, ...]:
+    """The names of columns in a comment, by what FxMark calls them; none of another line."""
+    if not line.startswith("#"):
+        return ()
+    names = tuple(_words(line.lstrip("#").lower()))
+    few = names[:1] != ("ncpu",) and len(_NAMES.intersection(names)) < _FEWEST_NAMES
+    return () if few else names
+
+
+def _words(line: str) -> list[str]:
+    """Words between spaces, or in a table of commas between these."""
+    spaced = line.split()
+    return [word.strip() for word in line.split(",")] if len(spaced) == 1 else spaced
 
 
 def _begins_another(log: Log, name: str, value: str, place: str) -> bool:
@@ -144,15 +187,21 @@ def _begins_another(log: Log, name: str, value: str, place: str) -> bool:
     return False
 
 
-def _figures(columns: tuple[str, ...], line: str) -> dict[str, float] | None:
-    """None of a line that is no result: it begins with a number, and has at least a few words."""
-    words = line.split()
-    if len(words) < min(_FEWEST, len(columns)) or _float(words[0]) is None:
-        return None
-    return {
+def _figures(columns: tuple[str, ...], line: str, *, further: bool) -> dict[str, float] | None:
+    """None of a line that is no result: it begins with a number, and has at least a few words.
+
+    A `further` one below a result has a number for each column, as what a workload printed has not.
+    """
+    words = _words(line)
+    values = {
         column: float("nan") if (value := _float(word)) is None else value
         for column, word in zip(columns, words, strict=False)
     }
+    if further:
+        numbers = [_float(word) for word in words]
+        return values if len(words) == len(columns) and None not in numbers else None
+    few = len(words) < min(_FEWEST, len(columns))
+    return None if few or _float(words[0]) is None else values
 
 
 def _float(word: str) -> float | None:

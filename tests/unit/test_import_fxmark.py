@@ -291,6 +291,52 @@ def test_columns_come_in_any_order_and_from_fio(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "table",
+    [
+        "# secs ncpu works works/sec\n30.0 2 1500 50.0\n",
+        "# NCPU SECS WORKS WORKS/SEC\n2 30.0 1500 50.0\n",
+        "# ncpu,secs,works,works/sec\n2,30.0,1500,50.0\n",
+        "# ncpu secs works/sec\n2 30.0 50.0\n# ncpu p99_latency\n2 9.5\n",
+        "# ncpu secs works works/sec\n2 30.0 1500 50.0\n0.123 seconds of 7 workers\n",
+        "## a note: mounted again\n# ncpu secs works works/sec\n2 30.0 1500 50.0\n",
+    ],
+)
+def test_tables_of_forks_have_their_figure(table: str, tmp_path: Path) -> None:
+    found = read([written(tmp_path, f"{HEAD}## mem:ext4:DWOL:2:bufferedio\n{table}")])
+    assert [(c.key.cores, c.ops_per_second, c.ops) for c in found.cells] == [(2, 50.0, 1500.0)]
+    dropped = ("p99_latency" in table, "note" in table)
+    assert tuple(any(w in r for r in found.left_out) for w in ("p99", "note")) == dropped
+
+
+@pytest.mark.parametrize("ours", ["2 30.0 1500 50.0", "2 30.0 3000 100.0"])
+def test_two_results_below_one_cell_are_of_nobody(ours: str, tmp_path: Path) -> None:
+    """Two programs wrote into one log: the first result is not of the cell that stands above it."""
+    text = HEAD + "".join(
+        f"## mem:{name}:DWOL:2:bufferedio\n# ncpu secs works works/sec\n"
+        for name in ("ext4", "xfs")
+    )
+    found = read([written(tmp_path, f"{text}{ours}\n2 30.0 6000 200.0\n{ONE}")])
+    assert [(c.key.filesystem, c.key.cores, c.status) for c in found.cells] == [
+        ("ext4", 2, "error"), ("xfs", 2, "invalid"), ("ext4", 1, "ok"),
+    ]  # fmt: skip
+    assert any("2 results" in reason for reason in found.left_out)
+
+
+@pytest.mark.parametrize("unread", ["2 30.0 3000", "2: 30.0 3000 100.0", "no space left"])
+def test_a_result_that_is_not_read_is_said(unread: str, tmp_path: Path) -> None:
+    text = f"{HEAD}## mem:ext4:DWOL:2:bufferedio\n{PLAIN}{unread}\n"
+    found = read([written(tmp_path, text + ONE)])
+    assert found.cells[0].status == "error"
+    assert unread in (found.cells[0].reason or "")
+    assert any(unread in reason for reason in found.left_out)
+
+
+def test_cpus_in_their_order_may_be_a_range(tmp_path: Path) -> None:
+    text = (HEAD + ONE).replace("0,1,2,3,4,5,6,7,8,9,10,11", "0,4-6, 1-3,7-11")
+    assert read([written(tmp_path, text)]).run.machine.cpu_order[:6] == [0, 4, 5, 6, 1, 2]
+
+
+@pytest.mark.parametrize(
     ("figures", "status"),
     [
         ("1 30.0 3000 100.0", "ok"),
