@@ -10,7 +10,7 @@ SIMULATED ?= results/simulated-$(NOW)
 # A directory is measured where file systems cannot be mounted, as by an ordinary user or in a container.
 MEDIA := $$($(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
-.PHONY: help run simulate test test-guest fuzz mutants lanefs-torture check build setup setup-apps setup-vm lock clean
+.PHONY: help run simulate test test-guest fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
 .PHONY: packages packages-check packages-test fresh
 # Two installations at once do not go.
 .NOTPARALLEL:
@@ -23,6 +23,7 @@ help:
 	@echo "             /root of a new, minimal Debian 12 root, as a newcomer would (root only; 40 minutes)"
 	@echo "make test-guest  set up, boot guests and test them (half an hour)"
 	@echo "make fuzz    try 2000 results directories of strangers on the commands that read them (hours)"
+	@echo "make kills   kill a run at 200 random moments and see that the machine is put back (root; some ten minutes)"
 	@echo "make mutants [ONLY=FILE]  change the code that judges, one place at a time, and see what no unit test notices"
 	@echo "             (some 20 minutes on two idle cores, extrapolated)"
 	@echo "make lanefs-torture  test lanefs in guests: a million random operations, 2000 bad images, 1350 power cuts"
@@ -58,6 +59,9 @@ test-guest: packages-test setup
 
 fuzz: packages-test setup
 	FSCALE_FUZZ=2000 $(VENV)/bin/python -m pytest tests/unit/test_hostile_results.py -k fuzz --timeout 0
+
+kills: packages-test setup
+	FSCALE_KILLS=200 $(VENV)/bin/python -m pytest tests/integration/test_runner_kill.py
 
 mutants: packages-check $(VENV)/.installed
 	$(VENV)/bin/python -m tests.mutants $(ONLY)

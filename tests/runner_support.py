@@ -2,6 +2,7 @@
 """Helpers of the runner's tests: a fake microbenchmark, small media, and a look at the machine."""
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 from fscale.model import paths
 from fscale.runner.machine.journal import exclusive
 from fscale.runner.session import machine_held
+from tests.forked import Server
 
 ROOT = paths.ROOT
 # A state directory of the tests' own: while they hold the machine's real lock, no run of others
@@ -147,16 +149,17 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
 
 
+@functools.cache
+def _server(environ: frozenset[tuple[str, str]]) -> Server:
+    return Server(STATE, dict(environ))
+
+
 def fscale(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """Run a command of fscale to its end."""
-    return subprocess.run(
-        command(*arguments),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    environ = environment()
+    # Some of it is read when fscale is imported, so that each environment has its own server.
+    environ.pop("PYTEST_CURRENT_TEST", None)
+    return _server(frozenset(environ.items())).run(list(map(str, arguments)), environ, timeout)
 
 
 @contextlib.contextmanager

@@ -13,46 +13,46 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.cli import app
+from fscale.model import paths
 from fscale.model.errors import FscaleError
-from fscale.model.paths import BENCH, ROOT, state_dir
+from fscale.model.paths import BENCH, ROOT
 from fscale.model.results import Cell
 from fscale.runner.disk import BY_ID
 from fscale.runner.machine.journal import Journal, exclusive
 from fscale.runner.machine.settings import CPUS, CpuOffline
 from fscale.system import powers
 from fscale.system.executor import Executor
+from tests.runner_support import STATE, fscale
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.live,
     pytest.mark.skipif(powers.no_mount() is not None, reason="mounts a file system: needs root"),
     pytest.mark.skipif(not BENCH.exists(), reason="the microbenchmark is not built"),
+    pytest.mark.usefixtures("unchanged"),
 ]
-
-
-def fscale(*arguments: object) -> subprocess.CompletedProcess[str]:
-    argv = [str(ROOT / "bin" / "fscale"), *map(str, arguments), "--wait", "120"]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=240)
+# The fewest repetitions of one metric that `ab --whole` takes: what is judged is not looked at.
+FEW = ["--repetitions", "4", "--fdr", "0.1"]
 
 
 def test_sides_are_mounted_as_asked_interleaved_and_resumed(tmp_path: Path) -> None:
     output = tmp_path / "ab"
     arguments = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", "--workload", "DRBL"]
-    arguments += ["--cores", "1", "--duration", "0.05", "--repetitions", "6", "--seed", "1"]
+    arguments += ["--cores", "1", "--duration", "0.05", "--seed", "1", *FEW]
     arguments += ["--whole", "--output", str(output), "--json"]
     done = fscale(*arguments)
     assert done.returncode in (0, 1), done.stderr
     judgement = json.loads(done.stdout)["judgements"][0]
     assert judgement["interleaved"]
     cells = [Cell.model_validate_json(f.read_text()) for f in (output / "cells").iterdir()]
-    assert [c.status for c in cells] == ["ok"] * 12
+    assert [c.status for c in cells] == ["ok"] * 8
     for cell in cells:
         (mount,) = (c.argv for c in cell.commands if c.argv[:3] == ["mount", "-t", "ext4"])
         assert ("commit=1" in " ".join(mount)) == (cell.key.side == "B")
         assert any("mkfs" in c.argv[0] for c in cell.commands)
     by_time = sorted(cells, key=lambda c: (output / "cells" / f"{c.id}.json").stat().st_mtime_ns)
     order = "".join(c.key.side or "" for c in by_time)
-    assert all(order[i : i + 4] in ("ABBA", "BAAB") for i in (0, 4, 8))
+    assert all(order[i : i + 4] in ("ABBA", "BAAB") for i in (0, 4))
     before = {f.name: f.stat().st_mtime_ns for f in (output / "cells").iterdir()}
     again = fscale(*arguments)
     assert again.returncode == done.returncode, again.stderr
@@ -104,7 +104,10 @@ def test_a_reader_that_leaves_a_dry_run_is_no_error(tmp_path: Path) -> None:
         (["--base", "ext4", "--new", "xfs", "--device", "/dev/null"], "is not a stable path"),
     ],
 )
-def test_bad_input_changes_nothing(tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_bad_input_changes_nothing(
+    tmp_path: Path, arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "state_dir", lambda: STATE)
     done = CliRunner().invoke(
         app, ["ab", *arguments, "--output", str(tmp_path / "out"), "--workload", "DRBL"]
     )
@@ -144,14 +147,20 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["losetup", "--detach", node], check=True)
 
 
-@pytest.mark.parametrize("ways", [["--whole"], []], ids=["whole", "slices"])
-@pytest.mark.parametrize("command", [["ab", "--base", "ext4", "--new", "ext4:mount=commit=1"],
-                                     ["noise", "--fs", "ext4"]])  # fmt: skip
+AB = ["ab", "--base", "ext4", "--new", "ext4:mount=commit=1", *FEW]
+
+
+@pytest.mark.parametrize(
+    ("command", "pairs", "parts"),
+    [([*AB, "--whole"], 4, False), (AB, 4, True),
+     (["noise", "--fs", "ext4", "--repetitions", "8"], 8, True)],
+    ids=["whole", "slices", "noise"],
+)  # fmt: skip
 def test_a_device_is_formatted_by_both_sides_only_when_it_may_be(
-    tmp_path: Path, disk: Path, command: list[str], ways: list[str]
+    tmp_path: Path, disk: Path, command: list[str], pairs: int, parts: bool
 ) -> None:
-    arguments = [*command, *ways, "--workload", "DRBL", "--cores", "1", "--set", "duration=0.05"]
-    arguments += ["--repetitions", "8", "--device", str(disk), "--output", str(tmp_path / "out")]
+    arguments = [*command, "--workload", "DRBL", "--cores", "1", "--set", "duration=0.05"]
+    arguments += ["--device", str(disk), "--output", str(tmp_path / "out")]
     before = hashlib.sha256((tmp_path / "image").read_bytes()).hexdigest()
     refused = fscale(*arguments)
     assert refused.returncode == 2
@@ -162,11 +171,14 @@ def test_a_device_is_formatted_by_both_sides_only_when_it_may_be(
     assert done.returncode in (0, 1), done.stderr
     files = (tmp_path / "out" / "cells").iterdir()
     cells = [Cell.model_validate_json(file.read_text()) for file in files]
-    assert Counter((c.key.side, c.status) for c in cells) == {("A", "ok"): 8, ("B", "ok"): 8}
+    assert Counter((c.key.side, c.status) for c in cells) == {
+        ("A", "ok"): pairs,
+        ("B", "ok"): pairs,
+    }
     node = str(disk.resolve())
     for cell in cells:
         made = [c.argv[-1] for c in cell.commands if c.argv[0] == "mkfs.ext4"]
-        assert sorted(made) == ([node] if ways else [f"{node}p1", f"{node}p2"])
+        assert sorted(made) == ([f"{node}p1", f"{node}p2"] if parts else [node])
 
 
 def test_a_cpu_that_a_killed_run_left_offline_is_measured(tmp_path: Path) -> None:
@@ -175,10 +187,10 @@ def test_a_cpu_that_a_killed_run_left_offline_is_measured(tmp_path: Path) -> Non
     if not (CPUS / f"cpu{cpu}/online").exists():
         pytest.skip("no CPU can be taken off line here")
     count = os.cpu_count()
-    with exclusive(state_dir(), wait=120):
-        Journal(state_dir() / "journal", Executor()).apply(CpuOffline(cpu=cpu))
+    with exclusive(STATE):
+        Journal(STATE / "journal", Executor()).apply(CpuOffline(cpu=cpu))
     arguments = ["ab", "--base", "ext4", "--new", "ext4", "--workload", "DRBL", "--cores", count]
-    arguments += ["--duration", "0.05", "--repetitions", "6", "--whole", "--json"]
+    arguments += ["--duration", "0.05", *FEW, "--whole", "--json"]
     for _ in range(2):
         done = fscale(*arguments, "--output", tmp_path / "ab")
         assert done.returncode in (0, 1), done.stderr

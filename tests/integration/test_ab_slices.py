@@ -41,7 +41,7 @@ def slowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert CALL in text
     loop = "for (volatile int spin = 0; spin < 300; spin++) {}"
     header.write_text(text.replace(CALL, f"{loop} {CALL}", 1))
-    subprocess.run(["make", "-s", "-C", root / "microbench"], check=True)
+    subprocess.run(["make", "-s", "-j2", "-C", root / "microbench"], check=True)
     return root / "build/microbench/fscale-bench"
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fscale.model.paths import ROOT
+from fscale.model.paths import ROOT, state_dir
+from tests.forked import Server
 
 CI = ROOT / "docs" / "ci"
 FIXTURE = ROOT / "tests" / "fixtures" / "ci" / "fscale"
@@ -31,8 +32,13 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+@pytest.fixture(scope="module")
+def server() -> Server:
+    return Server(state_dir(), os.environ, "tests.fixtures.ci.stand_in:main")
+
+
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path, server: Server) -> dict[str, str]:
     """What is not there in a test: packages, a mailer, fscale's own repository to clone."""
     tools = tmp_path / "tools"
     program(tools / "apt-get", "exit 0")
@@ -55,6 +61,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "FSCALE": str(repository),
         "CI_TEST_ROOT": str(ROOT),
         "CI_TEST_LOG": str(tmp_path / "log"),
+        "CI_TEST_SERVER": str(server.socket.fileno()),
     }
 
 
@@ -71,8 +78,9 @@ def source(directory: Path, rates: tuple[float, float]) -> tuple[Path, str]:
 
 def shell(script: str, directory: Path, environment: dict[str, str]) -> int:
     done = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", script], cwd=directory, env=environment, check=False
-    )
+        ["bash", "-eo", "pipefail", "-c", script],
+        cwd=directory, env=environment, check=False, pass_fds=[int(environment["CI_TEST_SERVER"])],
+    )  # fmt: skip
     return done.returncode
 
 
@@ -181,7 +189,7 @@ def test_cron_sees_a_slow_decline(tmp_path: Path, environment: dict[str, str]) -
         }
         done = subprocess.run(
             [CI / "cron.sh", environment["FSCALE"], results, "a@b"],
-            env=environment | made_up, check=False,
+            env=environment | made_up, check=False, pass_fds=[int(environment["CI_TEST_SERVER"])],
         )  # fmt: skip
         codes.append(done.returncode)
         mails.append(log.read_text().count("fscale: slower than baseline") if log.exists() else 0)

@@ -15,8 +15,8 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 BOX = re.compile(r"^```(\w+)(?: (\S+)(?: after: ([^\n]*))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r"((?:fscale|analysis|sim|vm|apps)/[\w/]+\.py):(\w+)")
 COPIED = (
-    "analysis", "apps", "bin", "configs", "docs", "fscale", "lanefs", "microbench", "reports",
-    "setup", "sim", "vm",
+    "analysis", "apps", "bin", "build/microbench", "configs", "docs", "fscale", "lanefs",
+    "microbench", "reports", "setup", "sim", "vm",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (
         "analysis",
         "apps",
+        "build/microbench",  # so that what is not new is not compiled again
         "configs",
         "fscale",
         "microbench",
