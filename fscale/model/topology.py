@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, get_args
 
 from fscale.model.errors import FscaleError
@@ -39,12 +40,25 @@ def _classes(values: Mapping[_Core, float | None]) -> dict[_Core, int]:
     return classes
 
 
+def _all_online(cpus: list[Cpu]) -> bool:
+    """Whether no CPU can be off line: threads of a core have successive numbers, without a gap.
+
+    Where the second threads are numbered last, as on most servers, those that are off line may
+    leave no gap.
+    """
+    numbered = sorted(cpus, key=lambda cpu: cpu.cpu)
+    return [cpu.cpu for cpu in numbered] == list(range(len(cpus))) and sum(
+        _core(a) != _core(b) for a, b in pairwise(numbered)
+    ) == len({_core(cpu) for cpu in cpus}) - 1
+
+
 def kinds(cpus: list[Cpu]) -> dict[int, int]:
     """The kind of each CPU's core, 0 the fastest; all 0 where the cores are equal.
 
     The kernel tells them apart by their PMUs (hybrid x86), by `cpu_capacity` (arm64), or by their
     highest frequencies. Where it says nothing, as in a virtual machine and in results before these
-    were recorded, cores with fewer hardware threads than others are the slower ones.
+    were recorded, cores with fewer hardware threads than others are the slower ones, unless their
+    other threads may be off line.
     """
     cores: dict[_Core, list[Cpu]] = {}
     for cpu in cpus:
@@ -55,8 +69,8 @@ def kinds(cpus: list[Cpu]) -> dict[int, int]:
         core: (_TYPES.index(own[0].type) if own[0].type else 0, capacity[core], speed[core])
         for core, own in cores.items()
     }
-    silent = not any(cpu.type or cpu.max_mhz for cpu in cpus)
-    if silent and len(set(keys.values())) == 1:
+    silent = not any(cpu.type or cpu.capacity or cpu.max_mhz for cpu in cpus)
+    if silent and len(set(keys.values())) == 1 and _all_online(cpus):
         most = max((len(own) for own in cores.values()), default=1)
         fewer = [core for core, own in cores.items() if len(own) < most]
         if LEAST_OF_A_KIND <= len(fewer) <= len(cores) - LEAST_OF_A_KIND:

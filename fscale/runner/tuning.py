@@ -3,7 +3,7 @@
 
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from fscale.model.results import Tuning
@@ -78,23 +78,32 @@ def _preemption(root: Path) -> tuple[str | None, str]:
     now = _chosen(root / "sys/kernel/debug/sched/preempt", "()")
     if now:
         return f"rt, {now}" if "PREEMPT_RT" in version else now, "/sys/kernel/debug/sched/preempt"
-    for word, model in (("PREEMPT_RT", "rt"), ("PREEMPT_LAZY", "lazy"), ("PREEMPT", "full")):
+    for word, model in (("PREEMPT_RT", "rt"), ("PREEMPT_LAZY", "lazy")):
         if word in version:
             return model, "uname -v"
     dynamic = "PREEMPT_DYNAMIC" in version
-    if dynamic and (given := _given(root, "preempt")):
+    if dynamic and (given := _given(root, "preempt", _MODELS.values())):
         return given, "kernel command line"
     options, source = kernel.configured(root, platform.release()) or (set(), "")
     for name, model in _MODELS.items():
         if name in options:
             return model, source
+    if "PREEMPT" in version and not _may_be_lazy(platform.release()):
+        return "full", "uname -v"
     return None, "PREEMPT_DYNAMIC, and no debugfs" if dynamic else "nothing says it"
 
 
-def _given(root: Path, name: str) -> str | None:
-    """The value of the last NAME=VALUE on the kernel's command line."""
+def _may_be_lazy(release: str) -> bool:
+    """Whether a kernel can have lazy preemption, which 6.13 has brought; also one not known."""
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    return numbers is None or (int(numbers[1]), int(numbers[2])) >= (6, 13)
+
+
+def _given(root: Path, name: str, known: Collection[str] | None = None) -> str | None:
+    """The value of the last NAME=VALUE on the kernel's command line, of those that are `known`."""
     words = (text(root / "proc/cmdline") or "").split()
-    return next((w.partition("=")[2] for w in reversed(words) if w.startswith(f"{name}=")), None)
+    values = (w.partition("=")[2] for w in reversed(words) if w.startswith(f"{name}="))
+    return next((value for value in values if known is None or value in known), None)
 
 
 def _sysctls(root: Path) -> dict[str, str]:

@@ -119,7 +119,9 @@ DYNAMIC = "#1 SMP PREEMPT_DYNAMIC Debian 6.12\n"
         (DYNAMIC, None, "", "", None, "PREEMPT_DYNAMIC, and no debugfs"),
         ("#1 SMP PREEMPT_RT Debian", None, "preempt=none", "", "rt", "uname -v"),
         ("#1 SMP PREEMPT_LAZY x", None, "", "", "lazy", "uname -v"),
-        ("#1 SMP PREEMPT x", None, "preempt=none", "", "full", "uname -v"),
+        ("#1 SMP PREEMPT x", None, "preempt=none", "CONFIG_PREEMPT=y\n", "full", "/boot/config-"),
+        ("#1 SMP PREEMPT x", None, "", "CONFIG_PREEMPT_LAZY=y\n", "lazy", "/boot/config-"),
+        (DYNAMIC, None, "preempt=none preempt=fulll", "", "none", "kernel command line"),
         ("#1 SMP x", None, "preempt=full", "CONFIG_PREEMPT_NONE=y\n", "none", "/boot/config-"),
         ("#1 SMP x", None, "", "", None, "nothing says it"),
     ],
@@ -140,6 +142,18 @@ def test_preemption_model(
     found = tuning.read(put(tmp_path, files))
     assert found.preempt == model
     assert (found.preempt_from or "").startswith(source)
+
+
+@pytest.mark.parametrize(
+    ("release", "model"),
+    [("6.12.118+deb13-amd64", "full"), ("5.15.0", "full"), ("6.13.0-rc1", None), ("7.0", None)],
+)
+def test_a_kernel_that_says_preempt_alone_may_be_lazy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str, model: str | None
+) -> None:
+    monkeypatch.setattr(platform, "release", lambda: release)
+    files = {"proc/sys/kernel/version": "#1 SMP PREEMPT x", "proc/cmdline": ""}
+    assert tuning.read(put(tmp_path, files)).preempt == model
 
 
 SELINUX = {"sys/kernel/security/lsm": "capability,landlock,selinux"}

@@ -155,6 +155,26 @@ def test_equal_cores_of_which_some_have_one_thread_are_equal_where_it_is_known()
     assert laid_out(cpus) == Layout((), 8, 12)
 
 
+@pytest.mark.parametrize(
+    "threads",
+    [
+        # The second threads of half of the cores are off line: numbered last, or beside the first.
+        [(n, n) for n in range(8)] + [(n, n - 8) for n in range(8, 12)],
+        [(n, n) for n in range(8)] + [(n, n - 8) for n in range(12, 16)],
+        [(n, n // 2) for n in range(16) if n < 8 or not n % 2],
+        [(n, n // 2) for n in range(16) if n >= 8 or n % 2],
+    ],
+)
+def test_cores_whose_other_threads_are_off_line_are_no_kind(threads: list[tuple[int, int]]) -> None:
+    cpus = [Cpu(cpu=cpu, core=core, socket=0, node=0) for cpu, core in threads]
+    assert laid_out(cpus) == Layout((), 8, 12)
+
+
+def test_cores_of_one_capacity_are_of_one_kind() -> None:
+    cpus = [c.model_copy(update={"capacity": 1024}) for c in desktop(4, 4)]
+    assert laid_out(cpus) == Layout((), 8, 12)
+
+
 def test_a_run_that_may_use_one_kind_only_has_no_border() -> None:
     cpus = desktop(8, 16)
     assert layout(cpus, range(16)) == Layout((), 8, 16)
