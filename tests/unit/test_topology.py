@@ -84,6 +84,17 @@ def with_speeds(speeds: list[float], field: str = "max_mhz") -> list[Cpu]:
     ]
 
 
+def test_efficiency_cores_with_the_lowest_numbers_come_last() -> None:
+    """As of a phone's processor, which boots on a slow one."""
+    speeds = [1800, 1800, 1800, 1800, 2400, 2400, 2400, 3000]
+    cpus = [
+        Cpu(cpu=n, core=n, socket=0, node=0, capacity=round(speed / 3), max_mhz=speed)
+        for n, speed in enumerate(speeds)
+    ]
+    assert cpu_order(cpus) == [7, 4, 5, 6, 0, 1, 2, 3]
+    assert laid_out(cpus) == Layout((), 8, 8, kinds=(1, 4, 8))
+
+
 def test_efficiency_cores_come_after_the_fast_ones_and_have_a_border() -> None:
     cpus = desktop(8, 16)
     there = laid_out(cpus)

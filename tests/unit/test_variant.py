@@ -89,6 +89,12 @@ def test_each_mkfs_is_given_an_option_once(
     assert mkfs.merge(wanted) == wanted
 
 
+def test_what_has_no_mkfs_takes_no_arguments_for_it() -> None:
+    with pytest.raises(FscaleError) as caught:
+        catalogue.load_filesystem("tmpfs:mkfs=-O fast")
+    assert caught.value.code == 2
+
+
 @pytest.mark.parametrize(
     ("argv", "more"),
     [
