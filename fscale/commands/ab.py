@@ -62,15 +62,22 @@ SuiteOption = Annotated[
     Path,
     typer.Option(help="What to measure: a suite, by file or name.", autocompletion=complete_suites),
 ]
-CoresOption = Annotated[str | None, typer.Option(help="1,2,4 or topology or powers or all.")]
-MediaOption = Annotated[str | None, typer.Option(help="The medium.", autocompletion=complete_media)]
-ModeOption = Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")]
+CoresOption = Annotated[
+    str | None, typer.Option(help="Core counts: 1,2,4 or topology, powers, all.")
+]
+MediaOption = Annotated[
+    str | None,
+    typer.Option(help="Medium, as in `fscale list media`.", autocompletion=complete_media),
+]
+ModeOption = Annotated[
+    str | None, typer.Option(help="I/O modes, separated by commas: buffered, direct, dontcache.")
+]
 DurationOption = Annotated[
     float | None,
-    typer.Option(min=0.001, max=MOST_SECONDS, help="Timed seconds a repetition."),
+    typer.Option(min=0.001, max=MOST_SECONDS, help="Timed seconds per repetition."),
 ]
 RunSeedOption = Annotated[
-    int | None, typer.Option(min=0, max=MOST_SEED, help="Of the order and the workloads.")
+    int | None, typer.Option(min=0, max=MOST_SEED, help="Random seed for run order and workloads.")
 ]
 DirOption = Annotated[
     Path | None, typer.Option("--dir", help="Measure in this directory, without root.")
@@ -236,8 +243,8 @@ def register(app: typer.Typer) -> None:
 
 def _ab(
     context: typer.Context,
-    base: Annotated[str, typer.Option(help="Side A.")],
-    new: Annotated[str, typer.Option(help="Side B.")],
+    base: Annotated[str, typer.Option(help="Side A, as described below.")],
+    new: Annotated[str, typer.Option(help="Side B, in the same way.")],
     output: Annotated[
         Path,
         typer.Option(
@@ -257,11 +264,11 @@ def _ab(
         typer.Option(
             min=2,
             max=MOST_REPETITIONS,
-            help="Just so many a side, judged once; not until it is decided.",
+            help="Fixed repetitions per side; disables early stopping.",
         ),
     ] = None,
     max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this time.")
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after so many minutes.")
     ] = 30,
     seed: RunSeedOption = None,
     device: DeviceOption = None,

@@ -75,7 +75,9 @@ def _bisect(
     *,
     output: Annotated[
         Path,
-        typer.Option(callback=directory_to_write, help="Results go to a directory a commit in it."),
+        typer.Option(
+            callback=directory_to_write, help="Directory for results: one below it per commit."
+        ),
     ],
     base: Annotated[str | None, typer.Option(help="The good side, as for `fscale ab`.")] = None,
     new: Annotated[str | None, typer.Option(help="The side that the build changes.")] = None,
@@ -93,7 +95,10 @@ def _bisect(
     yes_format: YesFormatOption = None,
     directory: DirOption = None,
     max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="For one commit.")
+        float,
+        typer.Option(
+            min=0.1, max=MOST_MINUTES, help="Stop a commit's measurement after so many minutes."
+        ),
     ] = 30,
     binary: BinaryOption = paths.BENCH,
     wait: WaitOption = 0,

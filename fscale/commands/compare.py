@@ -18,11 +18,18 @@ if TYPE_CHECKING:
 MarginOption = Annotated[
     float | None,
     typer.Option(
-        min=0.001, max=0.9, help="Changes up to this fraction are no finding (0.05; in slices 0.02)"
+        min=0.001,
+        max=0.9,
+        help="Ignore relative changes up to this (default 0.05; in slices 0.02).",
     ),
 ]
 CountMarginOption = Annotated[
-    float, typer.Option(min=0.0001, max=0.9, help="The same for counted work per operation.")
+    float,
+    typer.Option(
+        min=0.0001,
+        max=0.9,
+        help="Ignore relative changes of counted work per operation up to this.",
+    ),
 ]
 MetricOption = Annotated[
     list[str] | None,
@@ -39,7 +46,9 @@ AllowOption = Annotated[
         "it, such as filesystems.ext4.mount_options, or the front part of one; repeatable.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the bootstrap.")]
+SeedOption = Annotated[
+    int, typer.Option(min=0, max=MOST_SEED, help="Random seed of the bootstrap.")
+]
 JunitOption = Annotated[Path | None, typer.Option(callback=file_to_write, help="Write JUnit XML.")]
 MarkdownOption = Annotated[
     Path | None,

@@ -30,7 +30,7 @@ A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FI
 
 def _gate(
     base: Annotated[str, typer.Option(help="Side A: FS[:mount=][:mkfs=][:kernel=][:module=].")],
-    new: Annotated[str, typer.Option(help="Side B.")],
+    new: Annotated[str, typer.Option(help="Side B, in the same way.")],
     output: Annotated[
         Path,
         typer.Option(
@@ -45,9 +45,9 @@ def _gate(
         ),
     ] = "DRBL,DWOL,MRPL,MWCL,MWUL,MWRL",
     cores: Annotated[str, typer.Option(help="Core counts; sharing shows from 4 on.")] = "4",
-    seeds: Annotated[int, typer.Option(min=3, max=MOST_REPETITIONS, help="Boots a side.")] = 3,
+    seeds: Annotated[int, typer.Option(min=3, max=MOST_REPETITIONS, help="Boots per side.")] = 3,
     seed: Annotated[
-        int, typer.Option(min=1, max=MOST_SEED, help="Of the first boot of each side.")
+        int, typer.Option(min=1, max=MOST_SEED, help="Random seed of the first boot of each side.")
     ] = 1,
     machine: MachineOption = "paper",
     memory: Annotated[

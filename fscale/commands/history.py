@@ -47,8 +47,16 @@ def register(app: typer.Typer) -> None:
     history = typer.Typer(
         no_args_is_help=True, help="List and tag runs; show trends and their steps."
     )
-    for function in (_add, _rebuild, _list, _tag, _path, _trend):
-        history.command(function.__name__.removeprefix("_"))(function)
+    for function, example in (
+        (_add, "add results/today results/yesterday"),
+        (_rebuild, "rebuild results /srv/results"),
+        (_list, "list --json"),
+        (_tag, "tag results/today v6.18"),
+        (_path, "path v6.18"),
+        (_trend, "trend --workload MWCM --fs ext4 --margin 0.03"),
+    ):
+        name = function.__name__.removeprefix("_")
+        history.command(name, epilog=f"Example: fscale history {example}")(function)
     history.command("report", epilog=_REPORT_EPILOG)(_report)
     app.add_typer(history, name="history", epilog=_EPILOG)
 

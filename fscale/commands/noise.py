@@ -69,14 +69,19 @@ def _noise(
     mode: ModeOption = None,
     duration: DurationOption = None,
     suite_keys: SetOption = None,
-    repetitions: Annotated[int, typer.Option(min=8, max=MOST_REPETITIONS, help="A side.")] = 10,
+    repetitions: Annotated[
+        int, typer.Option(min=8, max=MOST_REPETITIONS, help="Repetitions per side.")
+    ] = 10,
     max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this time.")
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after so many minutes.")
     ] = 30,
     budget: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Minutes of a later comparison.")
+        float,
+        typer.Option(min=0.1, max=MOST_MINUTES, help="Minutes that a later comparison may take."),
     ] = 30,
-    wanted: Annotated[float, typer.Option(min=0.001, max=0.9, help="Must be visible.")] = 0.10,
+    wanted: Annotated[
+        float, typer.Option(min=0.001, max=0.9, help="Relative change that must be visible.")
+    ] = 0.10,
     seed: RunSeedOption = None,
     device: DeviceOption = None,
     yes_format: YesFormatOption = None,

@@ -39,4 +39,4 @@ def _restore(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("restore")(_restore)
+    app.command("restore", epilog="Example: fscale restore --wait 60")(_restore)

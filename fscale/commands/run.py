@@ -96,20 +96,26 @@ def _run(
         ),
     ] = None,
     workload: WorkloadOption = None,
-    cores: Annotated[str | None, typer.Option(help="1,2,4 or topology or powers or all.")] = None,
+    cores: Annotated[
+        str | None, typer.Option(help="Core counts: 1,2,4 or topology, powers, all.")
+    ] = None,
     media: Annotated[
         str | None,
         typer.Option(help="Media, separated by commas.", autocompletion=complete_media),
     ] = None,
-    mode: Annotated[str | None, typer.Option(help="buffered, direct, dontcache.")] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="I/O modes, separated by commas: buffered, direct, dontcache."),
+    ] = None,
     duration: Annotated[
-        float | None, typer.Option(min=0, max=MOST_SECONDS, help="Timed seconds a cell.")
+        float | None, typer.Option(min=0, max=MOST_SECONDS, help="Timed seconds per cell.")
     ] = None,
     repetitions: Annotated[
-        int | None, typer.Option(min=1, max=MOST_REPETITIONS, help="Cells a point.")
+        int | None, typer.Option(min=1, max=MOST_REPETITIONS, help="Cells per point.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=MOST_SEED, help="Of the order and the workloads.")
+        int | None,
+        typer.Option(min=0, max=MOST_SEED, help="Random seed for run order and workloads."),
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
@@ -165,8 +171,9 @@ def _run(
 
     --junit and --ktap say of each cell whether it has a figure, also where the run was interrupted.
 
-    Exit code 0 when all cells are good, 1 when one failed, 3 when interrupted (start it again with
-    the same --output to go on), 77 when the machine lacks what was asked for.
+    Exit code 0 when all cells are good, 1 when one failed, 2 when it was asked for wrongly or the
+    machine cannot do it, 3 when interrupted (start it again with the same --output to go on), 77
+    when something is missing.
     """
     modes = _names(mode) if mode else None
     if modes and (wrong := set(modes) - set(get_args(Mode))):

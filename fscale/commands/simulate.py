@@ -106,15 +106,19 @@ def _simulate(
     media: Annotated[
         str, typer.Option(help="brd or null_blk.", autocompletion=complete_media)
     ] = "brd",
-    mode: Annotated[str, typer.Option(help="buffered, direct, dontcache.")] = "buffered",
+    mode: Annotated[str, typer.Option(help="I/O mode: buffered, direct, dontcache.")] = "buffered",
     seeds: Annotated[
         int,
         typer.Option(
-            min=1, max=MOST_REPETITIONS, help="Repetitions of a point: a boot and a seed each."
+            min=1,
+            max=MOST_REPETITIONS,
+            help="Repetitions per point: each a boot with its own seed.",
         ),
     ] = 1,
-    seed: Annotated[int, typer.Option(min=1, max=MOST_SEED, help="The first one.")] = 1,
-    windows: Annotated[int, typer.Option(min=1, max=MOST_COUNT, help="Windows of a point.")] = 5,
+    seed: Annotated[
+        int, typer.Option(min=1, max=MOST_SEED, help="Random seed of the first boot.")
+    ] = 1,
+    windows: Annotated[int, typer.Option(min=1, max=MOST_COUNT, help="Windows per point.")] = 5,
     window_ops: Annotated[
         int,
         typer.Option(min=1, max=MOST_COUNT, help="Operations of a window, of all cores together."),

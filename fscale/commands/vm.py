@@ -131,7 +131,7 @@ def compare_kernels(
     context: typer.Context,
     *,
     base: Annotated[str, typer.Option(help="Side A: kernel:KERNEL[:module=KO] or FS:kernel=...")],
-    new: Annotated[str, typer.Option(help="Side B.")],
+    new: Annotated[str, typer.Option(help="Side B, in the same way.")],
     output: Annotated[
         Path,
         typer.Option(
@@ -145,10 +145,12 @@ def compare_kernels(
         typer.Option(
             min=2,
             max=MOST_REPETITIONS,
-            help="Boots a side; a few points need 7. Default: 8; in slices, until it is decided.",
+            help="Boots per side; a few points need 7. Default: 8; in slices, until it is decided.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the order.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST_SEED, help="Random seed of the order of boots.")
+    ] = 1,
     slices: Annotated[
         bool,
         typer.Option(
@@ -158,7 +160,7 @@ def compare_kernels(
         ),
     ] = False,
     max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Of slices: stop after this.")
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop slices after so many minutes.")
     ] = 30,
     metric: MetricOption = None,
     margin: MarginOption = None,
@@ -232,7 +234,9 @@ def crash(
     workers: Annotated[
         int, typer.Option(min=1, max=MOST_JOBS, help="Processes that write at once.")
     ] = 4,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the operations.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST_SEED, help="Random seed of the operations.")
+    ] = 1,
     fsck: Annotated[
         str | None, typer.Option(help="Check command with {device}; must change nothing.")
     ] = None,
