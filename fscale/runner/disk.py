@@ -177,9 +177,9 @@ def names(number: str, by_id: Path = BY_ID, sysfs: Path = SYSFS) -> list[Path]:
                 if f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}" == number:
                     found.append(link)
     sequence = identify(number, sysfs).sequence
-    by_sequence = by_id.parent / "by-diskseq" / sequence
-    whole = not (_directory(number, sysfs) / "partition").exists()
-    if sequence and whole and by_sequence not in found:
+    part = _text(_directory(number, sysfs) / "partition")
+    by_sequence = by_id.parent / "by-diskseq" / f"{sequence}{f'-part{part}' if part else ''}"
+    if sequence and by_sequence not in found:
         found.append(by_sequence)
     return found
 

@@ -99,6 +99,17 @@ def test_the_names_of_a_device_are_the_links_to_it_and_its_sequence_number(tmp_p
     assert disk.names("8:0", by_id, tmp_path) == []
 
 
+def test_a_partition_has_a_name_by_the_sequence_number_of_its_disk(tmp_path: Path) -> None:
+    by_id = links(tmp_path / "disk", by_id="")
+    part = tmp_path / "block" / "vdb" / "vdb2"
+    part.mkdir(parents=True)
+    (part / "partition").write_text("2\n")
+    (part.parent / "diskseq").write_text("12\n")
+    (tmp_path / "dev" / "block").mkdir(parents=True)
+    (tmp_path / "dev" / "block" / "254:18").symlink_to(part)
+    assert disk.names("254:18", by_id, tmp_path) == [by_id.parent / "by-diskseq" / "12-part2"]
+
+
 def test_a_sequence_number_is_found_where_udev_made_no_link(tmp_path: Path) -> None:
     for name, sequence in (("vda", "3"), ("vdb", "12"), ("cciss!c0d0", "5")):
         (tmp_path / "block" / name).mkdir(parents=True)
