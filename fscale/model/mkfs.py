@@ -34,6 +34,8 @@ class _Program:
     """those that a description of the file system shows in full"""
     several: bool = False
     """whether it makes one file system of several devices"""
+    makes_none: str = ""
+    """options with which it ends without a new file system: dry runs, versions, repairs"""
 
 
 _EXT = _Program(
@@ -43,6 +45,7 @@ _EXT = _Program(
     shown="bCgGiIJmNO",
     same={"stripe-width": "stripe_width", "nodiscard": "discard"},
     replaces={"T": "bi", "N": "i"},
+    makes_none="nVS",
 )
 _PROGRAMS = {
     **dict.fromkeys(("mke2fs", "mkfs.ext2", "mkfs.ext3", "mkfs.ext4"), _EXT),
@@ -51,26 +54,30 @@ _PROGRAMS = {
         lists="bdilmnrs",
         shown="bdimns",
         same={"agsize": "agcount", "su": "sunit", "sw": "swidth", "logdev": "internal"},
+        makes_none="NV",
     ),
     "mkfs.btrfs": _Program(
-        valued="AbdLlmnOrRsU",
+        valued="AbCdLlmnOrRsU",  # C stands for --csum, which has no letter
         lists="OR",
         shown="nOs",
         long={
             **{"alloc-start": "A", "byte-count": "b", "data": "d", "features": "O", "label": "L"},
             **{"leafsize": "l", "metadata": "m", "nodesize": "n", "rootdir": "r", "uuid": "U"},
+            **{"csum": "C", "checksum": "C"},
             **{"runtime-features": "R", "sectorsize": "s", "force": "f", "mixed": "M"},
-            **{"nodiscard": "K", "quiet": "q", "verbose": "v"},
+            **{"nodiscard": "K", "quiet": "q", "verbose": "v", "version": "V"},
         },
         several=True,
+        makes_none="V",
     ),
-    "mkfs.f2fs": _Program(valued="acCdeEglHoORsStTUwzZ", lists="O", repeated="c"),
+    "mkfs.f2fs": _Program(valued="acCdeEglHoORsStTUwzZ", lists="O", repeated="c", makes_none="V"),
     "mkfs.lanefs": _Program(
         valued="AdiJLU",
         long={
             **{"domains": "d", "journal": "J", "inodes": "i", "alloc": "A", "label": "L"},
             **{"uuid": "U", "force": "f", "no-discard": "K", "quiet": "q"},
         },
+        makes_none="h",
     ),
 }
 _SEPARATORS = re.compile(r"[,\s]+")
@@ -91,8 +98,9 @@ def merge(argv: Sequence[str], more: Sequence[str] = ()) -> list[str]:
     """The argv of a mkfs with the arguments `more` before its {device}, each option once.
 
     Raises:
-        FscaleError: `more` has an argument that is no option, an option lacks its value, or one
-            that is there already is given to a program whose options are not known.
+        FscaleError: `more` has an argument that is no option, an option lacks its value, one has
+            the program make no file system, or one that is there already is given to a program
+            whose options are not known.
     """
     start, program = _program(argv)
     if program is None:
@@ -105,6 +113,12 @@ def merge(argv: Sequence[str], more: Sequence[str] = ()) -> list[str]:
         )
     replaced = {letter for item in new for letter in program.replaces.get(item.key, "")}
     old = [item for item in _items(program, argv[start:]) if item.key not in replaced]
+    for item in (*old, *new):
+        if item.key == "help" or (item.key and item.key in program.makes_none):
+            raise FscaleError(
+                f"mkfs has {item.words[0]}, with which {argv[start - 1]} makes no file system; "
+                "leave it out"
+            )
     place = next((i for i, item in enumerate(old) if "{device}" in item.words[0]), len(old))
     items = _once(program, [*old[:place], *new, *old[place:]])
     return [*argv[:start], *(word for item in items for word in item.words)]
@@ -162,7 +176,10 @@ def _items(program: _Program, words: Sequence[str]) -> Iterator[_Item]:
     left = list(words)
     while left:
         word = left.pop(0)
-        if word.startswith("--") and word != "--":
+        if word == "--":  # what follows is no option
+            yield from (_Item((after,)) for after in left)
+            return
+        if word.startswith("--"):
             name, equals, value = word.removeprefix("--").partition("=")
             key = program.long.get(name, name)
             if equals:
