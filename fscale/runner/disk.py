@@ -192,8 +192,8 @@ def refuse_unstable(path: Path, by_id: Path = BY_ID) -> None:
     if path.parent in (by_id.parent / "by-uuid", by_id.parent / "by-label"):
         what += " (it names what lies on the device, which is replaced)"
     known: list[Path] = []
-    with contextlib.suppress(FscaleError), _opened(path) as (_, number):
-        known = names(number, by_id)
+    with contextlib.suppress(FscaleError):
+        known = names(number_of(path), by_id)
     if any(name.parent == by_id for name in known):
         raise FscaleError(f"{what}; name the device as {' or '.join(map(str, known[:3]))}")
     there = f"; name the device as {' or '.join(map(str, known[:3]))}" if known else ""

@@ -99,6 +99,15 @@ def test_the_names_of_a_device_are_the_links_to_it_and_its_sequence_number(tmp_p
     assert disk.names("8:0", by_id, tmp_path) == []
 
 
+def test_the_name_to_take_is_said_of_a_device_that_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_id = links(tmp_path / "disk", by_id="disk-1")
+    monkeypatch.setattr(disk, "number_of", lambda _: "1:3")
+    with pytest.raises(FscaleError, match=r"name the device as .*/by-id/disk-1"):
+        disk.refuse_unstable(tmp_path / "vda", by_id)
+
+
 def test_a_partition_has_a_name_by_the_sequence_number_of_its_disk(tmp_path: Path) -> None:
     by_id = links(tmp_path / "disk", by_id="")
     part = tmp_path / "block" / "vdb" / "vdb2"
