@@ -23,6 +23,7 @@ from fscale.model.results import Cell
 
 TAGS_FILE = "tags.json"
 LONGEST_TAG = 100  # characters
+_MAGIC = b"SQLite format 3\0"
 VERSION = 3  # of the tables; an index of another version is made anew, never converted
 
 _TABLES = """
@@ -108,6 +109,27 @@ def _check(index: sqlite3.Connection) -> None:
         index.executescript(f"{_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
     elif version != VERSION:
         raise sqlite3.DatabaseError(f"its tables are of version {version}, not {VERSION}")
+
+
+def replaceable(path: Path) -> bool:
+    """Whether nothing is lost but an index where the file at `path` is made anew.
+
+    That is so where there is none, where it is empty, and where it is a database with the tables
+    of an index of any version, or one that is too damaged to say which tables it has.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except OSError:
+        return True  # opening it says why
+    if head != _MAGIC:
+        return not head
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as index:
+            tables = {name for (name,) in index.execute("SELECT name FROM sqlite_master")}
+    except sqlite3.Error:
+        return True
+    return not tables or {"run", "point", "tag"} <= tables
 
 
 def add(index: sqlite3.Connection, run_dir: Path) -> IndexedRun:

@@ -93,6 +93,10 @@ def _rebuild(
     owned = index.owners(db)
     if db.exists() and not db.is_file():
         raise FscaleError(f"{db} is not a file, so it is not an index; name another --db")
+    if not index.replaceable(db):
+        raise FscaleError(
+            f"{db} is not an index of runs, so it is not replaced; name another --db, or remove it"
+        )
     try:
         db.unlink(missing_ok=True)
     except OSError as error:

@@ -35,13 +35,17 @@ def fscale(*arguments: object) -> str:
     return done.output
 
 
+OWN_TABLES = "".join(f"; CREATE TABLE {name} (id)" for name in ("run", "point", "tag"))
+
+
 @pytest.mark.parametrize(
-    "table", ["CREATE TABLE alembic_version (version_num)", "PRAGMA user_version = 9999"]
+    "table",
+    ["CREATE TABLE alembic_version (version_num)" + OWN_TABLES, "PRAGMA user_version = 9999"],
 )
 def test_an_index_of_another_version_is_made_anew(tmp_path: Path, table: str) -> None:
     db = tmp_path / "h.sqlite"
     with contextlib.closing(sqlite3.connect(db)) as other, other:
-        other.execute(table)
+        other.executescript(table)
     run(tmp_path / "results", 0, RATE)
     with pytest.raises(FscaleError, match=r"not 3.*`fscale history rebuild`"):
         fscale("history", "list", "--db", db)
@@ -83,13 +87,32 @@ def test_indexing_again_replaces(tmp_path: Path) -> None:
     assert rows == [(2 * RATE + 2,)]
 
 
-def test_a_file_that_is_no_index_is_refused_and_replaced(tmp_path: Path) -> None:
-    db = tmp_path / "h.sqlite"
-    db.write_bytes(b"not a database, but long enough to be taken for one" * 100)
-    with pytest.raises(FscaleError, match="rebuild"), index.opened(db):
-        pass
+def test_a_file_that_is_no_index_is_never_replaced(tmp_path: Path) -> None:
     run(tmp_path / "results", 0, RATE)
-    assert "1 runs" in fscale("history", "rebuild", tmp_path / "results", "--db", db)
+    notes, others = tmp_path / "notes.txt", tmp_path / "places.sqlite"
+    notes.write_bytes(b"not a database, but long enough to be taken for one" * 100)
+    with contextlib.closing(sqlite3.connect(others)) as connection:
+        connection.execute("CREATE TABLE bookmark (url TEXT)")
+    for db in (notes, others):
+        before = db.read_bytes()
+        with pytest.raises(FscaleError), index.opened(db):
+            pass
+        with pytest.raises(FscaleError) as caught:
+            fscale("history", "rebuild", tmp_path / "results", "--db", db)
+        assert caught.value.code == 2
+        assert db.read_bytes() == before
+
+
+def test_an_index_that_is_empty_old_or_damaged_is_made_anew(tmp_path: Path) -> None:
+    run(tmp_path / "results", 0, RATE)
+    empty, old, damaged = tmp_path / "empty", tmp_path / "old", tmp_path / "damaged"
+    empty.touch()
+    fscale("history", "rebuild", tmp_path / "results", "--db", old)
+    damaged.write_bytes(old.read_bytes()[:16] + b"\xff" * 8192)
+    with contextlib.closing(sqlite3.connect(old)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    for db in (empty, old, damaged):
+        assert "1 runs" in fscale("history", "rebuild", tmp_path / "results", "--db", db)
 
 
 def test_rebuild_names_what_it_leaves_out(tmp_path: Path) -> None:
