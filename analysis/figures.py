@@ -81,11 +81,14 @@ def _names(panel: Panel) -> list[str]:
 
 def save(figure: Figure, folder: Folder, stem: str) -> None:
     """Write `stem`.pdf and `stem`.svg on white paper, the same bytes for the same figure."""
+    if engine := figure.get_layout_engine():
+        # Once: with an engine, "none" as well, each `savefig` draws twice and shows the second.
+        engine.execute(figure)
+        figure.set_layout_engine(None)
     for suffix, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
         drawn = io.BytesIO()
         figure.savefig(drawn, format=suffix, facecolor=PAPER.light, metadata=metadata)
         folder.write(f"{stem}.{suffix}", drawn.getvalue())
-        figure.set_layout_engine("none")  # it is laid out, which takes as long as drawing it
 
 
 def _sheet(

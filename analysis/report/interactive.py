@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import vl_convert
 from markupsafe import Markup
 
 from analysis.curves import Curve, Page, Panel
@@ -144,15 +143,6 @@ MEASURES: dict[str, Callable[[Cell, int], float | None]] = {
     "p50": _quantile("50"),
     "p99": _quantile("99"),
 }
-
-
-@cache
-def library() -> Markup:
-    """Vega with vega-embed, which has the interpreter that needs no `eval`, as `vegaEmbed`.
-
-    In a block, because a bundle's short names would else be everybody's.
-    """
-    return Markup(f"{{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}}}")
 
 
 @cache

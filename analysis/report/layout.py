@@ -7,6 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from analysis.report import interactive
+from analysis.report.library import library
 from analysis.report.policy import policy
 from analysis.report.render import read, render, stylesheet
 from analysis.report.section import Report, Section
@@ -29,7 +30,7 @@ def page(
     style = stylesheet()
     scripts = [read("report.js")]
     if report.points:
-        scripts += [interactive.library(), interactive.scripts()]
+        scripts += [library(), interactive.scripts()]
     return render(
         "report.html.j2",
         heading=heading,

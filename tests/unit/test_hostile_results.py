@@ -24,6 +24,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from analysis.formats import FORMATS
 from analysis.report import build, interactive  # noqa: F401 - imported before the fork
+from analysis.report.library import library
 from analysis.report.render import TEMPLATES
 from fscale.model.files import Folder, unpack, write_named
 from fscale.model.results import CellKey, Command
@@ -35,7 +36,7 @@ from tests.synthetic import cell, grid, sliced, usl_rate, write_run
 EXAMPLES = int(os.environ.get("FSCALE_FUZZ", "5"))
 EXITS = {0, 1, 2, 77}
 SCRIPT = (TEMPLATES / "report.js").read_text()
-SCRIPTS = [SCRIPT, str(interactive.library()), str(interactive.scripts())]
+SCRIPTS = [SCRIPT, str(library()), str(interactive.scripts())]
 
 
 KEY = CellKey(

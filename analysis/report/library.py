@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Vega as a page needs it: bundled once for a user, since that takes seconds of CPU time."""
+
+import contextlib
+import hashlib
+import os
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import vl_convert
+from markupsafe import Markup
+
+from fscale.model.files import Folder
+
+_EXPORTS = "window.vegaEmbed = vegaEmbed;"
+
+
+@cache
+def library() -> Markup:
+    """Vega with vega-embed, which has the interpreter that needs no `eval`, as `vegaEmbed`.
+
+    In a block, because a bundle's short names would else be everybody's.
+    """
+    return Markup(f"{{{_kept(_place())}}}")
+
+
+def _place() -> Path | None:
+    """`$XDG_CACHE_HOME/fscale/vega`, by default in `~/.cache`; None where there is no home."""
+    try:
+        base = os.environ.get("XDG_CACHE_HOME")
+        return (Path(base) if base else Path.home() / ".cache") / "fscale" / "vega"
+    except RuntimeError:
+        return None
+
+
+def _kept(place: Path | None) -> str:
+    """The bundle of this version from `place`; made, and kept there if possible, where it is not.
+
+    What is damaged, or lies in a directory of another user, is not used.
+    """
+    made_of = f"{version('vl-convert-python')} {_EXPORTS}"
+    name = f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.js"
+    with contextlib.suppress(OSError):
+        if place is None or not _own(place):
+            return _made()
+        with contextlib.suppress(FileNotFoundError):
+            digest, _, bundle = Folder(place).read(name).partition(b"\n")
+            if digest == _digest(bundle):
+                return bundle.decode()
+        made = _made()
+        with contextlib.suppress(OSError):
+            Folder(place).write(name, _digest(made.encode()) + b"\n" + made.encode())
+        return made
+    return _made()
+
+
+def _own(place: Path) -> bool:
+    place.mkdir(parents=True, exist_ok=True)
+    return place.stat().st_uid == os.geteuid()
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _made() -> str:
+    bundle: str = vl_convert.javascript_bundle(_EXPORTS)
+    return bundle
