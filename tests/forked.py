@@ -7,6 +7,7 @@ ends with the process that made it.
 """
 
 import atexit
+import gc
 import json
 import os
 import pkgutil
@@ -15,14 +16,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from fscale.model import paths
 
 _LENGTH = 1 << 20  # bytes of a request, at most
 # What commands import only once they need it.
-_LATE = ("scipy.stats", "analysis.compare.outputs")
+_LATE = ("scipy.stats", "analysis.compare.outputs", "analysis.compare.page")
 
 
 class Server:
@@ -94,6 +97,7 @@ def serve(theirs: socket.socket, state: Path, name: str) -> None:
     main = pkgutil.resolve_name(name)  # what it imports may keep the name of `state_dir`
     for late in _LATE:
         pkgutil.resolve_name(late)
+    gc.freeze()  # else a child's first collection copies all of it
 
     while True:
         request, fds, _, _ = socket.recv_fds(theirs, _LENGTH, 2)
@@ -110,12 +114,28 @@ def serve(theirs: socket.socket, state: Path, name: str) -> None:
             os.environ.clear()
             os.environ.update(environ)
             sys.argv = [str(paths.ROOT / "fscale" / "__main__.py"), *words]
-            main()
+            _run(main)
         for fd in fds:
             os.close(fd)
         theirs.send(str(pid).encode())
         _, status = os.waitpid(pid, 0)
         theirs.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _run(main: Callable[[], None]) -> NoReturn:
+    """Run a command line and end the process, which never takes all of its modules to pieces."""
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
