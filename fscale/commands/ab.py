@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import Settings
 from apps.adapter import loads
 from fscale.commands.compare import (
@@ -152,6 +153,17 @@ def request_of(
     )
     read_suite(request)  # what is wrong in it is said before another run is waited for
     return request
+
+
+def refuse_few_boots(repetitions: int, settings: Settings) -> None:
+    """FscaleError where so many boots a side could find no change, not even of a single point."""
+    fewest = minimum_repetitions(settings, 1, interleaved=True)
+    if 0 < repetitions < fewest:
+        raise FscaleError(
+            f"--repetitions {repetitions}: the change of a single point is found with {fewest} "
+            f"boots of each side or more; give --repetitions {fewest}, or leave it out "
+            f"({GUEST_REPETITIONS})"
+        )
 
 
 # Boots of each side: a few points need seven repetitions at the default error rate.
@@ -331,6 +343,7 @@ def _ab(
                 repetitions=repetitions or 0,
             )
         else:
+            refuse_few_boots(repetitions or 0, settings)
             files, inside = guest_files(suite, None)
             measure_guests(
                 base,

@@ -113,6 +113,17 @@ def test_all_options_that_are_not_heeded_are_named_at_once(tmp_path: Path) -> No
     assert all(option in said for option in ("--wait", "--binary", "--yes-format", "--dry-run"))
 
 
+@pytest.mark.parametrize(("repetitions", "enough"), [(2, False), (4, False), (5, True)])
+def test_boots_that_could_find_nothing_are_refused_before_one_boots(
+    repetitions: int, enough: bool, tmp_path: Path
+) -> None:
+    base, new = KERNELS
+    words = ["ab", "--base", base, "--new", new, "--output", tmp_path / "o"]
+    ended = end([*words, "--repetitions", repetitions])
+    assert isinstance(ended, Reached) == enough
+    assert enough or "--repetitions 5" in str(ended)
+
+
 def test_every_option_is_known_to_this_test() -> None:
     import typer.main  # noqa: PLC0415
 
