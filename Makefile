@@ -43,11 +43,13 @@ simulate: setup-vm
 		--jobs $(shell nproc) --output $(SIMULATED)
 	bin/fscale report $(SIMULATED)
 
-# What measures needs the machine to itself. Guests of lanefs take one CPU each and measure nothing.
+# What measures needs the machine to itself. Guests of lanefs take one CPU each and measure nothing. One
+# more worker than CPUs: browsers, downloads and child processes are waited for.
 ALONE := tests/integration
+WORKERS := $(shell expr $$(nproc) + 1)
 test: packages-test setup check
 	bin/fscale restore --wait 300 # a CPU that a killed run left offline would be missing to all of them
-	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses auto --dist worksteal
+	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses $(WORKERS) --dist worksteal
 	$(VENV)/bin/python -m pytest $(ALONE)
 
 COMMAND ?= make run && make test

@@ -10,7 +10,16 @@ from pathlib import Path
 from tests.lanefs import blocks
 from tests.lanefs.blocks import BLOCK
 from tests.lanefs.functions.files import drop_caches
-from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, run, test
+from tests.lanefs.functions.harness import (
+    Place,
+    Skipped,
+    check,
+    equal,
+    fails,
+    long_test,
+    run,
+    test,
+)
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.images import survey
 
@@ -58,7 +67,7 @@ def _free_directory_blocks(image: Path, owner: int) -> None:
             os.pwrite(file.fileno(), block, number * BLOCK)
 
 
-@test
+@long_test
 def flags_that_are_none_are_found_out(place: Place) -> None:
     """EUCLEAN for an unknown flag, and for one of directories that a file has; fsck mends both."""
     place.own()
@@ -101,7 +110,7 @@ def _set_word(image: Path, number: int, offset: int, value: int) -> None:
             os.pwrite(file.fileno(), block, at * BLOCK)
 
 
-@test
+@long_test
 def a_reserved_inode_without_links_is_not_deleted(place: Place) -> None:
     """Of the root, and of a span directory: no mount, and fsck brings back what there was."""
     place.own()

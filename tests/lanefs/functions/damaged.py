@@ -180,7 +180,7 @@ def a_log_that_lacks_what_was_committed_is_not_mounted(place: Place) -> None:
         equal(_fsck(image, "-n")[0], 0, f"{what}: fsck -n after the mount")
 
 
-@test
+@long_test
 def a_log_that_ends_as_a_power_cut_leaves_it_is_recovered(place: Place) -> None:
     """All is there; or, when the last commit block is not whole, all but its transaction."""
     place.own()

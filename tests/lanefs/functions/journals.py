@@ -113,7 +113,7 @@ def _renames_among_creations(mount: Path) -> None:
     children(12, work)
 
 
-@test
+@long_test
 def many_processes_share_a_small_journal(place: Place) -> None:
     """64, with the smallest journal of a single domain: none waits for ever, and all is sound."""
     place.own()
@@ -128,7 +128,7 @@ def many_processes_share_a_small_journal(place: Place) -> None:
         check(longest < LONGEST, f"journal={mode}: an operation took {longest:.1f} s")
 
 
-@test
+@long_test
 def each_mode_joins_and_commits_as_it_says(place: Place) -> None:
     """By slots with `concurrent` alone; with `serial` by nobody but the domain's thread."""
     place.own()

@@ -338,7 +338,7 @@ def valid_blocks_of_segments_are_told(place: Place) -> None:
         check(after[8] >= before[32], f"{after[8]} segments are a quarter full, not {before[32]}")
 
 
-@test
+@long_test
 def collectors_find_what_was_freed(place: Place) -> None:
     """Segments that were full at the last look lose blocks, and nothing is written."""
     freed = 16
@@ -413,7 +413,7 @@ def options_of_collectors_are_for_logs_only(place: Place) -> None:
             check(not taken, f"{option} is taken for extents")
 
 
-@test
+@long_test
 def collectors_do_not_hold_up_the_mount(place: Place) -> None:
     """Frozen, thawed, read-only and back, removed and unmounted while they work all the time."""
     with _volume(place, domains=2) as device, mounted(place, device) as mount:
@@ -448,7 +448,7 @@ def collectors_do_not_hold_up_the_mount(place: Place) -> None:
                 file.write(b"z" * (8 << 20))
 
 
-@test
+@long_test
 def a_full_log_can_be_written_over(place: Place) -> None:
     """Twice, with more than is left for what waits to be written; and then it is still full."""
     with _volume(place) as device:

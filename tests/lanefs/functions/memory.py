@@ -18,6 +18,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     libc,
+    long_test,
     run,
     test,
 )
@@ -90,7 +91,7 @@ def _drop_until(done: Path) -> None:
         Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
-@test
+@long_test
 def what_leaves_memory_is_found_again(place: Place) -> None:
     """Look-ups race with the eviction of what they look up; sizes and contents stay."""
     place.own()
@@ -113,7 +114,7 @@ def what_leaves_memory_is_found_again(place: Place) -> None:
     children(4, work)
 
 
-@test
+@long_test
 def numbers_are_given_out_again_while_inodes_leave(place: Place) -> None:
     """Files come and go, some of them open, while the caches are dropped."""
     place.own()
@@ -176,7 +177,7 @@ def what_has_no_name_keeps_the_file_system_writable(place: Place) -> None:
     place.remount("rw")
 
 
-@test
+@long_test
 def the_umount_finds_all_inodes(place: Place) -> None:
     """Thousands of inodes, cached and in use until just before, and the file system goes."""
     place.own()

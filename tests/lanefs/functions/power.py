@@ -5,7 +5,16 @@ import os
 import time
 from pathlib import Path
 
-from tests.lanefs.functions.harness import Place, Skipped, check, children, equal, run, test
+from tests.lanefs.functions.harness import (
+    Place,
+    Skipped,
+    check,
+    children,
+    equal,
+    long_test,
+    run,
+    test,
+)
 
 _NOFREEZE = 0x8000
 _THREADS = {
@@ -39,7 +48,7 @@ def the_journals_threads_can_be_frozen(place: Place) -> None:
     equal(missing, [], "threads that are not there")
 
 
-@test
+@long_test
 def the_system_freezes_and_thaws_among_writers(place: Place) -> None:
     """The kernel's test of suspend stops after all tasks are frozen; all writers go on then."""
     place.own()

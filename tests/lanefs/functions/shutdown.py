@@ -282,7 +282,7 @@ def _commit_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-@test
+@long_test
 def nothing_begins_after_a_shutdown_and_no_thread_works_on(place: Place) -> None:
     """Not what would join a transaction that is open, either; and what is old is not committed."""
     with (

@@ -131,7 +131,7 @@ def a_full_disk_takes_removals_and_renames(place: Place) -> None:
     (place.directory / "d").rmdir()
 
 
-@test
+@long_test
 def a_full_disk_signals_stores_to_holes(place: Place) -> None:
     """SIGBUS for a store that finds no block; the kernel goes on."""
     place.own()
@@ -177,7 +177,7 @@ def a_full_disk_of_small_files(place: Place) -> None:
     equal(os.listdir(place.directory), [], "the directory")
 
 
-@test
+@long_test
 def everything_is_there_after_a_remount(place: Place) -> None:
     """Kinds, modes, owners, times, links, sizes, inode numbers, bytes."""
     here = place.directory
@@ -275,7 +275,7 @@ def _digest(device: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@test
+@long_test
 def an_emergency_remount_stops_writers(place: Place) -> None:
     """sysrq-u makes all read-only though files are open to write; what was fsync'd stays."""
     place.own()
