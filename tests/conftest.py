@@ -8,20 +8,22 @@ LONG = "tests/lanefs/test_sample.py"
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each worker's part of the tests begins with its share of the long ones.
+    """Each worker's part of the tests but the last one's begins with its share of the long ones.
 
     It takes them in their order, and others' once it has none. A long test that begins last would
-    leave the other CPUs idle.
+    leave the other CPUs idle; and where each worker waits for what guests are made of, as in the
+    first minutes on a new machine, CPUs are idle as well.
     """
     if not hasattr(config, "workerinput"):
         return
     workers = config.workerinput["workercount"]
+    sharing = max(1, workers - 1)
     long = [item for item in items if item.nodeid.startswith(LONG)]
     short = [item for item in items if item not in long]
     ordered: list[pytest.Item] = []
     for worker in range(workers):
         part = (len(items) - len(ordered)) // (workers - worker)
-        own = long[worker::workers]
+        own = long[worker::sharing] if worker < sharing else []
         rest = part - len(own)
         ordered += own + short[:rest]
         short = short[rest:]

@@ -88,14 +88,14 @@ def results(output: Path) -> tuple[Run, list[Cell]]:
 
 def test_a_cell_that_a_quota_stops_is_invalid(tmp_path: Path) -> None:
     # Little enough that it is used up beside others' load, too.
-    with groups({"cpu.max": "10000 100000"}) as made:
+    with groups({"cpu.max": "30000 100000"}) as made:
         argv = command(*QUICK, "--fs", "tmpfs", "--cores", 1, "--output", tmp_path / "out")
         done = start(inside(made, *argv))
     assert done.returncode == Exit.FAILED, done.stderr
     run, (cell,) = results(tmp_path / "out")
     assert run.machine.confinement is not None
-    assert run.machine.confinement.cpus == 0.1
-    assert any("may use 0.10 CPUs" in text for text in run.warnings)
+    assert run.machine.confinement.cpus == 0.3
+    assert any("may use 0.30 CPUs" in text for text in run.warnings)
     assert cell.status == "invalid"
     assert (cell.throttled_seconds or 0) > MOST_THROTTLED * 0.3
     assert "a CPU quota stopped the cell's group" in (cell.reason or "")
