@@ -15,6 +15,7 @@ from tests.browser.firefox import Firefox
 
 DRAWN = "return document.body.dataset.drawn === 'all'"
 LOADED = "return performance.getEntriesByType('resource').map(e => e.name)"
+PATIENCE = 200  # seconds: other tests, and guests, have the CPUs as well
 KINDS = {"chromium": Chromium, "firefox": Firefox}
 # For tests of what no browser does in its own way: one is enough, and both would cost minutes.
 in_one = pytest.mark.parametrize("browser", ["chromium"], indirect=True)
@@ -27,6 +28,7 @@ def launched(profile: Path, name: str = "chromium") -> Iterator[Any]:
     if not all(path.exists() for path in kind.needs):
         pytest.skip(f"no browser; install Debian's {' and '.join(kind.packages)}")
     driver = kind(profile)
+    driver.set_script_timeout(PATIENCE)
     try:
         yield driver
     finally:
@@ -35,7 +37,7 @@ def launched(profile: Path, name: str = "chromium") -> Iterator[Any]:
 
 def drawn(browser: Any) -> None:
     """Wait until all panels are as the view says."""
-    WebDriverWait(browser, 60, 0.05).until(lambda b: b.execute_script(DRAWN))
+    WebDriverWait(browser, PATIENCE, 0.05).until(lambda b: b.execute_script(DRAWN))
 
 
 def media(browser: Any, scheme: str = "light", medium: str = "") -> None:

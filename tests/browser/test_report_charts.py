@@ -19,6 +19,7 @@ from tests.pace import pace, pace_in
 from tests.synthetic import BACKGROUND, PAPER, cell, grid, write_run
 
 FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs", "f2fs")
+WORKLOADS = ["DRBL", "DWOL", "DWSL", "MRPL", "MWCL", "MWRM"]
 WIDTHS = (360, 768, 1280, 2560)
 DRBL = "panel-0-DRBL"
 HANDLES = f"#{DRBL} .handles path"
@@ -34,7 +35,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Up to 16 cores, six file systems; a point is disturbed, one failed, one has latencies; and
     a control.
     """
-    cells = grid((1, 2, 3, 4, 6, 8, 10, 12, 16), 3, PAPER, FILESYSTEMS)
+    cells = grid((1, 2, 3, 4, 6, 8, 10, 12, 16), 3, WORKLOADS, FILESYSTEMS)
     first = next(i for i, c in enumerate(cells) if c.key.workload == "DRBL" and c.key.cores == 4)
     cells[first] = cells[first].model_copy(update={"disturbed": "others used 0.4 CPU"})
     cells[30] = cells[30].model_copy(update={"status": "error", "reason": "no space"})
@@ -46,7 +47,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     control = grid((1, 4, 16), 3, ["control_user"], [NO_FILESYSTEM], ["none"])
     directory = tmp_path_factory.mktemp("report")
-    write_run(directory, cells + control, filesystems=FILESYSTEMS, cpus=16)
+    write_run(directory, cells + control, workloads=WORKLOADS, filesystems=FILESYSTEMS, cpus=16)
     return build(directory)
 
 
@@ -116,7 +117,7 @@ def test_hover_tells_the_point_and_how_to_repeat_it(browser: Any, html: Path) ->
 def test_a_file_system_is_switched_off_in_all_panels(browser: Any, html: Path) -> None:
     show(browser, html)
     click(browser, ".legend input[value=xfs]")
-    for workload in PAPER:
+    for workload in WORKLOADS:
         assert len(labels(browser, f"panel-0-{workload}")) in (44, 45)
         assert not any(s.startswith("xfs ") for s in labels(browser, f"panel-0-{workload}"))
     assert fragment(browser) == "off=xfs"
@@ -279,7 +280,7 @@ def test_the_keyboard_alone_does_it_all(browser: Any, html: Path) -> None:
 def test_a_tab_stop_a_panel(browser: Any, html: Path) -> None:
     show(browser, html)
     stops = browser.find_elements(By.CSS_SELECTOR, '.handles path[tabindex="0"]')
-    assert len(stops) == len(PAPER)
+    assert len(stops) == len(WORKLOADS)
 
 
 def test_without_javascript_it_is_what_it_was(browser: Any, html: Path) -> None:
@@ -288,7 +289,7 @@ def test_without_javascript_it_is_what_it_was(browser: Any, html: Path) -> None:
         browser.get("about:blank")
         browser.get(html.as_uri())
         plots = browser.find_elements(By.CSS_SELECTOR, "figure[id] svg.plot")
-        assert len(plots) == len(PAPER)
+        assert len(plots) == len(WORKLOADS)
         assert all(plot.is_displayed() for plot in plots)
         for hidden in ("#controls", "#detail", ".chart"):
             assert not any(e.is_displayed() for e in browser.find_elements(By.CSS_SELECTOR, hidden))

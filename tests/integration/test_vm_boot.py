@@ -120,7 +120,7 @@ def hostile(tmp_path: Path) -> tuple[guests.Outcome, Path]:
     script = HOSTILE.format(outside=outside, major=os.major(disk), minor=os.minor(disk))
     results = tmp_path / "results"
     job = Job(["sh", "-c", script], output=results)
-    outcome = start(job, GuestOptions(kernel="trixie", accel="tcg", smp=2, memory="1G"))
+    outcome = start(job, GuestOptions(kernel="bookworm", accel="tcg", smp=2, memory="1G"))
     assert outcome is not None
     assert {path.name: path.read_text() for path in outside.iterdir()} == texts
     return outcome, results
