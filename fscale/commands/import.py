@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.model.errors import FscaleError
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.store import RUN_FILE, Store
 from fscale.model.terminal import say
 from fscale.system.outputs import directory_to_write
@@ -37,6 +37,7 @@ def _fxmark(
     """Make a run of the logs of FxMark itself (bin/run-fxmark.py), to be drawn and exported.
 
     What the logs do not hold is not made up: a point that was measured once has no spread.
+    Exit code 1 where no cell has a figure.
     """
     from analysis.formats.fxmark import read  # noqa: PLC0415 - takes a second to load
 
@@ -58,6 +59,9 @@ def _fxmark(
     say(f"{output}: {len(imported.cells)} cells ({counted}) of {points} points")
     for reason in imported.left_out:
         say(f"left out: {reason}", error=True)
+    if not ended["ok"]:
+        say("no cell has a figure: `fscale show` says of each why", error=True)
+        raise typer.Exit(Exit.FAILED)
 
 
 def register(app: typer.Typer) -> None:

@@ -349,7 +349,7 @@ class Cpus:
 
     def _refuse(self, text: str) -> NoReturn:
         self._warn(
-            f"{text}: cells that need it are tried again at the end of the run; what is missing "
+            f"{text}: `fscale run` tries cells that need it again at its end; what is missing "
             f"then, the same command measures later"
         )
         raise Refused(text) from None

@@ -331,6 +331,14 @@ def test_a_result_that_is_not_read_is_said(unread: str, tmp_path: Path) -> None:
     assert any(unread in reason for reason in found.left_out)
 
 
+@pytest.mark.parametrize(("result", "code"), [("1 30.0 3000 100.0", 0), ("", 1), ("1 0 0 nan", 1)])
+def test_a_log_without_a_figure_fails(result: str, code: int, tmp_path: Path) -> None:
+    log = written(tmp_path, f"{HEAD}## mem:ext4:DWOL:1:bufferedio\n{PLAIN}{result}\n")
+    done = fscale(tmp_path, "import", "fxmark", log, "--output", tmp_path / "run")
+    assert done.code == code
+    assert len(load(tmp_path / "run").cells) == 1
+
+
 def test_cpus_in_their_order_may_be_a_range(tmp_path: Path) -> None:
     text = (HEAD + ONE).replace("0,1,2,3,4,5,6,7,8,9,10,11", "0,4-6, 1-3,7-11")
     assert read([written(tmp_path, text)]).run.machine.cpu_order[:6] == [0, 4, 5, 6, 1, 2]
