@@ -10,12 +10,11 @@ import pytest
 from selenium.webdriver.common.by import By  # noqa: F401
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.browser.chromium import Chromium
+from tests.browser.chromium import PATIENCE, Chromium
 from tests.browser.firefox import Firefox
 
 DRAWN = "return document.body.dataset.drawn === 'all'"
 LOADED = "return performance.getEntriesByType('resource').map(e => e.name)"
-PATIENCE = 200  # seconds: other tests, and guests, have the CPUs as well
 KINDS = {"chromium": Chromium, "firefox": Firefox}
 # For tests of what no browser does in its own way: one is enough, and both would cost minutes.
 in_one = pytest.mark.parametrize("browser", ["chromium"], indirect=True)
@@ -28,7 +27,6 @@ def launched(profile: Path, name: str = "chromium") -> Iterator[Any]:
     if not all(path.exists() for path in kind.needs):
         pytest.skip(f"no browser; install Debian's {' and '.join(kind.packages)}")
     driver = kind(profile)
-    driver.set_script_timeout(PATIENCE)
     try:
         yield driver
     finally:

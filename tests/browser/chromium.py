@@ -8,6 +8,7 @@ from selenium.webdriver.chrome.service import Service
 
 BROWSER = Path("/usr/bin/chromium")
 DRIVER = Path("/usr/bin/chromedriver")
+PATIENCE = 200  # seconds for a script: other tests, and guests, have the CPUs as well
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync"
@@ -28,6 +29,7 @@ class Chromium(webdriver.Chrome):
         options.add_argument(f"--user-data-dir={profile}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         super().__init__(options=options, service=Service(str(DRIVER)))
+        self.set_script_timeout(PATIENCE)
 
     def emulate(self, scheme: str, medium: str) -> None:
         """A colour scheme of the desktop; a medium ("" is the screen)."""
