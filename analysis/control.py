@@ -114,9 +114,12 @@ class Control:
         return next((g.efficiency for g in self.given if g.cores == cores), 1.0)
 
     def measured(self, cores: int) -> float | None:
-        """The speed-up of the control that gained most; None where that is not known."""
-        best = next((g.best for g in self.given if g.cores == cores), None)
-        return best.value if best else None
+        """The speed-up of the control that gained most; None where that is not known.
+
+        It is at most linear: more is noise, as of a base that others slowed.
+        """
+        given = next((g for g in self.given if g.cores == cores), None)
+        return min(given.best.value, given.linear) if given and given.best else None
 
 
 def _undisturbed(point: Point) -> Point | None:

@@ -232,6 +232,16 @@ def test_a_run_of_controls_that_all_failed_says_so(tmp_path: Path) -> None:
     assert 'id="control"' in build(tmp_path).read_text()
 
 
+@pytest.mark.parametrize(("factor", "drawn"), [(0.9, 14.4), (1.0, 16), (1.1, 16)])
+def test_no_machine_is_drawn_to_give_more_than_linear(
+    tmp_path: Path, factor: float, drawn: float
+) -> None:
+    made = report(tmp_path, [*MEASURED, *control({n: n * (factor if n > 1 else 1) for n in TURBO})])
+    (found,) = made.controls.values()
+    assert found is not None
+    assert found.measured(16) == pytest.approx(drawn)
+
+
 def test_nothing_is_known_between_core_counts() -> None:
     assert Control((), ()).given == ()
     assert Control((), (1, 2)).efficiency(3) == 1
