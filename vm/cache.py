@@ -9,20 +9,19 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from fscale.model import paths
 from fscale.model.errors import FscaleError
 
 
 def cache_root() -> Path:
     """`$XDG_CACHE_HOME/fscale/vm`, by default in `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fscale" / "vm"
+    return paths.cache_dir("vm")
 
 
 def digest(*parts: object) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import vl_convert
 from markupsafe import Markup
 
+from fscale.model import paths
 from fscale.model.files import Folder
 
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
@@ -28,8 +29,7 @@ def library() -> Markup:
 def _place() -> Path | None:
     """`$XDG_CACHE_HOME/fscale/vega`, by default in `~/.cache`; None where there is no home."""
     try:
-        base = os.environ.get("XDG_CACHE_HOME")
-        return (Path(base) if base else Path.home() / ".cache") / "fscale" / "vega"
+        return paths.cache_dir("vega")
     except RuntimeError:
         return None
 

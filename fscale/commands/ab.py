@@ -27,10 +27,18 @@ from fscale.commands.compare import (
 )
 from fscale.commands.history import JsonFlag
 from fscale.commands.list import complete_media, complete_suites
-from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
+from fscale.commands.run import (
+    CoresOption,
+    DeviceOption,
+    ModeOption,
+    RunSeedOption,
+    SetOption,
+    WorkloadOption,
+    YesFormatOption,
+)
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS, MOST_SECONDS, MOST_SEED
+from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS, MOST_SECONDS
 from fscale.model.terminal import say
 from fscale.runner.dry import tell
 from fscale.runner.request import (
@@ -63,22 +71,13 @@ SuiteOption = Annotated[
     Path,
     typer.Option(help="What to measure: a suite, by file or name.", autocompletion=complete_suites),
 ]
-CoresOption = Annotated[
-    str | None, typer.Option(help="Core counts: 1,2,4 or topology, powers, all.")
-]
 MediaOption = Annotated[
     str | None,
     typer.Option(help="Medium, as in `fscale list media`.", autocompletion=complete_media),
 ]
-ModeOption = Annotated[
-    str | None, typer.Option(help="I/O modes, separated by commas: buffered, direct, dontcache.")
-]
 DurationOption = Annotated[
     float | None,
     typer.Option(min=0.001, max=MOST_SECONDS, help="Timed seconds per repetition."),
-]
-RunSeedOption = Annotated[
-    int | None, typer.Option(min=0, max=MOST_SEED, help="Random seed for run order and workloads.")
 ]
 DirOption = Annotated[
     Path | None, typer.Option("--dir", help="Measure in this directory, without root.")

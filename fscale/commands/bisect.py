@@ -16,11 +16,9 @@ from analysis.compare.settings import (
 )
 from fscale.commands.ab import (
     BinaryOption,
-    CoresOption,
     DirOption,
     DurationOption,
     MediaOption,
-    ModeOption,
     SuiteOption,
     WaitOption,
     guest_arguments,
@@ -35,7 +33,14 @@ from fscale.commands.compare import (
     MetricOption,
     settings_of,
 )
-from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
+from fscale.commands.run import (
+    CoresOption,
+    DeviceOption,
+    ModeOption,
+    SetOption,
+    WorkloadOption,
+    YesFormatOption,
+)
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.limits import MOST_MINUTES

@@ -9,13 +9,10 @@ from rich.table import Table
 
 from fscale.commands.ab import (
     BinaryOption,
-    CoresOption,
     DirOption,
     DryRunOption,
     DurationOption,
     MediaOption,
-    ModeOption,
-    RunSeedOption,
     SlicesOption,
     SuiteOption,
     WaitOption,
@@ -23,7 +20,15 @@ from fscale.commands.ab import (
     say_unheeded_duration,
 )
 from fscale.commands.list import complete_filesystems
-from fscale.commands.run import DeviceOption, SetOption, WorkloadOption, YesFormatOption
+from fscale.commands.run import (
+    CoresOption,
+    DeviceOption,
+    ModeOption,
+    RunSeedOption,
+    SetOption,
+    WorkloadOption,
+    YesFormatOption,
+)
 from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS

@@ -50,6 +50,15 @@ fscale run quick --output results/ci --junit fscale.xml --ktap fscale.ktap\n\n
 fscale run quick --device /dev/disk/by-id/NAME --output results/z
 """
 
+CoresOption = Annotated[
+    str | None, typer.Option(help="Core counts: 1,2,4 or topology, powers, all.")
+]
+ModeOption = Annotated[
+    str | None, typer.Option(help="I/O modes, separated by commas: buffered, direct, dontcache.")
+]
+RunSeedOption = Annotated[
+    int | None, typer.Option(min=0, max=MOST_SEED, help="Random seed for run order and workloads.")
+]
 WorkloadOption = Annotated[
     str | None,
     typer.Option(help="Workloads, separated by commas.", autocompletion=complete_workloads),
@@ -96,27 +105,19 @@ def _run(
         ),
     ] = None,
     workload: WorkloadOption = None,
-    cores: Annotated[
-        str | None, typer.Option(help="Core counts: 1,2,4 or topology, powers, all.")
-    ] = None,
+    cores: CoresOption = None,
     media: Annotated[
         str | None,
         typer.Option(help="Media, separated by commas.", autocompletion=complete_media),
     ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(help="I/O modes, separated by commas: buffered, direct, dontcache."),
-    ] = None,
+    mode: ModeOption = None,
     duration: Annotated[
         float | None, typer.Option(min=0, max=MOST_SECONDS, help="Timed seconds per cell.")
     ] = None,
     repetitions: Annotated[
         int | None, typer.Option(min=1, max=MOST_REPETITIONS, help="Cells per point.")
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, max=MOST_SEED, help="Random seed for run order and workloads."),
-    ] = None,
+    seed: RunSeedOption = None,
     option: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
     ] = None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where things are: the repository's own files, and the runner's state on the machine."""
+"""Where things are: the repository's own files, the runner's state, a user's cache."""
 
 import os
 from pathlib import Path
@@ -16,6 +16,15 @@ TRACEFS = Path("/sys/kernel/tracing")
 
 # Debian keeps mkfs and losetup outside an ordinary user's PATH.
 TOOL_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+
+
+def cache_dir(of: str) -> Path:
+    """The directory below `$XDG_CACHE_HOME/fscale`, by default `~/.cache/fscale`, of one kind.
+
+    Raises RuntimeError where the user has no home.
+    """
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fscale" / of
 
 
 def state_dir() -> Path:
