@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from fscale.cli import app
 from tests.browser import LOADED, By, drawn, launched, media, show
 from tests.histories import STEP, stepping, write_history
+from tests.once import once
 
 WIDTHS = (360, 768, 1280, 2560)
 COUNT = 60
@@ -23,7 +24,11 @@ AXE = "axe.run(document).then(arguments[0])"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("history")
+    return once(tmp_path_factory, "history", history_site)
+
+
+def history_site(root: Path) -> Path:
+    """Of many runs on one host and three on another."""
     write_history(root / "runs", COUNT, stepping)
     write_history(root / "runs", 3, host="other")
     arguments = ["history", "report", str(root / "runs"), "--output", str(root / "site")]

@@ -8,6 +8,7 @@ import pytest
 
 from analysis.report import build
 from tests.browser import By, in_one, quiet, show
+from tests.once import once
 from tests.synthetic import BACKGROUND, PAPER, grid, write_run
 
 WORKLOADS = [*PAPER, *BACKGROUND]
@@ -16,7 +17,11 @@ FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs")
 
 @pytest.fixture(scope="module")
 def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("report")
+    return once(tmp_path_factory, "report", written)
+
+
+def written(directory: Path) -> Path:
+    """Four file systems on up to 8 cores; a cell is disturbed, one failed."""
     cells = grid((1, 2, 4, 8), 3, WORKLOADS, FILESYSTEMS)
     cells[0] = cells[0].model_copy(update={"disturbed": "others used 0.4 CPU"})
     cells[30] = cells[30].model_copy(update={"status": "error", "reason": "a" * 200})

@@ -15,6 +15,7 @@ from analysis.report import build
 from fscale.model.results import NO_FILESYSTEM, Command
 from tests.browser import By, drawn, in_one, media, quiet, show
 from tests.hostile import good
+from tests.once import once
 from tests.pace import pace, pace_in
 from tests.synthetic import BACKGROUND, PAPER, cell, grid, write_run
 
@@ -32,6 +33,10 @@ CLICK = """document.querySelector(arguments[0]).dispatchEvent(
 
 @pytest.fixture(scope="module")
 def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return once(tmp_path_factory, "charts", written)
+
+
+def written(directory: Path) -> Path:
     """Up to 16 cores, six file systems; a point is disturbed, one failed, one has latencies; and
     a control.
     """
@@ -46,7 +51,6 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for c in cells
     ]
     control = grid((1, 4, 16), 3, ["control_user"], [NO_FILESYSTEM], ["none"])
-    directory = tmp_path_factory.mktemp("report")
     write_run(directory, cells + control, workloads=WORKLOADS, filesystems=FILESYSTEMS, cpus=16)
     return build(directory)
 
@@ -512,8 +516,8 @@ def test_a_run_of_ten_thousand_cells_opens_at_once(browser: Any, large: Path) ->
 
 @in_one
 def test_one_repetition_on_one_core(browser: Any, tmp_path: Path) -> None:
-    cells = grid((1,), 1, PAPER, FILESYSTEMS)
-    html = build(write_run(tmp_path, cells, filesystems=FILESYSTEMS))
+    cells = grid((1,), 1, WORKLOADS, FILESYSTEMS)
+    html = build(write_run(tmp_path, cells, workloads=WORKLOADS, filesystems=FILESYSTEMS))
     browser.get_log("browser")
     show(browser, html, view="x=log&y=log&relative=yes")
     assert len(labels(browser)) == len(FILESYSTEMS)

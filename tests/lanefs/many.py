@@ -42,8 +42,9 @@ def run(directory: Path, count: int) -> str:
         made.mkdir()
     for first in range(0, count, BATCH):
         command(["touch", *(f"{full}/n{n}" for n in range(first, min(first + BATCH, count)))])
-    _cost(empty)  # what is done once for a file system
-    rounds = [(_cost(empty), _cost(full)) for _ in range(ROUNDS)]
+    batch = min(BATCH, count)
+    _cost(empty, batch)  # what is done once for a file system
+    rounds = [(_cost(empty, batch), _cost(full, batch)) for _ in range(ROUNDS)]
     drop_caches()
     _listed(full, count)
     less, more = (
@@ -60,8 +61,8 @@ def run(directory: Path, count: int) -> str:
     return told
 
 
-def _cost(directory: Path) -> Cost:
-    paths = [f"{directory}/extra-{n}" for n in range(BATCH)]
+def _cost(directory: Path, batch: int) -> Cost:
+    paths = [f"{directory}/extra-{n}" for n in range(batch)]
     return Cost(_per_name(["touch", *paths]), _per_name(["rm", *paths]))
 
 

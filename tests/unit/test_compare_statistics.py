@@ -197,7 +197,7 @@ def test_looks_share_the_error_rate() -> None:
 
 
 def test_peeking_keeps_the_error_rate() -> None:
-    r, level, tries = rng(8), 0.05, 1500
+    r, level, tries = rng(8), 0.05, 600
     looks = schedule(level, 1, 40)
     alarms = naive = 0
     for _ in range(tries):

@@ -65,15 +65,15 @@ def test_private_reads_contend_for_nothing() -> None:
     assert sum(share for _, _, share in objects) < 0.001
 
 
-def test_a_million_stacks_are_read() -> None:
+def test_a_hundred_thousand_stacks_are_read() -> None:
     value = '{"count": 1, "total": 9}'
     waits = ", ".join(
         f'"1,{-(1 << 46) - n},\\n _raw_spin_lock+5\\n dput+{m}\\n path_put+1\\n": {value}'
         for n in range(1000)
-        for m in range(1000)
+        for m in range(100)
     )
     found = lockprofile.read({"output": f'{{"type": "stats", "data": {{"@wait": {{{waits}}}}}}}'})
-    assert sum(lock.count for lock in found.locks) == 1_000_000
+    assert sum(lock.count for lock in found.locks) == 100_000
     assert found.full
 
 

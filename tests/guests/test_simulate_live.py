@@ -13,6 +13,7 @@ from analysis.report import build
 from fscale.model.paths import ROOT, TOOL_PATH
 from fscale.model.results import Cell
 from fscale.model.simulation import Simulation
+from tests.once import once
 
 TOOLS = ("mmdebstrap", "mksquashfs", "unsquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
@@ -34,10 +35,14 @@ def simulate(output: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    output = tmp_path_factory.mktemp("simulated") / "run"
-    done = simulate(output)
+    return load(once(tmp_path_factory, "simulated", simulated))
+
+
+def simulated(root: Path) -> Path:
+    """The results of the simulation that all tests but one look at."""
+    done = simulate(root / "run")
     assert done.returncode == 0, done.stderr
-    return load(output)
+    return root / "run"
 
 
 def cell(results: Results, workload: str, cores: int) -> Cell:
