@@ -5,20 +5,19 @@ import hashlib
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fscale import __version__
-from fscale.model import catalogue, paths
+from fscale.model import catalogue, paths, variant
 from fscale.model.bench import Mode
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Cpu, Machine, Run
 from fscale.model.revision import revision
 from fscale.model.store import BENCH, Store, differences
-from fscale.model.variant import Variant
 from fscale.runner import microbench
 from fscale.runner import plan as plans
 from fscale.runner.guard import check_output
@@ -51,6 +50,7 @@ class Sweep:
     """What is to be simulated."""
 
     filesystems: Sequence[str]
+    """as `fscale run --fs` takes them"""
     workloads: Sequence[str]
     """none: all"""
     cores: Sequence[int]
@@ -67,10 +67,6 @@ class Sweep:
     modules: Sequence[Path] = ()
     memory_mib: int = 4096
     options: Sequence[str] = ()
-    mount: Sequence[str] = ()
-    """options beside those of the file systems"""
-    mkfs: Sequence[str] = ()
-    """arguments beside theirs, before the device"""
     free: Sequence[str] = ()
     """symbols whose transfers cost nothing in all cells"""
 
@@ -107,11 +103,27 @@ class Prepared:
         return [key for key in self.cells if not self.store.finished(key)]
 
 
+def of_side(side: variant.Variant, sweep: Sweep) -> Sweep:
+    """The sweep of a side: of its file system, kernel and modules; FscaleError."""
+    if side.name is None:
+        raise FscaleError(f"{side.text}: name a file system, such as ext4:kernel={side.kernel}")
+    for module in side.modules:
+        if not module.is_file():
+            raise FscaleError(f"{module} does not exist")
+    return replace(
+        sweep,
+        filesystems=[side.filesystem],
+        kernel=side.kernel or sweep.kernel,
+        modules=side.modules,
+    )
+
+
 def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     """Check what can be checked, fetch and build what is missing."""
+    for name in sweep.filesystems:
+        variant.parse(name).refuse_but(("mount", "mkfs"), "a simulation")
     filesystems = {
-        catalogue.short_name(name): _changed(catalogue.load_filesystem(name), sweep)
-        for name in sweep.filesystems
+        catalogue.short_name(name): catalogue.load_filesystem(name) for name in sweep.filesystems
     }
     media = _media(sweep, filesystems)
     loads = {load.descriptor.id: load.descriptor for load in microbench.find(paths.BENCH)}
@@ -194,10 +206,6 @@ _RECORDED = {
     *("filesystems", "media", "workloads", "modes", "cores", "repetitions", "order", "options"),
     "duration",
 }
-
-
-def _changed(fs: FileSystem, sweep: Sweep) -> FileSystem:
-    return Variant(fs.title, fs.title, tuple(sweep.mount), tuple(sweep.mkfs)).apply(fs)
 
 
 def _media(sweep: Sweep, filesystems: dict[str, FileSystem]) -> dict[str, Medium]:

@@ -209,4 +209,5 @@ def state() -> dict[str, object]:
         "cgroups": cgroups,
         "processes": tagged,
         "files": sorted(p.name for p in STATE.glob("*") if p.name != "lock"),
+        "writeback": Path("/proc/sys/vm/dirty_writeback_centisecs").read_text().strip(),
     }

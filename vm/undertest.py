@@ -13,6 +13,7 @@ from pathlib import Path
 from fscale.model import catalogue, paths
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
+from fscale.model.variant import split_partitions
 from vm import kbuild
 from vm.cache import digest, entry, file_digest
 from vm.initramfs import module_name
@@ -83,7 +84,7 @@ def provide(
     files = {path.stem: path for path in own}
     modules: list[Path] = []
     tools: dict[str, Path] = {}
-    for name in dict.fromkeys(catalogue.split_partitions(name)[0] for name in names):
+    for name in dict.fromkeys(split_partitions(name)[0] for name in names):
         named = Path(name) if name.endswith(".toml") else paths.FILESYSTEMS / f"{name}.toml"
         path = files.get(name, named)
         source = _source(path) if path.exists() else None

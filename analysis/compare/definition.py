@@ -23,6 +23,7 @@ FILESYSTEM = ("kernel", "mkfs", "mount_options", "size", "max_size", "partitions
 MEDIUM = ("kind", "size", "max_size", "backing", "direct_io", "latency_ns", "queue_depth")
 WORKLOAD = ("operation", "setup", "options")
 MACHINE = ("hostname", "cpu_model", "virtualization", "governor", "mitigations")
+SETTINGS = "settings"
 TOLERANCE = 0.05
 """Memory is a little more or less with each kernel, and sizes that are a share of it follow."""
 
@@ -58,6 +59,9 @@ def facts(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, An
         (f"workloads.{workload}", described, WORKLOAD),
     ):
         found |= {f"{what}.{key}": record[key] for key in keys if key in record}
+    # Absent where nothing is set, as in a run from before there was this.
+    if settings := run.filesystems.get(filesystem, {}).get(SETTINGS):
+        found[f"filesystems.{filesystem}.{SETTINGS}"] = settings
     # A run from before an option means what one does in which it is off.
     if options := found.get(f"workloads.{workload}.options"):
         found[f"workloads.{workload}.options"] = [o for o in options if o.get("default") != 0]
@@ -132,6 +136,10 @@ def _defined(
     base: Run, new: Run, base_cells: Sequence[Cell], new_cells: Sequence[Cell]
 ) -> Iterator[Difference]:
     ours, theirs = _facts(base, base_cells), _facts(new, new_cells)
+    for one, other in ((ours, theirs), (theirs, ours)):
+        for key in [key for key in one if key.endswith(f".{SETTINGS}")]:
+            if key.removesuffix(SETTINGS) + "kernel" in other:
+                other.setdefault(key, {})
     for key in sorted(ours.keys() & theirs.keys()):
         if ours[key] != theirs[key] and any(_apart(key, ours[key], theirs[key])):
             yield Difference(key, *_apart(key, ours[key], theirs[key]), refused=True)

@@ -7,8 +7,8 @@ from analysis.curves import Page, Panel
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 from analysis.summary import Point, Ratio
-from fscale.model.catalogue import split_partitions
 from fscale.model.errors import FscaleError
+from fscale.model.variant import split_partitions
 
 
 @dataclass(frozen=True)

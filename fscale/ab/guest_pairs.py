@@ -14,10 +14,10 @@ from math import exp
 from pathlib import Path
 from typing import Any, Literal
 
-from analysis.compare.compare import AB_FILE, AbRecord
 from analysis.compare.pairs import SLICED, subject_of
 from analysis.compare.sequential import growing
 from analysis.compare.settings import COUNT, INSTRUCTIONS, METRICS, Judgement, Settings
+from analysis.compare.sides import AB_FILE, AbRecord
 from analysis.compare.sliced import LEAST_PAIRS, ratios_of
 from analysis.compare.wording import change, interval, what
 from fscale.ab import boots
@@ -36,6 +36,7 @@ from fscale.ab.slices import SIDES, Slicing, excuse
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
+from fscale.model.variant import Variant
 from fscale.runner.progress import duration
 from vm import foreign
 from vm.held import Gone, Held
@@ -80,7 +81,7 @@ class GuestPlan:
         Sides that name their file system have one each.
         """
         update: dict[str, Any] = {"side": None, "duration": 1.0, "repetition": 1}
-        if any(side.named.filesystem for side in self.sides.values()):
+        if any(side.variant.name for side in self.sides.values()):
             update["filesystem"] = "named"
         return key.model_copy(update=update).point
 
@@ -95,7 +96,7 @@ class GuestPlan:
     @property
     def texts(self) -> dict[str, str]:
         """The sides as they were named."""
-        return {name: side.named.text for name, side in self.sides.items()}
+        return {name: side.variant.text for name, side in self.sides.items()}
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -131,8 +132,8 @@ class State:
 
 
 def make(
-    base: str,
-    new: str,
+    base: Variant,
+    new: Variant,
     arguments: Sequence[str],
     *,
     files: Mapping[str, Path],
@@ -144,7 +145,7 @@ def make(
     steps: Steps,
     bisecting: bool = False,
 ) -> GuestPlan:
-    """Check two named sides, and build what they need; the `options` do not say which kernel.
+    """Check two sides, and build what they need; the `options` do not say which kernel.
 
     A step of a bisection waits for no more than it needs: where the guests are emulated and the
     `settings` name no metrics, instructions are counted and nothing is timed. Raises FscaleError.
@@ -309,13 +310,13 @@ def _job(plan: GuestPlan, side: Side, directory: Path, counts: bool, number: int
     return Job(
         argv=[
             *("python3", "-m", "fscale", "run", *plan.arguments),
-            *(("--fs", side.named.filesystem) if side.named.filesystem else ()),
+            *(("--fs", side.variant.in_guest) if side.variant.in_guest else ()),
             *("--set", "control=0"),
             *("--output", "/results", "--repetitions", "1", "--seed", str(plan.seed + number)),
             *(("--duration", str(COUNTED_SECONDS)) if counts else turns),
         ],
         output=directory,
-        modules=side.named.modules,
+        modules=side.variant.modules,
         files=plan.files,
         timeout=plan.timeout,
     )

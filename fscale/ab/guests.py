@@ -7,7 +7,6 @@ Each boot measures every point once. The boots become one paired run of the form
 
 import json
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,10 +14,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from analysis.compare.compare import AB_FILE, AbRecord
+from analysis.compare.sides import AB_FILE, AbRecord
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, Machine, Run, all_boots
 from fscale.model.store import Store
+from fscale.model.variant import Variant
 from vm import guest as guests
 from vm import kernel as kernels
 from vm import rootfs
@@ -29,78 +29,21 @@ from vm.qemu import Guest, Qemu
 from vm.steps import Steps
 from vm.undertest import Parts, provide, wanted
 
-_PART = re.compile(r":(?=(?:kernel|module)=)")
-_KERNEL = re.compile(r"^kernel:|:kernel=")
-
-
-@dataclass(frozen=True)
-class Named:
-    """A side as the user named it; no file system: those of the suite."""
-
-    text: str
-    kernel: str
-    filesystem: str | None
-    modules: tuple[Path, ...]
+DEFAULT_KERNEL = "bookworm"
 
 
 @dataclass(frozen=True)
 class Side:
     """One side, and its guest."""
 
-    named: Named
+    variant: Variant
     guest: Guest
     parts: Parts = field(default_factory=Parts)
 
 
-def is_guest(text: str) -> bool:
-    """Whether a side of a comparison has to run in a guest."""
-    return text.startswith("kernel:") or len(_PART.split(text)) > 1
-
-
-def parse(text: str) -> Named:
-    """Read `kernel:KERNEL[:module=FILE]...` or `FS[:kernel=KERNEL][:module=FILE]...`.
-
-    KERNEL is what `--kernel` takes. FscaleError when the text is neither.
-    """
-    first, *parts = _PART.split(text)
-    named = first.removeprefix("kernel:") if first.startswith("kernel:") else None
-    kernels = [part.removeprefix("kernel=") for part in parts if part.startswith("kernel=")]
-    if named is not None:
-        kernels.insert(0, named)
-    modules = [part.removeprefix("module=") for part in parts if part.startswith("module=")]
-    if len(kernels) > 1 or not all([first, *kernels, *modules]) or "=" in first:
-        raise FscaleError(
-            f"{text}: a side in a guest is kernel:KERNEL[:module=FILE] or "
-            "FS[:kernel=KERNEL][:module=FILE], such as kernel:6.12 or ext4:kernel=6.1"
-        )
-    return Named(
-        text,
-        kernels[0] if kernels else "bookworm",
-        None if named is not None else first,
-        tuple(Path(module) for module in modules),
-    )
-
-
-def parse_pair(base: str, new: str) -> tuple[Named, Named]:
-    """Read both sides; FscaleError also where one has a kernel of its own and the other has not.
-
-    Where neither has one, both boot the default kernel.
-    """
-    texts = (base, new)
-    lacking = [text for text in texts if not is_guest(text)]
-    if any(_KERNEL.search(text) for text in texts):
-        lacking = [text for text in texts if not _KERNEL.search(text)]
-    if lacking:
-        raise FscaleError(
-            f"{lacking[0]}: it names no kernel, and the other side is measured in a guest; give "
-            f"each side its kernel, such as {lacking[0].partition(':')[0]}:kernel=6.12"
-        )
-    return parse(base), parse(new)
-
-
 def measure(
-    base: str,
-    new: str,
+    base: Variant,
+    new: Variant,
     arguments: Sequence[str],
     *,
     repetitions: int,
@@ -109,7 +52,7 @@ def measure(
     files: Mapping[str, Path],
     options: GuestOptions,
 ) -> None:
-    """Compare two named sides; `arguments` are those of `fscale run`, the suite first.
+    """Compare two sides; `arguments` are those of `fscale run`, the suite first.
 
     The sides, not the `options`, say which kernels boot.
 
@@ -131,31 +74,31 @@ def measure(
 
 
 def both(
-    base: str,
-    new: str,
+    base: Variant,
+    new: Variant,
     arguments: Sequence[str],
     *,
     files: Mapping[str, Path],
     options: GuestOptions,
     steps: Steps,
 ) -> tuple[dict[str, Side], Qemu]:
-    """The guests "A" and "B" of two named sides, with what they need built.
+    """The guests "A" and "B" of two sides, with what they need built.
 
     Raises FscaleError, also where only one of the two kernels boots under KVM.
     """
-    pair = parse_pair(base, new)
     suite = files.get("suite.toml", Path(arguments[0]))
     own = [path for name, path in files.items() if name.startswith("filesystems/")]
     sides = {}
     # One state of this repository for all boots, though somebody may work on it meanwhile.
     images = rootfs.images(steps)
-    for name, named in zip("AB", pair, strict=True):
-        kernel = kernels.resolve(named.kernel, steps)
-        steps.note(f"side {name}, {named.text}: kernel {named.kernel} ({kernel.release})")
-        names = [named.filesystem] if named.filesystem else wanted(suite, arguments)
-        parts = provide(names, own, kernel, named.kernel, None, steps)
+    for name, variant in (("A", base), ("B", new)):
+        spec = variant.kernel or DEFAULT_KERNEL
+        kernel = kernels.resolve(spec, steps)
+        steps.note(f"side {name}, {variant.text}: kernel {spec} ({kernel.release})")
+        names = [variant.filesystem] if variant.name else wanted(suite, arguments)
+        parts = provide(names, own, kernel, spec, None, steps)
         guest, emulator = guests.prepare(kernel, options, images, steps)
-        sides[name] = Side(named, guest, parts)
+        sides[name] = Side(variant, guest, parts)
     if sides["A"].guest.accelerator != sides["B"].guest.accelerator:
         raise FscaleError(
             "one kernel boots under KVM and the other does not; their figures cannot be compared: "
@@ -199,19 +142,19 @@ def interleave(
     for number, (name, repetition) in enumerate(boots, start=1):
         directory = boot_directory(output, name, repetition)
         side = sides[name]
-        steps.note(f"boot {number} of {len(boots)}: {side.named.text}")
+        steps.note(f"boot {number} of {len(boots)}: {side.variant.text}")
         if complete(directory):
             refuse_other_builds(output, boots[:number])
             continue
         job = Job(
             argv=[
                 *("python3", "-m", "fscale", "run", *arguments),
-                *(("--fs", side.named.filesystem) if side.named.filesystem else ()),
+                *(("--fs", side.variant.in_guest) if side.variant.in_guest else ()),
                 *("--set", "control=0"),
                 *("--output", "/results", "--repetitions", "1", "--seed", str(seed + repetition)),
             ],
             output=directory,
-            modules=side.named.modules,
+            modules=side.variant.modules,
             files=files,
             timeout=timeout,
         )
@@ -219,9 +162,9 @@ def interleave(
         if outcome.end != "finished":
             raise GuestError(outcome)
         if not complete(directory):
-            raise FscaleError(f"`fscale run` failed in the guest of {side.named.text}; see above")
+            raise FscaleError(f"`fscale run` failed in the guest of {side.variant.text}; see above")
         refuse_other_builds(output, boots[:number])
-    merge(output, {name: side.named.text for name, side in sides.items()}, boots)
+    merge(output, {name: side.variant.text for name, side in sides.items()}, boots)
 
 
 def boot_directory(output: Path, side: str, repetition: int) -> Path:

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from analysis.compare.compare import AB_FILE, AbRecord
 from analysis.compare.repetitions import minimum_repetitions, tests_of
 from analysis.compare.sequential import resumed, schedule
 from analysis.compare.settings import SETTLED, Settings
+from analysis.compare.sides import AB_FILE, AbRecord
 from analysis.compare.sliced import FIRST_LOOK, LEAST_PAIRS
-from fscale.ab.side import Side
 from fscale.ab.slices import DEFAULT, Slicing, settling, uncut
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run, all_boots
 from fscale.model.store import Store, differences
+from fscale.model.variant import Variant
 from fscale.runner import host
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request
@@ -98,8 +98,8 @@ class Plan:
 
 def make(
     request: Request,
-    base: Side,
-    new: Side,
+    base: Variant,
+    new: Variant,
     settings: Settings,
     repetitions: int,
     *,
@@ -176,7 +176,7 @@ def make(
     return Plan(setups, run, store, pairs, settings, repetitions, looks, pair_looks)
 
 
-def _refuse_one_name(base: Side, new: Side) -> None:
+def _refuse_one_name(base: Variant, new: Variant) -> None:
     if base.label == new.label and base.text != new.text:
         raise FscaleError(f"both sides would be called {base.label}; rename one of the files")
 
@@ -207,7 +207,7 @@ def _slicing(
     return settling(slicing, setups.values(), key)
 
 
-def _prepare(request: Request, side: Side, name: str) -> Prepared:
+def _prepare(request: Request, side: Variant, name: str) -> Prepared:
     # The directory of a side never exists: the store of the paired run is the plan's.
     own = replace(
         request,
@@ -225,18 +225,18 @@ def _place(key: CellKey) -> tuple[str, str, int]:
     return key.workload, key.mode, key.cores
 
 
-def _labelled(key: CellKey, side: Side) -> CellKey:
+def _labelled(key: CellKey, side: Variant) -> CellKey:
     return key.model_copy(update={"filesystem": side.label})
 
 
-def _setup(prepared: Prepared, side: Side) -> Setup:
+def _setup(prepared: Prepared, side: Variant) -> Setup:
     (fs,) = prepared.setup.filesystems.values()
     beside = {side.label: tuple(itertools.chain(*prepared.setup.beside.values()))}
     return replace(prepared.setup, filesystems={side.label: fs}, beside=beside, profilers={})
 
 
 def _run(
-    request: Request, a: Prepared, b: Prepared, base: Side, new: Side, repetitions: int
+    request: Request, a: Prepared, b: Prepared, base: Variant, new: Variant, repetitions: int
 ) -> Run:
     filesystems = {}
     for prepared, side in ((a, base), (b, new)):

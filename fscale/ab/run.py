@@ -63,6 +63,9 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
         run.state = "failed"
         try:
             with session.opened(), Live(plan) as live:
+                for side, setup in plan.setups.items():
+                    session.setup = setup
+                    session.refuse_without_effect([plan.pairs[0].key(side, 1)])
                 refuse_same(plan, session)
                 progress = measure(plan, session, seconds, live)
             if progress.pair_looks:

@@ -55,8 +55,8 @@ def refuse_same(plan: Plan, session: Session) -> None:
 
 def _differ(a: FileSystem, b: FileSystem) -> bool:
     """Whether two file systems differ in what is known before they are made."""
-    alike = (a.kernel, a.size, a.max_size, a.numa, a.partitions)
-    if alike != (b.kernel, b.size, b.max_size, b.numa, b.partitions):
+    alike = (a.kernel, a.size, a.max_size, a.numa, a.partitions, a.settings)
+    if alike != (b.kernel, b.size, b.max_size, b.numa, b.partitions, b.settings):
         return True
     return mkfs.unlike(a.mkfs, b.mkfs)
 

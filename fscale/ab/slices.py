@@ -18,6 +18,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Settings, Target
 from fscale.model.results import Cell, CellKey, Slice
 from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns, cut, in_turns
+from fscale.runner.kernelsettings import of_machine
 from fscale.runner.session import Session, Setup, fill, new_cell
 
 SIDES = ("A", "B")
@@ -62,6 +63,8 @@ def uncut(setup: Setup, workload: str) -> str | None:
     for name, fs in setup.filesystems.items():
         if fs and fs.partitions > 1:
             return f"{name} is on several partitions"
+        if fs and (files := of_machine(fs)):
+            return f"{next(iter(files))} is set for both sides at once"
     if not setup.loads[workload].sliced:
         return f"{workload} does not take turns"
     return None

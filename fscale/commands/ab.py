@@ -36,10 +36,11 @@ from fscale.commands.run import (
     WorkloadOption,
     YesFormatOption,
 )
-from fscale.model import paths
+from fscale.model import catalogue, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS, MOST_SECONDS
 from fscale.model.terminal import say
+from fscale.model.variant import Variant, parse
 from fscale.runner.dry import tell
 from fscale.runner.request import (
     Request,
@@ -62,9 +63,13 @@ fscale ab --base ext4 --new ext4:mount=data=journal --workload DWSL --output res
 fscale ab --base xfs --new xfs:mount=wsync --cores 1,2 --max-minutes 20 --output results/wsync\n\n
 fscale ab --base ext4 --new ext4:mount=nodelalloc --workload MWCL --whole --output results/w\n\n
 fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj\n\n
+fscale ab --base ext4 --new ext4:set=/proc/sys/vm/dirty_background_ratio=1 --output results/d\n\n
 fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/guests\n\n
-A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:binary=FILE]. Options and arguments are
-merged into those of the file system; binary= is another microbenchmark.
+A side is FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE][:binary=FILE].
+Options and arguments are merged into those of the file system; set= writes a file below /sys or
+/proc/sys while it is mounted ({name} in it stands for the device) and puts it back; binary= is
+another microbenchmark. With [:kernel=KERNEL][:module=FILE], or as kernel:KERNEL, it is measured in
+a guest.
 """
 
 SuiteOption = Annotated[
@@ -202,9 +207,20 @@ def options_for(cores: str | None) -> GuestOptions:
     return GuestOptions(smp=max(counts)) if counts else GuestOptions()
 
 
+def handed_in(
+    suite: Path, filesystems: list[Path] | None, *sides: Variant
+) -> tuple[dict[str, Path], str]:
+    """The files that guests get, and the suite as its name is in there; FscaleError."""
+    own = [side.own_file for side in sides if side.own_file]
+    for side in sides:
+        if side.own_file:
+            catalogue.load_filesystem(side.filesystem)  # what is wrong is said before a boot
+    return guest_files(suite, list(dict.fromkeys([*(filesystems or []), *own])))
+
+
 def measure_pairs(
-    base: str,
-    new: str,
+    base: Variant,
+    new: Variant,
     suite: Path,
     given: Sequence[str],
     *,
@@ -225,7 +241,7 @@ def measure_pairs(
     from fscale.ab import guest_pairs  # noqa: PLC0415 - it brings in the statistics
 
     steps = Steps(Console(stderr=True))
-    files, inside = guest_files(suite, filesystems)
+    files, inside = handed_in(suite, filesystems, base, new)
     plan = guest_pairs.make(
         base,
         new,
@@ -307,19 +323,22 @@ def _ab(
     measured any more. Looking at the data again and again is paid for in the error rates
     (docs/method.md). Exit codes as `fscale compare`.
     """
-    from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
+    from analysis.compare.compare import compare  # noqa: PLC0415
     from analysis.compare.outputs import show, write  # noqa: PLC0415
-    from fscale.ab.guests import is_guest  # noqa: PLC0415
+    from analysis.compare.sides import open_sides  # noqa: PLC0415
     from fscale.ab.guests import measure as measure_guests  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
-    from fscale.ab.side import parse  # noqa: PLC0415
-    from fscale.ab.ways import Way, refuse_unheeded  # noqa: PLC0415
+    from fscale.ab.ways import refuse_unheeded, way_of  # noqa: PLC0415
 
     settings = settings_of(metric, margin, count_margin, fdr)
     outputs = outputs_of(as_json, junit, markdown, mail, html, ktap)
-    if is_guest(base) or is_guest(new):
-        refuse_unheeded(context, Way.GUEST_SLICES if slices else Way.BOOTS)
+    sides = parse(base), parse(new)
+    in_guests = any(side.of_guest for side in sides)
+    way = way_of(in_guests=in_guests, slices=slices)
+    refuse_unheeded(context, way)
+    way.refuse_others(*sides)
+    if in_guests:
         given = guest_arguments(
             workload=workload,
             cores=cores,
@@ -330,8 +349,7 @@ def _ab(
         )
         if slices:
             measure_pairs(
-                base,
-                new,
+                *sides,
                 suite,
                 given,
                 options=options_for(cores),
@@ -343,10 +361,9 @@ def _ab(
             )
         else:
             refuse_few_boots(repetitions or 0, settings)
-            files, inside = guest_files(suite, None)
+            files, inside = handed_in(suite, None, *sides)
             measure_guests(
-                base,
-                new,
+                *sides,
                 [inside, *given],
                 repetitions=repetitions or GUEST_REPETITIONS,
                 seed=1 if seed is None else seed,
@@ -355,7 +372,6 @@ def _ab(
                 options=options_for(cores),
             )
     else:
-        refuse_unheeded(context, Way.SLICES if slices else Way.CELLS)
         request = request_of(
             suite,
             output,
@@ -373,7 +389,6 @@ def _ab(
         )
 
         def plan() -> "Plan":
-            sides = parse(base), parse(new)
             made = make(request, *sides, settings, repetitions or 0, slices=slices)
             say_unheeded_duration(made, duration)
             return made
@@ -382,9 +397,9 @@ def _ab(
             preview(plan(), tell)
             return
         execute(plan, 60 * max_minutes, wait)
-    sides = open_sides(output, None)
-    comparison = compare(sides, settings)
-    write(comparison, outputs, sides)
+    measured = open_sides(output, None)
+    comparison = compare(measured, settings)
+    write(comparison, outputs, measured)
     if not outputs.to_terminal:
         show(comparison, everything)
     if comparison.regressed:

@@ -45,6 +45,7 @@ from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.limits import MOST_MINUTES
 from fscale.model.terminal import terminal
+from fscale.model.variant import Variant, parse
 from fscale.runner.request import Request
 from fscale.system.outputs import directory_to_write
 from vm.cli import FilesystemOption
@@ -121,8 +122,7 @@ def _bisect(
     or the data cannot tell (skip); 128: a mistake or a machine that cannot do it (the bisection
     stops).
     """
-    from fscale.ab.guests import is_guest  # noqa: PLC0415 - it brings in the statistics
-    from fscale.ab.ways import Way, refuse_unheeded  # noqa: PLC0415
+    from fscale.ab.ways import Way, refuse_unheeded, way_of  # noqa: PLC0415
 
     console = terminal(error=True)
     settings = settings_of(metric, margin, 0.01, fdr).model_copy(
@@ -134,9 +134,11 @@ def _bisect(
             raise FscaleError("give either --base and --new, or --reference with a command")
         if reference and not command:
             raise FscaleError("--reference needs a command after `--` that measures into {output}")
-        in_guests = is_guest(base or "") or is_guest(new or "")
-        sides = Way.GUEST_SLICES if in_guests else Way.CELLS
-        refuse_unheeded(context, Way.REFERENCE if reference else sides)
+        sides = [parse(text) for text in (base, new) if text is not None]
+        in_guests = any(side.of_guest for side in sides)
+        way = Way.REFERENCE if reference else way_of(in_guests=in_guests, slices=in_guests)
+        refuse_unheeded(context, way)
+        way.refuse_others(*sides)
         argv = [part.replace("{output}", str(results)) for part in command or []]
         if argv and subprocess.run(argv, check=False).returncode != 0:
             console.print(f"fscale: {argv[0]} failed at this commit: skipped", markup=False)
@@ -152,9 +154,10 @@ def _bisect(
                 duration=duration,
                 settings=suite_keys,
             )
+            good, bad = sides
             judged_by = measure_pairs(
-                base or "",
-                new or "",
+                good,
+                bad,
                 suite,
                 given,
                 options=options_for(cores),
@@ -182,7 +185,7 @@ def _bisect(
                 directory=directory,
                 binary=binary,
             )
-            comparison = _measure(request, (base or "", new or ""), settings, max_minutes, wait)
+            comparison = _measure(request, sides, settings, max_minutes, wait)
     except GuestError as error:
         console.print(f"fscale: {error}: skipped", markup=False, soft_wrap=True)
         raise typer.Exit(SKIP) from None
@@ -205,8 +208,9 @@ def _commit() -> str:
 
 
 def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
-    from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
+    from analysis.compare.compare import compare  # noqa: PLC0415
     from analysis.compare.outputs import show  # noqa: PLC0415
+    from analysis.compare.sides import open_sides  # noqa: PLC0415
 
     comparison = compare(open_sides(base, new), settings)
     show(comparison)
@@ -214,13 +218,12 @@ def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
 
 
 def _measure(
-    request: Request, sides: tuple[str, str], settings: Settings, minutes: float, wait: float
+    request: Request, sides: list[Variant], settings: Settings, minutes: float, wait: float
 ) -> Comparison:
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute  # noqa: PLC0415
-    from fscale.ab.side import parse  # noqa: PLC0415
 
-    base, new = map(parse, sides)
+    base, new = sides
     execute(lambda: make(request, base, new, settings, 0, slices=None), 60 * minutes, wait)
     return _compare(request.output, None, settings)
 

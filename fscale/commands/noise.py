@@ -33,6 +33,7 @@ from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS
 from fscale.model.terminal import terminal
+from fscale.model.variant import parse
 from fscale.runner.dry import tell
 from fscale.system.outputs import directory_to_write
 
@@ -101,15 +102,16 @@ def _noise(
 
     Exit code 1 when a change of --wanted would not show within --budget on some point.
     """
-    from analysis.compare.compare import open_sides  # noqa: PLC0415
     from analysis.compare.noise import measure_noise  # noqa: PLC0415
     from analysis.compare.settings import Settings  # noqa: PLC0415
+    from analysis.compare.sides import open_sides  # noqa: PLC0415
     from fscale.ab.plan import Plan, make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
-    from fscale.ab.side import parse  # noqa: PLC0415
-    from fscale.ab.ways import Way, refuse_unheeded  # noqa: PLC0415
+    from fscale.ab.ways import refuse_unheeded, way_of  # noqa: PLC0415
 
-    refuse_unheeded(context, Way.SLICES if slices else Way.CELLS)
+    way, side = way_of(in_guests=False, slices=slices), parse(fs)
+    refuse_unheeded(context, way)
+    way.refuse_others(side)
     settings = Settings()
     request = request_of(
         suite,
@@ -128,7 +130,7 @@ def _noise(
     )
 
     def plan() -> Plan:
-        made = make(request, parse(fs), parse(fs), settings, repetitions, slices=slices)
+        made = make(request, side, side, settings, repetitions, slices=slices)
         say_unheeded_duration(made, duration)
         return made
 

@@ -92,7 +92,9 @@ def _simulate(
     fs: Annotated[
         str,
         typer.Option(
-            help="File systems, separated by commas.", autocompletion=complete_filesystems
+            help="File systems, separated by commas: names or TOML files, with :mount=OPTIONS "
+            "and :mkfs=ARGUMENTS merged into what these say.",
+            autocompletion=complete_filesystems,
         ),
     ] = "tmpfs,ext4",
     workload: Annotated[
@@ -173,7 +175,7 @@ def _simulate(
     steps = Steps(terminal(error=True))
     prepared = sweep.prepare(
         sweep.Sweep(
-            filesystems=names_of(fs),
+            filesystems=catalogue.split_filesystems(fs),
             workloads=names_of(workload) if workload else [],
             cores=numbers_of(cores),
             output=output,

@@ -14,8 +14,8 @@ import typer
 from rich.console import Console
 
 from analysis.compare.settings import Settings
-from fscale.ab.ways import Way, refuse_unheeded
-from fscale.commands.ab import GUEST_REPETITIONS, measure_pairs
+from fscale.ab.ways import Way, refuse_here, refuse_unheeded
+from fscale.commands.ab import GUEST_REPETITIONS, handed_in, measure_pairs
 from fscale.commands.compare import (
     CountMarginOption,
     FdrOption,
@@ -26,6 +26,7 @@ from fscale.commands.compare import (
 from fscale.model import catalogue
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_MINUTES, MOST_REPETITIONS, MOST_SEED
+from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.system.outputs import directory_to_write
 from vm import crash as crashes
 from vm import crashload, foreign, kbuild, undertest
@@ -89,6 +90,8 @@ def run(
         files=files,
     )
     names = undertest.wanted(suite, context.args)
+    for name in names:
+        parse(name).refuse_but(OF_FILESYSTEM, "--fs in a guest")
     finish(start(job, guest, filesystems=names, own=filesystem or []))
     if not guest.dry_run:
         typer.echo(output)
@@ -179,12 +182,15 @@ def compare_kernels(
 
         fscale vm ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
     """
+    way = Way.GUEST_SLICES if slices else Way.UNJUDGED_BOOTS
+    refuse_unheeded(context, way)
+    sides = parse(base), parse(new)
+    refuse_here(*sides)
+    way.refuse_others(*sides)
     if slices:
-        refuse_unheeded(context, Way.GUEST_SLICES)
         settings = settings_of(metric, margin, count_margin, fdr)
         measure_pairs(
-            base,
-            new,
+            *sides,
             suite,
             context.args,
             options=guest,
@@ -197,13 +203,11 @@ def compare_kernels(
         )
         _show(output, settings)
         return
-    refuse_unheeded(context, Way.UNJUDGED_BOOTS)
     from fscale.ab import guests as ab  # noqa: PLC0415 - it brings in the statistics, which take seconds
 
-    files, inside = guest_files(suite, filesystem)
+    files, inside = handed_in(suite, filesystem, *sides)
     ab.measure(
-        base,
-        new,
+        *sides,
         [inside, *context.args],
         repetitions=repetitions or GUEST_REPETITIONS,
         seed=seed,
@@ -215,8 +219,9 @@ def compare_kernels(
 
 
 def _show(output: Path, settings: Settings) -> None:
-    from analysis.compare.compare import compare, open_sides  # noqa: PLC0415
+    from analysis.compare.compare import compare  # noqa: PLC0415
     from analysis.compare.outputs import show  # noqa: PLC0415
+    from analysis.compare.sides import open_sides  # noqa: PLC0415
 
     comparison = compare(open_sides(output, None), settings)
     show(comparison, everything=True)

@@ -89,7 +89,7 @@ def short_name(name: str) -> str:
 def is_filesystem(name: str) -> bool:
     """Whether a text begins with a file system's name or with the path of a TOML file."""
     with contextlib.suppress(FscaleError):
-        first = variant.parse(name).name
+        first = variant.parse(name).name or ""
         return first.endswith(".toml") or (paths.FILESYSTEMS / f"{first}.toml").exists()
     return False
 
@@ -138,6 +138,8 @@ def load_filesystem(text: str) -> FileSystem:
     `ext4:mkfs=-O fast_commit` are merged with what the TOML file says. FscaleError with near names.
     """
     asked = variant.parse(text)
+    asked.refuse_but(variant.OF_FILESYSTEM, "a file system that is measured here")
+    assert asked.name is not None
     if short_name(asked.name) == NO_FILESYSTEM:
         raise FscaleError(
             f"{text}: the name {NO_FILESYSTEM} stands for cells without a file system; give its "
@@ -149,12 +151,6 @@ def load_filesystem(text: str) -> FileSystem:
 def filesystems() -> list[FileSystem]:
     """All file systems that are configured."""
     return [load_filesystem(name) for name in names(paths.FILESYSTEMS)]
-
-
-def split_partitions(name: str) -> tuple[str, int]:
-    """("ext4", 8) of `ext4:8`, ("ext4", 1) of `ext4`; FscaleError for a count that is none."""
-    asked = variant.parse(name)
-    return asked.name, asked.partitions
 
 
 def load_medium(name: str) -> Medium:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from fscale.model import kernelfile
 from fscale.model.bench import Mode, Strict
 from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS, MOST_SECONDS
 from fscale.model.topology import Preset
@@ -135,6 +136,11 @@ class FileSystem(Strict):
     mount_options: list[str] = Field(
         default=["noatime"], description="{size} stands for the medium's size in bytes"
     )
+    settings: dict[str, str] = Field(
+        default={},
+        description="files below /sys or /proc/sys, and what is written into them while it is "
+        "mounted; {name} stands for the medium, such as ram0",
+    )
     sized_by_cpus: bool = Field(
         default=True,
         description="mkfs may look at the CPUs that are online: all are while it runs",
@@ -208,6 +214,9 @@ class FileSystem(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> "FileSystem":
+        for path, value in self.settings.items():
+            if reason := kernelfile.why_not(path, value):
+                raise ValueError(reason)
         if self.nodev:
             if self.mkfs or self.check or self.fsck or self.geometry or self.size is None:
                 raise ValueError("a nodev file system has a size, no mkfs, check, fsck or geometry")

@@ -6,10 +6,11 @@ import random
 from collections.abc import Mapping
 
 from fscale.model.bench import Descriptor
-from fscale.model.catalogue import split_partitions, suggest
+from fscale.model.catalogue import suggest
 from fscale.model.config import Medium, Options, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import NO_FILESYSTEM, CellKey
+from fscale.model.variant import split_partitions
 
 CONTROLS = 3  # cells of a control at a core count: their median bears one that went wrong
 

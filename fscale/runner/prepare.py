@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from fscale import __version__
-from fscale.model import catalogue
 from fscale.model.config import FileSystem, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings
@@ -20,7 +19,18 @@ from fscale.model.results import CellKey, Machine, Mounted, Run, all_boots
 from fscale.model.revision import revision
 from fscale.model.store import BENCH, Store, differences
 from fscale.model.topology import core_counts, machine_layout
-from fscale.runner import blockqueue, confinement, disk, filesystem, guard, host, plan, resources
+from fscale.model.variant import split_partitions
+from fscale.runner import (
+    blockqueue,
+    confinement,
+    disk,
+    filesystem,
+    guard,
+    host,
+    kernelsettings,
+    plan,
+    resources,
+)
 from fscale.runner.cell.measure import Limits
 from fscale.runner.disk import Checked
 from fscale.runner.request import Request, read_suite
@@ -56,7 +66,7 @@ def _versions(
             continue
     for name, fs in filesystems.items():
         if fs and (said := filesystem.version(fs)):
-            versions[f"mkfs of {catalogue.split_partitions(name)[0]}"] = said
+            versions[f"mkfs of {split_partitions(name)[0]}"] = said
     return versions
 
 
@@ -101,6 +111,7 @@ def prepare(request: Request) -> Prepared:
     for name, checked in devices.items():
         recorded[name]["identity"] = checked.identity.recorded()
     beside = resources.check_named(request, filesystems, devices)
+    kernelsettings.check({n: fs for n, fs in filesystems.items() if n not in missing})
     for name, found in usable.items():
         if found.path and (queue := blockqueue.under(disk.located(Path(found.path)))):
             recorded[name]["queue"] = queue

@@ -15,7 +15,7 @@ from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.paths import TRACEFS
 from fscale.model.results import Cell, CellKey, Control, Machine, Mounted
 from fscale.model.store import Store
-from fscale.runner import filesystem, geometry, guard, host, medium, mounted
+from fscale.runner import filesystem, geometry, guard, host, kernelsettings, medium, mounted
 from fscale.runner.cell.measure import Limits, measure, seed_of
 from fscale.runner.disk import Checked, Disk
 from fscale.runner.machine.journal import Journal, exclusive, recover
@@ -168,11 +168,16 @@ class Session:
             return None
 
     def refuse_without_effect(self, keys: Sequence[CellKey]) -> None:
-        """FscaleError where a mount option that was asked for by hand has no effect.
+        """FscaleError where a mount option or setting that was asked for by hand has no effect.
 
         It is seen before the first cell is measured, and not from the reason of every cell.
         """
-        asked = {key.filesystem: key for key in reversed(keys) if ":mount=" in key.filesystem}
+        by_hand = (":mount=", ":set=")
+        asked = {
+            key.filesystem: key
+            for key in reversed(keys)
+            if any(part in key.filesystem for part in by_hand)
+        }
         for key in asked.values():
             self.look(key)
 
@@ -255,6 +260,9 @@ class Session:
             ready = self._medium(key.medium, slot) if key.medium != "none" else None
             fs = self.setup.filesystems[key.filesystem]
             beside = self._lent_beside(key.filesystem, stack)
+            if fs:
+                values = kernelsettings.of_machine(fs)
+                stack.enter_context(kernelsettings.applied(fs.title, values, self.journal))
             try:
                 nodes = self._formatted(fs, ready, stack) if fs else []
             finally:  # a mkfs that failed may have written, too
@@ -423,6 +431,9 @@ class Session:
         if node and not self.do.dry:
             made.options = filesystem.without_lazy_writes(fs, Path(node), made.options)
         stack.enter_context(self.journal.change(made))
+        if node:
+            values = kernelsettings.of_device(fs, node)
+            stack.enter_context(kernelsettings.applied(fs.title, values, self.journal))
 
     def _size(self, fs: FileSystem, ready: medium.Ready | None) -> int:
         if ready:

@@ -13,9 +13,9 @@ import pytest
 from analysis.compare.settings import Settings
 from fscale.ab.plan import make
 from fscale.ab.run import execute
-from fscale.ab.side import parse
 from fscale.model.paths import BENCH, ROOT
 from fscale.model.results import Cell
+from fscale.model.variant import parse
 from fscale.runner import disk
 from fscale.runner.request import Request
 from fscale.system import powers

@@ -14,7 +14,6 @@ from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
 from analysis.compare.sliced import FIRST_LOOK
 from fscale.ab import plan
 from fscale.ab.plan import MOST_REPETITIONS, Pair, Plan
-from fscale.ab.side import parse
 from fscale.ab.slices import Slicing
 from fscale.model import catalogue
 from fscale.model.config import Medium
@@ -22,6 +21,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.load import Settings as LoadSettings
 from fscale.model.results import CellKey, Run
 from fscale.model.store import Store
+from fscale.model.variant import parse, split_partitions
 from fscale.runner.cell.measure import Limits
 from fscale.runner.prepare import Prepared
 from fscale.runner.request import Request
@@ -50,7 +50,7 @@ class Preparer:
     def __call__(self, request: Request) -> Prepared:
         self.asked.append(request)
         (name,) = request.overrides["filesystems"]
-        plain = catalogue.split_partitions(name)[0]
+        plain = split_partitions(name)[0]
         run = self.run.model_copy(deep=True)
         run.seed = 77 if request.seed is None else request.seed
         run.media = {medium: {"of": plain} for medium in self.media}

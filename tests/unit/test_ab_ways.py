@@ -9,9 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.ab import guests, plan, run
+from fscale.ab.ways import Way
 from fscale.cli import app
 from fscale.commands import ab, bisect, vm
 from fscale.model.errors import FscaleError
+from fscale.model.variant import parse
 
 HOST = ("tmpfs", "tmpfs")
 KERNELS = ("kernel:6.1", "kernel:6.12")
@@ -149,13 +151,69 @@ def test_every_option_is_known_to_this_test() -> None:
 def test_both_sides_have_a_kernel_or_none(base: str, new: str, turned: bool) -> None:
     sides = (new, base) if turned else (base, new)
     with pytest.raises(FscaleError, match=r"names no kernel"):
-        guests.parse_pair(*sides)
+        Way.BOOTS.refuse_others(*map(parse, sides))
 
 
 @pytest.mark.parametrize("sides", [KERNELS, ("my:module=a.ko", "my:module=b.ko")])
 def test_pairs_of_one_kind_are_pairs(sides: tuple[str, str]) -> None:
-    one, other = guests.parse_pair(*sides)
-    assert (one.text, other.text) == sides
+    Way.GUEST_SLICES.refuse_others(*map(parse, sides))
+
+
+PARTS = {
+    "mount": "mount=commit=1",
+    "mkfs": "mkfs=-m0",
+    "partitions": "partitions=4",
+    "set": "set=/sys/a=1",
+    "binary": "binary=/b",
+    "kernel": "kernel=6.12",
+    "module": "module=a.ko",
+}
+HEEDED = {
+    Way.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
+    Way.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
+    Way.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    Way.UNJUDGED_BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    Way.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    Way.SIMULATED: {"mount", "mkfs", "kernel", "module"},
+    Way.REFERENCE: set(),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("way", HEEDED)
+def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: Way, part: str) -> None:
+    side = parse(f"ext4:{PARTS[part]}")
+    if part in HEEDED[way]:
+        way.refuse_others(side, side)
+        return
+    with pytest.raises(FscaleError) as caught:
+        way.refuse_others(side, side)
+    assert f"{part}=" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["ab", "--base", "ext4:binary=/b:kernel=6.1", "--new", "ext4:kernel=6.12"], "binary="),
+        (["ab", "--base", "ext4:set=/x=1", "--new", "ext4"], "/sys/"),
+        (["noise", "--fs", "ext4:kernel=6.12"], "kernel="),
+        (["noise", "--fs", "kernel:6.12"], "kernel="),
+        (["gate", "--base", "ext4:binary=/b", "--new", "ext4"], "binary="),
+        (["gate", "--base", "ext4", "--new", "ext4:set=/sys/a=1"], "set="),
+        (["simulate", "--fs", "ext4:kernel=6.12"], "kernel="),
+        (["simulate", "--fs", "ext4:set=/sys/a=1"], "set="),
+        (["run", "smoke", "--dry-run", "--fs", "ext4:module=a.ko"], "module="),
+        (["run", "smoke", "--dry-run", "--fs", "tmpfs:binary=/b"], "binary="),
+        (["vm", "run", "smoke", "--fs", "ext4:kernel=6.12"], "kernel="),
+        (["vm", "ab", "--base", "ext4", "--new", "xfs"], "kernel"),
+    ],
+)
+def test_every_command_refuses_what_it_does_not_heed(
+    words: list[str], part: str, tmp_path: Path
+) -> None:
+    ended = end([*words, "--output", tmp_path / "o"])
+    assert isinstance(ended, FscaleError), ended
+    assert part in str(ended)
 
 
 def test_the_gate_has_both_kernels_or_none(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings, Target
 from fscale.model.results import CellKey
+from fscale.model.variant import split_partitions
 from fscale.runner import plan
 
 CPU = min(os.sched_getaffinity(0))
@@ -200,7 +201,7 @@ def test_all_applications_are_found() -> None:
 
 
 def test_partitions_are_part_of_a_file_system_name() -> None:
-    assert catalogue.split_partitions("ext4:8") == ("ext4", 8)
+    assert split_partitions("ext4:8") == ("ext4", 8)
     assert catalogue.load_filesystem("ext4:8").partitions == 8
     assert catalogue.load_filesystem("ext4").partitions == 1
     for wrong in ("ext4:", "ext4:1", "ext4:x", "ext4:129"):

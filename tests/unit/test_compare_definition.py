@@ -305,6 +305,28 @@ def directory(run: Run, options: list[str]) -> Run:
     return changed(run, filesystems={"ext4": EXISTING | {"mount_options": options}})
 
 
+@pytest.mark.parametrize(
+    ("base", "new", "refused"),
+    [({"/sys/a": "1"}, {"/sys/a": "2"}, True), (None, {"/sys/a": "1"}, True),
+     ({"/sys/a": "1"}, {}, True), ({}, None, False), ({"/sys/a": "1"}, {"/sys/a": "1"}, False)],
+)  # fmt: skip
+@pytest.mark.parametrize("turned", [False, True])
+def test_files_of_the_kernel_that_were_set_otherwise_are_refused(
+    run: Run, base: dict[str, str] | None, new: dict[str, str] | None, refused: bool, turned: bool
+) -> None:
+    def of(settings: dict[str, str] | None) -> Run:
+        ext4 = run.filesystems["ext4"] | ({} if settings is None else {"settings": settings})
+        return changed(run, filesystems={"ext4": ext4})
+
+    sides = (new, base) if turned else (base, new)
+    if not refused:
+        assert not notes(of(sides[0]), of(sides[1]), cells(), cells(), [])
+        assert digest(of({}), "DRBL", "ext4", "ram") == digest(run, "DRBL", "ext4", "ram")
+        return
+    with pytest.raises(FscaleError, match=r"filesystems\.ext4\.settings"):
+        notes(of(sides[0]), of(sides[1]), cells(), cells(), [])
+
+
 def test_a_directory_that_was_mounted_otherwise_is_refused(run: Run) -> None:
     journal = ["commit=5", "data=journal", "nodelalloc", "relatime", "rw"]
     sides = directory(run, ORDERED), directory(run, journal)

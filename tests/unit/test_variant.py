@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from fscale.ab import side as ab_side
 from fscale.model import catalogue, mkfs, mount, paths, variant
 from fscale.model.errors import FscaleError
-from sim import side as sim_side
 from vm import undertest
 
 EXT4 = catalogue.load_filesystem("ext4").mkfs
@@ -208,11 +206,12 @@ def test_a_file_of_the_users_own_is_a_file_system_everywhere(tmp_path: Path) -> 
     assert fs.mkfs[2:] == ["-O", "fast_commit", "-E", "nodiscard,stride=2", "{device}"]
     assert fs.mount_options == ["noatime", "commit=1"]
     assert catalogue.short_name(text) == "ext4-fc:mount=commit=1:mkfs=-E_stride=2"
-    side = ab_side.parse(f"{text}:binary=/b")
+    side = variant.parse(f"{text}:binary=/b")
     assert catalogue.load_filesystem(side.filesystem) == fs
     assert (side.label, side.binary) == (f"{catalogue.short_name(text)}:binary=_b", Path("/b"))
-    simulated = sim_side.parse(f"{text}:kernel=6.12")
-    assert (simulated.filesystem, simulated.mkfs) == (str(path), ("-E", "stride=2"))
+    guest = variant.parse(f"{path}:8:kernel=6.12:mount=commit=1:module=a.ko")
+    assert (guest.filesystem, guest.own_file) == (f"{path}:8:mount=commit=1", path)
+    assert guest.in_guest == "ext4-fc:8:mount=commit=1"
 
 
 @pytest.mark.parametrize(
@@ -231,6 +230,62 @@ def test_partitions_stand_after_the_name(
     found = variant.parse(text)
     assert (found.partitions, found.mount) == (partitions, options)
     assert variant.parse(found.label).partitions == partitions
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kernel", "modules"),
+    [
+        ("ext4", "ext4", None, ()),
+        ("kernel:6.1", None, "6.1", ()),
+        ("kernel:/boot/vmlinuz-6.1:module=a.ko", None, "/boot/vmlinuz-6.1", ("a.ko",)),
+        ("my:kernel=trixie:linux-image-6.12-amd64:module=a.ko:module=b.ko", "my",
+         "trixie:linux-image-6.12-amd64", ("a.ko", "b.ko")),
+        ("my:module=a.ko", "my", None, ("a.ko",)),
+        ("ext4:mount=sync:kernel=6.1", "ext4", "6.1", ()),
+    ],
+)  # fmt: skip
+def test_a_kernel_and_modules_are_those_of_a_guest(
+    text: str, name: str | None, kernel: str | None, modules: tuple[str, ...]
+) -> None:
+    found = variant.parse(text)
+    assert (found.name, found.kernel) == (name, kernel)
+    assert tuple(map(str, found.modules)) == modules
+    assert found.of_guest == (text != "ext4")
+
+
+def test_files_of_the_kernel_are_set_with_the_rest() -> None:
+    text = "ext4:set=/sys/block/{name}/queue/scheduler=none:set=/proc/sys/vm/a=1 2:mount=commit=1"
+    asked = variant.parse(text)
+    assert asked.settings == (
+        ("/sys/block/{name}/queue/scheduler", "none"),
+        ("/proc/sys/vm/a", "1 2"),
+    )
+    assert catalogue.load_filesystem(text).settings == dict(asked.settings)
+    assert "/" not in asked.label
+    assert variant.split_partitions(asked.label) == ("ext4", 1)
+    assert catalogue.split_filesystems(f"xfs,ext4:set=/sys/a=1,2,{text}") == [
+        "xfs", "ext4:set=/sys/a=1,2", text,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["kernel:", "kernel:6.1:kernel=6.12", "kernel:6.1:mount=sync",
+     "ext4:kernel=", "ext4:kernel=6.1:kernel=6.12", ":mount=a", "ext4:set=/sys/a", "ext4:set=a=1",
+     "ext4:set=/etc/passwd=1", "ext4:set=/sys/../etc/a=1", "ext4:set=/sys/a=",
+     "ext4:set=/sys/a=1:set=/sys/a=2", "ext4:binary=/a:bench=/b"],
+)  # fmt: skip
+def test_what_is_no_variant_is_refused(text: str) -> None:
+    with pytest.raises(FscaleError) as caught:
+        variant.parse(text)
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize("part", ["kernel=6.12", "module=a.ko", "binary=/b"])
+def test_a_file_system_that_is_measured_here_has_no_kernel_of_its_own(part: str) -> None:
+    with pytest.raises(FscaleError) as caught:
+        catalogue.load_filesystem(f"ext4:{part}")
+    assert part.partition("=")[0] in str(caught.value)
 
 
 def test_more_partitions_of_a_variant(tmp_path: Path) -> None:

@@ -6,35 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.settings import Settings
+from analysis.compare.sides import open_sides
 from fscale.ab import guests as ab
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run
 from fscale.model.store import Store
-
-
-def test_sides_are_read():
-    assert ab.parse("kernel:6.1") == ab.Named("kernel:6.1", "6.1", None, ())
-    with_module = ab.parse("my:kernel=trixie:linux-image-6.12-amd64:module=a.ko:module=b.ko")
-    assert with_module.kernel == "trixie:linux-image-6.12-amd64"
-    assert with_module.filesystem == "my"
-    assert with_module.modules == (Path("a.ko"), Path("b.ko"))
-    assert ab.parse("my:module=a.ko").kernel == "bookworm"
-
-
-@pytest.mark.parametrize(
-    "text", ["kernel:", "ext4:kernel=", "kernel:6.1:kernel=6.12", "ext4:mount=sync:kernel=6.1"]
-)
-def test_sides_that_are_none_are_refused(text):
-    with pytest.raises(FscaleError, match="a side in a guest is"):
-        ab.parse(text)
-
-
-def test_only_kernels_and_modules_need_a_guest():
-    assert ab.is_guest("kernel:6.1")
-    assert ab.is_guest("ext4:module=a.ko")
-    assert not ab.is_guest("ext4:mount=data=journal")
 
 
 @pytest.mark.parametrize("repetitions", [2, 3, 6])

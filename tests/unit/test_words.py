@@ -8,11 +8,11 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from fscale.ab.side import parse
 from fscale.cli import _renewed, app
 from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
+from fscale.model.variant import parse
 
 # Old or tempting words for what has another name.
 OTHERS = {

@@ -15,7 +15,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fscale.model.bench import Strict
-from fscale.system import mountinfo, processes
+from fscale.model.kernelfile import same
+from fscale.system import mountinfo, processes, sysfs
 from fscale.system.executor import CommandFailed, Executor
 from fscale.system.kernellog import KernelLog
 from fscale.system.powers import CPUS
@@ -397,6 +398,38 @@ class NullBlock(Setting):
             do.rmdir(self._directory)
 
 
+class KernelFile(Setting):
+    """A file below /sys or /proc/sys that holds one setting has another value."""
+
+    kind: Literal["kernel_file"] = "kernel_file"
+    path: Path
+    value: str
+    before: str
+
+    def show(self) -> str:
+        """What it says."""
+        return f"{self.path} says {sysfs.text(self.path)}"
+
+    def apply(self, do: Executor) -> None:
+        """Write the value."""
+        do.write(self.path, self.value)
+
+    def undo(self, do: Executor) -> None:
+        """Write what was there before; a file that is gone, with its device, has nothing left."""
+        if do.dry:
+            do.write(self.path, self.before)
+            return
+        there = sysfs.text(self.path)
+        if there is None or same(there, self.before):
+            return
+        try:
+            do.write(self.path, self.before)
+        except OSError as error:
+            raise NotUndone(f"{self.path} takes no {self.before}: {error.strerror}") from None
+        if not same(there := sysfs.text(self.path) or "", self.before):
+            raise NotUndone(f"{self.path} says {there}, and said {self.before} before")
+
+
 AnySetting = Annotated[
     CpuOffline
     | Mount
@@ -406,6 +439,7 @@ AnySetting = Annotated[
     | Cgroup
     | Processes
     | Module
-    | NullBlock,
+    | NullBlock
+    | KernelFile,
     Field(discriminator="kind"),
 ]

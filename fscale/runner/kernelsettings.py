@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files below /sys and /proc/sys that are set while a file system is mounted."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fscale.model.config import FileSystem
+from fscale.model.errors import FscaleError
+from fscale.model.kernelfile import DEVICE, chosen, same
+from fscale.runner.machine.journal import Journal
+from fscale.runner.machine.settings import KernelFile
+from fscale.system import sysfs
+
+
+def of_machine(fs: FileSystem) -> dict[str, str]:
+    """Those that hold for all of the machine: set before mkfs."""
+    return {path: value for path, value in fs.settings.items() if DEVICE not in path}
+
+
+def of_device(fs: FileSystem, node: str) -> dict[str, str]:
+    """Those of a mounted device."""
+    name = Path(node).name
+    return {p.replace(DEVICE, name): v for p, v in fs.settings.items() if DEVICE in p}
+
+
+def check(filesystems: Mapping[str, FileSystem | None]) -> None:
+    """FscaleError where a file that is to be set is none, or could not be put back."""
+    for name, fs in filesystems.items():
+        for path in of_machine(fs) if fs else ():
+            _read(name, Path(path))
+
+
+@contextlib.contextmanager
+def applied(title: str, values: Mapping[str, str], journal: Journal) -> Iterator[None]:
+    """The files hold the values inside the `with` block, and what they held before after it.
+
+    FscaleError where one cannot be set, or has no effect. `title`: of the file system.
+    """
+    with contextlib.ExitStack() as stack:
+        for path, value in values.items():
+            stack.enter_context(_set(title, Path(path), value, journal))
+        yield
+
+
+@contextlib.contextmanager
+def _set(title: str, path: Path, value: str, journal: Journal) -> Iterator[None]:
+    before = "" if journal.do.dry and DEVICE in str(path) else _read(title, path)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(
+                journal.change(KernelFile(path=path, value=value, before=chosen(before)))
+            )
+        except OSError as error:
+            raise FscaleError(f"{title}: {path} takes no {value}: {error.strerror}") from None
+        after = before if journal.do.dry else _read(title, path)
+        if not journal.do.dry and not same(after, value) and same(after, before):
+            raise FscaleError(
+                f"{title}: set={path}={value} had no effect: it says {chosen(after)}, as before"
+            )
+        yield
+
+
+def _read(title: str, path: Path) -> str:
+    if not path.exists():
+        raise FscaleError(f"{title}: there is no {path} to set on this machine")
+    if path.is_file() and (text := sysfs.text(path)) is not None and len(text.splitlines()) < 2:
+        return text
+    raise FscaleError(
+        f"{title}: {path} is no file with one setting that can be read, so it could not be put back"
+    )
