@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`compare` from results directories to a `Comparison`."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-from pydantic import Field, ValidationError
+from collections.abc import Iterable, Iterator
 
 from analysis.compare.boots import BETWEEN_BOOTS, between_boots
 from analysis.compare.curves import curve_tests
@@ -15,109 +11,11 @@ from analysis.compare.judge import judge
 from analysis.compare.locks import new_bottlenecks, shares
 from analysis.compare.pairs import Pairing, common_place, pair
 from analysis.compare.repetitions import minimum_repetitions
-from analysis.compare.settings import Comparison, RunRef, Settings
-from analysis.reader import Results, as_typed, first_error, load
-from fscale.model.bench import Strict
+from analysis.compare.settings import Comparison, Settings
+from analysis.compare.sides import Sides
 from fscale.model.errors import FscaleError
-from fscale.model.files import Folder, printable
+from fscale.model.files import printable
 from fscale.model.results import Cell
-
-AB_FILE = "ab.json"
-
-
-class AbRecord(Strict):
-    """`ab.json` beside `run.json`: what the two sides of an interleaved run are."""
-
-    schema_: int = Field(default=1, alias="schema")
-    base: str = Field(description="side A, as it was asked for")
-    new: str = Field(description="side B")
-    looks: list[int] = Field(description="repetitions a side at which it looked; empty: at the end")
-    pair_looks: list[int] = Field(
-        default=[], description="pairs at which it looked, where both sides took turns"
-    )
-
-
-@dataclass(frozen=True)
-class Sides:
-    """The cells of both sides and where they come from."""
-
-    base: RunRef
-    new: RunRef
-    base_results: Results
-    new_results: Results
-    base_cells: Sequence[Cell]
-    new_cells: Sequence[Cell]
-    interleaved: bool = False
-    looks: tuple[int, ...] = ()
-    pair_looks: tuple[int, ...] = ()
-
-
-def open_sides(base: Path, new: Path | None) -> Sides:
-    """Read two runs, or the two sides of one interleaved run when `new` is None.
-
-    Raises:
-        FscaleError: a directory is no run, or a single one is not of `fscale ab`.
-    """
-    first = load(base)
-    if new is not None:
-        second = load(new)
-        return sides_of((first, first.cells), (second, second.cells), (first.run.id, second.run.id))
-    record = _record(base)
-    return Sides(
-        _ref(first, record.base),
-        _ref(first, record.new),
-        first,
-        first,
-        [c for c in first.cells if c.key.side == "A"],
-        [c for c in first.cells if c.key.side == "B"],
-        interleaved=True,
-        looks=tuple(record.looks),
-        pair_looks=tuple(record.pair_looks),
-    )
-
-
-def sides_of(
-    base: tuple[Results, Sequence[Cell]],
-    new: tuple[Results, Sequence[Cell]],
-    labels: tuple[str, str],
-) -> Sides:
-    """Two runs, or parts of their cells, that were not interleaved."""
-    return Sides(
-        _ref(base[0], labels[0]), _ref(new[0], labels[1]), base[0], new[0], base[1], new[1]
-    )
-
-
-def _record(run_dir: Path) -> AbRecord:
-    path = run_dir / AB_FILE
-    try:
-        return AbRecord.model_validate_json(Folder(run_dir).read(AB_FILE))
-    except FileNotFoundError:
-        raise FscaleError(
-            f"{run_dir} is a single run and not one of `fscale ab`; "
-            "give a second run to compare it with"
-        ) from None
-    except OSError as error:
-        raise FscaleError(f"cannot use {path}: {error.strerror}; run `fscale ab` again") from None
-    except ValidationError as error:
-        raise FscaleError(
-            f"cannot use {path}: {first_error(error)}; run `fscale ab` again"
-        ) from None
-
-
-def _ref(results: Results, label: str) -> RunRef:
-    machine = results.run.machine
-    return RunRef(
-        path=str(results.path),
-        id=printable(results.run.id),
-        started=printable(results.run.started),
-        kernel=printable(machine.kernel),
-        build=printable(machine.build.version) if machine.build else None,
-        build_id=printable(machine.build.id or "") or None if machine.build else None,
-        machine=printable(machine.hostname),
-        label=printable(label),
-        cpus=printable(f"{len(machine.cpu_order)} x {machine.cpu_model}"),
-        command=[printable(as_typed(line)) for line in results.run.command],
-    )
 
 
 def paired(sides: Sides, settings: Settings) -> Pairing:

@@ -12,7 +12,8 @@ from analysis.compare.settings import Comparison, Judgement
 
 def render(comparison: Comparison) -> str:
     """The XML: slower fails, broken and lost are errors, undecided is skipped."""
-    suite = TestSuite(f"fscale compare {comparison.base.label} {comparison.new.label}")
+    command = "gate" if comparison.policy == "counted" else "compare"
+    suite = TestSuite(f"fscale {command} {comparison.base.label} {comparison.new.label}")
     for warning in comparison.warnings:
         suite.add_property("warning", warning)
     for point in comparison.health:
@@ -50,7 +51,7 @@ def text_of(*suites: TestSuite) -> str:
 def _case(judgement: Judgement) -> TestCase:
     case = TestCase(judgement.metric, classname=judgement.subject.name)
     said = wording.said(judgement)
-    if judgement.verdict == "slower":
+    if judgement.worse:
         case.result = [Failure(said)]
     elif judgement.verdict == "undecided":
         case.result = [Skipped(f"undecided: {wording.remark(judgement)}")]

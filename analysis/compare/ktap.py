@@ -33,7 +33,7 @@ def _judged(judgement: Judgement) -> Test:
     undecided = judgement.verdict == "undecided"
     return Test(
         f"{judgement.subject.name} {judgement.metric}",
-        judgement.verdict != "slower",
+        not judgement.worse,
         "SKIP" if undecided else "",
         f"{judgement.verdict}: {wording.said(judgement)}",
         (remark,) if (remark := wording.remark(judgement)) else (),

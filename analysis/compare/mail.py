@@ -5,10 +5,17 @@ import textwrap
 from itertools import groupby
 
 from analysis.compare import wording
-from analysis.compare.settings import Comparison, Judgement, RunRef
+from analysis.compare.settings import WORSE, Comparison, Judgement, RunRef
 
 WIDTH = 72
-ALARMING = ("slower", "faster")
+_RANKS = "Ratio of medians with BCa intervals, exact rank tests; the unit is a repetition on a"
+METHODS = {
+    "whole repetitions": f"{_RANKS} fresh file system.",
+    "in slices": "Both sides took turns: mean of the pairs' log ratios, Student's t; the unit is a "
+    "pair of fresh file systems.",
+    "counted": "Counts an operation do not depend on time.",
+}
+ALARMING = (*WORSE, "faster", "less")
 
 
 def render(comparison: Comparison) -> str:
@@ -53,10 +60,12 @@ def _opening(comparison: Comparison) -> str:
             f"fscale found {len(bad)} point{plural} that the base measures and the new side does "
             f"not: {wording.headline(comparison)}."
         )
-    slower = [j for j in comparison.judgements if j.verdict == "slower" and j.ratio is not None]
-    if not slower:
+    worse = [j for j in comparison.judgements if j.worse and j.ratio is not None]
+    if not comparison.regressed:
         return f"fscale found no regression: {wording.headline(comparison)}."
-    worst = max(slower, key=lambda j: abs(j.ratio - 1) if j.ratio is not None else 0)
+    if not worse:
+        return f"fscale noticed a regression: {wording.headline(comparison)}."
+    worst = max(worse, key=lambda j: abs(j.ratio - 1) if j.ratio is not None else 0)
     return (
         f"fscale noticed a {wording.change(worst.ratio)} regression of {worst.metric} in "
         f"{wording.what(worst)} ({wording.headline(comparison)})."
@@ -118,9 +127,6 @@ def _undecided(judgement: Judgement) -> list[str]:
 
 
 def _method(comparison: Comparison) -> str:
-    s = comparison.settings
-    return (
-        f"Ratio of medians with BCa intervals; exact rank tests; false discovery rate "
-        f"{s.fdr:.0%} over {comparison.tests} tests; margin {s.margin:.0%} (counted work "
-        f"{s.count_margin:.0%}). The unit is a repetition on a fresh file system."
-    )
+    ways = {wording.way(j) for j in comparison.judgements}
+    said = [words for way, words in METHODS.items() if way in ways]
+    return " ".join([*said, f"Judged by: {wording.rule(comparison)}."])

@@ -60,7 +60,7 @@ def _health(point: Health) -> str:
 def _table(judgements: Iterable[Judgement]) -> list[str]:
     rows = [
         (
-            f"**{j.verdict}**" if j.verdict == "slower" else j.verdict,
+            f"**{j.verdict}**" if j.worse else j.verdict,
             wording.what(j),
             j.metric,
             f"{wording.number(j.base.median)} {wording.spread(j.base)}",

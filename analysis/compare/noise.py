@@ -11,12 +11,12 @@ import scipy
 from pydantic import Field
 
 from analysis.compare import sliced
-from analysis.compare.compare import Sides
 from analysis.compare.effect import deviation, smallest_change, spread_of
 from analysis.compare.judge import Test, judge
 from analysis.compare.pairs import pair, subject_of
 from analysis.compare.sequential import growing, weight
 from analysis.compare.settings import Judgement, Settings, Subject, Verdict
+from analysis.compare.sides import Sides
 from analysis.compare.sliced import FIRST_LOOK
 from fscale.model.bench import Strict
 from fscale.model.results import Cell

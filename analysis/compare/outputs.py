@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.compare import junit, ktap, mail, markdown, page, table
-from analysis.compare.compare import Sides
 from analysis.compare.settings import Comparison
+from analysis.compare.sides import Sides
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import terminal

@@ -8,10 +8,10 @@ from typing import Any
 from markupsafe import Markup
 
 from analysis.compare import wording
-from analysis.compare.compare import Sides
 from analysis.compare.ratioplot import ratio_svg, reach
 from analysis.compare.ratios import Ratios, ratios
 from analysis.compare.settings import Comparison
+from analysis.compare.sides import Sides
 from analysis.report.against import Against
 from analysis.report.drawings import CURVES
 from analysis.report.layout import page as laid_out

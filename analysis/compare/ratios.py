@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.compare import wording
-from analysis.compare.compare import Sides, paired
+from analysis.compare.compare import paired
 from analysis.compare.judge import Test
 from analysis.compare.ranktest import Samples
 from analysis.compare.settings import METRICS, Comparison, Judgement, Subject
+from analysis.compare.sides import Sides
 
 MOST_TICKS = 10_000  # blocks of sliced pairs that a page draws; with more it draws the pairs alone
 

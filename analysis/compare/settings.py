@@ -7,7 +7,10 @@ from pydantic import Field
 
 from fscale.model.bench import Mode, Strict
 
-Verdict = Literal["slower", "faster", "same", "undecided"]
+Verdict = Literal["slower", "faster", "same", "undecided", "more", "newly shared", "less"]
+"""of a rate; of what an operation takes in a simulation the last three, or the same"""
+WORSE: tuple[Verdict, ...] = ("slower", "more", "newly shared")
+Policy = Literal["noisy", "counted"]
 HealthKind = Literal["broken", "lost", "mended"]
 
 THROUGHPUT = "throughput"
@@ -126,6 +129,10 @@ class Judgement(Strict):
     within_pairs: float | None = Field(
         default=None, description="of one pair's log ratio, from its blocks (root mean square)"
     )
+    bound: float | None = Field(
+        default=None,
+        description="how far all boots of one side must lie beyond all of the other's; of counts",
+    )
     more_repetitions: int | None = Field(
         default=None,
         description="how many more a side would probably decide it; null when decided or unknown",
@@ -134,6 +141,11 @@ class Judgement(Strict):
         default=None,
         description="the change that so many repetitions of this spread find with the set power",
     )
+
+    @property
+    def worse(self) -> bool:
+        """Whether it is a regression."""
+        return self.verdict in WORSE
 
 
 class Tally(Strict):
@@ -187,6 +199,11 @@ class Comparison(Strict):
     """What `fscale compare --json` prints."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
+    policy: Policy = Field(
+        default="noisy",
+        description="noisy: rates, by tests of significance (docs/method.md); counted: what an "
+        "operation takes in a simulation, by the rule of docs/simulator.md",
+    )
     base: RunRef
     new: RunRef
     settings: Settings
@@ -215,6 +232,6 @@ class Comparison(Strict):
 
     @property
     def regressed(self) -> bool:
-        """Whether something is slower, broken or lost in NEW."""
+        """Whether something is worse, broken or lost in NEW."""
         bad = self.of_kind("broken") or self.of_kind("lost")
-        return bool(bad) or self.count("slower") > 0
+        return bool(bad) or any(judgement.worse for judgement in self.judgements)

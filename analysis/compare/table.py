@@ -6,10 +6,15 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.compare import wording
-from analysis.compare.settings import Comparison, Judgement
+from analysis.compare.settings import WORSE, Comparison, Judgement
 
 HEALTH_COLOURS = {"broken": "bold red", "lost": "bold red", "mended": "green"}
-COLOURS = {"slower": "bold red", "faster": "green", "undecided": "yellow", "same": "dim"}
+COLOURS = {
+    **dict.fromkeys(WORSE, "bold red"),
+    **dict.fromkeys(("faster", "less"), "green"),
+    "undecided": "yellow",
+    "same": "dim",
+}
 
 
 def render(comparison: Comparison, everything: bool = False) -> RenderableType:
@@ -39,7 +44,7 @@ def render(comparison: Comparison, everything: bool = False) -> RenderableType:
     for name, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
         if missing:
             parts.append(Text(f"missing in {name}: {'; '.join(missing)}", "yellow"))
-    parts.append(Text(f"{wording.headline(comparison)} ({comparison.tests} tests)", "bold"))
+    parts.append(Text(f"{wording.headline(comparison)} ({wording.rule(comparison)})", "bold"))
     return Group(*parts)
 
 

@@ -15,6 +15,7 @@ from analysis.compare.settings import (
     Health,
     HealthKind,
     Judgement,
+    Policy,
     Sample,
     Subject,
     Tally,
@@ -30,19 +31,24 @@ UNITS = {
     PEAK: "cores",
 }
 HEALTH: tuple[HealthKind, ...] = ("broken", "lost", "mended")
-ORDER: tuple[Verdict, ...] = ("slower", "faster", "undecided", "same")
+ORDERS: dict[Policy, tuple[Verdict, ...]] = {
+    "noisy": ("slower", "faster", "undecided", "same"),
+    "counted": ("newly shared", "more", "less", "same"),
+}
 
 
 def ordered(comparison: Comparison) -> list[Judgement]:
     """The judgements, what matters most first."""
-    return sorted(comparison.judgements, key=lambda j: ORDER.index(j.verdict))
+    order = ORDERS[comparison.policy]
+    return sorted(comparison.judgements, key=lambda j: order.index(j.verdict))
 
 
 def headline(comparison: Comparison) -> str:
     """How many of each: "1 broken, 2 slower, 1 faster, 3 undecided, 40 same"."""
     counts = {kind: len(comparison.of_kind(kind)) for kind in HEALTH}
     points = [f"{count} {kind}" for kind, count in counts.items() if count]
-    return ", ".join([*points, *(f"{comparison.count(v)} {v}" for v in ORDER)])
+    verdicts = (f"{comparison.count(v)} {v}" for v in ORDERS[comparison.policy])
+    return ", ".join([*points, *verdicts])
 
 
 def health(point: Health) -> str:
@@ -60,7 +66,7 @@ def _tally(side: Tally) -> str:
 def unit(judgement: Judgement) -> str:
     """Of the metric's values."""
     if judgement.metric.startswith(COUNT):
-        return f"{judgement.metric.removeprefix(COUNT)}/op"
+        return f"{judgement.metric.removeprefix(COUNT).replace('-', ' ')}/op"
     return UNITS[judgement.metric]
 
 
@@ -93,6 +99,48 @@ def estimate(ratio: float | None, low: float | None, high: float | None) -> str:
     if ratio is None or low is None or high is None:
         return ""
     return f"{change(ratio)} [{change(low)}, {change(high)}]"
+
+
+def way(judgement: Judgement) -> str:
+    """How its figures came about: "in slices", "counted", or "whole repetitions"."""
+    if judgement.metric.startswith(COUNT):
+        return "counted"
+    return "in slices" if judgement.pairs else "whole repetitions"
+
+
+def margins(comparison: Comparison) -> str:
+    """The margins that were used, each with its way: "margin 2% in slices, 1% counted"."""
+    used = sorted({(j.margin, _judged_as(j, comparison.policy)) for j in comparison.judgements})
+    if not used:
+        return f"margin {100 * comparison.settings.margin:.3g}%"
+    said = "margin " + ", ".join(f"{100 * margin:.3g}% {how}" for margin, how in used)
+    beyond = "all boots beyond all others by that and twice what boots of a side differ"
+    return f"{said}; {beyond}" if comparison.policy == "counted" else said
+
+
+def rule(comparison: Comparison) -> str:
+    """By what it was judged: how many tests, the margins, the error rate of their family."""
+    if comparison.policy == "counted":
+        return f"{comparison.tests} counts, {margins(comparison)}"
+    rate = f"false discovery rate {100 * comparison.settings.fdr:.3g}%"
+    return f"{comparison.tests} tests, {margins(comparison)}, {rate}"
+
+
+def _judged_as(judgement: Judgement, policy: Policy) -> str:
+    if policy == "noisy":
+        return way(judgement)
+    return f"of {judgement.metric.removeprefix(COUNT).replace('-', ' ')}"
+
+
+def measured(judgement: Judgement) -> str:
+    """How often each side was measured, and how: "6 pairs in slices"."""
+    counts = (len(judgement.base.values), len(judgement.new.values))
+    each = " and ".join(map(str, dict.fromkeys(counts)))
+    if judgement.pairs:
+        return f"{judgement.pairs} pairs {way(judgement)}"
+    if judgement.bound is not None:
+        return f"{each} boots, simulated"
+    return f"{each}, {way(judgement)}"
 
 
 def spread(side: Sample) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.compare.compare import compare, sides_of
+from analysis.compare.compare import compare
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import THROUGHPUT, Comparison, Judgement, Settings, Subject
+from analysis.compare.sides import sides_of
 from analysis.report.members import Member
 from fscale.model.errors import FscaleError
 

@@ -2,8 +2,9 @@
 """The report's section on a paired run."""
 
 from analysis.compare import page
-from analysis.compare.compare import AB_FILE, compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.settings import Settings
+from analysis.compare.sides import AB_FILE, open_sides
 from analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder

@@ -101,7 +101,9 @@ def _value(against: Against, subject: Subject, base: Point | None, point: Point 
 def _sums(found: list[Row], column: int) -> str:
     """How many rows of a column have which verdict."""
     counts = Counter(row.values[column].verdict for row in found if row.values[column].verdict)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in wording.ORDER if counts[verdict])
+    return ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in wording.ORDERS["noisy"] if counts[verdict]
+    )
 
 
 def _build(report: Report) -> str | None:

@@ -164,8 +164,8 @@ def register(app: typer.Typer) -> None:
         outputs, docs/method.md the statistics.
         """
         from analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
-        from analysis.compare.compare import open_sides  # noqa: PLC0415
         from analysis.compare.outputs import show, write  # noqa: PLC0415
+        from analysis.compare.sides import open_sides  # noqa: PLC0415
 
         outputs = outputs_of(as_json, junit, markdown, mail, html, ktap)
         base, new = _directory(base, db), _directory(new, db) if new else None

@@ -6,16 +6,26 @@ from typing import Annotated
 
 import typer
 
-from fscale.commands.compare import JunitOption, MarkdownOption
+from fscale.ab.ways import Way
+from fscale.commands.compare import (
+    HtmlOption,
+    JunitOption,
+    KtapOption,
+    MailOption,
+    MarkdownOption,
+    outputs_of,
+)
+from fscale.commands.history import JsonFlag
 from fscale.commands.list import complete_workloads
 from fscale.commands.simulate import MachineOption, names_of, numbers_of
-from fscale.model.errors import Exit, FscaleError
-from fscale.model.files import Folder, write_named
+from fscale.model.errors import Exit
+from fscale.model.files import Folder
 from fscale.model.limits import MOST_JOBS, MOST_MEMORY, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import terminal
+from fscale.model.variant import parse
 from fscale.runner.signals import Signals
-from fscale.system.outputs import TERMINAL, directory_to_write, refuse_same
-from sim import campaign, side, sweep
+from fscale.system.outputs import directory_to_write
+from sim import campaign, sweep
 from sim.plan import Windows
 from vm.steps import Steps
 
@@ -54,8 +64,12 @@ def _gate(
         int, typer.Option(min=512, max=MOST_MEMORY, help="MiB of each guest.")
     ] = 2048,
     jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Guests at a time.")] = 1,
+    as_json: JsonFlag = False,
     junit: JunitOption = None,
     markdown: MarkdownOption = None,
+    mail: MailOption = None,
+    html: HtmlOption = None,
+    ktap: KtapOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plans.")] = False,
 ) -> None:
     """Simulate two sides and compare what an operation takes: instructions, shared cache lines.
@@ -64,19 +78,19 @@ def _gate(
     a line, or broke; the lines and the functions that take them are named; 2: no point could be
     judged, for BASE is broken. Rates are not judged.
     """
-    from analysis.gate import judge  # noqa: PLC0415 - the statistics take seconds to load
-    from analysis.gate_outputs import headline  # noqa: PLC0415
-    from analysis.gate_outputs import junit as as_junit  # noqa: PLC0415
-    from analysis.gate_outputs import markdown as as_markdown  # noqa: PLC0415
+    from analysis.compare.counted import compare  # noqa: PLC0415 - the statistics take seconds to load
+    from analysis.compare.markdown import render  # noqa: PLC0415
+    from analysis.compare.outputs import show, write  # noqa: PLC0415
+    from analysis.compare.sides import sides_of  # noqa: PLC0415
+    from analysis.reader import load  # noqa: PLC0415
 
-    sides = {"base": side.parse(base), "new": side.parse(new)}
-    if (sides["base"].kernel is None) != (sides["new"].kernel is None):
-        raise FscaleError("one side names a kernel and the other does not: give both theirs")
-    refuse_same({"--junit": junit, "--markdown": markdown})
+    outputs = outputs_of(as_json, junit, markdown, mail, html, ktap)
+    sides = {"base": parse(base), "new": parse(new)}
+    Way.SIMULATED.refuse_others(*sides.values())
     steps = Steps(terminal(error=True))
     prepared = {
         name: sweep.prepare(
-            side.apply(
+            sweep.of_side(
                 one,
                 sweep.Sweep(
                     filesystems=[],
@@ -99,23 +113,17 @@ def _gate(
             campaign.show(one, jobs)
         return
     with Signals().installed():
-        cells = {name: campaign.run(one, jobs) for name, one in prepared.items()}
-    judgements = judge(cells["base"], cells["new"])
-    console = terminal(width=160)
-    for judgement in judgements:
-        console.print(str(judgement), soft_wrap=True)
-    console.print(f"simulated: {headline(judgements)}")
-    folder = Folder(output)
-    folder.write("gate.md", as_markdown(judgements, base, new))
-    for path, form in ((junit, as_junit), (markdown, as_markdown)):
-        if path == TERMINAL:
-            typer.echo(form(judgements, base, new))
-        elif path:
-            write_named(path, form(judgements, base, new))
-    if any(judgement.bad for judgement in judgements):
+        for one in prepared.values():
+            campaign.run(one, jobs)
+    before, after = (load(output / name) for name in sides)
+    measured = sides_of((before, before.cells), (after, after.cells), (base, new))
+    comparison = compare(measured)
+    Folder(output).write("gate.md", render(comparison))
+    write(comparison, outputs, measured)
+    if not outputs.to_terminal:
+        show(comparison, everything=True)
+    if comparison.regressed:
         raise typer.Exit(Exit.FAILED)
-    if all(judgement.verdict == "not judged" for judgement in judgements):
-        raise FscaleError("no point could be judged; what went wrong stands above")
 
 
 def register(app: typer.Typer) -> None:

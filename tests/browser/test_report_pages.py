@@ -13,9 +13,10 @@ import pytest
 from axe_core_python.base import AXE_SCRIPT
 from selenium.webdriver import ActionChains, Keys
 
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.page import page
 from analysis.compare.settings import Settings
+from analysis.compare.sides import open_sides
 from analysis.report import build_several
 from analysis.report.members import Asked
 from fscale.model.results import CellKey

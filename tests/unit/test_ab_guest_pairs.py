@@ -15,17 +15,21 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.compare.compare import compare, open_sides
+from analysis.compare import mail, wording
+from analysis.compare.compare import compare
+from analysis.compare.page import page
 from analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT, Settings
+from analysis.compare.sides import open_sides
 from fscale.ab import guest_pairs
 from fscale.ab.guest_pairs import GuestPlan, State, make, measure
-from fscale.ab.guests import Side, parse
+from fscale.ab.guests import Side
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP
 from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Slice
 from fscale.model.store import Store
+from fscale.model.variant import parse
 from fscale.runner.request import Request
 from tests.synthetic import cell as a_cell
 from tests.unit.test_vm_ab import boot
@@ -116,6 +120,22 @@ def test_a_change_is_decided_after_few_pairs_in_time_and_in_instructions(
     assert {found["DRBL", metric] for metric in (THROUGHPUT, INSTRUCTIONS)} == {"same"}
     run = Store(tmp_path).load_run()
     assert run is not None and run.state == "complete"
+
+
+def test_the_margins_that_were_used_are_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Boots(monkeypatch, {"MWCL": (-0.06, -0.05)})
+    measure(plan_of(tmp_path), 600, STEPS)
+    comparison = compare(open_sides(tmp_path, None), Settings())
+    used = {(j.margin, wording.way(j)) for j in comparison.judgements}
+    assert used == {(0.02, "in slices"), (0.01, "counted")}
+    for said in (mail.render(comparison), page(comparison, open_sides(tmp_path, None))):
+        assert "2% in slices" in " ".join(said.split())
+        assert "margin 5%" not in said
+    (pairs,) = {j.pairs for j in comparison.judgements}
+    ways = {wording.measured(j) for j in comparison.judgements}
+    assert ways == {f"{pairs} pairs in slices", f"{pairs} pairs counted"}
 
 
 def test_fewer_operations_of_an_instruction_are_more_instructions_of_an_operation(
@@ -269,7 +289,7 @@ def test_what_makes_no_sense_in_slices_is_refused(
         "steps": STEPS,
     }
     with pytest.raises(FscaleError, match=words):
-        make("kernel:6.1", "kernel:6.12", **(usual | given))
+        make(parse("kernel:6.1"), parse("kernel:6.12"), **(usual | given))
 
 
 KERNELS = ("--base", "kernel:6.1", "--new", "kernel:6.12")

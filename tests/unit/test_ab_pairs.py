@@ -13,11 +13,12 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.noise import measure_noise
 from analysis.compare.pairs import subject_of
 from analysis.compare.sequential import growing, resumed
 from analysis.compare.settings import Judgement, Settings, Subject, Verdict
+from analysis.compare.sides import open_sides
 from fscale.ab import live, measure
 from fscale.ab.plan import Pair, Plan
 from fscale.ab.slices import DEFAULT, Slicing, arranged

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.compare.boots import BETWEEN_BOOTS
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.settings import Settings
+from analysis.compare.sides import open_sides
 from fscale.cli import app
 from fscale.model.results import Machine, all_boots
 from fscale.runner import host

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from analysis.compare.compare import Sides, open_sides
 from analysis.compare.effect import smallest_change
 from analysis.compare.noise import NoiseReport, PointNoise, measure_noise
 from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from analysis.compare.sides import Sides, open_sides
 from analysis.compare.sliced import paired, ratios_of
 from analysis.compare.sliced import smallest_change as sliced_change
 from fscale.model.bench import CpuTimes

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.repetitions import minimum_repetitions, shortage
 from analysis.compare.settings import Settings
+from analysis.compare.sides import open_sides
 from apps.adapter import loads
 from fscale.cli import app
 from fscale.model import catalogue, paths

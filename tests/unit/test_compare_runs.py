@@ -15,12 +15,13 @@ from junitparser import JUnitXml
 from tap.parser import Parser as TapParser
 from typer.testing import CliRunner, Result
 
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.curves import gain_per_doubling, peak_cores, speedup
 from analysis.compare.locks import new_bottlenecks
 from analysis.compare.pairs import pair, subject_of
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
+from analysis.compare.sides import open_sides
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, KernelBuild, Machine

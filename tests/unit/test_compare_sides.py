@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.compare import locks
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.locks import new_bottlenecks, shares
 from analysis.compare.pairs import subject_of
 from analysis.compare.settings import (
@@ -21,6 +21,7 @@ from analysis.compare.settings import (
     RunRef,
     Settings,
 )
+from analysis.compare.sides import open_sides
 from analysis.diagnosis.naming import By, Name
 from analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
 from analysis.reader import load

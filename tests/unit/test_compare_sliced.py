@@ -9,7 +9,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis.compare.compare import AbRecord
 from analysis.compare.curves import curve_tests
 from analysis.compare.judge import judge, running
 from analysis.compare.pairs import pair
@@ -21,6 +20,7 @@ from analysis.compare.settings import (
     THROUGHPUT,
     Settings,
 )
+from analysis.compare.sides import AbRecord
 from analysis.compare.simulate import decided, sliced_test
 from analysis.compare.sliced import (
     LEAST_BLOCKS,

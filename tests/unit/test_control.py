@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from synthetic import cell, cpus_of, descriptor, machine, write_run
 
-from analysis.compare.compare import open_sides
+from analysis.compare.sides import open_sides
 from analysis.control import Basis, Control, Given
 from analysis.diagnosis.run import diagnose
 from analysis.findings import Verdict, findings

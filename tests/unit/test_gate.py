@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from analysis import gate, gate_outputs
-from fscale.commands import gate as command
+from analysis.compare import counted, junit, ktap, mail, markdown, wording
+from analysis.compare.settings import Comparison
+from analysis.compare.sides import sides_of
+from analysis.reader import load
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import FunctionWork, HotLine, LineUser, SimulatedWindow, Simulation
-from sim import side
-from sim.sweep import Sweep
+from fscale.model.variant import parse
+from sim.sweep import Sweep, of_side
+from tests.synthetic import machine, write_run
 
 OPS = 512
 
@@ -70,6 +73,9 @@ def cell(
             "reason": None if status == "ok" else "mount failed: no",
             "started": "2026-01-01T00:00:00+00:00",
             "wall_seconds": 1,
+            "ops": 5 * OPS,
+            "seconds": 5e-3,
+            "ops_per_second": 1000 * OPS,
             "simulation": Simulation(seed=seed, windows=windows, lines=[*lines], host_seconds=1),
         }
     )
@@ -91,11 +97,11 @@ def boots(
 
 
 def verdicts(base: list[Cell], new: list[Cell]) -> dict[str, str]:
-    return {j.metric: j.verdict for j in gate.judge(base, new)}
+    return {j.metric.removeprefix("count:"): j.verdict for j in counted.judge(base, new)}
 
 
 def test_what_is_the_same_is_the_same() -> None:
-    same = {"instructions": "same", "shared lines": "same"}
+    same = {"instructions": "same", "shared-lines": "same"}
     assert verdicts(boots(9000, 0.02), boots(9000, 0.03, seed=2)) == same
     assert verdicts(boots(9000, 40), boots(9000, 40, seed=2)) == same
 
@@ -105,14 +111,14 @@ def test_no_false_alarm_in_a_thousand(noise: float) -> None:
     alarms = 0
     for seed in range(1000):
         sides = (boots(9000, 20, noise=noise, seed=2 * seed + n) for n in (0, 1))
-        alarms += any(judgement.bad for judgement in gate.judge(*sides))
+        alarms += any(judgement.worse for judgement in counted.judge(*sides))
     assert alarms <= 2
 
 
 def test_two_percent_more_work_is_found_and_a_little_less_is_no_failure() -> None:
     assert verdicts(boots(9000, 0.02), boots(9200, 0.02, seed=2))["instructions"] == "more"
-    less = gate.judge(boots(9200, 0.02), boots(9000, 0.02, seed=2))[0]
-    assert (less.verdict, less.bad) == ("less", False)
+    less = counted.judge(boots(9200, 0.02), boots(9000, 0.02, seed=2))[0]
+    assert (less.verdict, less.worse) == ("less", False)
 
 
 def test_the_functions_that_do_more_are_named() -> None:
@@ -127,11 +133,12 @@ def test_the_functions_that_do_more_are_named() -> None:
 
     base = with_code(boots(9000, 0.02), vfs_read=100, find_block=800, kept=50)
     new = with_code(boots(9200, 0.02, seed=2), vfs_read=120.6, find_block_common=1000, kept=50.2)
-    found = gate.judge(base, new)[0]
-    assert found.lines == ("find_block_common +1000, find_block -800, vfs_read +21",)
-    assert str(found).endswith("more; find_block_common +1000, find_block -800, vfs_read +21")
-    assert gate.judge(new, base)[0].lines == (
-        "find_block_common -1000, find_block +800, vfs_read -21",
+    found = counted.judge(base, new)[0]
+    assert found.reason == "find_block_common +1000, find_block -800, vfs_read +21"
+    assert found.verdict == "more"
+    assert (
+        counted.judge(new, base)[0].reason
+        == "find_block_common -1000, find_block +800, vfs_read -21"
     )
 
 
@@ -144,38 +151,39 @@ def test_noise_of_one_side_hides_no_more_than_itself() -> None:
 def test_an_operation_that_begins_to_share_a_line_fails_and_the_line_is_named() -> None:
     planted = line("memory at 0x123440", 0.75, "lanefs_begin")
     old = line("jiffies", 0.01, "tick_sched_do_timer")
-    shared = gate.judge(boots(9000, 0.02, old), boots(9005, 0.77, old, planted, seed=2))[1]
-    assert (shared.verdict, shared.bad) == ("newly shared", True)
-    assert "lanefs_begin (writes)" in shared.lines[0]
-    assert "0.75 more an operation" in shared.lines[0]
-    assert len(shared.lines) == 1
+    shared = counted.judge(boots(9000, 0.02, old), boots(9005, 0.77, old, planted, seed=2))[1]
+    assert (shared.verdict, shared.worse) == ("newly shared", True)
+    assert "lanefs_begin (writes)" in shared.reason
+    assert "0.75 more an operation" in shared.reason
+    assert "jiffies" not in shared.reason
 
 
 def test_one_more_line_among_many_is_found_by_its_name() -> None:
     many = line("inode_hash_lock", 18, "_raw_spin_lock")
     base = boots(9000, 18.9, many, noise=0.02)
     plant = line("lanefs_planted, lanefs_inode_cache", 1, "lanefs_begin")
-    shared = gate.judge(base, boots(9000, 19.9, many, plant, noise=0.02, seed=2))[1]
+    shared = counted.judge(base, boots(9000, 19.9, many, plant, noise=0.02, seed=2))[1]
     assert shared.verdict == "newly shared"
-    assert shared.lines[0].startswith("lanefs_planted, lanefs_inode_cache, 1.00 more")
-    assert "lanefs_begin (writes)" in shared.lines[0]
+    assert shared.reason.startswith("lanefs_planted, lanefs_inode_cache, 1.00 more")
+    assert "lanefs_begin (writes)" in shared.reason
     # On the heap it is the function that is new.
     heap = line("memory at 0x1240", 1, "lanefs_begin")
-    shared = gate.judge(base, boots(9000, 19.9, heap, many, noise=0.02, seed=2))[1]
+    shared = counted.judge(base, boots(9000, 19.9, heap, many, noise=0.02, seed=2))[1]
     assert shared.verdict == "newly shared"
-    assert "by lanefs_begin (writes)" in shared.lines[0]
+    assert "by lanefs_begin (writes)" in shared.reason
 
 
 def test_of_the_heap_no_name_is_new() -> None:
     # One side's kernel has no types, or what is touched often enough to be named differs.
     plain = line("memory at 0x40: ext4_inode_cache+0x80", 0.8, "seek")
     named = line("memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state", 0.8, "seek")
-    assert verdicts(boots(100, 21, plain), boots(100, 21, named, seed=11))["shared lines"] == "same"
+    assert verdicts(boots(100, 21, plain), boots(100, 21, named, seed=11))["shared-lines"] == "same"
     # Where it takes more the line is named by what lies there.
     more = line("memory at 0x80: ext4_inode_info.i_flags", 20.8, "seek")
-    found = gate.judge(boots(100, 21, plain), boots(100, 41, more, seed=11))[1]
-    assert found.lines == (
-        "memory at 0x80: ext4_inode_info.i_flags, 20.80 more an operation, by seek (writes)",
+    found = counted.judge(boots(100, 21, plain), boots(100, 41, more, seed=11))[1]
+    assert (
+        found.reason
+        == "memory at 0x80: ext4_inode_info.i_flags, 20.80 more an operation, by seek (writes)"
     )
 
 
@@ -185,7 +193,7 @@ def test_another_name_for_what_was_shared_is_not_new() -> None:
     for seed in range(50):
         base = boots(9000, 19, old, noise=0.01, seed=2 * seed)
         assert (
-            gate.judge(base, boots(9000, 19, renamed, noise=0.01, seed=2 * seed + 1))[1].verdict
+            counted.judge(base, boots(9000, 19, renamed, noise=0.01, seed=2 * seed + 1))[1].verdict
             == "same"
         )
 
@@ -197,38 +205,72 @@ def test_a_line_that_comes_and_goes_with_the_boot_is_not_new() -> None:
             for n, m in enumerate(moves, 1)
         ]
 
-    assert gate.judge(side(0.16, 0.1, 0.2), side(0.9, 0.58, 0.65))[1].verdict == "same"
+    assert counted.judge(side(0.16, 0.1, 0.2), side(0.9, 0.58, 0.65))[1].verdict == "same"
 
 
-def test_a_point_that_breaks_fails_and_one_that_was_broken_does_not() -> None:
+def compared(tmp_path: Path, base: list[Cell], new: list[Cell]) -> Comparison:
+    sides = []
+    for name, cells in (("base", base), ("new", new)):
+        simulated = machine(4).model_copy(update={"guest": {"accelerator": "simulated"}})
+        fs = sorted({c.key.filesystem for c in cells})
+        directory = write_run(
+            tmp_path / name, cells, workloads=["MWCL"], filesystems=fs, machine=simulated
+        )
+        found = load(directory)
+        sides.append((found, found.cells))
+    return counted.compare(sides_of(*sides, ("old|x", "new")))
+
+
+def test_a_point_that_breaks_fails_and_one_that_was_broken_does_not(tmp_path: Path) -> None:
     broken = [cell(n, 0, 0, status="error") for n in (1, 2, 3)]
-    (judgement,) = gate.judge(boots(9000, 1), broken)
-    assert (judgement.verdict, judgement.reason) == ("broken", "mount failed: no")
-    for new in (broken, boots(9000, 1)):
-        (judgement,) = gate.judge(broken, new)
-        assert (judgement.verdict, judgement.bad) == ("not judged", False)
-        assert judgement.reason == "it is broken on BASE: mount failed: no"
+    found = compared(tmp_path / "a", boots(9000, 1), broken)
+    assert [(h.kind, h.reason) for h in found.health] == [("broken", "mount failed: no")]
+    assert found.regressed and not found.judgements
+    two = [
+        one.model_copy(
+            update={"key": (key := one.key.model_copy(update={"cores": 8})), "id": key.id}
+        )
+        for one in broken
+    ]
+    found = compared(tmp_path / "b", [*boots(9000, 1), *two], boots(9000, 1))
+    assert not found.regressed
+    assert any("mount failed: no" in warning for warning in found.warnings)
+
+
+def test_a_point_that_one_side_lacks_is_missing(tmp_path: Path) -> None:
+    eight = [
+        c.model_copy(update={"key": (key := c.key.model_copy(update={"cores": 8})), "id": key.id})
+        for c in boots(9000, 1)
+    ]
+    found = compared(tmp_path, [*boots(9000, 1), *eight], boots(9000, 1))
+    assert (len(found.missing_in_new), found.missing_in_base) == (1, [])
+    assert "8c" in found.missing_in_new[0]
 
 
 def test_two_file_systems_are_a_pair() -> None:
     other = [cell(n, 9000, 1, fs="lanefs") for n in (1, 2, 3)]
-    assert len(gate.judge(boots(9000, 1), other)) == 2
+    assert len(counted.judge(boots(9000, 1), other)) == 2
 
 
 def test_too_few_boots_are_refused() -> None:
     with pytest.raises(FscaleError, match="give --seeds 3"):
-        gate.judge(boots(9000, 1)[:2], boots(9000, 1))
+        counted.judge(boots(9000, 1)[:2], boots(9000, 1))
 
 
-def test_outputs_say_what_failed() -> None:
-    judgements = gate.judge(boots(9000, 0.02), boots(9500, 2, seed=2))
-    text = gate_outputs.junit(judgements, "old|x", "new")
-    root = ET.fromstring(text)
+def test_outputs_say_what_failed(tmp_path: Path) -> None:
+    found = compared(tmp_path, boots(9000, 0.02), boots(9500, 2, seed=2))
+    root = ET.fromstring(junit.render(found))
     assert [len(case.findall("failure")) for case in root.iter("testcase")] == [1, 1]
-    table = gate_outputs.markdown(judgements, "old", "new")
+    table = markdown.render(found)
     assert "**newly shared**" in table
     assert "simulated" in table
-    assert gate_outputs.headline(judgements) == "1 newly shared, 1 more"
+    assert wording.headline(found) == "1 newly shared, 1 more, 0 less, 0 same"
+    assert ktap.render(found).count("\nnot ok") == 2
+    assert "newly shared" in mail.render(found)
+    again = Comparison.model_validate_json(found.model_dump_json(by_alias=True))
+    assert (again, again.policy, again.regressed) == (found, "counted", True)
+    # A judge of rates says nothing of them.
+    assert "false discovery" not in mail.render(found)
 
 
 def test_a_side_is_what_its_text_says(tmp_path: Path) -> None:
@@ -236,27 +278,17 @@ def test_a_side_is_what_its_text_says(tmp_path: Path) -> None:
     module.touch()
     sweep = Sweep(filesystems=[], workloads=[], cores=[4], output=tmp_path)
     text = f"ext4:mount=data=journal,nobarrier:mkfs=-O ^has_journal:kernel=6.12:module={module}"
-    made = side.apply(side.parse(text), sweep)
-    assert list(made.filesystems) == ["ext4"]
-    assert made.mount == ("data=journal", "nobarrier")
-    assert made.mkfs == ("-O", "^has_journal")
+    made = of_side(parse(text), sweep)
+    assert list(made.filesystems) == ["ext4:mount=data=journal,nobarrier:mkfs=-O ^has_journal"]
     assert (made.kernel, made.modules) == ("6.12", (module,))
-    assert side.apply(side.parse("xfs"), sweep).kernel == "bookworm"
-    for wrong in ("", ":mount=x", "ext4:mount=", "ext4:mount=a:mount=b", "ext4:mkfs='"):
-        with pytest.raises(FscaleError):
-            side.parse(wrong)
+    assert of_side(parse("xfs"), sweep).kernel == "bookworm"
     with pytest.raises(FscaleError, match="does not exist"):
-        side.apply(side.parse("ext4:module=/no/such.ko"), sweep)
+        of_side(parse("ext4:module=/no/such.ko"), sweep)
 
 
 @pytest.mark.parametrize("new_breaks", [True, False])
-def test_a_gate_that_judged_nothing_fails(
-    new_breaks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_to_judge_is_a_mistake(tmp_path: Path, new_breaks: bool) -> None:
     broken = [cell(n, 0, 0, status="error") for n in (1, 2, 3)]
-    sides = iter([broken, broken if new_breaks else boots(9000, 1)])
-    monkeypatch.setattr(command.sweep, "prepare", lambda *_: None)
-    monkeypatch.setattr(command.campaign, "run", lambda *_: next(sides))
     with pytest.raises(FscaleError, match="no point could be judged") as raised:
-        command._gate("ext4", "ext4", tmp_path)
+        compared(tmp_path, broken, broken if new_breaks else boots(9000, 1))
     assert raised.value.code == Exit.USAGE

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.settings import Settings
+from analysis.compare.sides import open_sides
 from analysis.reader import Results, load
 from analysis.summary import summarise
 from fscale.model.results import Cell, CellKey

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.settings import THROUGHPUT, Settings
+from analysis.compare.sides import open_sides
 from analysis.reader import load
 from analysis.report import build, build_several, interactive
 from analysis.report.labels import DEFAULT, MOST, labels

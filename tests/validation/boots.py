@@ -24,8 +24,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
 
-from analysis.compare.compare import Sides, compare, sides_of
+from analysis.compare.compare import compare
 from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from analysis.compare.sides import Sides, sides_of
 from analysis.reader import Results, load
 from fscale.model.errors import FscaleError
 from fscale.model.paths import ROOT

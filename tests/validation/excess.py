@@ -18,7 +18,7 @@ from unittest import mock
 
 import numpy as np
 
-from analysis.compare.compare import open_sides
+from analysis.compare.sides import open_sides
 from fscale.ab import plan
 from fscale.ab.slices import DEFAULT, SIDES, Slicing, settling
 from fscale.model.results import Cell

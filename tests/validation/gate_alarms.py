@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from analysis.gate import Judgement, judge
+from analysis.compare import wording
+from analysis.compare.counted import judge
+from analysis.compare.settings import Judgement
 from analysis.reader import load
 from fscale.model.results import Cell
 from tests.validation.gate import SEEDS, fscale
@@ -32,11 +34,9 @@ def rounds(cells: Sequence[Cell], boots: int) -> Iterator[list[Judgement]]:
 
 def nearness(judgement: Judgement) -> float:
     """How much of the bound lies between the nearest boots of the sides; above 1 is a finding."""
-    base, new = judgement.base, judgement.new
-    if base is None or new is None:
-        return 0.0
-    apart = max(min(new.values) - max(base.values), min(base.values) - max(new.values))
-    return apart / judgement.bound
+    assert judgement.bound is not None
+    base, new = judgement.base.values.values(), judgement.new.values.values()
+    return max(min(new) - max(base), min(base) - max(new)) / judgement.bound
 
 
 def main() -> int:
@@ -64,7 +64,10 @@ def main() -> int:
             verdicts.update(j.verdict for j in judged)
             for j in judged:
                 if nearness(j) > NEAR:
-                    print(f"{j}; {nearness(j):.2f} of the bound between the sides", flush=True)
+                    print(
+                        f"{wording.said(j)}; {nearness(j):.2f} of the bound between the sides",
+                        flush=True,
+                    )
         if done.returncode:
             print(f"{fs}: not all cells are good", flush=True)
     alarms = verdicts.total() - verdicts["same"]

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.compare.compare import open_sides
 from analysis.compare.pairs import pair
 from analysis.compare.settings import THROUGHPUT, Settings
+from analysis.compare.sides import open_sides
 from analysis.compare.wording import ORDER
 from tests.validation.delay import bench, bench_of
 from tests.validation.neighbour import neighbour

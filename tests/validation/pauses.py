@@ -16,7 +16,7 @@ from unittest import mock
 
 import numpy as np
 
-from analysis.compare.compare import open_sides
+from analysis.compare.sides import open_sides
 from fscale.ab import slices
 from fscale.ab.slices import BLOCK, DEFAULT, SIDES
 from fscale.model.results import Cell, Slice

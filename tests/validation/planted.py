@@ -8,8 +8,9 @@ import argparse
 from pathlib import Path
 
 from analysis.compare import wording
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.settings import Settings
+from analysis.compare.sides import open_sides
 from tests.validation.windows import run
 
 PLANTED = [

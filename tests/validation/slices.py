@@ -14,9 +14,10 @@ import json
 from pathlib import Path
 
 from analysis.compare import wording
-from analysis.compare.compare import compare, open_sides
+from analysis.compare.compare import compare
 from analysis.compare.pairs import RATES
 from analysis.compare.settings import Judgement, Settings
+from analysis.compare.sides import open_sides
 from fscale.model.catalogue import load_suite
 from tests.validation.delay import patched
 from tests.validation.windows import run

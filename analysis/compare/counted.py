@@ -10,15 +10,26 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from analysis.compare.health import health
+from analysis.compare.pairs import common_place, subject_of
+from analysis.compare.settings import (
+    COUNT,
+    INSTRUCTIONS,
+    Comparison,
+    Judgement,
+    Sample,
+    Settings,
+    Subject,
+    Verdict,
+)
+from analysis.compare.sides import Sides
 from fscale.model.errors import FscaleError
+from fscale.model.files import printable
 from fscale.model.results import Cell
 from fscale.model.simulation import SHARED, HotLine, SimulatedWindow
 
-Verdict = Literal["more", "newly shared", "broken", "same", "less", "not judged"]
-Subject = tuple[str, str, int]
-"""workload, file system, cores"""
+SHARED_LINES = COUNT + "shared-lines"
 Takers = Mapping[str, float]
 """what takes cache lines, and how many for an operation"""
 
@@ -49,9 +60,9 @@ class Metric:
 
 
 METRICS = (
-    Metric("instructions", lambda window: window.instructions, 0.01, 20.0),
+    Metric(INSTRUCTIONS, lambda window: window.instructions, 0.01, 20.0),
     Metric(
-        "shared lines",
+        SHARED_LINES,
         lambda window: sum(window.transfers.get(kind, 0) for kind in SHARED),
         0.1,
         0.25,
@@ -76,86 +87,84 @@ class Side:
         return max(self.values) - min(self.values)
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """A metric of a point on both sides; a broken point has no sides."""
+def compare(sides: Sides) -> Comparison:
+    """Judge what an operation takes in NEW against BASE.
 
-    subject: Subject
-    metric: str
-    verdict: Verdict
-    base: Side | None = None
-    new: Side | None = None
-    bound: float = 0.0
-    """how far all boots must lie beyond the other side's"""
-    lines: tuple[str, ...] = ()
-    reason: str = ""
-
-    @property
-    def name(self) -> str:
-        """The point."""
-        return point_name(self.subject)
-
-    @property
-    def bad(self) -> bool:
-        """Whether it fails the gate."""
-        return self.verdict in ("more", "newly shared", "broken")
-
-    def __str__(self) -> str:
-        if self.base is None or self.new is None:
-            return f"{self.name}: {self.verdict}: {self.reason}"
-        change = f"{self.base.median:.4g} -> {self.new.median:.4g} an operation"
-        text = f"{self.name}: {self.metric} {change}: {self.verdict}"
-        return f"{text}; {'; '.join(self.lines)}" if self.lines else text
-
-
-def point_name(subject: Subject) -> str:
-    """A point for people."""
-    workload, filesystem, cores = subject
-    return f"{workload} {filesystem} x{cores} (simulated)"
-
-
-def judge(base: Iterable[Cell], new: Iterable[Cell]) -> list[Judgement]:
-    """All points of both sides; FscaleError where one has too few boots."""
-    sides = _points(base), _points(new)
-    names = [{subject[1] for subject in side} for side in sides]
-    if names[0] != names[1] and len(names[0]) == len(names[1]) == 1:
-        # One file system against another: that is what is judged.
-        (only,) = names[0]
-        sides = sides[0], {(w, only, n): cells for (w, _, n), cells in sides[1].items()}
-    found: list[Judgement] = []
-    for subject in sorted(sides[0].keys() | sides[1].keys()):
-        found += _point(subject, sides[0].get(subject, []), sides[1].get(subject, []))
-    return found
+    Raises:
+        FscaleError: a point has too few boots, or there is none that could be judged.
+    """
+    points = _points(sides.base_cells, sides.new_cells)
+    judgements = judge(sides.base_cells, sides.new_cells)
+    place = common_place(sides.base_cells, sides.new_cells)
+    found = health(sides.base_cells, sides.new_cells, place, lost_in_new=False)
+    not_judged = [
+        f"{subject.name} is not judged, for it is broken on BASE: {broken[0].reason}"
+        for subject, (base, _) in points.items()
+        if (broken := _broken(base))
+    ]
+    if not judgements and not any(point.kind == "broken" for point in found):
+        raise FscaleError(
+            f"no point could be judged: {'; '.join(not_judged) or 'the sides have none in common'}"
+        )
+    lacking = [
+        sorted(
+            subject.name for subject, both in points.items() if not both[side] and both[1 - side]
+        )
+        for side in (0, 1)
+    ]
+    return Comparison(
+        policy="counted",
+        base=sides.base,
+        new=sides.new,
+        settings=Settings(metrics=("count",)),
+        tests=len(judgements),
+        repetitions_needed=LEAST_SEEDS,
+        judgements=judgements,
+        health=found,
+        locks=[],
+        missing_in_base=lacking[0],
+        missing_in_new=lacking[1],
+        warnings=[
+            "both sides are simulated: counts of an operation are judged, no rates",
+            *(printable(text) for text in not_judged),
+        ],
+    )
 
 
-def _points(cells: Iterable[Cell]) -> dict[Subject, list[Cell]]:
-    found: dict[Subject, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        if cell.key.side is None and cell.key.profile is None:
-            found[cell.key.workload, cell.key.filesystem, cell.key.cores].append(cell)
+def judge(base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
+    """All points that are good on both sides; FscaleError where one has too few boots."""
+    points = sorted(_points(base, new).items(), key=lambda item: item[0].name)
+    return [found for subject, cells in points for found in _point(subject, *cells)]
+
+
+def _points(
+    base: Sequence[Cell], new: Sequence[Cell]
+) -> dict[Subject, tuple[list[Cell], list[Cell]]]:
+    """The boots of each point on both sides; one file system against another is a pair."""
+    place = common_place(base, new)
+    found: dict[Subject, tuple[list[Cell], list[Cell]]] = defaultdict(lambda: ([], []))
+    for number, side in enumerate((base, new)):
+        for cell in side:
+            if cell.key.side is None and cell.key.profile is None:
+                found[subject_of(cell.key, place)][number].append(cell)
     return found
 
 
 def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
-    bad = [[c for c in side if c.status not in ("ok", "skipped")] for side in (base, new)]
-    if bad[0]:
-        reason = f"it is broken on BASE: {_reason(bad[0][0])}"
-        return [Judgement(subject, "health", "not judged", reason=reason)]
-    if bad[1]:
-        return [Judgement(subject, "health", "broken", reason=_reason(bad[1][0]))]
+    if _broken(base) or _broken(new):
+        return []
     good = [[c for c in side if c.status == "ok" and c.simulation] for side in (base, new)]
-    if fewest := min(map(len, good)):
-        if fewest < LEAST_SEEDS:
-            raise FscaleError(
-                f"{point_name(subject)} has {fewest} good boots on one side; the gate needs "
-                f"{LEAST_SEEDS}: give --seeds {LEAST_SEEDS} or more"
-            )
-        return [_metric(subject, metric, *good) for metric in METRICS]
-    return []
+    fewest = min(map(len, good))
+    if fewest and fewest < LEAST_SEEDS:
+        raise FscaleError(
+            f"{subject.name} has {fewest} good boots on one side; the gate needs "
+            f"{LEAST_SEEDS}: give --seeds {LEAST_SEEDS} or more"
+        )
+    return [_metric(subject, metric, *good) for metric in METRICS] if fewest else []
 
 
-def _reason(cell: Cell) -> str:
-    return cell.reason or cell.status
+def _broken(cells: Iterable[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.status not in ("ok", "skipped")]
 
 
 def _metric(
@@ -168,16 +177,38 @@ def _metric(
         verdict = "more"
     elif _apart(other, one) > bound:
         verdict = "less"
-    lines: tuple[str, ...] = ()
-    if metric.name == "instructions" and verdict != "same":
-        lines = tuple(_changed(base, new))
-    if metric.name == "shared lines":
+    lines: list[str] = []
+    if metric.name == INSTRUCTIONS and verdict != "same":
+        lines = _changed(base, new)
+    if metric.name == SHARED_LINES:
         newly = _newly(base, new)
         if newly or max(one.values) <= UNSHARED <= NEWLY <= min(other.values):
             verdict = "newly shared"
         if verdict in ("more", "newly shared"):
-            lines = tuple(_grown(base, new, newly))
-    return Judgement(subject, metric.name, verdict, one, other, bound, lines)
+            lines = _grown(base, new, newly)
+    return Judgement(
+        subject=subject,
+        metric=metric.name,
+        base=_sample(base, one),
+        new=_sample(new, other),
+        interleaved=False,
+        margin=metric.part,
+        bound=bound,
+        verdict=verdict,
+        ratio=other.median / one.median if one.median else None,
+        reason=printable("; ".join(lines)),
+    )
+
+
+def _sample(cells: Sequence[Cell], side: Side) -> Sample:
+    numbers = [cell.key.repetition for cell in cells]
+    return Sample(
+        filesystem=cells[0].key.filesystem,
+        values=dict(zip(numbers, side.values, strict=True)),
+        median=side.median,
+        cv=None,
+        outliers=[],
+    )
 
 
 def _apart(less: Side, more: Side) -> float:
