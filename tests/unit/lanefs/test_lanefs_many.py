@@ -16,7 +16,7 @@ def costs(monkeypatch):
     rounds: list[float] = []
     taken = iter(rounds)
 
-    def cost(directory):
+    def cost(directory, _batch):
         return Cost(10, 10) if directory.name == "empty" else Cost(next(taken), 10)
 
     monkeypatch.setattr(many, "_cost", cost)
