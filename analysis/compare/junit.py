@@ -50,12 +50,12 @@ def text_of(*suites: TestSuite) -> str:
 
 def _case(judgement: Judgement) -> TestCase:
     case = TestCase(judgement.metric, classname=judgement.subject.name)
-    said = wording.said(judgement)
+    said, remark = wording.said(judgement), wording.remark(judgement)
     if judgement.worse:
-        case.result = [Failure(said)]
+        case.result = [Failure(f"{judgement.verdict}: {said}{remark and f'; {remark}'}")]
     elif judgement.verdict == "undecided":
-        case.result = [Skipped(f"undecided: {wording.remark(judgement)}")]
-    case.system_out = f"{judgement.verdict}: {said}\n{wording.remark(judgement)}".strip()
+        case.result = [Skipped(f"undecided: {remark}")]
+    case.system_out = f"{judgement.verdict}: {said}\n{remark}".strip()
     for name in ("verdict", "ratio", "low", "high", "p", "q"):
         case.append(  # type: ignore[no-untyped-call]
             Property(name, json.dumps(getattr(judgement, name)))

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterable
 
 from analysis.compare import wording
-from analysis.compare.settings import Comparison, Health, Judgement
+from analysis.compare.settings import Comparison, Health, Judgement, Policy
 
 HEADER = (
     "| verdict | cell | metric | base | new | change | interval | remark |",
     "|---|---|---|--:|--:|--:|---|---|",
 )
+POLICIES: dict[Policy, str] = {"noisy": "", "counted": " gate, simulated"}
 # Nobody is named, nothing linked and nothing run by what a run calls its file system.
 _MARKUP = re.compile(r"[\\`|]|!(?=\[)|\](?=[(\[])")
 
@@ -23,7 +24,7 @@ def render(comparison: Comparison) -> str:
     """A heading, a table of what changed or is undecided, and everything folded away."""
     shown = [j for j in wording.ordered(comparison) if j.verdict != "same"]
     lines = [
-        f"### fscale: {wording.headline(comparison)}",
+        f"### fscale{POLICIES[comparison.policy]}: {wording.headline(comparison)}",
         "",
         f"{_code(comparison.base.label)} (base) against {_code(comparison.new.label)} (new)",
         "",

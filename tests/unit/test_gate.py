@@ -261,6 +261,8 @@ def test_outputs_say_what_failed(tmp_path: Path) -> None:
     found = compared(tmp_path, boots(9000, 0.02), boots(9500, 2, seed=2))
     root = ET.fromstring(junit.render(found))
     assert [len(case.findall("failure")) for case in root.iter("testcase")] == [1, 1]
+    failures = [str(f.get("message")) for f in root.iter("failure")]
+    assert all(j.reason in text for j, text in zip(found.judgements, failures, strict=True))
     table = markdown.render(found)
     assert "**newly shared**" in table
     assert "simulated" in table

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
+from analysis.compare.counted import SHARED_LINES
 from fscale.model.paths import ROOT
 from vm.kbuild import debian_source
 from vm.steps import Steps
@@ -102,7 +103,7 @@ def found(plant: Plant, report: Path, workload: str) -> bool:
     for case in ET.parse(report).getroot().iter("testcase"):
         point = case.get("classname") or ""
         failures = [failure.get("message") or "" for failure in case.findall("failure")]
-        if case.get("name") == "shared lines" and point.startswith(f"{workload} "):
+        if case.get("name") == SHARED_LINES and point.startswith(f"{workload} "):
             print(*failures or [f"{point}: no finding"], sep="\n", flush=True)
             return any(
                 any(name in text for name in plant.objects)
