@@ -48,7 +48,7 @@ def _modules() -> list[str]:
 
     The imports of all commands together take seconds, in an emulated guest half a minute.
     """
-    names = sorted(m.name for m in pkgutil.iter_modules(fscale.commands.__path__))
+    names = sorted(m.name for m in pkgutil.iter_modules(fscale.commands.__path__) if not m.ispkg)
     started = Path(sys.argv[0]) == Path(__file__).with_name("__main__.py")
     words = sys.argv
     if "_FSCALE_COMPLETE" in os.environ:  # a shell asks, with the words so far: bash, then others

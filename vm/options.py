@@ -2,14 +2,13 @@
 """The options of every command that boots a guest."""
 
 import functools
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from fscale.model.bundle import bundle
 from fscale.model.limits import MOST_SECONDS
 
 KernelTreeOption = Annotated[
@@ -58,41 +57,5 @@ class GuestOptions:
     ] = False
 
 
-def guest_options(
-    *omitted: str, **defaults: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a guest, as its parameter `guest: GuestOptions`.
-
-    Fields that are `omitted` are no options of the command; `defaults` are its own.
-    """
-
-    names = {field.name for field in fields(GuestOptions)}
-    if unknown := {*omitted, *defaults} - names:
-        raise ValueError(f"a guest has no {', '.join(sorted(unknown))}")
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command)
-        own = [p for p in signature.parameters.values() if p.name != "guest"]
-        added = [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=defaults.get(field.name, field.default),
-                annotation=field.type,
-            )
-            for field in fields(GuestOptions)
-            if field.name not in omitted
-        ]
-
-        @functools.wraps(command)
-        def with_options(*args: Any, **given: Any) -> None:
-            guest = GuestOptions(**{p.name: given.pop(p.name) for p in added})
-            command(*args, **given, guest=guest)
-
-        # typer reads the signature.
-        with_options.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*own, *added]
-        )
-        return with_options
-
-    return decorate
+guest_options = functools.partial(bundle, "guest", GuestOptions)
+"""Give a command the options of a guest, as its parameter `guest`: see `bundle`."""

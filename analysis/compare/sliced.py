@@ -22,6 +22,8 @@ from fscale.model.results import Cell, Slice
 LEAST_PAIRS = 4
 FIRST_LOOK = 6
 """pairs; with fewer, Student's t at the level of a single test among many takes ten deviations"""
+FIRST_LOOK_OF_BOOTS = LEAST_PAIRS
+"""pairs of boots: each takes minutes, tests are few, and counts hardly differ between boots"""
 LEAST_BLOCKS = 5  # of a pair; with fewer, it has no ratio
 
 

@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two kernels (or one with two modules) against each other: boots interleaved as A B B A.
+"""Two kernels, or one with two modules, against each other: the sides, and what their boots leave.
 
-Each boot measures every point once. The boots become one paired run of the form that
-`fscale compare` reads: a repetition is a boot, which also takes in what differs between boots.
+The boots become one paired run of the form that `fscale compare` reads: a repetition is a boot, or
+a pair of them, which also takes in what differs between boots.
 """
 
-import json
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Literal
 
-from rich.console import Console
-
-from analysis.compare.sides import AB_FILE, AbRecord
-from fscale.model.errors import FscaleError
-from fscale.model.results import Cell, Machine, Run, all_boots
+from analysis.compare.settings import Settings
+from fscale.ab import loop, record
+from fscale.ab.loop import Aim, Progress, Watcher
+from fscale.ab.point import SIDES, Point
+from fscale.ab.record import Looks
+from fscale.ab.slicing import Slicing
+from fscale.model.errors import FscaleError, Interrupted
+from fscale.model.results import Cell, CellKey, Machine, Run, all_boots
 from fscale.model.store import Store
 from fscale.model.variant import Variant
 from vm import guest as guests
 from vm import kernel as kernels
 from vm import rootfs
-from vm.guest import GuestError
 from vm.options import GuestOptions
 from vm.place import Job
 from vm.qemu import Guest, Qemu
@@ -39,38 +42,6 @@ class Side:
     variant: Variant
     guest: Guest
     parts: Parts = field(default_factory=Parts)
-
-
-def measure(
-    base: Variant,
-    new: Variant,
-    arguments: Sequence[str],
-    *,
-    repetitions: int,
-    seed: int,
-    output: Path,
-    files: Mapping[str, Path],
-    options: GuestOptions,
-) -> None:
-    """Compare two sides; `arguments` are those of `fscale run`, the suite first.
-
-    The sides, not the `options`, say which kernels boot.
-
-    Raises FscaleError and what `interleave` raises.
-    """
-    steps = Steps(Console(stderr=True))
-    sides, emulator = both(base, new, arguments, files=files, options=options, steps=steps)
-    interleave(
-        sides,
-        emulator,
-        arguments,
-        repetitions=repetitions,
-        seed=seed,
-        output=output.resolve(),
-        timeout=options.timeout,
-        steps=steps,
-        files=files,
-    )
 
 
 def both(
@@ -107,66 +78,6 @@ def both(
     return sides, emulator
 
 
-def order(repetitions: int, seed: int) -> Iterator[tuple[str, int]]:
-    """(side, repetition) of each boot: A B B A or B A A B for two repetitions each."""
-    coins = random.Random(seed)
-    for first in range(1, repetitions + 1, 2):
-        outer, inner = ("A", "B") if coins.random() < 0.5 else ("B", "A")
-        yield from ((outer, first), (inner, first))
-        if first < repetitions:
-            yield from ((inner, first + 1), (outer, first + 1))
-
-
-def interleave(
-    sides: Mapping[str, Side],
-    emulator: Qemu,
-    arguments: Sequence[str],
-    *,
-    repetitions: int,
-    seed: int,
-    output: Path,
-    timeout: float,
-    steps: Steps,
-    files: Mapping[str, Path],
-) -> None:
-    """Boot sides "A" and "B" in turn, `repetitions` times each; merge the results into `output`.
-
-    `arguments` are those of `fscale run` without --output, --repetitions and --seed. Boots that an
-    earlier, interrupted call finished are not measured again.
-
-    Raises:
-        GuestError: a guest panicked, hung or ran out of time; earlier boots are kept.
-        FscaleError: `fscale run` failed in a guest, or a side's kernel was built anew meanwhile.
-    """
-    boots = list(order(repetitions, seed))
-    for number, (name, repetition) in enumerate(boots, start=1):
-        directory = boot_directory(output, name, repetition)
-        side = sides[name]
-        steps.note(f"boot {number} of {len(boots)}: {side.variant.text}")
-        if complete(directory):
-            refuse_other_builds(output, boots[:number])
-            continue
-        job = Job(
-            argv=[
-                *("python3", "-m", "fscale", "run", *arguments),
-                *(("--fs", side.variant.in_guest) if side.variant.in_guest else ()),
-                *("--set", "control=0"),
-                *("--output", "/results", "--repetitions", "1", "--seed", str(seed + repetition)),
-            ],
-            output=directory,
-            modules=side.variant.modules,
-            files=files,
-            timeout=timeout,
-        )
-        outcome = guests.run(side.guest, emulator, side.parts.added(job), steps)
-        if outcome.end != "finished":
-            raise GuestError(outcome)
-        if not complete(directory):
-            raise FscaleError(f"`fscale run` failed in the guest of {side.variant.text}; see above")
-        refuse_other_builds(output, boots[:number])
-    merge(output, {name: side.variant.text for name, side in sides.items()}, boots)
-
-
 def boot_directory(output: Path, side: str, repetition: int) -> Path:
     """Where one boot's own results are."""
     return output / "boots" / f"{side}{repetition}"
@@ -192,20 +103,6 @@ def refuse_other_builds(output: Path, boots: Sequence[tuple[str, int]]) -> None:
                 f"side {name} was booted with two builds of its kernel: {first[name]} and {told}; "
                 "give a new --output, so that all boots are of one"
             )
-
-
-def merge(output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int]]) -> None:
-    """Make one paired run in `output` of the boots' results."""
-    store = Store(output)
-    count = 0
-    for name, repetition in boots:
-        for cell in Store(boot_directory(output, name, repetition)).cells():
-            store.save_cell(relabelled(cell, name, repetition))
-            count += 1
-    store.save_run(merged(output, texts, boots, count))
-    record = AbRecord(base=texts["A"], new=texts["B"], looks=[])
-    text = json.dumps(record.model_dump(by_alias=True), indent=1) + "\n"
-    Store(output).save(AB_FILE, text)
 
 
 def relabelled(cell: Cell, side: str, repetition: int) -> Cell:
@@ -252,3 +149,177 @@ def merged(
     whole.machine.guest = {**guest, "stood_still": stood_still}
     whole.machine.boots = all_boots(machines)
     return whole
+
+
+@dataclass(frozen=True)
+class GuestPlan:
+    """What is compared. `repetitions`: boots of a side, or pairs of them, or 0 until decided."""
+
+    sides: Mapping[str, Side]
+    emulator: Qemu
+    arguments: Sequence[str]
+    """of `fscale run`, the suite first"""
+    files: Mapping[str, Path]
+    output: Path
+    seed: int
+    settings: Settings
+    repetitions: int
+    timeout: float
+    bisecting: bool = False
+    """stop as soon as one thing is slower, too"""
+
+    @property
+    def aim(self) -> Aim:
+        """When it ends."""
+        return Aim(self.settings, self.seed, self.repetitions, one_is_enough=self.bisecting)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The sides as they were named."""
+        return {name: side.variant.text for name, side in self.sides.items()}
+
+    def name(self, key: CellKey) -> str:
+        """A point by whatever side, however long its cells work.
+
+        Sides that name their file system have one each.
+        """
+        update: dict[str, Any] = {"side": None, "duration": 1.0, "repetition": 1}
+        if any(side.variant.name for side in self.sides.values()):
+            update["filesystem"] = "named"
+        return key.model_copy(update=update).point
+
+    def recorded(self) -> dict[str, Any]:
+        """What says in run.json that it is this comparison."""
+        return {
+            **dict(zip(("base", "new"), self.texts.values(), strict=True)),
+            "arguments": list(self.arguments),
+            "seed": self.seed,
+        }
+
+    def job(self, side: Side, directory: Path, number: int, *more: str) -> Job:
+        """`fscale run` of a side in a guest, with `more` options."""
+        named = side.variant.in_guest
+        return Job(
+            argv=[
+                *("python3", "-m", "fscale", "run", *self.arguments),
+                *(("--fs", named) if named else ()),
+                *("--set", "control=0"),
+                *("--output", "/results", "--repetitions", "1", "--seed", str(self.seed + number)),
+                *more,
+            ],
+            output=directory,
+            modules=side.variant.modules,
+            files=self.files,
+            timeout=self.timeout,
+        )
+
+
+class Guests(ABC):
+    """What both ways of guests have in common; see fscale.ab.loop.Source."""
+
+    slicing: Slicing | None = None
+
+    def __init__(self, plan: GuestPlan, steps: Steps) -> None:
+        self.plan = plan
+        self.steps = steps
+        self.store = Store(plan.output)
+        self.warnings: list[str] = []
+        self._named: dict[str, Point] = {}
+        self._finished = 0
+        old = self.store.load_run()
+        for part, asked in plan.recorded().items() if old else ():
+            if old and old.suite.get(part) != asked:
+                raise FscaleError(
+                    f"{plan.output} holds another comparison: {part} was {old.suite.get(part)} and "
+                    f"is {asked}; give a new --output"
+                )
+
+    @property
+    def points(self) -> list[Point]:
+        """Those that the boots so far have measured."""
+        return list(self._named.values())
+
+    @property
+    @abstractmethod
+    def looks(self) -> Looks:
+        """See Source."""
+
+    @abstractmethod
+    def boots(self, last: int) -> list[tuple[str, int]]:
+        """All boots up to a repetition: side, with what its directory's name has more, and that."""
+
+    @abstractmethod
+    def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
+        """The cells of both sides of the round that begins with a repetition."""
+
+    def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
+        """All at once: a boot measures every point."""
+        return [list(turn)]
+
+    def otherwise(self, point: Point) -> Point | None:
+        """There is no other way."""
+        del point
+        return None
+
+    def patience(self, point: Point) -> int:
+        """A round takes minutes."""
+        del point
+        return 1
+
+    def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
+        """See Source; the first round measures every point that there is."""
+        names = {self.plan.name(point.base) for point in batch}
+        cells = self.round(first, lambda key: not names or self.plan.name(key) in names)
+        sides: dict[str, dict[str, Cell]] = defaultdict(dict)
+        for cell in cells:
+            sides[self.plan.name(cell.key)][cell.key.side or ""] = cell
+        for name, both in sides.items():
+            if both.keys() != set(SIDES):
+                raise FscaleError(f"the guests do not measure the same: only one has {name}")
+            plain = {"side": None, "repetition": 1}
+            keys = [both[side].key.model_copy(update=plain) for side in SIDES]
+            self._named.setdefault(name, Point(keys[0], keys[1], self.slicing))
+        for cell in cells:
+            self.store.save_cell(cell)
+        self._finished = max([self._finished, *(cell.key.repetition for cell in cells)])
+        return [(self._named[self.plan.name(cell.key)], cell) for cell in cells]
+
+    def keep(self, progress: Progress) -> None:
+        """Write the run that the boots amount to so far."""
+        self._save(progress, "interrupted")
+
+    def finish(self, progress: Progress) -> None:
+        """Write it as one that is complete."""
+        self._save(progress, "complete")
+
+    def _save(self, progress: Progress, how: Literal["complete", "interrupted"]) -> None:
+        boots = self.boots(self._finished)
+        refuse_other_builds(self.plan.output, boots)
+        run = merged(self.plan.output, self.plan.texts, boots, len(progress.cells))
+        run.state = how
+        run.suite |= self.plan.recorded()
+        run.warnings += list(dict.fromkeys(self.warnings))
+        self.store.save_run(run)
+        base, new = (self.plan.texts[side] for side in SIDES)
+        record.save(self.store, base, new, progress.looks)
+
+
+def execute(source: Guests, seconds: float, watcher: Watcher) -> Progress:
+    """Measure for at most so many seconds, and write what came out.
+
+    What an earlier, interrupted call finished is not measured again.
+
+    Raises:
+        GuestError: a guest panicked, hung or ran out of time; earlier rounds are kept.
+        FscaleError: a guest could not measure, or the output holds another comparison.
+        Interrupted: by the user.
+    """
+    try:
+        progress = loop.measure(source, source.plan.aim, seconds, watcher)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "the guests were ended; what was finished before is kept, and the same command with "
+            "the same --output goes on from there"
+        ) from None
+    source.finish(progress)
+    return progress

@@ -11,9 +11,9 @@ from rich.table import Table
 from analysis.compare import wording
 from analysis.compare.judge import running
 from analysis.compare.pairs import RATES, pair, subject_of
-from analysis.compare.settings import Judgement
-from fscale.ab.measure import Progress
-from fscale.ab.plan import Pair, Plan
+from analysis.compare.settings import Judgement, Settings
+from fscale.ab.loop import Progress
+from fscale.ab.point import Point
 from fscale.model.results import CellKey
 from fscale.model.terminal import terminal
 from fscale.runner.progress import duration
@@ -22,11 +22,12 @@ from fscale.runner.progress import duration
 class Live:
     """A table on a terminal, a line where something is decided elsewhere; on standard error."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, points: Sequence[Point], settings: Settings) -> None:
+        self._points = points
+        self._settings = settings
         self._console = terminal(error=True)
-        self._metrics = [metric for metric in RATES if metric in plan.settings.metrics]
-        self._open = {point.base.point for point in plan.pairs}
+        self._metrics = [metric for metric in RATES if metric in settings.metrics]
+        self._open = {point.name for point in points}
         self._pairs: dict[str, int] = {}
         self._said: dict[tuple[str, str], str] = {}
         self._verdicts: dict[tuple[str, str], str] = {}
@@ -53,15 +54,16 @@ class Live:
         """A message for people."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def measured(self, progress: Progress, point: Pair, left: float) -> None:
+    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
         """See Watcher."""
-        name = point.base.point
+        (point,) = batch
+        name = point.name
         self._pairs[name] = progress.done[name]
         self._left = duration(max(0.0, left))
         if self._live and point.slicing:
             names = [point.key(side, 1).point for side in "AB"]
             sides = [[c for c in progress.cells if c.key.point == own] for own in names]
-            looks, settings = self._plan.pair_looks, self._plan.settings
+            looks, settings = progress.looks.pairs, self._settings
             for test in pair(*sides, pair_looks=looks, metrics=settings.metrics).tests:
                 if e := running(test, settings):
                     said = wording.estimate(e.ratio, e.low, e.high)
@@ -70,8 +72,8 @@ class Live:
 
     def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
         """See Watcher."""
-        still = {point.base.point for point in progress.open}
-        names = {subject_of(point.base): point.base for point in self._plan.pairs}
+        still = {point.name for point in progress.open}
+        names = {subject_of(point.base): point.base for point in self._points}
         for judgement in judgements:
             key = names[judgement.subject]
             if key.point not in self._open:
@@ -85,9 +87,7 @@ class Live:
         self._open &= still
         self._left = duration(max(0.0, left))
         if not self._live:
-            self.say(
-                f"{len(still)} of {len(self._plan.pairs)} points are undecided, {self._left} left"
-            )
+            self.say(f"{len(still)} of {len(self._points)} points are undecided, {self._left} left")
         self._refresh()
 
     def _refresh(self) -> None:
@@ -100,8 +100,8 @@ class Live:
         table.add_column("n", justify="right")
         for metric in self._metrics:
             table.add_column(metric)
-        for point in self._plan.pairs:
-            name = point.base.point
+        for point in self._points:
+            name = point.name
             if name in self._pairs:
                 cells = (
                     " ".join(

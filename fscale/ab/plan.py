@@ -2,19 +2,20 @@
 """A paired run before it is measured: two checked sides, their points, and when to look."""
 
 import itertools
-import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-
-from pydantic import ValidationError
 
 from analysis.compare.repetitions import minimum_repetitions, tests_of
 from analysis.compare.sequential import resumed, schedule
 from analysis.compare.settings import SETTLED, Settings
-from analysis.compare.sides import AB_FILE, AbRecord
 from analysis.compare.sliced import FIRST_LOOK, LEAST_PAIRS
-from fscale.ab.slices import DEFAULT, Slicing, settling, uncut
+from fscale.ab import record
+from fscale.ab.loop import Aim
+from fscale.ab.point import Point
+from fscale.ab.record import Looks
+from fscale.ab.slices import settling, uncut
+from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run, all_boots
 from fscale.model.store import Store, differences
@@ -28,72 +29,29 @@ MOST_REPETITIONS = 400
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A point on both sides; the repetition and the side of the keys are filled in later."""
-
-    base: CellKey
-    new: CellKey
-    slicing: Slicing | None = None
-    """None: whole repetitions"""
-
-    @property
-    def step(self) -> int:
-        """Repetitions a round: one pair in slices, else two of each side."""
-        return 1 if self.slicing else 2
-
-    def key(self, side: str, repetition: int) -> CellKey:
-        """The cell of side "A" or "B"."""
-        key = self.base if side == "A" else self.new
-        return key.model_copy(update={"side": side, "repetition": repetition})
-
-
-@dataclass(frozen=True)
 class Plan:
-    """Everything that a paired run needs. `repetitions`: fixed, or 0 for sequential stopping."""
+    """Everything that a paired run here needs. `repetitions`: fixed, or 0 until it is decided."""
 
     setups: dict[str, Setup]
     run: Run
     store: Store
-    pairs: list[Pair]
+    points: list[Point]
     settings: Settings
     repetitions: int
-    looks: tuple[int, ...]
-    pair_looks: tuple[int, ...] = ()
+    looks: Looks
+    one_is_enough: bool = False
+    """end as soon as something is slower"""
 
-    def looks_of(self, pair: Pair) -> tuple[int, ...]:
-        """After how many repetitions a point is looked at; none where `repetitions` are fixed."""
-        return self.pair_looks if pair.slicing else self.looks
+    @property
+    def aim(self) -> Aim:
+        """When it ends."""
+        return Aim(self.settings, self.run.seed, self.repetitions, self.one_is_enough)
 
-    def last(self, pair: Pair) -> int:
-        """After how many repetitions a point is not measured any more, decided or not."""
-        if self.repetitions:
-            return self.repetitions + (0 if pair.slicing else self.repetitions % 2)
-        return self.looks_of(pair)[-1]
-
-    def order(self, pair: Pair, first: int) -> Iterator[CellKey]:
-        """The four cells of repetitions `first` and `first` + 1: A B B A or B A A B.
-
-        The coin comes from the seed, the point and the repetition, so that a run that goes on
-        after an interruption keeps its order.
-        """
-        coin = random.Random(f"{self.run.seed} {pair.base.point} {first}").random() < 0.5
-        outer, inner = ("A", "B") if coin else ("B", "A")
-        yield pair.key(outer, first)
-        yield pair.key(inner, first)
-        yield pair.key(inner, first + 1)
-        yield pair.key(outer, first + 1)
-
-    def save(self) -> None:
-        """Write run.json and ab.json."""
+    def save(self, looks: Looks | None = None) -> None:
+        """Write run.json and ab.json; `looks` where they turned out otherwise than planned."""
         self.store.save_run(self.run)
-        record = AbRecord(
-            base=str(self.run.suite["base"]),
-            new=str(self.run.suite["new"]),
-            looks=list(self.looks),
-            pair_looks=list(self.pair_looks),
-        )
-        text = record.model_dump_json(by_alias=True, indent=1) + "\n"
-        self.store.save(AB_FILE, text)
+        base, new = (str(self.run.suite[side]) for side in ("base", "new"))
+        record.save(self.store, base, new, looks or self.looks)
 
 
 def make(
@@ -135,29 +93,30 @@ def make(
         key.workload: _slicing(key, setups, slices, slicing)
         for key in {key.workload: key for key in a.cells}.values()
     }
-    pairs = [
-        Pair(_labelled(one, base), _labelled(other, new), cut[one.workload])
+    points = [
+        Point(_labelled(one, base), _labelled(other, new), cut[one.workload])
         for one, other in zip(*(sorted(p.cells, key=_place) for p in (a, b)), strict=True)
     ]
     if not any(cut.values()):
         repetitions += repetitions % 2
-    tests = tests_of([p.base for p in pairs], settings)
+    tests = tests_of([p.base for p in points], settings)
     if SETTLED in settings.metrics:
-        tests += sum(p.slicing is not None and p.slicing.settle for p in pairs)
+        tests += sum(p.slicing is not None and p.slicing.settle for p in points)
     if not tests:
         raise FscaleError(
             "nothing that is measured here has such a metric: counted work comes from profiled "
             "repetitions, which `fscale ab` does not make, and only what writes and takes turns is "
             "settled; give --metric throughput or per-cpu-second"
         )
-    looks: tuple[int, ...] = ()
-    pair_looks: tuple[int, ...] = ()
+    looks = Looks()
     needed = minimum_repetitions(settings, tests, interleaved=True)
     if all(cut.values()):
         needed = LEAST_PAIRS
     if not repetitions:
-        looks = schedule(settings.fdr, tests, MOST_REPETITIONS)
-        pair_looks = resumed(_looked(store) or (FIRST_LOOK,), MOST_REPETITIONS)
+        looks = Looks(
+            schedule(settings.fdr, tests, MOST_REPETITIONS),
+            resumed(record.looked(store) or (FIRST_LOOK,), MOST_REPETITIONS),
+        )
     elif repetitions < needed:
         raise FscaleError(
             f"{repetitions} repetitions a side are too few: a single change among {tests} tests is "
@@ -173,21 +132,12 @@ def make(
             )
         run.started, run.command = old.started, [*old.command, *run.command]
         run.machine.boots = all_boots([old.machine, run.machine])
-    return Plan(setups, run, store, pairs, settings, repetitions, looks, pair_looks)
+    return Plan(setups, run, store, points, settings, repetitions, looks)
 
 
 def _refuse_one_name(base: Variant, new: Variant) -> None:
     if base.label == new.label and base.text != new.text:
         raise FscaleError(f"both sides would be called {base.label}; rename one of the files")
-
-
-def _looked(store: Store) -> list[int]:
-    """The looks at pairs of a run that goes on; it may have looked when its time was spent."""
-    try:
-        text = (store.directory / AB_FILE).read_text()
-        return AbRecord.model_validate_json(text).pair_looks
-    except (OSError, ValidationError):
-        return []
 
 
 def _slicing(

@@ -2,11 +2,11 @@
 """Runs a planned paired comparison on this machine and keeps its run.json true."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 
+from fscale.ab.here import Here, order
 from fscale.ab.live import Live
-from fscale.ab.measure import Progress, measure
+from fscale.ab.loop import Progress, measure
 from fscale.ab.plan import Plan
 from fscale.ab.same import refuse_same
 from fscale.ab.slices import preview_pair
@@ -22,13 +22,13 @@ def preview(plan: Plan, say: Callable[[str], None]) -> None:
     """Tell the commands of the first round, and change nothing."""
     session = Session(plan.setups["A"], plan.store, paths.state_dir(), DryExecutor(say), Signals())
     with session.opened():
-        for point in plan.pairs:
+        for point in plan.points:
             if point.slicing:
                 keys = {side: point.key(side, 1) for side in "AB"}
                 say(f"# both sides take turns: {keys['A'].id}")
                 preview_pair(session, plan.setups, keys, point.slicing, plan.run.seed)
                 continue
-            for key in plan.order(point, 1):
+            for key in order(point, 1, plan.run.seed):
                 assert key.side is not None
                 say(f"# side {key.side}: {key.id}")
                 session.setup = plan.setups[key.side]
@@ -62,14 +62,13 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
         session = Session(plan.setups["A"], plan.store, state, Executor(new_tag()), signals)
         run.state = "failed"
         try:
-            with session.opened(), Live(plan) as live:
+            with session.opened(), Live(plan.points, plan.settings) as live:
                 for side, setup in plan.setups.items():
                     session.setup = setup
-                    session.refuse_without_effect([plan.pairs[0].key(side, 1)])
+                    session.refuse_without_effect([plan.points[0].key(side, 1)])
                 refuse_same(plan, session)
-                progress = measure(plan, session, seconds, live)
-            if progress.pair_looks:
-                replace(plan, pair_looks=progress.pair_looks).save()
+                progress = measure(Here(plan, session), plan.aim, seconds, live)
+            plan.save(progress.looks)
             run.planned_cells = len(progress.cells)
             run.state = "complete"
         except Interrupted as error:

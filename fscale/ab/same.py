@@ -23,7 +23,7 @@ def refuse_same(plan: Plan, session: Session) -> None:
     """
     if plan.run.suite["base"] == plan.run.suite["new"] or f"{BENCH} of B" in plan.run.versions:
         return
-    point = plan.pairs[0]
+    point = plan.points[0]
     keys = {side: point.key(side, 1) for side in "AB"}
     made = {side: plan.setups[side].filesystems[key.filesystem] for side, key in keys.items()}
     a, b = made["A"], made["B"]

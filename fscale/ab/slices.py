@@ -10,10 +10,12 @@ import contextlib
 import random
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Protocol
 
+from fscale.ab.point import SIDES
+from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Settings, Target
 from fscale.model.results import Cell, CellKey, Slice
@@ -21,30 +23,10 @@ from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns, cut, in_turns
 from fscale.runner.kernelsettings import of_machine
 from fscale.runner.session import Session, Setup, fill, new_cell
 
-SIDES = ("A", "B")
 SLOTS = ("-1", "-2")  # of file systems that are mounted at the same time
-BLOCK = 4  # turns
 DRAIN = 0.02  # seconds: an RCU grace period, and the callbacks that have waited for it
 LEAST_OPS = 20
 """of each worker in a turn: all begin at once and the last ones end alone, which must not matter"""
-
-
-@dataclass(frozen=True)
-class Slicing:
-    """How a pair is cut. Seconds of a turn, how many blocks of four turns, turns to warm up."""
-
-    seconds: float = 0.01
-    blocks: int = 16
-    warmup: int = 1
-    settle: bool = False
-    """whether what a turn puts off is written out before the next one"""
-    drain: float = 0.0
-    """seconds after a turn, for what it frees later"""
-
-    @property
-    def side_seconds(self) -> float:
-        """What one side works at most in a pair."""
-        return self.seconds * (self.blocks * BLOCK / 2 + self.warmup)
 
 
 class Taker(Protocol):
@@ -53,9 +35,6 @@ class Taker(Protocol):
     def take(self) -> Turn:
         """Work for one turn. Raises Ended and TooLong."""
         ...
-
-
-DEFAULT = Slicing()
 
 
 def uncut(setup: Setup, workload: str) -> str | None:

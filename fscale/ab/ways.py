@@ -31,12 +31,7 @@ class Way(Enum):
     SLICES = "slices on this machine", ("duration", "count_margin"), _HERE
     BOOTS = (
         "guests that boot in turn",
-        ("max_minutes", "count_margin", *_ON_THIS_MACHINE),
-        _GUESTS,
-    )
-    UNJUDGED_BOOTS = (
-        "guests that boot in turn, to be judged by `fscale compare`",
-        ("max_minutes", "metric", "margin", "count_margin", "fdr"),
+        ("count_margin", *_ON_THIS_MACHINE),
         _GUESTS,
     )
     GUEST_SLICES = (

@@ -3,58 +3,31 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import Settings
-from apps.adapter import loads
-from fscale.commands.compare import (
-    AllOption,
-    CountMarginOption,
-    FdrOption,
-    HtmlOption,
-    JunitOption,
-    KtapOption,
-    MailOption,
-    MarginOption,
-    MarkdownOption,
-    MetricOption,
-    outputs_of,
-    settings_of,
-)
-from fscale.commands.history import JsonFlag
-from fscale.commands.list import complete_media, complete_suites
-from fscale.commands.run import (
-    CoresOption,
-    DeviceOption,
-    ModeOption,
-    RunSeedOption,
-    SetOption,
-    WorkloadOption,
-    YesFormatOption,
-)
-from fscale.model import catalogue, paths
-from fscale.model.errors import Exit, FscaleError
-from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS, MOST_SECONDS
+from fscale.commands.compare import AllOption
+from fscale.commands.options.judge import JudgeOptions
+from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.options.output import OutputOptions
+from fscale.commands.run import RunSeedOption
+from fscale.model import catalogue
+from fscale.model.bundle import bundle
+from fscale.model.errors import Exit
+from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS
 from fscale.model.terminal import say
 from fscale.model.variant import Variant, parse
 from fscale.runner.dry import tell
-from fscale.runner.request import (
-    Request,
-    named_in,
-    parse_cores,
-    parse_settings,
-    read_suite,
-)
 from fscale.system.outputs import directory_to_write
 from vm.cli import guest_files
 from vm.options import GuestOptions
 from vm.steps import Steps
 
 if TYPE_CHECKING:
+    from analysis.compare.outputs import Outputs
     from fscale.ab.plan import Plan
 
 _EPILOG = """
@@ -72,28 +45,6 @@ another microbenchmark. With [:kernel=KERNEL][:module=FILE], or as kernel:KERNEL
 a guest.
 """
 
-SuiteOption = Annotated[
-    Path,
-    typer.Option(help="What to measure: a suite, by file or name.", autocompletion=complete_suites),
-]
-MediaOption = Annotated[
-    str | None,
-    typer.Option(help="Medium, as in `fscale list media`.", autocompletion=complete_media),
-]
-DurationOption = Annotated[
-    float | None,
-    typer.Option(min=0.001, max=MOST_SECONDS, help="Timed seconds per repetition."),
-]
-DirOption = Annotated[
-    Path | None, typer.Option("--dir", help="Measure in this directory, without root.")
-]
-WaitOption = Annotated[
-    float,
-    typer.Option(
-        min=0, max=MOST_SECONDS, help="Seconds to wait for another run to leave the machine."
-    ),
-]
-BinaryOption = Annotated[Path, typer.Option(help="The microbenchmark.")]
 SlicesOption = Annotated[
     bool | None,
     typer.Option(
@@ -107,104 +58,15 @@ DryRunOption = Annotated[
 ]
 
 
-# Suite keys that are no matter of the suite in a paired run.
-OWN = {"filesystems", "repetitions", "profile_repetitions"}
-
-
-def request_of(
-    suite: Path,
-    output: Path,
-    *,
-    workload: str | None,
-    cores: str | None,
-    media: str | None,
-    mode: str | None,
-    duration: float | None,
-    settings: list[str] | None,
-    seed: int | None,
-    device: Path | None,
-    yes_format: str | None,
-    directory: Path | None,
-    binary: Path,
-) -> Request:
-    """A request for one side; its file system comes later."""
-    asked: dict[str, Any] = {
-        "workloads": workload.split(",") if workload else None,
-        "cores": None if cores is None else parse_cores(cores),
-        "media": [media] if media else None,
-        "modes": mode.split(",") if mode else None,
-        "duration": duration,
-        "profiles": [],
-    }
-    overrides = {name: value for name, value in asked.items() if value is not None}
-    overrides |= parse_settings(settings or [], overrides)
-    if own := sorted(OWN & overrides.keys()):
-        raise FscaleError(
-            f"--set {own[0]}: paired runs decide that themselves; the sides name the file systems, "
-            "--repetitions says how many, and nothing is profiled"
-        )
-    request = Request(
-        suite=suite,
-        output=output,
-        overrides=overrides,
-        explicit=named_in(overrides),
-        seed=seed,
-        device=device,
-        yes_format=yes_format,
-        directory=directory,
-        binary=binary,
-        applications=loads,
-    )
-    read_suite(request)  # what is wrong in it is said before another run is waited for
-    return request
-
-
-def refuse_few_boots(repetitions: int, settings: Settings) -> None:
-    """FscaleError where so many boots a side could find no change, not even of a single point."""
-    fewest = minimum_repetitions(settings, 1, interleaved=True)
-    if 0 < repetitions < fewest:
-        raise FscaleError(
-            f"--repetitions {repetitions}: the change of a single point is found with {fewest} "
-            f"boots of each side or more; give --repetitions {fewest}, or leave it out "
-            f"({GUEST_REPETITIONS})"
-        )
-
-
-# Boots of each side: a few points need seven repetitions at the default error rate.
-GUEST_REPETITIONS = 8
-
-
-def guest_arguments(
-    *,
-    workload: str | None,
-    cores: str | None,
-    media: str | None,
-    mode: str | None,
-    duration: float | None,
-    settings: list[str] | None,
-) -> list[str]:
-    """The options of `fscale run` in a guest."""
-    options = {"workload": workload, "cores": cores, "media": media, "mode": mode}
-    options["duration"] = None if duration is None else str(duration)
-    given = [f"--{name}={value}" for name, value in options.items() if value is not None]
-    return given + [f"--set={text}" for text in settings or []]
-
-
 def say_unheeded_duration(plan: "Plan", duration: float | None) -> None:
     """Say of which points a duration is not, as they take turns."""
-    sliced = dict.fromkeys(pair.base.workload for pair in plan.pairs if pair.slicing)
+    sliced = dict.fromkeys(p.base.workload for p in plan.points if p.slicing)
     if duration is not None and sliced:
         say(
             f"note: --duration is not of {', '.join(sliced)}: what takes turns works as long as "
             "they take; --whole measures whole repetitions",
             error=True,
         )
-
-
-def options_for(cores: str | None) -> GuestOptions:
-    """Guests with as many CPUs as are measured at most, where the numbers are given."""
-    counts = [int(part) for part in (cores or "").split(",") if part.isdigit()]
-    return GuestOptions(smp=max(counts)) if counts else GuestOptions()
 
 
 def handed_in(
@@ -218,12 +80,13 @@ def handed_in(
     return guest_files(suite, list(dict.fromkeys([*(filesystems or []), *own])))
 
 
-def measure_pairs(
+def measure_in_guests(
     base: Variant,
     new: Variant,
     suite: Path,
     given: Sequence[str],
     *,
+    slices: bool,
     options: GuestOptions,
     output: Path,
     seed: int,
@@ -233,19 +96,22 @@ def measure_pairs(
     filesystems: list[Path] | None = None,
     bisecting: bool = False,
 ) -> Settings:
-    """Compare two guests in slices; `given` are options of `fscale run`, without the suite.
+    """Compare two guests; `given` are options of `fscale run`, without the suite.
 
     `filesystems` are TOML files of the user's. Returns the settings to judge by, which may have
-    fewer metrics where it is `bisecting`. Raises what `fscale.ab.guest_pairs` does.
+    fewer metrics where it is `bisecting`. Raises what `fscale.ab.guests.execute` does.
     """
-    from fscale.ab import guest_pairs  # noqa: PLC0415 - it brings in the statistics
+    from fscale.ab.guest_plan import make  # noqa: PLC0415 - it brings in the statistics
+    from fscale.ab.guests import execute  # noqa: PLC0415
+    from fscale.ab.told import Told  # noqa: PLC0415
 
     steps = Steps(Console(stderr=True))
     files, inside = handed_in(suite, filesystems, base, new)
-    plan = guest_pairs.make(
+    source = make(
         base,
         new,
         [inside, *given],
+        slices=slices,
         files=files,
         options=options,
         output=output,
@@ -255,12 +121,12 @@ def measure_pairs(
         steps=steps,
         bisecting=bisecting,
     )
-    state = guest_pairs.measure(plan, 60 * minutes, steps)
-    for reason in state.given_up.values():
+    progress = execute(source, 60 * minutes, Told(steps))
+    for reason in progress.given_up.values():
         steps.note(f"given up: {reason}")
-    if state.out_of_time:
-        steps.note(f"the time is spent; {len(state.open)} points are undecided")
-    return plan.settings
+    if progress.out_of_time:
+        steps.note(f"the time is spent; {len(progress.open)} points are undecided")
+    return source.plan.settings
 
 
 def register(app: typer.Typer) -> None:
@@ -268,6 +134,9 @@ def register(app: typer.Typer) -> None:
     app.command("ab", epilog=_EPILOG)(_ab)
 
 
+@bundle("measured", MeasureOptions)
+@bundle("judged", JudgeOptions)
+@bundle("written", OutputOptions)
 def _ab(
     context: typer.Context,
     base: Annotated[str, typer.Option(help="Side A, as described below.")],
@@ -279,13 +148,6 @@ def _ab(
         ),
     ],
     *,
-    suite: SuiteOption = Path("quick"),
-    workload: WorkloadOption = None,
-    cores: CoresOption = None,
-    media: MediaOption = None,
-    mode: ModeOption = None,
-    duration: DurationOption = None,
-    suite_keys: SetOption = None,
     repetitions: Annotated[
         int | None,
         typer.Option(
@@ -298,24 +160,12 @@ def _ab(
         float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after so many minutes.")
     ] = 30,
     seed: RunSeedOption = None,
-    device: DeviceOption = None,
-    yes_format: YesFormatOption = None,
-    directory: DirOption = None,
-    binary: BinaryOption = paths.BENCH,
-    wait: WaitOption = 0,
     slices: SlicesOption = None,
-    metric: MetricOption = None,
-    margin: MarginOption = None,
-    count_margin: CountMarginOption = 0.01,
-    fdr: FdrOption = 0.01,
-    as_json: JsonFlag = False,
-    junit: JunitOption = None,
-    markdown: MarkdownOption = None,
-    mail: MailOption = None,
-    html: HtmlOption = None,
-    ktap: KtapOption = None,
     everything: AllOption = False,
     dry_run: DryRunOption = False,
+    measured: MeasureOptions,
+    judged: JudgeOptions,
+    written: OutputOptions,
 ) -> None:
     """Compare two file systems, or two ways to mount or make one, interleaved as A B B A.
 
@@ -323,83 +173,53 @@ def _ab(
     measured any more. Looking at the data again and again is paid for in the error rates
     (docs/method.md). Exit codes as `fscale compare`.
     """
-    from analysis.compare.compare import compare  # noqa: PLC0415
-    from analysis.compare.outputs import show, write  # noqa: PLC0415
-    from analysis.compare.sides import open_sides  # noqa: PLC0415
-    from fscale.ab.guests import measure as measure_guests  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
     from fscale.ab.ways import refuse_unheeded, way_of  # noqa: PLC0415
 
-    settings = settings_of(metric, margin, count_margin, fdr)
-    outputs = outputs_of(as_json, junit, markdown, mail, html, ktap)
+    settings, outputs = judged.settings, written.outputs
     sides = parse(base), parse(new)
     in_guests = any(side.of_guest for side in sides)
     way = way_of(in_guests=in_guests, slices=slices)
     refuse_unheeded(context, way)
     way.refuse_others(*sides)
     if in_guests:
-        given = guest_arguments(
-            workload=workload,
-            cores=cores,
-            media=media,
-            mode=mode,
-            duration=duration,
-            settings=suite_keys,
+        measure_in_guests(
+            *sides,
+            measured.suite,
+            measured.in_guest,
+            slices=bool(slices),
+            options=measured.guest,
+            output=output,
+            seed=1 if seed is None else seed,
+            settings=settings,
+            minutes=max_minutes,
+            repetitions=repetitions or 0,
         )
-        if slices:
-            measure_pairs(
-                *sides,
-                suite,
-                given,
-                options=options_for(cores),
-                output=output,
-                seed=1 if seed is None else seed,
-                settings=settings,
-                minutes=max_minutes,
-                repetitions=repetitions or 0,
-            )
-        else:
-            refuse_few_boots(repetitions or 0, settings)
-            files, inside = handed_in(suite, None, *sides)
-            measure_guests(
-                *sides,
-                [inside, *given],
-                repetitions=repetitions or GUEST_REPETITIONS,
-                seed=1 if seed is None else seed,
-                output=output,
-                files=files,
-                options=options_for(cores),
-            )
     else:
-        request = request_of(
-            suite,
-            output,
-            workload=workload,
-            cores=cores,
-            media=media,
-            mode=mode,
-            duration=duration,
-            settings=suite_keys,
-            seed=seed,
-            device=device,
-            yes_format=yes_format,
-            directory=directory,
-            binary=binary,
-        )
+        request = measured.request(output, seed)
 
         def plan() -> "Plan":
             made = make(request, *sides, settings, repetitions or 0, slices=slices)
-            say_unheeded_duration(made, duration)
+            say_unheeded_duration(made, measured.duration)
             return made
 
         if dry_run:
             preview(plan(), tell)
             return
-        execute(plan, 60 * max_minutes, wait)
-    measured = open_sides(output, None)
-    comparison = compare(measured, settings)
-    write(comparison, outputs, measured)
+        execute(plan, 60 * max_minutes, measured.wait)
+    judge(output, settings, outputs, everything)
+
+
+def judge(output: Path, settings: Settings, outputs: "Outputs", everything: bool) -> None:
+    """Judge a paired run, write what was asked for, and end with 1 where something is worse."""
+    from analysis.compare.compare import compare  # noqa: PLC0415
+    from analysis.compare.outputs import show, write  # noqa: PLC0415
+    from analysis.compare.sides import open_sides  # noqa: PLC0415
+
+    sides = open_sides(output, None)
+    comparison = compare(sides, settings)
+    write(comparison, outputs, sides)
     if not outputs.to_terminal:
         show(comparison, everything)
     if comparison.regressed:

@@ -2,6 +2,7 @@
 """`fscale bisect`: one step of `git bisect run`."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,34 +15,11 @@ from analysis.compare.settings import (
     Comparison,
     Settings,
 )
-from fscale.commands.ab import (
-    BinaryOption,
-    DirOption,
-    DurationOption,
-    MediaOption,
-    SuiteOption,
-    WaitOption,
-    guest_arguments,
-    measure_pairs,
-    options_for,
-    request_of,
-)
-from fscale.commands.compare import (
-    AllowOption,
-    FdrOption,
-    MarginOption,
-    MetricOption,
-    settings_of,
-)
-from fscale.commands.run import (
-    CoresOption,
-    DeviceOption,
-    ModeOption,
-    SetOption,
-    WorkloadOption,
-    YesFormatOption,
-)
-from fscale.model import paths
+from fscale.commands.ab import measure_in_guests
+from fscale.commands.compare import AllowOption
+from fscale.commands.options.judge import JudgeOptions
+from fscale.commands.options.measure import MeasureOptions
+from fscale.model.bundle import bundle
 from fscale.model.errors import FscaleError
 from fscale.model.limits import MOST_MINUTES
 from fscale.model.terminal import terminal
@@ -70,6 +48,8 @@ def register(app: typer.Typer) -> None:
     app.command("bisect", epilog=_EPILOG)(_bisect)
 
 
+@bundle("measured", MeasureOptions)
+@bundle("judged", JudgeOptions, "count_margin")
 def _bisect(
     context: typer.Context,
     command: Annotated[
@@ -90,29 +70,16 @@ def _bisect(
     reference: Annotated[
         Path | None, typer.Option(help="A run of the good commit, instead of two sides.")
     ] = None,
-    suite: SuiteOption = Path("quick"),
-    workload: WorkloadOption = None,
-    cores: CoresOption = None,
-    media: MediaOption = None,
-    mode: ModeOption = None,
-    duration: DurationOption = None,
-    suite_keys: SetOption = None,
-    device: DeviceOption = None,
-    yes_format: YesFormatOption = None,
-    directory: DirOption = None,
     max_minutes: Annotated[
         float,
         typer.Option(
             min=0.1, max=MOST_MINUTES, help="Stop a commit's measurement after so many minutes."
         ),
     ] = 30,
-    binary: BinaryOption = paths.BENCH,
-    wait: WaitOption = 0,
     filesystem: FilesystemOption = None,
-    metric: MetricOption = None,
-    margin: MarginOption = None,
-    fdr: FdrOption = 0.01,
     allow_different: AllowOption = None,
+    measured: MeasureOptions,
+    judged: JudgeOptions,
 ) -> None:
     """Build and judge the commit that is checked out; sides in guests are measured in slices.
 
@@ -125,9 +92,7 @@ def _bisect(
     from fscale.ab.ways import Way, refuse_unheeded, way_of  # noqa: PLC0415
 
     console = terminal(error=True)
-    settings = settings_of(metric, margin, 0.01, fdr).model_copy(
-        update={"allow_different": tuple(allow_different or ())}
-    )
+    settings = judged.settings.model_copy(update={"allow_different": tuple(allow_different or ())})
     try:
         results = output / _commit()
         if not _sides_given(base, new, reference):
@@ -146,21 +111,14 @@ def _bisect(
         if reference:
             comparison = _compare(reference, results, settings)
         elif in_guests:
-            given = guest_arguments(
-                workload=workload,
-                cores=cores,
-                media=media,
-                mode=mode,
-                duration=duration,
-                settings=suite_keys,
-            )
             good, bad = sides
-            judged_by = measure_pairs(
+            judged_by = measure_in_guests(
                 good,
                 bad,
-                suite,
-                given,
-                options=options_for(cores),
+                measured.suite,
+                measured.in_guest,
+                slices=True,
+                options=measured.guest,
                 output=results,
                 seed=1,
                 settings=settings,
@@ -170,22 +128,8 @@ def _bisect(
             )
             comparison = _compare(results, None, judged_by)
         else:
-            request = request_of(
-                suite,
-                results,
-                workload=workload,
-                cores=cores,
-                media=media,
-                mode=mode,
-                duration=duration,
-                settings=suite_keys,
-                seed=None,
-                device=device,
-                yes_format=yes_format,
-                directory=directory,
-                binary=binary,
-            )
-            comparison = _measure(request, sides, settings, max_minutes, wait)
+            request = measured.request(results, None)
+            comparison = _measure(request, sides, settings, max_minutes, measured.wait)
     except GuestError as error:
         console.print(f"fscale: {error}: skipped", markup=False, soft_wrap=True)
         raise typer.Exit(SKIP) from None
@@ -220,11 +164,16 @@ def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
 def _measure(
     request: Request, sides: list[Variant], settings: Settings, minutes: float, wait: float
 ) -> Comparison:
-    from fscale.ab.plan import make  # noqa: PLC0415
+    from fscale.ab.plan import Plan, make  # noqa: PLC0415
     from fscale.ab.run import execute  # noqa: PLC0415
 
     base, new = sides
-    execute(lambda: make(request, base, new, settings, 0, slices=None), 60 * minutes, wait)
+
+    def plan() -> Plan:
+        made = make(request, base, new, settings, 0, slices=None)
+        return replace(made, one_is_enough=True)
+
+    execute(plan, 60 * minutes, wait)
     return _compare(request.output, None, settings)
 
 

@@ -7,17 +7,10 @@ from typing import Annotated
 import typer
 
 from fscale.ab.ways import Way
-from fscale.commands.compare import (
-    HtmlOption,
-    JunitOption,
-    KtapOption,
-    MailOption,
-    MarkdownOption,
-    outputs_of,
-)
-from fscale.commands.history import JsonFlag
 from fscale.commands.list import complete_workloads
+from fscale.commands.options.output import OutputOptions
 from fscale.commands.simulate import MachineOption, names_of, numbers_of
+from fscale.model.bundle import bundle
 from fscale.model.errors import Exit
 from fscale.model.files import Folder
 from fscale.model.limits import MOST_JOBS, MOST_MEMORY, MOST_REPETITIONS, MOST_SEED
@@ -38,6 +31,7 @@ A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FI
 """
 
 
+@bundle("written", OutputOptions)
 def _gate(
     base: Annotated[str, typer.Option(help="Side A: FS[:mount=][:mkfs=][:kernel=][:module=].")],
     new: Annotated[str, typer.Option(help="Side B, in the same way.")],
@@ -64,13 +58,9 @@ def _gate(
         int, typer.Option(min=512, max=MOST_MEMORY, help="MiB of each guest.")
     ] = 2048,
     jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Guests at a time.")] = 1,
-    as_json: JsonFlag = False,
-    junit: JunitOption = None,
-    markdown: MarkdownOption = None,
-    mail: MailOption = None,
-    html: HtmlOption = None,
-    ktap: KtapOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plans.")] = False,
+    *,
+    written: OutputOptions,
 ) -> None:
     """Simulate two sides and compare what an operation takes: instructions, shared cache lines.
 
@@ -84,7 +74,7 @@ def _gate(
     from analysis.compare.sides import sides_of  # noqa: PLC0415
     from analysis.reader import load  # noqa: PLC0415
 
-    outputs = outputs_of(as_json, junit, markdown, mail, html, ktap)
+    outputs = written.outputs
     sides = {"base": parse(base), "new": parse(new)}
     Way.SIMULATED.refuse_others(*sides.values())
     steps = Steps(terminal(error=True))

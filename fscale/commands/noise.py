@@ -7,29 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from fscale.commands.ab import (
-    BinaryOption,
-    DirOption,
-    DryRunOption,
-    DurationOption,
-    MediaOption,
-    SlicesOption,
-    SuiteOption,
-    WaitOption,
-    request_of,
-    say_unheeded_duration,
-)
+from fscale.commands.ab import DryRunOption, SlicesOption, say_unheeded_duration
 from fscale.commands.list import complete_filesystems
-from fscale.commands.run import (
-    CoresOption,
-    DeviceOption,
-    ModeOption,
-    RunSeedOption,
-    SetOption,
-    WorkloadOption,
-    YesFormatOption,
-)
-from fscale.model import paths
+from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.run import RunSeedOption
+from fscale.model.bundle import bundle
 from fscale.model.errors import Exit
 from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS
 from fscale.model.terminal import terminal
@@ -52,6 +34,7 @@ def register(app: typer.Typer) -> None:
     app.command("noise", epilog=_EPILOG)(_noise)
 
 
+@bundle("measured", MeasureOptions)
 def _noise(
     context: typer.Context,
     fs: Annotated[
@@ -68,13 +51,6 @@ def _noise(
         ),
     ],
     *,
-    suite: SuiteOption = Path("quick"),
-    workload: WorkloadOption = None,
-    cores: CoresOption = None,
-    media: MediaOption = None,
-    mode: ModeOption = None,
-    duration: DurationOption = None,
-    suite_keys: SetOption = None,
     repetitions: Annotated[
         int, typer.Option(min=8, max=MOST_REPETITIONS, help="Repetitions per side.")
     ] = 10,
@@ -89,14 +65,10 @@ def _noise(
         float, typer.Option(min=0.001, max=0.9, help="Relative change that must be visible.")
     ] = 0.10,
     seed: RunSeedOption = None,
-    device: DeviceOption = None,
-    yes_format: YesFormatOption = None,
-    directory: DirOption = None,
-    binary: BinaryOption = paths.BENCH,
-    wait: WaitOption = 0,
     slices: SlicesOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     dry_run: DryRunOption = False,
+    measured: MeasureOptions,
 ) -> None:
     """Measure A against A and say what this machine can show: spread, drift, steal, others.
 
@@ -113,31 +85,17 @@ def _noise(
     refuse_unheeded(context, way)
     way.refuse_others(side)
     settings = Settings()
-    request = request_of(
-        suite,
-        output,
-        workload=workload,
-        cores=cores,
-        media=media,
-        mode=mode,
-        duration=duration,
-        settings=suite_keys,
-        seed=seed,
-        device=device,
-        yes_format=yes_format,
-        directory=directory,
-        binary=binary,
-    )
+    request = measured.request(output, seed)
 
     def plan() -> Plan:
         made = make(request, side, side, settings, repetitions, slices=slices)
-        say_unheeded_duration(made, duration)
+        say_unheeded_duration(made, measured.duration)
         return made
 
     if dry_run:
         preview(plan(), tell)
         return
-    execute(plan, 60 * max_minutes, wait)
+    execute(plan, 60 * max_minutes, measured.wait)
     report = measure_noise(open_sides(output, None), settings, budget, wanted)
     if json_output:
         typer.echo(report.model_dump_json(by_alias=True, indent=1))

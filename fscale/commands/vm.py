@@ -13,17 +13,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from analysis.compare.settings import Settings
-from fscale.ab.ways import Way, refuse_here, refuse_unheeded
-from fscale.commands.ab import GUEST_REPETITIONS, handed_in, measure_pairs
-from fscale.commands.compare import (
-    CountMarginOption,
-    FdrOption,
-    MarginOption,
-    MetricOption,
-    settings_of,
-)
+from fscale.ab.ways import refuse_here, refuse_unheeded, way_of
+from fscale.commands.ab import judge, measure_in_guests
+from fscale.commands.compare import AllOption
+from fscale.commands.options.judge import JudgeOptions
+from fscale.commands.options.output import OutputOptions
 from fscale.model import catalogue
+from fscale.model.bundle import bundle
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_MINUTES, MOST_REPETITIONS, MOST_SEED
 from fscale.model.variant import OF_FILESYSTEM, parse
@@ -130,6 +126,8 @@ def execute(
 
 @app.command("ab", context_settings=PASSING_ON)
 @guest_options("kernel", "modules", "kernel_tree", "module", "dry_run")
+@bundle("judged", JudgeOptions)
+@bundle("written", OutputOptions)
 def compare_kernels(
     context: typer.Context,
     *,
@@ -148,7 +146,7 @@ def compare_kernels(
         typer.Option(
             min=2,
             max=MOST_REPETITIONS,
-            help="Boots per side; a few points need 7. Default: 8; in slices, until it is decided.",
+            help="Fixed boots per side (in slices pairs of boots); disables early stopping.",
         ),
     ] = None,
     seed: Annotated[
@@ -163,18 +161,17 @@ def compare_kernels(
         ),
     ] = False,
     max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop slices after so many minutes.")
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after so many minutes.")
     ] = 30,
-    metric: MetricOption = None,
-    margin: MarginOption = None,
-    count_margin: CountMarginOption = 0.01,
-    fdr: FdrOption = 0.01,
+    everything: AllOption = False,
+    judged: JudgeOptions,
+    written: OutputOptions,
     guest: GuestOptions,
 ) -> None:
     """Compare two kernels: boots interleaved as A B B A, one repetition a boot.
 
-    Every other option goes to `fscale run` in the guests. Judge the result with `fscale compare`;
-    with --slices it is judged here (exit codes as `fscale compare`).
+    Every other option goes to `fscale run` in the guests. It goes on until every point is decided
+    or the time is spent. Exit codes as `fscale compare`.
 
     Example:
 
@@ -182,51 +179,26 @@ def compare_kernels(
 
         fscale vm ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
     """
-    way = Way.GUEST_SLICES if slices else Way.UNJUDGED_BOOTS
+    way = way_of(in_guests=True, slices=slices)
     refuse_unheeded(context, way)
     sides = parse(base), parse(new)
     refuse_here(*sides)
     way.refuse_others(*sides)
-    if slices:
-        settings = settings_of(metric, margin, count_margin, fdr)
-        measure_pairs(
-            *sides,
-            suite,
-            context.args,
-            options=guest,
-            output=output,
-            seed=seed,
-            settings=settings,
-            minutes=max_minutes,
-            repetitions=repetitions or 0,
-            filesystems=filesystem,
-        )
-        _show(output, settings)
-        return
-    from fscale.ab import guests as ab  # noqa: PLC0415 - it brings in the statistics, which take seconds
-
-    files, inside = handed_in(suite, filesystem, *sides)
-    ab.measure(
+    settings, outputs = judged.settings, written.outputs
+    measure_in_guests(
         *sides,
-        [inside, *context.args],
-        repetitions=repetitions or GUEST_REPETITIONS,
-        seed=seed,
-        output=output,
-        files=files,
+        suite,
+        context.args,
+        slices=slices,
         options=guest,
+        output=output,
+        seed=seed,
+        settings=settings,
+        minutes=max_minutes,
+        repetitions=repetitions or 0,
+        filesystems=filesystem,
     )
-    typer.echo(output)
-
-
-def _show(output: Path, settings: Settings) -> None:
-    from analysis.compare.compare import compare  # noqa: PLC0415
-    from analysis.compare.outputs import show  # noqa: PLC0415
-    from analysis.compare.sides import open_sides  # noqa: PLC0415
-
-    comparison = compare(open_sides(output, None), settings)
-    show(comparison, everything=True)
-    if comparison.regressed:
-        raise typer.Exit(Exit.FAILED)
+    judge(output, settings, outputs, everything)
 
 
 @app.command()

@@ -4,7 +4,7 @@
 import random
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -20,9 +20,12 @@ from analysis.compare.compare import compare
 from analysis.compare.page import page
 from analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT, Settings
 from analysis.compare.sides import open_sides
-from fscale.ab import guest_pairs
-from fscale.ab.guest_pairs import GuestPlan, State, make, measure
-from fscale.ab.guests import Side
+from fscale.ab import guest_plan
+from fscale.ab.guest_pairs import GuestPairs
+from fscale.ab.guest_plan import make
+from fscale.ab.guests import GuestPlan, Side, execute
+from fscale.ab.loop import Progress
+from fscale.ab.told import Told
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP
 from fscale.model.bench import CpuTimes
@@ -50,12 +53,20 @@ class Boots:
         self.made: list[tuple[int, str, list[str]]] = []
         self.broken: set[tuple[str, int]] = set()
         self.rng = random.Random(1)
-        monkeypatch.setattr(guest_pairs, "_boots", self)
+        boots = self
+        monkeypatch.setattr(
+            GuestPairs, "measured", lambda pairs, *given: boots.cells(pairs.plan, *given)
+        )
 
-    def __call__(
-        self, plan: GuestPlan, state: State, number: int, ending: str, counts: bool, _: Steps
-    ) -> Iterator[tuple[str, str, Cell]]:
-        done = []
+    def cells(
+        self,
+        plan: GuestPlan,
+        number: int,
+        ending: str,
+        counts: bool,
+        wanted: Callable[[CellKey], bool],
+    ) -> list[Cell]:
+        done, found = [], []
         for side in "AB":
             boot(plan.output, side + ending, number, 1.0)
         for workload, change in self.changes.items():
@@ -63,7 +74,7 @@ class Boots:
                 workload=workload, filesystem="ext4", medium="ram", mode="buffered", cores=1,
                 repetition=number, duration=2.0 if counts else 5.0,
             )  # fmt: skip
-            if plan.name(key) in state.closed:
+            if not wanted(key):
                 continue
             done.append(workload)
             for side in "AB":
@@ -77,12 +88,21 @@ class Boots:
                     cell.ops, cell.seconds = 1_000_000 * factor * (1 + noise), 1.0
                 else:
                     cell.slices = [self._turn(block // 2, factor) for block in range(20)]
-                yield plan.name(key), side, cell
+                found.append(cell)
         self.made.append((number, ending, done))
+        return found
 
     def _turn(self, block: int, factor: float) -> Slice:
         ops = round(100_000 * factor * (1 + self.rng.gauss(0, 0.01)))
         return Slice(block=block, ops=ops, seconds=0.1, cpu_seconds=0.1)
+
+
+def measure(plan: GuestPlan, seconds: float, steps: Steps) -> Progress:
+    return execute(GuestPairs(plan, steps), seconds, Told(steps))
+
+
+def pairs_of(progress: Progress) -> int:
+    return max(progress.done.values())
 
 
 def plan_of(output: Path, **given: Any) -> GuestPlan:
@@ -111,8 +131,8 @@ def test_a_change_is_decided_after_few_pairs_in_time_and_in_instructions(
 ) -> None:
     boots = Boots(monkeypatch, {"MWCL": (-0.06, -0.05), "DRBL": (0.0, 0.0)})
     state = measure(plan_of(tmp_path), 600, STEPS)
-    assert state.pairs <= 6
-    assert state.open == set()
+    assert pairs_of(state) <= 6
+    assert state.open == []
     assert boots.made[0] == (1, "", ["MWCL", "DRBL"])
     assert boots.made[1] == (1, "-counted", ["MWCL", "DRBL"])
     found = verdicts(tmp_path)
@@ -157,8 +177,8 @@ def test_what_is_decided_is_not_booted_for_again(
     # Near the edge of the margin nothing is decided for long.
     boots = Boots(monkeypatch, {"MWCL": (-0.5, -0.5), "DRBL": (-0.016, 0.0)})
     state = measure(plan_of(tmp_path), 600, STEPS)
-    assert state.pairs > 4
-    assert boots.made[-1] == (state.pairs, "-counted", ["DRBL"])
+    assert pairs_of(state) > 4
+    assert boots.made[-1] == (pairs_of(state), "-counted", ["DRBL"])
 
 
 @pytest.mark.parametrize(
@@ -180,9 +200,9 @@ def test_a_search_for_the_bad_commit_ends_as_soon_as_something_is_slower(
 ) -> None:
     changes = {"MWCL": (-0.3, -0.3), "DRBL": (-0.016, 0.0)}
     Boots(monkeypatch, changes)
-    assert measure(plan_of(tmp_path / "all"), 600, STEPS).pairs > 4
+    assert pairs_of(measure(plan_of(tmp_path / "all"), 600, STEPS)) > 4
     Boots(monkeypatch, changes)
-    assert measure(plan_of(tmp_path / "first", bisecting=True), 600, STEPS).pairs == 4
+    assert pairs_of(measure(plan_of(tmp_path / "first", bisecting=True), 600, STEPS)) == 4
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.15, True), (60.0, False)])
@@ -191,11 +211,11 @@ def test_too_little_time_for_a_judgement_is_told_after_the_first_pair(
 ) -> None:
     boots = Boots(monkeypatch, {"MWCL": (0.0, 0.0)})
 
-    def slow(*arguments: Any) -> Iterator[tuple[str, str, Cell]]:
+    def slow(pairs: GuestPairs, *given: Any) -> list[Cell]:
         time.sleep(0.06)
-        return boots(*arguments)
+        return boots.cells(pairs.plan, *given)
 
-    monkeypatch.setattr(guest_pairs, "_boots", slow)
+    monkeypatch.setattr(GuestPairs, "measured", slow)
     said = StringIO()
     state = measure(plan_of(tmp_path), seconds, Steps(Console(file=said)))
     assert state.out_of_time is told
@@ -231,13 +251,14 @@ def test_a_failure_of_a_counting_guest_is_one_of_the_point(
 ) -> None:
     boots = Boots(monkeypatch, {"MWCL": (0.0, 0.0), "DRBL": (0.0, 0.0)})
 
-    def failing(*given: Any) -> Iterator[tuple[str, str, Cell]]:
-        for name, side, cell in Boots.__call__(boots, *given):
-            if given[3] and side == "A" and cell.key.workload == "MWCL":
+    def failing(pairs: GuestPairs, *given: Any) -> list[Cell]:
+        found = boots.cells(pairs.plan, *given)
+        for cell in found:
+            if given[2] and cell.key.side == "A" and cell.key.workload == "MWCL":
                 cell.status, cell.reason = "error", "EIO"
-            yield name, side, cell
+        return found
 
-    monkeypatch.setattr(guest_pairs, "_boots", failing)
+    monkeypatch.setattr(GuestPairs, "measured", failing)
     state = measure(plan_of(tmp_path), 600, STEPS)
     assert "in a guest that counts instructions: EIO" in next(iter(state.given_up.values()))
 
@@ -245,12 +266,13 @@ def test_a_failure_of_a_counting_guest_is_one_of_the_point(
 def test_a_guest_that_idles_counts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     boots = Boots(monkeypatch, {"DWSL": (0.0, 0.0)})
 
-    def idle(*given: Any) -> Iterator[tuple[str, str, Cell]]:
-        for name, side, cell in Boots.__call__(boots, *given):
+    def idle(pairs: GuestPairs, *given: Any) -> list[Cell]:
+        found = boots.cells(pairs.plan, *given)
+        for cell in found:
             cell.cpu = CpuTimes(user=1, system=6, idle=3, iowait=0, irq=0, softirq=0, steal=0)
-            yield name, side, cell
+        return found
 
-    monkeypatch.setattr(guest_pairs, "_boots", idle)
+    monkeypatch.setattr(GuestPairs, "measured", idle)
     measure(plan_of(tmp_path, repetitions=4), 600, STEPS)
     assert verdicts(tmp_path).keys() == {("DWSL", m) for m in (THROUGHPUT, CPU_EFFICIENCY)}
     run = Store(tmp_path).load_run()
@@ -261,10 +283,10 @@ def test_a_guest_that_idles_counts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_the_time_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Boots(monkeypatch, {"MWCL": (-0.016, 0.0)})
     clock = iter(range(0, 100_000, 30))
-    monkeypatch.setattr("fscale.ab.guest_pairs.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("fscale.ab.loop.time.monotonic", lambda: next(clock))
     state = measure(plan_of(tmp_path), 600, STEPS)
     assert state.out_of_time
-    assert 1 < state.pairs < 10
+    assert 1 < pairs_of(state) < 10
 
 
 @pytest.mark.parametrize(
@@ -287,6 +309,7 @@ def test_what_makes_no_sense_in_slices_is_refused(
         "settings": Settings(),
         "repetitions": 0,
         "steps": STEPS,
+        "slices": True,
     }
     with pytest.raises(FscaleError, match=words):
         make(parse("kernel:6.1"), parse("kernel:6.12"), **(usual | given))
@@ -305,7 +328,7 @@ def step(
     monkeypatch.chdir(tmp_path)
     guest = cast("Any", SimpleNamespace(accelerator=accelerator))
     sides = {name: replace(side, guest=guest) for name, side in plan_of(tmp_path).sides.items()}
-    monkeypatch.setattr(guest_pairs, "both", lambda *_, **__: (sides, None))
+    monkeypatch.setattr(guest_plan, "both", lambda *_, **__: (sides, None))
     return CliRunner().invoke(app, ["bisect", "--output", "out", *arguments]).exit_code
 
 
@@ -342,10 +365,10 @@ def test_a_commit_is_told_by_counts_where_the_guests_are_emulated(
 def test_a_guest_that_panics_says_nothing_about_the_commit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def panics(*_: Any) -> Iterator[tuple[str, str, Cell]]:
+    def panics(*_: Any) -> list[Cell]:
         raise GuestError(Outcome("panic", None, 1.0, None, "BUG", None, Path("console.log")))
 
-    monkeypatch.setattr(guest_pairs, "_boots", panics)
+    monkeypatch.setattr(GuestPairs, "measured", panics)
     assert step(tmp_path, monkeypatch, *KERNELS) == SKIP
     assert step(tmp_path, monkeypatch, *KERNELS, "--dir", "/tmp") == ABORT
 

@@ -13,8 +13,11 @@ from analysis.compare.sequential import growing, schedule
 from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
 from analysis.compare.sliced import FIRST_LOOK
 from fscale.ab import plan
-from fscale.ab.plan import MOST_REPETITIONS, Pair, Plan
-from fscale.ab.slices import Slicing
+from fscale.ab.here import order
+from fscale.ab.plan import MOST_REPETITIONS, Plan
+from fscale.ab.point import Point
+from fscale.ab.record import Looks
+from fscale.ab.slicing import Slicing
 from fscale.model import catalogue
 from fscale.model.config import Medium
 from fscale.model.errors import FscaleError
@@ -125,7 +128,7 @@ def test_each_side_is_prepared_alone_and_with_one_seed(prepare: Preparer, tmp_pa
 
 
 def test_equal_points_of_both_sides_are_pairs(prepare: Preparer, tmp_path: Path) -> None:
-    found = make(tmp_path / "out").pairs
+    found = make(tmp_path / "out").points
     assert [(p.base.workload, p.base.cores) for p in found] == [
         ("DRBL", 1), ("DRBL", 2), ("MWCL", 1),
     ]  # fmt: skip
@@ -136,10 +139,12 @@ def test_equal_points_of_both_sides_are_pairs(prepare: Preparer, tmp_path: Path)
 
 def test_a_point_of_a_side_is_a_cell(prepare: Preparer, tmp_path: Path) -> None:
     whole = make(tmp_path / "out")
-    pair = whole.pairs[0]
+    pair = whole.points[0]
     assert pair.key("A", 3) == pair.base.model_copy(update={"side": "A", "repetition": 3})
     assert pair.key("B", 4) == pair.new.model_copy(update={"side": "B", "repetition": 4})
-    quads = {n: [(k.side, k.repetition) for k in whole.order(pair, n)] for n in range(1, 40, 2)}
+    quads = {
+        n: [(k.side, k.repetition) for k in order(pair, n, whole.run.seed)] for n in range(1, 40, 2)
+    }
     for n, quad in quads.items():
         sides = "".join(side or "" for side, _ in quad)
         assert sides in ("ABBA", "BAAB")
@@ -151,14 +156,14 @@ def test_a_point_of_a_side_is_a_cell(prepare: Preparer, tmp_path: Path) -> None:
 def test_the_order_is_that_of_the_seed_the_point_and_the_repetition(
     prepare: Preparer, tmp_path: Path
 ) -> None:
-    def coins(found: Plan, pair: Pair) -> list[str | None]:
-        return [next(found.order(pair, n)).side for n in range(1, 21, 2)]
+    def coins(found: Plan, pair: Point) -> list[str | None]:
+        return [next(order(pair, n, found.run.seed)).side for n in range(1, 21, 2)]
 
     one, other = make(tmp_path / "one", seed=1), make(tmp_path / "other", seed=2)
     # Kept, so that a run of before goes on in its order.
-    assert "".join(str(c) for c in coins(one, one.pairs[0])) == "AABBBBABAB"
-    assert coins(one, one.pairs[0]) != coins(one, one.pairs[1])
-    assert coins(one, one.pairs[0]) != coins(other, other.pairs[0])
+    assert "".join(str(c) for c in coins(one, one.points[0])) == "AABBBBABAB"
+    assert coins(one, one.points[0]) != coins(one, one.points[1])
+    assert coins(one, one.points[0]) != coins(other, other.points[0])
 
 
 def test_the_sides_are_set_up_as_they_were_asked_for(prepare: Preparer, tmp_path: Path) -> None:
@@ -232,19 +237,18 @@ def test_repetitions_are_fixed_and_even_or_there_are_looks(
     prepare: Preparer, tmp_path: Path
 ) -> None:
     assert [make(tmp_path / "a", n).repetitions for n in (20, 21)] == [20, 22]
-    assert make(tmp_path / "a", 20).looks == ()
+    assert make(tmp_path / "a", 20).looks == Looks()
     free = make(tmp_path / "a", 0)
     assert free.repetitions == 0
     # 3 points of 2 metrics and 1 curve.
-    assert free.looks == schedule(0.01, 7, MOST_REPETITIONS)
+    assert free.looks.whole == schedule(0.01, 7, MOST_REPETITIONS)
     cut = make(tmp_path / "a", 0, slicing=Slicing())
-    assert cut.pair_looks == growing(FIRST_LOOK, MOST_REPETITIONS)
-    assert {cut.looks_of(pair) for pair in cut.pairs} == {cut.pair_looks}
-    assert {free.looks_of(pair) for pair in free.pairs} == {free.looks}
-    assert {cut.last(pair) for pair in cut.pairs} == {cut.pair_looks[-1]}
-    assert ({pair.step for pair in cut.pairs}, cut.repetitions) == ({1}, 0)
+    assert cut.looks.pairs == growing(FIRST_LOOK, MOST_REPETITIONS)
+    assert {cut.aim.last(point, cut.looks) for point in cut.points} == {cut.looks.pairs[-1]}
+    assert {free.aim.last(point, free.looks) for point in free.points} == {free.looks.whole[-1]}
+    assert ({point.step for point in cut.points}, cut.repetitions) == ({1}, 0)
     assert make(tmp_path / "a", 5, slicing=Slicing()).repetitions == 5
-    assert make(tmp_path / "a", 4, slicing=Slicing()).pair_looks == ()
+    assert make(tmp_path / "a", 4, slicing=Slicing()).looks.pairs == ()
 
 
 def test_too_few_repetitions_are_refused_with_the_number(prepare: Preparer, tmp_path: Path) -> None:
@@ -268,17 +272,20 @@ def test_repetitions_are_counted_in_blocks(prepare: Preparer, tmp_path: Path) ->
         plan.make(*asked, 8)
     found = plan.make(*asked, 10)
     assert found.settings is settings
-    assert not any(pair.slicing for pair in found.pairs)
+    assert not any(point.slicing for point in found.points)
 
 
 def test_the_last_repetition_of_a_point(prepare: Preparer, tmp_path: Path) -> None:
     whole = make(tmp_path / "whole", 21)
     # A block is two repetitions of a side, so an odd number is one more; a pair is one.
-    assert {replace(whole, repetitions=n).last(whole.pairs[0]) for n in (21, 22)} == {22}
+    assert {
+        replace(whole, repetitions=n).aim.last(whole.points[0], whole.looks) for n in (21, 22)
+    } == {22}
     cut = make(tmp_path / "cut", 21, slicing=Slicing())
-    assert cut.last(cut.pairs[0]) == 21
-    open_end = replace(whole, repetitions=0, looks=(8, 12), pair_looks=(6, 9))
-    assert (open_end.last(whole.pairs[0]), open_end.last(cut.pairs[0])) == (12, 9)
+    assert cut.aim.last(cut.points[0], cut.looks) == 21
+    looks = Looks((8, 12), (6, 9))
+    aim = replace(whole, repetitions=0).aim
+    assert [aim.last(own.points[0], looks) for own in (whole, cut)] == [12, 9]
 
 
 def test_what_cannot_be_paired_is_refused(prepare: Preparer, tmp_path: Path) -> None:
@@ -305,7 +312,7 @@ def test_what_takes_no_turns_is_refused(prepare: Preparer, tmp_path: Path, odd: 
     assert refusal(tmp_path / "a", slicing=Slicing()) == (
         "this cannot be measured in slices: DRBL does not take turns; leave --slices out"
     )
-    assert not any(pair.slicing for pair in make(tmp_path / "a").pairs)
+    assert not any(point.slicing for point in make(tmp_path / "a").points)
 
 
 @pytest.mark.parametrize("odd", ["side-a", "side-b"])
@@ -322,7 +329,7 @@ def test_what_can_is_cut_and_what_puts_work_off_settles(
     prepare.change = puts_off
     sides = parse("ext4"), parse("xfs")
     found = plan.make(request(tmp_path / "a"), *sides, Settings(), 9, slices=None)
-    ways = {p.base.workload: (p.slicing, found.last(p)) for p in found.pairs}
+    ways = {p.base.workload: (p.slicing, found.aim.last(p, found.looks)) for p in found.points}
     assert ways == {"DRBL": (Slicing(settle=True, drain=0.02), 9), "MWCL": (Slicing(), 9)}
 
     # The settled rate is one more test of each of DRBL's two points.
@@ -332,10 +339,10 @@ def test_what_can_is_cut_and_what_puts_work_off_settles(
     recorded = {n: (own["settle"], own["drain"]) for n, own in found.run.suite["slices"].items()}
     assert recorded == {"DRBL": (True, 0.02), "MWCL": (False, 0.0)}
     found = plan.make(request(tmp_path / "d"), *sides, Settings(), 9, slices=False)
-    assert not any(p.slicing for p in found.pairs)
+    assert not any(p.slicing for p in found.points)
     prepare.media = {"nvme": Medium(title="disk", kind="device", path="/dev/null")}
     found = plan.make(request(tmp_path / "b"), *sides, Settings(), 9, slices=None)
-    assert all(pair.slicing for pair in found.pairs)
+    assert all(point.slicing for point in found.points)
 
 
 def test_a_run_goes_on_or_is_another_one(prepare: Preparer, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from fscale.ab.plan import Pair
+from fscale.ab.point import Point
 from fscale.ab.same import refuse_same
 from fscale.model import catalogue, mkfs, mount
 from fscale.model.errors import FscaleError
@@ -51,9 +51,9 @@ def judged(base: str, new: str, machine: Machine | None = None, **versions: str)
         side: SimpleNamespace(filesystems={text: catalogue.load_filesystem(text)})
         for side, text in sides.items()
     }
-    pair = Pair(key(filesystem=base), key(filesystem=new))
+    point = Point(key(filesystem=base), key(filesystem=new))
     run = SimpleNamespace(suite={"base": base, "new": new}, versions=versions)
-    plan = SimpleNamespace(setups=setups, pairs=[pair], run=run)
+    plan = SimpleNamespace(setups=setups, points=[point], run=run)
     refuse_same(cast("Any", plan), cast("Session", machine))
     return machine
 

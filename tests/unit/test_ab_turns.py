@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 
 from fscale.ab import slices
-from fscale.ab.slices import Slicing, _alternate, play
+from fscale.ab.slices import _alternate, play
+from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, CellKey, Status

@@ -2,18 +2,23 @@
 """Each way to compare two sides heeds an option, or refuses it."""
 
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
-from fscale.ab import guests, plan, run
+from analysis.compare.settings import Settings
+from fscale.ab import guest_plan, plan, run
 from fscale.ab.ways import Way
 from fscale.cli import app
 from fscale.commands import ab, bisect, vm
 from fscale.model.errors import FscaleError
 from fscale.model.variant import parse
+from vm.options import GuestOptions
+from vm.steps import Steps
 
 HOST = ("tmpfs", "tmpfs")
 KERNELS = ("kernel:6.1", "kernel:6.12")
@@ -37,11 +42,10 @@ def _measuring(monkeypatch: pytest.MonkeyPatch) -> None:
         except Reached as planned:
             raise Reached(planned.text, seconds, wait) from None
 
-    monkeypatch.setattr(guests, "measure", reached)
     monkeypatch.setattr(plan, "make", reached)
     monkeypatch.setattr(run, "execute", execute)
     for command in (ab, bisect, vm):
-        monkeypatch.setattr(command, "measure_pairs", reached)
+        monkeypatch.setattr(command, "measure_in_guests", reached)
     monkeypatch.setattr(bisect, "_commit", lambda: "0" * 12)
 
 
@@ -79,7 +83,7 @@ REFUSED = {
     "whole": {"--count-margin"},
     "cells": {"--count-margin"},
     "slices": {"--count-margin", "--duration"},
-    "boots": {"--max-minutes", "--count-margin"} | ON_THIS_MACHINE,
+    "boots": {"--count-margin"} | ON_THIS_MACHINE,
     "guest slices": {"--duration"} | ON_THIS_MACHINE,
 }
 WAYS = {
@@ -100,9 +104,6 @@ def test_a_way_heeds_an_option_or_refuses_it(way: str, option: str, tmp_path: Pa
     ended = end(words)
     if option in REFUSED[way]:
         assert isinstance(ended, FscaleError) and option in str(ended)
-    elif option in OF_A_VERDICT and way == "boots":
-        # Boots are judged when they have been measured.
-        assert isinstance(ended, Reached)
     else:
         assert isinstance(ended, Reached), ended
         assert any(one in ended.text for one in shown.split("|")), ended.text
@@ -110,20 +111,32 @@ def test_a_way_heeds_an_option_or_refuses_it(way: str, option: str, tmp_path: Pa
 
 def test_all_options_that_are_not_heeded_are_named_at_once(tmp_path: Path) -> None:
     words = ["ab", "--base", "ext4:kernel=6.1", "--new", "ext4:kernel=6.12", "--output", tmp_path]
-    more = ["--wait", 1, "--binary", "/x", "--yes-format", "y", "--dry-run", "--max-minutes", 3]
+    more = ["--wait", 1, "--binary", "/x", "--yes-format", "y", "--dry-run"]
     said = str(end([*words, *more]))
     assert all(option in said for option in ("--wait", "--binary", "--yes-format", "--dry-run"))
 
 
 @pytest.mark.parametrize(("repetitions", "enough"), [(2, False), (4, False), (5, True)])
 def test_boots_that_could_find_nothing_are_refused_before_one_boots(
-    repetitions: int, enough: bool, tmp_path: Path
+    repetitions: int, enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base, new = KERNELS
-    words = ["ab", "--base", base, "--new", new, "--output", tmp_path / "o"]
-    ended = end([*words, "--repetitions", repetitions])
-    assert isinstance(ended, Reached) == enough
-    assert enough or "--repetitions 5" in str(ended)
+    def reached(*_: object, **__: object) -> None:
+        raise Reached
+
+    monkeypatch.setattr(guest_plan, "both", reached)
+    given: dict[str, Any] = {
+        "files": {},
+        "options": GuestOptions(),
+        "output": tmp_path,
+        "seed": 1,
+        "settings": Settings(),
+        "steps": Steps(Console(file=StringIO())),
+    }
+    with pytest.raises(Reached if enough else FscaleError) as caught:
+        guest_plan.make(
+            *map(parse, KERNELS), ["quick"], slices=False, repetitions=repetitions, **given
+        )
+    assert enough or "--repetitions 5" in str(caught.value)
 
 
 def test_every_option_is_known_to_this_test() -> None:
@@ -172,7 +185,6 @@ HEEDED = {
     Way.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
     Way.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
     Way.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
-    Way.UNJUDGED_BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
     Way.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
     Way.SIMULATED: {"mount", "mkfs", "kernel", "module"},
     Way.REFERENCE: set(),
@@ -224,14 +236,18 @@ def test_the_gate_has_both_kernels_or_none(tmp_path: Path) -> None:
 OF_VM = ("vm", "ab", "--base", KERNELS[0], "--new", KERNELS[1])
 
 
-@pytest.mark.parametrize("option", ["--max-minutes", "--metric", "--margin", "--fdr"])
-def test_boots_of_vm_ab_are_not_judged(option: str, tmp_path: Path) -> None:
-    words = [*OF_VM, "--output", tmp_path, option, GIVEN[option][0]]
-    ended = end(words)
-    assert isinstance(ended, FscaleError) and option in str(ended)
-    heeded = end([*words, "--slices"])
-    assert isinstance(heeded, Reached)
-    assert any(one in heeded.text for one in GIVEN[option][1].split("|"))
+@pytest.mark.parametrize("more", [[], ["--slices"]])
+@pytest.mark.parametrize(
+    "option",
+    ["--max-minutes", "--metric", "--margin", "--fdr", "--repetitions", "--seed", "--count-margin"],
+)
+def test_vm_ab_heeds_what_ab_does(option: str, more: list[str], tmp_path: Path) -> None:
+    ended = end([*OF_VM, "--output", tmp_path, *more, option, GIVEN[option][0]])
+    if option == "--count-margin" and not more:
+        assert isinstance(ended, FscaleError) and option in str(ended)
+        return
+    assert isinstance(ended, Reached), ended
+    assert any(one in ended.text for one in GIVEN[option][1].split("|")), ended.text
 
 
 @pytest.mark.parametrize("option", [o for o in GIVEN if o not in OF_A_VERDICT])

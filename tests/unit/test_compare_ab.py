@@ -16,8 +16,11 @@ from analysis.compare.noise import measure_noise
 from analysis.compare.sequential import schedule
 from analysis.compare.settings import Judgement, Settings
 from analysis.compare.sides import open_sides
-from fscale.ab.measure import Progress, measure
-from fscale.ab.plan import Pair, Plan
+from fscale.ab.here import Here
+from fscale.ab.loop import Progress, measure
+from fscale.ab.plan import Plan
+from fscale.ab.point import Point
+from fscale.ab.record import Looks
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP, verdict
 from fscale.model import catalogue
@@ -111,8 +114,8 @@ def plan_of(
         path.unlink()
     run.suite |= {"base": "ext4", "new": new}
     setups = cast("dict[str, Setup]", {"A": "setup A", "B": "setup B"})
-    pairs = [Pair(key(w, "ext4"), key(w, new)) for w in workloads]
-    return Plan(setups, run, Store(directory), pairs, Settings(), repetitions, looks)
+    points = [Point(key(w, "ext4"), key(w, new)) for w in workloads]
+    return Plan(setups, run, Store(directory), points, Settings(), repetitions, Looks(looks))
 
 
 def rates(
@@ -129,13 +132,13 @@ def rates(
 class Silent:
     """Watches and says nothing."""
 
-    def measured(self, progress: Progress, point: Pair, left: float) -> None: ...
+    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None: ...
 
     def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None: ...
 
 
 def measured(plan: Plan, machine: Machine, seconds: float = SECONDS) -> Progress:
-    return measure(plan, cast("Session", machine), seconds, Silent())
+    return measure(Here(plan, cast("Session", machine)), plan.aim, seconds, Silent())
 
 
 def test_order_is_a_b_b_a_or_b_a_a_b(tmp_path: Path) -> None:

@@ -1,31 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Comparing kernels: what a side is, the order of boots, and how boots become one run."""
 
+import math
+import random
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from rich.console import Console
 
 from analysis.compare.compare import compare
 from analysis.compare.settings import Settings
 from analysis.compare.sides import open_sides
 from fscale.ab import guests as ab
+from fscale.ab.guest_boots import GuestBoots
+from fscale.ab.guests import GuestPlan, Side, execute
+from fscale.ab.here import turns
+from fscale.ab.loop import Progress
+from fscale.ab.told import Told
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run
 from fscale.model.store import Store
+from fscale.model.variant import parse
+from vm.steps import Steps
+
+STEPS = Steps(Console(file=StringIO()))
 
 
-@pytest.mark.parametrize("repetitions", [2, 3, 6])
-def test_boots_are_interleaved_and_each_is_made_once(repetitions):
-    boots = list(ab.order(repetitions, 5))
-    assert Counter(boots) == {(s, r): 1 for s in "AB" for r in range(1, repetitions + 1)}
-    sides = "".join(side for side, _ in boots)
-    assert all(sides[i : i + 4] in ("ABBA", "BAAB") for i in range(0, len(sides) - 3, 4))
-    assert boots == list(ab.order(repetitions, 5))
-
-
-def test_the_coin_does_not_always_fall_on_the_same_side():
-    assert {next(ab.order(2, seed))[0] for seed in range(20)} == {"A", "B"}
+def test_boots_are_interleaved_and_each_is_made_once():
+    rounds = [turns(f"5 boots {first}", first) for first in range(1, 41, 2)]
+    orders = ["".join(side for side, _ in four) for four in rounds]
+    assert set(orders) == {"ABBA", "BAAB"}
+    boots = [boot for four in rounds for boot in four]
+    assert Counter(boots) == {(s, r): 1 for s in "AB" for r in range(1, 41)}
 
 
 def boot(
@@ -98,50 +109,96 @@ def boot(
     store.save_cell(cell)
 
 
+BOTH = {"A": "kernel:6.1", "B": "kernel:6.12"}
+
+
+def measured(output: Path, repetitions: int = 0, **given: Any) -> Progress:
+    """What comes of boots that are there already; FscaleError where another one is needed."""
+    plan = GuestPlan(
+        sides={name: Side(parse(text), cast("Any", None)) for name, text in BOTH.items()},
+        emulator=cast("Any", None),
+        arguments=["quick"],
+        files={},
+        output=output,
+        seed=1,
+        settings=Settings(),
+        repetitions=repetitions,
+        timeout=1,
+    )
+    return execute(GuestBoots(replace(plan, **given), STEPS), 1e6, Told(STEPS))
+
+
+def made(output: Path, repetitions: int, speed: Callable[[str, int], float], **given: Any) -> None:
+    for number in range(1, repetitions + 1):
+        for side in "AB":
+            boot(output, side, number, speed(side, number), **given)
+
+
 def test_boots_become_one_paired_run_that_compare_reads(tmp_path):
-    boots = list(ab.order(3, 1))
-    for side, repetition in boots:
-        boot(tmp_path, side, repetition, {"A": 100.0, "B": 200.0}[side] + repetition)
-    ab.merge(tmp_path, {"A": "kernel:6.1", "B": "kernel:6.12"}, boots)
+    made(tmp_path, 4, lambda side, number: {"A": 100.0, "B": 200.0}[side] + number)
+    measured(tmp_path, 4)
     sides = open_sides(tmp_path, None)
     assert sides.interleaved
-    assert sides.base_results.run.machine.boots == [f"{side}{number}" for side, number in boots]
+    assert sorted(sides.base_results.run.machine.boots) == [
+        f"{s}{n}" for s in "AB" for n in range(1, 5)
+    ]
     assert (sides.base.label, sides.new.label) == ("kernel:6.1", "kernel:6.12")
-    assert sorted(cell.ops for cell in sides.base_cells) == [101, 102, 103]
-    assert sorted(cell.ops for cell in sides.new_cells) == [201, 202, 203]
-    assert {cell.key.repetition for cell in sides.new_cells} == {1, 2, 3}
+    assert sorted(cell.ops for cell in sides.base_cells) == [101, 102, 103, 104]
+    assert sorted(cell.ops for cell in sides.new_cells) == [201, 202, 203, 204]
+    assert {cell.key.repetition for cell in sides.new_cells} == {1, 2, 3, 4}
     run = Store(tmp_path).load_run()
     assert run is not None
+    assert run.state == "complete"
     assert run.versions == {"kernel": "6.1", "kernel of B": "6.12"}
     assert run.machine.guest is not None
     assert run.machine.guest["B"]["release"] == "B"
     assert run.warnings == []
+    assert run.suite["arguments"] == ["quick"]
+
+
+def test_boots_go_on_until_the_data_decide(tmp_path):
+    noise = random.Random(1)
+    made(
+        tmp_path, 20, lambda side, _: {"A": 100.0, "B": 80.0}[side] * math.exp(noise.gauss(0, 0.01))
+    )
+    progress = measured(tmp_path)
+    (done,) = progress.done.values()
+    assert done == progress.looks.whole[0] < 20
+    (judgement,) = compare(open_sides(tmp_path, None), Settings(metrics=("throughput",))).judgements
+    assert judgement.verdict == "slower"
+    # The same call again measures nothing, and says the same.
+    assert measured(tmp_path).done == progress.done
+
+
+def test_another_comparison_is_not_gone_on_with(tmp_path):
+    made(tmp_path, 4, lambda *_: 100.0)
+    measured(tmp_path, 4)
+    with pytest.raises(FscaleError, match="another comparison: arguments was"):
+        measured(tmp_path, 4, arguments=["smoke"])
 
 
 def test_a_comparison_says_how_figures_of_guests_are_to_be_read(tmp_path):
-    boots = list(ab.order(8, 1))
-    for side, repetition in boots:
-        boot(tmp_path, side, repetition, 100.0 + repetition)
-    ab.merge(tmp_path, {"A": "kernel:6.1", "B": "kernel:6.12"}, boots)
+    made(tmp_path, 8, lambda _, number: 100.0 + number)
+    measured(tmp_path, 8)
     comparison = compare(open_sides(tmp_path, None), Settings())
     assert comparison.warnings == ["measured in a guest (emulated: ratios only)"]
 
 
 def test_boots_of_several_revisions_are_told(tmp_path):
-    boots = [("A", 1), ("B", 1)]
-    for (side, repetition), revision in zip(boots, ("old", "new"), strict=True):
-        boot(tmp_path, side, repetition, 1.0, revision)
-    ab.merge(tmp_path, {"A": "kernel:6.1", "B": "kernel:6.12"}, boots)
+    for number, revision in ((1, "old"), (2, "new")):
+        for side in "AB":
+            boot(tmp_path, side, number, 1.0, revision)
+    measured(tmp_path, 2)
     run = Store(tmp_path).load_run()
     assert run is not None
     assert run.warnings == ["boots are of several revisions of fscale: old, new"]
 
 
 def test_boots_that_stood_still_are_told(tmp_path):
-    boots = list(ab.order(2, 1))
-    for side, repetition in boots:
-        boot(tmp_path, side, repetition, 1.0, stood_still=repetition - 1)
-    ab.merge(tmp_path, {"A": "kernel:6.1", "B": "kernel:6.12"}, boots)
+    for number in (1, 2):
+        for side in "AB":
+            boot(tmp_path, side, number, 1.0, stood_still=number - 1)
+    measured(tmp_path, 2)
     run = Store(tmp_path).load_run()
     assert run is not None and run.machine.guest is not None
     assert run.machine.guest["stood_still"] == 2

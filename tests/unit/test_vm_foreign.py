@@ -10,7 +10,7 @@ import pytest
 
 from fscale.ab import guests as ab
 from fscale.model.errors import FscaleError
-from tests.unit.test_vm_ab import boot
+from tests.unit.test_vm_ab import boot, measured
 from vm import crash, foreign, guest, record
 from vm.place import Job, Place, mapping
 
@@ -99,8 +99,7 @@ def test_the_result_of_a_crash_test_is_no_link(tmp_path):
 
 def test_a_cell_whose_name_is_a_path_is_refused(tmp_path):
     output = tmp_path / "deep" / "output"
-    boots = [("A", 1), ("B", 1)]
-    for side, repetition in boots:
+    for side, repetition in (("A", 1), ("B", 1), ("A", 2), ("B", 2)):
         boot(output, side, repetition, 1.0)
         (path,) = (ab.boot_directory(output, side, repetition) / "cells").iterdir()
         cell = json.loads(path.read_text())
@@ -108,7 +107,7 @@ def test_a_cell_whose_name_is_a_path_is_refused(tmp_path):
         path.write_text(json.dumps(cell))
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(FscaleError, match="a path"):
-        ab.merge(output, {"A": "kernel:6.1", "B": "kernel:6.12"}, boots)
+        measured(output, 2)
     assert [p for p in sorted(tmp_path.rglob("*")) if p not in before] == []
 
 

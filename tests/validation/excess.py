@@ -20,7 +20,9 @@ import numpy as np
 
 from analysis.compare.sides import open_sides
 from fscale.ab import plan
-from fscale.ab.slices import DEFAULT, SIDES, Slicing, settling
+from fscale.ab.point import SIDES
+from fscale.ab.slices import settling
+from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model.results import Cell
 from tests.validation.delay import BUILD, patched, script
 from tests.validation.windows import arguments, run

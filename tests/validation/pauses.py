@@ -18,7 +18,8 @@ import numpy as np
 
 from analysis.compare.sides import open_sides
 from fscale.ab import slices
-from fscale.ab.slices import BLOCK, DEFAULT, SIDES
+from fscale.ab.point import SIDES
+from fscale.ab.slicing import BLOCK, DEFAULT
 from fscale.model.results import Cell, Slice
 from fscale.runner.cell.turns import Turn, Turns
 from tests.validation.windows import arguments, run

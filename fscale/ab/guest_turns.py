@@ -7,12 +7,14 @@ process (fscale/runner/asked.py).
 
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from fscale.ab.slices import SIDES, Slicing, play
+from fscale.ab.point import SIDES
+from fscale.ab.slices import play
+from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Slice
 from fscale.runner.asked import END, GO, SKIP, TURN
@@ -71,9 +73,9 @@ def measure(
     slicing: Slicing,
     seed: int,
     name: Callable[[CellKey], str],
-    closed: Collection[str],
+    wanted: Callable[[CellKey], bool],
 ) -> Iterator[Measured]:
-    """Let both guests measure the cells whose point is not closed; one yielded has ended on both.
+    """Let both guests measure the cells that are wanted; one yielded has ended on both.
 
     `name` is that of a cell's point, the same on both sides.
 
@@ -91,7 +93,7 @@ def measure(
             raise FscaleError(
                 f"the guests do not measure the same: {keys['A'].point} and {keys['B'].point}"
             )
-        if name(keys["A"]) in closed:
+        if not wanted(keys["A"]):
             _tell(held, SKIP)
             continue
         _tell(held, GO)

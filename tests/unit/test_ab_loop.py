@@ -5,7 +5,7 @@ import io
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,9 +19,13 @@ from analysis.compare.pairs import subject_of
 from analysis.compare.sequential import growing, resumed
 from analysis.compare.settings import Judgement, Settings, Subject, Verdict
 from analysis.compare.sides import open_sides
-from fscale.ab import live, measure
-from fscale.ab.plan import Pair, Plan
-from fscale.ab.slices import DEFAULT, Slicing, arranged
+from fscale.ab import here, live, loop
+from fscale.ab.here import Here
+from fscale.ab.plan import Plan
+from fscale.ab.point import Point
+from fscale.ab.record import Looks
+from fscale.ab.slices import arranged
+from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from fscale.runner.session import Session, Setup
@@ -94,21 +98,21 @@ def plan_of(
         path.unlink()
     run.suite |= {"base": "ext4", "new": new}
     setups = cast("dict[str, Setup]", {"A": "setup A", "B": "setup B"})
-    pairs = [Pair(key_of(w), key_of(w, new), how) for w, how in slicing.items()]
-    looks, pair_looks = ((), ()) if repetitions else ((8, 12, 16, 22, 30), (6, 8, 11, 15, 21))
-    return Plan(setups, run, Store(directory), pairs, SETTINGS, repetitions, looks, pair_looks)
+    points = [Point(key_of(w), key_of(w, new), how) for w, how in slicing.items()]
+    looks = Looks() if repetitions else Looks((8, 12, 16, 22, 30), (6, 8, 11, 15, 21))
+    return Plan(setups, run, Store(directory), points, SETTINGS, repetitions, looks)
 
 
 def measured(
     plan: Plan,
     monkeypatch: pytest.MonkeyPatch,
-    watcher: measure.Watcher,
+    watcher: loop.Watcher,
     fails: Callable[[CellKey], bool] = lambda key: False,
-) -> tuple[Machine, measure.Progress]:
+) -> tuple[Machine, loop.Progress]:
     machine = Machine(plan.store)
     machine.fails = fails
-    monkeypatch.setattr(measure, "measure_pair", machine.pair)
-    progress = measure.measure(plan, cast("Session", machine), 1e6, watcher)
+    monkeypatch.setattr(here, "measure_pair", machine.pair)
+    progress = loop.measure(Here(plan, cast("Session", machine)), plan.aim, 1e6, watcher)
     return machine, progress
 
 
@@ -116,14 +120,14 @@ def test_each_way_has_its_own_rounds_and_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = plan_of(tmp_path, {"DWOL": DEFAULT, "DRBL": DEFAULT, "DWAL": None})
-    with live.Live(plan) as watcher:
+    with live.Live(plan.points, plan.settings) as watcher:
         machine, progress = measured(plan, monkeypatch, watcher)
     plan.save()
     assert not progress.open
     done = {name.split("-")[0]: count for name, count in progress.done.items()}
-    assert done["DWOL"] in plan.pair_looks
-    assert done["DRBL"] in plan.pair_looks
-    assert done["DWAL"] in plan.looks
+    assert done["DWOL"] in plan.looks.pairs
+    assert done["DRBL"] in plan.looks.pairs
+    assert done["DWAL"] in plan.looks.whole
     counts = Counter(machine.order)
     assert all(counts[w, side] == n for w, n in done.items() for side in "AB")
     comparison = compare(open_sides(tmp_path, None), SETTINGS)
@@ -147,14 +151,14 @@ def test_what_is_put_off_is_waited_for_where_nothing_else_is_judged(
     for metrics in (("throughput", "settled"), ("settled",)):
         made = plan_of(tmp_path / metrics[0], {"DWAL": replace(DEFAULT, settle=True)})
         plan = replace(made, settings=Settings(metrics=metrics))
-        with live.Live(plan) as watcher:
+        with live.Live(plan.points, plan.settings) as watcher:
             _, progress = measured(plan, monkeypatch, watcher)
-        judgements = measure.judged(progress.cells, plan.settings, pair_looks=plan.pair_looks)
+        judgements = loop.judged(progress.cells, plan.settings, plan.looks)
         verdicts = {j.metric: j.verdict for j in judgements}
         assert verdicts.pop("settled") == "undecided"
         assert set(verdicts.values()) <= {"same"}
         done[metrics[0]] = progress.done.total()
-    assert done["throughput"] < done["settled"] == plan.pair_looks[-1]
+    assert done["throughput"] < done["settled"] == plan.looks.pairs[-1]
 
 
 @pytest.mark.parametrize(
@@ -180,14 +184,29 @@ def test_a_point_that_is_slower_by_one_rate_has_been_found(
         Judgement.model_construct(subject=subject, metric=metric, verdict=verdict)
         for subject, metric, verdict in said
     ]
-    assert measure.undecided(judgements) == ({own, other} if measured_on else {other})
+    assert loop.undecided(judgements) == ({own, other} if measured_on else {other})
+
+
+def test_a_bisection_ends_as_soon_as_something_is_slower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = plan_of(tmp_path, {"DWOL": DEFAULT, "DWAL": None})
+    # Within a thousandth nothing is decided for long.
+    settings = SETTINGS.model_copy(update={"margin": 0.001})
+    plan = replace(made, one_is_enough=True, settings=settings)
+    with live.Live(plan.points, plan.settings) as watcher:
+        _, progress = measured(plan, monkeypatch, watcher)
+    assert progress.slower
+    done = {name.split("-")[0]: count for name, count in progress.done.items()}
+    assert done["DWOL"] in plan.looks.pairs
+    assert "DWAL" in {point.base.workload for point in progress.open}
 
 
 def test_a_fixed_number_is_even_where_repetitions_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(tmp_path, {"DRBL": DEFAULT, "DWAL": None}, repetitions=9)
-    with live.Live(plan) as watcher:
+    with live.Live(plan.points, plan.settings) as watcher:
         _, progress = measured(plan, monkeypatch, watcher)
     assert {n.split("-")[0]: c for n, c in progress.done.items()} == {"DRBL": 9, "DWAL": 10}
 
@@ -196,7 +215,7 @@ def test_a_first_pair_that_fails_is_measured_whole_which_tells_the_sides_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(tmp_path, {"DRBL": DEFAULT, "DWOL": DEFAULT}, repetitions=10)
-    with live.Live(plan) as watcher:
+    with live.Live(plan.points, plan.settings) as watcher:
         _, progress = measured(plan, monkeypatch, watcher, lambda key: key.workload == "DWOL")
     plan.save()
     assert [name.split("-")[0] for name in progress.uncut] == ["DWOL"]
@@ -213,7 +232,7 @@ def test_one_failed_pair_among_good_ones_is_no_reason_to_give_up(
         return once or (key.workload == "DWOL" and key.repetition >= 4)
 
     plan = plan_of(tmp_path, {"DRBL": DEFAULT, "DWOL": DEFAULT}, repetitions=8)
-    with live.Live(plan) as watcher:
+    with live.Live(plan.points, plan.settings) as watcher:
         _, progress = measured(plan, monkeypatch, watcher, fails)
     assert {n.split("-")[0]: c for n, c in progress.done.items()} == {"DRBL": 8, "DWOL": 5}
     assert [name.split("-")[0] for name in progress.given_up] == ["DWOL"]
@@ -234,29 +253,28 @@ def test_when_time_is_up_it_looks_at_the_pairs_that_there_are(
             now += 1
             return super().pair(*given)
 
-    def spent(pairs: int, name: str) -> measure.Progress:
+    def spent(pairs: int, name: str) -> loop.Progress:
         nonlocal now
         now = 0.0
         plan = plan_of(tmp_path / name, {"DWOL": DEFAULT})
         machine = Timed(plan.store)
-        monkeypatch.setattr(measure, "measure_pair", machine.pair)
-        monkeypatch.setattr(measure.time, "monotonic", clock)
-        plan = replace(plan, pair_looks=(9, 30))
-        with live.Live(plan) as watcher:
-            progress = measure.measure(plan, cast("Session", machine), pairs + 0.5, watcher)
+        monkeypatch.setattr(here, "measure_pair", machine.pair)
+        monkeypatch.setattr(loop.time, "monotonic", clock)
+        plan = replace(plan, looks=Looks(pairs=(9, 30)))
+        with live.Live(plan.points, plan.settings) as watcher:
+            source = Here(plan, cast("Session", machine))
+            progress = loop.measure(source, plan.aim, pairs + 0.5, watcher)
         monkeypatch.undo()
-        if progress.pair_looks:
-            plan = replace(plan, pair_looks=progress.pair_looks)
-        plan.save()
+        plan.save(progress.looks)
         return progress
 
     early = spent(7, "early")
-    assert (early.out_of_time, early.pair_looks, early.open) == (True, (7,), [])
+    assert (early.out_of_time, early.looks.pairs, early.open) == (True, (7,), [])
     (judgement,) = compare(open_sides(tmp_path / "early", None), SETTINGS).judgements
     assert (judgement.verdict, judgement.level) == ("slower", 1 - 0.05 / 2)
     # At a look, just before one, and with too few there is nothing to see.
     for pairs in (3, 8):
-        assert spent(pairs, f"at-{pairs}").pair_looks == ()
+        assert spent(pairs, f"at-{pairs}").looks.pairs == (9, 30)
     assert resumed((6, 7), 30) == (6, *growing(7, 30))
     assert resumed((6,), 400) == growing(6, 400)
 
@@ -271,14 +289,14 @@ def test_the_live_table_has_ratios_as_they_narrow(
     widths: list[float] = []
 
     class Watched(live.Live):
-        def measured(self, progress: measure.Progress, point: Pair, left: float) -> None:
-            super().measured(progress, point, left)
+        def measured(self, progress: loop.Progress, batch: Sequence[Point], left: float) -> None:
+            super().measured(progress, batch, left)
             for said in self._said.values():
                 low, high = (float(x.rstrip("%,]")) for x in said.split("[")[1].split())
                 widths.append(high - low)
 
     plan = plan_of(tmp_path, {"DRBL": DEFAULT}, repetitions=12)
-    with Watched(plan) as watcher:
+    with Watched(plan.points, plan.settings) as watcher:
         measured(plan, monkeypatch, watcher)
     text = terminal.getvalue()
     assert "DRBL x1" in text
@@ -306,7 +324,7 @@ def test_each_side_is_first_and_on_each_medium_equally_often() -> None:
 
 def test_noise_of_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(tmp_path, {"DRBL": DEFAULT}, repetitions=16, new="ext4")
-    with live.Live(plan) as watcher:
+    with live.Live(plan.points, plan.settings) as watcher:
         measured(plan, monkeypatch, watcher)
     plan.save()
     sides = open_sides(tmp_path, None)

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from fscale.ab import boots
-from fscale.ab.slices import Slicing
+from fscale.ab import guest_turns
+from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from vm.held import Gone, Held
@@ -96,10 +96,14 @@ class Guest:
 
 def measure(
     a: Guest, b: Guest, closed: Iterable[str] = (), blocks: int = 6
-) -> list[boots.Measured]:
+) -> list[guest_turns.Measured]:
     held = cast("dict[str, Held]", {"A": a, "B": b})
     slicing = Slicing(seconds=0.05, blocks=blocks, warmup=2)
-    return list(boots.measure(held, slicing, 1, lambda key: key.workload, list(closed)))
+    return list(
+        guest_turns.measure(
+            held, slicing, 1, lambda key: key.workload, lambda key: key.workload not in closed
+        )
+    )
 
 
 def test_only_one_guest_runs_in_a_turn() -> None:
@@ -162,7 +166,7 @@ def test_a_guest_whose_load_ends_ends_the_other_too() -> None:
 def test_what_another_process_took_is_not_the_guests(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     clock = iter(n * 0.1 for n in range(10_000))
-    monkeypatch.setattr(boots, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(guest_turns, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     a, b = (Guest(machine, name, ["DRBL"]) for name in "AB")
     b.delay = 0.04  # of the tenth of a second that a turn takes
     (measured,) = measure(a, b)
@@ -198,7 +202,7 @@ def test_a_guest_that_falls_silent_is_gone(monkeypatch: pytest.MonkeyPatch) -> N
             if letter != "t":
                 super()._react(letter)
 
-    monkeypatch.setattr(boots, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(guest_turns, "TURN_SECONDS", 0.05)
     machine = Machine()
     with pytest.raises(Gone, match=r"said nothing for 0\.05 s"):
         measure(Guest(machine, "A", ["DRBL"]), Silent(machine, "B", ["DRBL"]))

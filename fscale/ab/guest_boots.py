@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Two kernels, or two modules, in boots that are interleaved as A B B A: a repetition is a boot."""
+
+from collections.abc import Callable
+
+from analysis.compare.repetitions import tests_of
+from analysis.compare.sequential import schedule
+from fscale.ab.guests import Guests, boot_directory, complete, refuse_other_builds, relabelled
+from fscale.ab.here import turns
+from fscale.ab.plan import MOST_REPETITIONS
+from fscale.ab.point import SIDES
+from fscale.ab.record import Looks
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell, CellKey
+from fscale.model.store import Store
+from vm import guest as guests
+from vm.guest import GuestError
+
+
+class GuestBoots(Guests):
+    """See fscale.ab.loop.Source."""
+
+    @property
+    def looks(self) -> Looks:
+        """As of whole repetitions on this machine."""
+        settings = self.plan.settings
+        if self.plan.repetitions or not self.points:
+            return Looks()
+        tests = tests_of([point.base for point in self.points], settings)
+        return Looks(schedule(settings.fdr, tests, MOST_REPETITIONS))
+
+    def boots(self, last: int) -> list[tuple[str, int]]:
+        """See Guests."""
+        return [(side, number) for number in range(1, last + 1) for side in SIDES]
+
+    def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
+        """Two boots of each side, one after the other; those that are finished are not repeated."""
+        cells = []
+        made: list[tuple[str, int]] = self.boots(first - 1)
+        for name, repetition in turns(f"{self.plan.seed} boots {first}", first):
+            self._boot(name, repetition)
+            made.append((name, repetition))
+            refuse_other_builds(self.plan.output, made)
+            store = Store(boot_directory(self.plan.output, name, repetition))
+            cells += [
+                relabelled(cell, name, repetition) for cell in store.cells() if wanted(cell.key)
+            ]
+        return cells
+
+    def _boot(self, name: str, repetition: int) -> None:
+        plan = self.plan
+        directory, side = boot_directory(plan.output, name, repetition), plan.sides[name]
+        if complete(directory):
+            return
+        self.steps.note(f"boot {repetition} of side {name}: {side.variant.text}")
+        job = side.parts.added(plan.job(side, directory, repetition))
+        outcome = guests.run(side.guest, plan.emulator, job, self.steps)
+        if outcome.end != "finished":
+            raise GuestError(outcome)
+        if not complete(directory):
+            raise FscaleError(f"`fscale run` failed in the guest of {side.variant.text}; see above")

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Both sides measured on this machine: whole repetitions in turn, or pairs in slices."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from fscale.ab.loop import Progress
+from fscale.ab.plan import Plan
+from fscale.ab.point import Point
+from fscale.ab.record import Looks
+from fscale.ab.slices import measure_pair
+from fscale.model.results import Cell, CellKey
+from fscale.model.store import Store
+from fscale.runner.session import Session, Setup
+
+PAIRS_TO_FAIL = 2
+
+
+class Here:
+    """See fscale.ab.loop.Source."""
+
+    def __init__(self, plan: Plan, session: Session) -> None:
+        self._session = session
+        self._setups: Mapping[str, Setup] = plan.setups
+        self._store: Store = plan.store
+        self._seed: int = plan.run.seed
+        self.points: list[Point] = plan.points
+        self.looks: Looks = plan.looks
+
+    def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
+        """One point after another."""
+        return [[point] for point in turn]
+
+    def otherwise(self, point: Point) -> Point | None:
+        """In whole repetitions: they tell which side fails, and may do where two at once do not."""
+        return replace(point, slicing=None) if point.slicing else None
+
+    def patience(self, point: Point) -> int:
+        """A round of whole repetitions is four cells, a pair is two."""
+        return PAIRS_TO_FAIL if point.slicing else 1
+
+    def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
+        """The next pair, or the next two repetitions of each side."""
+        (point,) = batch
+        cells = self._pair(point, first) if point.slicing else self._four(point, first)
+        return [(point, cell) for cell in cells]
+
+    def keep(self, progress: Progress) -> None:
+        """The session stores each cell."""
+
+    def _four(self, point: Point, first: int) -> Iterator[Cell]:
+        for key in order(point, first, self._seed):
+            assert key.side is not None
+            cell = self._store.load_cell(key) if self._store.finished(key) else None
+            if cell is None:
+                self._session.setup = self._setups[key.side]
+                cell = self._session.cell(key)
+            yield cell
+
+    def _pair(self, point: Point, number: int) -> Iterator[Cell]:
+        assert point.slicing
+        keys = {side: point.key(side, number) for side in "AB"}
+        cells = [self._store.load_cell(k) for k in keys.values() if self._store.finished(k)]
+        if len(cells) == len(keys):
+            yield from (cell for cell in cells if cell)
+        else:
+            yield from measure_pair(self._session, self._setups, keys, point.slicing, self._seed)
+
+
+def order(point: Point, first: int, seed: int) -> Iterator[CellKey]:
+    """The four cells of repetitions `first` and `first` + 1: A B B A or B A A B.
+
+    The coin comes from the seed, the point and the repetition, so that a run that goes on after an
+    interruption keeps its order.
+    """
+    for side, repetition in turns(f"{seed} {point.name} {first}", first):
+        yield point.key(side, repetition)
+
+
+def turns(seed: str, first: int) -> list[tuple[str, int]]:
+    """A B B A or B A A B by a coin: (side, repetition) of two repetitions of each side."""
+    outer, inner = ("A", "B") if random.Random(seed).random() < 0.5 else ("B", "A")
+    return [(outer, first), (inner, first), (inner, first + 1), (outer, first + 1)]

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is measured on both sides: a workload on a file system at a number of cores."""
+
+from dataclasses import dataclass
+
+from fscale.ab.slicing import Slicing
+from fscale.model.results import CellKey
+
+SIDES = ("A", "B")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point on both sides; the repetition and the side of the keys are filled in later."""
+
+    base: CellKey
+    new: CellKey
+    slicing: Slicing | None = None
+    """None: whole repetitions"""
+
+    @property
+    def name(self) -> str:
+        """Side A's, which results go by."""
+        return self.base.point
+
+    @property
+    def step(self) -> int:
+        """Repetitions a round: one pair in slices, else two of each side."""
+        return 1 if self.slicing else 2
+
+    def key(self, side: str, repetition: int) -> CellKey:
+        """The cell of side "A" or "B"."""
+        key = self.base if side == "A" else self.new
+        return key.model_copy(update={"side": side, "repetition": repetition})

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the user sees while guests are compared: a line for each point, after each round."""
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from math import exp
+
+from analysis.compare.pairs import RATES, SLICED
+from analysis.compare.settings import COUNT, Judgement
+from analysis.compare.sliced import ratios_of
+from analysis.compare.wording import change, interval, what
+from fscale.ab.loop import Progress
+from fscale.ab.point import SIDES, Point
+from fscale.model.results import Cell
+from fscale.runner.progress import duration
+from vm.steps import Steps
+
+
+class Told:
+    """See fscale.ab.loop.Watcher."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._began = time.monotonic()
+        self._rounds = 0
+
+    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
+        """Say what a round showed, before anything is judged."""
+        for point in batch:
+            cells: dict[str, list[Cell]] = defaultdict(list)
+            for cell in progress.cells[-2 * point.step * len(batch) :]:
+                if cell.key.side and cell.key.point == point.key(cell.key.side, 1).point:
+                    cells[cell.key.side].append(cell)
+            shown = _changes([cells[side] for side in SIDES])
+            key = point.base
+            self._steps.note(f"    {key.workload}, {key.cores} cores: {shown or 'no ratio'}")
+        self._steps.note(f"    {duration(max(0.0, left))} left")
+        self._rounds += 1
+        if self._rounds == 1 and batch:
+            self._tell_shortage(progress, batch[0], left)
+
+    def _tell_shortage(self, progress: Progress, point: Point, left: float) -> None:
+        looks = progress.looks.pairs if point.slicing else progress.looks.whole
+        took = time.monotonic() - self._began
+        if looks and took * looks[0] / point.step > took + left:
+            unit = "pairs" if point.slicing else "boots of each side"
+            self._steps.note(
+                f"a round takes {took:.0f} s and a judgement {looks[0]} {unit}, for which "
+                f"{(took + left) / 60:.3g} minutes are too few: give more --max-minutes"
+            )
+
+    def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
+        """Say what was judged."""
+        del progress, left
+        for one in judgements:
+            self._steps.note(
+                f"{what(one)}: {one.metric.removeprefix(COUNT)} {change(one.ratio)} "
+                f"{interval(one)}: {one.verdict}"
+            )
+
+
+def _changes(sides: Sequence[Sequence[Cell]]) -> str:
+    """By how much each rate, or count, of NEW differs in these cells."""
+    if not all(sides):
+        return ""
+    shown = []
+    base, new = sides
+    if base[-1].slices or base[-1].counts:
+        for metric in SLICED:
+            ratio = ratios_of({1: base[-1]}, {1: new[-1]}, metric).get(1)
+            if ratio:
+                shown.append(f"{metric.removeprefix(COUNT)} {change(exp(ratio.log))}")
+        return ", ".join(shown)
+    for metric, value in RATES.items():
+        values = [[v for c in side if c.status == "ok" and (v := value(c))] for side in sides]
+        if all(values):
+            means = [sum(own) / len(own) for own in values]
+            shown.append(f"{metric} {change(means[1] / means[0])}")
+    return ", ".join(shown)
