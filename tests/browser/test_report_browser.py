@@ -11,7 +11,7 @@ from tests.browser import By, in_one, quiet, show
 from tests.once import once
 from tests.synthetic import BACKGROUND, PAPER, grid, write_run
 
-WORKLOADS = [*PAPER, *BACKGROUND]
+WORKLOADS = [*PAPER, *BACKGROUND][::2]
 FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs")
 
 

@@ -49,7 +49,7 @@ def test_the_halves_are_all_parts() -> None:
 def test_parts(half: int) -> None:
     parts, functions = HALVES[half]
     said = module(
-        *("tests.lanefs", "--kernel", KERNEL, "--portion", "0.3", "--processes", "8"),
+        *("tests.lanefs", "--kernel", KERNEL, "--portion", "0.2", "--processes", "8"),
         *(
             "--ops",
             "250",
@@ -72,26 +72,26 @@ def test_parts(half: int) -> None:
 
 
 def test_power_cuts() -> None:
-    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "mix", "--points", "20")
-    assert "20 crash points" in module("fscale", "vm", "crash", "--fs", "lanefs", *cut)
+    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "mix", "--points", "12")
+    assert "12 crash points" in module("fscale", "vm", "crash", "--fs", "lanefs", *cut)
 
 
 def test_power_cuts_of_a_log() -> None:
     """With collectors that always work."""
-    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "overwrite", "--points", "10")
+    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "overwrite", "--points", "6")
     always = ("--append", "lanefs.gc_low=100")
     said = module("fscale", "vm", "crash", "--fs", "lanefs_log", *cut, *always)
-    assert "10 crash points" in said
+    assert "6 crash points" in said
 
 
 def test_the_suite(tmp_path: Path) -> None:
     module(
         *("fscale", "vm", "run", "smoke", "--kernel", KERNEL, "--accel", "tcg"),
         *("--smp", "4", "--cores", "4", "--duration", "0.2", "--fs", "lanefs,lanefs_single"),
-        *("--workload", "MWCL,MWUL,DWAL,DWSL", "--output", str(tmp_path / "run")),
+        *("--workload", "MWUL,DWSL", "--output", str(tmp_path / "run")),
     )
     found = [path.read_text() for path in (tmp_path / "run" / "cells").glob("*.json")]
     cells = [json.loads(text) for text in found]
-    assert len(cells) == 8
+    assert len(cells) == 4
     assert all(cell["status"] == "ok" and cell["ops"] > 0 for cell in cells)
     assert all('"fsck.lanefs"' in text for text in found)
