@@ -2,6 +2,7 @@
 """Whole runs on this machine, with the fake microbenchmark: what is stored and what is left."""
 
 import errno
+import itertools
 import json
 import os
 import re
@@ -128,9 +129,9 @@ class Refusing(Executor):
 
 
 @pytest.mark.skipif(os.cpu_count() != 2, reason="each cell of one CPU takes one CPU off")
-@pytest.mark.parametrize(("refusals", "good"), [(4, 8), (10**6, 5)])
+@pytest.mark.parametrize("refusals", [4, 10**6])
 def test_cells_of_a_point_have_one_control(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int, good: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
 ) -> None:
     monkeypatch.setattr(run_command, "Executor", Refusing)
     monkeypatch.setattr(host, "PATIENCE", 0.2)
@@ -148,6 +149,10 @@ def test_cells_of_a_point_have_one_control(
         run_command._measure(made, Signals(), Session.cell)
     found = cells(tmp_path)
     assert {cell.cpu_control for cell in found} == {"hotplug"}
+    # A CPU that is off line stays so for the cells of one core that come next, in random order.
+    runs = itertools.groupby(key.cores for key in made.cells)
+    served = next(len(list(group)) for cores, group in runs if cores == 1)
+    good = 8 if refusals == 4 else 4 + served
     assert Counter(cell.status for cell in found) == Counter({"ok": good, "error": 8 - good})
     assert any("CPU 1 off line" in warning for warning in run(tmp_path).warnings)
     # What is missing is measured later, in the same way.
