@@ -46,7 +46,9 @@ def refusal(reason: str) -> Markup:
 def page(comparison: Comparison, sides: Sides) -> str:
     """A page that needs no other file and no network: verdicts, ratios, the curves of both."""
     report = _report(comparison, sides)
-    drawn = list(ratios(sides, comparison).items())
+    # Counts of a simulation are judged boot by boot, and have no interval.
+    noisy = comparison.policy == "noisy"
+    drawn = list(ratios(sides, comparison).items()) if noisy else []
     figures = [(f"ratios-{i}", metric, rows) for i, (metric, rows) in enumerate(drawn)]
     sections = [
         (Section("Verdicts", "compare", lambda _: None), fragment(comparison, tall=True)),
