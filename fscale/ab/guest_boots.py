@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Two kernels, or two modules, in boots that are interleaved as A B B A: a repetition is a boot."""
 
+import sys
 from collections.abc import Callable
 
 from analysis.compare.repetitions import tests_of
@@ -54,7 +55,8 @@ class GuestBoots(Guests):
             return
         self.steps.note(f"boot {repetition} of side {name}: {side.variant.text}")
         job = side.parts.added(plan.job(side, directory, repetition))
-        outcome = guests.run(side.guest, plan.emulator, job, self.steps)
+        # Standard output is for the comparison, which may be asked for as JSON.
+        outcome = guests.run(side.guest, plan.emulator, job, self.steps, output=sys.stderr.buffer)
         if outcome.end != "finished":
             raise GuestError(outcome)
         if not complete(directory):

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import IO, Any, cast
 
 import pytest
 from rich.console import Console
@@ -26,6 +27,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run
 from fscale.model.store import Store
 from fscale.model.variant import parse
+from vm.place import Job
 from vm.steps import Steps
 
 STEPS = Steps(Console(file=StringIO()))
@@ -168,6 +170,20 @@ def test_boots_go_on_until_the_data_decide(tmp_path):
     assert judgement.verdict == "slower"
     # The same call again measures nothing, and says the same.
     assert measured(tmp_path).done == progress.done
+
+
+def test_what_guests_say_is_not_on_the_output_of_the_comparison(tmp_path, monkeypatch, capfdbinary):
+    def run(guest: object, emulator: object, job: Job, steps: object, output: IO[bytes]) -> Any:
+        output.write(b"a table\n")
+        output.flush()
+        name = job.output.name if job.output else ""
+        boot(tmp_path, name[0], int(name[1:]), 100.0)
+        return SimpleNamespace(end="finished")
+
+    monkeypatch.setattr("vm.guest.run", run)
+    measured(tmp_path, 2)
+    said, told = capfdbinary.readouterr()
+    assert (said, told.count(b"a table")) == (b"", 4)
 
 
 def test_another_comparison_is_not_gone_on_with(tmp_path):
