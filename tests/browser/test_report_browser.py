@@ -119,9 +119,9 @@ def test_table_sorts_by_value_both_ways(browser: Any, html: Path) -> None:
 @in_one
 def test_filter_keeps_matching_rows(browser: Any, html: Path) -> None:
     show(browser, html)
-    browser.find_element(By.ID, "filter").send_keys("mwcl ext4")
+    browser.find_element(By.ID, "filter").send_keys("mwcm ext4")
     rows = browser.find_elements(By.CSS_SELECTOR, "#figures-table tbody tr:not([hidden])")
-    assert {r.text.split()[0] for r in rows} == {"MWCL"}
+    assert {r.text.split()[0] for r in rows} == {"MWCM"}
     assert {r.text.split()[1] for r in rows} == {"ext4", "ext4-nj"}
     assert browser.find_element(By.ID, "shown").text.startswith(f"{len(rows)} of")
 
