@@ -30,6 +30,7 @@ from fscale.model.results import Cell
 from fscale.model.simulation import SHARED, HotLine, SimulatedWindow
 
 SHARED_LINES = COUNT + "shared-lines"
+Points = dict[Subject, tuple[list[Cell], list[Cell]]]
 Takers = Mapping[str, float]
 """what takes cache lines, and how many for an operation"""
 
@@ -94,7 +95,7 @@ def compare(sides: Sides) -> Comparison:
         FscaleError: a point has too few boots, or there is none that could be judged.
     """
     points = _points(sides.base_cells, sides.new_cells)
-    judgements = judge(sides.base_cells, sides.new_cells)
+    judgements = _judged(points)
     place = common_place(sides.base_cells, sides.new_cells)
     found = health(sides.base_cells, sides.new_cells, place, lost_in_new=False)
     not_judged = [
@@ -133,16 +134,18 @@ def compare(sides: Sides) -> Comparison:
 
 def judge(base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
     """All points that are good on both sides; FscaleError where one has too few boots."""
-    points = sorted(_points(base, new).items(), key=lambda item: item[0].name)
-    return [found for subject, cells in points for found in _point(subject, *cells)]
+    return _judged(_points(base, new))
 
 
-def _points(
-    base: Sequence[Cell], new: Sequence[Cell]
-) -> dict[Subject, tuple[list[Cell], list[Cell]]]:
+def _judged(points: Points) -> list[Judgement]:
+    ordered = sorted(points.items(), key=lambda item: item[0].name)
+    return [found for subject, cells in ordered for found in _point(subject, *cells)]
+
+
+def _points(base: Sequence[Cell], new: Sequence[Cell]) -> Points:
     """The boots of each point on both sides; one file system against another is a pair."""
     place = common_place(base, new)
-    found: dict[Subject, tuple[list[Cell], list[Cell]]] = defaultdict(lambda: ([], []))
+    found: Points = defaultdict(lambda: ([], []))
     for number, side in enumerate((base, new)):
         for cell in side:
             if cell.key.side is None and cell.key.profile is None:

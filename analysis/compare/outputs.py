@@ -61,6 +61,17 @@ def write(comparison: Comparison, outputs: Outputs, sides: Sides) -> None:
         ) from error
 
 
+def give(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bool = False) -> None:
+    """Write what was asked for, and print the table unless one of the forms is printed.
+
+    Raises:
+        FscaleError: a file cannot be written.
+    """
+    write(comparison, outputs, sides)
+    if not outputs.to_terminal:
+        show(comparison, everything)
+
+
 def to_json(comparison: Comparison) -> str:
     """The comparison as docs/schemas/compare.schema.json describes it."""
     return comparison.model_dump_json(by_alias=True, indent=1) + "\n"

@@ -35,7 +35,7 @@ class Row:
 def _split(name: str) -> tuple[str, int]:
     try:
         return split_partitions(name)
-    except FscaleError:  # a side such as ext4:mount=data=journal
+    except FscaleError:  # a name that is none of ours
         return name, 1
 
 

@@ -56,9 +56,10 @@ class GuestPairs(Guests):
         super().__init__(plan, steps)
         self._looked = record.looked(self.store)
         self._stored: dict[int, list[Cell]] = defaultdict(list)
-        run = self.store.load_run()
-        for cell in self.store.cells() if run else ():
-            if run and cell.key.repetition <= run.suite["repetitions"]:
+        if self.old is None:
+            return
+        for cell in self.store.cells():
+            if cell.key.repetition <= self.old.suite["repetitions"]:
                 self._stored[cell.key.repetition].append(cell)
 
     @property

@@ -226,12 +226,16 @@ class Guests(ABC):
         self.warnings: list[str] = []
         self._named: dict[str, Point] = {}
         self._finished = 0
-        old = self.store.load_run()
-        for part, asked in plan.recorded().items() if old else ():
-            if old and old.suite.get(part) != asked:
+        self.old = self.store.load_run()
+        """what an interrupted call left"""
+        if self.old is None:
+            return
+        for part, asked in plan.recorded().items():
+            was = self.old.suite.get(part)
+            if was != asked:
                 raise FscaleError(
-                    f"{plan.output} holds another comparison: {part} was {old.suite.get(part)} and "
-                    f"is {asked}; give a new --output"
+                    f"{plan.output} holds another comparison: {part} was {was} and is {asked}; "
+                    "give a new --output"
                 )
 
     @property

@@ -214,13 +214,11 @@ def _ab(
 def judge(output: Path, settings: Settings, outputs: "Outputs", everything: bool) -> None:
     """Judge a paired run, write what was asked for, and end with 1 where something is worse."""
     from analysis.compare.compare import compare  # noqa: PLC0415
-    from analysis.compare.outputs import show, write  # noqa: PLC0415
+    from analysis.compare.outputs import give  # noqa: PLC0415
     from analysis.compare.sides import open_sides  # noqa: PLC0415
 
     sides = open_sides(output, None)
     comparison = compare(sides, settings)
-    write(comparison, outputs, sides)
-    if not outputs.to_terminal:
-        show(comparison, everything)
+    give(comparison, outputs, sides, everything)
     if comparison.regressed:
         raise typer.Exit(Exit.FAILED)

@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
         outputs, docs/method.md the statistics.
         """
         from analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
-        from analysis.compare.outputs import show, write  # noqa: PLC0415
+        from analysis.compare.outputs import give  # noqa: PLC0415
         from analysis.compare.sides import open_sides  # noqa: PLC0415
 
         outputs = written.outputs
@@ -87,9 +87,7 @@ def register(app: typer.Typer) -> None:
         )
         sides = open_sides(base, new)
         comparison = compare_sides(sides, settings)
-        write(comparison, outputs, sides)
-        if not outputs.to_terminal:
-            show(comparison, everything)
+        give(comparison, outputs, sides, everything)
         undecided = fail_undecided and comparison.count("undecided") > 0
         if comparison.regressed or undecided:
             raise typer.Exit(Exit.FAILED)

@@ -70,7 +70,7 @@ def _gate(
     """
     from analysis.compare.counted import compare  # noqa: PLC0415 - the statistics take seconds to load
     from analysis.compare.markdown import render  # noqa: PLC0415
-    from analysis.compare.outputs import show, write  # noqa: PLC0415
+    from analysis.compare.outputs import give  # noqa: PLC0415
     from analysis.compare.sides import sides_of  # noqa: PLC0415
     from analysis.reader import load  # noqa: PLC0415
 
@@ -109,9 +109,7 @@ def _gate(
     measured = sides_of((before, before.cells), (after, after.cells), (base, new))
     comparison = compare(measured)
     Folder(output).write("gate.md", render(comparison))
-    write(comparison, outputs, measured)
-    if not outputs.to_terminal:
-        show(comparison, everything=True)
+    give(comparison, outputs, measured, everything=True)
     if comparison.regressed:
         raise typer.Exit(Exit.FAILED)
 

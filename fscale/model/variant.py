@@ -71,9 +71,7 @@ class Variant:
         if self.name is None:
             return None
         first, *parts = _split(self.filesystem)
-        name, colon, count = _counted(first)
-        stem = Path(name).stem if name.endswith(".toml") else name
-        return ":".join([stem + colon + count, *parts])
+        return ":".join([_without_path(first), *parts])
 
     @property
     def own_file(self) -> Path | None:
@@ -133,10 +131,8 @@ class Variant:
 def label(text: str) -> str:
     """A file system's text, fit for a file name; of a TOML file's path the stem is left."""
     first, *parts = _split(text)
-    name, colon, count = _counted(first)
-    stem = Path(name).stem if name.endswith(".toml") else name
     rest = "".join(f":{part}" for part in parts)
-    return stem + colon + count + re.sub(r"[^A-Za-z0-9_.+=,^:-]+", "_", rest)
+    return _without_path(first) + re.sub(r"[^A-Za-z0-9_.+=,^:-]+", "_", rest)
 
 
 def with_partitions(text: str, count: int) -> str:
@@ -246,6 +242,12 @@ def _settings(text: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 def _split(text: str) -> list[str]:
     return re.split(rf":(?=(?:{'|'.join(_PARTS)})=)", text)
+
+
+def _without_path(first: str) -> str:
+    """`mine:8` of `./mine.toml:8`."""
+    name, colon, count = _counted(first)
+    return (Path(name).stem if name.endswith(".toml") else name) + colon + count
 
 
 def _counted(first: str) -> tuple[str, str, str]:

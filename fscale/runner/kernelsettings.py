@@ -53,8 +53,8 @@ def _set(title: str, path: Path, value: str, journal: Journal) -> Iterator[None]
             )
         except OSError as error:
             raise FscaleError(f"{title}: {path} takes no {value}: {error.strerror}") from None
-        after = before if journal.do.dry else _read(title, path)
-        if not journal.do.dry and not same(after, value) and same(after, before):
+        after = value if journal.do.dry else _read(title, path)
+        if not same(after, value) and same(after, before):
             raise FscaleError(
                 f"{title}: set={path}={value} had no effect: it says {chosen(after)}, as before"
             )
