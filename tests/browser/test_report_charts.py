@@ -26,7 +26,7 @@ DRBL = "panel-0-DRBL"
 HANDLES = f"#{DRBL} .handles path"
 
 # Frames are of other origins, to which axe would wait for an answer.
-AXE = "axe.run(document, {iframes: false}).then(arguments[0])"
+AXE = """axe.run(document, {iframes: false, resultTypes: ["violations"]}).then(arguments[0])"""
 CLICK = """document.querySelector(arguments[0]).dispatchEvent(
     new MouseEvent("click", {bubbles: true}))"""
 
