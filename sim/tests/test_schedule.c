@@ -308,7 +308,7 @@ static void test_all_may_leave_when_one_waits_for_them(void)
 }
 
 /* The main loop: a thread of its own, with a timer. */
-static atomic_uint rings, fired, ended;
+static atomic_uint rings, fired, ended, asleep;
 static atomic_ulong fired_at;
 
 static void ring(void)
@@ -322,6 +322,7 @@ static void *main_loop(void *argument)
 	while (!atomic_load(&ended)) {
 		bool due = schedule_loop_sleeps(atomic_load(&fired) ? UINT64_MAX : 4000, ring);
 
+		atomic_store(&asleep, 1);
 		while (!due && !atomic_load(&rings))
 			usleep(100);
 		atomic_store(&rings, 0);
@@ -352,7 +353,9 @@ static void test_timer_fires_in_simulated_time(void)
 	machine.vcpus = 2;
 	schedule_open(&machine);
 	CHECK(!pthread_create(&loop, NULL, main_loop, NULL));
-	usleep(20000);
+	/* Before the loop has said when its timer is due, no vCPU has to wait for it. */
+	while (!atomic_load(&asleep))
+		usleep(100);
 	run(2, 0, timed);
 	atomic_store(&ended, 1);
 	ring();
