@@ -21,7 +21,7 @@ FUNCTIONS = 6
 
 @dataclass(frozen=True)
 class Row:
-    """A point: shares of the cores' cycles, and counts an operation, medians of repetitions."""
+    """A point: shares of the cores' cycles, and counts per operation, medians of repetitions."""
 
     point: Point
     shares: dict[str, float]
@@ -135,7 +135,7 @@ def medians(found: list[dict[str, float]]) -> dict[str, float]:
 
 
 def as_json(points: Iterable[Point]) -> list[dict[str, Any]]:
-    """The simulated points: rate, shares of cycles, counts an operation, and the hottest lines."""
+    """The simulated points: rate, shares of cycles, counts per operation, and the hottest lines."""
     return [
         {
             "key": row.point.key.model_dump(mode="json", exclude={"repetition", "profile"}),

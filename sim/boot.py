@@ -19,7 +19,7 @@ from sim.emulator import Place
 from sim.output import Code, Ended, Parameters, Sign, Stream, Trouble, Window
 from sim.plan import Point
 from sim.symbols import Symbols
-from vm import console, foreign
+from vm import console, untrusted
 from vm.cache import cache_root
 from vm.qemu import protected
 
@@ -305,4 +305,4 @@ def _words(dump: str) -> list[int]:
 
 def _text(path: Path) -> str:
     """A file that the guest wrote."""
-    return foreign.read(path, LARGEST).decode(errors="replace")
+    return untrusted.read(path, LARGEST).decode(errors="replace")

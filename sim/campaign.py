@@ -7,11 +7,11 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey
+from fscale.model.runs import now
 from fscale.runner.dry import tell
 from fscale.runner.progress import Reporter, duration
 from sim import cells, emulator, machine
@@ -19,7 +19,7 @@ from sim.boot import Boot, BootError
 from sim.emulator import Place
 from sim.plan import Point, order, script, sockets
 from sim.sweep import Prepared, boots, cost, rules
-from vm import record
+from vm import replace_dir
 
 POLL_SECONDS = 0.5
 KEPT = "guest"
@@ -100,7 +100,7 @@ def run(prepared: Prepared, jobs: int) -> list[Cell]:
             f"{error}; finished cells are in {store.directory}; the same command goes on from there"
         ) from None
     finally:
-        about.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        about.finished = now()
         store.save_run(about)
     return [cell for key in prepared.cells if (cell := store.load_cell(key))]
 
@@ -133,16 +133,16 @@ def _all(prepared: Prepared, jobs: int, reporter: SweepReporter) -> None:
 def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple[list[Point], bool]:
     """What is left to do, and whether the boot has ended."""
     store = prepared.store
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    at = now()
     try:
         found = one.boot.poll()
     except BootError as error:
-        record.replace(store.directory / KEPT, one.boot.logs())
+        replace_dir.replace(store.directory / KEPT, one.boot.logs())
         reporter.say(f"warning: {error}\nits logs are in {store.directory / KEPT}")
         rest = one.boot.unfinished
         if error.point is not None and one.boot.up is not None:
             lost = next(point for point in rest if point.number == error.point)
-            cell = cells.failed(lost.key, str(error), now)
+            cell = cells.failed(lost.key, str(error), at)
             store.save_cell(cell)
             reporter.ends(cell)
             rest = [point for point in rest if point is not lost]
@@ -156,7 +156,7 @@ def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple
         freed = prepared.freed.get(measured.point.key.id)
         words = [freed.words] if freed else []
         types = prepared.types.get(measured.point.key.filesystem)
-        cell = cells.cell(measured, symbols, types, now, words)
+        cell = cells.cell(measured, symbols, types, at, words)
         store.save_cell(cell)
         reporter.ends(cell)
     return [], one.boot.ended

@@ -13,8 +13,8 @@ from vm import initramfs
 from vm.cache import digest, entry, file_digest, prune
 from vm.initramfs import module_name
 from vm.kernel import Kernel
+from vm.module_build import Parts, own_name
 from vm.steps import Steps, need
-from vm.undertest import Parts, own_name
 
 INIT = Path(__file__).parent / "init.sh"
 TRANSPORT = ("virtio_pci", "9p", "9pnet_virtio")

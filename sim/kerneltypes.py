@@ -16,7 +16,7 @@ from fscale.runner.profilers.locks import caches_of, layouts, structs_of
 from fscale.runner.profilers.memory import KernelMemory
 from sim.symbols import DIRECT_MAP, VMEMMAP
 from vm.kernel import Kernel, module_of
-from vm.undertest import own_name
+from vm.module_build import own_name
 from vm.vmlinux import types_in
 
 # A member of at most so many bytes is one thing (a lock, a list's head), a larger one has several.

@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From what the user asked for to cells, boots, and the run that they belong to."""
 
-import hashlib
-import shlex
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fscale import __version__
-from fscale.model import catalogue, paths, variant
+from fscale.model import catalogue, paths, runs, variant
 from fscale.model.bench import Mode
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Cpu, Machine, Run
-from fscale.model.revision import revision
-from fscale.model.store import BENCH, Store, differences
+from fscale.model.store import BENCH, Store
 from fscale.runner import microbench
 from fscale.runner import plan as plans
 from fscale.runner.guard import check_output
@@ -27,13 +21,13 @@ from sim.kerneltypes import Types
 from sim.machine import Method
 from sim.plan import Point, Windows, sockets
 from vm import kernel as kernels
-from vm import qemu, undertest
+from vm import module_build, qemu
 from vm.kernel import Kernel
 from vm.qemu import Qemu
 from vm.steps import Steps
 
 ACCELERATOR = "simulated"
-LABEL = "simulated: the shape of curves and counts an operation, no absolute figures"
+LABEL = "simulated: the shape of curves and counts per operation, no absolute figures"
 MEDIA = ("brd", "null_blk")
 
 
@@ -139,21 +133,18 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     emulated = qemu.find(steps)
     emulator.check_version(emulated)
     plugin = emulator.build_plugin(steps)
-    parts = undertest.provide(sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps)
+    parts = module_build.provide(
+        sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps
+    )
     # A module that is given replaces the one that is built, as for `fscale vm run`.
-    parts = undertest.Parts((*parts.besides(sweep.modules), *sweep.modules), parts.files)
+    parts = module_build.Parts((*parts.besides(sweep.modules), *sweep.modules), parts.files)
     initramfs = image.build(kernel, filesystems, media.values(), parts, steps)
     parameters = machine.parameters(described, sweep.method, vcpus, sweep.memory_mib)
     store = Store(sweep.output)
     old = store.load_run()
     wanted = {cell.workload for cell in cells}
-    run = Run(
-        id=sweep.output.resolve().name,
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        state="running",
-        fscale_version=__version__,
-        revision=revision(),
-        command=[shlex.join(sys.argv)],
+    run = runs.begin(
+        sweep.output,
         seed=sweep.seed,
         suite={
             **suite.model_dump(mode="json", include=_RECORDED),
@@ -167,9 +158,9 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
         versions={
             "kernel": kernel.release,
             "qemu": emulated.version,
-            BENCH: _digest(paths.BENCH),
-            "fscale-sim": _digest(plugin),
-            **{f"module {path.name}": _digest(path) for path in parts.modules},
+            BENCH: runs.fingerprint(paths.BENCH),
+            "fscale-sim": runs.fingerprint(plugin),
+            **{f"module {path.name}": runs.fingerprint(path) for path in parts.modules},
         },
         workloads=[loads[name].model_dump(mode="json") for name in loads if name in wanted],
         planned_cells=len(cells),
@@ -179,12 +170,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
         ],
     )
     if old:
-        if changed := differences(old, run):
-            raise FscaleError(
-                f"{sweep.output} holds a run that cannot be gone on with: {'; '.join(changed)}. "
-                "Give another --output, or go on as that run began"
-            )
-        run.started, run.command = old.started, [*old.command, *run.command]
+        runs.resume(old, run, sweep.output)
     return Prepared(
         sweep,
         run,
@@ -274,10 +260,6 @@ def _machine(
         virtualization=None,
         guest=guest,
     )
-
-
-def _digest(path: Path) -> str:
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
 
 
 def boots(prepared: Prepared, jobs: int) -> list[list[Point]]:

@@ -25,7 +25,7 @@ from fscale.model import paths
 
 _LENGTH = 1 << 20  # bytes of a request, at most
 # What commands import only once they need it.
-_LATE = ("scipy.stats", "analysis.compare.outputs", "analysis.compare.page")
+_LATE = ("scipy.stats", "analysis.verdicts.outputs", "analysis.report.comparison_page")
 
 
 class Server:

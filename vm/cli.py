@@ -12,7 +12,7 @@ from rich.console import Console
 
 from vm import guest as guests
 from vm import kernel as kernels
-from vm import rootfs, undertest
+from vm import module_build, rootfs
 from vm.options import GuestOptions
 from vm.place import Job, Place
 from vm.steps import Steps
@@ -39,7 +39,9 @@ def start(
     kernel = kernels.resolve(
         options.kernel, steps, modules=options.modules, tree=options.kernel_tree
     )
-    parts = undertest.provide(filesystems, own, kernel, options.kernel, options.kernel_tree, steps)
+    parts = module_build.provide(
+        filesystems, own, kernel, options.kernel, options.kernel_tree, steps
+    )
     job = replace(parts.added(replace(job, modules=options.module or [])), timeout=options.timeout)
     guest, emulator = guests.prepare(kernel, options, rootfs.images(steps), steps)
     if options.dry_run:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
-from vm import crashload, foreign
+from vm import crashload, untrusted
 from vm.crashtest import PLANTS, Result, Spec
 
 # mkfs.xfs makes nothing smaller than 300 MiB.
@@ -63,7 +63,7 @@ def specify(
 def load(path: Path) -> Result:
     """What the guest found; FscaleError when it found nothing."""
     try:
-        return Result(**json.loads(foreign.read(path)))
+        return Result(**json.loads(untrusted.read(path)))
     except FileNotFoundError:
         raise FscaleError(
             "the crash test in the guest failed before it found anything; see above"

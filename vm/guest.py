@@ -19,13 +19,13 @@ from typing import IO, Literal
 from fscale.model.config import parse_size
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.system import cgroups
-from vm import console, foreign, qemu, record
+from vm import console, qemu, replace_dir, untrusted
 from vm.cache import cache_root
+from vm.hang import Watch
 from vm.kernel import Kernel
 from vm.options import GuestOptions
 from vm.place import Job, Place, place
 from vm.steps import Steps
-from vm.still import Watch
 
 End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died", "ended"]
 
@@ -300,7 +300,7 @@ def _judge(
 def _returncode(status: Path) -> int | None:
     """The job's exit status; None when the guest wrote none."""
     try:
-        text = foreign.read(status, 16).strip()
+        text = untrusted.read(status, 16).strip()
     except (FileNotFoundError, FscaleError):
         return None
     return int(text) if text.isdigit() else None
@@ -332,7 +332,7 @@ def _keep(
     if outcome.report:
         texts["report.txt"] = outcome.report
     files = logs | {name: f"{text}\n".encode() for name, text in texts.items()}
-    record.replace(kept, files)
+    replace_dir.replace(kept, files)
     return outcome
 
 

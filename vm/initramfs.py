@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from fscale.model.errors import FscaleError
 from vm.cache import file_digest
-from vm.packed import unpacked
+from vm.decompress import unpacked
 from vm.steps import StepError, Steps, need
 
 INIT = Path(__file__).parent / "init" / "initramfs.sh"

@@ -15,7 +15,7 @@ from fscale.model.errors import FscaleError
 from vm import initramfs, vmlinux
 from vm.cache import cache_root, digest, entry, file_digest
 from vm.debian import LISTS_SECONDS, SUITES, Apt
-from vm.packed import unpacked
+from vm.decompress import unpacked
 from vm.steps import Steps, need
 
 # What people call Debian's kernels.

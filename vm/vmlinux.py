@@ -9,7 +9,7 @@ which an ELF note names (xen/include/public/elfnote.h, XEN_ELFNOTE_PHYS32_ENTRY)
 import struct
 from collections.abc import Iterator
 
-from vm.packed import unpacked
+from vm.decompress import unpacked
 
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")

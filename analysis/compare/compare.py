@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from analysis.compare import counted
 from analysis.compare.boots import BETWEEN_BOOTS, between_boots
 from analysis.compare.curves import curve_tests
 from analysis.compare.definition import notes, refuse_other_kind
@@ -31,7 +32,7 @@ def paired(sides: Sides, settings: Settings) -> Pairing:
 
 
 def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Comparison:
-    """Judge NEW against BASE.
+    """Judge NEW against BASE; of counts by rules of their own, whatever `settings` say.
 
     Raises:
         FscaleError: nothing can be compared, the figures mean different things, or there are too
@@ -39,6 +40,8 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
             undecided then.
     """
     _refuse_other_kinds(sides)
+    if sides.counted:
+        return counted.compare(sides)
     warnings = _warnings(sides, settings)
     pairing = paired(sides, settings)
     lost_in_new = sides.new_results.missing > 0 or bool(sides.new_results.unreadable)

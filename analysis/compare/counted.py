@@ -148,7 +148,7 @@ def _points(base: Sequence[Cell], new: Sequence[Cell]) -> Points:
     found: Points = defaultdict(lambda: ([], []))
     for number, side in enumerate((base, new)):
         for cell in side:
-            if cell.key.side is None and cell.key.profile is None:
+            if cell.key.side in (None, "A", "B") and cell.key.profile is None:
                 found[subject_of(cell.key, place)][number].append(cell)
     return found
 

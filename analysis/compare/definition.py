@@ -10,71 +10,44 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fscale.model.errors import FscaleError
+from fscale.model.facts import Difference, collect_facts, compare_values, find_rule
 from fscale.model.mount import group
 from fscale.model.results import Cell, Machine, Run
-from fscale.model.store import BENCH
 
-SUITE = ("warmup", "min_window", "max_stock", "latency", "windows", "window_ops")
-FILESYSTEM = ("kernel", "mkfs", "mount_options", "size", "max_size", "partitions")
-MEDIUM = ("kind", "size", "max_size", "backing", "direct_io", "latency_ns", "queue_depth")
-WORKLOAD = ("operation", "setup", "options")
-MACHINE = ("hostname", "cpu_model", "virtualization", "governor", "mitigations")
 SETTINGS = "settings"
 TOLERANCE = 0.05
 """Memory is a little more or less with each kernel, and sizes that are a share of it follow."""
 
-_SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=")
+Points = set[tuple[str, str, str]]
+"""workload, file system and medium"""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Something that the two sides do not share; `refused` where figures then mean two things."""
-
-    key: str
-    base: Any
-    new: Any
-    refused: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.key}: {_text(self.base)} and {_text(self.new)}"
-
-    def allowed(self, keys: Iterable[str]) -> bool:
-        """Whether the user expects it: by its key, or by the front part of that."""
-        return any(self.key == key or self.key.startswith(f"{key}.") for key in keys)
-
-
-def facts(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, Any]:
+def meaning(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, Any]:
     """What the figures of a point mean, by key; what the run does not record is left out."""
-    found: dict[str, Any] = {f"suite.{k}": run.suite[k] for k in SUITE if k in run.suite}
-    described = next((w for w in run.workloads if w["id"] == workload), {})
-    place = run.media.get(medium, {})
-    at = ("path",) if place.get("kind") == "device" else ()
-    for what, record, keys in (
-        (f"filesystems.{filesystem}", run.filesystems.get(filesystem, {}), FILESYSTEM),
-        (f"media.{medium}", place, (*MEDIUM, *at)),
-        (f"workloads.{workload}", described, WORKLOAD),
-    ):
-        found |= {f"{what}.{key}": record[key] for key in keys if key in record}
-    # Absent where nothing is set, as in a run from before there was this.
-    if settings := run.filesystems.get(filesystem, {}).get(SETTINGS):
-        found[f"filesystems.{filesystem}.{SETTINGS}"] = settings
-    # A run from before an option means what one does in which it is off.
-    if options := found.get(f"workloads.{workload}.options"):
-        found[f"workloads.{workload}.options"] = [o for o in options if o.get("default") != 0]
-    if run.machine.build:
-        found["machine.debug"] = run.machine.build.debug
-    # A figure of another simulated machine is another figure; what is free is what is judged.
-    model = (run.machine.guest or {}).get("model", {})
-    return found | {f"machine.model.{name}": value for name, value in model.items()}
+    found = _of(run, {(workload, filesystem, medium)})
+    return {key: value for key, value in found.items() if find_rule(key).on_compare == "refuse"}
+
+
+def _of(run: Run, points: Points) -> dict[str, Any]:
+    """The facts of a run, of what it measured alone."""
+    workloads, filesystems, media = ({point[part] for point in points} for part in range(3))
+    return collect_facts(
+        run.model_copy(
+            update={
+                "workloads": [w for w in run.workloads if w["id"] in workloads],
+                "filesystems": {n: fs for n, fs in run.filesystems.items() if n in filesystems},
+                "media": {n: medium for n, medium in run.media.items() if n in media},
+            }
+        )
+    )
 
 
 def digest(run: Run, workload: str, filesystem: str, medium: str) -> str:
-    """Of the facts: what has another digest is no part of the same history."""
-    text = json.dumps(facts(run, workload, filesystem, medium), sort_keys=True)
+    """Of the meaning: what has another digest is no part of the same history."""
+    text = json.dumps(meaning(run, workload, filesystem, medium), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -107,13 +80,17 @@ def notes(
         FscaleError: something differs that makes the figures mean different things, and `allow`
             does not name it.
     """
-    defined = list(_defined(base, new, base_cells, new_cells))
-    told = {difference.key for difference in defined}
+    sides = [(base, base_cells), (new, new_cells)]
+    ours, theirs = (_of(run, _points(cells)) for run, cells in sides)
+    _settings_of_before(ours, theirs)
+    differing = list(_differing(ours, theirs))
+    told = {one.key for one in differing}
+    mounts = _mounts(base_cells, new_cells)
     found = [
-        *defined,
-        *(d for d in _mounts(base_cells, new_cells) if d.key.replace(".effective", "") not in told),
+        *(one for one in differing if one.refused or one.key.startswith("suite.")),
+        *(one for one in mounts if one.key.replace(".effective", "") not in told),
         *_geometry(base_cells, new_cells),
-        *_noted(base, new),
+        *(one for one in differing if not one.refused and not one.key.startswith("suite.")),
     ]
     if refused := [d for d in found if d.refused and not d.allowed(allow)]:
         raise FscaleError(
@@ -122,8 +99,8 @@ def notes(
             f"judge, add {' '.join(_allowing(refused))}"
         )
     said = [f"the sides differ in {difference}" for difference in found]
-    if base.machine.kind == "simulated":
-        said.insert(0, "both sides are simulated: counts an operation say more than rates")
+    if base.machine.simulated:
+        said.insert(0, "both sides are simulated: counts per operation say more than rates")
     return said
 
 
@@ -132,26 +109,30 @@ def _allowing(refused: Iterable[Difference]) -> list[str]:
     return [f"--allow-different {shlex.quote(difference.key)}" for difference in refused]
 
 
-def _defined(
-    base: Run, new: Run, base_cells: Sequence[Cell], new_cells: Sequence[Cell]
-) -> Iterator[Difference]:
-    ours, theirs = _facts(base, base_cells), _facts(new, new_cells)
-    for one, other in ((ours, theirs), (theirs, ours)):
-        for key in [key for key in one if key.endswith(f".{SETTINGS}")]:
-            if key.removesuffix(SETTINGS) + "kernel" in other:
-                other.setdefault(key, {})
-    for key in sorted(ours.keys() & theirs.keys()):
-        if ours[key] != theirs[key] and any(_apart(key, ours[key], theirs[key])):
-            yield Difference(key, *_apart(key, ours[key], theirs[key]), refused=True)
-    if base.suite.get("order") != new.suite.get("order"):
-        yield Difference("suite.order", base.suite.get("order"), new.suite.get("order"))
+def _points(cells: Iterable[Cell]) -> Points:
+    return {(c.key.workload, c.key.filesystem, c.key.medium) for c in cells}
 
 
-def _apart(key: str, one: Any, other: Any) -> tuple[Any, Any]:
-    """Two facts; of mount options, whose order means nothing, those that the other has not."""
-    if not key.endswith(".mount_options"):
-        return one, other
-    return [o for o in one if o not in other], [o for o in other if o not in one]
+def _settings_of_before(*sides: dict[str, Any]) -> None:
+    """A file system without settings has none, also in a run from before there were any."""
+    for key in [key for side in sides for key in side if key.endswith(f".{SETTINGS}")]:
+        for side in sides:
+            if key.removesuffix(SETTINGS) + "kernel" in side:
+                side.setdefault(key, {})
+
+
+def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Difference]:
+    """What both record, and the table does not pass over: what is refused first."""
+    rules = {key: find_rule(key).on_compare for key in ours.keys() & theirs.keys()}
+    of_the_machine = ("machine.", "media.")
+    for key in sorted(
+        (key for key, then in rules.items() if then != "ignore"),
+        key=lambda key: (rules[key] != "refuse", key.startswith(of_the_machine), key),
+    ):
+        if key == "machine.memory_bytes" and _alike(ours[key], theirs[key]):
+            continue
+        if one := compare_values(key, ours[key], theirs[key]):
+            yield one
 
 
 def _mounts(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[Difference]:
@@ -165,22 +146,16 @@ def _mounts(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[D
         key = f"filesystems.{place[0]}.effective.mount_options"
         # A size that is a share of memory is judged as such.
         one, other = ([o for o in m.options if group(o) != "size"] for m in (ours, theirs))
-        if set(one) != set(other):
-            yield Difference(key, *_apart(key, one, other))
         devices = (_device(ours.source), _device(theirs.source))
-        if devices[0] != devices[1]:
-            yield Difference(f"media.{place[1]}.source", *devices)
+        yield from filter(
+            None,
+            (compare_values(key, one, other), compare_values(f"media.{place[1]}.source", *devices)),
+        )
 
 
 def _device(source: str) -> str:
     """What is mounted; a loop device's number says nothing."""
     return re.sub(r"^/dev/loop\d+", "/dev/loop", source)
-
-
-def _facts(run: Run, cells: Iterable[Cell]) -> dict[str, Any]:
-    """Of all points that were measured."""
-    points = {(c.key.workload, c.key.filesystem, c.key.medium) for c in cells}
-    return {key: value for point in points for key, value in facts(run, *point).items()}
 
 
 def _geometry(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[Difference]:
@@ -195,7 +170,7 @@ def _geometry(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator
         for name in sorted(ours.keys() & theirs.keys()):
             key = f"filesystems.{place[0]}.geometry.{name}"
             if not _alike(ours[name], theirs[name]):
-                found.setdefault(key, Difference(key, ours[name], theirs[name], refused=True))
+                found.setdefault(key, Difference(key, ours[name], theirs[name]))
     yield from found.values()
 
 
@@ -204,50 +179,3 @@ def _alike(one: Any, other: Any) -> bool:
         return math.isclose(float(one), float(other), rel_tol=TOLERANCE)
     except (TypeError, ValueError):
         return bool(one == other)
-
-
-def _noted(base: Run, new: Run) -> Iterator[Difference]:
-    for name in sorted(base.versions.keys() & new.versions.keys()):
-        if name.startswith((BENCH, "mkfs of ")) and base.versions[name] != new.versions[name]:
-            yield Difference(name, base.versions[name], new.versions[name])
-    if base.revision != new.revision:
-        yield Difference("revision", base.revision, new.revision)
-    ours, theirs = ({**_machine(run.machine), **_queues(run)} for run in (base, new))
-    for key in sorted(ours.keys() & theirs.keys()):
-        same = _alike if key == "machine.memory_bytes" else lambda a, b: bool(a == b)
-        if not same(ours[key], theirs[key]):
-            yield Difference(key, ours[key], theirs[key])
-
-
-def _queues(run: Run) -> dict[str, Any]:
-    """How requests to the devices were queued, where the run recorded it."""
-    return {
-        f"media.{name}.queue.{setting}": value
-        for name, medium in run.media.items()
-        if isinstance(medium.get("queue"), dict)
-        for setting, value in medium["queue"].items()
-    }
-
-
-def _machine(machine: Machine) -> dict[str, Any]:
-    """What of a machine moves its figures without changing what they mean."""
-    found: dict[str, Any] = {f"machine.{name}": getattr(machine, name) for name in MACHINE}
-    found["machine.cpus"] = len(machine.cpu_order)
-    if machine.memory_bytes:
-        found["machine.memory_bytes"] = machine.memory_bytes
-    found["machine.kernel_cmdline"] = " ".join(
-        word for word in machine.kernel_cmdline.split() if not word.startswith(_SAYS_WHERE_FROM)
-    )
-    if machine.build:
-        found["machine.taint"] = machine.build.taint
-    if machine.confinement:
-        found |= {f"machine.{name}": limit for name, limit in machine.confinement.limits.items()}
-    if machine.tuning:
-        found |= {f"machine.{k}": v for k, v in machine.tuning.flat.items()}
-    return found
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return f"`{shlex.join(value)}`" if value else "none"
-    return value if isinstance(value, str) else json.dumps(value)

@@ -13,6 +13,7 @@ from fscale.model.bench import Strict
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable
 from fscale.model.results import Cell
+from fscale.model.runs import BUILD, BUILD_ID
 
 AB_FILE = "ab.json"
 
@@ -43,12 +44,17 @@ class Sides:
     looks: tuple[int, ...] = ()
     pair_looks: tuple[int, ...] = ()
 
+    @property
+    def counted(self) -> bool:
+        """Whether counts are judged (counted.py), of a run of `fscale gate`, and no rates."""
+        return self.interleaved and self.base_results.run.machine.simulated
+
 
 def open_sides(base: Path, new: Path | None) -> Sides:
     """Read two runs, or the two sides of one interleaved run when `new` is None.
 
     Raises:
-        FscaleError: a directory is no run, or a single one is not of `fscale ab`.
+        FscaleError: a directory is no run, or a single one is no comparison.
     """
     first = load(base)
     if new is not None:
@@ -57,7 +63,7 @@ def open_sides(base: Path, new: Path | None) -> Sides:
     record = _record(base)
     return Sides(
         _ref(first, record.base),
-        _ref(first, record.new),
+        _of_b(first, record.new),
         first,
         first,
         [c for c in first.cells if c.key.side == "A"],
@@ -94,6 +100,17 @@ def _record(run_dir: Path) -> AbRecord:
         raise FscaleError(
             f"cannot use {path}: {first_error(error)}; run `fscale ab` again"
         ) from None
+
+
+def _of_b(results: Results, label: str) -> RunRef:
+    """Side B, whose kernel may be another one than that of the machine, which is A's."""
+    versions = results.run.versions
+    found = {
+        field: printable(versions[f"{name} of B"])
+        for field, name in (("kernel", "kernel"), ("build", BUILD), ("build_id", BUILD_ID))
+        if f"{name} of B" in versions
+    }
+    return _ref(results, label).model_copy(update=found)
 
 
 def _ref(results: Results, label: str) -> RunRef:

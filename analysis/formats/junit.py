@@ -3,9 +3,9 @@
 
 from junitparser import Error, Failure, Skipped, TestCase, TestSuite
 
-from analysis.compare.junit import text_of
 from analysis.formats.outcome import Entry, Group, Outcome, groups
 from analysis.reader import Results
+from analysis.verdicts.junit import text_of
 from fscale.model.files import printable
 
 _RESULTS: dict[Outcome, type[Error | Failure | Skipped]] = {

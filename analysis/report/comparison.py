@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The report's section on a paired run."""
 
-from analysis.compare import page
 from analysis.compare.compare import compare
 from analysis.compare.settings import Settings
 from analysis.compare.sides import AB_FILE, open_sides
+from analysis.report import comparison_page
 from analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
@@ -15,10 +15,10 @@ def _build(report: Report) -> str | None:
     if not Folder(run_dir).exists(AB_FILE):
         return None
     try:
-        return page.fragment(compare(open_sides(run_dir, None), Settings()))
+        return comparison_page.fragment(compare(open_sides(run_dir, None), Settings()))
     except FscaleError as error:
         # The report shows what there is, also of a run that was cut short.
-        return page.refusal(str(error))
+        return comparison_page.refusal(str(error))
 
 
 SECTION = Section("Did the change alter scalability?", "compare", _build)

@@ -43,10 +43,10 @@ def counted(results: Results) -> dict[str, Any]:
 
 def _of_run(run: Run, name: str) -> list[str]:
     said = []
-    if run.machine.kind == "simulated":
+    if run.machine.simulated:
         said.append(
             f"Every figure {name} is simulated, none is measured: trust the shapes of curves and "
-            "the counts an operation, within what docs/simulator.md says of the model, and no rate."
+            "counts per operation, within what docs/simulator.md says of the model, and no rate."
         )
     if run.imported:
         made = "Made" if name == "here" else f"The run {name} is made"

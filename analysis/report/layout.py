@@ -25,7 +25,7 @@ def page(
     """A page that needs no other file and no network.
 
     `sections` with their HTML, None where there is none. `ratios` are figures of a comparison
-    (`analysis.compare.page`); `diagnosed` says that a section has what profiles say.
+    (`analysis.report.comparison_page`); `diagnosed` says that a section has what profiles say.
     """
     style = stylesheet()
     scripts = [read("report.js")]

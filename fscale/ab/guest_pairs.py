@@ -29,8 +29,8 @@ from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
-from vm import foreign
-from vm.held import Gone, Held
+from vm import untrusted
+from vm.paused_guest import Gone, Held
 from vm.qemu import INSTRUCTIONS_A_SECOND, LINE_DEVICE
 from vm.steps import Steps
 
@@ -111,7 +111,7 @@ class GuestPairs(Guests):
             held = {}
             for name, side in plan.sides.items():
                 directory = directories[name] = boot_directory(plan.output, name + ending, number)
-                foreign.remove(directory)
+                untrusted.remove(directory)
                 guest = replace(side.guest, accelerator="tcg-icount") if counts else side.guest
                 job = side.parts.added(plan.job(side, directory, number, *_options(counts)))
                 log = directory.with_suffix(".log")

@@ -2,7 +2,7 @@
 """One pair of boots: two guests measure the same cells in turns, one stopped while the other runs.
 
 Each guest is `fscale run --turns`, which offers its cells and takes turns by the word of this
-process (fscale/runner/asked.py).
+process (fscale/runner/turn_server.py).
 """
 
 import random
@@ -17,9 +17,9 @@ from fscale.ab.slices import play
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Slice
-from fscale.runner.asked import END, GO, SKIP, TURN
 from fscale.runner.cell.turns import Ended, TooLong, Turn
-from vm.held import Gone, Held, answers
+from fscale.runner.turn_server import END, GO, SKIP, TURN
+from vm.paused_guest import Gone, Held, answers
 
 # Three boots at most of three minutes, and what comes before the first cell.
 FIRST_SECONDS = 900.0

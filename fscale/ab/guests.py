@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from fscale.ab.loop import Aim, Progress, Watcher
 from fscale.ab.point import SIDES, Point
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
+from fscale.model import runs
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey, Machine, Run, all_boots
 from fscale.model.store import Store
@@ -26,11 +26,11 @@ from fscale.model.variant import Variant
 from vm import guest as guests
 from vm import kernel as kernels
 from vm import rootfs
+from vm.module_build import Parts, provide, wanted
 from vm.options import GuestOptions
 from vm.place import Job
 from vm.qemu import Guest, Qemu
 from vm.steps import Steps
-from vm.undertest import Parts, provide, wanted
 
 DEFAULT_KERNEL = "bookworm"
 
@@ -117,7 +117,7 @@ def merged(
     output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int]], cells: int
 ) -> Run:
     """The run that the boots amount to; those of sides "A" and "B" describe it."""
-    runs: dict[str, Run] = {}
+    first: dict[str, Run] = {}
     revisions: dict[str, None] = {}
     machines: list[Machine] = []
     stood_still = 0
@@ -127,25 +127,22 @@ def merged(
         if run is None:
             raise FscaleError(f"{directory} holds no results; start the comparison again")
         stood_still += (run.machine.guest or {}).get("stood_still", 0)
-        runs.setdefault(name, run)
+        first.setdefault(name, run)
         machines.append(run.machine)
         revisions[run.revision or "unknown"] = None
-    whole = runs["A"].model_copy(deep=True)
-    whole.id = output.resolve().name
-    whole.finished = datetime.now(UTC).isoformat(timespec="seconds")
-    whole.planned_cells = cells
-    whole.suite |= {
-        "base": texts["A"],
-        "new": texts["B"],
-        "repetitions": max(repetition for _, repetition in boots),
-    }
-    whole.versions |= {f"{what} of B": text for what, text in runs["B"].versions.items()}
-    whole.warnings = list(dict.fromkeys(w for run in runs.values() for w in run.warnings))
+    whole = runs.merge_sides(
+        output,
+        first,
+        texts,
+        repetitions=max(repetition for _, repetition in boots),
+        planned_cells=cells,
+    )
+    whole.finished = runs.now()
     if len(revisions) > 1:
         whole.warnings.append(f"boots are of several revisions of fscale: {', '.join(revisions)}")
     if stood_still:
         whole.warnings.append(f"{stood_still} boots stood still and were made again")
-    guest = {**(runs["A"].machine.guest or {}), "B": runs["B"].machine.guest}
+    guest = {**(whole.machine.guest or {}), "B": first["B"].machine.guest}
     whole.machine.guest = {**guest, "stood_still": stood_still}
     whole.machine.boots = all_boots(machines)
     return whole
@@ -190,10 +187,16 @@ class GuestPlan:
 
     def recorded(self) -> dict[str, Any]:
         """What says in run.json that it is this comparison."""
+        modules = {
+            name: {path.name: runs.fingerprint(path) for path in side.variant.modules}
+            for name, side in self.sides.items()
+        }
         return {
             **dict(zip(("base", "new"), self.texts.values(), strict=True)),
             "arguments": list(self.arguments),
             "seed": self.seed,
+            # A module that is built anew has the name that it had.
+            **({"modules": modules} if any(modules.values()) else {}),
         }
 
     def job(self, side: Side, directory: Path, number: int, *more: str) -> Job:

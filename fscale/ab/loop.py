@@ -3,6 +3,7 @@
 time is spent.
 """
 
+import math
 import random
 import time
 from collections import Counter, defaultdict
@@ -22,7 +23,7 @@ from fscale.model.results import Cell
 
 
 class Source(Protocol):
-    """What measures both sides: this machine, guests."""
+    """What measures both sides: this machine, guests, simulated ones."""
 
     @property
     def points(self) -> list[Point]:
@@ -71,10 +72,9 @@ class Aim:
 
     def last(self, point: Point, looks: Looks) -> int:
         """After how many repetitions a point is not measured any more, decided or not."""
-        sliced = point.slicing is not None
         if self.repetitions:
-            return self.repetitions + (0 if sliced else self.repetitions % 2)
-        return looks.of(sliced=sliced)[-1]
+            return math.ceil(self.repetitions / point.step) * point.step
+        return looks.of(sliced=point.slicing is not None)[-1]
 
 
 @dataclass

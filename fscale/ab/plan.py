@@ -4,7 +4,6 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 
 from analysis.compare.repetitions import minimum_repetitions, tests_of
 from analysis.compare.sequential import resumed, schedule
@@ -12,15 +11,16 @@ from analysis.compare.settings import SETTLED, Settings
 from analysis.compare.sliced import FIRST_LOOK, LEAST_PAIRS
 from fscale.ab import record
 from fscale.ab.loop import Aim
-from fscale.ab.point import Point
+from fscale.ab.point import Point, place
 from fscale.ab.record import Looks
 from fscale.ab.slices import settling, uncut
 from fscale.ab.slicing import DEFAULT, Slicing
+from fscale.model import runs
 from fscale.model.errors import FscaleError
-from fscale.model.results import CellKey, Run, all_boots
-from fscale.model.store import Store, differences
+from fscale.model.results import CellKey, Run
+from fscale.model.store import Store
 from fscale.model.variant import Variant
-from fscale.runner import host
+from fscale.runner.machine import host
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request
 from fscale.runner.session import Setup
@@ -95,7 +95,7 @@ def make(
     }
     points = [
         Point(_labelled(one, base), _labelled(other, new), cut[one.workload])
-        for one, other in zip(*(sorted(p.cells, key=_place) for p in (a, b)), strict=True)
+        for one, other in zip(*(sorted(p.cells, key=place) for p in (a, b)), strict=True)
     ]
     if not any(cut.values()):
         repetitions += repetitions % 2
@@ -122,16 +122,17 @@ def make(
             f"{repetitions} repetitions a side are too few: a single change among {tests} tests is "
             f"found with {needed} or more; give --repetitions {needed}, or fewer workloads or cores"
         )
-    run = _run(request, a, b, base, new, repetitions)
+    run = runs.merge_sides(
+        request.output,
+        {"A": _with_label(a, base), "B": _with_label(b, new)},
+        {"A": base.text, "B": new.text},
+        repetitions=repetitions,
+        planned_cells=2 * repetitions * len(points),
+    )
     if any(cut.values()):
         run.suite["slices"] = {name: asdict(own) for name, own in sorted(cut.items()) if own}
     if old:
-        if changed := differences(old, run):
-            raise FscaleError(
-                f"{request.output} holds another run ({'; '.join(changed)}); give a new --output"
-            )
-        run.started, run.command = old.started, [*old.command, *run.command]
-        run.machine.boots = all_boots([old.machine, run.machine])
+        runs.resume(old, run, request.output)
     return Plan(setups, run, store, points, settings, repetitions, looks)
 
 
@@ -171,10 +172,6 @@ def _prepare(request: Request, side: Variant, name: str) -> Prepared:
     return prepare(own)
 
 
-def _place(key: CellKey) -> tuple[str, str, int]:
-    return key.workload, key.mode, key.cores
-
-
 def _labelled(key: CellKey, side: Variant) -> CellKey:
     return key.model_copy(update={"filesystem": side.label})
 
@@ -185,22 +182,7 @@ def _setup(prepared: Prepared, side: Variant) -> Setup:
     return replace(prepared.setup, filesystems={side.label: fs}, beside=beside, profilers={})
 
 
-def _run(
-    request: Request, a: Prepared, b: Prepared, base: Variant, new: Variant, repetitions: int
-) -> Run:
-    filesystems = {}
-    for prepared, side in ((a, base), (b, new)):
-        (filesystems[side.label],) = prepared.run.filesystems.values()
-    run = a.run.model_copy()
-    run.id = request.output.resolve().name
-    run.started = datetime.now(UTC).isoformat(timespec="seconds")
-    run.filesystems = filesystems
-    run.media = a.run.media | b.run.media
-    other = {
-        f"{what} of B": v for what, v in b.run.versions.items() if a.run.versions.get(what) != v
-    }
-    run.versions = a.run.versions | other
-    own = {"base": base.text, "new": new.text, "repetitions": repetitions}
-    run.suite = a.run.suite | own | {"filesystems": [base.label, new.label]}
-    run.planned_cells = 2 * repetitions * len(a.cells)
-    return run
+def _with_label(prepared: Prepared, side: Variant) -> Run:
+    """The run of a side, whose file system is called as the side is."""
+    (described,) = prepared.run.filesystems.values()
+    return prepared.run.model_copy(update={"filesystems": {side.label: described}})

@@ -9,6 +9,11 @@ from fscale.model.results import CellKey
 SIDES = ("A", "B")
 
 
+def place(key: CellKey) -> tuple[str, str, int]:
+    """What a point is, whatever file system each side calls its own."""
+    return key.workload, key.mode, key.cores
+
+
 @dataclass(frozen=True)
 class Point:
     """A point on both sides; the repetition and the side of the keys are filled in later."""
@@ -17,6 +22,8 @@ class Point:
     new: CellKey
     slicing: Slicing | None = None
     """None: whole repetitions"""
+    together: int = 2
+    """of these so many of each side a round: A B B A"""
 
     @property
     def name(self) -> str:
@@ -25,8 +32,8 @@ class Point:
 
     @property
     def step(self) -> int:
-        """Repetitions a round: one pair in slices, else two of each side."""
-        return 1 if self.slicing else 2
+        """Repetitions of each side, or pairs in slices, a round."""
+        return 1 if self.slicing else self.together
 
     def key(self, side: str, repetition: int) -> CellKey:
         """The cell of side "A" or "B"."""

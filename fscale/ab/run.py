@@ -2,7 +2,6 @@
 """Runs a planned paired comparison on this machine and keeps its run.json true."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from fscale.ab.here import Here, order
 from fscale.ab.live import Live
@@ -12,6 +11,7 @@ from fscale.ab.same import refuse_same
 from fscale.ab.slices import preview_pair
 from fscale.model import paths
 from fscale.model.errors import Interrupted
+from fscale.model.runs import now
 from fscale.model.terminal import terminal
 from fscale.runner.session import Session, Stopped, machine_held, new_tag
 from fscale.runner.signals import Signals
@@ -82,7 +82,7 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
             for warning in session.cpus.warnings:
                 say(f"warning: {warning}")
             run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
-            run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+            run.finished = now()
             plan.store.save_run(run)
     for reason in progress.uncut.values():
         say(f"measured in whole repetitions, as the first pair in slices failed: {reason}")

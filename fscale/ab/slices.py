@@ -20,7 +20,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Settings, Target
 from fscale.model.results import Cell, CellKey, Slice
 from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns, cut, in_turns
-from fscale.runner.kernelsettings import of_machine
+from fscale.runner.machine.kernelsettings import of_machine
 from fscale.runner.session import Session, Setup, fill, new_cell
 
 SLOTS = ("-1", "-2")  # of file systems that are mounted at the same time

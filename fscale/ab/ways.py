@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The ways to measure two sides: which options of a comparison and parts of a side each heeds."""
 
+from collections.abc import Collection
 from enum import Enum
 
 import typer
@@ -79,13 +80,18 @@ def refuse_here(*sides: Variant) -> None:
 
 def refuse_unheeded(context: typer.Context, way: Way) -> None:
     """FscaleError that names the options that were given and that a way does not heed."""
+    refuse_given(context, way.unheeded, way.title)
+
+
+def refuse_given(context: typer.Context, parameters: Collection[str], what: str) -> None:
+    """FscaleError that names those of some parameters that were given and are not for `what`."""
     named = [
         parameter.opts[0]
         for parameter in context.command.params
-        if parameter.name in way.unheeded and _is_given(context, parameter.name)
+        if parameter.name in parameters and _is_given(context, parameter.name)
     ]
     if named:
-        raise FscaleError(f"{', '.join(named)}: not for {way.title}; leave it out")
+        raise FscaleError(f"{', '.join(named)}: not for {what}; leave it out")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

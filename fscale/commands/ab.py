@@ -27,7 +27,7 @@ from vm.options import GuestOptions
 from vm.steps import Steps
 
 if TYPE_CHECKING:
-    from analysis.compare.outputs import Outputs
+    from analysis.verdicts.outputs import Outputs
     from fscale.ab.plan import Plan
 
 _EPILOG = """
@@ -49,12 +49,12 @@ SlicesOption = Annotated[
     bool | None,
     typer.Option(
         "--slices/--whole",
-        help="Mount both sides at once and let them take turns of milliseconds, or measure whole "
-        "repetitions in turn. By default in slices where they can be; --slices insists.",
+        help="Mount both sides at once and switch between them every few milliseconds, or measure "
+        "whole repetitions in turn. Default: slices where both sides support them.",
     ),
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Only print the commands of the first round.")
+    bool, typer.Option("--dry-run", help="Print the commands of the first round and exit.")
 ]
 
 
@@ -144,7 +144,8 @@ def _ab(
     output: Annotated[
         Path,
         typer.Option(
-            callback=directory_to_write, help="Results directory; a run in it is continued."
+            callback=directory_to_write,
+            help="Results directory; an interrupted run in it is resumed.",
         ),
     ],
     *,
@@ -157,7 +158,7 @@ def _ab(
         ),
     ] = None,
     max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after so many minutes.")
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this many minutes.")
     ] = 30,
     seed: RunSeedOption = None,
     slices: SlicesOption = None,
@@ -167,11 +168,11 @@ def _ab(
     judged: JudgeOptions,
     written: OutputOptions,
 ) -> None:
-    """Compare two file systems, or two ways to mount or make one, interleaved as A B B A.
+    """Compare two variants of a file system, interleaved as A B B A.
 
-    It goes on until every point is decided or the time is spent; points that are decided are not
-    measured any more. Looking at the data again and again is paid for in the error rates
-    (docs/method.md). Exit codes as `fscale compare`.
+    Both sides are measured until each point is decided or the time is up; a decided point is not
+    measured again. The error rates account for the repeated looks at the data (docs/method.md).
+    Exit codes are those of `fscale compare`.
     """
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
@@ -214,8 +215,8 @@ def _ab(
 def judge(output: Path, settings: Settings, outputs: "Outputs", everything: bool) -> None:
     """Judge a paired run, write what was asked for, and end with 1 where something is worse."""
     from analysis.compare.compare import compare  # noqa: PLC0415
-    from analysis.compare.outputs import give  # noqa: PLC0415
     from analysis.compare.sides import open_sides  # noqa: PLC0415
+    from analysis.verdicts.outputs import give  # noqa: PLC0415
 
     sides = open_sides(output, None)
     comparison = compare(sides, settings)

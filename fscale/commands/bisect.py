@@ -153,8 +153,8 @@ def _commit() -> str:
 
 def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
     from analysis.compare.compare import compare  # noqa: PLC0415
-    from analysis.compare.outputs import show  # noqa: PLC0415
     from analysis.compare.sides import open_sides  # noqa: PLC0415
+    from analysis.verdicts.outputs import show  # noqa: PLC0415
 
     comparison = compare(open_sides(base, new), settings)
     show(comparison)

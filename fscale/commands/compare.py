@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fscale.ab.ways import refuse_given
 from fscale.commands.history import DB, DbOption
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.output import OutputOptions
@@ -24,7 +25,10 @@ AllowOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option(min=0, max=MOST_SEED, help="Random seed of the bootstrap.")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Show what is the same, too.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Also show points that are the same.")]
+
+
+_OF_RATES = {"metric", "margin", "count_margin", "fdr", "seed", "allow_different", "fail_undecided"}
 
 
 def _directory(run: Path, db: Path) -> Path:
@@ -48,15 +52,16 @@ def register(app: typer.Typer) -> None:
     @bundle("judged", JudgeOptions)
     @bundle("written", OutputOptions)
     def compare(
+        context: typer.Context,
         base: Annotated[
             Path,
             typer.Argument(
                 help="The run to compare with (directory, or tag in the history), or one of "
-                "`fscale ab`."
+                "`fscale ab` or `fscale gate`."
             ),
         ],
         new: Annotated[
-            Path | None, typer.Argument(help="The run to judge; not with a run of `fscale ab`.")
+            Path | None, typer.Argument(help="The run to judge; not with one that has both sides.")
         ] = None,
         *,
         seed: SeedOption = 0,
@@ -77,8 +82,8 @@ def register(app: typer.Typer) -> None:
         outputs, docs/method.md the statistics.
         """
         from analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
-        from analysis.compare.outputs import give  # noqa: PLC0415
         from analysis.compare.sides import open_sides  # noqa: PLC0415
+        from analysis.verdicts.outputs import give  # noqa: PLC0415
 
         outputs = written.outputs
         base, new = _directory(base, db), _directory(new, db) if new else None
@@ -86,6 +91,8 @@ def register(app: typer.Typer) -> None:
             update={"seed": seed, "allow_different": tuple(allow_different or ())}
         )
         sides = open_sides(base, new)
+        if sides.counted:
+            refuse_given(context, _OF_RATES, "a run of `fscale gate`, whose counts have own rules")
         comparison = compare_sides(sides, settings)
         give(comparison, outputs, sides, everything)
         undecided = fail_undecided and comparison.count("undecided") > 0

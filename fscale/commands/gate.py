@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from analysis.compare.settings import Settings
 from fscale.ab.ways import Way
+from fscale.commands.ab import judge
 from fscale.commands.list import complete_workloads
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.simulate import MachineOption, names_of, numbers_of
 from fscale.model.bundle import bundle
-from fscale.model.errors import Exit
-from fscale.model.files import Folder
 from fscale.model.limits import MOST_JOBS, MOST_MEMORY, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import terminal
 from fscale.model.variant import parse
@@ -38,7 +38,8 @@ def _gate(
     output: Annotated[
         Path,
         typer.Option(
-            callback=directory_to_write, help="Results directory; an interrupted one goes on."
+            callback=directory_to_write,
+            help="Results directory; an interrupted run in it is resumed.",
         ),
     ],
     workload: Annotated[
@@ -58,24 +59,20 @@ def _gate(
         int, typer.Option(min=512, max=MOST_MEMORY, help="MiB of each guest.")
     ] = 2048,
     jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Guests at a time.")] = 1,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plans.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the boots and exit.")] = False,
     *,
     written: OutputOptions,
 ) -> None:
-    """Simulate two sides and compare what an operation takes: instructions, shared cache lines.
+    """Simulate two sides and compare instructions and shared cache lines per operation.
 
-    Exit code 0: nothing is more; 1: an operation takes more instructions or lines, begins to share
-    a line, or broke; the lines and the functions that take them are named; 2: no point could be
-    judged, for BASE is broken. Rates are not judged.
+    Exit code 0: no regression. 1: an operation takes more instructions or cache lines, newly
+    shares a line, or fails in NEW; the report names the lines and the functions that access them.
+    2: no point can be judged, because BASE fails. Rates are not judged.
     """
-    from analysis.compare.counted import compare  # noqa: PLC0415 - the statistics take seconds to load
-    from analysis.compare.markdown import render  # noqa: PLC0415
-    from analysis.compare.outputs import give  # noqa: PLC0415
-    from analysis.compare.sides import sides_of  # noqa: PLC0415
-    from analysis.reader import load  # noqa: PLC0415
+    from fscale.ab.simulated import Simulated, execute, side_directory  # noqa: PLC0415 - the statistics take seconds to load
 
     outputs = written.outputs
-    sides = {"base": parse(base), "new": parse(new)}
+    sides = {"A": parse(base), "B": parse(new)}
     Way.SIMULATED.refuse_others(*sides.values())
     steps = Steps(terminal(error=True))
     prepared = {
@@ -86,7 +83,7 @@ def _gate(
                     filesystems=[],
                     workloads=names_of(workload),
                     cores=numbers_of(cores),
-                    output=output / name,
+                    output=side_directory(output, name),
                     repetitions=seeds,
                     seed=seed,
                     windows=Windows(5, 512),
@@ -103,15 +100,8 @@ def _gate(
             campaign.show(one, jobs)
         return
     with Signals().installed():
-        for one in prepared.values():
-            campaign.run(one, jobs)
-    before, after = (load(output / name) for name in sides)
-    measured = sides_of((before, before.cells), (after, after.cells), (base, new))
-    comparison = compare(measured)
-    Folder(output).write("gate.md", render(comparison))
-    give(comparison, outputs, measured, everything=True)
-    if comparison.regressed:
-        raise typer.Exit(Exit.FAILED)
+        execute(Simulated(output, prepared, {n: s.text for n, s in sides.items()}, jobs))
+    judge(output, Settings(), outputs, everything=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -13,7 +13,8 @@ from rich.table import Table
 from apps import adapter
 from fscale.model import catalogue, paths
 from fscale.model.config import Suite
-from fscale.runner import filesystem, medium, microbench
+from fscale.runner import microbench
+from fscale.runner.storage import filesystem, medium
 
 What = Literal["workloads", "filesystems", "media", "suites"]
 Rows = list[dict[str, Any]]

@@ -47,7 +47,8 @@ def _noise(
     output: Annotated[
         Path,
         typer.Option(
-            callback=directory_to_write, help="Results directory; a run in it is continued."
+            callback=directory_to_write,
+            help="Results directory; an interrupted run in it is resumed.",
         ),
     ],
     *,
@@ -55,7 +56,7 @@ def _noise(
         int, typer.Option(min=8, max=MOST_REPETITIONS, help="Repetitions per side.")
     ] = 10,
     max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after so many minutes.")
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this many minutes.")
     ] = 30,
     budget: Annotated[
         float,

@@ -4,7 +4,6 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -26,16 +25,17 @@ from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS, MOST_SEED
 from fscale.model.results import Cell, CellKey
+from fscale.model.runs import now
 from fscale.model.terminal import say, terminal
 from fscale.model.variant import MOST_PARTITIONS
 from fscale.runner import estimate
-from fscale.runner.asked import Line, offer
 from fscale.runner.dry import tell
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.progress import Reporter, summary, tally
 from fscale.runner.request import Request, named_in, parse_cores, parse_settings
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
+from fscale.runner.turn_server import Line, offer
 from fscale.system.executor import DryExecutor, Executor
 from fscale.system.outputs import TERMINAL, directory_to_write, file_to_write, refuse_same
 
@@ -93,7 +93,8 @@ def _run(
     output: Annotated[
         Path,
         typer.Option(
-            callback=directory_to_write, help="Results directory; a run in it is continued."
+            callback=directory_to_write,
+            help="Results directory; an interrupted run in it is resumed.",
         ),
     ],
     fs: Annotated[
@@ -160,11 +161,13 @@ def _run(
             min=0, max=MOST_SECONDS, help="Seconds to wait for another run to leave the machine."
         ),
     ] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the commands.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the commands and exit.")
+    ] = False,
     binary: Annotated[Path, typer.Option(help="The microbenchmark.")] = paths.BENCH,
     turns: Annotated[
         Path | None,
-        typer.Option(hidden=True, help="Let who is at this line ask for cells and turns."),
+        typer.Option(hidden=True, help="Serve cells to a remote controller on this serial port."),
     ] = None,
     turn_seconds: Annotated[float, typer.Option(hidden=True, min=1e-4, max=MOST_SECONDS)] = 0.02,
 ) -> None:
@@ -310,7 +313,7 @@ def _measure(
         for warning in session.cpus.warnings:
             reporter.say(f"warning: {warning}")
         run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
-        run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        run.finished = now()
         store.save_run(run)
 
 

@@ -86,7 +86,8 @@ def _simulate(
     output: Annotated[
         Path,
         typer.Option(
-            callback=directory_to_write, help="Results directory; a sweep in it is continued."
+            callback=directory_to_write,
+            help="Results directory; an interrupted run in it is resumed.",
         ),
     ],
     fs: Annotated[
@@ -163,7 +164,7 @@ def _simulate(
         bool, typer.Option("--dry-run", help="Print the plan; what is missing is still made.")
     ] = False,
 ) -> None:
-    """Simulate a stock kernel on many cores: curves, counts an operation, hot cache lines.
+    """Simulate a stock kernel on many cores: curves, counts per operation, hot cache lines.
 
     A kernel boots in QEMU under a plugin that gives each CPU a clock and simulates the coherence of
     its caches. Figures are good for shapes and counts, never beside measured ones;

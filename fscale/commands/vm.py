@@ -25,8 +25,9 @@ from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_MINUTES, MOST_REPETI
 from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.system.outputs import directory_to_write
 from vm import crash as crashes
-from vm import crashload, foreign, kbuild, undertest
+from vm import crashload, kbuild, untrusted
 from vm.cli import FilesystemOption, finish, guest_files, start
+from vm.module_build import wanted
 from vm.options import GuestOptions, KernelTreeOption, guest_options
 from vm.place import Job
 from vm.steps import Steps
@@ -56,7 +57,7 @@ def run(
         typer.Option(
             "--output",
             callback=directory_to_write,
-            help="Results directory; an interrupted one goes on.",
+            help="Results directory; an interrupted run in it is resumed.",
         ),
     ] = None,
     filesystem: FilesystemOption = None,
@@ -85,7 +86,7 @@ def run(
         output=output.resolve(),
         files=files,
     )
-    names = undertest.wanted(suite, context.args)
+    names = wanted(suite, context.args)
     for name in names:
         parse(name).refuse_but(OF_FILESYSTEM, "--fs in a guest")
     finish(start(job, guest, filesystems=names, own=filesystem or []))
@@ -136,7 +137,8 @@ def compare_kernels(
     output: Annotated[
         Path,
         typer.Option(
-            callback=directory_to_write, help="Results directory; an interrupted one goes on."
+            callback=directory_to_write,
+            help="Results directory; an interrupted run in it is resumed.",
         ),
     ],
     suite: Annotated[Path, typer.Option(help="A suite's name or TOML file.")] = Path("quick"),
@@ -161,7 +163,7 @@ def compare_kernels(
         ),
     ] = False,
     max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after so many minutes.")
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this many minutes.")
     ] = 30,
     everything: AllOption = False,
     judged: JudgeOptions,
@@ -272,7 +274,7 @@ def crash(
         results.mkdir(parents=True, exist_ok=True)
         written = Path(scratch) / "crash-spec.json"
         found = results / "crash.json"
-        foreign.remove(found)
+        untrusted.remove(found)
         written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
         argv = ["python3", "-m", "vm.crashtest", f"/control/{written.name}", "/results/crash.json"]
         own = [Path(fs)] if fs.endswith(".toml") else []

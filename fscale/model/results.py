@@ -32,7 +32,11 @@ class CellKey(Strict):
         description="timed seconds asked for; 1 of a simulated cell, whose windows are by count",
     )
     options: dict[Plain, int | Plain] = Field(default_factory=dict, description="workload options")
-    side: Plain | None = Field(default=None, description="A or B of a paired comparison")
+    side: Plain | None = Field(
+        default=None,
+        description="A or B of a paired comparison; free-N where a simulation asks what if the "
+        "N-th of the hottest objects were not shared",
+    )
     profile: Plain | None = Field(default=None, description="a profiling repetition, never scored")
 
     @property
@@ -331,6 +335,11 @@ class Machine(Strict):
     def kind(self) -> str:
         """How figures come about here: "native", or the accelerator of a guest of ours."""
         return str(self.guest.get("accelerator", "unknown")) if self.guest else "native"
+
+    @property
+    def simulated(self) -> bool:
+        """Whether figures are of the manycore simulator."""
+        return self.kind == "simulated"
 
     @property
     def identity(self) -> str:

@@ -2,10 +2,8 @@
 """The results directory: run.json, and one file a cell that is whole or not there."""
 
 import contextlib
-import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -97,70 +95,3 @@ class Store:
             Cell.model_validate_json(self._folder.read(f"cells/{name}"))
             for name in self._folder.names("cells", ".json")
         ]
-
-
-def _lasting(value: object) -> object:
-    """Without how often the guest had to be booted, which says nothing about what is measured."""
-    if isinstance(value, dict):
-        return {name: part for name, part in value.items() if name != "stood_still"}
-    return value
-
-
-def differences(old: Run, new: Run) -> list[str]:
-    """What would make cells of one run incomparable, as `what: old -> new`.
-
-    A tool that only one of the two has is no difference: no cell was measured without it.
-    """
-    found = []
-    for what in ("suite", "filesystems", "media"):
-        a, b = getattr(old, what), getattr(new, what)
-        for key in sorted(a.keys() | b.keys()):
-            if a.get(key) != b.get(key):
-                found.append(f"{what}.{_changed(key, a.get(key), b.get(key))}")
-    for what in ("hostname", "kernel", "kernel_cmdline", "cpu_order", "governor", "guest"):
-        a, b = (_lasting(getattr(run.machine, what)) for run in (old, new))
-        if a != b:
-            found.append(f"machine.{what}: {a} -> {b}")
-    for name, one, other in (
-        ("kernel build", _build(old), _build(new)),
-        *_tuning(old, new),
-        ("limits of the control group", _limits(old), _limits(new)),
-        ("revision of fscale", old.revision, new.revision),
-        ("seed", old.seed, new.seed),
-    ):
-        if one != other:
-            found.append(f"{name}: {one} -> {other}")
-    for name in sorted(old.versions.keys() & new.versions.keys()):
-        if name.startswith((BENCH, "mkfs of ")):
-            one, other = old.versions[name], new.versions[name]
-            if one != other:
-                found.append(f"{name}: {one} -> {other}")
-    return found
-
-
-def _tuning(old: Run, new: Run) -> list[tuple[str, object, object]]:
-    """The settings of the machine that both sides have, each with its two values."""
-    ours, theirs = old.machine.tuning, new.machine.tuning
-    if ours is None or theirs is None:
-        return [("tuning", ours, theirs)]
-    a, b = ours.flat, theirs.flat
-    return [(f"tuning.{name}", a[name], b[name]) for name in sorted(a.keys() & b.keys())]
-
-
-def _limits(run: Run) -> object:
-    return run.machine.confinement.limits if run.machine.confinement else None
-
-
-def _changed(key: str, old: Any, new: Any) -> str:
-    """`KEY: OLD -> NEW`, of a list of options and of a description only what is not the same."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        parts = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
-        return "; ".join(_changed(f"{key}.{p}", old.get(p), new.get(p)) for p in parts)
-    if key.endswith("mount_options") and isinstance(old, list) and isinstance(new, list):
-        old, new = [o for o in old if o not in new], [o for o in new if o not in old]
-    return f"{key}: {json.dumps(old)} -> {json.dumps(new)}"
-
-
-def _build(run: Run) -> str:
-    build = run.machine.build
-    return f"{build.version} ({build.id})" if build else "unknown"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fscale.model import catalogue, paths
 from fscale.model.load import Load
-from fscale.runner import confinement, filesystem, host, medium
+from fscale.runner.machine import confinement, host
+from fscale.runner.storage import filesystem, medium
 from fscale.system import powers
 from fscale.system.executor import which
 

@@ -1,43 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From a request to a checked plan: nothing on the machine is changed here."""
 
-import hashlib
 import random
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fscale import __version__
+from fscale.model import runs
 from fscale.model.config import FileSystem, Suite
-from fscale.model.errors import FscaleError
 from fscale.model.load import Settings
-from fscale.model.results import CellKey, Machine, Mounted, Run, all_boots
-from fscale.model.revision import revision
-from fscale.model.store import BENCH, Store, differences
+from fscale.model.results import CellKey, Machine, Mounted, Run
+from fscale.model.store import BENCH, Store
 from fscale.model.topology import core_counts, machine_layout
 from fscale.model.variant import split_partitions
-from fscale.runner import (
-    blockqueue,
-    confinement,
-    disk,
-    filesystem,
-    guard,
-    host,
-    kernelsettings,
-    plan,
-    resources,
-)
+from fscale.runner import guard, plan, resources
 from fscale.runner.cell.measure import Limits
-from fscale.runner.disk import Checked
+from fscale.runner.machine import confinement, host, kernelsettings
 from fscale.runner.request import Request, read_suite
 from fscale.runner.session import Setup
+from fscale.runner.storage import blockqueue, disk, filesystem
+from fscale.runner.storage.disk import Checked
 from fscale.system.executor import CommandFailed, Executor
-
-SKIPPED = " is skipped: "
 
 
 @dataclass
@@ -57,7 +42,7 @@ def _versions(
     versions = {
         "kernel": machine.kernel,
         "python": sys.version.split()[0],
-        BENCH: f"sha256:{hashlib.sha256(binary.read_bytes()).hexdigest()[:16]}",
+        BENCH: runs.fingerprint(binary),
     }
     for name, argv in (("gcc", ["gcc", "--version"]), ("util-linux", ["lscpu", "--version"])):
         try:
@@ -115,13 +100,8 @@ def prepare(request: Request) -> Prepared:
     for name, found in usable.items():
         if found.path and (queue := blockqueue.under(disk.located(Path(found.path)))):
             recorded[name]["queue"] = queue
-    run = Run(
-        id=request.output.resolve().name,
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        state="running",
-        fscale_version=__version__,
-        revision=revision(),
-        command=[shlex.join(sys.argv)],
+    run = runs.begin(
+        request.output,
         seed=seed,
         # What was asked for, not what this machine has: a later call may find more of it.
         suite=suite.model_dump(mode="json") | {"profiles": asked_profiles},
@@ -136,19 +116,12 @@ def prepare(request: Request) -> Prepared:
         + _order_warning(suite)
         + resources.unfinished(media, there)
         + plan.left_out(suite, descriptors, counts)
-        + sorted(f"{name}{SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()),
+        + sorted(
+            f"{name}{runs.SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()
+        ),
     )
     if old:
-        if changed := differences(old, run):
-            raise FscaleError(
-                f"{request.output} holds a run that cannot be gone on with: {'; '.join(changed)}. "
-                f"Give another --output; or go on as that run began: with its parameters, the "
-                f"kernel that it was booted with, and the tools and the revision that it had"
-            )
-        run.started, run.command = old.started, [*old.command, *run.command]
-        run.machine.boots = all_boots([old.machine, run.machine])
-        kept = [warning for warning in old.warnings if SKIPPED not in warning]
-        run.warnings = list(dict.fromkeys(kept + run.warnings))
+        runs.resume(old, run, request.output)
     measured_by = store.control()
     host.control(machine, measured_by)
     setup = Setup(

@@ -14,7 +14,7 @@ from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load
 from fscale.model.topology import Preset
-from fscale.runner import disk
+from fscale.runner.storage import disk
 
 
 @dataclass

@@ -10,10 +10,11 @@ from fscale.model.config import FileSystem, Medium, Suite, resolve_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
 from fscale.model.results import Machine, Mounted
-from fscale.runner import filesystem, geometry, guard, lazy, medium, microbench, mounted, named
-from fscale.runner.disk import Checked
+from fscale.runner import guard, microbench
 from fscale.runner.profilers import Profiler, parse_names, usable
 from fscale.runner.request import Request
+from fscale.runner.storage import filesystem, geometry, lazy, medium, mounted, named
+from fscale.runner.storage.disk import Checked
 from fscale.system import powers
 from fscale.system.executor import Executor
 

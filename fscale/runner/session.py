@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from fscale.model.config import FileSystem, Medium, resolve_size
@@ -14,14 +13,17 @@ from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.paths import TRACEFS
 from fscale.model.results import Cell, CellKey, Control, Machine, Mounted
+from fscale.model.runs import now
 from fscale.model.store import Store
-from fscale.runner import filesystem, geometry, guard, host, kernelsettings, medium, mounted
+from fscale.runner import guard
 from fscale.runner.cell.measure import Limits, measure, seed_of
-from fscale.runner.disk import Checked, Disk
+from fscale.runner.machine import host, kernelsettings
 from fscale.runner.machine.journal import Journal, exclusive, recover
 from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Partitions, Processes, TempDir
 from fscale.runner.profilers.context import Context, Profiler
 from fscale.runner.signals import Signals
+from fscale.runner.storage import filesystem, geometry, medium, mounted
+from fscale.runner.storage.disk import Checked, Disk
 from fscale.system import powers
 from fscale.system.executor import CommandFailed, Executor
 
@@ -100,8 +102,8 @@ class Session:
                 disk.close()
             if failures := self.journal.undo_all():
                 raise Stopped(
-                    f"the machine is not as it was: {'; '.join(failures)}. When the cause is "
-                    f"gone, run `fscale restore`"
+                    f"could not restore the machine's state: {'; '.join(failures)}. When the cause "
+                    f"is gone, run `fscale restore`"
                 )
 
     def cell(self, key: CellKey) -> Cell:
@@ -470,7 +472,7 @@ class Session:
 
 def new_cell(key: CellKey) -> Cell:
     """A cell that has not been measured."""
-    started = datetime.now(UTC).isoformat(timespec="seconds")
+    started = now()
     return Cell(id=key.id, key=key, status="error", started=started, wall_seconds=0)
 
 

@@ -14,10 +14,10 @@ from axe_core_python.base import AXE_SCRIPT
 from selenium.webdriver import ActionChains, Keys
 
 from analysis.compare.compare import compare
-from analysis.compare.page import page
 from analysis.compare.settings import Settings
 from analysis.compare.sides import open_sides
 from analysis.report import build_several
+from analysis.report.comparison_page import page
 from analysis.report.members import Asked
 from fscale.model.results import CellKey
 from tests.browser import By, drawn, launched, quiet, show

@@ -17,9 +17,9 @@ from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.paths import BENCH, ROOT
 from fscale.model.results import Cell
-from fscale.runner.disk import BY_ID
 from fscale.runner.machine.journal import Journal, exclusive
 from fscale.runner.machine.settings import CPUS, CpuOffline
+from fscale.runner.storage.disk import BY_ID
 from fscale.system import powers
 from fscale.system.executor import Executor
 from tests.runner_support import STATE, fscale

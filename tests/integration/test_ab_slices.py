@@ -16,8 +16,8 @@ from fscale.ab.run import execute
 from fscale.model.paths import BENCH, ROOT
 from fscale.model.results import Cell
 from fscale.model.variant import parse
-from fscale.runner import disk
 from fscale.runner.request import Request
+from fscale.runner.storage import disk
 from fscale.system import powers
 
 pytestmark = [

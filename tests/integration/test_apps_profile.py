@@ -21,7 +21,7 @@ from apps.registry import applications
 from fscale.model import paths
 from fscale.model.config import FileSystem
 from fscale.model.results import Cell, CellKey
-from fscale.runner import host
+from fscale.runner.machine import host
 from fscale.runner.profilers import Profiler, create
 from fscale.runner.profilers.context import Context
 from tests.runner_support import machine_alone

@@ -16,7 +16,7 @@ import pytest
 from apps.adapter import LAUNCHER
 from apps.registry import applications
 from fscale.model import paths
-from fscale.runner import host
+from fscale.runner.machine import host
 from fscale.system import processes
 
 pytestmark = [pytest.mark.root, pytest.mark.live]

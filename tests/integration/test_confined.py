@@ -18,7 +18,7 @@ from fscale.model.paths import ROOT
 from fscale.model.results import Cell, Run
 from fscale.model.store import Store
 from fscale.runner.cell.accounting import cpu_times
-from fscale.runner.confinement import MOST_THROTTLED
+from fscale.runner.machine.confinement import MOST_THROTTLED
 from fscale.system import cgroups
 from tests import ordinary_user
 from tests.runner_support import command, environment

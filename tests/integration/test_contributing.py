@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What CONTRIBUTING.md tells a newcomer to do works: its files are written, its commands run."""
 
+import random
 import re
 import shutil
 import subprocess
@@ -41,6 +42,11 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert not file.exists(), f"{path} is there already"
             file.write_text(text)
     write_run(root / "results/one", grid([1, 2], 2, ["DRBL"], ["ext4"]))
+    for name, ops_per_second in (("before", 1000.0), ("after", 900.0)):
+        cells = grid([1], 30, ["DRBL"], ["ext4"], rate=lambda key, mean=ops_per_second: (
+            mean * (1 + 0.01 * random.Random(f"{mean} {key.id}").gauss(0, 1))
+        ))  # fmt: skip
+        write_run(root / "results" / name, cells)
     return root
 
 
@@ -56,7 +62,7 @@ def test_commands_work(commands: str, copy: Path) -> None:
 
 def test_the_boxes_are_found() -> None:
     kinds = [kind for kind, *_ in BOX.findall(PAGE)]
-    assert kinds.count("sh") == PAGE.count("```sh\n") == 5
+    assert kinds.count("sh") == PAGE.count("```sh\n") == 6
     assert len(kinds) == PAGE.count("```") / 2
 
 

@@ -12,11 +12,11 @@ import pytest
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
-from fscale.runner import disk, filesystem
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.request import Request
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
+from fscale.runner.storage import disk, filesystem
 from fscale.system.executor import Executor
 from tests.runner_support import STATE, fake_bench, suite
 
@@ -221,7 +221,7 @@ def test_a_run_goes_on_with_its_own_device_only(tmp_path: Path, ours: Path, othe
         assert made(tmp_path, ours, repetitions=1).resumed
         ours.unlink()
         ours.symlink_to(others)
-        with pytest.raises(FscaleError, match=r"cannot be gone on with: media\.device"):
+        with pytest.raises(FscaleError, match=r"cannot be resumed: media\.device"):
             made(tmp_path, ours, repetitions=1)
     assert content(others) == before
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from fscale.model.errors import Exit, FscaleError, MissingTool
-from fscale.runner import disk, guard
+from fscale.runner import guard
 from fscale.runner.prepare import prepare
 from fscale.runner.request import Request
+from fscale.runner.storage import disk
 from fscale.system import powers
 from fscale.system.executor import which
 from tests.runner_support import fake_bench, fscale, own_state, state, suite
@@ -95,9 +96,10 @@ def test_missing_mkfs_and_kernel(
     small.overrides = {"filesystems": ["ext4", "xfs"]}
     small.explicit = {"ext4", "xfs"}
     monkeypatch.setattr(
-        "fscale.runner.filesystem.which", lambda tool: None if tool == "mkfs.xfs" else which(tool)
+        "fscale.runner.storage.filesystem.which",
+        lambda tool: None if tool == "mkfs.xfs" else which(tool),
     )
-    monkeypatch.setattr("fscale.runner.medium.missing", lambda name, medium: None)
+    monkeypatch.setattr("fscale.runner.storage.medium.missing", lambda name, medium: None)
     with pytest.raises(MissingTool, match=r"xfs: mkfs.xfs is not installed; apt-get install xfsp"):
         prepare(small)
     # Not asked for by name, it is skipped with the reason, and the rest is measured.

@@ -12,11 +12,12 @@ import pytest
 
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
-from fscale.runner import named, resources
+from fscale.runner import resources
 from fscale.runner.prepare import prepare
 from fscale.runner.request import Request
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
+from fscale.runner.storage import named
 from fscale.system.executor import Executor
 from tests.runner_support import STATE, fake_bench, fscale, suite
 

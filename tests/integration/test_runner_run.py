@@ -22,8 +22,7 @@ from fscale.commands import run as run_command
 from fscale.model import catalogue, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, Run
-from fscale.runner import host
-from fscale.runner.machine import settings
+from fscale.runner.machine import host, settings
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.profilers.context import Context
 from fscale.runner.request import Request

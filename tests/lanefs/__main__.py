@@ -14,8 +14,8 @@ from rich.console import Console
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.paths import ROOT
 from tests.lanefs.inside import PARTS, Spec
-from vm import foreign
 from vm import guest as guests
+from vm import untrusted
 from vm.cli import start
 from vm.options import GuestOptions, guest_options
 from vm.place import Job
@@ -86,7 +86,7 @@ def run(
         written = Path(scratch) / "spec.json"
         written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
         found = results / "found.json"
-        foreign.remove(found)
+        untrusted.remove(found)
         argv = ["python3", "-m", "tests.lanefs.inside", "/control/spec.json", "/results/found.json"]
         files = {written.name: written, **{f"bin/{p.name}": p for p in PROGRAMS}}
         job = Job(argv=argv, output=results, files=files)
@@ -94,7 +94,7 @@ def run(
         if outcome is None:
             return
         try:
-            findings = json.loads(foreign.read(found))
+            findings = json.loads(untrusted.read(found))
         except FileNotFoundError:
             findings = []
     for finding in findings:

@@ -15,11 +15,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.compare import mail, wording
+from analysis.compare import wording
 from analysis.compare.compare import compare
-from analysis.compare.page import page
 from analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT, Settings
 from analysis.compare.sides import open_sides
+from analysis.report.comparison_page import page
+from analysis.verdicts import mail
 from fscale.ab import guest_plan
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guest_plan import make

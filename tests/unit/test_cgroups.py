@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model.load import Outcome
-from fscale.runner import confinement, hiddenquota, host
+from fscale.runner.machine import confinement, hiddenquota, host
 from fscale.system import cgroups, namespaces
 from fscale.system.cgroups import Limit
 from tests import synthetic

@@ -15,7 +15,7 @@ from analysis.compare.settings import Settings
 from analysis.compare.sides import open_sides
 from fscale.cli import app
 from fscale.model.results import Machine, all_boots
-from fscale.runner import host
+from fscale.runner.machine import host
 from tests.synthetic import cell, key, machine, write_run
 from tests.validation.boots import components
 

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from analysis.compare.definition import (
-    Difference,
     _alike,
-    _text,
     digest,
-    facts,
+    meaning,
     notes,
     refuse_other_kind,
 )
 from fscale.model.errors import FscaleError
+from fscale.model.facts import Difference, format_value
 from fscale.model.results import Cell, CellKey, KernelBuild, Mounted, Run, Tuning
 from fscale.model.store import Store
 from tests import synthetic
@@ -55,23 +54,23 @@ def cells(geometry: dict[str, str] | None = None, **changes: Any) -> list[Cell]:
     return [cell(CellKey.model_validate(fields | changes), 100.0, geometry=geometry)]
 
 
-def test_the_facts_of_a_point(run: Run) -> None:
-    assert facts(run, "DRBL", "ext4", "ram") == {
+def test_what_the_figures_of_a_point_mean(run: Run) -> None:
+    assert meaning(run, "DRBL", "ext4", "ram") == {
         "suite.warmup": 0.1, "suite.latency": False,
         "filesystems.ext4.kernel": "ext4", "filesystems.ext4.mkfs": ["mkfs.ext4"],
         "media.ram.kind": "loop",
         "workloads.DRBL.operation": "pread(fd, b, 4K, 0)", "workloads.DRBL.setup": "",
         "workloads.DRBL.options": [],
     }  # fmt: skip
-    found = facts(on(run, build=BUILD), "MRPL", "xfs", "disk")
+    found = meaning(on(run, build=BUILD), "MRPL", "xfs", "disk")
     assert found == {
         "suite.warmup": 0.1, "suite.latency": False, "media.disk.kind": "device",
         "media.disk.path": "/dev/a", "machine.debug": ["KASAN"],
     }  # fmt: skip
-    assert facts(changed(run, suite={}), "MRPL", "xfs", "none") == {}
+    assert meaning(changed(run, suite={}), "MRPL", "xfs", "none") == {}
 
 
-def test_the_digest_is_kept_and_depends_on_the_facts(run: Run) -> None:
+def test_the_digest_is_kept_and_depends_on_the_meaning(run: Run) -> None:
     # A history of before must go on, so this must never change.
     assert digest(run, "DRBL", "ext4", "ram") == "f75c4065"
     mixed = changed(run, suite=dict(reversed(run.suite.items())))
@@ -106,10 +105,10 @@ def test_simulated_figures_are_told_first_and_differ_by_their_model(run: Run) ->
     one = on(run, guest=guest)
     other = changed(one, suite=one.suite | {"order": "cores"})
     assert notes(one, other, cells(), cells(), []) == [
-        "both sides are simulated: counts an operation say more than rates",
+        "both sides are simulated: counts per operation say more than rates",
         "the sides differ in suite.order: random and cores",
     ]
-    assert facts(one, "MRPL", "xfs", "none")["machine.model.l1"] == 32
+    assert meaning(one, "MRPL", "xfs", "none")["machine.model.l1"] == 32
     larger = on(run, guest=guest | {"model": {"l1": 48, "sockets": 8}})
     with pytest.raises(FscaleError, match=r"machine\.model\.l1: 32 and 48"):
         notes(one, larger, cells(), cells(), [])
@@ -280,15 +279,15 @@ def test_a_difference_is_allowed_by_its_key_or_the_front_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "said"),
     [
         (["mkfs", "-O", "^has journal"], "`mkfs -O '^has journal'`"), ([], "none"),
         ([1, 2], "[1, 2]"), ("x", "x"), (None, "null"), (True, "true"), (0.5, "0.5"),
         (["a", 1], '["a", 1]'),
     ],
 )  # fmt: skip
-def test_values_as_text(value: Any, text: str) -> None:
-    assert _text(value) == text
+def test_values_as_text(value: Any, said: str) -> None:
+    assert format_value(value) == said
 
 
 EXISTING = {"kernel": "ext4", "existing": True}

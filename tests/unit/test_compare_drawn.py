@@ -10,10 +10,10 @@ import pytest
 
 from analysis.compare import ratios as drawing
 from analysis.compare.compare import compare
-from analysis.compare.ratioplot import REACH, reach
 from analysis.compare.ratios import Ratios, ratios
 from analysis.compare.settings import Comparison, Settings
 from analysis.compare.sides import Sides, open_sides
+from analysis.report.ratioplot import REACH, reach
 from fscale.model.results import Cell
 from tests.synthetic import cell, key, sliced, write_run
 

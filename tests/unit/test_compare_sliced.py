@@ -21,7 +21,6 @@ from analysis.compare.settings import (
     Settings,
 )
 from analysis.compare.sides import AbRecord
-from analysis.compare.simulate import decided, sliced_test
 from analysis.compare.sliced import (
     LEAST_BLOCKS,
     PairRatio,
@@ -35,6 +34,7 @@ from analysis.compare.sliced import (
 from analysis.compare.wording import remark
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
+from tests.made_up_sides import decided, sliced_test
 from tests.synthetic import cell, sliced
 
 SETTINGS = Settings(metrics=("throughput", "per-cpu-second"))

@@ -1,99 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The gate: what an operation takes on two sides, judged by counts."""
 
-import random
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from analysis.compare import counted, junit, ktap, mail, markdown, wording
+from analysis.compare import counted, wording
 from analysis.compare.settings import Comparison
 from analysis.compare.sides import sides_of
 from analysis.reader import load
+from analysis.verdicts import junit, ktap, mail, markdown
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.results import Cell, CellKey
-from fscale.model.simulation import FunctionWork, HotLine, LineUser, SimulatedWindow, Simulation
+from fscale.model.results import Cell
+from fscale.model.simulation import FunctionWork
 from fscale.model.variant import parse
 from sim.sweep import Sweep, of_side
+from tests.simulated_cells import OPS, boots, cell, line
 from tests.synthetic import machine, write_run
-
-OPS = 512
-
-
-def line(thing: str, moves: float, function: str) -> HotLine:
-    return HotLine(
-        object=thing,
-        physical="0x0",
-        virtual="0x0",
-        transfers={"dirty": round(moves * OPS * 5)},
-        stall=1,
-        queue=0,
-        users=[LineUser(function=function, reads=0, writes=round(moves * OPS * 5), stall=1)],
-    )
-
-
-def cell(
-    seed: int,
-    instructions: float,
-    moves: float,
-    lines: tuple[HotLine, ...] = (),
-    status: str = "ok",
-    fs: str = "ext4",
-) -> Cell:
-    key = CellKey(
-        workload="MWCL",
-        filesystem=fs,
-        medium="brd",
-        mode="buffered",
-        cores=4,
-        repetition=seed,
-        duration=1,
-    )
-    windows = [
-        SimulatedWindow(
-            ops=OPS,
-            seconds=1e-3,
-            # A tick in one of the windows moves no median.
-            instructions=round(instructions * OPS) + (50000 if number == 2 else 0),
-            cycles=10**6,
-            stall=0,
-            queue=0,
-            spin=0,
-            idle=0,
-            transfers={"dirty": round(moves * OPS) + (900 if number == 2 else 0), "memory": 99},
-        )
-        for number in range(5)
-    ]
-    return Cell.model_validate(
-        {
-            "id": key.id,
-            "key": key,
-            "status": status,
-            "reason": None if status == "ok" else "mount failed: no",
-            "started": "2026-01-01T00:00:00+00:00",
-            "wall_seconds": 1,
-            "ops": 5 * OPS,
-            "seconds": 5e-3,
-            "ops_per_second": 1000 * OPS,
-            "simulation": Simulation(seed=seed, windows=windows, lines=[*lines], host_seconds=1),
-        }
-    )
-
-
-def boots(
-    instructions: float, moves: float, *lines: HotLine, noise: float = 0.002, seed: int = 1
-) -> list[Cell]:
-    rng = random.Random(seed)
-    return [
-        cell(
-            n,
-            instructions * (1 + noise * rng.gauss(0, 1)),
-            moves * (1 + noise * rng.gauss(0, 1)),
-            lines,
-        )
-        for n in (1, 2, 3)
-    ]
 
 
 def verdicts(base: list[Cell], new: list[Cell]) -> dict[str, str]:

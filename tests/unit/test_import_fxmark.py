@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.compare.definition import facts
+from analysis.compare.definition import meaning
 from analysis.formats import FORMATS
 from analysis.formats.fxmark import read
 from analysis.paper.table2 import table2
@@ -539,6 +539,6 @@ def test_old_figures_are_ours_only_when_allowed(tmp_path: Path) -> None:
 def test_its_workloads_are_the_papers_and_not_ours(tmp_path: Path) -> None:
     assert sorted(table2()) == sorted(PAPER)
     run = read([written(tmp_path)]).run
-    about = facts(run, "DWOL", "ext4", "ram")
+    about = meaning(run, "DWOL", "ext4", "ram")
     assert about["workloads.DWOL.setup"] == ""
     assert about["media.ram.size"] == "32G"

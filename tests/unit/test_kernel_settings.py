@@ -7,7 +7,7 @@ import pytest
 
 from fscale.model.errors import FscaleError
 from fscale.model.kernelfile import chosen, same
-from fscale.runner import kernelsettings
+from fscale.runner.machine import kernelsettings
 from fscale.runner.machine.journal import Journal, recover
 from fscale.runner.machine.settings import KernelFile, NotUndone
 from fscale.system.executor import DryExecutor, Executor

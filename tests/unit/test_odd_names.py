@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from fscale.runner import disk, mounted, tuning
 from fscale.runner.cell import accounting
+from fscale.runner.machine import tuning
 from fscale.runner.machine.settings import mountpoints
+from fscale.runner.storage import disk, mounted
 from fscale.system import cgroups, mountinfo, processes
 
 _NAMED = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'caf\\xc3', 0, 0, 0); time.sleep(60)"

@@ -11,9 +11,8 @@ import pytest
 
 from fscale.model.errors import FscaleError
 from fscale.model.results import Control
-from fscale.runner import host
-from fscale.runner.host import Cpus, Refused
-from fscale.runner.machine import settings
+from fscale.runner.machine import host, settings
+from fscale.runner.machine.host import Cpus, Refused
 from fscale.runner.machine.journal import Journal, recover
 from fscale.system import powers
 from fscale.system.executor import Executor

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model.errors import FscaleError
-from fscale.runner import disk
+from fscale.runner.storage import disk
 
 
 def sysfs(root: Path, number: str, name: str, **files: str) -> Path:

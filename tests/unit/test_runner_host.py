@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fscale.runner import blockqueue, geometry, host, kernel, tuning
+from fscale.runner.machine import host, kernel, tuning
+from fscale.runner.storage import blockqueue, geometry
 from tests import synthetic
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model.results import Mounted
-from fscale.runner import geometry, lazy, mounted
+from fscale.runner.storage import geometry, lazy, mounted
 from fscale.system.executor import Executor
 
 LAZY = ("-E", "lazy_itable_init=1,nodiscard")

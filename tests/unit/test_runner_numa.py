@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from fscale.model.catalogue import load_filesystem, load_medium
 from fscale.model.config import FileSystem, Medium
 from fscale.model.errors import FscaleError
-from fscale.runner import filesystem, medium, numa
+from fscale.runner.machine import numa
 from fscale.runner.machine.journal import Journal
+from fscale.runner.storage import filesystem, medium
 from fscale.system.executor import DryExecutor
 
 GIB = 1 << 30

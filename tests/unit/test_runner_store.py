@@ -9,6 +9,7 @@ import pytest
 from fscale.commands import schema
 from fscale.model import paths, store
 from fscale.model.errors import FscaleError
+from fscale.model.facts import list_changes
 from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run, Status, Tuning
 from tests import synthetic
 
@@ -117,9 +118,9 @@ def test_foreign_run_json(tmp_path: Path) -> None:
 
 
 def test_differences_are_named() -> None:
-    assert store.differences(run(duration=1), run(duration=1)) == []
-    assert store.differences(run(duration=1), run(duration=2)) == ["suite.duration: 1 -> 2"]
-    assert store.differences(run(seed=1), run(seed=2)) == ["seed: 1 -> 2"]
+    assert list_changes(run(duration=1), run(duration=1)) == []
+    assert list_changes(run(duration=1), run(duration=2)) == ["suite.duration: 1 -> 2"]
+    assert list_changes(run(seed=1), run(seed=2)) == ["seed: 1 -> 2"]
 
 
 def built(run: Run, version: str, build_id: str | None = "ab12") -> Run:
@@ -131,39 +132,45 @@ def built(run: Run, version: str, build_id: str | None = "ab12") -> Run:
 
 def test_another_build_of_the_same_release_is_another_kernel() -> None:
     old, new = built(run(), "#1 SMP"), built(run(), "#2 SMP")
-    assert store.differences(old, new) == ["kernel build: #1 SMP (ab12) -> #2 SMP (ab12)"]
+    assert list_changes(old, new) == ["machine.build: #1 SMP (ab12) -> #2 SMP (ab12)"]
     new = built(run(), "#1 SMP", "cd34")
-    assert store.differences(old, new) == ["kernel build: #1 SMP (ab12) -> #1 SMP (cd34)"]
+    assert list_changes(old, new) == ["machine.build: #1 SMP (ab12) -> #1 SMP (cd34)"]
     # A warning of the kernel between two calls taints it; its speed is the same.
     new = built(run(), "#1 SMP")
     assert new.machine.build is not None
     new.machine.build.taint = 512
-    assert store.differences(old, new) == []
+    assert list_changes(old, new) == []
 
 
 @pytest.mark.parametrize(
     ("where", "what", "says"),
     [
-        ("run", {"revision": "b" * 40}, "revision of fscale: None -> bbb"),
+        ("run", {"revision": "b" * 40}, "revision: null -> bbb"),
         ("run", {"versions": {"fscale-bench": "2", "mkfs of f2fs": "new"}}, "fscale-bench: 1 -> 2"),
         ("run", {"versions": {"mkfs of ext4": "1.48"}}, "mkfs of ext4: 1.47 -> 1.48"),
+        ("run", {"versions": {"module a.ko": "2"}}, "module a.ko: 1 -> 2"),
         ("machine", {"kernel_cmdline": "lockdep=1"}, "machine.kernel_cmdline:  -> lockdep=1"),
-        ("machine", {"governor": "powersave"}, "machine.governor: None -> powersave"),
-        ("machine", {"tuning": TUNING}, "tuning: None -> turbo=False"),
+        ("machine", {"governor": "powersave"}, "machine.governor: null -> powersave"),
+        (
+            "machine",
+            {"tuning": TUNING.model_copy(update={"turbo": True})},
+            "machine.turbo: false -> true",
+        ),
         (
             "machine",
             {"confinement": synthetic.confinement(memory_bytes=1 << 30)},
-            "limits of the control group: None -> {'cpus_limit': None, 'memory_limit': 1073741824",
+            "machine.memory_limit: null -> 1073741824",
         ),
     ],
 )
 def test_what_a_run_is_not_continued_with(where: str, what: dict[str, object], says: str) -> None:
     old = run()
-    old.versions = {"fscale-bench": "1", "mkfs of ext4": "1.47", "gcc": "12"}
+    old.versions = {"fscale-bench": "1", "mkfs of ext4": "1.47", "gcc": "12", "module a.ko": "1"}
+    old.machine.tuning, old.machine.confinement = TUNING, synthetic.confinement()
     new = old.model_copy(deep=True)
     for name, value in what.items():
         setattr(new if where == "run" else new.machine, name, value)
-    (found,) = store.differences(old, new)
+    (found,) = list_changes(old, new)
     assert found.startswith(says)
 
 
@@ -171,7 +178,7 @@ def test_a_run_is_not_continued_with_other_settings_that_both_calls_know() -> No
     old, new = run(), run()
     old.machine.tuning = TUNING.model_copy(update={"preempt": "none"})
     new.machine.tuning = TUNING.model_copy(update={"preempt": "full", "zswap": "Y"})
-    assert store.differences(old, new) == ["tuning.preempt: none -> full"]
+    assert list_changes(old, new) == ["machine.preempt: none -> full"]
 
 
 def test_a_run_from_before_builds_were_recorded_is_read(tmp_path: Path) -> None:
@@ -211,8 +218,8 @@ def test_of_mount_options_only_what_changed_is_said(tmp_path: Path) -> None:
     many = ["commit=5", "data=ordered", "rw"]
     old.filesystems = {"ext4": {"kernel": "ext4", "existing": True, "mount_options": many}}
     new = old.model_copy(deep=True)
-    assert store.differences(old, new) == []
+    assert list_changes(old, new) == []
     new.filesystems["ext4"]["mount_options"] = ["commit=5", "data=journal", "rw"]
-    assert store.differences(old, new) == [
-        'filesystems.ext4.mount_options: ["data=ordered"] -> ["data=journal"]'
+    assert list_changes(old, new) == [
+        "filesystems.ext4.mount_options: `data=ordered` -> `data=journal`"
     ]

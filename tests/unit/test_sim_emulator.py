@@ -13,8 +13,8 @@ from sim.emulator import Place
 from sim.machine import Method
 from sim.plan import sockets
 from vm.kernel import Kernel
+from vm.module_build import Parts
 from vm.qemu import Qemu
-from vm.undertest import Parts
 
 PLUGIN = Path("/build/fscale-sim.so")
 UNPACKED = Qemu(("/t/ld-linux-x86-64.so.2", "--library-path", "/t/lib", "/t/qemu"), None, "10.0.1")

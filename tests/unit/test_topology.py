@@ -8,7 +8,7 @@ import pytest
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cpu
 from fscale.model.topology import Layout, Preset, core_counts, cpu_order, layout
-from fscale.runner import host
+from fscale.runner.machine import host
 from fscale.runner.machine.journal import Journal
 from fscale.system import powers
 from fscale.system.executor import DryExecutor

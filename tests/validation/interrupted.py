@@ -4,7 +4,7 @@
 .venv/bin/python -m tests.validation.interrupted --output results/validation/interrupted
 
 Each way measures ext4 against ext4 with data=journal, or against itself, once in one go and once
-stopped twice and gone on with by the same command. What is measured differs from call to call by
+stopped twice and resumed by the same command. What is measured differs from call to call by
 noise; so sides are compared that differ by far more, or not at all. Exits 1 where a verdict, an
 exit code or what is left on the machine differs.
 """
@@ -45,7 +45,7 @@ def verdicts(text: str) -> dict[str, str]:
 
 
 def whole(argv: Sequence[str], output: Path) -> tuple[int, dict[str, str]]:
-    """The exit code and the verdicts of a comparison that is left alone, or gone on with."""
+    """The exit code and the verdicts of a comparison that is left alone, or resumed."""
     done = subprocess.run(
         [FSCALE, *argv, "--output", str(output), "--json"],
         stdout=subprocess.PIPE,

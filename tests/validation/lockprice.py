@@ -34,8 +34,8 @@ from sim import campaign, image, sweep
 from sim.boot import Boot, Measured
 from sim.kerneltypes import btf_of, memory_of
 from sim.plan import Point, Windows, order, script
+from vm.module_build import Parts
 from vm.steps import Steps, need
-from vm.undertest import Parts
 
 NONE = "nothing"
 EMPTY = "bpftrace, empty"

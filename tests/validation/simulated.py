@@ -13,8 +13,8 @@ import numpy as np
 from analysis.compare.ranktest import Samples, p_value
 from analysis.compare.sequential import growing
 from analysis.compare.settings import Settings
-from analysis.compare.simulate import Noise, decided, interleaved_test, sliced_test, verdicts
 from analysis.compare.sliced import FIRST_LOOK
+from tests.made_up_sides import Noise, decided, interleaved_test, sliced_test, verdicts
 
 TRIES = 300
 FAMILY = 6

@@ -11,7 +11,7 @@ from fscale.commands.history import JsonFlag
 from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
 if TYPE_CHECKING:
-    from analysis.compare.outputs import Outputs
+    from analysis.verdicts.outputs import Outputs
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OutputOptions:
     @property
     def outputs(self) -> "Outputs":
         """Where they go; FscaleError where two go to the same place."""
-        from analysis.compare.outputs import Outputs  # noqa: PLC0415 - it brings in the statistics
+        from analysis.verdicts.outputs import Outputs  # noqa: PLC0415 - it brings in the statistics
 
         named = {"--junit": self.junit, "--markdown": self.markdown, "--mail": self.mail}
         named |= {"--html": self.html, "--ktap": self.ktap}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import CellKey
-from fscale.runner import confinement
 from fscale.runner.cell import accounting, speed
 from fscale.runner.cell.child import Child, TooLong
+from fscale.runner.machine import confinement
 from fscale.runner.machine.settings import Cgroup
 from fscale.runner.profilers.context import Context, Profiler
 from fscale.system.executor import Executor

@@ -11,7 +11,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.runner.cell.child import Child, TooLong
 from fscale.runner.cell.measure import Limits
-from fscale.runner.confinement import Quotas
+from fscale.runner.machine.confinement import Quotas
 from fscale.runner.machine.settings import Cgroup
 from fscale.system.executor import Executor
 

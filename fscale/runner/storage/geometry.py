@@ -9,7 +9,7 @@ from pathlib import Path
 from fscale.model import catalogue, paths
 from fscale.model.config import FileSystem
 from fscale.model.results import Mounted
-from fscale.runner.mounted import device_name, holding
+from fscale.runner.storage.mounted import device_name, holding
 from fscale.system.executor import CommandFailed, Executor, which
 
 _SECTION = re.compile(r"\s*([\w-]*)\s*=")

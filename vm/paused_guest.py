@@ -22,10 +22,10 @@ from typing import Any, Self
 from fscale.model.errors import FscaleError
 from vm import guest as guests
 from vm.guest import GuestError, Hold, Outcome
+from vm.hang import scheduled
 from vm.place import Job
 from vm.qemu import LINE, QMP, Guest, Qemu
 from vm.steps import Steps
-from vm.still import scheduled
 
 QMP_SECONDS = 60.0
 LONGEST_LINE = 1 << 16

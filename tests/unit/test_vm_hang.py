@@ -12,10 +12,11 @@ import pytest
 from rich.console import Console
 
 from fscale.ab import guests as ab
-from fscale.model.store import Store, differences
-from fscale.runner import host
+from fscale.model.facts import list_changes
+from fscale.model.store import Store
+from fscale.runner.machine import host
 from tests.unit.test_vm_ab import boot
-from vm import guest, still
+from vm import guest, hang
 from vm.cache import cache_root
 from vm.kernel import Kernel
 from vm.place import Job
@@ -45,7 +46,7 @@ SPIN = "sh -c 'while :; do :; done'"
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(still, "STILL_SECONDS", 1.0)
+    monkeypatch.setattr(hang, "STILL_SECONDS", 1.0)
     monkeypatch.setattr(guest, "BOOT_SECONDS", 15.0)
 
 
@@ -103,7 +104,7 @@ def test_a_kernel_that_hangs_without_emulation_is_booted_once(tmp_path, monkeypa
 @pytest.mark.parametrize("what", [SPIN, "sh -c 'while :; do echo >>console; sleep 0.2; done'"])
 def test_a_busy_or_a_speaking_guest_does_not_stand_still(tmp_path, what):
     with subprocess.Popen(["sh", "-c", f"exec {what}"], cwd=tmp_path) as process:
-        watch = still.Watch(process.pid, tmp_path / "console")
+        watch = hang.Watch(process.pid, tmp_path / "console")
         looks = []
         for _ in range(30):
             time.sleep(0.1)
@@ -119,9 +120,9 @@ def test_a_guest_that_waits_for_a_cpu_wants_one():
     try:
         time.sleep(0.2)
         pid = spinners[0].pid
-        before, used = still.wanted(pid), cpu_seconds(pid)
+        before, used = hang.wanted(pid), cpu_seconds(pid)
         time.sleep(2)
-        wanted, used = still.wanted(pid) - before, cpu_seconds(pid) - used
+        wanted, used = hang.wanted(pid) - before, cpu_seconds(pid) - used
     finally:
         for process in spinners:
             process.kill()
@@ -141,5 +142,5 @@ def test_a_run_that_is_continued_after_a_guest_stood_still_is_the_same(tmp_path)
         run = Store(ab.boot_directory(tmp_path, "A", repetition)).load_run()
         assert run is not None
         runs.append(run)
-    assert differences(*runs) == []
+    assert list_changes(*runs) == []
     assert "1 boots of the guest stood still; it was booted again" in host.warnings(runs[1].machine)

@@ -10,8 +10,9 @@ from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.model.mount import group, without_effect
 from fscale.model.results import Mounted
-from fscale.runner import lazy, numa
+from fscale.runner.machine import numa
 from fscale.runner.machine.settings import Mount
+from fscale.runner.storage import lazy
 from fscale.system.executor import CommandFailed, Executor, which
 
 EXT = ("ext2", "ext3", "ext4")

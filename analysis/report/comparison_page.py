@@ -8,7 +8,6 @@ from typing import Any
 from markupsafe import Markup
 
 from analysis.compare import wording
-from analysis.compare.ratioplot import ratio_svg, reach
 from analysis.compare.ratios import Ratios, ratios
 from analysis.compare.settings import Comparison
 from analysis.compare.sides import Sides
@@ -16,6 +15,7 @@ from analysis.report.against import Against
 from analysis.report.drawings import CURVES
 from analysis.report.layout import page as laid_out
 from analysis.report.members import Member
+from analysis.report.ratioplot import ratio_svg, reach
 from analysis.report.render import render
 from analysis.report.section import Report, Section
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from vm.guest import GuestError, Hold, Outcome
-from vm.held import Gone, Held, answers
+from vm.paused_guest import Gone, Held, answers
 from vm.place import Job
 from vm.qemu import LINE, QMP, Guest, Qemu
 from vm.steps import Steps

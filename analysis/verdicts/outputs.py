@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.compare import junit, ktap, mail, markdown, page, table
 from analysis.compare.settings import Comparison
 from analysis.compare.sides import Sides
+from analysis.report import comparison_page
+from analysis.verdicts import junit, ktap, mail, markdown, table
 from fscale.model.errors import FscaleError
 from fscale.model.files import write_named
 from fscale.model.terminal import terminal
@@ -44,7 +45,7 @@ def write(comparison: Comparison, outputs: Outputs, sides: Sides) -> None:
         (TERMINAL if outputs.json else None, to_json),
         (outputs.markdown, markdown.render),
         (outputs.mail, mail.render),
-        (outputs.html, lambda judged: page.page(judged, sides)),
+        (outputs.html, lambda judged: comparison_page.page(judged, sides)),
         (outputs.ktap, ktap.render),
     ]
     try:

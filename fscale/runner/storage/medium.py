@@ -8,10 +8,12 @@ from pathlib import Path
 
 from fscale.model.config import Medium, resolve_size
 from fscale.model.errors import FscaleError
-from fscale.runner import disk, guard, numa
-from fscale.runner.disk import Checked, Disk
+from fscale.runner import guard
+from fscale.runner.machine import numa
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import NULLB, LoopDevice, Module, Mount, NullBlock, TempDir
+from fscale.runner.storage import disk
+from fscale.runner.storage.disk import Checked, Disk
 from fscale.system import powers
 from fscale.system.executor import CommandFailed, Executor, which
 

@@ -11,7 +11,7 @@ import pytest
 from fscale.ab import guests as ab
 from fscale.model.errors import FscaleError
 from tests.unit.test_vm_ab import boot, measured
-from vm import crash, foreign, guest, record
+from vm import crash, guest, replace_dir, untrusted
 from vm.place import Job, Place, mapping
 
 
@@ -39,11 +39,11 @@ def secret(tmp_path):
 def test_only_a_small_regular_file_is_read(tmp_path, secret, kind):
     leave(kind, tmp_path / "left", secret)
     with pytest.raises(FscaleError, match="left"):
-        foreign.read(tmp_path / "left", 32)
+        untrusted.read(tmp_path / "left", 32)
 
 
 def test_a_regular_file_is_read(secret):
-    assert foreign.read(secret) == b"0"
+    assert untrusted.read(secret) == b"0"
 
 
 @pytest.mark.parametrize("kind", ["link", "directory", "fifo", "large"])
@@ -65,7 +65,7 @@ def test_the_record_replaces_what_the_guest_left_in_its_place(tmp_path, secret, 
         (results / "guest").symlink_to(outside)
     else:
         leave(kind, results / "guest", secret)
-    record.replace(results / "guest", {"console.log": b"said"})
+    replace_dir.replace(results / "guest", {"console.log": b"said"})
     assert (results / "guest").is_dir() and not (results / "guest").is_symlink()
     assert [path.name for path in results.iterdir()] == ["guest"]
     assert [path.name for path in (results / "guest").iterdir()] == ["console.log"]
@@ -114,5 +114,5 @@ def test_a_cell_whose_name_is_a_path_is_refused(tmp_path):
 @pytest.mark.parametrize("kind", ["link", "directory", "fifo", "large", "nothing"])
 def test_whatever_a_guest_left_is_removed_and_not_followed(tmp_path, secret, kind):
     leave(kind, tmp_path / "left", secret)
-    foreign.remove(tmp_path / "left")
+    untrusted.remove(tmp_path / "left")
     assert list(tmp_path.iterdir()) == [secret]

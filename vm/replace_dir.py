@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from vm import foreign
+from vm import untrusted
 
 
 def replace(directory: Path, files: Mapping[str, bytes]) -> None:
@@ -24,7 +24,7 @@ def replace(directory: Path, files: Mapping[str, bytes]) -> None:
         fresh.chmod(0o755)
         for name, content in files.items():
             (fresh / name).write_bytes(content)
-        foreign.remove(directory)
+        untrusted.remove(directory)
         fresh.rename(directory)
     finally:
         os.close(parent)

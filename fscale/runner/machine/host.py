@@ -13,7 +13,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.perfstat import cpu_list
 from fscale.model.results import Control, Cpu, CpuType, Machine
 from fscale.model.topology import cpu_order, machine_layout
-from fscale.runner import confinement, kernel, tuning
+from fscale.runner.machine import confinement, kernel, tuning
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import CpuOffline, NotUndone, insist
 from fscale.system import cgroups, powers

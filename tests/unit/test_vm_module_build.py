@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 from fscale.model.errors import FscaleError
-from vm import kbuild, undertest
+from vm import kbuild, module_build
 from vm.kernel import Kernel
+from vm.module_build import Parts
 from vm.place import Job
 from vm.steps import StepError, Steps
-from vm.undertest import Parts
 
 KERNEL = Kernel("Debian trixie", "6.12.1", Path("i"), Path("r"), None)
 MAKEFILE = """\
@@ -58,31 +58,31 @@ def test_the_file_systems_of_a_run_come_from_its_options_or_its_suite(tmp_path, 
         'title = "t"\nworkloads = "all"\nfilesystems = ["tmpfs", "ext4"]\nmedia = ["ram"]\n'
         "cores = [1]\nduration = 1\nrepetitions = 1\n"
     )
-    assert undertest.wanted(suite, arguments) == names
+    assert module_build.wanted(suite, arguments) == names
 
 
 def test_tools_are_built_once_for_the_same_sources(source, steps):
     for _ in range(2):
-        (tool,) = undertest.build_tools(source, steps)
+        (tool,) = module_build.build_tools(source, steps)
         assert tool.name == "mkfs.my"
     assert (source / "made").read_text() == "made\n"
     (source / "a.c").write_text("int a;\n")
-    undertest.build_tools(source, steps)
+    module_build.build_tools(source, steps)
     assert (source / "made").read_text() == "made\nmade\n"
 
 
 def test_the_makefile_of_a_module_builds_no_tools(source, steps):
     (source / "Kbuild").unlink()
-    assert undertest.build_tools(source, steps) == []
+    assert module_build.build_tools(source, steps) == []
 
 
 def test_tools_that_do_not_build_are_an_error(source, steps):
     (source / "Makefile").write_text("tools:\n\tfalse\n")
     with pytest.raises(StepError, match="building the tools of my"):
-        undertest.build_tools(source, steps)
+        module_build.build_tools(source, steps)
     (source / "Makefile").write_text("tools:\n\ttrue\n")
     with pytest.raises(FscaleError, match="left no program"):
-        undertest.build_tools(source, steps)
+        module_build.build_tools(source, steps)
 
 
 def test_a_file_system_of_the_users_own_is_built_from_beside_its_file(
@@ -99,7 +99,7 @@ def test_a_file_system_of_the_users_own_is_built_from_beside_its_file(
         return [Path("/cache/my.ko")]
 
     monkeypatch.setattr(kbuild, "build_module", build_module)
-    parts = undertest.provide(
+    parts = module_build.provide(
         ["my:2", "my", "ext4", "what?"], [described], KERNEL, "6.12", None, steps
     )
     assert asked == [(source, "trixie", "6.12.1")]
@@ -108,7 +108,7 @@ def test_a_file_system_of_the_users_own_is_built_from_beside_its_file(
 
 
 def test_nothing_is_built_for_file_systems_of_the_kernels_own(steps):
-    assert undertest.provide(["ext4", "tmpfs"], [], KERNEL, "no-suite", None, steps) == Parts()
+    assert module_build.provide(["ext4", "tmpfs"], [], KERNEL, "no-suite", None, steps) == Parts()
 
 
 def test_a_module_given_by_hand_replaces_the_built_one():

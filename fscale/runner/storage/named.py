@@ -16,8 +16,8 @@ from pathlib import Path
 from fscale.model import mkfs
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
-from fscale.runner import disk
-from fscale.runner.disk import Checked
+from fscale.runner.storage import disk
+from fscale.runner.storage.disk import Checked
 from fscale.system.executor import CommandFailed, Executor
 
 MEDIUM = "{device}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fscale.model.load import Outcome
 from fscale.model.results import Confinement, Machine
-from fscale.runner import hiddenquota
+from fscale.runner.machine import hiddenquota
 from fscale.system import cgroups, mountinfo, namespaces, powers
 from fscale.system.cgroups import Chain, Throttled
 from fscale.system.sysfs import text

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from fscale.model.results import Tuning
-from fscale.runner import kernel, lsm
+from fscale.runner.machine import kernel, lsm
 from fscale.system.sysfs import text
 
 _SYSCTLS = (
