@@ -10,7 +10,7 @@ SIMULATED ?= results/simulated-$(NOW)
 # A directory is measured where file systems cannot be mounted, as by an ordinary user or in a container.
 MEDIA := $$($(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
-.PHONY: help run simulate test test-guest fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
+.PHONY: help run simulate test test-unit test-guest fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
 .PHONY: packages packages-check packages-test fresh
 # Two installations at once do not go.
 .NOTPARALLEL:
@@ -19,6 +19,7 @@ help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
 	@echo "make simulate  set up, simulate three workloads on 1 to 80 cores (some minutes), write a report"
 	@echo "make test    set up, run every test"
+	@echo "make test-unit  run the quick unit tests: no root, guests or network (3 minutes on two idle cores)"
 	@echo "make fresh [COMMAND=LINE]  run a line for a shell, by default make run and make test, in a clone below"
 	@echo "             /root of a new, minimal Debian 12 root, as a newcomer would (root only; 40 minutes)"
 	@echo "make test-guest  set up, boot guests and test them (half an hour)"
@@ -51,6 +52,10 @@ test: packages-test setup check
 	bin/fscale restore --wait 300 # a CPU that a killed run left offline would be missing to all of them
 	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses $(WORKERS) --dist worksteal
 	$(VENV)/bin/python -m pytest $(ALONE)
+
+test-unit: $(VENV)/.installed build
+	$(VENV)/bin/python -m pytest tests/unit --ignore tests/unit/lanefs \
+		-m 'not root and not live and not guest and not slow' --numprocesses $(WORKERS) --dist worksteal
 
 COMMAND ?= make run && make test
 fresh:

@@ -32,7 +32,7 @@ def workers(cell: Cell) -> int | None:
 
 def simulated(run: Run, cell: Cell) -> bool:
     """Whether no machine but the simulator made the cell, also where it failed."""
-    return cell.simulation is not None or run.machine.kind == "simulated"
+    return cell.simulation is not None or run.machine.simulated
 
 
 def cpu_times(cell: Cell) -> CpuTimes | None:

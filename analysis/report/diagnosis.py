@@ -93,7 +93,7 @@ def _build(report: Report) -> str | None:
         whose=report.whose,
         points=ends,
         others=others,
-        simulated=report.results.run.machine.kind == "simulated",
+        simulated=report.results.run.machine.simulated,
         rows=table(found, report.results),
         sees_shares=any(p.triage.sees_shares for p in found.points),
         costs=found.costs,

@@ -96,7 +96,7 @@ def limits(report: Report) -> list[str]:
     ]
     said += _heat(report)
     counts = {p.n for p in report.points}
-    simulated = all(run.machine.kind == "simulated" for run in runs.values())
+    simulated = all(run.machine.simulated for run in runs.values())
     again = "--seeds 3" if simulated else "--repetitions 3"
     if counts == {1}:
         said.append(

@@ -35,7 +35,7 @@ def page(
         "report.html.j2",
         heading=heading,
         title=title,
-        simulated=all(m.results.run.machine.kind == "simulated" for m in report.members),
+        simulated=all(m.results.run.machine.simulated for m in report.members),
         sections=[(section, Markup(html)) for section, html in sections if html is not None],
         policy=policy(style, scripts),
         style=style,

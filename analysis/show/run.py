@@ -34,7 +34,7 @@ def drawn(report: Report, width: int, height: int) -> Iterator[RenderableType]:
 def _head(report: Report) -> Text:
     results = report.results
     run, machine = results.run, results.run.machine
-    kind = "SIMULATED, no machine measured these figures; " if machine.kind == "simulated" else ""
+    kind = "SIMULATED, no machine measured these figures; " if machine.simulated else ""
     said = [f"{run.id}: {kind}kernel {machine.kernel}, {machine.identity}"]
     if run.state != "complete":
         said.append(f"the run is {run.state}: more cells may follow")

@@ -65,7 +65,7 @@ def _locks(
     Exit code 0 also when there is contention; 2 when the run has no profiles.
     """
     results = load(run)
-    simulated = results.run.machine.kind == "simulated"
+    simulated = results.run.machine.simulated
     if simulated and flames is not None:
         raise FscaleError(
             f"{run} is simulated: it has cache lines and no stacks, so there are no flame graphs; "

@@ -172,6 +172,7 @@ def test_fewer_operations_of_an_instruction_are_more_instructions_of_an_operatio
     assert judgement.verdict == "slower"
 
 
+@pytest.mark.slow
 def test_what_is_decided_is_not_booted_for_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -196,6 +197,7 @@ def test_only_what_is_judged_is_booted(
     assert set(verdicts(tmp_path, settings).values()) == {"slower"}
 
 
+@pytest.mark.slow
 def test_a_search_for_the_bad_commit_ends_as_soon_as_something_is_slower(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from fscale.model import paths
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -120,8 +122,8 @@ def test_a_round_has_the_steps_of_filebench(
     assert (code, said["error"]) == (0, None)
     rounds = Counter(re.findall(r"\d+ +(\w+)\((?!AT_FDCWD)", trace.read_text()))
     deleted = rounds["unlinkat"]
-    assert deleted > 10
-    # A round that has begun is finished, so the counts match exactly.
+    assert deleted > 0
+    # A round that has begun is finished, so the counts match exactly, of however many rounds.
     assert rounds["fsync"] == syncs * deleted
     names = re.findall(r'newfstatat\(\d+, "f\d+"', trace.read_text())
     assert len(names) == stats * deleted

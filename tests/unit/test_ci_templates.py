@@ -14,6 +14,8 @@ import yaml
 from fscale.model.paths import ROOT, state_dir
 from tests.forked import Server
 
+pytestmark = pytest.mark.slow
+
 CI = ROOT / "docs" / "ci"
 FIXTURE = ROOT / "tests" / "fixtures" / "ci" / "fscale"
 

@@ -149,6 +149,7 @@ def test_few_runs_make_no_step() -> None:
     assert steps(values([100.0, 100, 50, 50, 50], 0.001, 1), 0.05) == []
 
 
+@pytest.mark.slow
 def test_trend_shows_the_step(tmp_path: Path) -> None:
     db = tmp_path / "h.sqlite"
     rng = np.random.default_rng(2)

@@ -71,6 +71,7 @@ def test_the_suite_for_regressions_has_a_repetition_to_spare(counts: list[int]) 
     assert shortage([key for key in keys if key.repetition < 11], Settings()) is None
 
 
+@pytest.mark.slow
 def test_before_and_after_as_the_readme_says(tmp_path: Path) -> None:
     readme = (paths.ROOT / "README.md").read_text()
     for side in ("before", "after"):
@@ -94,6 +95,7 @@ def test_profiled_cells_are_no_repetitions_of_a_comparison() -> None:
     assert lacking.needed == minimum_repetitions(Settings(), 48, interleaved=False) == 8
 
 
+@pytest.mark.slow
 def test_run_and_ab_say_it_before_they_measure(tmp_path: Path) -> None:
     there = filesystem_of(tmp_path)
     given = ["--workload", "DRBL,MWCL", "--cores", "1", "--dir", str(tmp_path), "--dry-run"]

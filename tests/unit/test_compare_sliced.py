@@ -177,6 +177,7 @@ def test_pairs_that_agree_by_chance_are_no_better_than_their_blocks() -> None:
     assert found.p > 0.3
 
 
+@pytest.mark.slow
 def test_a_small_change_is_found_in_few_pairs_and_no_change_is_none() -> None:
     rng = random.Random(5)
     tries = 60

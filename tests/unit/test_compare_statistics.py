@@ -196,6 +196,7 @@ def test_looks_share_the_error_rate() -> None:
     assert list(looks) == sorted(set(looks))
 
 
+@pytest.mark.slow
 def test_peeking_keeps_the_error_rate() -> None:
     r, level, tries = rng(8), 0.05, 600
     looks = schedule(level, 1, 40)

@@ -17,6 +17,8 @@ from analysis.report.members import Member
 from analysis.report.section import Report
 from fscale.model.results import NO_FILESYSTEM, Cell, CellKey
 
+pytestmark = pytest.mark.slow
+
 COUNTS = (1, 2, 4, 8, 16)
 TURBO = {1: 1.0, 2: 1.96, 4: 3.7, 8: 6.9, 16: 12.5}  # one busy core is faster than sixteen
 CONTENDED = {1: 1.0, 2: 1.5, 4: 1.9, 8: 2.1, 16: 2.2}

@@ -20,6 +20,8 @@ from fscale.runner import plan
 from fscale.runner.profilers import parse_names
 from tests.synthetic import cell, descriptor, write_run
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "profiles"
 DIRECTORY = "inode->i_rwsem of the shared directory"
 

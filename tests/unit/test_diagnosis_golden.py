@@ -65,6 +65,7 @@ def test_private_reads_contend_for_nothing() -> None:
     assert sum(share for _, _, share in objects) < 0.001
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_stacks_are_read() -> None:
     value = '{"count": 1, "total": 9}'
     waits = ", ".join(

@@ -131,6 +131,7 @@ def test_the_verdict_names_what_is_spun_for(run: Path) -> None:
     assert one.judgement.cause is None
 
 
+@pytest.mark.slow
 def test_the_report_says_why_it_stops_scaling(run: Path, tmp_path: Path) -> None:
     html = build(run, tmp_path / "out").read_text()
     assert "Why it stops scaling" in html

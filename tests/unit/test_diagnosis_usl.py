@@ -223,6 +223,7 @@ def plateau(n: float) -> float:
 COUNTS = [1, 2, 4, 8, 16, 32]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repetitions", [1, 5])
 @pytest.mark.parametrize("sigma, kappa", [(0.1, 0.002), (0.3, 0.01)])
 def test_a_true_law_is_in_its_intervals_as_often_as_they_say(

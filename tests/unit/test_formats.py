@@ -237,6 +237,7 @@ def test_google_benchmark_has_no_entry_of_what_has_no_times(directory: Path) -> 
     assert unknown["message"] == "its CPU time was not recorded"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not GOOGLES_COMPARE.exists(), reason="needs Debian's libbenchmark-tools")
 def test_googles_own_reader_compares_exports(directory: Path, tmp_path: Path) -> None:
     files = []

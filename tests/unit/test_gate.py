@@ -30,6 +30,7 @@ def test_what_is_the_same_is_the_same() -> None:
     assert verdicts(boots(9000, 40), boots(9000, 40, seed=2)) == same
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.002, 0.02, 0.2])
 def test_no_false_alarm_in_a_thousand(noise: float) -> None:
     alarms = 0

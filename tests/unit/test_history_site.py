@@ -16,6 +16,8 @@ from tests.histories import LOST, STEP, steady, stepping, write_history
 from tests.hostile import Page, rename
 from tests.synthetic import cell, grid, machine, write_run
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = ["page.js", "overview.js", "vega.js", "series.js"]
 COUNT = 20
 

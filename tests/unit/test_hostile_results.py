@@ -32,6 +32,8 @@ from fscale.model.store import Store
 from tests.hostile import Done, Page, bomb, good, rename, run, snapshot
 from tests.synthetic import cell, grid, sliced, usl_rate, write_run
 
+pytestmark = pytest.mark.slow
+
 # `make fuzz` sets it to what a night has room for.
 EXAMPLES = int(os.environ.get("FSCALE_FUZZ", "5"))
 EXITS = {0, 1, 2, 77}

@@ -268,6 +268,7 @@ def test_a_log_without_a_header_has_what_it_has(names: list[str], tmp_path: Path
     assert f"{log}: the log has no {', '.join(names)}" in found.left_out
 
 
+@pytest.mark.slow
 def test_the_figures_of_a_harness_are_drawn(tmp_path: Path) -> None:
     assert imported(written(tmp_path, ONE), tmp_path / "run").code == 0
     for words in (["show"], ["report"], ["export", "--format", "csv"]):
@@ -443,6 +444,7 @@ def test_a_run_is_not_written_over(tmp_path: Path) -> None:
     assert "holds a run already" in done.error
 
 
+@pytest.mark.slow
 def test_the_report_says_what_the_log_does_not_hold(tmp_path: Path) -> None:
     assert imported(written(tmp_path), tmp_path / "run").code == 0
     text = re.sub(

@@ -18,6 +18,8 @@ from fscale.model.paths import ROOT
 from fscale.model.results import CellKey
 from tests.synthetic import PAPER, cell, descriptor, grid, key, write_run
 
+pytestmark = pytest.mark.slow
+
 FILESYSTEMS = ("tmpfs", "ext4", "ext4_nj", "xfs", "btrfs", "f2fs")
 Rate = Callable[[int], float]
 

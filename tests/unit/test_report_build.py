@@ -19,6 +19,8 @@ from fscale.model.results import Cell, CellKey, Command
 from fscale.model.simulation import SimulatedWindow, Simulation
 from tests.synthetic import cell, grid, write_run
 
+pytestmark = pytest.mark.slow
+
 FEW = ("DRBL",)
 
 

@@ -20,6 +20,8 @@ from tests.command_lines import refusal
 from tests.hostile import good
 from tests.synthetic import cell, cpus_of, grid, key, machine, write_run
 
+pytestmark = pytest.mark.slow
+
 
 def report(directory: Path, *args: Any, **changes: Any) -> Report:
     return Report((Member(load(write_run(directory, *args, **changes))),), directory)

@@ -26,6 +26,8 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey, KernelBuild
 from tests.synthetic import cell, cpus_of, grid, key, machine, write_run
 
+pytestmark = pytest.mark.slow
+
 TWO = ("ext4", "xfs")
 
 

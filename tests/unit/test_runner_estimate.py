@@ -35,6 +35,7 @@ def test_a_cell_is_its_warm_up_its_window_and_a_fresh_file_system() -> None:
     assert estimate.told(keys(304, 0.5), 0.1).startswith("304 cells to measure: about 7:0")
 
 
+@pytest.mark.slow
 def test_it_is_said_before_anything_is_done(tmp_path: Path) -> None:
     path = suite(tmp_path, filesystems=["ext4"], media=["dir"], repetitions=3, duration=20)
     given = ["--output", tmp_path / "out", "--binary", fake_bench(tmp_path), "--dry-run"]

@@ -20,6 +20,8 @@ from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from tests.synthetic import PAPER, cell, grid, machine, write_run
 
+pytestmark = pytest.mark.slow
+
 FILESYSTEMS = ("tmpfs", "ext4", "xfs", "btrfs")
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = "\u2500\u2502\u250c\u2510\u2514\u2518\u251c\u2524\u252c\u2534"

@@ -10,6 +10,8 @@ import pytest
 
 from fscale.model.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 SIM = ROOT / "sim"
 BUILD = ROOT / "build" / "sim"
 TESTS = sorted(path.stem for path in (SIM / "tests").glob("test_*.c"))

@@ -23,6 +23,8 @@ from vm.place import Job
 from vm.qemu import Accelerator, Guest, Qemu
 from vm.steps import Steps
 
+pytestmark = pytest.mark.slow
+
 # Stands still as often as the file FAILING says, then runs a job that ends with 7.
 QEMU = """#!/bin/sh
 for word; do
