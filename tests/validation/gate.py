@@ -132,6 +132,7 @@ def main() -> int:
     for number in range(given.tries):
         output = given.output / given.plant / f"{number + 1}"
         report = output.with_suffix(".xml")
+        report.parent.mkdir(parents=True, exist_ok=True)
         done = fscale(
             "gate",
             *("--base", f"{fs}:kernel={given.kernel}:module={old}"),
