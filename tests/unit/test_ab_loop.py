@@ -28,17 +28,12 @@ from fscale.ab.slices import arranged
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
-from fscale.runner.session import Session, Setup
-from tests.synthetic import cell, grid, sliced, write_run
+from fscale.runner.session import Session
+from tests import paired_plans
+from tests.paired_plans import key_of
+from tests.synthetic import cell, sliced
 
 SETTINGS = Settings(metrics=("throughput",))
-
-
-def key_of(workload: str, filesystem: str = "ext4") -> CellKey:
-    return CellKey(
-        workload=workload, filesystem=filesystem, medium="ram", mode="buffered", cores=1,
-        repetition=1, duration=1,
-    )  # fmt: skip
 
 
 class Machine:
@@ -87,20 +82,10 @@ class Machine:
 
 
 def plan_of(
-    directory: Path,
-    slicing: Mapping[str, Slicing | None],
-    repetitions: int = 0,
-    new: str = "ext4:mount=wsync",
+    directory: Path, slicing: Mapping[str, Slicing | None], repetitions: int = 0, **more: str
 ) -> Plan:
-    run = Store(write_run(directory, grid([1], 1, ["DRBL"], ["ext4"]))).load_run()
-    assert run is not None
-    for path in (directory / "cells").iterdir():
-        path.unlink()
-    run.suite |= {"base": "ext4", "new": new}
-    setups = cast("dict[str, Setup]", {"A": "setup A", "B": "setup B"})
-    points = [Point(key_of(w), key_of(w, new), how) for w, how in slicing.items()]
     looks = Looks() if repetitions else Looks((8, 12, 16, 22, 30), (6, 8, 11, 15, 21))
-    return Plan(setups, run, Store(directory), points, SETTINGS, repetitions, looks)
+    return paired_plans.plan_of(directory, slicing, SETTINGS, looks, repetitions, **more)
 
 
 def measured(

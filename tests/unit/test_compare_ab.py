@@ -28,7 +28,8 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from fscale.model.variant import parse
-from fscale.runner.session import Session, Setup
+from fscale.runner.session import Session
+from tests import paired_plans
 from tests.synthetic import cell, grid, write_run
 
 SECONDS = 1e6
@@ -91,31 +92,10 @@ class Machine:
 
 
 def plan_of(
-    directory: Path,
-    workloads: list[str],
-    repetitions: int,
-    looks: tuple[int, ...],
-    new: str = "ext4:mount=wsync",
+    directory: Path, workloads: list[str], repetitions: int, looks: tuple[int, ...], **more: str
 ) -> Plan:
-    def key(workload: str, filesystem: str) -> CellKey:
-        return CellKey(
-            workload=workload,
-            filesystem=filesystem,
-            medium="ram",
-            mode="buffered",
-            cores=1,
-            repetition=1,
-            duration=1,
-        )
-
-    run = Store(write_run(directory, grid([1], 1, ["DRBL"], ["ext4"]))).load_run()
-    assert run is not None
-    for path in (directory / "cells").iterdir():
-        path.unlink()
-    run.suite |= {"base": "ext4", "new": new}
-    setups = cast("dict[str, Setup]", {"A": "setup A", "B": "setup B"})
-    points = [Point(key(w, "ext4"), key(w, new)) for w in workloads]
-    return Plan(setups, run, Store(directory), points, Settings(), repetitions, Looks(looks))
+    whole = dict.fromkeys(workloads)
+    return paired_plans.plan_of(directory, whole, Settings(), Looks(looks), repetitions, **more)
 
 
 def rates(
