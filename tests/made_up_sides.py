@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.compare.judge import Measured, Test, judge
+from analysis.compare.judge import judge
+from analysis.compare.measured import Measured, Test
 from analysis.compare.settings import THROUGHPUT, Settings, Subject
 from analysis.compare.sliced import PairRatio
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from analysis.compare.judge import Measured, Test
+from analysis.compare.measured import Measured, Test
 from analysis.compare.ranktest import Floats
 from analysis.compare.settings import DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
 from analysis.compare.sliced import PairRatio

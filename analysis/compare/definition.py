@@ -129,7 +129,7 @@ def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Differe
         (key for key, then in rules.items() if then != "ignore"),
         key=lambda key: (rules[key] != "refuse", key.startswith(of_the_machine), key),
     ):
-        if key == "machine.memory_bytes" and _alike(ours[key], theirs[key]):
+        if key == "machine.memory_bytes" and nearly_equal(ours[key], theirs[key]):
             continue
         if one := compare_values(key, ours[key], theirs[key]):
             yield one
@@ -169,12 +169,13 @@ def _geometry(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator
         ours, theirs = sides[0][place], sides[1][place]
         for name in sorted(ours.keys() & theirs.keys()):
             key = f"filesystems.{place[0]}.geometry.{name}"
-            if not _alike(ours[name], theirs[name]):
+            if not nearly_equal(ours[name], theirs[name]):
                 found.setdefault(key, Difference(key, ours[name], theirs[name]))
     yield from found.values()
 
 
-def _alike(one: Any, other: Any) -> bool:
+def nearly_equal(one: Any, other: Any) -> bool:
+    """Whether two facts are the same, numbers to within TOLERANCE."""
     try:
         return math.isclose(float(one), float(other), rel_tol=TOLERANCE)
     except (TypeError, ValueError):

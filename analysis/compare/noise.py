@@ -12,7 +12,8 @@ from pydantic import Field
 
 from analysis.compare import sliced
 from analysis.compare.effect import deviation, smallest_change, spread_of
-from analysis.compare.judge import Test, judge
+from analysis.compare.judge import judge
+from analysis.compare.measured import Test
 from analysis.compare.pairs import pair, subject_of
 from analysis.compare.sequential import growing, weight
 from analysis.compare.settings import Judgement, Settings, Subject, Verdict

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from statistics import median
 
-from analysis.compare.judge import Measured, Test
+from analysis.compare.measured import Measured, Test
 from analysis.compare.settings import (
     COUNT,
     CPU_EFFICIENCY,

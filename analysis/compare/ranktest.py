@@ -82,7 +82,7 @@ def p_value(samples: Samples) -> float:
         for b in np.unique(samples.block)
     ]
     if max(ranks.size for ranks, _ in blocks) > EXACT_LIMIT:
-        return _normal(blocks, observed)
+        return normal_p_value(blocks, observed)
     distribution, offset = np.ones(1), 0
     for ranks, chosen in blocks:
         lowest = int(np.sort(ranks)[:chosen].sum())
@@ -103,7 +103,8 @@ def _subset_sums(ranks: NDArray[np.int64], chosen: int) -> Floats:
     return np.asarray(ways[chosen] / comb(ranks.size, chosen))
 
 
-def _normal(blocks: list[tuple[NDArray[np.int64], int]], observed: int) -> float:
+def normal_p_value(blocks: list[tuple[NDArray[np.int64], int]], observed: int) -> float:
+    """The two-sided p-value of a sum of ranks, by the normal approximation over all blocks."""
     mean = variance = 0.0
     for ranks, chosen in blocks:
         n = ranks.size

@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.compare import wording
 from analysis.compare.compare import paired
-from analysis.compare.judge import Test
+from analysis.compare.measured import Test
 from analysis.compare.ranktest import Samples
 from analysis.compare.settings import METRICS, Comparison, Judgement, Subject
 from analysis.compare.sides import Sides

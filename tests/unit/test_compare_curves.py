@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from analysis.compare.curves import curve_tests, peak_cores
-from analysis.compare.judge import Measured
-from analysis.compare.judge import Test as Compared
+from analysis.compare.measured import Measured
+from analysis.compare.measured import Test as Compared
 from analysis.compare.settings import CPU_EFFICIENCY, DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
 from analysis.compare.sliced import PairRatio
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from analysis.compare.definition import (
-    _alike,
     digest,
     meaning,
+    nearly_equal,
     notes,
     refuse_other_kind,
 )
@@ -194,7 +194,7 @@ def test_geometry_is_compared_at_equal_points_and_said_once(run: Run) -> None:
     ],
 )  # fmt: skip
 def test_a_twentieth_more_or_less_is_alike(one: Any, other: Any, alike: bool) -> None:
-    assert _alike(one, other) is alike
+    assert nearly_equal(one, other) is alike
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from analysis.compare import judge as judging
+from analysis.compare import decide as deciding
 from analysis.compare.effect import Effect, smallest_change
-from analysis.compare.judge import Measured, judge, refuse_too_few, running
+from analysis.compare.judge import judge, refuse_too_few, running
+from analysis.compare.measured import Measured
+from analysis.compare.measured import Test as Compared
 from analysis.compare.settings import (
     COUNT,
     PEAK,
@@ -34,7 +36,7 @@ def compared(
     """A test whose sides have these values, or so many of 100."""
     sides = [[100.0] * v if isinstance(v, int) else v for v in (base, new)]
     ours, theirs = (Measured("ext4", dict(enumerate(values, 1))) for values in sides)
-    return judging.Test(SUBJECT, metric, ours, theirs, **more)
+    return Compared(SUBJECT, metric, ours, theirs, **more)
 
 
 def verdict(
@@ -45,8 +47,8 @@ def verdict(
     family: int = 1,
     **more: Any,
 ) -> Judgement:
-    evidence = judging._Evidence(0.95, q / 2, effect, spread)
-    return judging._verdict(compared(metric=metric, **more), evidence, q, family, SETTINGS)
+    evidence = deciding.Evidence(0.95, q / 2, effect, spread)
+    return deciding.decide(compared(metric=metric, **more), evidence, q, family, SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ DIFFER = "the distributions differ, their medians do not clearly: look at the va
 
 def undecided(**changes: Any) -> Judgement:
     fields = {"smallest_change": 0.1, "more_repetitions": 5}
-    return judging._undecided(compared(), 0.05).model_copy(update=fields | changes)
+    return deciding.undecided(compared(), 0.05).model_copy(update=fields | changes)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def undecided(**changes: Any) -> Judgement:
 def test_significant_without_a_clear_direction(
     low: float, high: float, significant: bool, reason: str
 ) -> None:
-    assert judging._why_undecided(undecided(), Effect(1.0, low, high), significant) == reason
+    assert deciding.why_undecided(undecided(), Effect(1.0, low, high), significant) == reason
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_significant_without_a_clear_direction(
     ],
 )  # fmt: skip
 def test_why_it_is_undecided(changes: dict[str, Any], reason: str) -> None:
-    assert judging._why_undecided(undecided(**changes), Effect(1.0, 0.9, 1.1), False) == reason
+    assert deciding.why_undecided(undecided(**changes), Effect(1.0, 0.9, 1.1), False) == reason
 
 
 @pytest.mark.parametrize("side", ["base", "new"])
@@ -143,10 +145,10 @@ def test_a_change_beside_others_load_is_taken_back(
     side: str, disturbed: int, before: str, interleaved: bool, after: str
 ) -> None:
     """More than a quarter of one side's repetitions, here of 8, and the other side's are more."""
-    found = judging._undecided(compared(8, 8, interleaved=interleaved), 0.05)
+    found = deciding.undecided(compared(8, 8, interleaved=interleaved), 0.05)
     found.verdict = before  # type: ignore[assignment]
     getattr(found, side).disturbed = disturbed
-    judging._excuse_disturbed(found)
+    deciding.excuse_disturbed(found)
     assert found.verdict == after
     assert found.reason == (
         ""
@@ -171,33 +173,33 @@ def test_a_change_beside_others_load_is_taken_back(
 def test_others_load_takes_back_what_it_can_explain(
     ratio: float, base: float | None, new: float | str | None, excused: bool
 ) -> None:
-    found = judging._undecided(compared(8, 8), 0.05)
+    found = deciding.undecided(compared(8, 8), 0.05)
     found.verdict, found.ratio = "slower" if ratio < 1 else "faster", ratio
     for side, lost in ((found.base, base), (found.new, new)):
         side.disturbed = 0 if lost is None else 6
         side.lost = None if isinstance(lost, str) else lost
-    judging._excuse_disturbed(found)
+    deciding.excuse_disturbed(found)
     assert (found.verdict == "undecided") is excused
 
 
 def test_a_side_as_it_is_shown() -> None:
     values = {1: 100.0, 2: 101.0, 4: 99.0, 5: 100.0, 7: 40.0}
-    found = judging._side(Measured("xfs", values, unusable=2, disturbed=1), counted=False)
+    found = deciding.side_of(Measured("xfs", values, unusable=2, disturbed=1), counted=False)
     assert (found.filesystem, found.values, found.median) == ("xfs", values, 100.0)
     assert (found.outliers, found.unusable, found.disturbed) == ([7], 2, 1)
     assert found.cv == pytest.approx(1.4826 * 0.00995, rel=1e-3)  # |log 1.01| is in the middle
-    one = judging._side(Measured("xfs", {3: 5.0}), counted=False)
+    one = deciding.side_of(Measured("xfs", {3: 5.0}), counted=False)
     assert (one.median, one.cv, one.outliers) == (5.0, None, [])
-    two = judging._side(Measured("xfs", {3: 5.0, 4: 5.0}), counted=False)
+    two = deciding.side_of(Measured("xfs", {3: 5.0, 4: 5.0}), counted=False)
     assert (two.median, two.cv) == (5.0, 0.0)
-    none = judging._side(Measured("xfs", {}), counted=False)
+    none = deciding.side_of(Measured("xfs", {}), counted=False)
     assert (none.median, none.cv, none.outliers) == (None, None, [])
     # Counts are taken plus one event, on both sides.
     test = compared([0.0, 0.0, 1.0, 3.0], [0.0, 1.0, 3.0, 7.0], COUNT + "alloc")
-    both = judging._undecided(test, 0.01)
+    both = deciding.undecided(test, 0.01)
     assert both.base.cv == pytest.approx(1.4826 * 0.6931 / 2, rel=1e-3)
     assert both.new.cv == pytest.approx(1.4826 * 0.6931, rel=1e-3)
-    counts = judging._side(Measured("xfs", {1: 0.0, 2: 0.0, 3: 1.0, 4: 3.0}), counted=True)
+    counts = deciding.side_of(Measured("xfs", {1: 0.0, 2: 0.0, 3: 1.0, 4: 3.0}), counted=True)
     assert counts.cv == pytest.approx(1.4826 * 0.6931 / 2, rel=1e-3)
 
 
@@ -272,13 +274,13 @@ def test_what_has_too_few_repetitions_says_how_many_it_takes() -> None:
         (compared(8, 8, looks=(6, 12)), 6, 1),
         (compared(9, 9, ratios=pairs(3)), 4, 1),
     ):
-        found = judging._too_few(test, 2, SETTINGS)
+        found = deciding.too_few(test, 2, SETTINGS)
         assert found.reason == f"{test.repetitions} of at least {needed} repetitions"
         margin = 0.02 if test.ratios else 0.05
         assert (found.verdict, found.more_repetitions, found.margin) == ("undecided", more, margin)
-    assert judging._too_few(compared(4, 4, COUNT + "x"), 2, SETTINGS).margin == 0.01
+    assert deciding.too_few(compared(4, 4, COUNT + "x"), 2, SETTINGS).margin == 0.01
     for interleaved, needed in ((False, 9), (True, 10)):
-        found = judging._too_few(compared(4, 4, interleaved=interleaved), 100, SETTINGS)
+        found = deciding.too_few(compared(4, 4, interleaved=interleaved), 100, SETTINGS)
         assert found.reason == f"4 of at least {needed} repetitions"
     first, second = judge([few, many], SETTINGS)
     assert first.reason == "4 of at least 5 repetitions"

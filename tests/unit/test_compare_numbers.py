@@ -17,7 +17,7 @@ from analysis.compare.effect import (
     smallest_change,
     spread_of,
 )
-from analysis.compare.ranktest import EXACT_LIMIT, Samples, _normal, aligned, p_value
+from analysis.compare.ranktest import EXACT_LIMIT, Samples, aligned, normal_p_value, p_value
 from analysis.compare.repetitions import (
     Shortage,
     curves_of,
@@ -174,11 +174,11 @@ def test_means_and_variances_of_blocks_add_up_in_the_normal_limit() -> None:
     blocks_of_ranks = [(np.array([2, 4, 6]), 1), (np.array([2, 4, 6, 8]), 2)]
     for observed in (20, 8):
         expected = 2 * norm.sf((6 - 1) / sqrt(28 / 3))
-        assert _normal(blocks_of_ranks, observed) == pytest.approx(expected)
-    assert _normal(blocks_of_ranks, 14) == 1.0
+        assert normal_p_value(blocks_of_ranks, observed) == pytest.approx(expected)
+    assert normal_p_value(blocks_of_ranks, 14) == 1.0
     lone = (np.array([2]), 1)
-    assert _normal([*blocks_of_ranks, lone], 22) == pytest.approx(expected)
-    assert _normal([lone], 2) == 1.0
+    assert normal_p_value([*blocks_of_ranks, lone], 22) == pytest.approx(expected)
+    assert normal_p_value([lone], 2) == 1.0
 
 
 def test_robust_deviation() -> None:

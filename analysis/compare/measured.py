@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is judged: one metric of one subject, measured on both sides."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis.compare.ranktest import Samples
+from analysis.compare.settings import COUNT, Subject
+from analysis.compare.sliced import PairRatio
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One side of a test: repetition -> value, and how many repetitions gave none."""
+
+    filesystem: str
+    values: dict[int, float]
+    unusable: int = 0
+    disturbed: int = 0
+    lost: float | None = None
+    """share of its CPU time that others took from the median disturbed repetition; None: unknown"""
+
+
+@dataclass(frozen=True)
+class Test:
+    """One metric of one subject on both sides, before it is judged.
+
+    `looks`: repetitions a side after which a sequential run looked at the data; empty when it
+    looked once, at the end.
+    """
+
+    subject: Subject
+    metric: str
+    base: Measured
+    new: Measured
+    interleaved: bool = False
+    looks: tuple[int, ...] = ()
+    ratios: dict[int, PairRatio] = field(default_factory=dict)
+    """repetition -> NEW over BASE, where both sides of it were mounted at once and took turns"""
+
+    @property
+    def repetitions(self) -> int:
+        """Repetitions on the side that has fewer; of a sliced run, pairs."""
+        if self.ratios:
+            return len(self.ratios)
+        return min(len(self.base.values), len(self.new.values))
+
+    @property
+    def counted(self) -> bool:
+        """Whether the metric is counted work, of which more is worse."""
+        return self.metric.startswith(COUNT)
+
+    def samples(self, upto: int | None = None) -> Samples:
+        """The samples of the first `upto` repetitions, as the tests see them.
+
+        Counts are taken plus one event, so that a margin of 1% means 1% of the count and 0.01
+        events an operation: rare events may double without being a finding.
+        """
+        base, new = (
+            {
+                r: v + 1 if self.counted else v
+                for r, v in sorted(side.values.items())
+                if upto is None or r <= upto
+            }
+            for side in (self.base, self.new)
+        )
+        if self.interleaved:
+            return Samples.interleaved(base, new)
+        return Samples.independent(*(np.array(list(s.values())) for s in (base, new)))
