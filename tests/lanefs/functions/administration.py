@@ -13,6 +13,7 @@ from tests.lanefs.functions.harness import (
     check,
     equal,
     fails,
+    long_test,
     optional_elsewhere,
     run,
     test,
@@ -67,7 +68,7 @@ def _refused(*argv: str) -> str:
     return done.stderr
 
 
-@test
+@long_test
 def a_label_is_kept(place: Place) -> None:
     """Over remounts, and over what is as good as a crash; of any length that fits."""
     longest = _LENGTH.get(place.filesystem, 16)

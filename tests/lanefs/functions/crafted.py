@@ -18,7 +18,6 @@ from tests.lanefs.functions.harness import (
     fails,
     long_test,
     run,
-    test,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.images import survey
@@ -28,7 +27,7 @@ ROOT, SPAN = 1, 8
 LINKS_AT, FLAGS_AT = 16, 20
 
 
-@test
+@long_test
 def a_bitmap_that_frees_what_is_in_use_is_found_out(place: Place) -> None:
     """A directory's blocks, free in a crafted bitmap, are not given out as its new ones."""
     place.own()

@@ -216,7 +216,7 @@ def a_log_that_cannot_be_read_is_not_mounted(place: Place) -> None:
     equal(_names(place, image), NAMES, "names")
 
 
-@test
+@long_test
 def a_block_behind_the_log_need_not_be_readable(place: Place) -> None:
     """Recovery reads ahead; an error of a block that is not of the log stops nobody."""
     place.own()

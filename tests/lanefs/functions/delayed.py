@@ -20,6 +20,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    long_test,
     optional,
     run,
     test,
@@ -182,7 +183,7 @@ def a_write_cut_short_keeps_no_space(place: Place) -> None:
             equal(data.count(b"m"), good * BLOCK, "the bytes that were written")
 
 
-@test
+@long_test
 def what_was_accepted_finds_its_space(place: Place) -> None:
     """Scattered blocks until ENOSPC, nothing written back by us: every fsync succeeds then."""
     place.own()
@@ -244,7 +245,7 @@ def a_direct_write_without_space_changes_nothing(place: Place) -> None:
     equal(path.read_bytes(), b"a" * 4 * BLOCK + b"b" * 500 * BLOCK, "the bytes")
 
 
-@test
+@long_test
 def nothing_is_left_of_promises(place: Place) -> None:
     """Writes, stores, direct writes, cuts, holes and syncs of one file; then freeze and unmount."""
     place.own()

@@ -70,7 +70,7 @@ def a_large_directory_finds_and_lists_every_name(place: Place) -> None:
     os.close(fd)
 
 
-@test
+@long_test
 def a_listing_is_stable_while_others_change_the_directory(place: Place) -> None:
     """What is there all the time is listed once, in every one of many listings."""
     fixed = {f"fixed{n}" for n in range(2000)}

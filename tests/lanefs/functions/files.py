@@ -16,6 +16,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     libc,
+    long_test,
     open_direct,
     optional,
     run,
@@ -65,7 +66,7 @@ def sparse_files_read_as_zeros(place: Place) -> None:
             os.lseek(fd, 1 << 40, os.SEEK_DATA)
 
 
-@test
+@long_test
 def scattered_blocks_make_a_deep_map(place: Place) -> None:
     """Every other block of many, in random order, then the rest, then a cut in the middle."""
     path = place.directory / "f"

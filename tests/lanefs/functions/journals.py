@@ -14,7 +14,6 @@ from tests.lanefs.functions.harness import (
     load_ends,
     long_test,
     run,
-    test,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.nowait import cgroups
@@ -49,7 +48,7 @@ def _names(directory: Path, end: float) -> int:
     return left
 
 
-@test
+@long_test
 def the_journals_mode_is_changed_under_load(place: Place) -> None:
     """By remounts, again and again, on one domain; what was done is there, and sound."""
     place.own()
@@ -177,7 +176,7 @@ def _work_of_many(mount: Path, results: Path) -> float:
     return max(float((results / f"longest{number}").read_text()) for number in range(MANY))
 
 
-@test
+@long_test
 def a_throttled_group_does_not_hold_up_the_others(place: Place) -> None:
     """A cgroup that may write 8 KiB a second commits what others wait for, and as fast as they."""
     place.own()

@@ -500,7 +500,7 @@ def extents_that_are_cut_find_room(place: Place) -> None:
             equal((mount / "f").read_bytes(), bytes(wanted), "the bytes")
 
 
-@test
+@long_test
 def parts_of_blocks_are_zeroed_beside_writeback(place: Place) -> None:
     """Holes with ragged ends, while other pages of the file are written back."""
     with _volume(place) as device, mounted(place, device) as mount:

@@ -209,7 +209,7 @@ def _cached_inodes() -> int:
     return int((cache / "objects").read_text().split()[0])
 
 
-@test
+@long_test
 def a_creation_that_finds_no_inode_leaves_nothing(place: Place) -> None:
     """In memory that other inodes had before; more of them are not left when it is unmounted."""
     place.own()

@@ -19,6 +19,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    long_test,
     open_direct,
     optional,
     run,
@@ -329,7 +330,7 @@ def allocation_beyond_what_is_free_changes_nothing(place: Place) -> None:
     check(before.f_bfree - after.f_bfree < 300, "blocks did not come back")
 
 
-@test
+@long_test
 def what_is_freed_is_discarded(place: Place) -> None:
     """Mounted with `discard` the device gets space back as files go; otherwise by FITRIM."""
     size = 40 << 20

@@ -112,7 +112,7 @@ def a_full_disk_loses_nothing(place: Place) -> None:
         (place.directory / "again").unlink()
 
 
-@test
+@long_test
 def a_full_disk_takes_removals_and_renames(place: Place) -> None:
     """unlink, rename within a directory and truncate work when nothing is free."""
     place.own()
