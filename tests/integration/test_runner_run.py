@@ -350,7 +350,6 @@ def test_another_microbenchmark_does_not_go_on_with_a_run(tmp_path: Path) -> Non
     done = fscale("run", path, *given)
     assert done.returncode == Exit.USAGE
     assert "fscale-bench: sha256:" in done.stderr
-    assert "Give another --output" in done.stderr
 
 
 def test_what_was_missing_is_measured_once_it_is_there(tmp_path: Path) -> None:
