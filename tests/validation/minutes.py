@@ -22,7 +22,7 @@ import numpy as np
 from analysis.compare.pairs import pair
 from analysis.compare.settings import THROUGHPUT, Settings
 from analysis.compare.sides import open_sides
-from analysis.compare.wording import ORDER
+from analysis.compare.wording import ORDERS
 from tests.validation.delay import bench, bench_of
 from tests.validation.neighbour import neighbour
 from tests.validation.windows import run, together
@@ -118,7 +118,7 @@ def main() -> None:
         for j in judgements:
             place = j.subject.workload, j.subject.cores
             found.setdefault((*place, j.metric), Counter())[j.verdict] += 1
-            worst[place] = min(worst.get(place, j.verdict), j.verdict, key=ORDER.index)
+            worst[place] = min(worst.get(place, j.verdict), j.verdict, key=ORDERS["noisy"].index)
         for place, verdict in worst.items():
             found.setdefault((*place, "any"), Counter())[verdict] += 1
     took = slow_downs(output)
