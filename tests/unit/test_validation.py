@@ -11,4 +11,4 @@ SCRIPTS = sorted((Path(__file__).parents[1] / "validation").glob("[!_]*.py"))
 
 @pytest.mark.parametrize("script", [path.stem for path in SCRIPTS])
 def test_a_proof_can_be_started(script: str) -> None:
-    assert callable(importlib.import_module(f"tests.validation.{script}").main)
+    importlib.import_module(f"tests.validation.{script}")
