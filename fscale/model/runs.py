@@ -79,7 +79,8 @@ def resume(old: Run, run: Run, output: Path) -> None:
             "another --output, or repeat the command that began it, with the same kernel, tools "
             "and revision of fscale"
         )
-    run.started, run.command = old.started, [*old.command, *run.command]
+    # A side of a comparison may have been resumed itself: the last command is this call's.
+    run.started, run.command = old.started, [*old.command, *run.command[-1:]]
     run.machine.boots = all_boots([old.machine, run.machine])
     kept = [warning for warning in old.warnings if SKIPPED not in warning]
     run.warnings = list(dict.fromkeys(kept + run.warnings))

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from fscale.commands import schema
-from fscale.model import paths, store
+from fscale.model import paths, runs, store
 from fscale.model.errors import FscaleError
 from fscale.model.facts import list_changes
 from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run, Status, Tuning
@@ -179,6 +179,14 @@ def test_a_run_is_not_continued_with_other_settings_that_both_calls_know() -> No
     old.machine.tuning = TUNING.model_copy(update={"preempt": "none"})
     new.machine.tuning = TUNING.model_copy(update={"preempt": "full", "zswap": "Y"})
     assert list_changes(old, new) == ["machine.preempt: none -> full"]
+
+
+def test_a_call_is_one_command_of_a_run_also_where_its_sides_are_resumed(tmp_path: Path) -> None:
+    old, side, new = run(), run(), run()
+    old.command, side.command, new.command = ["first"], ["first"], ["second"]
+    runs.resume(side, new, tmp_path)
+    runs.resume(old, new, tmp_path)
+    assert new.command == ["first", "second"]
 
 
 def test_a_run_from_before_builds_were_recorded_is_read(tmp_path: Path) -> None:
