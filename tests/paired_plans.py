@@ -13,15 +13,12 @@ from fscale.ab.slicing import Slicing
 from fscale.model.results import CellKey
 from fscale.model.store import Store
 from fscale.runner.session import Setup
-from tests.synthetic import grid, write_run
+from tests.synthetic import grid, key, write_run
 
 
 def key_of(workload: str, filesystem: str = "ext4") -> CellKey:
     """A cell of one core."""
-    return CellKey(
-        workload=workload, filesystem=filesystem, medium="ram", mode="buffered", cores=1,
-        repetition=1, duration=1,
-    )  # fmt: skip
+    return key(workload=workload, filesystem=filesystem)
 
 
 def plan_of(

@@ -3,8 +3,9 @@
 
 import random
 
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
 from fscale.model.simulation import HotLine, LineUser, SimulatedWindow, Simulation
+from tests import synthetic
 
 OPS = 512
 
@@ -29,15 +30,7 @@ def cell(
     status: str = "ok",
     fs: str = "ext4",
 ) -> Cell:
-    key = CellKey(
-        workload="MWCL",
-        filesystem=fs,
-        medium="brd",
-        mode="buffered",
-        cores=4,
-        repetition=seed,
-        duration=1,
-    )
+    key = synthetic.key(seed, workload="MWCL", filesystem=fs, medium="brd", cores=4)
     windows = [
         SimulatedWindow(
             ops=OPS,

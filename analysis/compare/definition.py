@@ -17,7 +17,6 @@ from fscale.model.facts import Difference, collect_facts, compare_values, find_r
 from fscale.model.mount import group
 from fscale.model.results import Cell, Machine, Run
 
-SETTINGS = "settings"
 TOLERANCE = 0.05
 """Memory is a little more or less with each kernel, and sizes that are a share of it follow."""
 
@@ -28,7 +27,12 @@ Points = set[tuple[str, str, str]]
 def meaning(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, Any]:
     """What the figures of a point mean, by key; what the run does not record is left out."""
     found = _of(run, {(workload, filesystem, medium)})
-    return {key: value for key, value in found.items() if find_rule(key).on_compare == "refuse"}
+    return {
+        key: value
+        for key, value in found.items()
+        # Digests of before there were settings go on where nothing is set.
+        if find_rule(key).on_compare == "refuse" and (value or not key.endswith(".settings"))
+    }
 
 
 def _of(run: Run, points: Points) -> dict[str, Any]:
@@ -82,7 +86,6 @@ def notes(
     """
     sides = [(base, base_cells), (new, new_cells)]
     ours, theirs = (_of(run, _points(cells)) for run, cells in sides)
-    _settings_of_before(ours, theirs)
     differing = list(_differing(ours, theirs))
     told = {one.key for one in differing}
     mounts = _mounts(base_cells, new_cells)
@@ -111,14 +114,6 @@ def _allowing(refused: Iterable[Difference]) -> list[str]:
 
 def _points(cells: Iterable[Cell]) -> Points:
     return {(c.key.workload, c.key.filesystem, c.key.medium) for c in cells}
-
-
-def _settings_of_before(*sides: dict[str, Any]) -> None:
-    """A file system without settings has none, also in a run from before there were any."""
-    for key in [key for side in sides for key in side if key.endswith(f".{SETTINGS}")]:
-        for side in sides:
-            if key.removesuffix(SETTINGS) + "kernel" in side:
-                side.setdefault(key, {})
 
 
 def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Difference]:

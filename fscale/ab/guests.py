@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from analysis.compare.settings import Settings
 from fscale.ab import loop, record
-from fscale.ab.loop import Aim, Progress, Watcher
+from fscale.ab.loop import Aim, EveryPointAtOnce, Progress, Watcher
 from fscale.ab.point import SIDES, Point
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
@@ -217,7 +217,7 @@ class GuestPlan:
         )
 
 
-class Guests(ABC):
+class Guests(EveryPointAtOnce, ABC):
     """What both ways of guests have in common; see fscale.ab.loop.Source."""
 
     slicing: Slicing | None = None
@@ -231,9 +231,10 @@ class Guests(ABC):
         self._finished = 0
         self.old = self.store.load_run()
         """what an interrupted call left"""
+        self._recorded = plan.recorded()
         if self.old is None:
             return
-        for part, asked in plan.recorded().items():
+        for part, asked in self._recorded.items():
             was = self.old.suite.get(part)
             if was != asked:
                 raise FscaleError(
@@ -258,20 +259,6 @@ class Guests(ABC):
     @abstractmethod
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
         """The cells of both sides of the round that begins with a repetition."""
-
-    def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
-        """All at once: a boot measures every point."""
-        return [list(turn)]
-
-    def otherwise(self, point: Point) -> Point | None:
-        """There is no other way."""
-        del point
-        return None
-
-    def patience(self, point: Point) -> int:
-        """A round takes minutes."""
-        del point
-        return 1
 
     def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
         """See Source; the first round measures every point that there is."""
@@ -299,12 +286,12 @@ class Guests(ABC):
         """Write it as one that is complete."""
         self._save(progress, "complete")
 
-    def _save(self, progress: Progress, how: Literal["complete", "interrupted"]) -> None:
+    def _save(self, progress: Progress, how: runs.State) -> None:
         boots = self.boots(self._finished)
         refuse_other_builds(self.plan.output, boots)
         run = merged(self.plan.output, self.plan.texts, boots, len(progress.cells))
         run.state = how
-        run.suite |= self.plan.recorded()
+        run.suite |= self._recorded
         run.warnings += list(dict.fromkeys(self.warnings))
         self.store.save_run(run)
         base, new = (self.plan.texts[side] for side in SIDES)

@@ -60,6 +60,26 @@ class Source(Protocol):
         ...
 
 
+class EveryPointAtOnce:
+    """How a Source does that boots guests: a boot measures every point, in one way, and takes
+    minutes.
+    """
+
+    def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
+        """All points together."""
+        return [list(turn)]
+
+    def otherwise(self, point: Point) -> Point | None:
+        """There is no other way."""
+        del point
+        return None
+
+    def patience(self, point: Point) -> int:
+        """A point that failed once is given up."""
+        del point
+        return 1
+
+
 @dataclass(frozen=True)
 class Aim:
     """When it ends: `repetitions` a side, or where it is 0 when the data decide."""
@@ -106,6 +126,16 @@ class Watcher(Protocol):
     def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
         """All points were judged; those that were decided are closed."""
         ...
+
+
+class Quiet:
+    """A Watcher that says nothing."""
+
+    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
+        """See Watcher."""
+
+    def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
+        """See Watcher."""
 
 
 def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progress:

@@ -9,14 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from analysis.compare.settings import Judgement, Settings
+from analysis.compare.settings import Settings
 from fscale.ab import loop, record
-from fscale.ab.loop import Aim, Progress
+from fscale.ab.loop import Aim, EveryPointAtOnce, Progress, Quiet
 from fscale.ab.point import SIDES, Point, place
 from fscale.ab.record import Looks
 from fscale.model import runs
 from fscale.model.errors import Interrupted
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell
 from fscale.model.store import Store
 from sim import campaign
 from sim.sweep import Prepared
@@ -27,7 +27,7 @@ def side_directory(output: Path, side: str) -> Path:
     return output / "boots" / side
 
 
-class Simulated:
+class Simulated(EveryPointAtOnce):
     """See fscale.ab.loop.Source. FscaleError where the output holds another comparison."""
 
     looks = Looks()
@@ -52,27 +52,13 @@ class Simulated:
         self.run.machine.guest = {**(guests["A"] or {}), "B": guests["B"]}
         if old := self.store.load_run():
             runs.resume(old, self.run, output)
-        a, b = ({place(key): _first(key) for key in sides[name].cells} for name in SIDES)
+        a, b = ({place(key): key for key in sides[name].cells} for name in SIDES)
         self.points = [Point(a[one], b[one], together=self._seeds) for one in a if one in b]
 
     @property
     def aim(self) -> Aim:
         """When it ends."""
         return Aim(Settings(metrics=("count",)), self.run.seed, self._seeds)
-
-    def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
-        """All at once: a boot measures every point."""
-        return [list(turn)]
-
-    def otherwise(self, point: Point) -> Point | None:
-        """There is no other way."""
-        del point
-        return None
-
-    def patience(self, point: Point) -> int:
-        """There is one round."""
-        del point
-        return 1
 
     def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
         """Boot all that is not finished; what only one side has is stored, too."""
@@ -88,23 +74,17 @@ class Simulated:
                     found.append((point, own))
         return found
 
-    def keep(self, progress: Progress | None = None, how: runs.State = "interrupted") -> None:
-        """Write run.json and ab.json."""
+    def keep(self, progress: Progress) -> None:
+        """Write what there is; all cells are stored already."""
         del progress
+        self.save("interrupted")
+
+    def save(self, how: runs.State) -> None:
+        """Write run.json and ab.json."""
         self.run.state = how
         self.run.finished = runs.now()
         self.store.save_run(self.run)
         record.save(self.store, self._texts["A"], self._texts["B"], self.looks)
-
-
-class _Quiet:
-    """See fscale.ab.loop.Watcher: the campaign tells of each cell."""
-
-    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
-        """Nothing more is to be said of the one round."""
-
-    def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
-        """There are no looks."""
 
 
 def execute(source: Simulated) -> None:
@@ -114,16 +94,12 @@ def execute(source: Simulated) -> None:
         FscaleError: no point is good on side A, or guests end again and again.
         Interrupted: by the user.
     """
-    source.keep()
+    source.save("interrupted")
     try:
-        loop.measure(source, source.aim, math.inf, _Quiet())
+        loop.measure(source, source.aim, math.inf, Quiet())
     except Interrupted as error:
         raise Interrupted(
             f"the guests were ended; finished cells are in {source.store.directory}, and the same "
             "command goes on from there"
         ) from error
-    source.keep(how="complete")
-
-
-def _first(key: CellKey) -> CellKey:
-    return key.model_copy(update={"repetition": 1})
+    source.save("complete")

@@ -5,6 +5,7 @@ One table answers both questions: may a call go on with what an earlier one bega
 figures of two runs mean the same? docs/compare.md says it in words.
 """
 
+import functools
 import json
 import re
 import shlex
@@ -73,6 +74,7 @@ _TOOLS = (BENCH, "fscale-sim", "mkfs of ", "module ", "kernel build ")
 _WORKLOAD = ("operation", "setup", "options")
 
 
+@functools.cache
 def find_rule(key: str) -> Rule:
     """The rule of a fact; KeyError where the table has none."""
     for one in TABLE:
@@ -120,10 +122,10 @@ def collect_facts(run: Run) -> dict[str, Any]:
     """All facts of a run by key; what it does not record is left out."""
     found = {f"suite.{key}": value for key, value in run.suite.items()}
     for name, described in run.filesystems.items():
-        # Absent where nothing is set, as in a run from before there was this.
-        found |= {f"filesystems.{name}.{k}": v for k, v in described.items() if k != "settings"}
-        if described.get("settings"):
-            found[f"filesystems.{name}.settings"] = described["settings"]
+        found |= {f"filesystems.{name}.{key}": value for key, value in described.items()}
+        # A run from before there were any settings set nothing.
+        if "kernel" in described:
+            found.setdefault(f"filesystems.{name}.settings", {})
     for name, medium in run.media.items():
         found |= {f"media.{name}.{key}": value for key, value in _medium(medium).items()}
     for workload in run.workloads:

@@ -4,7 +4,7 @@
 import math
 import random
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,12 +14,11 @@ from typer.testing import CliRunner
 from analysis.compare.compare import compare
 from analysis.compare.noise import measure_noise
 from analysis.compare.sequential import schedule
-from analysis.compare.settings import Judgement, Settings
+from analysis.compare.settings import Settings
 from analysis.compare.sides import open_sides
 from fscale.ab.here import Here
-from fscale.ab.loop import Progress, measure
+from fscale.ab.loop import Progress, Quiet, measure
 from fscale.ab.plan import Plan
-from fscale.ab.point import Point
 from fscale.ab.record import Looks
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP, verdict
@@ -109,16 +108,8 @@ def rates(
     return rate
 
 
-class Silent:
-    """Watches and says nothing."""
-
-    def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None: ...
-
-    def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None: ...
-
-
 def measured(plan: Plan, machine: Machine, seconds: float = SECONDS) -> Progress:
-    return measure(Here(plan, cast("Session", machine)), plan.aim, seconds, Silent())
+    return measure(Here(plan, cast("Session", machine)), plan.aim, seconds, Quiet())
 
 
 def test_order_is_a_b_b_a_or_b_a_a_b(tmp_path: Path) -> None:
