@@ -18,6 +18,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     load_ends,
+    long_test,
     optional,
     test,
 )
@@ -53,7 +54,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-@test
+@long_test
 def acls_are_kept_and_obeyed(place: Place) -> None:
     """By who opens, from the disk, after chmod, and not any more when it is removed."""
     path = place.directory / "f"
@@ -209,7 +210,7 @@ def acls_are_refused_where_they_cannot_be(place: Place) -> None:
         os.removexattr(place.directory, DEFAULT)
 
 
-@test
+@long_test
 def acls_change_as_a_whole(place: Place) -> None:
     """Processes set and remove ACLs, chmod and create below: mode and ACL agree all the time."""
     parent = place.directory / "d"

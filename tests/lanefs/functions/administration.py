@@ -16,7 +16,6 @@ from tests.lanefs.functions.harness import (
     long_test,
     optional_elsewhere,
     run,
-    test,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.shutdown import LOG, NOW, shutdown
@@ -107,7 +106,7 @@ def a_label_is_kept(place: Place) -> None:
         fsck(place, device)
 
 
-@test
+@long_test
 def norecovery_leaves_the_device_as_it_is(place: Place) -> None:
     """Read-only, to the end of the mount, also of a read-only device; the next mount recovers."""
     with loop_device(place, 320) as (device, backing):

@@ -17,6 +17,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     load_ends,
+    long_test,
     open_direct,
     run,
     test,
@@ -60,7 +61,7 @@ def exclusive_creation_has_one_winner(place: Place) -> None:
     equal(len(os.listdir(place.directory)), 300, "files")
 
 
-@test
+@long_test
 def renames_against_each_other_do_not_deadlock(place: Place) -> None:
     """Directories and files moved in all directions at once; none is lost, none is there twice."""
     parents = [place.directory / f"p{n}" for n in range(4)]
@@ -97,7 +98,7 @@ def renames_against_each_other_do_not_deadlock(place: Place) -> None:
     equal(sorted(found), sorted(names), "the names")
 
 
-@test
+@long_test
 def creation_and_removal_in_one_directory(place: Place) -> None:
     """All kinds of objects under a few names; in the end the directory can be emptied."""
     end = load_ends(SECONDS)
@@ -138,7 +139,7 @@ def creation_and_removal_in_one_directory(place: Place) -> None:
         equal(place.directory.stat().st_nlink, 2, "its links")
 
 
-@test
+@long_test
 def links_and_unlinks_of_one_file_count_right(place: Place) -> None:
     """Its link count is the number of its names when all is quiet."""
     target = place.directory / "target"
@@ -161,7 +162,7 @@ def links_and_unlinks_of_one_file_count_right(place: Place) -> None:
     equal(target.stat().st_nlink, names, "links")
 
 
-@test
+@long_test
 def writers_and_a_truncater_of_one_file(place: Place) -> None:
     """In the end every block is whole: all of one writer, or zeros.
 
@@ -196,7 +197,7 @@ def writers_and_a_truncater_of_one_file(place: Place) -> None:
             raise Failed(f"block {at // 4096} is mixed: {set(data[at : at + 4096])}")
 
 
-@test
+@long_test
 def each_overwrites_its_own_part_of_a_shared_file(place: Place) -> None:
     """What a process wrote it reads again, at any place in its blocks, and after an umount."""
     place.own()
@@ -227,7 +228,7 @@ def each_overwrites_its_own_part_of_a_shared_file(place: Place) -> None:
     check(path.read_bytes() == parts, "the file holds other bytes after it was mounted again")
 
 
-@test
+@long_test
 def overwrites_against_holes_and_truncations(place: Place) -> None:
     """In a block that goes away and comes back there are only zeros and what its writer wrote."""
     path = place.directory / "f"
@@ -261,7 +262,7 @@ def overwrites_against_holes_and_truncations(place: Place) -> None:
         check(found <= {0, block % 3 + 1}, f"block {block} holds {found}")
 
 
-@test
+@long_test
 def many_read_a_page_that_comes_and_goes(place: Place) -> None:
     """They see bytes of the file and zeros, never what others have in memory.
 
@@ -309,7 +310,7 @@ def many_read_a_page_that_comes_and_goes(place: Place) -> None:
     children(5, work)
 
 
-@test
+@long_test
 def a_direct_read_sees_what_was_written_while_others_sync(place: Place) -> None:
     """Whoever writes a page out, it is on the device when a direct read asks for it."""
     path = place.directory / "f"
@@ -341,7 +342,7 @@ def a_direct_read_sees_what_was_written_while_others_sync(place: Place) -> None:
     children(4, work)
 
 
-@test
+@long_test
 def syncs_while_others_write(place: Place) -> None:
     """fsync, syncfs and unlink in the middle of writes of others."""
     end = load_ends(SECONDS)

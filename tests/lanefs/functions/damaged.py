@@ -21,7 +21,6 @@ from tests.lanefs.functions.harness import (
     equal,
     long_test,
     run,
-    test,
 )
 from tests.lanefs.functions.loop import attached, loop_device, mounted
 from tests.lanefs.images import survey
@@ -201,7 +200,7 @@ def a_log_that_ends_as_a_power_cut_leaves_it_is_recovered(place: Place) -> None:
         equal(_fsck(image, "-n")[0], 0, f"{what}: fsck -n after the mount")
 
 
-@test
+@long_test
 def a_log_that_cannot_be_read_is_not_mounted(place: Place) -> None:
     """The device gives an error for a block of it; without the error all is there."""
     place.own()

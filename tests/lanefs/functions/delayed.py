@@ -292,7 +292,7 @@ def nothing_is_left_of_promises(place: Place) -> None:
     equal(list(Path(place.directory).iterdir()), [], "the directory")
 
 
-@test
+@long_test
 def blocks_ahead_go_with_the_last_writer(place: Place) -> None:
     """A file that grows and is synced may hold more than it has; when it is closed, no more."""
     here = place.directory

@@ -107,7 +107,7 @@ def a_listing_is_stable_while_others_change_the_directory(place: Place) -> None:
         (place.directory / name).unlink()
 
 
-@test
+@long_test
 def a_position_in_a_directory_can_be_sought(place: Place) -> None:
     """From each cookie the listing goes on with what followed, also after removals."""
     for n in range(500):
@@ -131,7 +131,7 @@ def a_position_in_a_directory_can_be_sought(place: Place) -> None:
     os.close(fd)
 
 
-@test
+@long_test
 def a_directory_can_be_emptied_while_it_is_listed(place: Place) -> None:
     """As rm -r does, with a small buffer."""
     for n in range(1500):
@@ -187,7 +187,7 @@ def deep_directories(place: Place) -> None:
     equal(os.listdir(place.directory), ["e"], "the top")
 
 
-@test
+@long_test
 def many_subdirectories(place: Place) -> None:
     """Their number is in the link count, if the file system counts."""
     here = place.directory
@@ -201,7 +201,7 @@ def many_subdirectories(place: Place) -> None:
     equal(here.stat().st_nlink, 2, "links when they are gone")
 
 
-@test
+@long_test
 def names_of_equal_hash_or_prefix_do_not_mix(place: Place) -> None:
     """Names that differ in one byte, at each position."""
     base = "n" * 200

@@ -3,11 +3,11 @@
 
 import os
 
-from tests.lanefs.functions.harness import Place, equal, run, test
+from tests.lanefs.functions.harness import Place, equal, long_test, run
 from tests.lanefs.functions.loop import attached, loop_device, mounted
 
 
-@test
+@long_test
 def dirsync_makes_names_durable(place: Place) -> None:
     """A copy of the device, as after a power cut, has every name that an operation returned for."""
     with loop_device(place, 320) as (device, backing):

@@ -21,6 +21,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     libc,
+    long_test,
     optional_elsewhere,
     run,
     test,
@@ -127,7 +128,7 @@ def signal_of(work: Callable[[], object]) -> int:
     return max(0, -os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-@test
+@long_test
 def flags_are_kept(place: Place) -> None:
     """Each alone and all, of files and directories, through both interfaces; over a remount."""
     needs(place, ALL)
@@ -222,7 +223,7 @@ def an_immutable_file_refuses_all_changes(place: Place) -> None:
     equal(path.read_bytes()[::BLOCK], b"zz", "bytes written when it was mutable again")
 
 
-@test
+@long_test
 def a_file_stands_still_from_when_it_is_immutable(place: Place) -> None:
     """Though writers and stores to mappings are under way when it becomes so.
 

@@ -23,6 +23,7 @@ from tests.lanefs.functions.harness import (
     fails,
     libc,
     load_ends,
+    long_test,
     optional,
     test,
 )
@@ -138,7 +139,7 @@ def handles_open_what_they_are_of(place: Place) -> None:
     same({path: other / "moved" / path.name for path in paths[3:]}, "after a rename")
 
 
-@test
+@long_test
 def handles_of_what_is_gone_are_stale(place: Place) -> None:
     """Also when the number is another's, with the caches dropped, and after a remount."""
     gone: dict[int, Handle] = {}
@@ -244,7 +245,7 @@ class _Shared:
         return whole[10:middle].decode(), (kind, whole[middle:end])
 
 
-@test
+@long_test
 def stale_handles_are_opened_beside_removals(place: Place) -> None:
     """Processes create and remove; others open handles of it all, and find that object or none."""
     handle_of(place, place.directory)

@@ -108,7 +108,7 @@ def test(function: Callable[[Place], None]) -> Callable[[Place], None]:
 
 
 def long_test(function: Callable[[Place], None]) -> Callable[[Place], None]:
-    """Register a test that takes 3 s or more in a guest; a sample leaves it out."""
+    """Register a test that takes 1 s or more in a guest; a sample leaves it out."""
     _long.add(function.__name__)
     return test(function)
 

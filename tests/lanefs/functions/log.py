@@ -125,7 +125,7 @@ def cpus_that_share_a_log_fill_parts_of_their_own(place: Place) -> None:
             )
 
 
-@test
+@long_test
 def direct_io_to_a_log_is_done_by_the_page_cache(place: Place) -> None:
     """Written over and beyond the end, read again; what does not wait says so."""
     with _volume(place) as device, mounted(place, device) as mount:
@@ -189,7 +189,7 @@ def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -
     return versions
 
 
-@test
+@long_test
 def an_fsync_of_one_page_writes_it_in_place(place: Place) -> None:
     """As with extents, but not with strict=on, nor where more than one page is dirty."""
     with _volume(place) as device:
@@ -308,7 +308,7 @@ def strict_writers_wait_for_segments(place: Place) -> None:
                 file.write(bytes(CHUNK))
 
 
-@test
+@long_test
 def valid_blocks_of_segments_are_told(place: Place) -> None:
     """Each segment is in one of 33 counts: 0, up to 1/32, ..., up to 32/32 of it in use."""
     with _volume(place) as device, mounted(place, device) as mount:
@@ -394,7 +394,7 @@ def the_threshold_of_collectors_can_be_set(place: Place) -> None:
         equal(low.read_text(), "7\n", "gc_low")
 
 
-@test
+@long_test
 def options_of_collectors_are_for_logs_only(place: Place) -> None:
     """They are refused where they would do nothing."""
     options = ["gc=single", "victims=costbenefit", "strict=on", *ALL_OFF]

@@ -47,7 +47,7 @@ def _events(inotify: int) -> list[tuple[int, int]]:
     return found
 
 
-@test
+@long_test
 def a_watched_inode_does_not_hold_the_umount(place: Place) -> None:
     """inotify is told of the umount, which ends, for a file that is cached and one that is not."""
     place.own()

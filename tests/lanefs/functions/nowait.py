@@ -14,6 +14,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     load_ends,
+    long_test,
     open_direct,
     optional_elsewhere,
     run,
@@ -149,7 +150,7 @@ def a_direct_write_that_does_not_wait_overwrites(place: Place) -> None:
     equal(path.read_bytes()[: 3 * BLOCK], b"a" * BLOCK + b"b" * BLOCK + b"a" * BLOCK, "the file")
 
 
-@test
+@long_test
 def writes_that_do_not_wait_beside_others_lose_nothing(place: Place) -> None:
     """Each has blocks of its own; what it was told is written is there."""
     path = place.directory / "f"

@@ -25,7 +25,6 @@ from tests.lanefs.functions.harness import (
     long_test,
     optional_elsewhere,
     run,
-    test,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.xattrs import as_nobody
@@ -75,7 +74,7 @@ def _stopped(place: Place, mount: Path, fd: int, keep: int) -> None:
                 os.fsync(fd)
 
 
-@test
+@long_test
 def a_shutdown_keeps_what_it_is_asked_to_keep(place: Place) -> None:
     """All, the log or what is on the device; nothing more changes; then recovery and fsck."""
     for keep in (SYNC, LOG, NOW):
@@ -99,7 +98,7 @@ def a_shutdown_keeps_what_it_is_asked_to_keep(place: Place) -> None:
             fsck(place, device)
 
 
-@test
+@long_test
 def a_shutdown_needs_rights_and_a_meaning(place: Place) -> None:
     """EPERM and EINVAL, and the file system goes on."""
     with loop_device(place, 320) as (device, _), mounted(place, device) as mount:
@@ -238,7 +237,7 @@ def a_shutdown_among_writers_loses_nothing_durable(place: Place) -> None:
             fsck(place, device)
 
 
-@test
+@long_test
 def a_shutdown_of_a_frozen_file_system_leaves_nobody_waiting(place: Place) -> None:
     """A writer that waits for the thaw is told, and the thaw gives back what the freeze took."""
     place.own()

@@ -154,13 +154,13 @@ def _change_at_random(place: Place, mode: int) -> None:
         check(os.pread(fd, len(right) + 1, 0) == right, "other bytes from the device")
 
 
-@test
+@long_test
 def punched_holes_read_as_zeros(place: Place) -> None:
     """FALLOC_FL_PUNCH_HOLE in a file that is also written to; the size stays."""
     _change_at_random(place, PUNCH | KEEP)
 
 
-@test
+@long_test
 def zeroed_ranges_read_as_zeros(place: Place) -> None:
     """FALLOC_FL_ZERO_RANGE, with the size kept and not."""
     _change_at_random(place, ZERO)
@@ -293,7 +293,7 @@ def holes_punched_while_others_write(place: Place) -> None:
         check(block % 4 != 3 or not part[0], f"block {block} was punched")
 
 
-@test
+@long_test
 def allocation_beyond_what_is_free_changes_nothing(place: Place) -> None:
     """ENOSPC; nothing is gone; a hole punched on a full disk gives space."""
     place.own()

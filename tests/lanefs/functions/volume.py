@@ -222,7 +222,7 @@ def everything_is_there_after_a_remount(place: Place) -> None:
         equal(os.pread(sparse.fileno(), 3, (1 << 32) - 1), b"\0x\0", "the sparse file's bytes")
 
 
-@test
+@long_test
 def unsynced_changes_survive_an_orderly_unmount(place: Place) -> None:
     """Nothing but umount writes them."""
     for n in range(300):
