@@ -68,10 +68,13 @@ OF_SEVERAL: list[Section] = [
 ]
 
 
-def build(run_dir: Path, out_dir: Path | None = None, *, paper: bool = False) -> Path:
+def build(
+    run_dir: Path, out_dir: Path | None = None, *, paper: bool = False, plots: bool = True
+) -> Path:
     """Write the report of the run in `run_dir` to `out_dir` (default: beside the results).
 
-    `paper` lays FxMark's paper beside the curves.
+    `paper` lays FxMark's paper beside the curves. `plots` writes PDF and SVG files beside the
+    page, which takes as long again as the page.
 
     Returns:
         The path of report.html, which needs no other file and no network.
@@ -79,11 +82,16 @@ def build(run_dir: Path, out_dir: Path | None = None, *, paper: bool = False) ->
     Raises:
         FscaleError: `run_dir` holds no readable run, or `out_dir` cannot be written.
     """
-    return _write(Report((Member(load(run_dir)),), out_dir or run_dir, paper))
+    return _write(Report((Member(load(run_dir)),), out_dir or run_dir, paper), plots)
 
 
 def build_several(
-    asked: Sequence[Asked], out_dir: Path, *, paper: bool = False, allow: tuple[str, ...] = ()
+    asked: Sequence[Asked],
+    out_dir: Path,
+    *,
+    paper: bool = False,
+    plots: bool = True,
+    allow: tuple[str, ...] = (),
 ) -> Path:
     """Write one report of several runs to `out_dir`, and return the path of report.html.
 
@@ -95,14 +103,14 @@ def build_several(
     """
     if out_dir.resolve() in [one.path.resolve() for one in asked]:
         raise FscaleError(f"{out_dir} has the report of its own run; give another --output")
-    return _write(Report(open_members(asked), out_dir, paper, allow))
+    return _write(Report(open_members(asked), out_dir, paper, allow), plots)
 
 
-def _write(report: Report) -> Path:
+def _write(report: Report, plots: bool) -> Path:
     folder = Folder(report.out_dir)
     try:
         export.write(report.figures, folder)
-        for page in report.pages:
+        for page in report.pages if plots else ():
             directory = f"plots/{page.slug}" if len(report.pages) > 1 else "plots"
             figures.save_page(page, report.lines, folder, directory)
         path = folder.write("report.html", _html(report))

@@ -7,10 +7,10 @@ from typing import Any
 from markupsafe import Markup
 
 from analysis.report import interactive
-from analysis.report.library import library
 from analysis.report.policy import policy
 from analysis.report.render import read, render, stylesheet
 from analysis.report.section import Report, Section
+from analysis.vega import library
 
 
 def page(

@@ -40,6 +40,10 @@ def _report(
     paper: Annotated[
         bool, typer.Option("--paper", help="Lay what FxMark's paper says beside the curves.")
     ] = False,
+    plots: Annotated[
+        bool,
+        typer.Option(help="Write the plots as PDF and SVG files too; without, in half the time."),
+    ] = True,
     allow_different: AllowOption = None,
 ) -> None:
     """Draw the report of a run: report.html, and the plots as PDF and SVG.
@@ -65,11 +69,11 @@ def _report(
         if output is None:
             raise FscaleError("several runs: say where their report goes, with --output DIR")
         allow = tuple(allow_different or ())
-        typer.echo(build_several(asked, output, paper=paper, allow=allow))
+        typer.echo(build_several(asked, output, paper=paper, plots=plots, allow=allow))
     elif asked[0].label is not None or allow_different:
         raise FscaleError("a label and --allow-different are for several runs; give a second one")
     else:
-        typer.echo(build(asked[0].path, output, paper=paper))
+        typer.echo(build(asked[0].path, output, paper=paper, plots=plots))
 
 
 def register(app: typer.Typer) -> None:

@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_core_python.base import AXE_SCRIPT
 from selenium.webdriver.common.by import By  # noqa: F401
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.browser.chromium import PATIENCE, Chromium
 from tests.browser.firefox import Firefox
 
+# Of what a rule finds nothing wrong with, one element is told, for large pages have thousands.
+AXE = """axe.run(document, {iframes: false, resultTypes: ["violations"], ...arguments[0]})
+    .then(arguments[1])"""
+# Only the contrast, of its rules, has to do with the scheme.
+RULES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"runOnly": ["color-contrast"]}}
 DRAWN = "return document.body.dataset.drawn === 'all'"
 LOADED = "return performance.getEntriesByType('resource').map(e => e.name)"
 KINDS = {"chromium": Chromium, "firefox": Firefox}
@@ -63,3 +69,12 @@ def quiet(browser: Any) -> None:
     assert said == [], said
     names = browser.execute_script(LOADED)
     assert [name for name in names if not name.startswith("data:")] == []
+
+
+def accessible(browser: Any, scheme: str) -> None:
+    """axe finds nothing wrong with the page that is shown; in the dark it looks at contrast."""
+    browser.execute_script(AXE_SCRIPT)
+    found = browser.execute_async_script(AXE, RULES[scheme])
+    told = [(v["id"], v["impact"], v["nodes"][0]["html"][:200]) for v in found["violations"]]
+    assert told == []
+    assert len(found["passes"]) > (0 if RULES[scheme] else 15)

@@ -78,7 +78,7 @@ def test_power_cuts_of_a_log() -> None:
 def test_the_suite(tmp_path: Path) -> None:
     module(
         *("fscale", "vm", "run", "smoke", "--kernel", KERNEL, "--accel", "tcg"),
-        *("--smp", "4", "--cores", "4", "--duration", "0.2", "--fs", "lanefs,lanefs_single"),
+        *("--smp", "2", "--cores", "2", "--duration", "0.2", "--fs", "lanefs,lanefs_single"),
         *("--workload", "MWUL,DWSL", "--output", str(tmp_path / "run")),
     )
     found = [path.read_text() for path in (tmp_path / "run" / "cells").glob("*.json")]

@@ -24,8 +24,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from analysis.formats import FORMATS
 from analysis.report import build, interactive  # noqa: F401 - imported before the fork
-from analysis.report.library import library
 from analysis.report.render import TEMPLATES
+from analysis.vega import library
 from fscale.model.files import Folder, unpack, write_named
 from fscale.model.results import CellKey, Command
 from fscale.model.store import Store

@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The HTML of a run where all went well."""
-    return build(small_run(tmp_path_factory.mktemp("run"))).read_text()
+    return build(small_run(tmp_path_factory.mktemp("run")), plots=False).read_text()
 
 
 def text(html: Path) -> str:
@@ -90,7 +90,7 @@ def test_broken_cells_are_listed_and_never_counted(run: Path) -> None:
     results = load(run)
     assert len(results.scored) == len(paths) - 4
     assert {u.file for u in results.unreadable} == {"copy.json", *(p.name for p in paths[:4])}
-    words = text(build(run))
+    words = text(build(run, plots=False))
     assert "5 unreadable" in words
     assert "it claims to be ok but counted nothing" in words
     assert all(p.name in words for p in paths[:4])
@@ -107,7 +107,7 @@ def test_failed_and_profiled_cells_are_listed_and_never_counted(run: Path) -> No
     profiled = cell(key.model_copy(update={"repetition": 8, "profile": "locks"}), 8e9)
     for one in (failed, profiled):
         (run / "cells" / f"{one.id}.json").write_text(one.model_dump_json(by_alias=True))
-    words = text(build(run))
+    words = text(build(run, plots=False))
     assert "no space (pwrite on /mnt/x: ENOSPC, No space left)" in words
     assert "1 error" in words
     assert "1 profiled" in words
@@ -123,7 +123,7 @@ def test_the_background_writers_rate_is_shown(tmp_path: Path, page: str) -> None
         for k in grid((2,), 3, workloads, ("tmpfs",))
     ]
     run = write_run(tmp_path / "run", cells, workloads=workloads)
-    assert "writer /s" in text(build(run))
+    assert "writer /s" in text(build(run, plots=False))
     figures = json.loads((run / "figures.json").read_text())["figures"]
     rates = {row["workload"]: row["background_per_second"] for row in figures}
     assert rates == {"DRBL": None, "DRBL_bg": 500}
@@ -138,7 +138,7 @@ def test_a_result_from_before_the_rate_of_the_writer_was_written(tmp_path: Path)
     old = json.loads(path.read_text())
     del old["bench"]["background"]["ops_per_second"]
     path.write_text(json.dumps(old))
-    build(run)
+    build(run, plots=False)
     (figure,) = json.loads((run / "figures.json").read_text())["figures"]
     assert figure["background_per_second"] > 0
 
@@ -146,7 +146,9 @@ def test_a_result_from_before_the_rate_of_the_writer_was_written(tmp_path: Path)
 def test_reasons_that_differ_in_numbers_share_a_line(run: Path) -> None:
     for took, path in zip((0.35, 0.5, 12), sorted((run / "cells").iterdir()), strict=False):
         edit(path, disturbed=f"other processes took {took} CPUs on ext4")
-    assert "disturbed 3 other processes took 0.35 to 12 CPUs on ext4 3 cells" in text(build(run))
+    assert "disturbed 3 other processes took 0.35 to 12 CPUs on ext4 3 cells" in text(
+        build(run, plots=False)
+    )
 
 
 def test_report_refers_to_nothing_outside(page: str) -> None:
@@ -191,7 +193,7 @@ def test_one_repetition_on_one_core_says_what_cannot_be_said(tmp_path: Path) -> 
 
 def test_missing_cells_and_unfinished_runs_show(run: Path) -> None:
     edit(run / "run.json", planned_cells=12, state="interrupted", finished=None)
-    words = text(build(run))
+    words = text(build(run, plots=False))
     assert "4 never measured" in words
     assert "interrupted" in words
 
@@ -199,14 +201,14 @@ def test_missing_cells_and_unfinished_runs_show(run: Path) -> None:
 def test_all_cells_failed_still_makes_a_report(tmp_path: Path) -> None:
     cells = grid((1,), 1, FEW, ("ext4",))
     failed = [c.model_copy(update={"status": "error", "reason": "broken"}) for c in cells]
-    words = text(build(write_run(tmp_path, failed, workloads=FEW)))
+    words = text(build(write_run(tmp_path, failed, workloads=FEW), plots=False))
     assert "0 ok" in words
     assert "broken" in words
 
 
 def test_text_from_the_machine_is_escaped(run: Path) -> None:
     edit(run / "run.json", warnings=["<img src=x onerror=alert(1)>"])
-    html = markup(build(run).read_text())
+    html = markup(build(run, plots=False).read_text())
     assert "<img" not in html
     assert "&lt;img src=x" in html
 
@@ -243,7 +245,7 @@ def test_sections_plug_in(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     locks = Section("Locks", "locks", lambda report: f"<p>{len(report.points)} points</p>")
     absent = Section("Nothing", "nothing", lambda report: None)
     monkeypatch.setattr(reporting, "SECTIONS", [*reporting.SECTIONS, locks, absent])
-    html = build(run).read_text()
+    html = build(run, plots=False).read_text()
     assert '<section id="locks"' in html
     assert "<p>4 points</p>" in html
     assert "nothing-title" not in html

@@ -311,7 +311,7 @@ def test_one_repetition_has_a_change_and_no_verdict(tmp_path: Path) -> None:
     for row in table(*paths):
         assert row.values[1].change == "-50.0%"
         assert row.values[1].verdict is None
-    words = text(build_several([Asked(p) for p in paths], tmp_path / "out"))
+    words = text(build_several([Asked(p) for p in paths], tmp_path / "out", plots=False))
     assert "Of 6.12 nothing is judged: there are too few repetitions" in words
     assert "Every point was measured once" in words
 
@@ -322,7 +322,7 @@ def test_what_means_another_thing_is_drawn_and_not_compared(tmp_path: Path) -> N
     drawn = report(one, other)
     assert {v.ratio for row in rows(drawn) for v in row.values} == {None}
     assert len(drawn.pages[0].panels[0].curves) == 4
-    words = text(build_several([Asked(one), Asked(other)], tmp_path / "out"))
+    words = text(build_several([Asked(one), Asked(other)], tmp_path / "out", plots=False))
     assert "What cannot be compared" in words
     assert "suite.warmup: 1 and 2" in words
     assert "--allow-different suite.warmup" in words
@@ -350,7 +350,7 @@ def test_a_point_that_fails_is_broken(tmp_path: Path) -> None:
     ]
     assert row.values[1].point is None
     assert row.values[1].health == "broken"
-    words = text(build_several([Asked(one), Asked(other)], tmp_path / "out"))
+    words = text(build_several([Asked(one), Asked(other)], tmp_path / "out", plots=False))
     assert "broken" in words
     assert "mount failed" in words
 
@@ -405,7 +405,7 @@ def test_the_charts_know_run_and_file_system(tmp_path: Path) -> None:
 
 def test_one_run_is_as_it_was(tmp_path: Path) -> None:
     path = run(tmp_path / "run")
-    html = build(path)
+    html = build(path, plots=False)
     assert "Side by side" not in text(html)
     (panel,) = _data(html)["panels"]
     assert [(c["name"], c["filesystem"], c["run"]) for c in panel["curves"]] == [
@@ -430,3 +430,16 @@ def test_the_command_writes_one_report(tmp_path: Path) -> None:
     assert "old" in text(out / "report.html")
     assert "DIR=LABEL" in CliRunner().invoke(app, ["report", "--help"]).output
     assert not (one / "report.html").exists()
+    assert list((out / "plots").glob("*.pdf"))
+
+
+def test_a_report_without_plots_is_the_same_page(tmp_path: Path) -> None:
+    one = run(tmp_path / "a")
+    for plots, flags in (("with", []), ("without", ["--no-plots"])):
+        asked = ["report", str(one), "--output", str(tmp_path / plots), *flags]
+        assert CliRunner().invoke(app, asked).exit_code == 0
+    assert sorted(p.name for p in (tmp_path / "without").iterdir()) == [
+        "figures.csv", "figures.json", "report.html",
+    ]  # fmt: skip
+    pages = [(tmp_path / name / "report.html").read_bytes() for name in ("with", "without")]
+    assert pages[0] == pages[1]

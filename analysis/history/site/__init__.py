@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-import vl_convert
 from markupsafe import Markup
 
 from analysis.compare.wording import change
@@ -19,6 +18,7 @@ from analysis.history.site.arrange import History, Page
 from analysis.history.steps import FEWEST_RUNS
 from analysis.history.trend import trends
 from analysis.report.render import read, render, stylesheet
+from analysis.vega import library
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
 
@@ -72,7 +72,7 @@ def write(
 
 def _write_shared(folder: Folder) -> None:
     folder.write("style.css", stylesheet() + read("history/history.css"))
-    folder.write("vega.js", vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    folder.write("vega.js", library())
     for name, parts in SCRIPTS.items():
         folder.write(name, "\n".join(read(part) for part in parts))
 

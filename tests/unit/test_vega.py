@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report import library
+from analysis import vega
 
 BUNDLE = "let vega = 'µ';\n"
 
@@ -20,13 +20,13 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         times.append(BUNDLE)
         return BUNDLE
 
-    monkeypatch.setattr(library, "_made", make)
+    monkeypatch.setattr(vega, "_made", make)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return times
 
 
 def got() -> str:
-    return str(library.library.__wrapped__())
+    return str(vega.library.__wrapped__())
 
 
 def test_it_is_made_once(made: list[str], tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_cannot_be_kept_is_made_each_time(
         monkeypatch.setattr(os, "geteuid", lambda: kept.stat().st_uid + 1)
     assert got() == got() == f"{{{BUNDLE}}}"
     assert len(made) == 3
-    assert library._place() is not None
+    assert vega._place() is not None
 
 
 def test_without_a_home_it_is_made(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
