@@ -11,7 +11,7 @@ SIMULATED ?= results/simulated-$(NOW)
 MEDIA := $$($(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
 .PHONY: help run simulate test test-unit test-guest fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
-.PHONY: packages packages-check packages-test fresh
+.PHONY: packages packages-check packages-test fresh docs reference results
 # Two installations at once do not go.
 .NOTPARALLEL:
 
@@ -32,6 +32,8 @@ help:
 	@echo "make check   set up, run formatters, linters and type checker only"
 	@echo "make setup-apps  set up, install the applications that are measured (no mail server is started)"
 	@echo "make build   compile the C workloads and the tools of lanefs"
+	@echo "make docs    build the site and the man pages in build/docs (two minutes at first)"
+	@echo "make reference  write the generated pages of docs/reference anew; make results: those of docs/results"
 	@echo "make lock    pin the Python packages anew"
 	@echo "make clean   remove what was built (results/ stays)"
 
@@ -81,7 +83,28 @@ check: packages-check $(VENV)/.installed
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python -m docs.scripts.check
 	shellcheck bin/fscale setup/*.sh .ci/run vm/init/*.sh sim/*.sh docs/ci/*.sh
+
+# Sphinx is needed for this alone, so it has a lock and an environment of its own.
+DOCS := build/docs
+$(DOCS)/venv/.installed: docs/requirements.lock $(VENV)/.installed
+	python3 -m venv $(DOCS)/venv
+	$(DOCS)/venv/bin/pip install -q --disable-pip-version-check --require-hashes -r docs/requirements.lock
+	touch $@
+
+docs: $(DOCS)/venv/.installed reference results
+	$(VENV)/bin/python -m docs.scripts.check
+	PYTHONPATH=. $(DOCS)/venv/bin/sphinx-build -q -W --keep-going -b html docs $(DOCS)/html
+	PYTHONPATH=. $(DOCS)/venv/bin/sphinx-build -q -W --keep-going -b man docs $(DOCS)/man
+	@echo $(DOCS)/html/index.html
+
+reference: $(VENV)/.installed build
+	$(VENV)/bin/python -m docs.scripts.reference
+	$(MAKE) -C microbench docs
+
+results: $(VENV)/.installed
+	$(VENV)/bin/python -m docs.scripts.results
 
 build:
 	$(MAKE) -C microbench
@@ -119,6 +142,8 @@ lock:
 	$(VENV)/bin/pip install -q uv
 	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
 		--extra dev -o requirements.lock pyproject.toml
+	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
+		-o docs/requirements.lock docs/requirements.in
 
 clean:
 	rm -rf build

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sphinx makes the site and the man pages of these pages: `make docs`."""
+
+from pathlib import Path
+
+from fscale import __version__
+
+project = "fscale"
+author = "the fscale developers"
+version = release = __version__
+extensions = ["myst_parser"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 4
+exclude_patterns = ["ci/**", "scripts/**"]
+# A link into the source tree leads out of the site; docs.scripts.check looks whether it is there.
+suppress_warnings = ["myst.xref_missing"]
+html_theme = "furo"
+html_title = "fscale"
+html_extra_path = ["schemas"]
+templates_path: list[str] = []
+nitpicky = True
+
+_COMMANDS = sorted((Path(__file__).parent / "reference/commands").glob("*.md"))
+man_pages = [
+    (f"reference/commands/{page.stem}", f"fscale-{page.stem}", f"fscale {page.stem}", author, 1)
+    for page in _COMMANDS
+    if page.stem != "index"
+] + [
+    ("reference/commands/index", "fscale", "measures how file systems scale", author, 1),
+    ("reference/suite-keys", "fscale-suite", "keys of a suite", author, 5),
+]
