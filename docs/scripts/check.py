@@ -129,7 +129,7 @@ def _anchors(text: str) -> set[str]:
 
 def _links(path: Path, name: str, text: str, anchors: dict[Path, set[str]]) -> Iterator[Fault]:
     bare = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    for match in LINK.finditer(bare):
+    for match in LINK.finditer(re.sub(r"`[^`\n]*`", "", bare)):
         target = match[1] or match[2]
         if target.startswith(("http:", "https:", "mailto:")):
             continue
@@ -144,7 +144,7 @@ def _links(path: Path, name: str, text: str, anchors: dict[Path, set[str]]) -> I
 def _glossary(path: Path) -> Iterator[Fault]:
     name = str(path.relative_to(ROOT))
     text = path.read_text()
-    entries = re.findall(r"^## (.*)\n\n(.*?)(?=\n\n## |\Z)", text, re.MULTILINE | re.DOTALL)
+    entries = re.findall(r"^## ([^\n]*)\n\n(.*?)(?=\n\n## |\Z)", text, re.MULTILINE | re.DOTALL)
     terms = [term for term, _ in entries]
     if terms != sorted(terms, key=str.lower):
         yield Fault(name, "its terms are not in the order of the alphabet")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pack results for docs/results/data.
+
+    python -m docs.scripts.pack TITLE results/RUN... > docs/results/data/NAME.json
+
+Several runs of one machine and day make one file. What says who or where the machine is (host
+name, command line of the kernel) is left out.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from analysis import reader
+from fscale.model.results import Cell, Run
+
+
+def packed(title: str, directories: list[Path]) -> dict[str, Any]:
+    """The runs as one JSON object.
+
+    Returns:
+        `machine`: CPU, count, kernel, bytes of memory; `runs`: command and start of each;
+        `cells`: [workload, file system, medium, cores, repetition, operations per second,
+        disturbed] of each good cell that is not profiled, controls too.
+    """
+    results = [reader.load(directory) for directory in directories]
+    machine = results[0].run.machine
+    return {
+        "title": title,
+        "machine": {
+            "cpu": machine.cpu_model,
+            "cpus": len(machine.topology),
+            "kernel": machine.kernel.partition("-")[0],
+            "memory_bytes": machine.memory_bytes,
+        },
+        "runs": [_told(one.run) for one in results],
+        "cells": sorted(
+            _row(cell)
+            for one in results
+            for cell in (*one.scored, *one.controls)
+            if cell.status == "ok" and cell.ops_per_second
+        ),
+    }
+
+
+def _told(run: Run) -> dict[str, str]:
+    words = " ".join(run.command).partition("__main__.py ")[2] or " ".join(run.command)
+    return {"command": f"fscale {words.removeprefix('fscale ')}", "started": run.started[:16]}
+
+
+def _row(cell: Cell) -> list[Any]:
+    key = cell.key
+    rate = float(f"{cell.ops_per_second:.5g}")
+    where = [key.workload, key.filesystem, key.medium, key.cores, key.repetition]
+    return [*where, rate, int(bool(cell.disturbed))]
+
+
+def main() -> None:
+    """Write to standard output, a cell on each line, so that differences can be read."""
+    data = packed(sys.argv[1], [Path(word) for word in sys.argv[2:]])
+    cells = ",\n".join(json.dumps(row) for row in data.pop("cells"))
+    head = json.dumps(data, indent=1)[:-2]
+    sys.stdout.write(f'{head},\n "cells": [\n{cells}\n]}}\n')
+
+
+if __name__ == "__main__":
+    main()
