@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line of a simulated guest; docs/simulator.md says why each setting is as it is."""
+"""The command line of a simulated guest; docs/design/simulator.md gives the reasons for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

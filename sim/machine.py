@@ -68,7 +68,7 @@ class Machine(Strict):
 
 
 class Method(Strict):
-    """How it is simulated; docs/simulator.md says what each is for and what it moves."""
+    """How it is simulated; docs/design/simulator-model.md says what each key is for."""
 
     quantum: int = Field(
         default=200, ge=1, description="cycles that a core may be ahead of the slowest one"
@@ -104,7 +104,7 @@ def load(name: str) -> Machine:
 
 
 def parameters(machine: Machine, method: Method, vcpus: int, memory_mib: int) -> dict[str, int]:
-    """Everything that the plugin is told, under its names; docs/simulator.md lists them."""
+    """Everything that the plugin is told, under its names (docs/design/simulator-model.md)."""
     return {
         "vcpus": vcpus,
         "memory_mib": memory_mib,

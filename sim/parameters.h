@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The simulated machine: numbers by name, all of which must be given (docs/simulator.md). */
+/*
+ * The simulated machine: numbers by name, all of which must be given
+ * (docs/design/simulator-model.md).
+ */
 #ifndef FSCALE_SIM_PARAMETERS_H
 #define FSCALE_SIM_PARAMETERS_H
 

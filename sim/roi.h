@@ -4,7 +4,7 @@
  * `nopl disp32(%rax,%rax,1)`, with a displacement that no compiler emits. A real
  * CPU does nothing at them; on other machines than x86-64 the functions are empty.
  *
- * Their meaning is in docs/simulator.md. `vCPU` is always the one that executes.
+ * Their meaning is in docs/design/simulator-model.md. `vCPU` is always the one that executes.
  */
 #ifndef FSCALE_ROI_H
 #define FSCALE_ROI_H

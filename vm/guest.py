@@ -31,7 +31,7 @@ End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died", "e
 
 # A guest that boots says so well within this, even on a busy machine.
 BOOT_SECONDS = 180.0
-# An emulated guest that stands still before its init runs is booted again: see docs/guests.md.
+# An emulated guest that stands still before its init runs is booted again (docs/design/guests.md).
 BOOTS = 3
 # It says every 5 s that it lives.
 SILENT_SECONDS = 90.0

@@ -3,7 +3,7 @@
 
 A count hardly varies from boot to boot, so that few repetitions do and no test of significance is
 needed: a side is worse where all of its boots lie beyond all of the other's, by a margin and by
-twice what boots of one side differ. docs/simulator.md says how often that errs.
+twice what boots of one side differ. docs/design/simulator-evidence.md says how often that errs.
 """
 
 import statistics

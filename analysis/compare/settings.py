@@ -202,7 +202,7 @@ class Comparison(Strict):
     policy: Policy = Field(
         default="noisy",
         description="noisy: rates, by tests of significance (docs/method.md); counted: what an "
-        "operation takes in a simulation, by the rule of docs/simulator.md",
+        "operation takes in a simulation, by the rule of docs/design/simulator.md",
     )
     base: RunRef
     new: RunRef

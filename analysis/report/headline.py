@@ -46,7 +46,8 @@ def _of_run(run: Run, name: str) -> list[str]:
     if run.machine.simulated:
         said.append(
             f"Every figure {name} is simulated, none is measured: trust the shapes of curves and "
-            "counts per operation, within what docs/simulator.md says of the model, and no rate."
+            "counts per operation, within what docs/design/simulator-model.md says of the model, "
+            "and no rate."
         )
     if run.imported:
         made = "Made" if name == "here" else f"The run {name} is made"

@@ -168,7 +168,8 @@ def _simulate(
 
     A kernel boots in QEMU under a plugin that gives each CPU a clock and simulates the coherence of
     its caches. Figures are good for shapes and counts, never beside measured ones;
-    docs/simulator.md says what is in the model. The first call fetches QEMU and a kernel.
+    docs/design/simulator-model.md says what is in the model. The first call fetches QEMU and a
+    kernel.
 
     Exit code 0 when all cells are good, 1 when one failed, 3 when interrupted (start it again with
     the same --output to go on).

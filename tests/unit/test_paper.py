@@ -67,13 +67,13 @@ def test_no_curve_has_two_statements(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def docs_rows() -> list[tuple[str, str, list[str]]]:
-    """Workload, what the paper says and the file systems of the tables of docs/simulator.md."""
+    """Workload, what the paper says and the file systems of the tables of the evidence."""
     found = []
     columns: list[str] = []
-    for line in (ROOT / "docs/simulator.md").read_text().splitlines():
+    for line in (ROOT / "docs/design/simulator-evidence.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if cells[:2] == ["workload", "paper"]:
-            columns = [name.lower() for name in cells[2::2]]
+            columns = [name.lower() for name in cells[2:]]
         elif columns and cells[0] in PAPER:
             found.append((cells[0], cells[1], columns))
         elif not line.startswith("|"):

@@ -3,10 +3,11 @@
 
     .venv/bin/python -m tests.validation.lockprice --output results/lockprice
 
-A boot of the simulator (docs/simulator.md) takes all points in turn, so that they differ in what is
-attached alone. The load of this machine does not touch the figures. The windows are too short for
-the profile to come to few waits by itself: `first` is the profile as it begins, which takes every
-wait, `later` one that takes them half as often after every four waits, and not every 1,024.
+A boot of the simulator (docs/design/simulator.md) takes all points in turn, so that they differ in
+what is attached alone. The load of this machine does not touch the figures. The windows are too
+short for the profile to come to few waits by itself: `first` is the profile as it begins, which
+takes every wait, `later` one that takes them half as often after every four waits, and not every
+1,024.
 Both look all the time; `turns` is as `later`, in turns of --turn-ms where CPUs spin all the time.
 Its windows have to be longer than a turn and a pause: see --window-ops.
 """

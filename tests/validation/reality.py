@@ -7,7 +7,8 @@ fscale run quick --cores 1,2 --repetitions 5 --output results/measured
 
 Prints, as Markdown, a row for each workload, file system and core count: the rate by that of one
 core, from both, each with the range of its repetitions, and how far the simulated one is off. The
-rates of one core are not compared: no simulated rate is calibrated (docs/simulator-model.md).
+rates of one core are not compared: no simulated rate is calibrated
+(docs/design/simulator-evidence.md).
 """
 
 import argparse
