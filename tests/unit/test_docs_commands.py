@@ -22,7 +22,8 @@ def shown() -> list[tuple[str, str]]:
         text = SUBSTITUTED.sub("PATH", page.read_text().replace("\\\n", " "))
         for number, line in enumerate(text.splitlines(), 1):
             for match in SHOWN.finditer(line):
-                found.append((f"{page.name}:{number}", match[1] or match[2]))
+                where = f"{page.relative_to(ROOT)}:{number}"
+                found.append((where, match[1] or match[2]))
     return found
 
 
