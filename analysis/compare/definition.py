@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the cells of two runs are, and whether their figures mean the same.
 
-docs/compare.md has the table: what is refused, what is only said, and what is no difference.
+docs/reference/comparison-outputs.md has the table: which differences are refused, mentioned, or
+ignored.
 """
 
 import hashlib

@@ -12,7 +12,7 @@ from fscale.model.results import CellKey
 BLOCK = 4
 """Repetitions a side in a block of interleaved samples: eight runs, A B B A twice. Shorter blocks
 follow drift more closely but leave fewer arrangements, so that one outlier hides a change
-(docs/method.md compares them)."""
+(docs/design/statistics.md compares them)."""
 
 
 def smallest_p(repetitions: int, blocked: bool) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a comparison is judged by, and what it prints: documented in docs/compare.md."""
+"""The rules of a comparison and what it prints; see docs/reference/comparison-outputs.md."""
 
 from typing import Literal
 
@@ -28,7 +28,7 @@ METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "settled", "count
 
 
 class Settings(Strict):
-    """The rules of a comparison; the defaults are argued for in docs/method.md."""
+    """The rules of a comparison; the defaults are argued for in docs/design/statistics.md."""
 
     metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1, description="to judge")
     margin: float = Field(default=0.05, gt=0, lt=1, description="practical margin, as a fraction")
@@ -201,8 +201,8 @@ class Comparison(Strict):
     schema_: Literal[1] = Field(default=1, alias="schema")
     policy: Policy = Field(
         default="noisy",
-        description="noisy: rates, by tests of significance (docs/method.md); counted: what an "
-        "operation takes in a simulation, by the rule of docs/design/simulator.md",
+        description="noisy: rates, by tests of significance (docs/design/statistics.md); counted: "
+        "what an operation takes in a simulation, by the rule of docs/design/simulator.md",
     )
     base: RunRef
     new: RunRef

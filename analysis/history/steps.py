@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Where the level of a series changed for good, and not for one bad run.
 
-Three rules in a row; docs/method.md has what each is worth.
+Three rules in a row; docs/design/statistics.md has what each is worth.
 
 1. A lone outlier is put back to the median of its neighbourhood (Hampel's filter: F. R. Hampel, The
    influence curve and its role in robust estimation, J. Am. Stat. Assoc. 69, 1974).

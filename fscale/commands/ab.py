@@ -171,8 +171,8 @@ def _ab(
     """Compare two variants of a file system, interleaved as A B B A.
 
     Both sides are measured until each point is decided or the time is up; a decided point is not
-    measured again. The error rates account for the repeated looks at the data (docs/method.md).
-    Exit codes are those of `fscale compare`.
+    measured again. The error rates account for the repeated looks at the data
+    (docs/design/statistics.md). Exit codes are those of `fscale compare`.
     """
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415

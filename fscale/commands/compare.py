@@ -78,8 +78,9 @@ def register(app: typer.Typer) -> None:
         """Say for every cell and curve whether NEW is slower, faster, the same or undecided.
 
         Exit code 0: no regression; 1: something is slower, or failed in NEW and was good in BASE;
-        2: the two cannot be compared, or have too few repetitions. docs/compare.md describes the
-        outputs, docs/method.md the statistics.
+        2: the two cannot be compared, or have too few repetitions.
+        docs/reference/comparison-outputs.md describes the outputs, docs/design/statistics.md the
+        statistics.
         """
         from analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
         from analysis.compare.sides import open_sides  # noqa: PLC0415

@@ -2,7 +2,7 @@
 """What of a run its figures depend on, by key, and what follows where two runs differ in it.
 
 One table answers both questions: may a call go on with what an earlier one began, and do the
-figures of two runs mean the same? docs/compare.md says it in words.
+figures of two runs mean the same? docs/reference/comparison-outputs.md says it in words.
 """
 
 import functools

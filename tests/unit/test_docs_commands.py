@@ -22,8 +22,7 @@ def shown() -> list[tuple[str, str]]:
         text = SUBSTITUTED.sub("PATH", page.read_text().replace("\\\n", " "))
         for number, line in enumerate(text.splitlines(), 1):
             for match in SHOWN.finditer(line):
-                where = f"{page.relative_to(ROOT)}:{number}"
-                found.append((where, match[1] or match[2]))
+                found.append((f"{page.relative_to(ROOT)}:{number}", match[1] or match[2]))
     return found
 
 

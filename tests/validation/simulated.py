@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The simulated tables of docs/method.md, as Markdown.
+"""Tables of simulated power and false alarms, as Markdown; parts of them are in docs/design.
 
 .venv/bin/python -m tests.validation.simulated
 .venv/bin/python -m tests.validation.simulated slices

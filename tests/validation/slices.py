@@ -5,8 +5,8 @@
 
 The doubled side counts half of what it does, so whole repetitions and slices must both show a loss
 of 50%. It puts off as much a turn as the other side does, so this says nothing of what becomes of a
-change in what is put off (docs/method.md). With `--new` the change is another one: how both ways
-judge it, and in how many seconds.
+change in what is put off (docs/design/slices.md). With `--new` the change is another one: how both
+ways judge it, and in how many seconds.
 """
 
 import argparse
