@@ -18,11 +18,11 @@ AFTER = "();<>|&"  # what a shell or a reader takes for something else
 def shown() -> list[tuple[str, str]]:
     """(where, arguments) of each."""
     found = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = SUBSTITUTED.sub("PATH", page.read_text().replace("\\\n", " "))
         for number, line in enumerate(text.splitlines(), 1):
             for match in SHOWN.finditer(line):
-                found.append((f"{page.name}:{number}", match[1] or match[2]))
+                found.append((f"{page.relative_to(ROOT)}:{number}", match[1] or match[2]))
     return found
 
 
