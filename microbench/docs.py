@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Print docs/workloads.md: the text of workloads.md.in with the tables of the descriptors."""
+"""Print docs/reference/workloads.md: workloads.md.in with the tables of the descriptors."""
 
 import argparse
 import json
@@ -34,13 +34,13 @@ def details(workload: dict[str, Any]) -> str:
     if workload["background"]:
         lines += ["- The last CPU is the writer's; only the readers' operations count"]
     if workload["puts_off"]:
-        lines += ["- Puts work off: `fscale ab` settles each of its turns"]
+        lines += ["- Defers work: `fscale ab` settles after each of its turns"]
     if workload["defers_frees"]:
         lines += ["- Frees after an RCU grace period: `fscale ab` pauses after each of its turns"]
     if workload["control"]:
-        lines += ["- Measured beside the others of a run, at each of its core counts"]
+        lines += ["- A control: measured at each core count of a run"]
     elif workload["apart"]:
-        lines += ["- Measured only where it is named"]
+        lines += ["- Measured only if it is named"]
     for option in workload["options"]:
         choices = f" ({' or '.join(option['choices'])})" if option["choices"] else ""
         lines += [f"- Option `{option['name']}={option['default']}`: {option['help']}{choices}"]

@@ -46,7 +46,7 @@ def _export(
     """Write all repetitions of a run for another program: an entry for each, failed ones too.
 
     What was measured beside others' load or simulated is marked, what failed has a reason and no
-    figure. docs/export.md says what each format holds.
+    figure. docs/reference/formats.md says what each format holds.
     """
     write(run, {form: TERMINAL if output is None else output})
 
