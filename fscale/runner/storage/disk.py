@@ -316,7 +316,8 @@ class Disk:
         with _opened(name) as (_, number):
             if changed := changes(self._checked.identity, identify(number)):
                 raise FscaleError(
-                    f"{name} is not the device that was checked ({changed}); fscale does not format it"
+                    f"{name} is not the device that was checked ({changed}); fscale does not "
+                    "format it"
                 )
         if used := users(number):
             raise FscaleError(f"{name} is in use: {used}; fscale does not format it")
