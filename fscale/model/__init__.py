@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The validated data models: what the TOML files say and what the result files hold."""
+"""The validated data models of the TOML files and of the result files."""

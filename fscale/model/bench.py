@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What one run of the C microbenchmark prints: the JSON contract with `microbench/`."""
+"""The JSON that one run of the C microbenchmark prints: the contract with `microbench/`."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -18,12 +18,15 @@ class Strict(BaseModel):
 
 def _plain(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("has characters that cannot be printed")
+        raise ValueError(
+            f"{text[:60]!r} contains characters that cannot be printed; use printable ones only"
+        )
     return text
 
 
 Plain = Annotated[str, AfterValidator(_plain)]
-"""a name that goes into titles and onto terminals; results may be a stranger's"""
+"""A name that is shown in titles and on terminals. Results may come from a stranger, so it must not
+contain escape sequences."""
 
 
 def _time(text: str) -> str:
@@ -32,7 +35,7 @@ def _time(text: str) -> str:
 
 
 Time = Annotated[str, AfterValidator(_time)]
-"""ISO 8601"""
+"""A time in ISO 8601."""
 
 
 class OptionHelp(Strict):
@@ -49,24 +52,30 @@ class Descriptor(Strict):
 
     id: Plain
     title: Plain
-    operation: Plain = Field(description="one operation, as in the paper's Table 2")
-    paper: str | None = Field(description="row of FxMark's Table 2, or where it comes from")
+    operation: Plain = Field(description="one operation, as in FxMark's Table 2")
+    paper: str | None = Field(
+        description="row of FxMark's Table 2, or another source of the workload"
+    )
     type: Literal["data", "metadata"]
     action: Literal["read", "write"]
     sharing: Literal["low", "medium", "high"]
-    contention: str = Field(description="the expected contention, as in Table 2")
-    setup: str = Field(description="what exists before the timed window")
-    consumes: bool = Field(description="the operation uses up a stock or a budget")
-    background: bool = Field(description="one writer process runs beside the readers")
+    contention: str = Field(description="the expected contention, as in FxMark's Table 2")
+    setup: str = Field(description="what exists when the timed window begins")
+    consumes: bool = Field(description="each operation uses up a part of a stock or of a budget")
+    background: bool = Field(description="a writer process runs beside the readers")
     puts_off: bool = Field(
-        default=False, description="leaves work for later that would fall into another's turns"
+        default=False,
+        description="defers work that would otherwise run in the turns of another workload",
     )
     defers_frees: bool = Field(
-        default=False, description="frees memory after an RCU grace period, also another's turns"
+        default=False,
+        description="frees memory after an RCU grace period, possibly in another workload's turns",
     )
-    apart: bool = Field(default=False, description="measured only where it is named")
+    apart: bool = Field(
+        default=False, description="measured only if it is named; `all` does not include it"
+    )
     control: bool = Field(
-        default=False, description="touches no file: shows what the machine itself gives"
+        default=False, description="touches no file: measures how the machine itself scales"
     )
     min_cores: int
     partitions: bool = Field(default=False, description="can be spread over several file systems")
@@ -87,14 +96,14 @@ class CpuTimes(Strict):
 
     @property
     def total(self) -> float:
-        """All of it: CPUs under test x timed seconds, up to the kernel's tick."""
+        """The sum of all fields: CPUs under test x timed seconds, to the precision of the tick."""
         return (
             self.user + self.system + self.idle + self.iowait + self.irq + self.softirq + self.steal
         )
 
 
 class Window(Strict):
-    """One timed window, common to all workers; `ops` has one count a worker."""
+    """One timed window, common to all workers; `ops` has one count per worker."""
 
     start_ns: int = Field(description="CLOCK_MONOTONIC, nanoseconds")
     seconds: float
@@ -103,7 +112,7 @@ class Window(Strict):
 
 
 class Worker(Strict):
-    """One worker process. CPU times are its own, over the timed windows."""
+    """One worker process, with its own CPU times over the timed windows."""
 
     id: int
     cpu: int
@@ -115,12 +124,12 @@ class Worker(Strict):
 
 
 class Background(Strict):
-    """The writer beside the readers of a `_bg` workload, in the readers' windows."""
+    """The writer that runs beside the readers of a `_bg` workload, during their windows."""
 
     cpu: int
     ops: int = Field(description="writes or renames")
     ops_per_second: float | None = Field(
-        default=None, description="null in results that are older than this key"
+        default=None, description="null in results that were written before this key existed"
     )
 
 
@@ -132,18 +141,18 @@ class Intervals(Strict):
 
 
 class Latency(Strict):
-    """Histograms of the operations' latencies, one a worker; each list has an entry for each."""
+    """Latency histograms of the operations; each list has one entry per worker."""
 
     files: list[str] = Field(
-        description="pairs of little-endian uint64: the least nanoseconds of a bucket, its count; "
-        "in older results uint32 nanoseconds of each operation"
+        description="files of little-endian uint64 pairs: the lower bound of a bucket in "
+        "nanoseconds, and its count; in older results the uint32 nanoseconds of each operation"
     )
-    samples: list[int] = Field(description="operations that are in them")
-    dropped: list[int] = Field(description="operations of the timed windows that are not")
+    samples: list[int] = Field(description="operations that the histogram counts")
+    dropped: list[int] = Field(description="operations of the timed windows that it does not count")
 
 
 class BenchError(Strict):
-    """The system call that failed, and where."""
+    """The system call that failed, the path and the worker it failed for, and its errno."""
 
     call: str
     path: str | None
@@ -154,18 +163,22 @@ class BenchError(Strict):
 
 
 class Stock(Strict):
-    """How the stock of a consuming workload was sized."""
+    """How the stock of a workload was sized whose operations use it up."""
 
     unit: str = Field(description="file, block, ...")
-    steady: bool = Field(default=False, description="the units stay, and nothing is used up")
+    steady: bool = Field(
+        default=False,
+        description="operations leave the units in place, so the stock is not used up",
+    )
     per_worker: int
     wanted: int = Field(
-        description="what the pilot's rate, or the option keep, asks for, before the bounds"
+        description="units per worker that the pilot's rate, or the option keep, calls for, before "
+        "bounds apply"
     )
     bound: Literal["pilot", "space", "inodes", "maximum"] = Field(
-        description="pilot: no bound, it is as wanted"
+        description="what bounded the stock; pilot: nothing did, it is as large as wanted"
     )
-    pilot_ops_per_second: float | None = Field(description="null where there was no pilot")
+    pilot_ops_per_second: float | None = Field(description="null if no pilot ran")
     restocks: int
 
 
@@ -180,10 +193,10 @@ class BenchOutput(Strict):
     status: Literal["ok", "invalid", "error", "interrupted"]
     reason: str | None
     end: End
-    ops: int = Field(description="of all workers, inside the timed windows only")
+    ops: int = Field(description="operations of all workers inside the timed windows")
     executed_ops: int = Field(
-        description="of all workers while they bore the name fscale-run: warm-up and edges too; "
-        "the divisor for anything that was traced by that name"
+        description="operations of all workers while they were named fscale-run, which includes "
+        "the warm-up and the edges of the windows; divide by this what was traced by that name"
     )
     seconds: float = Field(description="sum of the timed windows")
     ops_per_second: float
@@ -197,16 +210,17 @@ class BenchOutput(Strict):
     intervals: Intervals
     cpu: CpuTimes
     cgroup_cpu_seconds: float | None = Field(
-        description="CPU time of the cell's cgroup over the windows, where one was given"
+        description="CPU time of the cell's cgroup over the windows; null if no cgroup was given"
     )
     busy_cpu_seconds: float = Field(
-        description="CPU time of everything on the CPUs under test over the windows, steal left out"
+        description="CPU time that everything used on the CPUs under test over the windows, "
+        "without steal"
     )
     stock: Stock | None
     latency: Latency | None
     counters: dict[str, int] = Field(
         default={},
-        description="by how much the file system's own counters grew from the first window to the "
-        "end of the last, by the names of their files",
+        description="name of a counter file of the file system -> by how much the counter grew "
+        "from the start of the first window to the end of the last",
     )
     error: BenchError | None

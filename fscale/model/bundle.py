@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Options that several commands have in common: the fields of a dataclass."""
+"""Shares options between commands: each field of a dataclass becomes an option."""
 
 import functools
 import inspect
@@ -13,14 +13,17 @@ Command = Callable[..., None]
 def bundle(
     parameter: str, options: type, *omitted: str, **defaults: Any
 ) -> Callable[[Command], Command]:
-    """Give a command the options of a dataclass, as one parameter of that name.
+    """Give a command the fields of a dataclass as options, collected into one `parameter`.
 
-    A field is an option of the same name, with what its Annotated type says of it. Fields that are
-    `omitted` are no options of the command; `defaults` are its own. ValueError for others.
+    Each field becomes an option of the same name, described by its Annotated type. The command does
+    not get the fields in `omitted`; `defaults` replace the defaults of the dataclass.
+
+    Raises:
+        ValueError: `omitted` or `defaults` names a field that the dataclass does not have.
     """
     names = {field.name for field in fields(options)}
     if unknown := {*omitted, *defaults} - names:
-        raise ValueError(f"{parameter} has no {', '.join(sorted(unknown))}")
+        raise ValueError(f"{parameter} has no field {', '.join(sorted(unknown))}")
 
     def decorate(command: Command) -> Command:
         signature = inspect.signature(command)
@@ -41,7 +44,7 @@ def bundle(
             found = options(**{p.name: given.pop(p.name) for p in added})
             command(*args, **given, **{parameter: found})
 
-        # typer reads the signature.
+        # typer takes the options from the signature.
         with_options.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[*own, *added]
         )

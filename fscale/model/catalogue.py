@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads the TOML files into validated models; every error names the file and the key."""
+"""Reads TOML files into validated models; every error names the file and the key."""
 
 import contextlib
 import difflib
@@ -21,14 +21,17 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """One line a mistake: the key, what is wrong with it, and near names where `model` is known."""
+    """Describe each mistake by its key and what is wrong with it, joined by semicolons.
+
+    For an unknown key of `model`, the text suggests similar names.
+    """
     lines = []
     for item in error.errors(include_url=False):
-        # Unions name their branch in the location; a key of the file is what helps.
+        # pydantic puts the branch of a union into the location; the user knows only the key.
         where = ".".join(str(part) for part in item["loc"] if not _is_branch(part)) or "the file"
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
-            message = "is no key that fscale knows"
+            message = "is not a key that fscale knows"
             if model and len(item["loc"]) == 1:
                 message += suggest(where, model.model_fields)
         lines.append(f"{where}: {message}")
@@ -40,7 +43,12 @@ def _is_branch(part: int | str) -> bool:
 
 
 def load_toml(path: Path, model: type[Model]) -> Model:
-    """Read `path` as `model`, or raise an FscaleError that names the file and the key."""
+    """Read the TOML file at `path` as `model`.
+
+    Raises:
+        FscaleError: the file cannot be read, is not TOML, or does not fit the model; the text
+            names the file and the key.
+    """
     try:
         with path.open("rb") as file:
             data = tomllib.load(file)
@@ -57,22 +65,26 @@ def load_toml(path: Path, model: type[Model]) -> Model:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean ...?` for a misspelt name, else the list of what there is."""
+    """Return `; did you mean ...?` for a misspelt name, else the list of all known names."""
     names = list(known)
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
     originals = [n for n in names if n.lower() in near]
     if originals:
         return f"; did you mean {' or '.join(originals)}?"
-    return f"; there are {', '.join(names)}" if names else ""
+    return f"; known names: {', '.join(names)}" if names else ""
 
 
 def names(directory: Path) -> list[str]:
-    """The names that can be given for the TOML files of a directory."""
+    """Return the names by which the TOML files of a directory can be given, sorted."""
     return sorted(path.stem for path in directory.glob("*.toml"))
 
 
 def load_suite(path: Path) -> Suite:
-    """A suite by path, or by the name of one in `configs/suites`."""
+    """Load a suite by its path, or by its name in `configs/suites`.
+
+    Raises:
+        FscaleError: there is no such suite, or it is not valid.
+    """
     if not path.is_file() and path.suffix != ".toml" and len(path.parts) == 1:
         named = paths.SUITES / f"{path}.toml"
         if not named.exists():
@@ -82,12 +94,12 @@ def load_suite(path: Path) -> Suite:
 
 
 def short_name(name: str) -> str:
-    """The name that results bear: without the folder and the suffix of a TOML file's path."""
+    """Return the name used in results: a path to a TOML file loses its folder and suffix."""
     return variant.label(name)
 
 
 def is_filesystem(name: str) -> bool:
-    """Whether a text begins with a file system's name or with the path of a TOML file."""
+    """Return whether a text begins with a file system's name or with the path of a TOML file."""
     with contextlib.suppress(FscaleError):
         first = variant.parse(name).name or ""
         return first.endswith(".toml") or (paths.FILESYSTEMS / f"{first}.toml").exists()
@@ -95,7 +107,7 @@ def is_filesystem(name: str) -> bool:
 
 
 def split_names(text: str) -> list[str]:
-    """The names of a text with commas, of which some may stand in the path of a TOML file."""
+    """Split a text at commas, except where the comma belongs to the path of a TOML file."""
     words = text.split(",")
     names: list[str] = []
     while words:
@@ -108,10 +120,10 @@ def split_names(text: str) -> list[str]:
 
 
 def split_filesystems(text: str) -> list[str]:
-    """The file systems of a text with commas, which may part mount options and features, too.
+    """Split a comma-separated text into file systems.
 
-    What follows the comma belongs to the file system before, where that has such parts and this is
-    no other file system's name.
+    Commas also separate mount options and features. A part belongs to the file system before it if
+    that one has options and the part itself is not the name of a file system.
     """
     found: list[str] = []
     for word in split_names(text):
@@ -132,27 +144,34 @@ def _find(name: str, directory: Path, what: str) -> Path:
 
 
 def load_filesystem(text: str) -> FileSystem:
-    """A file system by name or by the path of its TOML file, and what is otherwise.
+    """Load a file system by name or by the path of its TOML file, and apply its modifications.
 
-    `ext4:8` is ext4 on each of eight partitions of the medium; `ext4:mount=data=journal` and
-    `ext4:mkfs=-O fast_commit` are merged with what the TOML file says. FscaleError with near names.
+    `ext4:8` is ext4 on each of eight partitions of the medium; the options of
+    `ext4:mount=data=journal` and `ext4:mkfs=-O fast_commit` are merged into those of the TOML file.
+
+    Raises:
+        FscaleError: the name is unknown (with similar names), or the modification is not possible.
     """
     asked = variant.parse(text)
     asked.refuse_but(variant.OF_FILESYSTEM, "a file system that is measured here")
     assert asked.name is not None
     if short_name(asked.name) == NO_FILESYSTEM:
         raise FscaleError(
-            f"{text}: the name {NO_FILESYSTEM} stands for cells without a file system; give its "
-            "TOML file another name"
+            f"{text}: the name {NO_FILESYSTEM} is reserved for cells without a file system; rename "
+            "the TOML file"
         )
     return asked.apply(load_toml(_find(asked.name, paths.FILESYSTEMS, "file system"), FileSystem))
 
 
 def filesystems() -> list[FileSystem]:
-    """All file systems that are configured."""
+    """Load all file systems of `configs/filesystems`."""
     return [load_filesystem(name) for name in names(paths.FILESYSTEMS)]
 
 
 def load_medium(name: str) -> Medium:
-    """A medium by name or by the path of its TOML file; FscaleError with near names."""
+    """Load a medium by name or by the path of its TOML file.
+
+    Raises:
+        FscaleError: the name is unknown (with similar names), or the file is not valid.
+    """
     return load_toml(_find(name, paths.MEDIA, "medium"), Medium)

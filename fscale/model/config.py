@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the TOML files under `configs/` may say."""
+"""The models of the TOML files under `configs/`: suites, file systems and media."""
 
 import re
 from pathlib import Path
@@ -17,12 +17,19 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 def parse_size(value: object) -> int:
-    """Bytes from `4096`, "6G", "512 MiB": powers of two, whatever the spelling."""
+    """Parse a size in bytes: `4096`, "6G" or "512 MiB". All units are powers of two.
+
+    Raises:
+        ValueError: the value is not a size.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     if not match:
-        raise ValueError("a size is a number of bytes, or a number with K, M, G or T")
+        raise ValueError(
+            f"{str(value)[:60]!r} is not a size; give a number of bytes, or a number with K, M, G "
+            "or T"
+        )
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
@@ -46,83 +53,95 @@ _OLDER_KEYS = {"repeats": "repetitions", "profile_repeats": "profile_repetitions
 
 
 class Suite(Strict):
-    """`configs/suites/<name>.toml`: what is measured; the plan is the product of its lists."""
+    """`configs/suites/<name>.toml`: what is measured. The plan is the product of its lists."""
 
     @model_validator(mode="before")
     @classmethod
     def _older(cls, data: Any) -> Any:
-        """Suites that were written before two keys got the words of the results are suites."""
+        """Accept suites that use the earlier names of two keys."""
         if not isinstance(data, dict):
             return data
         return {_OLDER_KEYS.get(key, key): value for key, value in data.items()}
 
     title: str
-    workloads: list[str] | Literal["all"] = Field(description="ids of `fscale list workloads`")
+    workloads: list[str] | Literal["all"] = Field(description="ids as in `fscale list workloads`")
     filesystems: list[str] = Field(min_length=1)
     media: list[str] = Field(min_length=1)
     modes: list[Mode] = Field(default=["buffered"], min_length=1)
     cores: list[Annotated[int, Field(ge=1)]] | Preset = Field(
         default="topology",
-        description='a list; "topology": powers of two, each full socket, all physical cores and '
-        'all hardware threads; "powers": powers of two and all; "all": every count',
+        description='core counts to measure: a list; "topology": powers of two, each full socket, '
+        'all physical cores and all hardware threads; "powers": powers of two and all; "all": '
+        "every count",
     )
-    duration: float = Field(gt=0, le=MOST_SECONDS, description="timed seconds a cell")
+    duration: float = Field(gt=0, le=MOST_SECONDS, description="timed seconds per cell")
     warmup: float = Field(
         default=0.1, ge=0, le=MOST_SECONDS, description="seconds before the timed window"
     )
     min_window: float | None = Field(
-        default=None, gt=0, le=MOST_SECONDS, description="shortest window to trust, seconds"
+        default=None,
+        gt=0,
+        le=MOST_SECONDS,
+        description="seconds; shorter timed windows are discarded",
     )
     interval: float | None = Field(
-        default=None, gt=0, le=MOST_SECONDS, description="of the time series, seconds"
+        default=None, gt=0, le=MOST_SECONDS, description="seconds per point of the time series"
     )
     repetitions: int = Field(
-        ge=1, le=MOST_REPETITIONS, description="cells a point, each on a fresh file system"
+        ge=1, le=MOST_REPETITIONS, description="cells per point, each on a fresh file system"
     )
     order: Literal["random", "cores"] = Field(
         default="random",
-        description='within a repetition; "cores" groups by core count, which saves CPU hotplug',
+        description='order of cells within a repetition; "cores" groups them by core count, which '
+        "saves CPU hotplug",
     )
-    latency: bool = Field(default=False, description="time every operation")
+    latency: bool = Field(default=False, description="record the latency of every operation")
     control: float = Field(
         default=0.3,
         ge=0,
-        description="timed seconds of a cell that shows what the machine itself gives, at each "
-        "core count of a run with several; 0: none",
+        description="timed seconds of each control cell; they measure how the machine itself "
+        "scales, at each core count of a run that has several; 0: no control cells",
     )
     profiles: list[str] = Field(
-        default=[], description="profilers; each gets repetitions of its own, which never score"
+        default=[],
+        description="profilers; each runs in repetitions of its own, which are never scored",
     )
     profile_repetitions: int = Field(
-        default=1, ge=1, le=MOST_REPETITIONS, description="cells a point and profiler"
+        default=1, ge=1, le=MOST_REPETITIONS, description="cells per point and profiler"
     )
     max_stock: int | None = Field(
-        default=None, ge=1, le=MOST_COUNT, description="most files or blocks of a stock"
+        default=None,
+        ge=1,
+        le=MOST_COUNT,
+        description="largest number of files or blocks in a stock",
     )
     setup_limit: float = Field(
-        default=120, gt=0, le=MOST_SECONDS, description="seconds until a load must be ready"
+        default=120,
+        gt=0,
+        le=MOST_SECONDS,
+        description="seconds after which a load that is not ready is killed",
     )
     margin: float = Field(
         default=60,
         gt=0,
         le=MOST_SECONDS,
-        description="seconds beyond warm-up and duration until a cell is killed",
+        description="seconds after warm-up and duration until a cell is killed",
     )
     options: dict[str, Options] = Field(
-        default_factory=dict, description='workload options: a table for each id, or for "all"'
+        default_factory=dict, description='workload options: one table per id, or one for "all"'
     )
 
 
 class Geometry(Strict):
-    """How to ask a fresh file system what its mkfs chose."""
+    """How to read the parameters that mkfs chose from a fresh file system."""
 
     command: list[str] = Field(
         min_length=1, description="argv that describes an unmounted {device}"
     )
     keys: list[str] = Field(
         min_length=1,
-        description="what of it is kept: the words before a colon, a tab or two blanks; or "
-        "SECTION.NAME where a line has NAME=VALUE",
+        description="which lines of the output to keep: the words before a colon, a tab or two "
+        "blanks; or SECTION.NAME for a line with NAME=VALUE",
     )
 
 
@@ -130,86 +149,90 @@ class FileSystem(Strict):
     """`configs/filesystems/<name>.toml`: how a file system is made, mounted and counted."""
 
     title: str
-    kernel: str = Field(description="its name in /proc/filesystems and for mount -t")
-    nodev: bool = Field(default=False, description="lives in memory: no medium and no mkfs")
-    mkfs: list[str] = Field(default=[], description="argv; {device} stands for the medium")
+    kernel: str = Field(description="name in /proc/filesystems and for mount -t")
+    nodev: bool = Field(default=False, description="in memory, without a medium and without mkfs")
+    mkfs: list[str] = Field(default=[], description="argv; {device} is replaced by the medium")
     mount_options: list[str] = Field(
-        default=["noatime"], description="{size} stands for the medium's size in bytes"
+        default=["noatime"], description="{size} is replaced by the medium's size in bytes"
     )
     settings: dict[str, str] = Field(
         default={},
-        description="files below /sys or /proc/sys, and what is written into them while it is "
-        "mounted; {name} stands for the medium, such as ram0",
+        description="file below /sys or /proc/sys -> value that it has while the file system is "
+        "mounted; {name} is replaced by the name of the medium, such as ram0",
     )
     sized_by_cpus: bool = Field(
         default=True,
-        description="mkfs may look at the CPUs that are online: all are while it runs",
+        description="mkfs may size by the online CPUs: all CPUs are brought online before it runs",
     )
-    size: SizeOrShare | None = Field(default=None, description="of a nodev file system")
+    size: SizeOrShare | None = Field(default=None, description="size of a nodev file system")
     max_size: Bytes | None = None
     min_size: Bytes | None = Field(
-        default=None, description="the least that its mkfs takes; left out where a share is less"
+        default=None,
+        description="smallest size that its mkfs accepts; where a share of memory is "
+        "smaller, the file system is skipped",
     )
     numa: Placement | None = Field(
         default=None,
-        description="tmpfs: its pages lie on all NUMA nodes that have CPUs in turn "
-        '("interleave"), on that of the writer ("local") or on one; without it as the kernel does '
-        "it",
+        description="tmpfs: NUMA nodes of its pages: all nodes with CPUs in turn "
+        '("interleave"), the node of the writer ("local"), or one node; without it the kernel '
+        "decides",
     )
     partitions: int = Field(
-        default=1, ge=1, description="the medium is cut into that many, a file system on each"
+        default=1, ge=1, description="number of partitions of the medium, each with a file system"
     )
-    package: str | None = Field(default=None, description="the Debian package with its mkfs")
+    package: str | None = Field(default=None, description="Debian package that contains its mkfs")
     check: list[str] = Field(
         default=[],
-        description="argv that checks an unmounted {device} and changes nothing, after each cell; "
-        "a failure makes the cell an error",
+        description="argv that checks an unmounted {device} after each cell and changes nothing; "
+        "if it fails, the cell is an error",
     )
     fsck: list[str] = Field(
         default=[],
-        description="argv that checks an unmounted {device} and changes nothing, for crash tests; "
-        "not needed beside check",
+        description="argv with which crash tests check an unmounted {device}; it changes nothing; "
+        "not needed if check is given",
     )
-    colour: ColourName | None = Field(default=None, description="in plots; else one that is free")
+    colour: ColourName | None = Field(
+        default=None, description="colour in plots; without it one that is free"
+    )
     functions: list[str] = Field(
         default=[],
-        description="how the names of its kernel functions begin: the lock profile then takes "
-        "their locks for no other file system's",
+        description="prefixes of the names of its kernel functions: the lock profile attributes "
+        "locks of these functions to this file system alone",
     )
     structs: list[str] = Field(
         default=[],
-        description="its structs that hold locks: the lock profile tells these by their offset",
+        description="its structs that contain locks, which the lock profile names by their offset",
     )
     caches: dict[str, str] = Field(
         default={},
-        description="slab caches that are named otherwise than the struct that they hold, which "
-        "counts among structs",
+        description="slab cache -> struct in it, where their names differ; the struct counts among "
+        "structs",
     )
     source: str | None = Field(
         default=None,
-        description="directory with the sources of its module and tools, from this file; guests "
-        "build and load them",
+        description="directory with the sources of its module and tools, relative to this file; "
+        "guests build and load them",
     )
     geometry: Geometry | None = None
     version: list[str] = Field(default=[], description="argv that prints the mkfs version")
-    needs: list[str] = Field(default=[], description="further commands that must be installed")
+    needs: list[str] = Field(default=[], description="other commands that must be installed")
     counts: list[str] = Field(
-        default=[], description="tracepoints that show the work of one operation"
+        default=[], description="tracepoints that the counts profile counts per operation"
     )
     commit_seconds: float | None = Field(
         default=None,
         gt=0,
-        description="seconds between two commits of its journal or log where nothing asks for "
-        "one; a mount option commit=N comes first",
+        description="seconds between two commits of its journal or log if nothing requests one; a "
+        "mount option commit=N takes precedence",
     )
     counters: list[str] = Field(
         default=[],
         max_length=8,
-        description="files of sysfs with a growing number each; {name} stands for the medium, "
-        "such as ram0",
+        description="sysfs files that each contain a growing number; {name} is replaced by the "
+        "name of the medium, such as ram0",
     )
     error_hint: str | None = Field(
-        default=None, description="what to look at when mkfs or mount fails"
+        default=None, description="advice that is added to the error if mkfs fails"
     )
 
     @model_validator(mode="after")
@@ -219,68 +242,84 @@ class FileSystem(Strict):
                 raise ValueError(reason)
         if self.nodev:
             if self.mkfs or self.check or self.fsck or self.geometry or self.size is None:
-                raise ValueError("a nodev file system has a size, no mkfs, check, fsck or geometry")
+                raise ValueError(
+                    "a nodev file system has a size, no mkfs, check, fsck or geometry; set size "
+                    "and remove the others"
+                )
         elif not any("{device}" in argument for argument in self.mkfs):
-            raise ValueError("mkfs must name {device}")
+            raise ValueError("mkfs must name {device}; add it where the medium belongs")
         if self.numa is not None and self.kernel != "tmpfs":
-            raise ValueError("numa belongs to tmpfs; what lies on a medium has the medium's")
+            raise ValueError(
+                f"numa belongs to tmpfs, not to {self.kernel}; set numa in the medium's TOML file"
+            )
         for name, argv in (("check", self.check), ("fsck", self.fsck)):
             if argv and not any("{device}" in argument for argument in argv):
-                raise ValueError(f"{name} must name {{device}}")
+                raise ValueError(f"{name} must name {{device}}; add it where the medium belongs")
         return self
 
     def counter_files(self, device: str | None) -> list[str]:
-        """`counters` of the file system on a device; none where there is no device."""
+        """Return the paths of `counters` for the file system on a device; none without a device."""
         return [path.format(name=Path(device).name) for path in self.counters] if device else []
 
 
 class Medium(Strict):
-    """`configs/media/<name>.toml`: what a file system lies on."""
+    """`configs/media/<name>.toml`: the storage below a file system."""
 
     title: str
     kind: Literal["loop", "brd", "null_blk", "device", "dir"]
     size: SizeOrShare | None = Field(
-        default=None, description='bytes, or a share of memory such as "25%"'
+        default=None, description='bytes, or a share of memory such as "25%"; device and dir: none'
     )
     max_size: Bytes | None = Field(default=None, description="upper bound of a share")
     backing: str | None = Field(
-        default=None, description="loop: directory of the file; without it our own tmpfs"
+        default=None,
+        description="loop: directory of the backing file; without it a tmpfs of fscale",
     )
     numa: Placement | None = Field(
         default=None,
-        description="loop on our own tmpfs, brd, null_blk: its pages lie on all NUMA nodes that "
-        'have CPUs in turn ("interleave"), on that of the runner ("local") or on one; without it '
-        "where they come to",
+        description="loop on fscale's tmpfs, brd, null_blk: NUMA nodes of its pages: all with "
+        'CPUs in turn ("interleave"), the node of the runner ("local"), or one node; without it '
+        "the kernel decides",
     )
-    direct_io: bool = Field(default=False, description="loop: open the file with O_DIRECT")
+    direct_io: bool = Field(
+        default=False, description="loop: access the backing file with O_DIRECT"
+    )
     path: str | None = Field(
         default=None, description="device: /dev/disk/by-id/...; dir: an existing directory"
     )
 
     latency_ns: int = Field(
-        default=0, ge=0, description="null_blk: completes each request after this time"
+        default=0, ge=0, description="null_blk: nanoseconds until a request completes"
     )
     queue_depth: int = Field(
-        default=64, ge=1, description="null_blk: requests that are under way at once"
+        default=64, ge=1, description="null_blk: largest number of requests in flight"
     )
 
     @model_validator(mode="after")
     def _whole(self) -> "Medium":
         if self.kind != "null_blk" and (self.latency_ns or self.queue_depth != 64):
-            raise ValueError("latency_ns and queue_depth belong to a null_blk medium")
+            raise ValueError(
+                f"latency_ns and queue_depth belong to a null_blk medium, not to a {self.kind} "
+                "medium; remove them"
+            )
         if self.numa is not None and (self.kind in ("device", "dir") or self.backing):
-            raise ValueError("numa belongs to a medium that is made in memory")
+            raise ValueError("numa belongs to a medium that is made in memory; remove it")
         if self.numa is not None and self.latency_ns:
-            raise ValueError("a null_blk with latency is not filled, so its pages have no numa")
+            raise ValueError(
+                "a null_blk with latency is not filled in advance, so its pages have no numa; "
+                "remove numa or latency_ns"
+            )
         if self.kind in ("loop", "brd", "null_blk") and self.size is None:
-            raise ValueError(f"a {self.kind} medium needs a size")
+            raise ValueError(
+                f'a {self.kind} medium needs a size, such as size = "4G" or size = "25%"'
+            )
         if self.kind in ("device", "dir") and self.size is not None:
-            raise ValueError(f"a {self.kind} medium has the size that it has; leave size out")
+            raise ValueError(f"the size of a {self.kind} medium cannot be chosen; leave size out")
         return self
 
 
 def resolve_size(size: int | str, most: int | None, memory: int) -> int:
-    """Bytes of a size or share of `memory` bytes, at most `most`, rounded down to 1 MiB."""
+    """Convert a size, or a share of `memory` bytes, to bytes: at most `most`, in whole MiB."""
     bytes_ = memory * int(size[:-1]) // 100 if isinstance(size, str) else size
     bytes_ = min(bytes_, most) if most is not None else bytes_
     return bytes_ & ~((1 << 20) - 1)

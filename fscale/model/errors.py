@@ -21,7 +21,7 @@ class FscaleError(Exception):
 
 
 class Interrupted(FscaleError):  # noqa: N818 - it is an event that the user asked for
-    """The user stopped the command; the state is saved and the machine is restored."""
+    """The user stopped the command; its state was saved and the machine was restored."""
 
     code = Exit.INTERRUPTED
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What of a run its figures depend on, by key, and what follows where two runs differ in it.
+"""The facts of a run that its figures depend on, by key, and the effect of a difference in one.
 
-One table answers both questions: may a call go on with what an earlier one began, and do the
-figures of two runs mean the same? docs/reference/comparison-outputs.md says it in words.
+One table decides both whether a run can be resumed and whether the figures of two runs can be
+compared. docs/reference/comparison-outputs.md explains it.
 """
 
 import functools
@@ -21,16 +21,17 @@ Then = Literal["refuse", "note", "ignore"]
 
 @dataclass(frozen=True)
 class Rule:
-    """What follows from a difference in facts whose whole key matches a pattern."""
+    """The effect of a difference in facts whose whole key matches the pattern `keys`."""
 
     keys: str
     on_resume: Then
-    """where a call goes on with what is in its results directory"""
+    """when a call resumes the run in its results directory"""
     on_compare: Then
-    """where the figures of two runs are set against each other; what is refused may be allowed"""
+    """when the figures of two runs are compared; the user can allow what is refused"""
 
 
-# The first that matches. What is judged is never refused: kernels, their builds, modules.
+# The first match applies. What a comparison judges is never refused: kernels, their builds,
+# modules.
 TABLE = (
     Rule(r"suite\.(warmup|min_window|max_stock|latency|windows|window_ops)", "refuse", "refuse"),
     Rule(r"suite\.order", "refuse", "note"),
@@ -51,7 +52,7 @@ TABLE = (
         "refuse",
     ),
     Rule(r"media\..*", "refuse", "ignore"),
-    # The digest of the microbenchmark refuses for them.
+    # On resume, the digest of the microbenchmark covers the workloads.
     Rule(r"workloads\..*", "ignore", "refuse"),
     Rule(r"machine\.(debug|model\..*)", "refuse", "refuse"),
     Rule(r"machine\.(kernel|build|cpu_order|guest)", "refuse", "ignore"),
@@ -67,7 +68,7 @@ TABLE = (
     Rule(r"seed", "refuse", "ignore"),
 )
 
-# A part of these that is not there is off; of all else an older fscale may not have known it.
+# If one of these is absent, it is off. Other absent facts may be unknown to an older fscale.
 _ABSENT_IS_NONE = ("suite.", "filesystems.", "media.")
 _SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=")
 _TOOLS = (BENCH, "fscale-sim", "mkfs of ", "module ", "kernel build ")
@@ -76,7 +77,11 @@ _WORKLOAD = ("operation", "setup", "options")
 
 @functools.cache
 def find_rule(key: str) -> Rule:
-    """The rule of a fact; KeyError where the table has none."""
+    """Find the rule of a fact.
+
+    Raises:
+        KeyError: the table has no rule for the key.
+    """
     for one in TABLE:
         if re.fullmatch(one.keys, key, re.DOTALL):
             return one
@@ -85,7 +90,7 @@ def find_rule(key: str) -> Rule:
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact that two runs do not share; of mount options only those that the other has not."""
+    """A fact in which two runs differ. Mount options that both have are left out."""
 
     key: str
     base: Any
@@ -96,41 +101,41 @@ class Difference:
 
     @property
     def refused(self) -> bool:
-        """Whether the figures then mean two things."""
+        """Whether this difference makes the figures incomparable."""
         return find_rule(self.key).on_compare == "refuse"
 
     def allowed(self, keys: Iterable[str]) -> bool:
-        """Whether the user expects it: by its key, or by the front part of that."""
+        """Return whether the user allowed it, by its key or by a prefix of its key."""
         return any(self.key == key or self.key.startswith(f"{key}.") for key in keys)
 
 
 def compare_values(key: str, base: Any, new: Any) -> Difference | None:
-    """How two values of a fact differ; the order of mount options means nothing."""
+    """Compare two values of a fact; None if they are equal, mount options in any order."""
     if key.endswith("mount_options") and isinstance(base, list) and isinstance(new, list):
         base, new = [o for o in base if o not in new], [o for o in new if o not in base]
     return Difference(key, base, new) if base != new else None
 
 
 def format_value(value: Any) -> str:
-    """A value in a sentence."""
+    """Format a value for use in a sentence."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return f"`{shlex.join(value)}`" if value else "none"
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def collect_facts(run: Run) -> dict[str, Any]:
-    """All facts of a run by key; what it does not record is left out."""
+    """Return all facts that a run records, by key."""
     found = {f"suite.{key}": value for key, value in run.suite.items()}
     for name, described in run.filesystems.items():
         found |= {f"filesystems.{name}.{key}": value for key, value in described.items()}
-        # A run from before there were any settings set nothing.
+        # A run from before settings existed has set nothing.
         if "kernel" in described:
             found.setdefault(f"filesystems.{name}.settings", {})
     for name, medium in run.media.items():
         found |= {f"media.{name}.{key}": value for key, value in _medium(medium).items()}
     for workload in run.workloads:
         described = {key: workload[key] for key in _WORKLOAD if key in workload}
-        # A run from before an option means what one does in which it is off.
+        # A run that predates an option compares equal to one in which the option is off.
         if options := workload.get("options"):
             described["options"] = [o for o in options if o.get("default") != 0]
         found |= {f"workloads.{workload['id']}.{key}": v for key, v in described.items()}
@@ -141,7 +146,7 @@ def collect_facts(run: Run) -> dict[str, Any]:
 
 def _medium(recorded: dict[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in recorded.items() if key != "queue"}
-    # Of what is no device it says where an image lies, which no figure depends on.
+    # Except for a device, the path says where an image lies; no figure depends on that.
     if recorded.get("kind") != "device" and "path" in found:
         found["place"] = found.pop("path")
     queue = recorded.get("queue")
@@ -170,23 +175,23 @@ def _machine(machine: Machine) -> dict[str, Any]:
     if machine.tuning:
         found |= machine.tuning.flat
     guest = dict(machine.guest or {})
-    # A figure of another simulated machine is another figure.
+    # Figures depend on the model of the simulated machine.
     found |= {f"model.{name}": value for name, value in guest.pop("model", {}).items()}
     found["guest"] = _lasting(guest) or None
     return found
 
 
 def _lasting(value: Any) -> Any:
-    """Without how often a guest had to be booted, which says nothing about what is measured."""
+    """Drop the number of boots that hung, which does not affect what is measured."""
     if isinstance(value, dict):
         return {name: _lasting(part) for name, part in value.items() if name != "stood_still"}
     return value
 
 
 def list_changes(old: Run, new: Run) -> list[str]:
-    """Why a call cannot go on with the run of an earlier one, as `KEY: OLD -> NEW`.
+    """List the differences that prevent `new` from resuming `old`, as `KEY: OLD -> NEW`.
 
-    A tool that only one of the two has is no difference: no cell was measured without it.
+    A tool that only one of the two runs has is not a difference: no cell was measured without it.
     """
     ours, theirs = collect_facts(old), collect_facts(new)
     found = []

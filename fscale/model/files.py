@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files of a results directory, which may come from a stranger.
+"""Safe access to the files of a results directory, which may come from a stranger.
 
-Nothing below the directory is reached through a link, what is read has a bound, and what is written
-is a new file that takes the old one's name.
+Links below the directory are never followed, reads are bounded, and a write creates a new file and
+renames it over the old one.
 """
 
 import contextlib
@@ -16,40 +16,42 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-MOST_BYTES = 16 << 20
-MOST_UNPACKED = 256 << 20  # the on-CPU profile has up to 200,000 samples of a KiB or so
-MOST_RATIO = 100  # of what is unpacked to what is packed; profiles have 5 to 15
+MAX_BYTES = 16 << 20
+MAX_UNPACKED = 256 << 20  # an on-CPU profile has up to 200,000 samples of about 1 KiB
+MAX_RATIO = 100  # unpacked to packed size; profiles have 5 to 15
 
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Folder:
-    """A directory by the name that the user gave, and files in it by their names relative to it.
+    """A directory that the user named, and files in it by their names relative to it.
 
-    The directory itself may be reached through links: its name is the user's. All methods raise
-    OSError, with a `strerror` for people, where a file is missing, a link, or not what it
-    should be.
+    The path of the directory itself may contain links, because the user chose it.
+
+    Raises:
+        OSError: in all methods, if a file is missing, is a link, or is not of the expected kind;
+            its `strerror` is a text for the user.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self, name: str, most: int = MOST_BYTES) -> bytes:
-        """The content of a regular file of at most `most` bytes."""
+    def read(self, name: str, most: int = MAX_BYTES) -> bytes:
+        """Return the content of a regular file of at most `most` bytes."""
         with self._parent(name) as (directory, last):
-            # O_NONBLOCK: nobody may ever write into a FIFO.
+            # Without O_NONBLOCK, opening a FIFO that nobody writes to would block forever.
             fd = _open(last, os.O_RDONLY | os.O_NONBLOCK, directory)
             with os.fdopen(fd, "rb") as file:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    raise OSError(errno.EINVAL, "it is no regular file", name)
+                    raise OSError(errno.EINVAL, "it is not a regular file", name)
                 content = file.read(most + 1)
         if len(content) > most:
             raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", name)
         return content
 
     def exists(self, name: str) -> bool:
-        """Whether there is something of that name, a link included."""
+        """Return whether something of that name exists; a link counts, whatever its target."""
         try:
             with self._parent(name) as (directory, last):
                 os.stat(last, dir_fd=directory, follow_symlinks=False)
@@ -58,7 +60,7 @@ class Folder:
         return True
 
     def names(self, directory: str, suffix: str) -> list[str]:
-        """The names in a directory that end with `suffix`; none when it is not there."""
+        """Return the sorted names in a directory that end with `suffix`; none without it."""
         try:
             with self._parent(f"{directory}/.") as (fd, _):
                 return sorted(p.name for p in os.scandir(fd) if p.name.endswith(suffix))
@@ -66,9 +68,9 @@ class Folder:
             return []
 
     def write(self, name: str, content: str | bytes, *, sync: bool = False) -> Path:
-        """Write a file, and the directories that it lies in; returns its path.
+        """Write a file, creating its parent directories, and return its path.
 
-        Whoever reads sees the old content or the new; with `sync` also after a crash.
+        A reader sees either the old or the new content; with `sync`, also after a crash.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with self._parent(name, make=True) as (directory, last):
@@ -87,7 +89,7 @@ class Folder:
         return self.path / name
 
     def fresh(self, name: str) -> Path:
-        """An empty directory in the place of whatever is there."""
+        """Create an empty directory, removing whatever has that name, and return its path."""
         self.path.mkdir(parents=True, exist_ok=True)
         with self._parent(name, make=True) as (directory, last):
             with contextlib.suppress(FileNotFoundError):
@@ -101,7 +103,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _parent(self, name: str, make: bool = False) -> Iterator[tuple[int, str]]:
-        """A descriptor of the directory that holds `name`, and the last part of the name."""
+        """Yield a descriptor of the directory of `name`, and the last part of `name`."""
         *parents, last = name.split("/")
         if not last or PurePosixPath(name).is_absolute() or ".." in (*parents, last):
             raise OSError(errno.EPERM, "it leads out of the results directory", name)
@@ -123,20 +125,23 @@ def _open(name: str, flags: int, directory: int) -> int:
     try:
         return os.open(name, flags | _FLAGS, 0o644, dir_fd=directory)
     except ValueError:  # a NUL, or a surrogate
-        raise OSError(errno.EINVAL, "it is no name of a file", name) from None
+        raise OSError(errno.EINVAL, "it is not a valid file name", name) from None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             there = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if stat.S_ISLNK(there.st_mode):
-                why = "it is a link; in a results directory none is followed"
+                why = "it is a link; links in a results directory are not followed"
                 raise OSError(errno.ELOOP, why, name) from None
         raise
 
 
 def write_named(path: Path, content: str) -> None:
-    """Write a file that the user named; OSError when the last part of the name is a link.
+    """Write a file that the user named.
 
-    `/dev/stdout` and the like are links that mean what they say.
+    Links below /dev, such as `/dev/stdout`, are followed.
+
+    Raises:
+        OSError: the last part of the path is a link, or the file cannot be written.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     if not path.is_relative_to("/dev"):
@@ -145,7 +150,9 @@ def write_named(path: Path, content: str) -> None:
         fd = os.open(path, flags, 0o644)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise OSError(error.errno, "it is a link; name the file", str(path)) from None
+            raise OSError(
+                error.errno, "it is a link; name the file that it points to", str(path)
+            ) from None
         raise
     try:
         with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
@@ -155,8 +162,12 @@ def write_named(path: Path, content: str) -> None:
 
 
 def unpack(packed: bytes) -> bytes:
-    """The content of a gzip file; ValueError when it is damaged or larger than any of ours."""
-    most = min(MOST_UNPACKED, MOST_RATIO * len(packed) + (1 << 20))
+    """Return the content of a gzip file.
+
+    Raises:
+        ValueError: it is damaged, or larger than any file that fscale writes.
+    """
+    most = min(MAX_UNPACKED, MAX_RATIO * len(packed) + (1 << 20))
     unpacker = zlib.decompressobj(wbits=31)
     try:
         content = unpacker.decompress(packed, most + 1)
@@ -165,20 +176,27 @@ def unpack(packed: bytes) -> bytes:
     if len(content) > most:
         raise ValueError(f"it unpacks to more than {most >> 20} MiB")
     if not unpacker.eof:
-        raise ValueError("it is cut short")
+        raise ValueError("it is truncated")
     return content
 
 
 def parse_json(text: bytes) -> Any:
-    """What JSON text says; ValueError also when it is nested too deep."""
+    """Parse JSON text.
+
+    Raises:
+        ValueError: it is not JSON, or nested too deeply.
+    """
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("it is nested too deeply") from None
 
 
 def is_text(name: str) -> bool:
-    """Whether a name can be written in UTF-8, as results are; bytes that cannot are surrogates."""
+    """Return whether a name can be written as UTF-8, as results are.
+
+    The bytes of a name that is not UTF-8 are surrogates.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -187,7 +205,7 @@ def is_text(name: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text without what steers a terminal or is no text; lines and tabs stay."""
+    """Replace control and other unprintable characters by `?`, except newlines and tabs."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether the latencies of a cell speak for its operations."""
+"""Decides whether the recorded latencies of a cell represent its operations."""
 
 from collections.abc import Mapping
 from typing import Any
 
-MOST_DROPPED = 0.01
-"""of a cell's operations; the rest of a window is not like its first part, which they fill"""
+MAX_DROPPED = 0.01
+"""Largest share of a cell's operations that may be dropped.
+
+The histogram fills up in the first part of a window, which does not represent the rest.
+"""
 
 
 def covered(latency: Mapping[str, Any]) -> float | None:
-    """The share of the operations whose latency is known; None where none was counted."""
+    """Return the share of the operations whose latency is known, 0 to 1; None without a count."""
     count, dropped = latency.get("count"), latency.get("dropped", 0)
     if not isinstance(count, int) or not isinstance(dropped, int) or count + dropped <= 0:
         return None
@@ -17,9 +20,9 @@ def covered(latency: Mapping[str, Any]) -> float | None:
 
 
 def trusted(latency: Mapping[str, Any]) -> bool:
-    """Whether quantiles of these latencies are quantiles of the cell's operations.
+    """Return whether the quantiles of these latencies are those of the cell's operations.
 
-    Those that come without a count (another program's) are taken as they are.
+    Latencies of other programs, which come without a count, are trusted.
     """
     share = covered(latency)
-    return share >= 1 - MOST_DROPPED if share is not None else "count" not in latency
+    return share >= 1 - MAX_DROPPED if share is not None else "count" not in latency

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a cell can run: the protocol of a load."""
+"""The protocol of a load: a program that a cell can run and measure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,27 +9,27 @@ from typing import Any, Protocol
 from fscale.model.bench import BenchOutput, CpuTimes, Descriptor
 from fscale.model.results import CellKey, Status
 
-COMM = "fscale-run"  # the name that a worker bears while its gate is open
+COMM = "fscale-run"  # the name of a worker while its gate is open
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where and on what a load runs."""
+    """The directory, CPUs and limits that a load runs with."""
 
     key: CellKey
-    directory: Path  # an empty one in the file system under test
+    directory: Path  # an empty directory in the file system under test
     cpus: list[int]
     seed: int
     space: int  # bytes that the load may fill
     scratch: Path  # an empty directory outside of it, for configuration, logs and raw output
     cgroup: Path | None
-    partitions: int = 1  # from 2 on the empty ones are 0/work, 1/work, ... below `directory`
-    counters: tuple[str, ...] = ()  # of the file system: files with a growing number each
+    partitions: int = 1  # from 2 on, the empty directories are 0/work, ... below `directory`
+    counters: tuple[str, ...] = ()  # files of the file system that each contain a growing number
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a suite says about the way of measuring, beyond what is in the cell's key."""
+    """Settings of a suite that are not part of a cell's key. Times are in seconds."""
 
     warmup: float
     min_window: float | None = None
@@ -37,14 +37,14 @@ class Settings:
     max_stock: int | None = None
     latency: bool = False
     slice: float | None = None
-    """seconds of a turn: the load works only when it is asked, again and again"""
+    """seconds per turn; the load works only while it has a turn"""
     settle: bool = False
     """whether each turn ends with a syncfs()"""
 
 
 @dataclass
 class Outcome:
-    """What a load achieved. `ops` and `seconds` are those of the timed part only."""
+    """The result of a load. `ops` and `seconds` cover the timed part only."""
 
     status: Status
     reason: str | None = None
@@ -54,39 +54,39 @@ class Outcome:
     cpu: CpuTimes | None = None  # None: the runner accounts over the whole command
     own_cpu_seconds: float | None = None
     others_cpu_seconds: float | None = None
-    throttled_seconds: float | None = None  # by a CPU quota; None where none is counted
-    frequency_khz: int | None = None  # of the CPUs under test; None where nothing says it
-    thermal_throttled: int | None = None  # times; None where nothing counts them
+    throttled_seconds: float | None = None  # by a CPU quota; None if nothing counts it
+    frequency_khz: int | None = None  # of the CPUs under test; None if unknown
+    thermal_throttled: int | None = None  # times; None if nothing counts them
     bench: BenchOutput | None = None
     latency: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
 
 class Load(Protocol):
-    """Something that works in a file system and says how much it did.
+    """A program that works in a file system and reports how much it did.
 
     For each cell the runner makes a fresh file system, takes the CPUs that are not under test
     offline, and then calls, in this order:
 
     1. `prepare(target, run)`: writes configuration files and makes what the load works on.
        `run(argv)` executes a command to its end, records it in the cell and raises FscaleError
-       when it fails. What is done here is not timed.
+       when it fails. This part is not timed.
     2. `command(target, sync)`: returns the argv to start.
     3. `parse(target, returncode, stdout, stderr)`: turns the output into an Outcome. It must
        not raise for a load that failed: that is an Outcome with status "error" and a reason.
 
     A load with `synced = True` gets two file descriptors `sync = (read, write)`: it joins
     `target.cgroup` by itself, writes "ready\\n" to `write` when its set-up is done, and starts the
-    timed part after it has read one byte from `read`. Profilers are attached in between. For any
+    timed part after it has read one byte from `read`. Profilers attach in between. For any
     other load `sync` is None: it is started in the cgroup, bound to `target.cpus`, and profilers
-    are attached just before; everything it does counts as timed.
+    attach just before; everything it does counts as timed.
 
-    With `named = True` each worker bears the name COMM while it is timed, and profilers
-    look at those. With False they look at all threads of `target.cgroup`, and it is the process
-    that `command` starts that bears this name, from the beginning of the timed part to its end.
+    With `named = True` each worker is named COMM while it is timed, and profilers look at threads
+    of that name. With False they look at all threads of `target.cgroup`; the process that `command`
+    starts is then named COMM during the timed part.
 
-    With `sliced = True`, and a slice among the settings, the load takes a turn for each byte that
-    it reads, and answers with "OPS SECONDS CPU END"; it ends when there is nothing more to read.
+    With `sliced = True`, and a slice in the settings, the load takes a turn for each byte that it
+    reads, and answers with "OPS SECONDS CPU SETTLED END"; it ends at the end of its input.
 
     `missing()` says which tool the machine lacks and what to install; such cells are skipped.
     """
@@ -97,19 +97,19 @@ class Load(Protocol):
     sliced: bool
 
     def missing(self) -> str | None:
-        """Why the load cannot run here; None when it can."""
+        """Return why the load cannot run here, and what to install; None if it can run."""
         ...
 
     def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
-        """Set up, untimed."""
+        """Set up the load; this is not timed."""
         ...
 
     def command(
         self, target: Target, settings: Settings, sync: tuple[int, int] | None
     ) -> list[str]:
-        """The argv to start."""
+        """Return the argv to start."""
         ...
 
     def parse(self, target: Target, returncode: int, stdout: str, stderr: str) -> Outcome:
-        """What came of it."""
+        """Return the outcome from the exit code and the output."""
         ...

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads what bpftrace prints with `-f json`: one JSON object a line, a map each."""
+"""Parses the output of `bpftrace -f json`: one JSON object per line, one map in each."""
 
 import json
 from typing import Any
 
-MAP_KEYS = 1 << 16  # most entries of a map; what does not fit is not counted
+MAP_KEYS = 1 << 16  # largest number of entries in a map; entries beyond it are not counted
 
 
 def parse(output: str) -> dict[str, Any]:
-    """Map name (with its @) -> its value: a number, or keys (as text) -> values.
+    """Return map name (with its @) -> its value: a number, or keys (as text) -> values.
 
-    Lines that are not complete JSON objects (a truncated file, a warning in between) are left out;
-    a file without any map gives an empty dictionary.
+    Lines that are not complete JSON objects are skipped: the file may be truncated, or contain
+    warnings. A file without any map gives an empty dictionary.
     """
     maps: dict[str, Any] = {}
     for line in output.splitlines():
@@ -27,22 +27,22 @@ def parse(output: str) -> dict[str, Any]:
 
 
 def numbers(value: Any) -> dict[str, int]:
-    """The entries of a map that are whole numbers; empty when it is no map."""
+    """Return the entries of a map that are integers; empty if `value` is not a map."""
     if not isinstance(value, dict):
         return {}
     return {k: v for k, v in value.items() if _is_number(v)}
 
 
 def entries(value: Any) -> dict[str, Any]:
-    """The entries of a map; empty when it is no map."""
+    """Return the entries of a map; empty if `value` is not a map."""
     return value if isinstance(value, dict) else {}
 
 
 def number(value: Any) -> int:
-    """A scalar map's value; 0 when it is something else."""
+    """Return the value of a scalar map; 0 if `value` is not an integer."""
     return value if _is_number(value) else 0
 
 
 def _is_number(value: Any) -> bool:
-    """Whether bpftrace can have counted it: 64 bits."""
+    """Return whether it is an integer of 64 bits, as bpftrace counts."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The arguments of a mkfs: what is given later is merged into what stands there already.
+"""Merges arguments of the user into the mkfs command of a file system.
 
-mke2fs keeps the last -E and the last -O and forgets those before, mkfs.xfs refuses a suboption that
-is given twice. So that an argument of the user's never drops one of the suite's, each option is
-given once, a list of suboptions with the later value of each.
+mke2fs keeps only the last -E and the last -O; mkfs.xfs refuses a suboption that is given twice. So
+that an argument of the user never drops one of the TOML file, the merged command has each option
+once, with the last value of each suboption.
 """
 
 import re
@@ -16,26 +16,26 @@ from fscale.model.errors import FscaleError
 
 @dataclass(frozen=True)
 class _Program:
-    """What a mkfs takes."""
+    """The options of one mkfs program."""
 
     valued: str
-    """letters of the options with a value"""
+    """letters of the options that take a value"""
     lists: str = ""
-    """those whose value is a list of suboptions"""
+    """options whose value is a list of suboptions"""
     long: dict[str, str] = field(default_factory=dict)
-    """long options, and the letters that they stand for"""
+    """long option -> its letter"""
     same: dict[str, str] = field(default_factory=dict)
-    """suboptions that set what another one sets"""
+    """suboption -> the suboption that sets the same thing"""
     replaces: dict[str, str] = field(default_factory=dict)
-    """options that set by another rule what the options of these letters set"""
+    """option -> letters of the options that it makes obsolete"""
     repeated: str = ""
     """options that may be given several times"""
     shown: str = ""
-    """those that a description of the file system shows in full"""
+    """options that a description of the file system shows in full"""
     several: bool = False
-    """whether it makes one file system of several devices"""
+    """whether it can make one file system on several devices"""
     makes_none: str = ""
-    """options with which it ends without a new file system: dry runs, versions, repairs"""
+    """options with which it makes no file system: dry runs, versions, repairs"""
 
 
 _EXT = _Program(
@@ -57,7 +57,7 @@ _PROGRAMS = {
         makes_none="NV",
     ),
     "mkfs.btrfs": _Program(
-        valued="AbCdLlmnOrRsU",  # C stands for --csum, which has no letter
+        valued="AbCdLlmnOrRsU",  # C means --csum, which has no letter
         lists="OR",
         shown="nOs",
         long={
@@ -85,52 +85,52 @@ _SEPARATORS = re.compile(r"[,\s]+")
 
 @dataclass(frozen=True)
 class _Item:
-    """An option with its value, or an argument."""
+    """An option with its value, or a positional argument."""
 
     words: tuple[str, ...]
-    """as they were given"""
+    """the words as given"""
     key: str = ""
-    """the letter, or the long name, of an option"""
+    """the letter or long name of an option; empty for a positional argument"""
     value: str | None = None
 
 
 def merge(argv: Sequence[str], more: Sequence[str] = ()) -> list[str]:
-    """The argv of a mkfs with the arguments `more` before its {device}, each option once.
+    """Return the argv of a mkfs with `more` inserted before its {device}, each option once.
 
     Raises:
-        FscaleError: `more` has an argument that is no option, an option lacks its value, one has
-            the program make no file system, or one that is there already is given to a program
-            whose options are not known.
+        FscaleError: `more` has an argument that is not an option; an option lacks its value; an
+            option prevents the program from making a file system; or an option is already given
+            and fscale does not know the options of the program.
     """
-    start, program = _program(argv)
+    start, program = _find_program(argv)
     if program is None:
-        return _beside(argv, more)
-    new = list(_items(program, more))
+        return _insert_unmerged(argv, more)
+    new = list(_parse_items(program, more))
     if own := [item.words[0] for item in new if not item.key and not program.several]:
         raise FscaleError(
-            f"mkfs= has {' '.join(own)}, which {argv[start - 1]} would take for its device or its "
-            "size; give options"
+            f"mkfs= contains {' '.join(own)}, which is not an option: {argv[start - 1]} would take "
+            "it as its device or size; give options only"
         )
     replaced = {letter for item in new for letter in program.replaces.get(item.key, "")}
-    old = [item for item in _items(program, argv[start:]) if item.key not in replaced]
+    old = [item for item in _parse_items(program, argv[start:]) if item.key not in replaced]
     for item in (*old, *new):
         if item.key == "help" or (item.key and item.key in program.makes_none):
             raise FscaleError(
-                f"mkfs has {item.words[0]}, with which {argv[start - 1]} makes no file system; "
-                "leave it out"
+                f"mkfs contains {item.words[0]}, with which {argv[start - 1]} makes no file "
+                "system; leave it out"
             )
     place = next((i for i, item in enumerate(old) if "{device}" in item.words[0]), len(old))
-    items = _once(program, [*old[:place], *new, *old[place:]])
+    items = _merge_repeated(program, [*old[:place], *new, *old[place:]])
     return [*argv[:start], *(word for item in items for word in item.words)]
 
 
 def unlike(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two argvs differ in more than options that a description shows in full."""
-    (start, program), (other_start, other_program) = _program(one), _program(other)
+    """Return whether two argvs differ in options that a description does not show in full."""
+    (start, program), (other_start, other_program) = _find_program(one), _find_program(other)
     if program is None or program is not other_program:
         return list(one) != list(other)
     rest = [
-        [item for item in _items(program, argv[first:]) if item.key not in set(program.shown)]
+        [item for item in _parse_items(program, argv[first:]) if item.key not in set(program.shown)]
         for argv, first in ((one, start), (other, other_start))
     ]
     told = [sorted((item.key, item.value or item.words[0]) for item in items) for items in rest]
@@ -138,18 +138,22 @@ def unlike(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def arguments(argv: Sequence[str]) -> list[str]:
-    """The arguments of a mkfs that are no options: devices and sizes; none of an unknown program.
+    """Return the positional arguments of a mkfs: devices and sizes; none for an unknown program.
 
-    FscaleError where an option lacks its value.
+    Raises:
+        FscaleError: an option lacks its value.
     """
-    start, program = _program(argv)
+    start, program = _find_program(argv)
     if program is None:
         return []
-    return [item.words[0] for item in _items(program, argv[start:]) if not item.key]
+    return [item.words[0] for item in _parse_items(program, argv[start:]) if not item.key]
 
 
-def _program(argv: Sequence[str]) -> tuple[int, _Program | None]:
-    """Where the arguments of a mkfs begin, and what it takes; `nice` and the like may be before."""
+def _find_program(argv: Sequence[str]) -> tuple[int, _Program | None]:
+    """Return the index of the first argument of a mkfs, and its options.
+
+    Other words such as `nice` may precede the program.
+    """
     for index, word in enumerate(argv):
         name = Path(word).name
         if name == "mkfs" and argv[index + 1 : index + 2] == ["-t"]:
@@ -159,24 +163,29 @@ def _program(argv: Sequence[str]) -> tuple[int, _Program | None]:
     return 0, None
 
 
-def _beside(argv: Sequence[str], more: Sequence[str]) -> list[str]:
-    """Both, where nothing can be merged, and so nothing may be given twice."""
+def _insert_unmerged(argv: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Insert `more` for a program of unknown options, which cannot be merged.
+
+    Raises:
+        FscaleError: an option is given twice.
+    """
     given = {word.partition("=")[0] for word in argv}
     if twice := [w for w in more if w.startswith("-") and w.partition("=")[0] in given]:
         raise FscaleError(
-            f"mkfs= has {' '.join(twice)}, which `{' '.join(argv)}` has already, and fscale does "
-            "not know how that program takes it twice; write a TOML file for this file system"
+            f"mkfs= contains {' '.join(twice)}, which `{' '.join(argv)}` already has, and fscale "
+            "does not know how that program handles it twice; write a TOML file for this file "
+            "system"
         )
     place = next((i for i, word in enumerate(argv) if "{device}" in word), len(argv))
     return [*argv[:place], *more, *argv[place:]]
 
 
-def _items(program: _Program, words: Sequence[str]) -> Iterator[_Item]:
-    """The items of an argv, as getopt takes it apart."""
+def _parse_items(program: _Program, words: Sequence[str]) -> Iterator[_Item]:
+    """Split an argv into options and arguments, as getopt does."""
     left = list(words)
     while left:
         word = left.pop(0)
-        if word == "--":  # what follows is no option
+        if word == "--":  # no options follow
             yield from (_Item((after,)) for after in left)
             return
         if word.startswith("--"):
@@ -185,16 +194,16 @@ def _items(program: _Program, words: Sequence[str]) -> Iterator[_Item]:
             if equals:
                 yield _Item((word,), key, value)
             elif key in program.valued:
-                yield _Item((word, after := _value(word, left)), key, after)
+                yield _Item((word, after := _take_value(word, left)), key, after)
             else:
                 yield _Item((word,), key)
         elif word.startswith("-") and len(word) > 1:
-            yield from _short(program, word[1:], left)
+            yield from _parse_letters(program, word[1:], left)
         else:
             yield _Item((word,))
 
 
-def _short(program: _Program, letters: str, left: list[str]) -> Iterator[_Item]:
+def _parse_letters(program: _Program, letters: str, left: list[str]) -> Iterator[_Item]:
     for place, letter in enumerate(letters):
         if letter not in program.valued:
             yield _Item((f"-{letter}",), letter)
@@ -202,17 +211,17 @@ def _short(program: _Program, letters: str, left: list[str]) -> Iterator[_Item]:
             yield _Item((f"-{letter}{value}",), letter, value)
             return
         else:
-            yield _Item((f"-{letter}", after := _value(f"-{letter}", left)), letter, after)
+            yield _Item((f"-{letter}", after := _take_value(f"-{letter}", left)), letter, after)
 
 
-def _value(option: str, left: list[str]) -> str:
+def _take_value(option: str, left: list[str]) -> str:
     if not left or "{device}" in left[0]:
-        raise FscaleError(f"mkfs: {option} needs a value")
+        raise FscaleError(f"mkfs option {option} has no value; give it one")
     return left.pop(0)
 
 
-def _once(program: _Program, items: Sequence[_Item]) -> Iterator[_Item]:
-    """Each option once, where it stood first, with all that is given to it."""
+def _merge_repeated(program: _Program, items: Sequence[_Item]) -> Iterator[_Item]:
+    """Yield each option once, at its first place, with all values that are given for it."""
     given: dict[str, list[_Item]] = {}
     for item in items:
         given.setdefault(item.key, []).append(item)
@@ -221,17 +230,17 @@ def _once(program: _Program, items: Sequence[_Item]) -> Iterator[_Item]:
         if not item.key or item.key in program.repeated:
             yield item
         elif item is same[0]:
-            yield _united(program, same)
+            yield _merge_values(program, same)
 
 
-def _united(program: _Program, same: Sequence[_Item]) -> _Item:
+def _merge_values(program: _Program, same: Sequence[_Item]) -> _Item:
     first, last = same[0], same[-1]
     if len(first.key) == 1 and first.key in program.lists and last.value is not None:
         text = ",".join(item.value or "" for item in same)
         parts = [part for part in _SEPARATORS.split(text) if part]
         found = {_subkey(program, part): part for part in parts}
         if len(found) < len(parts) or len(same) > 1:
-            # A later value takes its own place: some features are edited in their order.
+            # The last value of a suboption keeps its place: mkfs applies some features in order.
             later = {_subkey(program, part): i for i, part in enumerate(parts)}
             kept = [part for i, part in enumerate(parts) if later[_subkey(program, part)] == i]
             return _Item((f"-{first.key}", ",".join(kept)), first.key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mount options: merging those that say otherwise, and whether the kernel did as it was asked."""
+"""Merges mount options, and finds options that had no effect."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,9 +18,9 @@ _SAME = {
     **{"pquota": "prjquota", "noload": "recovery", "norecovery": "recovery"},
 }
 _OTHER = frozenset({"async", "ro", "inode32", "dioread_lock"})
-"""options that mean the other value of their group"""
+"""options that set the opposite value of their group"""
 _BARE = {"discard": "sync", "dax": "always"}
-"""the value that a group's name alone stands for; of others the kernel shows the one it chose"""
+"""the value that a bare option sets; for other options the kernel shows the value it chose"""
 _OFF = frozenset({"0", "no", "none", "never", "off"})
 _NO_CHANGE = frozenset(
     {
@@ -28,7 +28,7 @@ _NO_CHANGE = frozenset(
         *("acl", "datacow", "datasum", "treelog", "auto", "user", "users", "owner", "_netdev"),
     }
 )
-"""what is so without them, or is for mount(8) alone"""
+"""options that are the default, or that only mount(8) uses"""
 _SEVERAL = frozenset({"device"})
 """options that may be given several times"""
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -37,12 +37,12 @@ _OPTION = re.compile(r'(?:"[^"]*"|[^,"])+')
 
 
 def split(text: str) -> list[str]:
-    """The options of a text with commas; in quotes (`context="a,b"`) a comma does not part."""
+    """Split a text into options at commas, except commas in quotes (`context="a,b"`)."""
     return _OPTION.findall(text)
 
 
 def group(option: str) -> str:
-    """The name of what an option sets: `data=journal` data, `nobarrier` and `barrier=1` barrier."""
+    """Return what an option sets: `data` of `data=journal`, `barrier` of `nobarrier`."""
     name = option.partition("=")[0]
     if name in _SAME:
         return _SAME[name]
@@ -50,9 +50,9 @@ def group(option: str) -> str:
 
 
 def merge(options: Sequence[str], more: Sequence[str] = ()) -> list[str]:
-    """Both, without what a later one says otherwise.
+    """Join two lists of options; of those that set the same thing, keep the last.
 
-    util-linux and the kernel do not take the last one themselves: `noatime,relatime` is noatime.
+    util-linux and the kernel do not always let the last one win: `noatime,relatime` is noatime.
     """
     both = list(dict.fromkeys([*options, *more]))
     last = {group(option): option for option in [*options, *more]}
@@ -60,9 +60,9 @@ def merge(options: Sequence[str], more: Sequence[str] = ()) -> list[str]:
 
 
 def without_effect(asked: Iterable[str], effective: Iterable[str]) -> list[str]:
-    """Those of `asked` that the kernel shows otherwise in its `effective` options.
+    """Return the options of `asked` that contradict the `effective` options of the kernel.
 
-    Of what it does not show at all nothing is said: some defaults it never prints.
+    An option that the kernel does not show counts as effective, because it hides some defaults.
     """
     shown: dict[str, list[str]] = {}
     for option in effective:
@@ -71,7 +71,7 @@ def without_effect(asked: Iterable[str], effective: Iterable[str]) -> list[str]:
 
 
 def unseen(asked: Iterable[str], effective: Iterable[str]) -> set[str]:
-    """Those of `asked` that the kernel does not show, and that are no defaults of all."""
+    """Return the options of `asked` that the kernel does not show and that are not defaults."""
     shown = {group(option) for option in effective}
     return {o for o in asked if group(o) not in shown and o not in _NO_CHANGE} - {
         o for o in asked if o.startswith(("no", "x-"))
@@ -90,12 +90,12 @@ def _holds(option: str, shown: Sequence[str]) -> bool:
 
 
 def _incomparable(option: str) -> bool:
-    """Whether the kernel shows in another unit, or as its default, what the option asks for."""
+    """Return whether the kernel shows the option in another unit, or as its default."""
     return option.endswith("%") or option.startswith("nr_blocks=") or option == "commit=0"
 
 
 def _atime_holds(option: str, shown: Sequence[str]) -> bool:
-    """Of these the kernel shows noatime and relatime, and strictatime by neither of both."""
+    """Return whether an atime option holds. The kernel shows strictatime by showing no other."""
     if option == "noatime":
         return "noatime" in shown
     if option in ("relatime", "atime"):
@@ -106,7 +106,7 @@ def _atime_holds(option: str, shown: Sequence[str]) -> bool:
 
 
 def _meaning(option: str) -> tuple[str, str]:
-    """An option in one spelling: `nobarrier` is `barrier=0`, 64k is 65536, zstd:3 is zstd."""
+    """Normalise an option: `nobarrier` is `barrier=0`, 64k is 65536, zstd:3 is zstd."""
     name, _, value = option.partition("=")
     kind = group(option)
     if not value:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where things are: the repository's own files, the runner's state, a user's cache."""
+"""Paths of the repository's files, of the runner's state and of a user's cache."""
 
 import os
 from pathlib import Path
@@ -14,23 +14,24 @@ BENCH = ROOT / "build" / "microbench" / "fscale-bench"
 LOCKS = ROOT / "build" / "lockprofile" / "fscale-locks"
 TRACEFS = Path("/sys/kernel/tracing")
 
-# Debian keeps mkfs and losetup outside an ordinary user's PATH.
+# On Debian, mkfs and losetup are not in the PATH of an ordinary user.
 TOOL_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
 def cache_dir(of: str) -> Path:
-    """The directory below `$XDG_CACHE_HOME/fscale`, by default `~/.cache/fscale`, of one kind.
+    """Return the directory `of` in `$XDG_CACHE_HOME/fscale`, by default in `~/.cache/fscale`.
 
-    Raises RuntimeError where the user has no home.
+    Raises:
+        RuntimeError: the user has no home directory.
     """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "fscale" / of
 
 
 def state_dir() -> Path:
-    """The directory of the journal, the lock and the mount points.
+    """Return the directory of the journal of machine changes, the lock and the mount points.
 
-    It does not depend on the run, so that the next start finds what an earlier run left behind.
+    It does not depend on the run, so that the next run finds what an earlier one left behind.
     """
     if os.geteuid() == 0 and os.access("/run", os.W_OK):
         return Path("/run/fscale")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `perf stat -x,` prints (man perf-stat, "CSV FORMAT"), where there may be several PMUs.
+"""Parses the output of `perf stat -x,` (man perf-stat, "CSV FORMAT") on one or several PMUs.
 
-A machine with unequal cores has a PMU for each kind, and perf a row for each: cpu_core/cycles/ and
-cpu_atom/cycles/. One that no CPU of the measurement belongs to is <not counted>.
+A machine with unequal cores has a PMU for each kind of core, and perf prints a row for each:
+cpu_core/cycles/ and cpu_atom/cycles/. A PMU without a CPU under measurement is <not counted>.
 """
 
 import re
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from fscale.model.results import MOST_CORES
 
-# Before the count: a time stamp with --interval-print, a CPU or socket and how many with --per-*.
-# A number of a unit (msec, Joules) is not a count.
+# The count may follow a time stamp (--interval-print), or a CPU or socket and a number (--per-*).
+# A number with a unit (msec, Joules) is not a count.
 _ROW = re.compile(
     r"\s{0,20}(?:\d{1,12}[.,]\d{6,9},)?(?:[A-Z][\w-]{0,40},(?:\d{1,6},)?)?"
     r"(?P<count>[0-9]{1,20}|<not (?:counted|supported)>),,"
@@ -20,14 +20,14 @@ _ROW = re.compile(
     r"(?: \[(?P<of>[\w.-]{1,60})\])?\s{0,4}(?:,|$)"
 )
 _MODIFIERS = re.compile(r"(?::[ukhIGHpPSDWebR]{1,12})+$")
-# The kernel's names in sysfs for what perf calls by the other.
+# Event names of the kernel in sysfs -> names of perf.
 _SAME = {"cpu-cycles": "cycles", "cpu_cycles": "cycles", "inst_retired": "instructions"}
-_ONLY = "cpu"  # the name of the PMU where there is one kind of core; most rows leave it out
+_ONLY = "cpu"  # the only core PMU of a machine with equal cores; most rows leave it out
 
 
 @dataclass(frozen=True)
 class Row:
-    """An event on a PMU; `pmu` is empty where the row names none, `count` None where it failed."""
+    """An event on a PMU; `pmu` is empty if the row names none, `count` None if not counted."""
 
     pmu: str
     event: str
@@ -37,13 +37,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Total:
-    """An event over all PMUs that counted it."""
+    """The sum of an event over all PMUs that counted it."""
 
     count: int
     pmus: frozenset[str]
 
     def beside(self, other: "Total") -> bool:
-        """Whether both are of the same CPUs, so that a ratio of them means something."""
+        """Return whether both totals cover the same CPUs, so that their ratio is meaningful."""
         return self.pmus == other.pmus or "" in self.pmus | other.pmus
 
 
@@ -65,14 +65,15 @@ def _row(line: str) -> Row | None:
 
 
 def read(output: str) -> list[Row]:
-    """The rows of events; all other lines are skipped."""
+    """Parse the rows of events; skip all other lines."""
     return [row for line in output.splitlines() if (row := _row(line))]
 
 
 def totals(rows: Iterable[Row]) -> dict[str, Total]:
-    """Each event's sum over PMUs and CPUs; what no PMU counted is left out.
+    """Sum each event over PMUs and CPUs; leave out events that no PMU counted.
 
-    Where an event was counted with and without modifiers (u, k), the count without is the whole.
+    If an event was counted with and without modifiers (u, k), only the count without is used,
+    because it includes the others.
     """
     counted: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
@@ -89,9 +90,9 @@ def totals(rows: Iterable[Row]) -> dict[str, Total]:
 def gaps(
     rows: Iterable[Row], pmus: Mapping[str, Iterable[int]], cpus: Iterable[int]
 ) -> dict[str, list[str]]:
-    """Events that some PMUs counted -> those that did not, and may have CPUs under test.
+    """Return event -> PMUs that did not count it while others did, and may have CPUs under test.
 
-    `pmus` has the CPUs of each PMU as far as they are known, `cpus` are those under test.
+    `pmus` gives the CPUs of each PMU, as far as they are known; `cpus` are the CPUs under test.
     """
     rows, cpus = list(rows), set(cpus)
     counted = totals(rows)
@@ -110,11 +111,15 @@ def gaps(
 
 
 def cpu_list(text: str) -> list[int]:
-    """The CPUs of a list such as "0-3,8"; ValueError on anything else."""
+    """Parse a list of CPUs such as "0-3,8".
+
+    Raises:
+        ValueError: the text is not such a list.
+    """
     found: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
         if int(last or first) >= MOST_CORES:
-            raise ValueError(f"{part!r} is no list of CPUs")
+            raise ValueError(f"{part!r} is not a list of CPUs")
         found += range(int(first), int(last or first) + 1)
     return found

@@ -14,12 +14,12 @@ from fscale.model.simulation import Simulation
 MOST_CORES = 1 << 16  # eight times what Linux can be built for
 Control = Literal["hotplug", "affinity"]
 CpuType = Literal["core", "atom", "lowpower"]
-NO_FILESYSTEM = "none"  # of a control, which touches no file
+NO_FILESYSTEM = "none"  # the file system of control cells, which touch no file
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
 
 
 class CellKey(Strict):
-    """What identifies a cell: every parameter that changes what is measured."""
+    """The identity of a cell: every parameter that changes what is measured."""
 
     workload: Plain
     filesystem: Plain
@@ -29,19 +29,22 @@ class CellKey(Strict):
     repetition: int = Field(ge=1)
     duration: float = Field(
         gt=0,
-        description="timed seconds asked for; 1 of a simulated cell, whose windows are by count",
+        description="requested timed seconds; 1 for a simulated cell, whose windows count "
+        "operations",
     )
     options: dict[Plain, int | Plain] = Field(default_factory=dict, description="workload options")
     side: Plain | None = Field(
         default=None,
-        description="A or B of a paired comparison; free-N where a simulation asks what if the "
-        "N-th of the hottest objects were not shared",
+        description="A or B in a paired comparison; free-N in a simulation that removes sharing of "
+        "the N-th hottest object",
     )
-    profile: Plain | None = Field(default=None, description="a profiling repetition, never scored")
+    profile: Plain | None = Field(
+        default=None, description="profiler of a profiling repetition, which is never scored"
+    )
 
     @property
     def point(self) -> str:
-        """The cell without its repetition: the group that a statistic is taken over."""
+        """The cell without its repetition: statistics are taken over the cells of one point."""
         data = self.model_dump(exclude={"repetition"})
         digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
         parts = [self.workload, self.filesystem, self.medium, self.mode, f"{self.cores}c"]
@@ -50,17 +53,17 @@ class CellKey(Strict):
 
     @property
     def control(self) -> bool:
-        """Whether it shows what the machine gives, beside the cells of a run; never scored."""
+        """Whether it is a control cell, which measures the machine itself and is never scored."""
         return self.filesystem == NO_FILESYSTEM
 
     @property
     def id(self) -> str:
-        """Stable across runs: a readable name and a hash of the parameters."""
+        """A readable name with a hash of the parameters, the same in every run."""
         return f"{self.point}-r{self.repetition}"
 
 
 class Command(Strict):
-    """A command as it was executed."""
+    """A command that was executed; `seconds` is its wall time."""
 
     argv: list[str]
     seconds: float
@@ -68,36 +71,38 @@ class Command(Strict):
 
 
 class Slice(Strict):
-    """One turn of a side of a sliced pair, without its first tenth."""
+    """One turn of one side of a sliced pair, without the first tenth of the turn."""
 
-    block: int = Field(description="of four turns, A B B A or B A A B, from 0")
+    block: int = Field(description="number of the block of four turns, A B B A or B A A B, from 0")
     ops: int
     seconds: float = Field(
-        description="that so many operations take at the workers' rates; 0 where the edges were "
-        "not known well enough"
+        description="time that this number of operations takes at the workers' rates; 0 if the "
+        "edges of the turn were not known precisely enough"
     )
-    cpu_seconds: float = Field(description="of the workers")
+    cpu_seconds: float = Field(description="CPU time of the workers")
     settle_seconds: float = Field(
         default=0,
-        description="that writing out took what the whole turn put off; 0 where nothing did",
+        description="time to write back what the whole turn deferred; 0 if this was not done",
     )
 
 
 class Mounted(Strict):
-    """The mount that a cell worked on, as the kernel showed it."""
+    """The mount that a cell worked on, as the kernel shows it."""
 
     fstype: Plain
-    source: Plain = Field(description="a device, or what else is mounted")
-    root: Plain = Field(description="the directory of the file system that is mounted; / is all")
+    source: Plain = Field(description="the mounted device, or another source")
+    root: Plain = Field(
+        description="the directory of the file system that is mounted; / is the whole"
+    )
     options: list[Plain] = Field(
-        description="in effect, sorted: of the mount and of the file system, of ext4 its defaults "
-        "too; of an overlay with `upper:` those of the file system that is written to; without "
-        "names of places"
+        description="effective options, sorted, of the mount and of the file system; ext4: with "
+        "defaults; overlay: those of the upper file system too, with the prefix `upper:`; options "
+        "that name a path or a peer are left out"
     )
 
 
 class Cell(Strict):
-    """One measured cell. Only `status == "ok"` enters a statistic."""
+    """One measured cell. Statistics use only cells with `status == "ok"`."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     id: str
@@ -105,42 +110,44 @@ class Cell(Strict):
     status: Status
     reason: str | None = None
     disturbed: str | None = Field(
-        default=None, description="why others' load makes this figure doubtful; null when it is not"
+        default=None,
+        description="why load of others makes this figure unreliable; null if it does not",
     )
-    started: str = Field(description="UTC, ISO 8601; empty where it was not recorded")
+    started: str = Field(description="UTC, ISO 8601; empty if it was not recorded")
     wall_seconds: float | None = Field(
         default=None,
-        description="the whole cell, with format, mount and set-up; null where it was not recorded",
+        description="time of the whole cell, with mkfs, mount and set-up; null if not recorded",
     )
-    unit: Plain = Field(default="ops", description="what is counted: ops, messages, MB, ...")
+    unit: Plain = Field(default="ops", description="unit of the figure: ops, messages, MB, ...")
     ops: float = 0
     seconds: float = 0
     ops_per_second: float = 0
     cpu: CpuTimes | None = None
-    own_cpu_seconds: float | None = Field(default=None, description="of the cell's cgroup")
+    own_cpu_seconds: float | None = Field(default=None, description="CPU time of the cell's cgroup")
     others_cpu_seconds: float | None = Field(
-        default=None, description="of everything else on the CPUs under test, kernel threads too"
+        default=None,
+        description="CPU time of everything else on the CPUs under test, with kernel threads",
     )
     throttled_seconds: float | None = Field(
         default=None,
-        description="that a CPU quota stopped the cell's group for, or one above, summed up over "
-        "the CPUs, warm-up included; null where no quota is counted or it was not recorded",
+        description="time that a CPU quota throttled the cell's cgroup or one above it, summed "
+        "over CPUs, with warm-up; null if no quota is counted or it was not recorded",
     )
     frequency_khz: int | None = Field(
         default=None,
-        description="at which the CPUs under test ran while they were busy, their mean: by APERF "
-        "and MPERF over the whole command, or cpufreq's near its end (extra.frequency_from says "
-        "which); null where the machine does not say it",
+        description="mean frequency of the CPUs under test while busy: from APERF and MPERF over "
+        "the whole command, or from cpufreq near its end (extra.frequency_from says which); null "
+        "if the machine does not report it",
     )
     thermal_throttled: int | None = Field(
         default=None,
-        description="how often heat throttled a core or package under test meanwhile, the largest "
-        "of their counters; null where the machine does not count it",
+        description="how often heat throttled a core or package under test during the cell: the "
+        "largest of their counters; null if the machine does not count it",
     )
     caches_dropped: bool | None = Field(
         default=None,
-        description="page cache, dentries and inodes, before the cell; null in results before it "
-        "was recorded",
+        description="whether page cache, dentries and inodes were dropped before the cell; null if "
+        "not recorded",
     )
     cpu_control: Control = "affinity"
     cpus: list[int] = Field(default_factory=list)
@@ -148,31 +155,34 @@ class Cell(Strict):
     bench: BenchOutput | None = None
     latency: dict[str, Any] | None = Field(
         default=None,
-        description="HdrHistogram (V2, base64) and quantiles in nanoseconds; quantiles are null "
-        "where nearly all operations are not covered",
+        description="HdrHistogram (V2, base64) and quantiles in nanoseconds; quantiles are null if "
+        "the histogram is empty or lacks more than 1% of the operations",
     )
     geometry: dict[str, str] | None = Field(
         default=None,
-        description="what mkfs chose, where the file system's TOML file asks for it; of an "
-        "existing directory block size and size in bytes too",
+        description="parameters that mkfs chose, as requested by the file system's TOML file; for "
+        "an existing directory also block size and size in bytes",
     )
     mount: Mounted | None = Field(
-        default=None, description="null where it was not recorded, or cannot be seen"
+        default=None, description="null if it was not recorded, or cannot be seen"
     )
     counts: dict[str, float] | None = Field(
         default=None,
-        description="kernel tracepoints, or instructions, per operation, set-up subtracted",
+        description="kernel tracepoints, or instructions, per operation, without set-up",
     )
     profiles: dict[str, str] = Field(
         default_factory=dict, description="profiler name -> path relative to the run directory"
     )
     slices: list[Slice] | None = Field(
-        default=None, description="of a pair whose sides were mounted at once and took turns"
+        default=None,
+        description="turns, if the sides of the pair were mounted at once and took turns",
     )
     simulation: Simulation | None = Field(
-        default=None, description="of a cell that the manycore simulator made"
+        default=None, description="set if the manycore simulator produced the cell"
     )
-    extra: dict[str, Any] = Field(default_factory=dict, description="of the application drivers")
+    extra: dict[str, Any] = Field(
+        default_factory=dict, description="values of the application drivers and of accounting"
+    )
 
 
 class Cpu(Strict):
@@ -181,67 +191,76 @@ class Cpu(Strict):
     cpu: int
     core: int
     socket: int
-    node: int | None = Field(description="null where it was not recorded")
+    node: int | None = Field(description="NUMA node; null if not recorded")
     type: CpuType | None = Field(
-        default=None, description="its PMU of a hybrid x86 processor; null where there is no such"
+        default=None, description="PMU of the core on a hybrid x86 processor; null on others"
     )
     capacity: int | None = Field(
-        default=None, description="cpu_capacity of the kernel, at most 1024; null where unknown"
+        default=None, description="cpu_capacity of the kernel, at most 1024; null if unknown"
     )
     max_mhz: float | None = Field(
-        default=None, description="highest frequency that cpufreq knows; null where unknown"
+        default=None, description="highest frequency that cpufreq reports; null if unknown"
     )
 
 
 class KernelBuild(Strict):
-    """Which build of its release the kernel is: two builds are two kernels."""
+    """The build of the kernel. Two builds of one release are two kernels."""
 
-    version: str = Field(description="`uname -v`: the number and time of the build")
+    version: str = Field(description="`uname -v`: number and time of the build")
     id: str | None = Field(description="GNU build id, hexadecimal")
     taint: int | None = Field(description="/proc/sys/kernel/tainted at the start")
-    debug: list[str] = Field(description="options of the kernel that are on and cost speed")
-    debug_from: str = Field(description="the configuration that says so, or `signs` without one")
+    debug: list[str] = Field(description="enabled kernel options that reduce speed")
+    debug_from: str = Field(
+        description="file of the kernel configuration that shows `debug`; `signs` if there is none"
+    )
 
 
 class Tuning(Strict):
-    """Settings of the machine that move its figures; null where it has no such setting."""
+    """Settings of the machine that affect figures; null if it has no such setting."""
 
     turbo: bool | None
     idle_driver: str | None
     idle_governor: str | None
-    idle_states: dict[str, bool] = Field(description="C-state -> whether all CPUs may enter it")
+    idle_states: dict[str, bool] = Field(description="C-state -> whether every CPU may enter it")
     numa_balancing: str | None
     huge_pages: str | None = Field(description="transparent huge pages: always, madvise, never")
     shmem_huge_pages: str | None = Field(description="the same for tmpfs without huge=")
     preempt: str | None = Field(
         default=None,
-        description="preemption model: none, voluntary, full, lazy, or rt; null where nothing says",
+        description="preemption model: none, voluntary, full, lazy, or rt; null if unknown",
     )
     preempt_from: str | None = Field(
         default=None,
-        description="what says so; only debugfs knows the present model of PREEMPT_DYNAMIC",
+        description="source of preempt; for PREEMPT_DYNAMIC only debugfs shows the current model",
     )
     sched_features: str | None = Field(default=None, description="/sys/kernel/debug/sched/features")
-    lsms: list[str] | None = Field(default=None, description="Linux security modules that are on")
-    lsm_state: dict[str, str] = Field(default={}, description="of SELinux and AppArmor")
+    lsms: list[str] | None = Field(default=None, description="enabled Linux security modules")
+    lsm_state: dict[str, str] = Field(default={}, description="state of SELinux and AppArmor")
     sysctls: dict[str, str] = Field(
-        default={}, description="of memory, writeback, scheduler and watchdogs, by name"
+        default={}, description="sysctls of memory, writeback, scheduler and watchdogs, by name"
     )
     frequency_driver: str | None = Field(default=None, description="cpufreq scaling_driver")
     energy_preference: str | None = Field(
-        default=None, description="energy_performance_preference of the CPUs, each value once"
+        default=None,
+        description="energy_performance_preference of the CPUs, each distinct value once",
     )
-    energy_bias: str | None = Field(default=None, description="energy_perf_bias, likewise")
+    energy_bias: str | None = Field(
+        default=None, description="energy_perf_bias of the CPUs, each distinct value once"
+    )
     irq_affinity: str | None = Field(default=None, description="/proc/irq/default_smp_affinity")
-    irqbalance: bool | None = Field(default=None, description="whether the daemon is seen running")
-    isolated_cpus: str | None = Field(default=None, description="isolcpus=; empty for none")
-    nohz_full_cpus: str | None = Field(default=None, description="nohz_full=; empty for none")
+    irqbalance: bool | None = Field(default=None, description="whether irqbalance is running")
+    isolated_cpus: str | None = Field(default=None, description="CPUs of isolcpus=; empty for none")
+    nohz_full_cpus: str | None = Field(
+        default=None, description="CPUs of nohz_full=; empty for none"
+    )
     rcu_nocbs_cpus: str | None = Field(default=None, description="rcu_nocbs= of the command line")
     workqueue_scope: str | None = Field(
         default=None, description="default_affinity_scope of unbound workqueues"
     )
     clocksource: str | None = None
-    timer_slack_ns: str | None = Field(default=None, description="of the run's processes")
+    timer_slack_ns: str | None = Field(
+        default=None, description="timer slack of the run's processes"
+    )
     same_page_merging: str | None = Field(default=None, description="/sys/kernel/mm/ksm/run")
     multi_generation_lru: str | None = Field(
         default=None, description="/sys/kernel/mm/lru_gen/enabled"
@@ -250,7 +269,7 @@ class Tuning(Strict):
 
     @property
     def flat(self) -> dict[str, Any]:
-        """What was recorded, by name; sysctls and the states of LSMs by names of their own."""
+        """The recorded settings by name, with `sysctls.NAME` and `lsm_state.NAME`."""
         found = self.model_dump(exclude_unset=True)
         for table in ("lsm_state", "sysctls"):
             for name, value in found.pop(table, {}).items():
@@ -259,36 +278,35 @@ class Tuning(Strict):
 
 
 class Confinement(Strict):
-    """What a container, or the control groups of the run, leave it of the machine."""
+    """The part of the machine that a container, or the cgroups of the run, leave to it."""
 
-    cgroups: Literal["v1", "v2", "hybrid", "none"] = Field(
-        description="hierarchies that are mounted"
-    )
+    cgroups: Literal["v1", "v2", "hybrid", "none"] = Field(description="mounted cgroup hierarchies")
     cpus: float | None = Field(
-        description="for how many CPUs' time the smallest quota suffices (cpu.max, "
-        "cpu.cfs_quota_us); null without one"
+        description="the smallest CPU quota, in CPUs (cpu.max, cpu.cfs_quota_us); null if there "
+        "is none"
     )
     cpus_found: float | None = Field(
         default=None,
-        description="the same, where quotas are hidden and a short spin on all CPUs was stopped",
+        description="an estimate of a hidden CPU quota, in CPUs: a short spin on all CPUs was "
+        "throttled",
     )
     memory_bytes: int | None = Field(
-        description="the smallest limit (memory.max, memory.high, memory.limit_in_bytes); null "
-        "without one"
+        description="the smallest limit (memory.max, memory.high, memory.limit_in_bytes); null if "
+        "there is none"
     )
-    swap_bytes: int | None = Field(description="the smallest memory.swap.max; null without one")
-    cpuset: str | None = Field(description="CPUs of the own cpuset; null where it cannot be seen")
+    swap_bytes: int | None = Field(description="the smallest memory.swap.max; null if none")
+    cpuset: str | None = Field(description="CPUs of the run's cpuset; null if it cannot be read")
     namespaces: dict[str, bool | None] = Field(
-        description="kind -> whether the run is in the initial one; null where nobody can say"
+        description="kind -> whether the run is in the initial namespace; null if unknown"
     )
     denied: dict[str, str] = Field(
-        description="what the run may not do (mount, hotplug, drop caches) -> why"
+        description="action that the run is not allowed (mount, hotplug, drop caches) -> why"
     )
-    hidden: list[str] = Field(description="what cannot be seen from here")
+    hidden: list[str] = Field(description="facts about load and limits that the run cannot read")
 
     @property
     def limits(self) -> dict[str, float | str | None]:
-        """What bounds the figures, by name."""
+        """The limits that bound the figures, by name."""
         return {
             "cpus_limit": self.cpus,
             "memory_limit": self.memory_bytes,
@@ -298,59 +316,61 @@ class Confinement(Strict):
 
 
 class Machine(Strict):
-    """The machine as it was found."""
+    """The machine as it was when the run began."""
 
     hostname: str
     kernel: str = Field(description="`uname -r`")
-    build: KernelBuild | None = Field(default=None, description="null in results before it was")
+    build: KernelBuild | None = Field(default=None, description="null if not recorded")
     kernel_cmdline: str
     architecture: str
     cpu_model: str
-    memory_bytes: int = Field(ge=0, lt=1 << 63, description="0 where it was not recorded")
+    memory_bytes: int = Field(ge=0, lt=1 << 63, description="0 if not recorded")
     topology: list[Cpu]
-    cpu_order: list[int] = Field(description="the order in which CPUs join: socket by socket")
+    cpu_order: list[int] = Field(
+        description="CPUs in the order in which they are added to a measurement: socket by socket"
+    )
     governor: str | None
     tuning: Tuning | None = None
-    confinement: Confinement | None = Field(default=None, description="null before it was recorded")
+    confinement: Confinement | None = Field(default=None, description="null if not recorded")
     mitigations: dict[str, str]
     virtualization: str | None
     boots: list[str] | None = Field(
         default=None,
-        description="the kernel's boot_id of each boot in which it was measured, in order; null "
-        "where one was not recorded",
+        description="the kernel's boot_id of each boot in which cells were measured, in order; "
+        "null if one was not recorded",
     )
     guest: dict[str, Any] | None = Field(
         default=None,
-        description="set where the cells were measured in a guest of ours; its `accelerator` is "
-        "the kind: kvm, tcg, tcg-icount (counted) or simulated",
+        description="set if the cells were measured in a guest that fscale started; `accelerator` "
+        "is kvm, tcg, tcg-icount (instructions are counted) or simulated",
     )
 
     @property
     def usable_memory(self) -> int:
-        """Bytes of memory that the run may use: sizes that are a share are a share of it."""
+        """Bytes of memory that the run may use; sizes given as a share refer to this."""
         limit = self.confinement.memory_bytes if self.confinement else None
         return self.memory_bytes if limit is None else min(self.memory_bytes, limit)
 
     @property
     def kind(self) -> str:
-        """How figures come about here: "native", or the accelerator of a guest of ours."""
+        """How the figures were produced: "native", or the accelerator of the guest."""
         return str(self.guest.get("accelerator", "unknown")) if self.guest else "native"
 
     @property
     def simulated(self) -> bool:
-        """Whether figures are of the manycore simulator."""
+        """Whether the figures come from the manycore simulator."""
         return self.kind == "simulated"
 
     @property
     def identity(self) -> str:
-        """What has to be the same for figures of two days to be a history."""
+        """The identity of the machine; a history contains figures of one identity only."""
         host = self.guest.get("host", self.hostname) if self.guest else self.hostname
         cpus = f"{len(self.cpu_order)} x {self.cpu_model}"
         return f"{host} ({cpus}, {self.kind})" if self.guest else f"{host} ({cpus})"
 
 
 def all_boots(machines: Iterable[Machine]) -> list[str] | None:
-    """The boots of all of them, in order; None where one does not record its own."""
+    """Join the boots of several machines, in order; None if one did not record its boots."""
     boots: dict[str, None] = {}
     for machine in machines:
         if machine.boots is None:
@@ -360,7 +380,7 @@ def all_boots(machines: Iterable[Machine]) -> list[str] | None:
 
 
 class Run(Strict):
-    """`run.json`: everything about a run that is not a cell."""
+    """`run.json`: everything about a run except its cells."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     id: str
@@ -368,19 +388,23 @@ class Run(Strict):
     finished: Time | None = None
     state: Literal["running", "complete", "interrupted", "failed"]
     fscale_version: str
-    revision: str | None = Field(description="of the fscale repository, `-dirty` when changed")
+    revision: str | None = Field(
+        description="commit of fscale, with `-dirty` if its files were changed"
+    )
     command: list[str]
     seed: int
-    suite: dict[str, Any] = Field(description="the suite as validated, overrides applied")
+    suite: dict[str, Any] = Field(
+        description="the validated suite, with the overrides of the command line"
+    )
     filesystems: dict[str, dict[str, Any]]
     media: dict[str, dict[str, Any]]
     machine: Machine
     versions: dict[str, str]
-    workloads: list[dict[str, Any]] = Field(description="the descriptors of `fscale-bench --list`")
+    workloads: list[dict[str, Any]] = Field(description="descriptors as in `fscale-bench --list`")
     planned_cells: int
     warnings: list[str] = Field(default_factory=list)
     imported: str | None = Field(
         default=None,
-        description="the logs of another program that it was made of; what they do not hold is "
-        "empty, null or 0",
+        description="the logs of another program from which the run was imported; what they do not "
+        "contain is empty, null or 0",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which commit of fscale this is."""
+"""Finds the commit of this checkout of fscale."""
 
 import os
 import subprocess
@@ -8,9 +8,9 @@ from fscale.model import paths
 
 
 def revision() -> str | None:
-    """The commit of this checkout, with `-dirty` when files differ from it.
+    """Return the commit of this checkout, with `-dirty` if files differ; None if unknown.
 
-    A guest has a copy without a history; its host says what it copied.
+    A guest has a copy without Git's history; its host passes the commit in FSCALE_REVISION.
     """
     if told := os.environ.get("FSCALE_REVISION"):
         return told

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes run.json, whatever measures: of a call that begins, that goes on, or of two sides."""
+"""Makes the record of run.json: for a new run, a resumed run, or a comparison of two sides."""
 
 import hashlib
 import shlex
@@ -16,22 +16,23 @@ from fscale.model.results import Machine, Run, all_boots
 from fscale.model.revision import revision
 
 State = Literal["complete", "interrupted"]
-"""of a run that is over"""
+"""the state of a run that has ended"""
 SKIPPED = " is skipped: "
-"""in a warning: what the machine lacked, and may have when the run goes on"""
+"""Part of a warning about what the machine lacks. Resuming a run drops such warnings, because the
+machine may have it by then."""
 
 
 BUILD, BUILD_ID = "kernel build", "kernel build id"
-"""among the versions of a comparison, where the kernel of B is another one"""
+"""keys among the versions of a comparison whose side B has another kernel"""
 
 
 def now() -> str:
-    """UTC, ISO 8601, in seconds."""
+    """Return the time in UTC, ISO 8601, in whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def fingerprint(path: Path) -> str:
-    """Of a file, as the versions of a run name it."""
+    """Return a digest of a file, as recorded among the versions of a run."""
     return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
 
 
@@ -48,7 +49,7 @@ def begin(
     planned_cells: int,
     warnings: Sequence[str],
 ) -> Run:
-    """The run of this call, to be stored in `output`."""
+    """Make the record of a new run, to be stored in `output`."""
     return Run(
         id=output.resolve().name,
         started=now(),
@@ -69,9 +70,10 @@ def begin(
 
 
 def resume(old: Run, run: Run, output: Path) -> None:
-    """Resume with `run` the run `old` that is in `output`: take over what it has recorded.
+    """Make `run` the continuation of the run `old` in `output`, taking over its records.
 
-    FscaleError where the two differ in more than time, with what differs.
+    Raises:
+        FscaleError: the two differ in facts that figures depend on; the text lists them.
     """
     if changed := list_changes(old, run):
         raise FscaleError(
@@ -79,7 +81,7 @@ def resume(old: Run, run: Run, output: Path) -> None:
             "another --output, or repeat the command that began it, with the same kernel, tools "
             "and revision of fscale"
         )
-    # A side of a comparison may have been resumed itself: the last command is this call's.
+    # A side of a comparison may itself have been resumed; only its last command is this call.
     run.started, run.command = old.started, [*old.command, *run.command[-1:]]
     run.machine.boots = all_boots([old.machine, run.machine])
     kept = [warning for warning in old.warnings if SKIPPED not in warning]
@@ -94,9 +96,10 @@ def merge_sides(
     repetitions: int,
     planned_cells: int,
 ) -> Run:
-    """The run of a comparison of sides "A" and "B", of whose runs it takes all that they share.
+    """Merge the runs of the sides "A" and "B" into the run of their comparison.
 
-    `texts`: the sides as they were asked for. `repetitions`: of a side, or 0 until it is decided.
+    `texts` are the sides as the user wrote them; `repetitions` is the number per side, or 0 if
+    early stopping decides it.
     """
     a, b = sides["A"], sides["B"]
     run = a.model_copy(deep=True)
@@ -125,5 +128,5 @@ def merge_sides(
 
 
 def _both(a: dict[str, dict[str, Any]], b: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What side A has, and then what B has besides."""
+    """Join two dictionaries; for keys in both, keep the value of side A."""
     return a | {name: value for name, value in b.items() if name not in a}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is known of a simulated cell beside its rate: where its cycles went, which lines moved."""
+"""The records of a simulated cell: where cycles were spent, and which cache lines moved."""
 
 from collections import defaultdict
 
@@ -9,33 +9,37 @@ from fscale.model.bench import Plain, Strict
 
 KINDS = ("memory", "clean", "dirty", "upgrade", "remote", "free")
 SHARED = ("clean", "dirty", "upgrade")
-# So objects begin that have an address of one boot and no name that stays.
+# The names of heap objects begin with this; their addresses differ from boot to boot.
 HEAP = "memory at"
-# Of these each CPU has its own: their names say which.
+# The names of per-CPU objects begin with this and say which CPU.
 PER_CPU = "per-CPU"
 UNNAMED = (HEAP, PER_CPU, "struct page", "vmalloc", "0x")
 
 
 class SimulatedWindow(Strict):
-    """One window; sums over the cores that worked in it. Times of cores are in cycles."""
+    """One window, summed over the cores that worked in it. Times of cores are in cycles."""
 
     ops: int
-    seconds: float = Field(description="simulated")
+    seconds: float = Field(description="simulated time")
     instructions: int
-    cycles: int = Field(description="of all cores that worked; what follows is part of it")
-    stall: int = Field(description="waiting for cache lines")
-    queue: int = Field(description="part of stall: the line was on its way to somebody else")
-    spin: int = Field(description="in PAUSE: spin loops of locks")
-    idle: int = Field(description="halted: sleeping locks, nothing to do")
+    cycles: int = Field(
+        description="cycles of all cores that worked; stall, spin and idle are parts of it"
+    )
+    stall: int = Field(description="cycles of waiting for cache lines")
+    queue: int = Field(
+        description="part of stall: cycles while the line was in transfer to another core"
+    )
+    spin: int = Field(description="cycles in PAUSE, that is in spin loops of locks")
+    idle: int = Field(description="cycles halted: blocked on sleeping locks, or without work")
     transfers: dict[str, int] = Field(
-        description="cache lines that moved: memory (nobody had it), clean (shared by others), "
-        "dirty (modified by another), upgrade (here, but shared); remote: those of clean, dirty "
-        "and upgrade that left the socket; free: those that were made to cost nothing"
+        description="cache-line transfers by kind: memory (no core had the line), clean (others "
+        "shared it), dirty (another had modified it), upgrade (present, but shared); remote: "
+        "those of clean, dirty and upgrade that left the socket; free: those made free of cost"
     )
 
 
 class LineUser(Strict):
-    """A function that took a line from other cores, over all windows."""
+    """A function that fetched a line from other cores, over all windows."""
 
     function: Plain
     reads: int
@@ -46,83 +50,85 @@ class LineUser(Strict):
 class HotLine(Strict):
     """A cache line that cores waited for, over all windows of the cell."""
 
-    object: Plain = Field(description="what lies there, as far as it is known")
+    object: Plain = Field(description="the objects in the line, as far as known")
     physical: str = Field(description="physical address, hexadecimal")
-    virtual: str = Field(description="a virtual address that it was used by")
+    virtual: str = Field(description="a virtual address by which it was accessed")
     transfers: dict[str, int]
     stall: int = Field(description="cycles")
-    queue: int = Field(description="part of stall: cycles that the line was on its way elsewhere")
-    spin: int = Field(
-        default=0, description="cycles of PAUSE in loops that wait for a lock in this line"
+    queue: int = Field(
+        description="part of stall: cycles while the line was in transfer to another core"
     )
-    users: list[LineUser] = Field(description="the most waiting first")
+    spin: int = Field(
+        default=0, description="cycles in PAUSE of loops that wait for a lock in this line"
+    )
+    users: list[LineUser] = Field(description="sorted by waiting time, longest first")
     rules: list[str] = Field(
         default_factory=list,
-        description="what makes this object cost nothing in a what-if: addresses of the line or "
-        "of the instructions that take hardly any other; none where all take others too",
+        description="rules that make this object free of cost in a what-if: addresses of the line, "
+        "or of instructions that access hardly any other; none if all access others too",
     )
 
     @property
     def wait(self) -> int:
-        """Cycles that cores waited for the line, or for a lock in it."""
+        """Cycles that cores spent waiting for the line, or for a lock in it."""
         return self.stall + self.spin
 
     @property
     def names(self) -> list[str]:
-        """The static objects in the line; of other memory there is no name that stays."""
+        """The static objects in the line; names of other memory differ between boots."""
         return [] if self.object.startswith(UNNAMED) else self.object.split(", ")
 
     @property
     def members(self) -> str | None:
-        """Of heap memory whose slab is known what lies in the line; None of all else."""
+        """The members in the line, if it is heap memory of a known slab; else None."""
         return self.object.partition(": ")[2] or None if self.object.startswith(HEAP) else None
 
     @property
     def thing(self) -> str:
-        """What objects of a sort have in common: the member that is taken most; else the object."""
+        """The name that objects of one kind share: the member accessed most, else the object."""
         return self.members.partition(", ")[0] if self.members else self.object
 
     def moves(self) -> int:
-        """How often it went from core to core."""
+        """Return how often the line moved from core to core."""
         return sum(self.transfers.get(kind, 0) for kind in SHARED)
 
 
 class FunctionWork(Strict):
-    """What a function itself does, without those that it calls."""
+    """The work of a function without the functions that it calls."""
 
     function: Plain
     instructions: int = Field(description="over all windows")
 
 
 class FunctionWait(Strict):
-    """How long cores waited in a function itself for lines, whichever these were."""
+    """The time that cores waited for cache lines in a function, without those that it calls."""
 
     function: Plain
-    stall: int = Field(description="cycles, of all cores and windows")
+    stall: int = Field(description="cycles over all cores and windows")
 
 
 class Simulation(Strict):
-    """How a simulated cell came about and what it shows."""
+    """The parameters and the records of a simulated cell."""
 
-    seed: int = Field(description="of the start skew and of the order among equals")
+    seed: int = Field(description="random seed of the start skew")
     free: list[str] = Field(
-        default_factory=list, description="objects whose transfers cost nothing: a what-if"
+        default_factory=list, description="what-if: objects whose transfers are free of cost"
     )
     windows: list[SimulatedWindow]
-    lines: list[HotLine] = Field(description="the hottest first, by stall and spinning")
+    lines: list[HotLine] = Field(description="sorted by stall and spin, hottest first")
     code: list[FunctionWork] = Field(
-        default_factory=list, description="the functions of the most instructions, most first"
+        default_factory=list, description="functions with the most instructions, sorted"
     )
     waits: list[FunctionWait] = Field(
         default_factory=list,
-        description="the functions that waited longest for lines, longest first",
+        description="functions that waited longest for cache lines, sorted",
     )
-    host_seconds: float = Field(description="what it took")
+    host_seconds: float = Field(description="wall time of the simulation on the host")
 
     def things(self) -> list[list[HotLine]]:
-        """Its lines by what they are, as a lock of each inode is one thing.
+        """Group the lines by `thing`, so that the same lock of all inodes is one group.
 
-        The thing that is waited for longest is first, and so is each thing's line.
+        Groups, and the lines in each, are sorted by waiting time, longest first.
         """
         found: dict[str, list[HotLine]] = defaultdict(list)
         for line in sorted(self.lines, key=lambda line: -line.wait):
@@ -130,15 +136,15 @@ class Simulation(Strict):
         return sorted(found.values(), key=lambda lines: -sum(line.wait for line in lines))
 
     def total(self, name: str) -> int:
-        """A sum over the windows, by the name of a field."""
+        """Sum a field, given by its name, over the windows."""
         return sum(int(getattr(window, name)) for window in self.windows)
 
     def transfers(self, kind: str) -> int:
-        """How often lines moved in that way, over all windows."""
+        """Count the transfers of one kind over all windows."""
         return sum(window.transfers.get(kind, 0) for window in self.windows)
 
     def shares(self) -> dict[str, float]:
-        """Where the cores' cycles went; sums to 1, up to rounding of the plugin's."""
+        """Return the share of cycles per activity; they sum to 1, up to the plugin's rounding."""
         cycles = max(1, self.total("cycles"))
         stall, queue = self.total("stall"), self.total("queue")
         parts = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The results directory: run.json, and one file a cell that is whole or not there."""
+"""The results directory: run.json, and one file per cell, which is complete or absent."""
 
 import contextlib
 from collections import Counter
@@ -15,7 +15,7 @@ from fscale.model.results import Cell, CellKey, Control, Run
 
 RUN_FILE = "run.json"
 BENCH = "fscale-bench"
-"""The microbenchmark's name among the versions of a run; its value is a digest of the file."""
+"""Key of the microbenchmark among the versions of a run; the value is a digest of the file."""
 
 
 def _dump(model: Strict) -> str:
@@ -30,19 +30,23 @@ class Store:
         self._folder = Folder(directory)
 
     def save(self, name: str, text: str) -> None:
-        """Write a file of the run; after a crash the old or the new content is there."""
+        """Write a file of the run; after a crash it has either the old or the new content."""
         self._folder.write(name, text, sync=True)
 
     def profile_dir(self, cell_id: str) -> Path:
-        """Where the raw profiles of a cell go."""
+        """Return the directory for the raw profiles of a cell."""
         return self.directory / "profiles" / cell_id
 
     def fresh_profile_dir(self, cell_id: str) -> Path:
-        """The same, made anew and empty."""
+        """Return the same directory, newly created and empty."""
         return self._folder.fresh(f"profiles/{cell_id}")
 
     def load_run(self) -> Run | None:
-        """The run that is in the directory, if one is."""
+        """Read the run in the directory; None if there is none.
+
+        Raises:
+            FscaleError: run.json cannot be read, or is not valid.
+        """
         try:
             return Run.model_validate_json(self._folder.read(RUN_FILE))
         except FileNotFoundError:
@@ -53,7 +57,8 @@ class Store:
             ) from None
         except ValidationError as error:
             raise FscaleError(
-                f"{self.directory / RUN_FILE} is no run of this fscale: {explain(error)}"
+                f"{self.directory / RUN_FILE} is not a run of this version of fscale: "
+                f"{explain(error)}"
             ) from None
 
     def save_run(self, run: Run) -> None:
@@ -61,25 +66,26 @@ class Store:
         self.save(RUN_FILE, _dump(run))
 
     def save_cell(self, cell: Cell) -> None:
-        """Write a cell's file."""
+        """Write the file of a cell."""
         self.save(f"cells/{cell.id}.json", _dump(cell))
 
     def load_cell(self, key: CellKey) -> Cell | None:
-        """A cell that is there and whole."""
+        """Read a cell; None if its file is missing or not valid."""
         try:
             return Cell.model_validate_json(self._folder.read(f"cells/{key.id}.json"))
         except (OSError, ValidationError):
             return None
 
     def finished(self, key: CellKey) -> bool:
-        """Whether a cell need not be measured again: only a good one, for what was missing may be
-        there by now.
+        """Return whether a cell need not be measured again, which is so only if its status is ok.
+
+        A skipped cell is tried again, because the machine may have by now what it lacked.
         """
         cell = self.load_cell(key)
         return cell is not None and cell.status == "ok"
 
     def control(self) -> Control | None:
-        """How most of the good cells kept to their CPUs; None where there is no good cell."""
+        """Return how most good cells were restricted to their CPUs; None without a good cell."""
         found: Counter[Control] = Counter()
         with contextlib.suppress(OSError):
             for name in self._folder.names("cells", ".json"):
@@ -90,7 +96,7 @@ class Store:
         return best[0][0] if best and best[0][1] else None
 
     def cells(self) -> list[Cell]:
-        """All cells of the run."""
+        """Read all cells of the run."""
         return [
             Cell.model_validate_json(self._folder.read(f"cells/{name}"))
             for name in self._folder.names("cells", ".json")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The terminal: text of others is shown as it is and never obeyed."""
+"""Terminal output: text from elsewhere is shown, but its escape sequences have no effect."""
 
 import os
 import sys
@@ -10,12 +10,12 @@ from rich.segment import Segment
 
 from fscale.model.files import printable
 
-# What drawings and tables are made of; each has a width of one.
+# Characters of drawings and tables, each one column wide, and their replacements.
 _ASCII = str.maketrans("─│┌┐└┘├┤┬┴┼·†…\u00d7\u2013", "-|+++++++++.!~x-")
 
 
 class _Printable:
-    """A renderable without escape sequences of its own; styles are the console's."""
+    """A renderable without its own escape sequences; the console adds the styles."""
 
     def __init__(self, renderable: ConsoleRenderable, ascii_only: bool) -> None:
         self._renderable = renderable
@@ -29,7 +29,7 @@ class _Printable:
         shown = printable(text)
         if not self._ascii_only or shown.isascii():
             return shown
-        # A name in other letters keeps its width, so that columns stay columns.
+        # A name in other scripts keeps its width, so that columns stay aligned.
         known = shown.translate(_ASCII)
         return "".join(c if c.isascii() else "?" * cell_len(c) for c in known)
 
@@ -43,10 +43,10 @@ class _Hook(RenderHook):
 
 
 def only_ascii() -> bool:
-    """Whether what reads standard output may know no other character.
+    """Return whether the reader of standard output may be unable to show other characters.
 
-    Python speaks UTF-8 where the locale is C, so the locale is asked and not the stream alone. A
-    dumb terminal has whatever was its first font.
+    Python writes UTF-8 even in the C locale, so the locale is checked as well as the stream. A dumb
+    terminal may have any font.
     """
     locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
     spoken = locale.replace("-", "").lower()
@@ -56,9 +56,10 @@ def only_ascii() -> bool:
 
 
 def terminal(*, error: bool = False, width: int | None = None, ascii_only: bool = False) -> Console:
-    """A console for text of others: no markup, no highlighting, no escape sequences.
+    """Make a console that shows text as it is: no markup, highlighting or escape sequences.
 
-    `width`: of a pipe; a terminal has its own. `ascii_only`: every other character is replaced.
+    `width` is the minimum width in columns if the output is not a terminal. `ascii_only` replaces
+    every other character.
     """
     console = Console(stderr=error, markup=False, emoji=False, highlight=False)
     if width is not None and not console.is_terminal:
@@ -68,5 +69,5 @@ def terminal(*, error: bool = False, width: int | None = None, ascii_only: bool 
 
 
 def say(text: str, *, error: bool = False) -> None:
-    """Print a line as it is, however long."""
+    """Print a line without wrapping it."""
     terminal(error=error).print(text, soft_wrap=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""In which order CPUs join a measurement, and at which core counts the hardware changes."""
+"""The order in which CPUs join a measurement, and the core counts at which hardware changes."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ Preset = Literal["topology", "powers", "all"]
 # (Turbo Boost Max: up to 7%, the ranking of AMD's preferred cores: 2 to 5% a step); efficiency
 # cores are 15% or more below the others.
 GAP = 0.1
-LEAST_OF_A_KIND = 2  # cores: a single one without a second thread may have lost it to somebody
+MIN_OF_A_KIND = 2  # cores; a single core without a second thread may have lost it to hotplug
 
 _TYPES = get_args(CpuType)
 _Core = tuple[int, int]
@@ -29,7 +29,7 @@ def _core(cpu: Cpu) -> _Core:
 
 
 def _classes(values: Mapping[_Core, float | None]) -> dict[_Core, int]:
-    """Each core's class by a figure, 0 the highest; all 0 where one has no such figure."""
+    """Return each core's class by a figure, 0 for the highest; all 0 if one core has no figure."""
     if not all(values.values()):
         return dict.fromkeys(values, 0)
     known = {core: value or 0.0 for core, value in values.items()}
@@ -41,10 +41,9 @@ def _classes(values: Mapping[_Core, float | None]) -> dict[_Core, int]:
 
 
 def _all_online(cpus: list[Cpu]) -> bool:
-    """Whether no CPU can be off line: threads of a core have successive numbers, without a gap.
+    """Return whether no CPU can be offline: the threads of each core have successive numbers.
 
-    Where the second threads are numbered last, as on most servers, those that are off line may
-    leave no gap.
+    If second threads are numbered last, as on most servers, offline threads may leave no gap.
     """
     numbered = sorted(cpus, key=lambda cpu: cpu.cpu)
     return [cpu.cpu for cpu in numbered] == list(range(len(cpus))) and sum(
@@ -53,12 +52,12 @@ def _all_online(cpus: list[Cpu]) -> bool:
 
 
 def kinds(cpus: list[Cpu]) -> dict[int, int]:
-    """The kind of each CPU's core, 0 the fastest; all 0 where the cores are equal.
+    """Return the kind of each CPU's core, 0 for the fastest; all 0 if the cores are equal.
 
-    The kernel tells them apart by their PMUs (hybrid x86), by `cpu_capacity` (arm64), or by their
-    highest frequencies. Where it says nothing, as in a virtual machine and in results before these
-    were recorded, cores with fewer hardware threads than others are the slower ones, unless their
-    other threads may be off line.
+    The kernel distinguishes cores by their PMUs (hybrid x86), by `cpu_capacity` (arm64), or by
+    their highest frequencies. If none of these is known, as in a virtual machine or in old results,
+    cores with fewer hardware threads than others count as slower, unless their other threads may be
+    offline.
     """
     cores: dict[_Core, list[Cpu]] = {}
     for cpu in cpus:
@@ -73,15 +72,16 @@ def kinds(cpus: list[Cpu]) -> dict[int, int]:
     if silent and len(set(keys.values())) == 1 and _all_online(cpus):
         most = max((len(own) for own in cores.values()), default=1)
         fewer = [core for core, own in cores.items() if len(own) < most]
-        if LEAST_OF_A_KIND <= len(fewer) <= len(cores) - LEAST_OF_A_KIND:
+        if MIN_OF_A_KIND <= len(fewer) <= len(cores) - MIN_OF_A_KIND:
             keys |= dict.fromkeys(fewer, (1, 0, 0))
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values())))}
     return {cpu.cpu: ranks[keys[core]] for core, own in cores.items() for cpu in own}
 
 
 def _threads(cpus: list[Cpu], usable: Collection[int]) -> list[tuple[int, Cpu]]:
-    """Each usable CPU with its number among the hardware threads of its core, from 0, in joining
-    order.
+    """List the usable CPUs in joining order, each with its thread number within its core.
+
+    Thread numbers begin at 0.
     """
     seen: Counter[_Core] = Counter()
     ranked = []
@@ -97,12 +97,12 @@ def _threads(cpus: list[Cpu], usable: Collection[int]) -> list[tuple[int, Cpu]]:
 
 
 def cpu_order(cpus: list[Cpu], usable: Collection[int] | None = None) -> list[int]:
-    """The order in which the CPUs that are `usable` (all of them) join a measurement.
+    """Return the order in which `usable` CPUs (default: all) join a measurement.
 
-    The physical cores of socket 0, then those of socket 1 and so on, as FxMark does it to keep
-    NUMA out as long as possible; the second hardware threads of all cores come last, in the same
-    order. Where cores are unequal, all fast ones come before the slower ones, and these before the
-    second threads of the fast ones, as the kernel's scheduler fills them.
+    The physical cores of socket 0 come first, then those of socket 1 and so on; FxMark uses this
+    order to avoid NUMA effects as long as possible. The second hardware threads of all cores come
+    last, in the same order. If cores are unequal, all fast cores come before the slower ones, and
+    these before the second threads of the fast ones, as the kernel's scheduler fills them.
     """
     usable = {cpu.cpu for cpu in cpus} if usable is None else usable
     return [cpu.cpu for _, cpu in _threads(cpus, usable)]
@@ -110,46 +110,45 @@ def cpu_order(cpus: list[Cpu], usable: Collection[int] | None = None) -> list[in
 
 @dataclass(frozen=True)
 class Layout:
-    """The core counts at which the hardware under a curve changes."""
+    """The core counts along a curve at which the hardware changes."""
 
     sockets: tuple[int, ...]
-    """counts at which a socket's last physical core has joined, where there are several sockets"""
+    """counts at which the last physical core of a socket joins; empty for a single socket"""
     cores: int
-    """physical cores: from the next count on, hardware threads share them"""
+    """number of physical cores; beyond it, hardware threads share cores"""
     threads: int
-    """all CPUs that may be used"""
+    """number of all usable CPUs"""
     kinds: tuple[int, ...] = ()
-    """counts at which the last core of a kind has joined, fastest first; none where all are equal
-    """
+    """counts at which the last core of a kind joins, fastest kind first; empty if all are equal"""
 
     @property
     def equal(self) -> int:
-        """Physical cores that are as fast as the first: linear scaling is by these."""
+        """Number of physical cores of the fastest kind, which linear scaling refers to."""
         return self.kinds[0] if self.kinds else self.cores
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """The counts after which slower cores join."""
+        """The counts beyond which slower cores join."""
         return self.kinds[:-1]
 
     def physical(self, count: int) -> int:
-        """Physical cores of the fastest kind under the first `count` CPUs.
+        """Return the number of physical cores of the fastest kind among the first `count` CPUs.
 
-        What a slower core is worth to a load nobody can tell from the hardware's description: it
-        adds nothing here, as the second thread of a core.
+        The hardware's description does not say how much a slower core contributes, so it counts as
+        nothing here, like the second thread of a core.
         """
         return min(count, self.equal)
 
 
 def layout(cpus: list[Cpu], usable: Collection[int]) -> Layout:
-    """Where the hardware changes along a curve over the `usable` ones of some CPUs.
+    """Return the core counts at which the hardware changes along a curve over `usable` CPUs.
 
-    Sockets of one core each, as virtual machines have them, are no sockets.
+    Sockets of one core each, as in virtual machines, are not counted as sockets.
     """
     first = [cpu for thread, cpu in _threads(cpus, usable) if thread == 0]
     sizes = Counter(cpu.socket for cpu in first)
     several = len(sizes) > 1 and max(sizes.values()) > 1
-    # The last one wins: of each socket, of each kind.
+    # Later entries overwrite earlier ones, so the last core of each socket and kind remains.
     full = {cpu.socket: count for count, cpu in enumerate(first, 1)} if several else {}
     kind = kinds(cpus)
     last = {kind[cpu.cpu]: count for count, cpu in enumerate(first, 1)}
@@ -162,12 +161,16 @@ def layout(cpus: list[Cpu], usable: Collection[int]) -> Layout:
 
 
 def machine_layout(machine: Machine) -> Layout:
-    """The layout of a recorded machine."""
+    """Return the layout of a recorded machine."""
     return layout(machine.topology, machine.cpu_order)
 
 
 def core_counts(asked: list[int] | Preset, there: Layout) -> list[int]:
-    """The core counts of a suite on a machine; FscaleError when one is more than there are."""
+    """Return the core counts of a suite on a machine, in rising order.
+
+    Raises:
+        FscaleError: a count is less than 1, or exceeds the usable CPUs.
+    """
     if asked == "all":
         return list(range(1, there.threads + 1))
     if isinstance(asked, str):
@@ -177,7 +180,10 @@ def core_counts(asked: list[int] | Preset, there: Layout) -> list[int]:
         return sorted(count for count in counts if count <= there.threads)
     for count in asked:
         if count < 1:
-            raise FscaleError("a measurement needs at least 1 core")
+            raise FscaleError(
+                f"{count} cores are asked for, but a measurement needs at least 1 core; give "
+                "--cores 1 or more"
+            )
         if count > there.threads:
             raise FscaleError(
                 f"{count} cores are asked for, but this run may use {there.threads}; "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A file system and what is otherwise than its TOML file has it, as users write it.
+"""Parses variants: a file system with modifications of its TOML file, as users write them.
 
 `FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE]`, such as `ext4:8`,
 `ext4:mount=commit=1`, `./mine.toml:mkfs=-O fast_commit`. The side of a comparison may also have
@@ -16,39 +16,39 @@ from fscale.model import kernelfile, mkfs, mount
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 
-MOST_PARTITIONS = 128  # as many as a GPT has room for
+MOST_PARTITIONS = 128  # the size of a GPT
 SYNTAX = "FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE]"
 
 OF_FILESYSTEM = ("mount", "mkfs", "set", "partitions")
-"""parts that say how a file system is made and mounted; the others, in what it is measured"""
+"""parts that say how a file system is made and mounted; the other parts say what measures it"""
 BINARY = "binary"
 OF_GUEST = ("kernel", "module")
-_OLDER = {"bench": BINARY}  # what scripts of before call it
+_OLDER = {"bench": BINARY}  # the name in older scripts
 _PARTS = (*OF_FILESYSTEM, BINARY, *OF_GUEST, *_OLDER)
 _SEVERAL = ("set", "module")
 _WITH_COMMAS = ("mount", "mkfs", "set")
 _NO_FILESYSTEM = "kernel:"
 _ADVICE = {
-    BINARY: "give --binary, or compare with `fscale ab`",
+    BINARY: "use --binary, or a side of `fscale ab`",
     **dict.fromkeys(
         OF_GUEST,
-        "another kernel or module is --kernel and --module of `fscale vm run` and `fscale "
-        "simulate`, or a side of `fscale ab` and `fscale gate`",
+        "for another kernel or module use --kernel and --module of `fscale vm run` or `fscale "
+        "simulate`, or a side of `fscale ab` or `fscale gate`",
     ),
 }
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A file system by its name or the path of its TOML file, and what is otherwise."""
+    """A file system, by its name or the path of its TOML file, and the modifications of it."""
 
     text: str
     name: str | None
-    """None: no file system is named, those of a suite are meant"""
+    """None: no file system is named, and those of the suite are used"""
     mount: tuple[str, ...] = ()
     mkfs: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
-    """files of the kernel, and what is written into them while it is mounted"""
+    """kernel files, and the values that they have while the file system is mounted"""
     partitions: int = 1
     binary: Path | None = None
     kernel: str | None = None
@@ -56,18 +56,18 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """What results call it: fit for a file name."""
+        """The name in results, which is also valid as a file name."""
         return label(self.text)
 
     @property
     def filesystem(self) -> str:
-        """The text without what it is measured in: as `fscale run --fs` takes it."""
+        """The text without binary, kernel and modules, as `fscale run --fs` accepts it."""
         first, *parts = _split(self.text)
         return ":".join([first, *(p for p in parts if p.partition("=")[0] in OF_FILESYSTEM)])
 
     @property
     def in_guest(self) -> str | None:
-        """The same in a guest, where a TOML file that is handed in is known by its name alone."""
+        """The same text for a guest, where a TOML file that was copied in has no directory."""
         if self.name is None:
             return None
         first, *parts = _split(self.filesystem)
@@ -75,30 +75,39 @@ class Variant:
 
     @property
     def own_file(self) -> Path | None:
-        """The TOML file that is named by its path, if one is."""
+        """The TOML file, if the file system is named by its path."""
         return Path(self.name) if self.name and self.name.endswith(".toml") else None
 
     @property
     def of_guest(self) -> bool:
-        """Whether it has to run in a guest."""
+        """Whether it must run in a guest."""
         return self.name is None or self.kernel is not None or bool(self.modules)
 
     def apply(self, fs: FileSystem) -> FileSystem:
-        """The file system as it is to be made and mounted; FscaleError where it cannot be."""
+        """Return the file system with the modifications applied.
+
+        Raises:
+            FscaleError: a modification is not possible for this file system.
+        """
         if self.mkfs and fs.nodev:
-            raise FscaleError(f"{self.text}: {self.name} has no mkfs; leave mkfs= out")
+            raise FscaleError(
+                f"{self.text}: {self.name} has no mkfs, which mkfs= would change; leave mkfs= out"
+            )
         options = mount.merge(fs.mount_options, self.mount)
         if any("{size}" in o for o in fs.mount_options) and not any("{size}" in o for o in options):
             raise FscaleError(
-                f"{self.text}: {self.name} is as large as `size` of its TOML file says, from which "
-                "a load knows how much it may fill; copy the file and change it there"
+                f"{self.text}: mount= must not change the size of {self.name}, because a load is "
+                "told `size` of the TOML file; change size in a copy of that file"
             )
         try:
             argv = mkfs.merge(fs.mkfs, self.mkfs)
         except FscaleError as error:
             raise FscaleError(f"{self.text}: {error}") from None
         if fs.nodev and any(kernelfile.DEVICE in path for path, _ in self.settings):
-            raise FscaleError(f"{self.text}: {self.name} has no device for {kernelfile.DEVICE}")
+            raise FscaleError(
+                f"{self.text}: {kernelfile.DEVICE} in set= stands for a device, and {self.name} "
+                "has none; give a path without it"
+            )
         changed: dict[str, object] = {
             "mount_options": options,
             "mkfs": argv,
@@ -109,50 +118,63 @@ class Variant:
         return fs.model_copy(update=changed)
 
     def refuse_existing(self) -> None:
-        """FscaleError where an existing directory cannot be this."""
+        """Refuse a variant that cannot be applied to an existing directory.
+
+        Raises:
+            FscaleError: the variant has mount options, mkfs arguments or settings.
+        """
         if self.mount or self.mkfs or self.settings:
             raise FscaleError(
-                f"{self.text}: an existing directory is not mounted or formatted; leave mount=, "
-                "mkfs= and set= out, or measure another medium"
+                f"{self.text}: fscale does not mount or format an existing directory; leave "
+                "mount=, mkfs= and set= out, or measure another medium"
             )
 
-    def refuse_but(self, heeded: Collection[str], who: str) -> None:
-        """FscaleError where it has a part that `who` does not heed."""
+    def refuse_but(self, supported: Collection[str], who: str) -> None:
+        """Refuse a variant with a part that is not in `supported`, the parts that `who` supports.
+
+        Raises:
+            FscaleError: the variant has such a part; the text names it and advises.
+        """
         given = [part for part, _ in _given(self.text)]
         for part in ["kernel", *given] if self.name is None else given:
-            if part not in heeded:
-                taken = ", ".join(f"{one}=" for one in heeded)
+            if part not in supported:
+                taken = ", ".join(f"{one}=" for one in supported)
                 advice = f"; {_ADVICE[part]}" if part in _ADVICE else ""
                 raise FscaleError(
-                    f"{self.text}: {part}= is not for {who}, which takes {taken}{advice}"
+                    f"{self.text}: {part}= does not apply to {who}, which takes {taken}{advice}"
                 )
 
 
 def label(text: str) -> str:
-    """A file system's text, fit for a file name; of a TOML file's path the stem is left."""
+    """Turn a variant's text into a valid file name; the path of a TOML file becomes its stem."""
     first, *parts = _split(text)
     rest = "".join(f":{part}" for part in parts)
     return _without_path(first) + re.sub(r"[^A-Za-z0-9_.+=,^:-]+", "_", rest)
 
 
 def with_partitions(text: str, count: int) -> str:
-    """A file system's text with a number of partitions."""
+    """Add a number of partitions to a variant's text."""
     first, *parts = _split(text)
     return ":".join([first, str(count), *parts])
 
 
 def has_options(text: str) -> bool:
-    """Whether a text has a part in which commas may stand."""
+    """Return whether a variant's text has a part that may contain commas."""
     return any(part.partition("=")[0] in _WITH_COMMAS for part in _split(text)[1:])
 
 
 def parse(text: str) -> Variant:
-    """Read a variant; FscaleError with the syntax where it is none."""
+    """Parse a variant.
+
+    Raises:
+        FscaleError: the text is not a variant; the message shows the syntax.
+    """
     first = _split(text)[0]
     given: dict[str, list[str]] = {}
     for part, value in _given(text):
         if not value or (part in given and part not in _SEVERAL):
-            raise FscaleError(f"{text}: {part}= must be given once, with a value")
+            what = "is given twice" if value else "has no value"
+            raise FscaleError(f"{text}: {part}= {what}; give it once, with a value")
         given.setdefault(part, []).append(value)
     kernel = _only(given, "kernel")
     if first.startswith(_NO_FILESYSTEM):
@@ -160,8 +182,8 @@ def parse(text: str) -> Variant:
     name, partitions = split_partitions(text)
     if not name.endswith(".toml") and not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
         raise FscaleError(
-            f"{text}: {name or 'nothing'} is no name of a file system: {SYNTAX}, such as ext4, "
-            "./mine.toml, ext4:mount=data=journal or 'ext4:mkfs=-O ^has_journal'"
+            f"{text}: {name or 'nothing'!r} is not the name of a file system; give {SYNTAX}, such "
+            "as ext4, ./mine.toml, ext4:mount=data=journal or 'ext4:mkfs=-O ^has_journal'"
         )
     binary = _only(given, BINARY)
     return Variant(
@@ -178,16 +200,20 @@ def parse(text: str) -> Variant:
 
 
 def split_partitions(text: str) -> tuple[str, int]:
-    """("ext4", 8) of `ext4:8`, ("ext4", 1) of `ext4`, also of a label; FscaleError."""
+    """Split a variant's text or label: `ext4:8` is ("ext4", 8), `ext4` is ("ext4", 1).
+
+    Raises:
+        FscaleError: the number of partitions is not valid.
+    """
     name, colon, count = _counted(_split(text)[0])
     parts = [value for part, value in _given(text) if part == "partitions"]
     if colon and parts:
-        raise FscaleError(f"{text}: the number of partitions is given twice")
+        raise FscaleError(f"{text}: the number of partitions is given twice; give it once")
     counts = [count] if colon else parts
     if any(not one.isdigit() or not 2 <= int(one) <= MOST_PARTITIONS for one in counts):
         raise FscaleError(
-            f"file system {text}: after the name and a colon there is the number of partitions, "
-            f"2 to {MOST_PARTITIONS}, or mount=OPTIONS or mkfs=ARGUMENTS: {SYNTAX}"
+            f"file system {text}: {next(iter(counts))!r} after the colon is not a number of "
+            f"partitions, 2 to {MOST_PARTITIONS}; give {SYNTAX}"
         )
     return name, int(counts[0]) if counts else 1
 
@@ -195,8 +221,8 @@ def split_partitions(text: str) -> tuple[str, int]:
 def _without_filesystem(text: str, kernel: str, given: dict[str, list[str]]) -> Variant:
     if not kernel or given.keys() - {"module"} or "=" in kernel:
         raise FscaleError(
-            f"{text}: without a file system a side is kernel:KERNEL[:module=FILE]; with one it is "
-            f"{SYNTAX}[:kernel=KERNEL][:module=FILE], such as ext4:kernel=6.12"
+            f"{text} is not a side without a file system; give kernel:KERNEL[:module=FILE], or "
+            f"with a file system {SYNTAX}[:kernel=KERNEL][:module=FILE], such as ext4:kernel=6.12"
         )
     modules = tuple(Path(module) for module in given.get("module", []))
     return Variant(text, None, kernel=kernel, modules=modules)
@@ -207,7 +233,7 @@ def _only(given: dict[str, list[str]], part: str) -> str | None:
 
 
 def _given(text: str) -> list[tuple[str, str]]:
-    """The parts of a text and their values."""
+    """List the parts of a variant's text, and their values."""
     found = []
     for part in _split(text)[1:]:
         name, _, value = part.partition("=")
@@ -217,7 +243,9 @@ def _given(text: str) -> list[tuple[str, str]]:
 
 def _options(text: str, options: str) -> tuple[str, ...]:
     if any(c.isspace() for c in options):
-        raise FscaleError(f"{text}: mount options are separated by commas, without blanks")
+        raise FscaleError(
+            f"{text}: mount= contains blanks; separate mount options by commas, without blanks"
+        )
     return tuple(mount.split(options))
 
 
@@ -225,7 +253,9 @@ def _arguments(text: str, arguments: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(arguments))
     except ValueError as error:
-        raise FscaleError(f"{text}: mkfs= cannot be split into arguments: {error}") from None
+        raise FscaleError(
+            f"{text}: mkfs= cannot be split into arguments: {error}; quote it as in a shell"
+        ) from None
 
 
 def _settings(text: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -235,7 +265,7 @@ def _settings(text: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
         if reason := kernelfile.why_not(path, value):
             raise FscaleError(f"{text}: {reason}")
         if path in found:
-            raise FscaleError(f"{text}: {path} is set twice")
+            raise FscaleError(f"{text}: {path} is set twice; give set={path}=VALUE once")
         found[path] = value
     return tuple(found.items())
 
@@ -245,12 +275,12 @@ def _split(text: str) -> list[str]:
 
 
 def _without_path(first: str) -> str:
-    """`mine:8` of `./mine.toml:8`."""
+    """Drop the directory and the suffix: `./mine.toml:8` becomes `mine:8`."""
     name, colon, count = _counted(first)
     return (Path(name).stem if name.endswith(".toml") else name) + colon + count
 
 
 def _counted(first: str) -> tuple[str, str, str]:
-    """("ext4", ":", "8") of `ext4:8`; a path may have colons of its own."""
+    """Split `ext4:8` into ("ext4", ":", "8"); a path may itself contain colons."""
     found = re.fullmatch(r"(.*\.toml|[^:]*)(:?)(.*)", first, re.DOTALL)
     return (found[1], found[2], found[3]) if found else (first, "", "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What this machine can and cannot do, and what would help."""
+"""Examines what this machine can do, and advises on what it lacks."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from fscale.system.executor import which
 
 @dataclass(frozen=True)
 class Finding:
-    """One ability; `help` says what to do without it, `needed` that nothing works without it."""
+    """One ability. `help` says how to get it; if it is `needed`, nothing works without it."""
 
     name: str
     good: bool
@@ -29,13 +29,13 @@ class Finding:
         return asdict(self)
 
 
-# Command, Debian package, what it is for.
+# Command, Debian package, purpose.
 _TOOLS = (
     ("mount", "mount", "fresh file systems"),
     ("losetup", "mount", "the ram medium"),
-    ("lscpu", "util-linux", "the order of CPUs"),
-    ("wipefs", "util-linux", "a look at a device before it is formatted"),
-    ("blkid", "util-linux", "a look at a device before it is formatted"),
+    ("lscpu", "util-linux", "the CPU topology"),
+    ("wipefs", "util-linux", "checking a device before it is formatted"),
+    ("blkid", "util-linux", "checking a device before it is formatted"),
     ("gcc", "gcc", "building the microbenchmark"),
     ("make", "make", "building the microbenchmark"),
     ("perf", "linux-perf", "profiles and tracepoint counts"),
@@ -58,7 +58,8 @@ def _root() -> Iterator[Finding]:
         "root",
         no_mount is None,
         no_mount or "may mount and format",
-        "run as root of the machine, or in a privileged container; else only --dir DIRECTORY works",
+        "run as root of the machine, or in a privileged container; otherwise measure --dir "
+        "DIRECTORY",
     )
     no_drop = powers.no_drop_caches()
     yield Finding(
@@ -75,8 +76,8 @@ def _confinement() -> Iterator[Finding]:
     yield Finding(
         "confinement",
         not said,
-        "; ".join(said) or "no CPU quota, no memory limit, and the whole machine is seen",
-        "run outside of the container, or with wider limits; `fscale vm run` measures in a guest",
+        "; ".join(said) or "no CPU quota, no memory limit, all processes visible",
+        "run outside the container or raise the limits; `fscale vm run` measures in a guest",
     )
 
 
@@ -85,16 +86,18 @@ def _kernel() -> Iterator[Finding]:
     yield Finding(
         "CPU hotplug",
         no_hotplug is None,
-        f"CPUs can only be left idle: {no_hotplug}"
+        f"unused CPUs stay online: {no_hotplug}"
         if no_hotplug
-        else "CPUs that are not under test go offline",
+        else "CPUs that are not under test are taken offline",
         "needs root, a writable /sys and a kernel with CONFIG_HOTPLUG_CPU",
     )
     group = host.own_cgroup()
     yield Finding(
         "cgroup v2",
         group is not None,
-        f"cells run below {group}" if group else "not mounted, or our group is not writable",
+        f"cells run below {group}"
+        if group
+        else "not mounted, or this process's group is not writable",
         "mount -t cgroup2 none /sys/fs/cgroup/unified, as root",
     )
     for name, path, hint in (
@@ -115,7 +118,9 @@ def _kernel() -> Iterator[Finding]:
 def _filesystems() -> Iterator[Finding]:
     for name in catalogue.names(paths.FILESYSTEMS):
         lacks = filesystem.missing(catalogue.load_filesystem(name))
-        yield Finding(f"file system {name}", not lacks, lacks or "mkfs and kernel have it", lacks)
+        yield Finding(
+            f"file system {name}", not lacks, lacks or "mkfs and kernel support it", lacks
+        )
 
 
 def _media() -> Iterator[Finding]:
@@ -150,7 +155,7 @@ def _applications(loads: Sequence[Load]) -> Iterator[Finding]:
 
 
 def examine(applications: Sequence[Load]) -> list[Finding]:
-    """All findings, from what everything needs to single tools."""
+    """Return all findings, from general requirements to single tools."""
     return [
         *_root(),
         *_confinement(),

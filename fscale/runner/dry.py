@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `--dry-run` prints."""
+"""Prints the lines of `--dry-run`."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import typer
 
 
 def tell(line: str) -> None:
-    """Print a line; a reader that has seen enough (`| head`) is no error of the machine."""
+    """Print a line; if the reader has closed the pipe (`| head`), drop all further lines."""
     try:
         typer.echo(line)
     except BrokenPipeError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Checks made before anything is changed: room and rights for files, memory."""
+"""Checks space, permissions and memory before anything on the machine is changed."""
 
 import os
 import resource
@@ -11,30 +11,37 @@ from fscale.model.results import Machine
 from fscale.system import cgroups
 from fscale.system.executor import Executor
 
-LEAST_SPACE = 256 << 20
+MIN_SPACE = 256 << 20
 
 
 def existing(path: Path) -> Path:
-    """The path, or the nearest directory above it that exists."""
+    """Return the path, or its nearest ancestor that exists."""
     path = path.absolute()
     return next(p for p in [path, *path.parents] if p.exists())
 
 
 def check_proc(proc: Path = Path("/proc")) -> None:
-    """/proc is that of our PID namespace, or FscaleError: its numbers would be others' processes.
+    """Check that /proc belongs to this process's PID namespace.
 
-    Processes are ended by the numbers that it shows.
+    fscale kills processes by the ids that /proc shows, which would otherwise be other processes.
+
+    Raises:
+        FscaleError: it belongs to another namespace.
     """
     shown = (proc / "self").readlink().name
     if shown != str(os.getpid()):
         raise FscaleError(
-            f"{proc} is that of another PID namespace (it shows this process as {shown}, which is "
-            f"{os.getpid()}); mount one of its own: unshare --pid --fork --mount-proc"
+            f"{proc} belongs to another PID namespace: it shows this process as {shown}, but its "
+            f"id is {os.getpid()}; mount the right one: unshare --pid --fork --mount-proc"
         )
 
 
 def check_output(directory: Path) -> None:
-    """The results directory can be written, or FscaleError says why not."""
+    """Check that the results directory can be written.
+
+    Raises:
+        FscaleError: it cannot be written, contains other files, or its file system is full.
+    """
     there = existing(directory)
     if not there.is_dir():
         raise FscaleError(f"{there} is not a directory; give another --output")
@@ -42,77 +49,97 @@ def check_output(directory: Path) -> None:
         raise FscaleError(f"{there} is not writable; give another --output")
     if directory.exists() and any(directory.iterdir()) and not (directory / "run.json").exists():
         raise FscaleError(
-            f"{directory} is not empty and holds no fscale run; give an empty or new directory"
+            f"{directory} is not empty and contains no fscale run; give an empty or a new directory"
         )
     if shutil.disk_usage(there).free < 16 << 20:
-        raise FscaleError(f"no space left in {there} for results; free some or give another")
+        raise FscaleError(
+            f"no space left in {there} for results: less than 16 MiB are free; free some, or give "
+            "another --output"
+        )
 
 
 def check_directory(directory: Path) -> None:
-    """An existing directory can hold the files of a `dir` medium."""
+    """Check that an existing directory can be the `dir` medium.
+
+    Raises:
+        FscaleError: it is not a writable directory, or lacks space.
+    """
     if not directory.is_dir():
         raise FscaleError(f"{directory} is not a directory; --dir needs an existing one")
     if os.statvfs(directory).f_flag & os.ST_RDONLY or not os.access(directory, os.W_OK | os.X_OK):
         raise FscaleError(f"{directory} is read-only for this user; give another --dir")
     free = space_in(directory)
-    if free < LEAST_SPACE:
+    if free < MIN_SPACE:
         raise FscaleError(
-            f"no space: {directory} has {free >> 20} MiB free, and at least "
-            f"{LEAST_SPACE >> 20} MiB are needed"
+            f"no space: {directory} has {free >> 20} MiB free, but at least "
+            f"{MIN_SPACE >> 20} MiB are needed; free some, or give another directory"
         )
 
 
 def memory_available() -> tuple[int, str]:
-    """Bytes of memory that this process may still take, and where that is said.
+    """Return the bytes of memory that this process may still use, and what limits them.
 
-    The machine's available memory, or less where a control group leaves less.
+    This is the machine's available memory, or what a cgroup leaves if that is less.
     """
     lines = Path("/proc/meminfo").read_text().splitlines()
     available = next(int(n.split()[1]) for n in lines if n.startswith("MemAvailable")) * 1024
     left = cgroups.memory_left(cgroups.chain("memory"))
     if left and left.value < available:
-        return int(left.value), f"below the limit of this control group ({left.file})"
+        return int(left.value), f"below the limit of this cgroup ({left.file})"
     return available, "on this machine"
 
 
 def check_memory(size: int, what: str) -> None:
-    """`size` bytes of memory can be had: without swapping, and below our groups' limit."""
+    """Check that `size` bytes take at most three quarters of the available memory.
+
+    Raises:
+        FscaleError: they take more.
+    """
     available, where = memory_available()
     if 4 * size > 3 * available:
         raise FscaleError(
-            f"no space: {what} wants {size >> 20} MiB of memory and {available >> 20} MiB are "
-            f"available {where}; lower its size in configs/, or free memory or raise the limit"
+            f"no space: {what} wants {size >> 20} MiB of memory, which is more than three quarters "
+            f"of the {available >> 20} MiB available {where}; lower its size in configs/, free "
+            "memory, or raise the limit"
         )
 
 
 def check_share(size: int, what: str, machine: Machine) -> None:
-    """A share of what a control group may use is as large as a directory has to be."""
-    if machine.usable_memory < machine.memory_bytes and size < LEAST_SPACE:
+    """Check that a share of the memory that a cgroup may use is not too small to measure on.
+
+    Raises:
+        FscaleError: `size` (bytes) is below MIN_SPACE.
+    """
+    if machine.usable_memory < machine.memory_bytes and size < MIN_SPACE:
         raise FscaleError(
-            f"no space: {what} wants a share of memory that comes to {size >> 20} MiB, for the "
-            f"limit of this control group is {machine.usable_memory >> 20} MiB, and at least "
-            f"{LEAST_SPACE >> 20} MiB are needed; raise the limit, or measure an existing "
+            f"no space: {what} gets a share of memory of {size >> 20} MiB, because the limit of "
+            f"this cgroup is {machine.usable_memory >> 20} MiB, but at least "
+            f"{MIN_SPACE >> 20} MiB are needed; raise the limit, or measure an existing "
             f"directory: --dir DIRECTORY"
         )
 
 
 def check_file_size(size: int, what: str) -> None:
-    """A file of `size` bytes may be written (ulimit -f)."""
+    """Check that this process may write a file of `size` bytes (ulimit -f).
+
+    Raises:
+        FscaleError: it may not.
+    """
     most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if most != resource.RLIM_INFINITY and most < size:
         raise FscaleError(
-            f"no space: {what} is a file of {size >> 20} MiB, and files of this process may have "
-            f"{most >> 20} MiB (ulimit -f); raise that"
+            f"no space: {what} is a file of {size >> 20} MiB, but ulimit -f bounds the files of "
+            f"this process to {most >> 20} MiB; raise that limit"
         )
 
 
 def in_memory(path: Path) -> bool:
-    """Whether a directory's files take memory: it lies on tmpfs or ramfs."""
+    """Return whether a directory lies on tmpfs or ramfs, so that its files use memory."""
     said = Executor().run(["stat", "--file-system", "--format=%T", str(path)])
     return said.strip() in ("tmpfs", "ramfs")
 
 
 def space_in(directory: Path) -> int:
-    """Bytes that may be filled in an existing directory: what is free, and may be taken."""
+    """Return the bytes that are free in an existing directory, bounded by memory on tmpfs."""
     free = shutil.disk_usage(directory).free
     return min(free, memory_available()[0]) if in_memory(directory) else free

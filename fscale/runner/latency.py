@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes an HdrHistogram of the histograms that the microbenchmark writes."""
+"""Merges the histogram files of the microbenchmark into an HdrHistogram."""
 
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,16 @@ from hdrh.histogram import HdrHistogram
 from fscale.model.latency import covered, trusted
 
 _QUANTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
-_HIGHEST = 2**37 - 1  # what the files can hold: 137 s
+_HIGHEST = 2**37 - 1  # nanoseconds; the largest value in the files: 137 s
 
 
 def summarise(files: list[Path], dropped: int) -> dict[str, Any]:
-    """The histogram of all workers: files of pairs of little-endian uint64, nanoseconds and count.
+    """Summarise the latencies of all workers.
 
-    Returns `histogram` (HdrHistogram V2, base64, mergeable), `unit`, `count`, `dropped` (operations
-    that are not in it), `covered` (the share that is), `mean` and `quantiles` (percentile ->
-    nanoseconds). What the latencies do not tell, because there are none or because too many
-    operations were dropped, is None.
+    A file contains pairs of little-endian uint64: nanoseconds and count. Returns `histogram`
+    (HdrHistogram V2, base64, mergeable), `unit`, `count`, `dropped` (operations that are not in the
+    histogram), `covered` (the share that is), `mean` and `quantiles` (percentile -> nanoseconds).
+    Mean and quantiles are None if the histogram is empty or too many operations were dropped.
     """
     histogram = HdrHistogram(1, _HIGHEST, 3)
     for file in files:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The microbenchmark as a load."""
+"""Runs the workloads of the C microbenchmark as loads."""
 
 import json
 import subprocess
@@ -29,16 +29,16 @@ class Microbench:
         self.binary = binary
 
     def missing(self) -> str | None:
-        """Nothing: without the binary there is no descriptor either."""
+        """Return None: without the binary there would be no descriptor."""
         return None
 
     def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
-        """Nothing: the binary sets up by itself before it says that it is ready."""
+        """Do nothing: the binary sets up by itself before it reports that it is ready."""
 
     def command(
         self, target: Target, settings: Settings, sync: tuple[int, int] | None
     ) -> list[str]:
-        """The command line of the microbenchmark."""
+        """Return the command line of the microbenchmark."""
         key = target.key
         argv = [str(self.binary), "--workload", key.workload, "--dir", str(target.directory)]
         argv += ["--cpus", ",".join(str(cpu) for cpu in target.cpus), "--mode", key.mode]
@@ -68,7 +68,7 @@ class Microbench:
         return argv
 
     def parse(self, target: Target, returncode: int, stdout: str, stderr: str) -> Outcome:
-        """Read the one JSON object that the binary prints."""
+        """Parse the one JSON object that the binary prints."""
         said = " / ".join(stderr.strip().splitlines()[-3:])
         try:
             bench = BenchOutput.model_validate(json.loads(stdout))
@@ -77,7 +77,8 @@ class Microbench:
                 said = f"{said}; {catalogue.explain(error)}".removeprefix("; ")
             how = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
             return Outcome(
-                "error", f"the microbenchmark printed no valid result ({how}): {said or 'no words'}"
+                "error",
+                f"the microbenchmark printed no valid result ({how}): {said or 'no error output'}",
             )
         status: Status = bench.status
         reason = bench.reason
@@ -89,7 +90,8 @@ class Microbench:
         if returncode == Exit.SKIPPED:
             status = "skipped"
         elif returncode != 0 and status == "ok":
-            status, reason = "error", f"exit code {returncode} after a good result: {said}"
+            status = "error"
+            reason = f"exit code {returncode} of the microbenchmark after a valid result: {said}"
         own = bench.cgroup_cpu_seconds
         if own is None:
             own = sum(w.user_seconds + w.system_seconds for w in bench.workers)
@@ -112,7 +114,11 @@ class Microbench:
 
 
 def find(binary: Path) -> list[Microbench]:
-    """All workloads of the binary, in the order in which it lists them."""
+    """Return all workloads of the binary, in its own order.
+
+    Raises:
+        FscaleError: the binary is missing, or its list is not valid.
+    """
     if not binary.exists():
         raise FscaleError(f"{binary} is missing; build it with `make -C microbench`")
     try:

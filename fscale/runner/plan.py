@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From a suite to the list of cells, in the order in which they are measured."""
+"""Makes the list of cells of a suite, in the order in which they are measured."""
 
 import itertools
 import random
@@ -12,11 +12,15 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import NO_FILESYSTEM, CellKey
 from fscale.model.variant import split_partitions
 
-CONTROLS = 3  # cells of a control at a core count: their median bears one that went wrong
+CONTROLS = 3  # control cells per core count: the median tolerates one outlier
 
 
 def check_names(suite: Suite, descriptors: Mapping[str, Descriptor]) -> None:
-    """Every workload and option of the suite exists; FscaleError with near names otherwise."""
+    """Check that every workload and option of the suite exists.
+
+    Raises:
+        FscaleError: one does not; the text suggests similar names.
+    """
     wanted = [] if suite.workloads == "all" else suite.workloads
     for name in wanted:
         if name not in descriptors:
@@ -31,37 +35,44 @@ def check_names(suite: Suite, descriptors: Mapping[str, Descriptor]) -> None:
                 raise FscaleError(f"{name} has no option {key}{suggest(key, known)}")
             choices = known[key].choices
             if choices and value not in choices:
-                raise FscaleError(f"{name}: option {key} is one of {', '.join(choices)}")
+                raise FscaleError(
+                    f"{name}: option {key} cannot be {value}; give {' or '.join(choices)}"
+                )
 
 
 def options_of(suite: Suite, descriptor: Descriptor) -> Options:
-    """The options that a suite gives to a workload: those for all that it has, then its own."""
+    """Return the options of a workload: those for "all" that it knows, overridden by its own."""
     known = {option.name for option in descriptor.options}
     shared = {k: v for k, v in suite.options.get("all", {}).items() if k in known}
     return shared | suite.options.get(descriptor.id, {})
 
 
 def _ids(suite: Suite, descriptors: Mapping[str, Descriptor]) -> list[str]:
-    """The workloads of a suite, each once; "all" is without those that stand apart."""
+    """Return the workloads of a suite, each once; "all" leaves out those that are `apart`."""
     if suite.workloads == "all":
         return [name for name, descriptor in descriptors.items() if not descriptor.apart]
     return list(dict.fromkeys(suite.workloads))
 
 
 def left_out(suite: Suite, descriptors: Mapping[str, Descriptor], counts: list[int]) -> list[str]:
-    """What of a suite `make` has no cells for, and why, a sentence each."""
+    """List the combinations of a suite that `make` leaves out, one sentence with a reason each."""
     ids = _ids(suite, descriptors)
     found = []
     for name in ids:
         least = descriptors[name].min_cores
         if few := [str(count) for count in counts if count < least]:
-            found.append(f"{name} is not measured at {', '.join(few)} cores: it needs {least}")
+            found.append(
+                f"{name} is not measured at {', '.join(few)} cores: it needs at least {least}"
+            )
         if modes := [mode for mode in suite.modes if mode not in descriptors[name].modes]:
-            found.append(f"{name} is not measured in mode {', '.join(modes)}: it has no such mode")
+            found.append(
+                f"{name} is not measured in mode {', '.join(modes)}: it does not support it"
+            )
         split = [fs for fs in suite.filesystems if split_partitions(fs)[1] > 1]
         if split and not descriptors[name].partitions:
             found.append(
-                f"{name} is not measured on {', '.join(split)}: it cannot spread its files"
+                f"{name} is not measured on {', '.join(split)}: it cannot spread its files over "
+                "partitions"
             )
     return found
 
@@ -74,17 +85,19 @@ def make(
     counts: list[int],
     seed: int,
 ) -> list[CellKey]:
-    """All cells of a suite in the order of measurement.
+    """Make all cells of a suite, in the order of measurement.
 
     Repetition 1 of all cells comes first, then repetition 2, so that an interrupted run is
-    balanced. Within a repetition the order is random from `seed`; with `order = "cores"` groups of
-    one core count stay together. Profiling repetitions stand among the scored ones of the same
-    number, so that what a profile costs is measured side by side.
+    balanced. Within a repetition the order is random from `seed`; with `order = "cores"` the cells
+    of one core count stay together. Profiling repetitions are mixed with the scored ones of the
+    same number, so that the cost of a profile is measured under the same conditions. Control cells
+    are inserted without changing the order of the others.
 
-    File systems that live in memory (`in_memory`) are measured once, with the medium "none".
-    Combinations that a workload does not know (a mode, too few cores, partitions) are left out.
-    FscaleError when nothing is left. The controls stand among the other cells, which keep their
-    order.
+    File systems in memory (`in_memory`) are measured once, with the medium "none". Combinations
+    that a workload does not support (a mode, too few cores, partitions) are left out.
+
+    Raises:
+        FscaleError: no cell is left.
     """
     ids = _ids(suite, descriptors)
     places = list(
@@ -120,7 +133,9 @@ def make(
             and (descriptors[name].partitions or split_partitions(fs)[1] == 1)
         ]
         rng.shuffle(block)
-        _mix(block, [c for c in controls if _block(c.repetition, last) == repetition], dice)
+        _insert_at_random(
+            block, [c for c in controls if _block(c.repetition, last) == repetition], dice
+        )
         if suite.order == "cores":
             groups = list(counts)
             rng.shuffle(groups)
@@ -129,7 +144,8 @@ def make(
     if all(cell.control for cell in cells):
         raise FscaleError(
             f"nothing to measure: no workload of {', '.join(ids)} has mode "
-            f"{' or '.join(suite.modes)} and works on {', '.join(map(str, counts))} cores"
+            f"{' or '.join(suite.modes)} and works on {', '.join(map(str, counts))} cores; give "
+            "another --workload, --mode or --cores"
         )
     return cells
 
@@ -137,7 +153,7 @@ def make(
 def _controls(
     suite: Suite, descriptors: Mapping[str, Descriptor], counts: list[int]
 ) -> list[CellKey]:
-    """The cells of the controls; none where a single core count has nothing to be compared with."""
+    """Make the control cells; none for a single core count, which has no curve to control."""
     if not suite.control or len(counts) < 2:
         return []
     return [
@@ -157,10 +173,10 @@ def _controls(
 
 
 def _block(repetition: int, last: int) -> int:
-    """The repetition of the others in which one of a control is measured: first, middle, last."""
+    """Return the repetition that gets a control cell: the first, the middle or the last one."""
     return 1 + (repetition - 1) * (last - 1) // (CONTROLS - 1)
 
 
-def _mix(cells: list[CellKey], more: list[CellKey], dice: random.Random) -> None:
+def _insert_at_random(cells: list[CellKey], more: list[CellKey], dice: random.Random) -> None:
     for cell in more:
         cells.insert(dice.randint(0, len(cells)), cell)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From a request to a checked plan: nothing on the machine is changed here."""
+"""Turns a request into a checked plan, without changing anything on the machine."""
 
 import random
 import sys
@@ -27,7 +27,7 @@ from fscale.system.executor import CommandFailed, Executor
 
 @dataclass
 class Prepared:
-    """A checked request: what to measure and with what."""
+    """A checked request: the cells, and everything needed to measure them."""
 
     setup: Setup
     run: Run
@@ -56,11 +56,16 @@ def _versions(
 
 
 def prepare(request: Request) -> Prepared:
-    """Check everything that can be checked without changing anything, and make the plan."""
+    """Check all that can be checked without changing the machine, and make the plan.
+
+    Raises:
+        FscaleError: the request cannot be carried out on this machine.
+    """
     suite = read_suite(request)
     media = resources.media_of(request, suite)
     recorded = {name: m.model_dump(mode="json") for name, m in media.items()}
-    # Without a path, the directory that the results go to; a resumed run may find it elsewhere.
+    # Without a path, measure next to the results. The path is not recorded, because a resumed run
+    # may have its results elsewhere.
     place = {"path": str(guard.existing(request.output))}
     media = {
         name: m if m.path or m.kind != "dir" else m.model_copy(update=place)
@@ -103,7 +108,7 @@ def prepare(request: Request) -> Prepared:
     run = runs.begin(
         request.output,
         seed=seed,
-        # What was asked for, not what this machine has: a later call may find more of it.
+        # Record the requested profilers, not the usable ones: a resumed run may find more of them.
         suite=suite.model_dump(mode="json") | {"profiles": asked_profiles},
         filesystems={name: _described(name, fs, beside, there) for name, fs in filesystems.items()},
         media=recorded,
@@ -168,5 +173,5 @@ def _described(
 
 def _order_warning(suite: Suite) -> list[str]:
     if suite.order == "cores":
-        return ["cells of one core count were measured together, not in a fully random order"]
+        return ['cells of one core count are measured together, because order is "cores"']
     return []

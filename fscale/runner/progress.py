@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the user sees while a run goes on, and the table at its end."""
+"""Shows the progress of a run, and the table at its end."""
 
 import statistics
 import sys
@@ -15,14 +15,14 @@ from fscale.model.terminal import terminal
 
 
 def duration(seconds: float) -> str:
-    """`1:02:03` or `2:03`."""
+    """Format seconds as `1:02:03` or `2:03`."""
     minutes, secs = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{secs:02}" if hours else f"{minutes}:{secs:02}"
 
 
 class Reporter:
-    """A live line on a terminal, one plain line a cell elsewhere; both on standard error."""
+    """Shows a progress bar on a terminal, else one line per cell; both on standard error."""
 
     def __init__(self, total: int, done: int) -> None:
         self.console = terminal(error=True)
@@ -51,13 +51,13 @@ class Reporter:
             self._live.stop()
 
     def begins(self, key: CellKey) -> None:
-        """A cell begins."""
+        """Show that a cell begins."""
         if self._live:
             self._live.update(self._task, description=_name(key), left=self._left())
             self._live.refresh()
 
     def ends(self, cell: Cell) -> None:
-        """A cell has ended."""
+        """Show that a cell has ended."""
         self._done += 1
         self._measured += 1
         trouble = cell.status not in ("ok", "skipped") or cell.disturbed
@@ -70,7 +70,7 @@ class Reporter:
             self.console.print(f"{place} {_line(cell)}", markup=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
-        """A message for people."""
+        """Show a message."""
         self.console.print(text, markup=False, soft_wrap=True)
 
     def _left(self) -> str:
@@ -94,7 +94,7 @@ def _line(cell: Cell) -> str:
 
 
 def summary(cells: Iterable[Cell]) -> Table:
-    """Median rates: a row for each workload and mode, a column for each file system and cores."""
+    """Make a table of median rates: rows are workloads, columns file systems at core counts."""
     rates: dict[tuple[str, str], dict[tuple[str, str, int], list[float]]] = {}
     for cell in cells:
         if cell.status == "ok" and not cell.key.profile and not cell.key.control:
@@ -102,7 +102,7 @@ def summary(cells: Iterable[Cell]) -> Table:
             column = (cell.key.medium, cell.key.filesystem, cell.key.cores)
             row.setdefault(column, []).append(cell.ops_per_second)
     columns = sorted({column for row in rates.values() for column in row})
-    # Between one core and all of them the report has the curve.
+    # Show the smallest and the largest core count only; the report has the whole curve.
     ends: dict[tuple[str, str], set[int]] = {}
     for medium, fs, cores in columns:
         ends.setdefault((medium, fs), set()).add(cores)
@@ -127,9 +127,9 @@ def _short(rate: float) -> str:
 
 
 def tally(cells: Iterable[Cell]) -> str:
-    """`150 ok, 2 error, 3 of them disturbed`."""
+    """Format the number of cells by status: `150 ok, 2 error; 3 disturbed by other load`."""
     listed = list(cells)
     counts = Counter(cell.status for cell in listed)
     parts = [f"{n} {status}" for status, n in counts.most_common()]
     disturbed = sum(cell.disturbed is not None for cell in listed)
-    return ", ".join(parts) + (f"; {disturbed} disturbed by others" if disturbed else "")
+    return ", ".join(parts) + (f"; {disturbed} disturbed by other load" if disturbed else "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the user asked for: a suite with overrides, read and validated."""
+"""The request of a user: a suite with overrides, read and validated."""
 
 import tomllib
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from fscale.runner.storage import disk
 
 @dataclass
 class Request:
-    """What the user asked for. `overrides` holds suite keys; `explicit` the names given by hand."""
+    """The request of a user: `overrides` of suite keys, `explicit` names, and other options."""
 
     suite: Path
     output: Path
@@ -34,26 +34,36 @@ class Request:
     binary: Path = paths.BENCH
     by_id: Path = disk.BY_ID
     applications: Callable[[], list[Load]] = list
-    """what can be measured beside the microbenchmarks"""
+    """loads that can be measured besides the microbenchmarks"""
 
 
 def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
-    """`NAME=VALUE` for all workloads that have it, `WORKLOAD.NAME=VALUE` for one."""
+    """Parse `NAME=VALUE`, for all workloads with that option, and `WORKLOAD.NAME=VALUE` for one.
+
+    Raises:
+        FscaleError: a text has another form.
+    """
     options: dict[str, dict[str, int | str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         workload, dot, option = name.rpartition(".")
         if not equals or not option:
-            raise FscaleError(f"--option {text}: give NAME=VALUE or WORKLOAD.NAME=VALUE")
+            raise FscaleError(
+                f"--option {text} is not an option with a value; give NAME=VALUE or "
+                "WORKLOAD.NAME=VALUE"
+            )
         parsed = int(value) if value.lstrip("-").isdigit() else value
         options.setdefault(workload if dot else "all", {})[option] = parsed
     return options
 
 
 def parse_settings(texts: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Suite keys from `KEY=VALUE`, the value as in TOML; `named` are those of other options.
+    """Parse suite keys from `KEY=VALUE`, the value as in TOML.
 
-    What a key may hold is checked with the rest of the suite.
+    `named` are the keys that other options set. The values are validated with the suite.
+
+    Raises:
+        FscaleError: a text has another form, or a key is given twice.
     """
     settings: dict[str, Any] = {}
     for text in texts:
@@ -63,45 +73,57 @@ def parse_settings(texts: list[str], named: Mapping[str, Any]) -> dict[str, Any]
             given = {}
         if len(given) != 1:
             raise FscaleError(
-                f"--set {text}: give KEY=VALUE with the value as in TOML, such as "
+                f"--set {text} is not one key with a value; give KEY=VALUE with the value as in "
+                "TOML, such as "
                 """--set latency=true or --set 'order="cores"'"""
             )
         if twice := given.keys() & (named.keys() | settings.keys()):
-            raise FscaleError(f"--set {text}: {', '.join(twice)} is given twice")
+            raise FscaleError(f"--set {text}: {', '.join(twice)} is given twice; give it once")
         settings |= given
     return settings
 
 
 def named_in(overrides: Mapping[str, Any]) -> set[str]:
-    """The names that the user gave by hand: what lacks of these ends the command."""
+    """Return the names that the user gave explicitly. If one is unavailable, the command fails."""
     lists = (overrides.get(key, []) for key in ("filesystems", "workloads", "media"))
     return {str(name) for names in lists if isinstance(names, list) for name in names}
 
 
 def parse_cores(text: str) -> list[int] | str:
-    """`1,2,4`, or the name of a preset."""
+    """Parse core counts: `1,2,4`, or the name of a preset.
+
+    Raises:
+        FscaleError: the text is neither, or a count is less than 1.
+    """
     if text in get_args(Preset):
         return text
     try:
         counts = [int(part) for part in text.split(",")]
     except ValueError:
         raise FscaleError(
-            f"--cores {text}: give numbers such as 1,2,4, or {', or '.join(get_args(Preset))}"
+            f"--cores {text} is not a list of core counts; give numbers such as 1,2,4, or "
+            f"{' or '.join(get_args(Preset))}"
         ) from None
     if min(counts) < 1:
-        raise FscaleError("a measurement needs at least 1 core; give --cores 1 or more")
+        raise FscaleError(
+            f"--cores {text}: a measurement needs at least 1 core; give --cores 1 or more"
+        )
     return counts
 
 
 def _with_partitions(names: list[str], partitions: int) -> list[str]:
-    """Each file system on a disk, whole and cut into so many partitions."""
+    """Add, for each file system on a disk, a variant with `partitions` partitions."""
     described = {name: catalogue.load_filesystem(name) for name in names}
     whole = [name for name, fs in described.items() if not fs.nodev and fs.partitions == 1]
     return [*names, *(variant.with_partitions(name, partitions) for name in whole)]
 
 
 def read_suite(request: Request) -> Suite:
-    """The suite as the file and the overrides say it, validated; FscaleError where it is wrong."""
+    """Return the suite with the overrides of the request, validated.
+
+    Raises:
+        FscaleError: it is not valid.
+    """
     suite = catalogue.load_suite(request.suite)
     data = _validated(request, suite.model_dump() | request.overrides).model_dump()
     if request.directory and "media" not in request.overrides:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a suite needs of this machine, and what of it the machine lacks. Nothing is changed."""
+"""Finds what a suite needs and what the machine lacks, without changing the machine."""
 
 import contextlib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from fscale.system.executor import Executor
 
 
 def media_of(request: Request, suite: Suite) -> dict[str, Medium]:
-    """The media by their short names, with the paths of the device or directory asked for."""
+    """Load the media, by short name, with the path of the requested device or directory."""
     media = {}
     for name in suite.media:
         found = catalogue.load_medium(name)
@@ -32,43 +32,57 @@ def media_of(request: Request, suite: Suite) -> dict[str, Medium]:
 
 
 def filesystem_of(where: Path) -> str:
-    """The file system's name; FscaleError."""
+    """Return the name of the file system below a path.
+
+    Raises:
+        FscaleError: it cannot be found out.
+    """
     argv = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(where)]
     try:
         return Executor().run(argv).split()[-1]
     except FscaleError:
-        # A chroot does not see the mount that holds its root. ext4 shares its number with ext2 and
-        # ext3, which the same driver mounts.
+        # A chroot does not see the mount of its root, so findmnt fails. ext2, ext3 and ext4 share a
+        # magic number and a driver.
         kind = Executor().run(["stat", "--file-system", "--format=%T", str(where)]).strip()
         return "ext4" if kind == "ext2/ext3" else kind
 
 
 def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Medium]) -> Suite:
-    """With an existing directory the file system is the one that is there."""
+    """If an existing directory is measured, replace the file systems of the suite by its own.
+
+    Raises:
+        FscaleError: the directory cannot be measured, or does not fit what the user asked for.
+    """
     directories = [m for m in media.values() if m.kind == "dir"]
     if not directories:
         return suite
     if len(directories) < len(media):
-        raise FscaleError("an existing directory cannot be measured together with other media")
+        raise FscaleError(
+            f"an existing directory cannot be measured together with other media "
+            f"({', '.join(media)}); measure it in a run of its own"
+        )
     where = Path(directories[0].path or "")
     guard.check_directory(where)
     there = filesystem_of(where)
     asked = [variant.parse(name) for name in suite.filesystems]
     if "filesystems" in request.overrides and [one.name for one in asked] != [there]:
-        raise FscaleError(f"{where} lies on {there}; leave --fs out, or measure another medium")
+        raise FscaleError(
+            f"{where} lies on {there}, not on {', '.join(suite.filesystems)}; leave --fs out, or "
+            "measure another medium"
+        )
     if "filesystems" in request.overrides:
         asked[0].refuse_existing()
     return suite.model_copy(update={"filesystems": [there]})
 
 
 def existing(media: Mapping[str, Medium]) -> Mounted | None:
-    """The mount below the directory that is measured; None where none is, or it is not seen."""
+    """Return the mount below the measured directory; None without one, or if it is not visible."""
     paths = [m.path for m in media.values() if m.kind == "dir" and m.path]
     return mounted.read(Path(paths[0])) if paths else None
 
 
 def unfinished(media: Mapping[str, Medium], there: Mounted | None) -> list[str]:
-    """What the kernel still does to the file system of a directory, a sentence for the user."""
+    """Return warnings about work that the kernel still does on a directory's file system."""
     if there is None or there.fstype not in filesystem.EXT or "noinit_itable" in there.options:
         return []
     for directory in (Path(m.path) for m in media.values() if m.kind == "dir" and m.path):
@@ -76,28 +90,31 @@ def unfinished(media: Mapping[str, Medium], there: Mounted | None) -> list[str]:
             node = geometry.node_below(directory)
             if node and (left := lazy.unwritten(node)):
                 return [
-                    f"{left} inode tables below {directory} are not written yet: ext4lazyinit "
+                    f"{left} inode tables below {directory} are not initialised yet: ext4lazyinit "
                     "writes them while cells are measured; wait, or mount with noinit_itable"
                 ]
     return []
 
 
 def filesystems_of(suite: Suite, *, existing: bool) -> dict[str, FileSystem | None]:
-    """The file systems by the names that results bear; None is what a directory has already.
+    """Load the file systems, by their names in results; None stands for that of a directory.
 
-    FscaleError where two of them would bear the same name.
+    Raises:
+        FscaleError: two of them would have the same name, or one is not valid.
     """
     found: dict[str, FileSystem | None] = {}
     for name in dict.fromkeys(suite.filesystems):
         short = catalogue.short_name(name)
         if short in found:
-            raise FscaleError(f"two file systems would be called {short}; rename the file {name}")
+            raise FscaleError(
+                f"two file systems would be called {short} in the results; rename the file {name}"
+            )
         found[short] = None if existing else catalogue.load_filesystem(name)
     return found
 
 
 def profilers(suite: Suite) -> tuple[Suite, dict[str, Profiler], dict[str, str]]:
-    """The profilers that this machine can do, the suite without the others, and why not those."""
+    """Return the suite with usable profilers only, these profilers, and why others are skipped."""
     names = parse_names(",".join(suite.profiles))
     found, skipped = usable(names)
     profilers = {profiler.name: profiler for profiler in found}
@@ -106,7 +123,7 @@ def profilers(suite: Suite) -> tuple[Suite, dict[str, Profiler], dict[str, str]]
 
 
 def loads_of(request: Request, suite: Suite) -> dict[str, Load]:
-    """All that can be measured, by id; applications only where workloads are named."""
+    """Return all loads by id; applications only if the suite names its workloads."""
     loads: dict[str, Load] = {w.descriptor.id: w for w in microbench.find(request.binary)}
     if suite.workloads != "all":
         for load in request.applications():
@@ -122,14 +139,19 @@ def missing(
     wanted: set[str],
     machine: Machine,
 ) -> dict[str, str]:
-    """What this machine cannot have. FscaleError when the user asked for it by name."""
+    """Return file systems, media and workloads that this machine cannot measure -> reason.
+
+    Raises:
+        MissingTool: the user named one of them, or all file systems or all media are among them.
+        FscaleError: file systems cannot be mounted.
+    """
     found: dict[str, str | None] = {}
     for name, fs in filesystems.items():
         found[name] = filesystem.missing(fs) if fs else None
         if fs and (reason := powers.no_mount()):
             raise FscaleError(
                 f"{name} cannot be mounted: {reason}; measure an existing directory, which needs "
-                f"no rights: --dir DIRECTORY"
+                f"no privileges: --dir DIRECTORY"
             )
     found |= {name: medium.missing(name, m) for name, m in media.items()}
     found |= too_small(machine, filesystems, media)
@@ -148,13 +170,16 @@ def missing(
 def too_small(
     machine: Machine, filesystems: Mapping[str, FileSystem | None], media: Mapping[str, Medium]
 ) -> dict[str, str]:
-    """The file systems that do not fit on any medium where each is a share of memory, and why."""
+    """Return the file systems that are too large for every medium -> reason.
+
+    Only media sized as a share of memory are considered.
+    """
     if not media or not all(isinstance(found.size, str) for found in media.values()):
         return {}
     most = max(medium.size_of(found, machine.usable_memory) for found in media.values())
     return {
-        name: f"its mkfs needs {fs.min_size >> 20} MiB, and a share of memory comes to "
-        f"{most // fs.partitions >> 20} MiB here"
+        name: f"its mkfs needs {fs.min_size >> 20} MiB, but the medium, a share of memory, gives "
+        f"it {most // fs.partitions >> 20} MiB"
         for name, fs in filesystems.items()
         if fs and not fs.nodev and fs.min_size and most // fs.partitions < fs.min_size
     }
@@ -165,9 +190,10 @@ def check_named(
     filesystems: Mapping[str, FileSystem | None],
     media: Mapping[str, Checked],
 ) -> dict[str, list[Checked]]:
-    """The block devices beside the media that file systems name; none of those that name none.
+    """Return, per file system, the block devices that it names besides its medium.
 
-    FscaleError where one may not be written to.
+    Raises:
+        FscaleError: one of them must not be written to.
     """
     found = {
         name: named.check(name, fs, list(media.values()), request.yes_format, request.by_id)
@@ -183,9 +209,12 @@ def check_media(
     filesystems: Mapping[str, FileSystem | None],
     media: Mapping[str, Medium],
 ) -> dict[str, Checked]:
-    """FscaleError where a medium must not be used, or memory does not suffice for the run.
+    """Check the media and the memory that the run needs; return the checked block devices.
 
-    Returns the block devices of others among the media, as they were checked.
+    Block devices that fscale makes itself are not among them.
+
+    Raises:
+        FscaleError: a medium must not be used, or memory is insufficient.
     """
     usable, memory = machine.usable_memory, 0
     devices = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run on this machine: takes cells one at a time, and leaves the machine as it was."""
+"""Measures cells on this machine one at a time, and restores the machine at the end."""
 
 import contextlib
 import time
@@ -27,41 +27,45 @@ from fscale.runner.storage.disk import Checked, Disk
 from fscale.system import powers
 from fscale.system.executor import CommandFailed, Executor
 
-FILL = 0.6  # share of a medium that a load may fill: file systems slow down when nearly full
-FILL_DIRECTORY = 0.25  # share of the free space of somebody's directory
+FILL = 0.6  # share of a medium that a load may fill, because a nearly full file system is slow
+FILL_DIRECTORY = 0.25  # share of an existing directory's free space that a load may fill
 
 
-SEVERAL = ("loop", "dir")  # media that can be made several times
+SEVERAL = ("loop", "dir")  # media of which several instances can be made
 
 
 class Stopped(FscaleError):  # noqa: N818 - it says what happened
-    """The machine could not be put back after a cell, so the run cannot go on."""
+    """The machine could not be restored after a cell, so the run cannot continue."""
 
 
 @dataclass
 class Setup:
-    """What the cells of a run have in common."""
+    """What all cells of a run share."""
 
     machine: Machine
-    filesystems: Mapping[str, FileSystem | None]  # None: what is in the directory already
+    filesystems: Mapping[str, FileSystem | None]  # None: the file system of the directory
     media: Mapping[str, Medium]
     loads: Mapping[str, Load]
     settings: Settings
     limits: Limits
     seed: int
-    devices: Mapping[str, Checked] = field(default_factory=dict)  # of the media that are others'
+    devices: Mapping[str, Checked] = field(
+        default_factory=dict
+    )  # medium -> block device of the user
     beside: Mapping[str, Sequence[Checked]] = field(default_factory=dict)  # file system -> devices
-    existing: Mounted | None = None  # below the directory, where the medium is one
-    missing: Mapping[str, str] = field(default_factory=dict)  # name of anything -> why it lacks
+    existing: Mounted | None = None  # the mount below the directory, if that is the medium
+    missing: Mapping[str, str] = field(
+        default_factory=dict
+    )  # file system, medium or workload -> why it is missing
     profilers: Mapping[str, Profiler] = field(default_factory=dict)
     fewest: int = 1
-    """cores of the smallest cell"""
+    """cores of the cell with the fewest cores"""
     control: Control | None = None
-    """how the cells that a resumed run has already kept to their CPUs"""
+    """how the existing cells of a resumed run were restricted to their CPUs"""
 
 
 class Session:
-    """Holds the machine between `opened` and its end."""
+    """Measures cells while `opened` holds the machine."""
 
     def __init__(
         self, setup: Setup, store: Store, state: Path, do: Executor, signals: Signals
@@ -74,17 +78,21 @@ class Session:
         self.journal = Journal(state / "journal", do, signals.deferred)
         self.cpus = host.Cpus(setup.machine, self.journal, setup.control)
         self.refused = False
-        """whether the last cell failed only as CPUs could not be taken off or brought back"""
+        """whether the last cell failed only because the kernel refused CPU hotplug"""
         self._ready: dict[str, medium.Ready] = {}
         self._own_cgroup = host.own_cgroup()
         self._drops_caches = powers.no_drop_caches() is None
         self._beside: dict[str, Disk] = {}
         self.described: Mapping[str, str] = {}
-        """all that is said of the file system that was formatted last"""
+        """the full description of the file system that was formatted last"""
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """The machine is put back at the end of the `with` block, whatever happens in it."""
+        """Prepare the machine, and restore it at the end of the `with` block in any case.
+
+        Raises:
+            Stopped: the machine could not be restored.
+        """
         try:
             self.journal.apply(Processes(tag=self.tag))
             tracefs = self.setup.profilers and powers.no_mount() is None
@@ -102,15 +110,18 @@ class Session:
                 disk.close()
             if failures := self.journal.undo_all():
                 raise Stopped(
-                    f"could not restore the machine's state: {'; '.join(failures)}. When the cause "
-                    f"is gone, run `fscale restore`"
+                    f"could not restore the machine's state: {'; '.join(failures)}. Remove the "
+                    f"cause, then run `fscale restore`"
                 )
 
     def cell(self, key: CellKey) -> Cell:
         """Measure one cell and store it.
 
-        What goes wrong with the cell is in the cell. Raises Interrupted (the cell is stored as
-        such) and Stopped.
+        If the measurement fails, the cell's status and reason say so.
+
+        Raises:
+            Interrupted: the user stopped the run; the cell is stored with that status.
+            Stopped: the machine could not be restored.
         """
         cell = new_cell(key)
         self.refused = False
@@ -127,9 +138,11 @@ class Session:
 
     @contextlib.contextmanager
     def recorded(self, cells: Sequence[Cell]) -> Iterator[None]:
-        """Enter into cells what goes wrong in the `with` block, and store them at its end.
+        """Record failures of the `with` block in the cells, and store these at its end.
 
-        Raises Interrupted and Stopped once the cells are stored.
+        Raises:
+            Interrupted: the user stopped the run. The cells are stored first.
+            Stopped: the machine could not be restored. The cells are stored first.
         """
         clock = time.monotonic()
         self.do.log.clear()
@@ -154,9 +167,11 @@ class Session:
             raise stop
 
     def look(self, key: CellKey) -> Cell | None:
-        """What a cell works on, with nothing measured; None where it cannot be made or mounted.
+        """Make and mount the file system of a cell without measuring; None if that fails.
 
-        FscaleError where a mount option has no effect; Stopped.
+        Raises:
+            FscaleError: a mount option or setting has no effect.
+            Stopped: the machine could not be restored.
         """
         cell = new_cell(key)
         if self.lacking(key):
@@ -170,9 +185,12 @@ class Session:
             return None
 
     def refuse_without_effect(self, keys: Sequence[CellKey]) -> None:
-        """FscaleError where a mount option or setting that was asked for by hand has no effect.
+        """Check mount options and settings that the user gave, before the first cell is measured.
 
-        It is seen before the first cell is measured, and not from the reason of every cell.
+        Otherwise every cell would fail for the same reason.
+
+        Raises:
+            FscaleError: one of them has no effect.
         """
         by_hand = (":mount=", ":set=")
         asked = {
@@ -184,7 +202,7 @@ class Session:
             self.look(key)
 
     def lacking(self, key: CellKey) -> str | None:
-        """Why a cell cannot be measured here; None when it can."""
+        """Return why a cell cannot be measured on this machine; None if it can."""
         for name in (key.filesystem, key.medium, key.workload):
             if name in self.setup.missing:
                 return self.setup.missing[name]
@@ -223,9 +241,9 @@ class Session:
 
     @contextlib.contextmanager
     def shared(self, name: str, slots: Sequence[str]) -> Iterator[None]:
-        """A device as one medium for each slot, while the `with` block runs: its partitions.
+        """Split a device into partitions, one medium per slot, while the `with` block runs.
 
-        Of what is no single device (directories, loop devices) each slot makes its own.
+        For directories and loop devices nothing is split: each slot makes a medium of its own.
         """
         if name == "none" or self.setup.media[name].kind in SEVERAL:
             yield
@@ -245,11 +263,12 @@ class Session:
 
     @contextlib.contextmanager
     def placed(self, cell: Cell, slot: str = "") -> Iterator[tuple[Target, str | None]]:
-        """A fresh file system for a cell, mounted while the `with` block runs; and its device.
+        """Mount a fresh file system for a cell while the `with` block runs.
 
-        `slot` tells file systems that are mounted at the same time from one another.
+        Yields the target of the load, and the block device or None. `slot` distinguishes file
+        systems that are mounted at the same time.
         """
-        place = self._nowhere if cell.key.control else self._in_filesystem
+        place = self._without_filesystem if cell.key.control else self._in_filesystem
         with place(cell, slot) as (target, device):
             yield target, device
             if cell.status == "ok" and (changed := self.cpus.changed()):
@@ -267,7 +286,7 @@ class Session:
                 stack.enter_context(kernelsettings.applied(fs.title, values, self.journal))
             try:
                 nodes = self._formatted(fs, ready, stack) if fs else []
-            finally:  # a mkfs that failed may have written, too
+            finally:  # even a failed mkfs may have written
                 for disk in beside:
                     disk.formatted()
             if fs and nodes and nodes[0]:
@@ -283,7 +302,7 @@ class Session:
             if self._drops_caches:
                 self.do.write(powers.DROP_CACHES, "3")
             cell.caches_dropped = self._drops_caches
-            scratch, group = self._aside(stack, slot)
+            scratch, group = self._scratch(stack, slot)
             counters = fs.counter_files(nodes[0] if len(nodes) == 1 else None) if fs else []
             target = Target(
                 key=key,
@@ -299,14 +318,14 @@ class Session:
             yield target, ready.device if ready else None
 
     @contextlib.contextmanager
-    def _nowhere(self, cell: Cell, slot: str) -> Iterator[tuple[Target, str | None]]:
-        """An empty directory for what touches no file."""
+    def _without_filesystem(self, cell: Cell, slot: str) -> Iterator[tuple[Target, str | None]]:
+        """Provide an empty directory for a control cell, which touches no file."""
         with contextlib.ExitStack() as stack:
             cell.cpu_control = self.cpus.control
             cell.cpus = self.cpus.select(cell.key.cores)
             directory = self.state / f"control{slot}"
             stack.enter_context(self.journal.change(TempDir(path=directory)))
-            scratch, group = self._aside(stack, slot)
+            scratch, group = self._scratch(stack, slot)
             target = Target(
                 key=cell.key,
                 directory=directory,
@@ -318,9 +337,10 @@ class Session:
             )
             yield target, None
 
-    def _aside(self, stack: contextlib.ExitStack, slot: str) -> tuple[Path, Path | None]:
-        """A directory outside of the file system under test, and a cgroup where there are any."""
-        # A name that nobody could foresee: what a stranger left in the results is not used.
+    def _scratch(self, stack: contextlib.ExitStack, slot: str) -> tuple[Path, Path | None]:
+        """Make a directory outside the file system under test, and a cgroup if possible."""
+        # The random tag makes the name unpredictable, so that nothing that a stranger left in the
+        # results directory is used.
         scratch = self.store.directory / f".scratch-{self.tag}{slot}"
         stack.enter_context(self.journal.change(TempDir(path=scratch)))
         group = None
@@ -331,9 +351,10 @@ class Session:
 
     @contextlib.contextmanager
     def _watched(self, cell: Cell, directory: Path) -> Iterator[None]:
-        """Record the mount below a cell; the cell is invalid where it is another one at the end.
+        """Record the mount below a cell; mark the cell invalid if the mount changes meanwhile.
 
-        FscaleError where it is not as it was asked for.
+        Raises:
+            FscaleError: the mount is not as requested.
         """
         fs = self.setup.filesystems[cell.key.filesystem]
         cell.mount = mounted.read(directory)
@@ -341,7 +362,7 @@ class Session:
             cell.geometry = geometry.of_directory(directory, cell.mount, self.do)
             if said := mounted.changed(self.setup.existing, cell.mount):
                 raise FscaleError(
-                    f"{directory.parent} is not mounted as it was when the run began ({said}); "
+                    f"the mount of {directory.parent} has changed since the run began ({said}); "
                     "mount it as before, or begin another run"
                 )
         elif cell.mount:
@@ -352,7 +373,7 @@ class Session:
             cell.reason = f"the mount changed while the cell was measured ({said})"
 
     def _lent_beside(self, filesystem: str, stack: contextlib.ExitStack) -> list[Disk]:
-        """The devices that a file system has beside its medium, as they were checked."""
+        """Take the checked devices that a file system uses besides its medium."""
         disks = []
         for checked in self.setup.beside.get(filesystem, ()) if not self.do.dry else ():
             number = checked.identity.number
@@ -365,10 +386,10 @@ class Session:
     def _formatted(
         self, fs: FileSystem, ready: medium.Ready | None, stack: contextlib.ExitStack
     ) -> list[str | None]:
-        """The devices of fresh file systems; None stands for one that lives in memory.
+        """Make fresh file systems and return their devices; None stands for one in memory.
 
-        All CPUs are online for a mkfs that may size by them: so the file system is the same one
-        along a curve, and the one that users of the whole machine have.
+        If mkfs sizes by online CPUs, all CPUs are online while it runs. So the file system is the
+        same at all core counts, and the same that users of the whole machine get.
         """
         device = ready.device if ready else None
         disk = ready.disk if ready else None
@@ -399,10 +420,10 @@ class Session:
         stack: contextlib.ExitStack,
         slot: str,
     ) -> tuple[Path, int]:
-        """The directory to work in, and how many bytes may be used.
+        """Mount the file systems; return the directory to work in and the bytes it may fill.
 
-        Several file systems are mounted at its subdirectories 0, 1, ..., each with an empty
-        directory `work`; those that live in memory share the size.
+        Several file systems are mounted at subdirectories 0, 1, ..., each with an empty directory
+        `work`; file systems in memory share the size.
         """
         if ready and ready.directory:
             directory = ready.directory / f"cell{slot}"
@@ -451,7 +472,7 @@ class Session:
     def _format(self, fs: FileSystem, node: str, disk: Disk | None) -> None:
         try:
             filesystem.make(fs, node, self.do)
-        finally:  # a mkfs that failed may have written, too
+        finally:  # even a failed mkfs may have written
             if disk:
                 disk.formatted()
 
@@ -471,13 +492,13 @@ class Session:
 
 
 def new_cell(key: CellKey) -> Cell:
-    """A cell that has not been measured."""
+    """Make a cell that has not been measured."""
     started = now()
     return Cell(id=key.id, key=key, status="error", started=started, wall_seconds=0)
 
 
 def _fail(cells: Sequence[Cell], reason: str, keep: bool = False) -> None:
-    """Make cells errors; `keep`: a reason that is there already says more."""
+    """Set the status of cells to error. With `keep`, an earlier reason is kept instead."""
     for cell in cells:
         had = cell.reason if cell.status == "error" else None
         cell.reason = had if had and keep else "; ".join(filter(None, [had, reason]))
@@ -485,7 +506,7 @@ def _fail(cells: Sequence[Cell], reason: str, keep: bool = False) -> None:
 
 
 def fill(cell: Cell, outcome: Outcome) -> None:
-    """Enter what a load achieved."""
+    """Copy the outcome of a load into its cell."""
     cell.status, cell.reason, cell.unit = outcome.status, outcome.reason, outcome.unit
     cell.ops, cell.seconds = outcome.ops, outcome.seconds
     cell.ops_per_second = outcome.ops / outcome.seconds if outcome.seconds else 0
@@ -499,24 +520,28 @@ def fill(cell: Cell, outcome: Outcome) -> None:
 
 
 def new_tag() -> str:
-    """A name for a run's processes, cgroup and directories that no other run has."""
+    """Make a unique name for the processes, the cgroup and the directories of a run."""
     return uuid.uuid4().hex[:12]
 
 
 @contextlib.contextmanager
 def machine_held(state: Path, say: Callable[[str], None], wait: float = 0) -> Iterator[None]:
-    """Hold the lock, with all undone that an earlier run left behind.
+    """Hold the machine's lock, after undoing what an interrupted run left behind.
 
-    Only here are all CPUs online for sure, so a run is prepared inside of it.
+    A run is prepared inside this block, because only here all CPUs are certainly online. `wait` is
+    in seconds.
+
+    Raises:
+        FscaleError: another run holds the lock, or the machine cannot be restored.
     """
     guard.check_proc()
     with exclusive(state, wait):
         undone, failures = recover(state)
         if undone:
-            say(f"an earlier run was cut off; put back: {', '.join(undone)}")
+            say(f"an earlier run was interrupted; restored: {', '.join(undone)}")
         if failures:
             raise FscaleError(
-                f"an earlier run was cut off and cannot be undone: {'; '.join(failures)}. "
-                f"Remove the cause and run `fscale restore`"
+                f"an earlier run was interrupted, and its changes cannot be undone: "
+                f"{'; '.join(failures)}. Remove the cause, then run `fscale restore`"
             )
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turns the first SIGINT, SIGTERM or SIGHUP into an exception, but never while undoing."""
+"""Turns the first SIGINT, SIGTERM or SIGHUP into an exception, except during an undo."""
 
 import contextlib
 import signal
@@ -12,7 +12,7 @@ _CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Raises Interrupted once, in the main thread; later signals change nothing."""
+    """Raises Interrupted once, in the main thread; later signals have no effect."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -42,7 +42,7 @@ class Signals:
 
     @contextlib.contextmanager
     def deferred(self) -> Iterator[None]:
-        """A signal that comes inside the `with` block takes effect at its end."""
+        """Defer signals that arrive inside the `with` block to its end."""
         self._depth += 1
         try:
             yield

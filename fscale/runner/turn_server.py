@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cells whose turns somebody outside asks for: what a guest does of a pair in slices.
+"""Serves the cells of a guest, and their turns, to a remote controller on a serial port.
 
-Words go out in lines, and single letters come in:
+The host compares two guests in slices: it is the controller and gives turns to each. The server
+writes lines, and the controller answers with single letters:
 
-    cell KEY        the next cell, as JSON; `g` measures it, `s` leaves it out
-    ready           it is set up; each `t` is a turn, `e` ends it
-    OPS SECONDS CPU SETTLED END     what it did in a turn
-    over            it has ended and is stored, by itself or because it was asked to
+    cell KEY        the next cell, as JSON; `g` measures it, `s` skips it
+    ready           the cell is set up; each `t` is a turn, `e` ends the cell
+    OPS SECONDS CPU SETTLED END     the result of a turn
+    over            the cell has ended, by itself or on request, and is stored
     done            there are no more cells
 """
 
@@ -25,50 +26,59 @@ GO, SKIP, TURN, END = "gste"
 
 
 class Line:
-    """The line to who asks: a serial port, or anything that is read and written."""
+    """The connection to the controller: a serial port, or any file to read from and write to."""
 
     def __init__(self, path: Path) -> None:
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError as error:
-            raise FscaleError(f"{path} cannot be opened: {error.strerror}") from None
+            raise FscaleError(
+                f"{path} cannot be opened: {error.strerror}; give the port of the remote controller"
+            ) from None
         if os.isatty(self._fd):
             tty.setraw(self._fd, termios.TCSANOW)
             mode = termios.tcgetattr(self._fd)
-            # A port that is slower holds single letters back for longer.
+            # A slower port delays single letters for longer.
             mode[4] = mode[5] = termios.B115200
             termios.tcsetattr(self._fd, termios.TCSANOW, mode)
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Write one line."""
         rest = f"{text}\n".encode()
         while rest:
             rest = rest[os.write(self._fd, rest) :]
 
     def hear(self) -> str:
-        """The next letter. Raises Interrupted where nobody is there any more."""
+        """Read the next letter.
+
+        Raises:
+            Interrupted: the controller has closed the connection.
+        """
         try:
             letter = os.read(self._fd, 1)
-        except OSError:  # a terminal that was hung up
+        except OSError:  # the terminal was hung up
             letter = b""
         if not letter:
-            raise Interrupted("who asked for the turns has gone")
+            raise Interrupted("the remote controller has closed the connection")
         return letter.decode(errors="replace")
 
     def done(self) -> None:
-        """There are no more cells."""
+        """Report that there are no more cells."""
         self.say("done")
 
     def close(self) -> None:
-        """Say nothing more."""
+        """Close the connection."""
         os.close(self._fd)
 
 
 def offer(session: Session, key: CellKey, line: Line, seconds: float) -> Cell | None:
-    """Offer a cell, and measure it in turns of `seconds` if it is wanted; None if not.
+    """Offer a cell to the controller, and measure it in turns of `seconds`; None if skipped.
 
-    The key's duration is how long it works at most, in all its turns. Raises Interrupted and
-    Stopped.
+    The key's duration bounds the working time of the cell over all its turns.
+
+    Raises:
+        Interrupted: the controller has closed the connection, or the user stopped the run.
+        Stopped: the machine could not be restored.
     """
     line.say(f"cell {key.model_dump_json()}")
     if line.hear() != GO:
@@ -85,7 +95,9 @@ def _measure(session: Session, key: CellKey, line: Line, seconds: float) -> Cell
             raise FscaleError(reason)
         load = setup.loads[key.workload]
         if not load.sliced:
-            raise FscaleError(f"{key.workload} does not take turns")
+            raise FscaleError(
+                f"{key.workload} cannot be measured in slices; measure it in whole repetitions"
+            )
         settings = cut(setup.settings, seconds)
         with session.placed(cell) as (target, _):
             try:

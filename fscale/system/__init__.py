@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Commands and processes of this machine, for all who start or end some."""
+"""Access to this machine: commands, processes, cgroups, namespaces, kernel files."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The control groups that this process is in, of both versions, and what they allow and count."""
+"""Reads the cgroups (v1 and v2) of this process: their limits and their counters."""
 
 import contextlib
 import os
@@ -12,22 +12,22 @@ from fscale.system.sysfs import text
 
 _UNLIMITED = 1 << 62  # v1 writes a number of about 2^63
 _MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
-_MOST_GROUPS = 4096  # that a search looks at
+_MAX_GROUPS = 4096  # searched for the own group
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A group and those above it, as far as they can be seen; the own group is the first."""
+    """The cgroup of this process and its ancestors, as far as they are visible, own group first."""
 
     version: int
     groups: tuple[Path, ...]
     whole: bool
-    """whether the last one is the root of the hierarchy: nothing above it is hidden"""
+    """whether the last group is the root of the hierarchy, so that no ancestor is hidden"""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The smallest of the limits of a chain, and the file that sets it."""
+    """The smallest limit of a chain, and the file that sets it."""
 
     value: float
     file: Path
@@ -35,11 +35,11 @@ class Limit:
 
 @dataclass(frozen=True)
 class Throttled:
-    """How often a quota stopped a group since it was made, and for how long."""
+    """How often, and for how long, a quota throttled a group since the group was created."""
 
     times: int
     seconds: float
-    """summed up over the CPUs on which it was stopped"""
+    """summed over the CPUs on which it was throttled"""
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,21 @@ class _Mount:
 
 
 def versions(root: Path = Path("/")) -> str:
-    """Which hierarchies there are: "v1", "v2", "hybrid" or "none"."""
+    """Return which hierarchies are mounted: "v1", "v2", "hybrid" or "none"."""
     kinds = {kind for kind, _, _ in _mounts(root)}
     one, two = "cgroup" in kinds, "cgroup2" in kinds
     return "hybrid" if one and two else "v1" if one else "v2" if two else "none"
 
 
 def own_path(root: Path = Path("/")) -> str | None:
-    """The path of the own group of v2, relative to the cgroup namespace; None without v2."""
+    """Return the path of this process's v2 group in its cgroup namespace; None without v2."""
     return _memberships(root).get("")
 
 
 def chain(controller: str, root: Path = Path("/")) -> Chain | None:
-    """The groups that this process is in for a controller; None where none can be seen.
+    """Return the groups of this process for a controller; None if none is visible.
 
-    `controller` "" is the hierarchy of v2 itself. `root` is where /proc and /sys are.
+    The controller "" means the v2 hierarchy itself. `root` is the directory with /proc and /sys.
     """
     path = _memberships(root).get(controller)
     version = 1 if controller and path is not None else 2
@@ -84,14 +84,14 @@ def chain(controller: str, root: Path = Path("/")) -> Chain | None:
 
 
 def cpus(groups: Chain | None) -> Limit | None:
-    """For how many CPUs' time in a time the quotas suffice; None without a quota."""
+    """Return the smallest CPU quota, in CPUs; None without a quota."""
     return _smallest(groups, _quota)
 
 
 def memory(groups: Chain | None) -> Limit | None:
-    """Bytes of memory that the groups may use before they wait or are killed; None without a limit.
+    """Return the bytes of memory that the groups may use; None without a limit.
 
-    v1 also tells the limits of the groups above that cannot be seen.
+    Beyond it, processes are throttled or killed. v1 also reports the limits of hidden ancestors.
     """
 
     def limits(group: Path) -> Iterator[Limit]:
@@ -106,7 +106,7 @@ def memory(groups: Chain | None) -> Limit | None:
 
 
 def swap(groups: Chain | None) -> Limit | None:
-    """Bytes of swap that the groups may use; None without a limit, and on v1."""
+    """Return the bytes of swap that the groups may use; None without a limit, and on v1."""
 
     def limits(group: Path) -> Iterator[Limit]:
         if (value := _bytes(group / "memory.swap.max")) is not None:
@@ -116,7 +116,10 @@ def swap(groups: Chain | None) -> Limit | None:
 
 
 def memory_left(groups: Chain | None) -> Limit | None:
-    """Bytes that can still be had below every limit, page cache given up; None without a limit."""
+    """Return the bytes that are still free below every limit; None without a limit.
+
+    Page cache counts as free, because the kernel reclaims it.
+    """
 
     def left(group: Path) -> Iterator[Limit]:
         used = text(group / "memory.current") or text(group / "memory.usage_in_bytes")
@@ -130,7 +133,7 @@ def memory_left(groups: Chain | None) -> Limit | None:
 
 
 def throttled(groups: Chain | None) -> dict[Path, Throttled]:
-    """What each group counted of its being stopped by its quota."""
+    """Return how much each group was throttled by its quota."""
     found = {}
     for group in groups.groups if groups else ():
         counted = statistics(group / "cpu.stat")
@@ -142,7 +145,7 @@ def throttled(groups: Chain | None) -> dict[Path, Throttled]:
 
 
 def statistics(file: Path) -> dict[str, int]:
-    """The lines `NAME NUMBER` of a file; nothing where it cannot be read."""
+    """Parse the `NAME NUMBER` lines of a file; empty if it cannot be read."""
     pairs = (line.split() for line in (text(file) or "").splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
@@ -169,13 +172,13 @@ def _bytes(file: Path) -> int | None:
 
 
 def _file_cache(counted: dict[str, int]) -> int:
-    # v1 counts the groups below only in the sums.
+    # In v1 only the total_ counters include child groups.
     prefix = "total_" if "total_inactive_file" in counted else ""
     return sum(counted.get(f"{prefix}{name}", 0) for name in ("inactive_file", "active_file"))
 
 
 def _memberships(root: Path) -> dict[str, str]:
-    """Controller -> path of the own group; "" is v2."""
+    """Return controller -> path of the own group; the controller "" is v2."""
     found: dict[str, str] = {}
     for line in (text(root / "proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -184,7 +187,7 @@ def _memberships(root: Path) -> dict[str, str]:
 
 
 def _mounts(root: Path) -> Iterator[tuple[str, list[str], _Mount]]:
-    """The mounts of cgroup file systems: type, options of the hierarchy, and where."""
+    """Yield the mounts of cgroup file systems: type, options of the hierarchy, and place."""
     for line in mountinfo.read(root / "proc"):
         if line.fstype in ("cgroup", "cgroup2"):
             directory = root / line.target.lstrip("/")
@@ -192,19 +195,19 @@ def _mounts(root: Path) -> Iterator[tuple[str, list[str], _Mount]]:
 
 
 def _own(mount: _Mount, path: str) -> Path | None:
-    """The directory of the own group below a mount of its hierarchy."""
+    """Return the directory of the own group below a mount of its hierarchy."""
     within = os.path.relpath(path, mount.root)
     here = mount.directory / within if within != "." else mount.directory
     if not within.startswith("..") and _holds_us(here):
         return here
-    # The mount is older than the cgroup namespace, and shows what is above its root.
+    # The mount predates the cgroup namespace, so it also shows what is above the namespace.
     return next((group for group in _below(mount.directory) if _holds_us(group)), None)
 
 
 def _holds_us(group: Path) -> bool:
     try:
         return str(os.getpid()) in (group / "cgroup.procs").read_text().split()
-    except OSError:  # of a threaded group nobody can read it
+    except OSError:  # cgroup.procs of a threaded group cannot be read
         return (text(group / "cgroup.type") or "").startswith("threaded")
 
 
@@ -213,13 +216,13 @@ def _below(directory: Path) -> Iterator[Path]:
     for where, names, _ in os.walk(directory):
         for name in names:
             seen += 1
-            if seen > _MOST_GROUPS:
+            if seen > _MAX_GROUPS:
                 return
             yield Path(where) / name
 
 
 def _is_root(group: Path, version: int) -> bool:
-    # Only the root has the one file of v1, only the others that of v2.
+    # In v1 only the root has release_agent; in v2 only the root lacks cgroup.type.
     if version == 1:
         return (group / "release_agent").exists()
     with contextlib.suppress(OSError):

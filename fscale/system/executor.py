@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The only way to the machine: runs commands and writes files, or (dry run) only prints them."""
+"""The only module that changes the machine: it runs commands and writes files.
+
+In a dry run it only prints them.
+"""
 
 import contextlib
 import os
@@ -18,21 +21,22 @@ from fscale.model.results import Command
 
 TAG = "FSCALE_RUN"
 _USAGE = re.compile(r"(usage|valid .*options)\b.*", re.IGNORECASE)
-_FIRST, _LAST = 3, 2  # lines of a failure that are shown
+_FIRST, _LAST = 3, 2  # lines shown of a failed command's output
 
 
 class CommandFailed(FscaleError):  # noqa: N818 - it says what happened
-    """A command ended with an error, or did not end in time."""
+    """A command failed, or did not end in time."""
 
 
 def which(tool: str) -> str | None:
-    """The path of an installed command, in /sbin and /usr/sbin too."""
+    """Return the path of an installed command, also from /sbin and /usr/sbin; None if missing."""
     return shutil.which(tool, path=TOOL_PATH)
 
 
 def why(text: str) -> str:
-    """What a command said of its failure, in a line: the reason comes first or last, and before its
-    usage.
+    """Summarise a failed command's output in one line, without its usage text.
+
+    The first and the last lines are kept, because the reason is among these.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     usage = next((n for n, line in enumerate(lines) if _USAGE.match(line)), 0)
@@ -43,10 +47,10 @@ def why(text: str) -> str:
 
 
 class Executor:
-    """Changes the machine and remembers the commands.
+    """Changes the machine and keeps a log of the commands.
 
-    `tag` goes into the environment of every child (as FSCALE_RUN), so that the processes of a
-    killed run can be told from all others.
+    Every child has `tag` in its environment (as FSCALE_RUN), which identifies the processes of a
+    killed run.
     """
 
     dry = False
@@ -56,19 +60,22 @@ class Executor:
         self.log: list[Command] = []
 
     def environment(self) -> dict[str, str]:
-        """The environment of every child: C locale, and the tag."""
+        """Return the environment of every child: C locale, and the tag."""
         return {**os.environ, "PATH": TOOL_PATH, "LC_ALL": "C", TAG: self.tag}
 
     def run(self, argv: list[str], *, timeout: float = 60, dry_output: str = "") -> str:
         """Run a command to its end and return its standard output.
 
-        `dry_output` is what a dry run returns in its place. Raises CommandFailed with the
-        command's own words. Never waits longer than `timeout` and a few seconds, also when the
-        child cannot be killed (it then stays behind, tagged).
+        A dry run returns `dry_output` instead. The call returns at most a few seconds after
+        `timeout` (seconds), even if the child cannot be killed; the tagged child then remains.
+
+        Raises:
+            CommandFailed: the command is not installed, failed, or did not end in time; the text
+                contains its error output.
         """
         program = which(argv[0])
         if program is None:
-            raise CommandFailed(f"{argv[0]} is not installed")
+            raise CommandFailed(f"{argv[0]} is not installed; install it, or add it to PATH")
         started = time.monotonic()
         child = subprocess.Popen(
             argv,
@@ -96,7 +103,7 @@ class Executor:
         seconds = time.monotonic() - started
         self.log.append(Command(argv=argv, seconds=round(seconds, 4), returncode=child.returncode))
         if child.returncode != 0:
-            said = why(err) or why(out) or "it said nothing"
+            said = why(err) or why(out) or "no output"
             raise CommandFailed(f"`{shlex.join(argv)}` failed ({child.returncode}): {said}")
         return out
 
@@ -105,27 +112,27 @@ class Executor:
         path.write_text(text)
 
     def mkdir(self, path: Path) -> None:
-        """Make a directory, with parents."""
+        """Make a directory and its parents."""
         path.mkdir(mode=0o755, parents=True, exist_ok=True)
 
     def rmdir(self, path: Path) -> None:
-        """Remove an empty directory; one that is gone is fine."""
+        """Remove an empty directory, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             path.rmdir()
 
     def rmtree(self, path: Path) -> None:
-        """Remove a directory of ours and what is in it; one that is gone is fine."""
+        """Remove a directory of fscale and its content, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 
     def allocate(self, path: Path, size: int) -> None:
-        """Make a file of `size` bytes, all of them allocated."""
+        """Make a file of `size` bytes with all blocks allocated."""
         with path.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, size)
 
 
 class DryExecutor(Executor):
-    """Prints what an Executor would do, and does nothing."""
+    """Prints what an Executor would do, without doing it."""
 
     dry = True
 
@@ -134,26 +141,26 @@ class DryExecutor(Executor):
         self.show = show
 
     def run(self, argv: list[str], *, timeout: float = 60, dry_output: str = "") -> str:
-        """Print the command."""
+        """Print the command instead of running it."""
         self.show(shlex.join(argv))
         return dry_output
 
     def write(self, path: Path, text: str) -> None:
-        """Print the write as a shell would do it."""
+        """Print the write as a shell command."""
         self.show(f"echo {shlex.quote(text)} > {shlex.quote(str(path))}")
 
     def mkdir(self, path: Path) -> None:
-        """Print it."""
+        """Print the equivalent command."""
         self.show(f"mkdir -p {shlex.quote(str(path))}")
 
     def rmdir(self, path: Path) -> None:
-        """Print it."""
+        """Print the equivalent command."""
         self.show(f"rmdir {shlex.quote(str(path))}")
 
     def rmtree(self, path: Path) -> None:
-        """Print it."""
+        """Print the equivalent command."""
         self.show(f"rm -rf {shlex.quote(str(path))}")
 
     def allocate(self, path: Path, size: int) -> None:
-        """Print it."""
+        """Print the equivalent command."""
         self.show(f"fallocate -l {size} {shlex.quote(str(path))}")

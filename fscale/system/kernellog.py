@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the kernel logs while a command runs: it alone knows which mount option it did not take."""
+"""Reads what the kernel logs while a command runs.
+
+Only the kernel log says which mount option the kernel rejected.
+"""
 
 import os
 from types import TracebackType
 
-_RECORD = 8192  # bytes; the kernel gives whole records, or EINVAL
+_RECORD = 8192  # bytes; the kernel returns whole records, or EINVAL if they do not fit
 _LINES = 3
 
 
 class KernelLog:
-    """The kernel's log from the `with` on; empty where it may not be read."""
+    """The kernel log since the start of the `with` block; empty if it cannot be read."""
 
     def __enter__(self) -> "KernelLog":
         try:
             self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.lseek(self._fd, 0, os.SEEK_END)
-        except OSError:  # not in this container, or not for this user
+        except OSError:  # this container has no /dev/kmsg, or this user may not read it
             self._fd = -1
         return self
 
@@ -29,7 +32,7 @@ class KernelLog:
             os.close(self._fd)
 
     def about(self, *words: str) -> str:
-        """` (the kernel: ...)` with the first lines that hold one of the words, else nothing."""
+        """Return ` (the kernel: ...)` with the first lines that contain a word, else nothing."""
         lines = [line for line in self._lines() if any(w.lower() in line.lower() for w in words)]
         return f" (the kernel: {'; '.join(lines[:_LINES])})" if lines else ""
 
@@ -38,11 +41,11 @@ class KernelLog:
         while self._fd >= 0:
             try:
                 record = os.read(self._fd, _RECORD)
-            except BrokenPipeError:  # it was overwritten meanwhile
+            except BrokenPipeError:  # the record was overwritten before it was read
                 continue
             except OSError:
                 break
-            # `priority,number,time,flags;message`, then lines of keys
+            # A record is `priority,number,time,flags;message`, followed by lines of keys.
             _, _, message = record.decode(errors="replace").partition(";")
             found.append(message.partition("\n")[0].strip())
         return found

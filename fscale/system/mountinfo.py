@@ -12,7 +12,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Line:
-    """A mount. Bytes that are not UTF-8 are surrogates (os.fsdecode), so that paths lead there."""
+    """A mount. Bytes that are not UTF-8 are surrogates (os.fsdecode), so that paths stay usable."""
 
     number: int
     device: str
@@ -21,15 +21,15 @@ class Line:
     """the directory of the file system that is mounted"""
     target: str
     options: str
-    """of the mount, with its escapes: a comma in a value is one"""
+    """options of the mount, still escaped, because a comma in a value is an escape"""
     fstype: str
     source: str
     super_options: str
-    """of the file system, with its escapes"""
+    """options of the file system, still escaped"""
 
 
 def read(proc: Path = Path("/proc")) -> list[Line]:
-    """All mounts that this process sees, in mount order; none where /proc is not there."""
+    """List all mounts that this process sees, in mount order; none without /proc."""
     try:
         content = os.fsdecode((proc / "self" / "mountinfo").read_bytes())
     except OSError:
@@ -38,7 +38,8 @@ def read(proc: Path = Path("/proc")) -> list[Line]:
 
 
 def _parse(content: str) -> Iterator[Line]:
-    # The kernel escapes blanks, tabs, newlines and backslashes, and no other white space.
+    # The kernel escapes blanks, tabs, newlines and backslashes, but no other white space, so
+    # splitlines() would split too much.
     for line in content.split("\n"):
         mount, dash, filesystem = line.partition(" - ")
         if not dash:
@@ -58,5 +59,5 @@ def _parse(content: str) -> Iterator[Line]:
 
 
 def unescaped(field: str) -> str:
-    """A field without the octal escapes of the kernel."""
+    """Replace the kernel's octal escapes in a field."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The namespaces of this process, and whether its /proc shows every process of the machine."""
+"""Tells whether this process is in the initial namespaces and sees every process."""
 
 import contextlib
 from pathlib import Path
@@ -12,12 +12,12 @@ _INITIAL = {
     "user": 0xEFFFFFFD,
     "uts": 0xEFFFFFFE,
 }
-# Before 6.18 these are numbered as they come: they are initial where init's are the same.
+# Before 6.18 these have no fixed numbers; they are initial if process 1 is in the same ones.
 _SINCE_6_18 = {"mnt": 0xEFFFFFF8, "net": 0xEFFFFFF9}
 
 
 def initial(kind: str, proc: Path = Path("/proc")) -> bool | None:
-    """Whether this process is in the initial namespace of a kind; None where nobody can say."""
+    """Return whether this process is in the initial namespace of a kind; None if unknown."""
     own = _number(proc / "self" / "ns" / kind)
     if own is None:
         return None
@@ -26,20 +26,20 @@ def initial(kind: str, proc: Path = Path("/proc")) -> bool | None:
     if own == _SINCE_6_18[kind]:
         return True
     if initial("pid", proc) is not True:
-        return None  # process 1 is that of a container
+        return None  # process 1 belongs to a container
     init = _number(proc / "1" / "ns" / kind)
     return None if init is None else own == init
 
 
 def read(proc: Path = Path("/proc")) -> dict[str, bool | None]:
-    """Each kind of namespace -> whether this process is in the initial one."""
+    """Return kind of namespace -> whether this process is in the initial one; None if unknown."""
     return {kind: initial(kind, proc) for kind in sorted([*_INITIAL, *_SINCE_6_18])}
 
 
 def all_processes_visible(proc: Path = Path("/proc")) -> bool:
-    """Whether /proc has every process of the machine, with its times.
+    """Return whether /proc shows every process of the machine, with its CPU times.
 
-    It has not in a PID namespace, nor where it is mounted with hidepid for users like this one.
+    It does not in a PID namespace, nor if it is mounted with hidepid and that affects this user.
     """
     if initial("pid", proc) is not True:
         return False

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where a command is to write: looked at while its command line is read, before anything is done.
+"""Checks where a command will write, while its command line is parsed and before it does anything.
 
-The functions are callbacks of options. Each returns its path, and raises FscaleError where it is
-certain already that nothing can be written there.
+The functions are callbacks of options. Each returns its path, and raises FscaleError if the path
+certainly cannot be written.
 """
 
 import os
@@ -18,38 +18,44 @@ TERMINAL = Path("-")
 
 
 def file_to_write(param: typer.CallbackParam, path: Path | None) -> Path | None:
-    """An option's file; `-` is the terminal."""
+    """Check the output file of an option; `-` is the terminal."""
     if path is not None and path != TERMINAL and (reason := _unwritable(path, file=True)):
-        raise FscaleError(f"{param.opts[0]} {path}: {reason}; give a file that you may write")
+        raise FscaleError(f"{param.opts[0]} {path}: {reason}; give another file")
     return path
 
 
 def directory_to_write(param: typer.CallbackParam, path: Path | None) -> Path | None:
-    """An option's directory, which may not be there yet, nor its parents."""
+    """Check the output directory of an option; it and its parents need not exist yet."""
     if path is not None and (reason := _unwritable(path, file=False)):
-        raise FscaleError(f"{param.opts[0]} {path}: {reason}; give a directory that you may write")
+        raise FscaleError(f"{param.opts[0]} {path}: {reason}; give another directory")
     return path
 
 
 def refuse_same(outputs: Mapping[str, Path | None]) -> None:
-    """FscaleError where two outputs (option -> path) would be written over, or into, each other."""
+    """Refuse outputs (option -> path) of which two would overwrite each other.
+
+    Raises:
+        FscaleError: two options name the same path.
+    """
     named: dict[Path, str] = {}
     for option, path in outputs.items():
         if path is None:
             continue
         place = path if path == TERMINAL else path.resolve()
         if place in named:
-            raise FscaleError(f"{named[place]} and {option} both name {path}; give each its own")
+            raise FscaleError(
+                f"{named[place]} and {option} both name {path}; give each another path"
+            )
         named[place] = option
 
 
 def _unwritable(path: Path, *, file: bool) -> str | None:
-    """Why nothing can be written there; None where it may be."""
+    """Return why a path cannot be written; None if it probably can."""
     if "\0" in str(path):
-        return "a name has no NUL"
+        return "its name contains a NUL character"
     try:
         if path.is_symlink() and not path.exists():
-            return "it is a link to what does not exist"
+            return "it is a link whose target does not exist"
         if not path.exists():
             return _unmakeable(path.absolute().parent, deep=not file)
         return _no_file(path) if file else _no_directory(path)
@@ -62,10 +68,10 @@ def _no_file(path: Path) -> str | None:
     if stat.S_ISDIR(mode):
         return "it is a directory"
     if path.is_symlink() and not path.is_relative_to("/dev"):
-        return "it is a link; name the file"  # as write_named says
+        return "it is a link; name the file that it points to"  # as write_named says
     if stat.S_ISCHR(mode):
         return _refuses(path)
-    # What replaces a file may have the room of the old one.
+    # The space of the file is not checked: overwriting it frees the space of the old content.
     return None if os.access(path, os.W_OK) else "you may not write it"
 
 
@@ -76,7 +82,10 @@ def _no_directory(path: Path) -> str | None:
 
 
 def _unmakeable(parent: Path, *, deep: bool) -> str | None:
-    """Why there can be nothing new in a directory, which itself may be new where it is `deep`."""
+    """Return why nothing can be created in `parent`; None if something can.
+
+    With `deep`, missing parents would be created too.
+    """
     while deep and not os.path.lexists(parent):
         parent = parent.parent
     if not parent.exists():
@@ -91,13 +100,13 @@ def _unmakeable(parent: Path, *, deep: bool) -> str | None:
 def _full(path: Path) -> str | None:
     room = os.statvfs(path)
     blocks = room.f_bfree if os.geteuid() == 0 else room.f_bavail
-    # A file system that counts no blocks or no inodes has 0 of them in all.
+    # A file system that does not count blocks or inodes reports a total of 0.
     full = (room.f_blocks and not blocks) or (room.f_files and not room.f_ffree)
     return "its file system is full" if full else None
 
 
 def _refuses(device: Path) -> str | None:
-    """Why a character device takes not even nothing: /dev/full is out of space."""
+    """Return why a character device refuses even an empty write, as /dev/full does; else None."""
     fd = os.open(device, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         os.write(fd, b"")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What this process may do to the machine: root in a container is not root of the machine.
+"""What this process may do to the machine. Root in a container is not root of the machine.
 
-As a program it ends with 0 where file systems can be mounted, else with 1 and the reason.
+Run as a program, it exits with 0 if file systems can be mounted, else with 1 and the reason.
 """
 
 import ctypes
@@ -19,46 +19,46 @@ _CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h
 
 
 def no_admin() -> str | None:
-    """Why the kernel would not take this process for the machine's administrator; None if so."""
+    """Return why this process lacks administrator rights on the machine; None if it has them."""
     if os.geteuid() != 0:
         return "it needs root"
     if namespaces.initial("user") is False:
-        return "it needs root of the machine, and this is root of a user namespace"
+        return "it needs root of the machine, but this is root of a user namespace"
     if not _effective_capabilities() >> _CAP_SYS_ADMIN & 1:
-        return "it needs CAP_SYS_ADMIN, which this root has not (a container?)"
+        return "it needs CAP_SYS_ADMIN, which this root lacks (in a container?)"
     return None
 
 
 def no_mount() -> str | None:
-    """Why this process cannot mount and format; None where it can."""
+    """Return why this process cannot mount and format; None if it can."""
     if reason := no_admin():
         return reason
-    # Without a type there is nothing to mount: EINVAL, but only after all permissions are checked.
+    # Without a type, mount(2) fails with EINVAL, but only after it has checked all permissions.
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"none", b"/", None, 0, None) and ctypes.get_errno() != errno.EINVAL:
-        return f"mount(2) is denied here: {os.strerror(ctypes.get_errno())} (a container?)"
+        return f"mount(2) is denied: {os.strerror(ctypes.get_errno())} (in a container?)"
     return None
 
 
 def no_hotplug() -> str | None:
-    """Why no CPU can be taken off line; None where one can."""
+    """Return why no CPU can be taken offline; None if one can."""
     switches = list(CPUS.glob("cpu[0-9]*/online"))
     if not switches:
-        return "this kernel cannot take CPUs off line"
+        return "this kernel cannot take CPUs offline"
     if any(os.access(path, os.W_OK) for path in switches):
         return None
     return f"{CPUS} cannot be written" if os.geteuid() == 0 else "it needs root"
 
 
 def no_drop_caches() -> str | None:
-    """Why the caches cannot be dropped before a cell; None where they can."""
+    """Return why the caches cannot be dropped before a cell; None if they can."""
     if os.access(DROP_CACHES, os.W_OK):
         return None
     return f"{DROP_CACHES} cannot be written" if os.geteuid() == 0 else "it needs root"
 
 
 def denied() -> dict[str, str]:
-    """What of it cannot be done, and why."""
+    """Return each action that this process cannot do -> why."""
     reasons = {
         "mount": no_mount(),
         "hotplug": no_hotplug(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Finds and ends processes of ours; says where those hang that cannot be ended."""
+"""Finds and kills the processes of fscale; describes where unkillable ones hang."""
 
 import contextlib
 import os
@@ -14,14 +14,14 @@ PROC = Path("/proc")
 
 
 def pids() -> Iterator[int]:
-    """Every process there is."""
+    """Yield the ids of all visible processes."""
     for entry in os.scandir(PROC):
         if entry.name.isdigit():
             yield int(entry.name)
 
 
 def tagged(tag: str) -> list[int]:
-    """The processes that were started with FSCALE_RUN=`tag` in their environment."""
+    """Return the processes with FSCALE_RUN=`tag` in their environment."""
     wanted = f"{TAG}={tag}".encode()
     found = []
     for pid in pids():
@@ -34,17 +34,17 @@ def tagged(tag: str) -> list[int]:
 
 
 def in_cgroup(cgroup: Path) -> list[int]:
-    """The processes of a cgroup; none when it is gone."""
+    """Return the processes of a cgroup; none if the cgroup no longer exists."""
     with contextlib.suppress(OSError):
         return [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
     return []
 
 
 def in_groups(groups: Collection[int]) -> list[int]:
-    """The members of process groups, without zombies: those wait for their parent only."""
+    """Return the members of process groups, without zombies, which only wait for their parent."""
     found = []
     for pid in pids():
-        with contextlib.suppress(OSError):  # it ended while we looked
+        with contextlib.suppress(OSError):  # the process ended meanwhile
             stat = (PROC / str(pid) / "stat").read_text(errors="replace")
             state, _, pgrp = stat.rpartition(")")[2].split()[:3]
             if int(pgrp) in groups and state not in "ZX":
@@ -53,7 +53,10 @@ def in_groups(groups: Collection[int]) -> list[int]:
 
 
 def kill(find: Callable[[], list[int]], timeout: float = 10) -> list[int]:
-    """SIGKILL what `find` finds until it finds nothing; returns those left after `timeout` s."""
+    """Send SIGKILL to the processes from `find` until there are none, for `timeout` seconds.
+
+    Returns the processes that are left.
+    """
     deadline = time.monotonic() + timeout
     while left := find():
         for pid in left:
@@ -66,7 +69,7 @@ def kill(find: Callable[[], list[int]], timeout: float = 10) -> list[int]:
 
 
 def where(pid: int) -> str:
-    """A process that does not die: its name, state, wait channel and kernel stack."""
+    """Describe a process that does not die: its name, state, wait channel and kernel stack."""
     base = PROC / str(pid)
     parts = []
     for name, label in (("comm", "comm"), ("wchan", "waits in"), ("stack", "stack")):

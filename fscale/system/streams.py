@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Standard output and standard error, whatever is at their other ends."""
+"""Standard output and standard error that tolerate closed pipes and other locales."""
 
 import errno
 import io
@@ -9,11 +9,11 @@ from typing import Any, TextIO
 
 
 class _Stream(io.FileIO):
-    """A standard stream. What nobody reads any more is dropped, and the command goes on.
+    """A standard stream. Once its reader has gone, output is dropped and the command continues.
 
-    Its exit code is then that of its result: `compare | head` of a regression is 1, `show | head`
-    is 0. Another failure is raised once, with the stream's name; afterwards all is dropped, so
-    that nothing fails again while the interpreter ends.
+    The exit code then still shows the result: `compare | head` of a regression is 1, `show | head`
+    is 0. Any other write error is raised once, with the stream's name; later output is dropped, so
+    that the interpreter does not fail again while it exits.
     """
 
     def __init__(self, fd: int, title: str) -> None:
@@ -34,16 +34,16 @@ class _Stream(io.FileIO):
 
 
 def take_over() -> None:
-    """Replace the standard streams of this process by such as are described above.
+    """Replace the standard streams of this process by the tolerant ones.
 
-    A character that the locale does not have is written as an escape sequence of Python. A stream
-    that is closed becomes /dev/null, lest a file that is opened later gets its number.
+    A character that the locale lacks is written as a Python escape sequence. A closed stream
+    becomes /dev/null, so that no file opened later gets its descriptor.
     """
     for fd in range(3):
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # uses the lowest free descriptor
     sys.stdout = _replaced(sys.stdout, 1, "standard output")
     sys.stderr = _replaced(sys.stderr, 2, "standard error")
 
@@ -52,7 +52,7 @@ def _replaced(stream: TextIO | None, fd: int, title: str) -> TextIO:
     if stream is None:
         return io.TextIOWrapper(_buffered(fd, title), encoding="utf-8", errors="backslashreplace")
     if type(stream) is not io.TextIOWrapper or stream.fileno() != fd:
-        return stream  # somebody captures it
+        return stream  # the stream is captured, as in tests
     stream.flush()
     return io.TextIOWrapper(
         _buffered(fd, title),

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one-line files below /proc and /sys."""
+"""Reads one-line files below /proc and /sys."""
 
 import contextlib
 from pathlib import Path
 
 
 def text(path: Path) -> str | None:
-    """What is in the file, without blanks at its ends; None where it cannot be read.
+    """Return the content of a file, stripped of white space; None if it cannot be read.
 
-    A name that a process gave itself, or that the kernel cut off, need not be UTF-8.
+    Invalid UTF-8 is replaced: a process may have chosen such a name, or the kernel truncated it.
     """
     with contextlib.suppress(OSError):
         return path.read_text(errors="replace").strip()
@@ -16,7 +16,7 @@ def text(path: Path) -> str | None:
 
 
 def ranges(numbers: list[int]) -> str:
-    """`0-3,8` from rising numbers, as the kernel writes lists of CPUs and nodes."""
+    """Format rising numbers as the kernel formats lists of CPUs and nodes: `0-3,8`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -18,7 +18,7 @@ from fscale.model.paths import ROOT
 from fscale.model.results import Cell, Run
 from fscale.model.store import Store
 from fscale.runner.cell.accounting import cpu_times
-from fscale.runner.machine.confinement import MOST_THROTTLED
+from fscale.runner.machine.confinement import MAX_THROTTLED
 from fscale.system import cgroups
 from tests import ordinary_user
 from tests.runner_support import command, environment
@@ -97,8 +97,8 @@ def test_a_cell_that_a_quota_stops_is_invalid(tmp_path: Path) -> None:
     assert run.machine.confinement.cpus == 0.3
     assert any("may use 0.30 CPUs" in text for text in run.warnings)
     assert cell.status == "invalid"
-    assert (cell.throttled_seconds or 0) > MOST_THROTTLED * 0.3
-    assert "a CPU quota stopped the cell's group" in (cell.reason or "")
+    assert (cell.throttled_seconds or 0) > MAX_THROTTLED * 0.3
+    assert "CPU quota" in (cell.reason or "")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_the_limit_is_too_small_for_is_refused(
         argv = command("run", *arguments, "--output", tmp_path / "out")
         done = start(inside(made, *argv))
     assert done.returncode == Exit.USAGE, done.stderr
-    assert f"limit of this control group is {limit // MIB} MiB" in done.stderr
+    assert f"limit of this cgroup is {limit // MIB} MiB" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -220,7 +220,7 @@ def test_a_quota_above_a_cgroup_namespace_is_found(tmp_path: Path) -> None:
     assert run.machine.confinement is not None
     assert run.machine.confinement.cpus is None
     assert 0.05 < (run.machine.confinement.cpus_found or 0) < 0.6
-    assert any("groups above" in text for text in run.warnings)
+    assert any("ancestor cgroups" in text for text in run.warnings)
     assert cell.status == "invalid"
 
 
@@ -261,7 +261,7 @@ def test_an_ordinary_user_in_a_container(tmp_path: Path) -> None:
     assert len(scored) == len([count for count in (1, 2) if count <= (os.cpu_count() or 1)])
     for cell in cells:
         lost = (cell.throttled_seconds or 0) / (len(cell.cpus) * cell.extra["accounted_seconds"])
-        assert cell.status == ("invalid" if lost > MOST_THROTTLED else "ok"), cell.reason
+        assert cell.status == ("invalid" if lost > MAX_THROTTLED else "ok"), cell.reason
         assert cell.throttled_seconds is not None
         # A control touches no file, so that no cache is dropped before it.
         assert cell.caches_dropped is (None if cell.key.control else False)

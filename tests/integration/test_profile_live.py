@@ -190,7 +190,7 @@ def shown(full: lockprofile.Contended, turn_ns: float) -> tuple[float, float]:
 
 def turned(monkeypatch: pytest.MonkeyPatch, turn: int, pause: int) -> None:
     """Turns of milliseconds, however little CPUs spin."""
-    monkeypatch.setattr(locks, "MOST_SPUN", 0)
+    monkeypatch.setattr(locks, "MAX_SPUN", 0)
     monkeypatch.setattr(locks, "TURN_MS", turn)
     monkeypatch.setattr(locks, "PAUSE_MS", pause)
 

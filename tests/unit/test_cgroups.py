@@ -155,7 +155,7 @@ def test_v1_in_a_container_tells_the_limit_that_is_hidden(tmp_path: Path) -> Non
     )
     read = confinement.read(tmp_path)
     assert (read.cpus, read.memory_bytes) == (None, 400 * MIB)
-    assert any("groups above" in text for text in read.hidden)
+    assert any("ancestor cgroups" in text for text in read.hidden)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_without_control_groups_it_is_said(tmp_path: Path) -> None:
     made(tmp_path, {"proc/self/cgroup": "0::/own\n", "proc/self/mountinfo": ""})
     read = confinement.read(tmp_path)
     assert (read.cgroups, read.cpus, read.memory_bytes) == ("none", None, None)
-    assert any("no control group can be read" in text for text in read.hidden)
+    assert any("no cgroup can be read" in text for text in read.hidden)
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,8 @@ def test_where_quotas_are_hidden_somebody_spins(
         ({"cpus_found": 0.5}, ["leaves about 0.50 CPUs"]),
         ({"memory_bytes": 1 << 30}, ["may use 1024 MiB of the machine's 16384 MiB"]),
         ({"memory_bytes": 32 << 30}, []),
-        ({"hidden": ["the rest"]}, ["cannot be seen here: the rest"]),
-        ({"denied": {"drop caches": "x"}}, ["caches are not dropped before a cell: x"]),
+        ({"hidden": ["the rest"]}, ["hidden from this run: the rest"]),
+        ({"denied": {"drop caches": "x"}}, ["caches are not dropped before each cell: x"]),
     ],
 )
 def test_what_the_run_is_warned_of(changes: dict[str, object], said: list[str]) -> None:

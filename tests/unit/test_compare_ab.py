@@ -50,10 +50,10 @@ def test_sides() -> None:
     ("text", "says"),
     [
         ("ext4:mount=", "with a value"),
-        ("ext4:mount=a:mount=b", "given once"),
+        ("ext4:mount=a:mount=b", "given twice"),
         ("ext4:mount=a b", "without blanks"),
         ("ext4:mkfs=-L 'x", "split"),
-        ("../ext4", "no name"),
+        ("../ext4", "is not the name"),
         ("ext4:data=journal", "number of partitions"),
     ],
 )

@@ -165,8 +165,8 @@ def test_two_file_systems_are_compared_in_health_too(tmp_path: Path) -> None:
          "with"),
         ([], "cannot use {0}/ab.json: the file: Input should be an object; run `fscale ab` again"),
         ({}, "cannot use {0}/ab.json: base: Field required (and 2 more); run `fscale ab` again"),
-        ("link", "cannot use {0}/ab.json: it is a link; in a results directory none is followed; "
-         "run `fscale ab` again"),
+        ("link", "cannot use {0}/ab.json: it is a link; links in a results directory are not "
+         "followed; run `fscale ab` again"),
     ],
 )  # fmt: skip
 def test_one_run_that_has_no_sides_is_refused(tmp_path: Path, record: object, says: str) -> None:

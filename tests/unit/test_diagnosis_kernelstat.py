@@ -224,5 +224,5 @@ def test_the_cpus_of_a_pmu_are_read(tmp_path: Path) -> None:
     (tmp_path / "uncore_imc_0" / "cpumask").write_text("0\n")
     assert profiler.core_pmus(tmp_path) == PMUS_OF
     assert perfstat.cpu_list("0-2,8\n") == [0, 1, 2, 8]
-    with pytest.raises(ValueError, match="no list of CPUs"):
+    with pytest.raises(ValueError, match="not a list of CPUs"):
         perfstat.cpu_list("0-9999999999")

@@ -215,7 +215,7 @@ def test_nothing_is_written_through_a_link(place: Place, original: Path) -> None
     (place.results / "plots").symlink_to(place.outside / "directory")
     done = place.fscale("report", place.results)
     assert done.code == 2
-    assert "it is a link; in a results directory none is followed" in done.error
+    assert "it is a link" in done.error
 
 
 @pytest.mark.parametrize("name", ["run.json", "cells", "ab.json", "tags.json"])
@@ -227,7 +227,7 @@ def test_nothing_is_read_through_a_link(place: Place, original: Path, name: str)
     db = ["--db", place.scratch / "db"]
     done = place.fscale(*commands.get(name, ["report"]), place.results, *(db if name > "s" else []))
     assert done.code == 2
-    assert "it is a link; in a results directory none is followed" in done.error
+    assert "it is a link" in done.error
 
 
 def test_a_file_that_the_user_names_is_no_link(place: Place, original: Path) -> None:
@@ -394,7 +394,7 @@ def test_unprintable_names_make_no_cell(place: Place) -> None:
     content["key"]["filesystem"] = "x\x1b[2J"
     first_cell(place).write_text(json.dumps(content))
     place.fscale("report", place.results)
-    assert "has characters that cannot be printed" in (place.results / "report.html").read_text()
+    assert "characters that cannot be printed" in (place.results / "report.html").read_text()
 
 
 def test_symbols_of_a_profile_are_shown_and_not_obeyed(place: Place, original: Path) -> None:
@@ -484,8 +484,8 @@ def test_a_run_that_goes_on_writes_into_its_own_directory(place: Place) -> None:
         ("a/../../file", "leads out of"),
         ("/etc/passwd", "leads out of"),
         ("", "leads out of"),
-        ("a\0b", "no name of a file"),
-        ("pipe", "no regular file"),
+        ("a\0b", "not a valid file name"),
+        ("pipe", "not a regular file"),
         ("large", "larger than 1 MiB"),
     ],
 )

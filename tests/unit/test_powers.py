@@ -57,4 +57,4 @@ def test_caches_and_cpus_by_what_can_be_written(
     assert (powers.no_drop_caches() is None) is writable
     assert (powers.no_hotplug() is None) is writable
     monkeypatch.setattr(powers, "CPUS", tmp_path / "empty")
-    assert powers.no_hotplug() == "this kernel cannot take CPUs off line"
+    assert "this kernel" in (powers.no_hotplug() or "")

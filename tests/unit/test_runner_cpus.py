@@ -99,7 +99,7 @@ def test_what_is_refused_for_a_while_is_tried_again(
 def test_a_run_that_has_begun_does_not_change_over(begun: Begun, kernel: Kernel, cpu: int) -> None:
     cpus = begun()
     kernel.refusals[cpu, "0"] = ALWAYS
-    with pytest.raises(Refused, match=f"CPU {cpu} off line"):
+    with pytest.raises(Refused, match=f"CPU {cpu} offline"):
         cpus.select(1)
     # What needs nothing of that CPU goes on, in the same way.
     assert cpus.select(cpu + 1) == list(range(cpu + 1))
@@ -186,8 +186,8 @@ def test_what_others_switch_is_seen(begun: Begun, kernel: Kernel, control: Contr
     cpus.select(2)
     assert cpus.changed() is None
     kernel.file(1).write_text("0\n")
-    assert "CPUs 1 are off line" in (cpus.changed() or "")
-    with pytest.raises(FscaleError, match="CPUs 1 are off line"):
+    assert "CPUs 1 are offline" in (cpus.changed() or "")
+    with pytest.raises(FscaleError, match="CPUs 1 are offline"):
         cpus.select(2)
     kernel.file(1).write_text("1\n")
     cpus.select(2)

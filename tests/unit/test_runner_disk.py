@@ -85,7 +85,7 @@ def test_other_names_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(FscaleError, match="is not a stable path") as caught:
         disk.refuse_unstable(tmp_path / name, tmp_path / "by-id")
     assert "serial=" in str(caught.value)
-    assert ("which is replaced" in str(caught.value)) == name.startswith(("by-uuid", "by-label"))
+    assert ("formatting replaces" in str(caught.value)) == name.startswith(("by-uuid", "by-label"))
 
 
 def test_the_names_of_a_device_are_the_links_to_it_and_its_sequence_number(tmp_path: Path) -> None:

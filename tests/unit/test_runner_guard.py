@@ -57,9 +57,7 @@ def test_results_go_where_there_is_nothing_or_a_run(tmp_path: Path, free: dict[s
     guard.check_output(tmp_path / "new" / "run")
     guard.check_output(tmp_path)
     (tmp_path / "something").touch()
-    assert refused(guard.check_output, tmp_path) == (
-        f"{tmp_path} is not empty and holds no fscale run; give an empty or new directory"
-    )
+    assert f"{tmp_path} is not empty" in refused(guard.check_output, tmp_path)
     (tmp_path / "run.json").touch()
     guard.check_output(tmp_path)
     file = tmp_path / "something"
@@ -70,9 +68,7 @@ def test_results_take_sixteen_mebibytes(tmp_path: Path, free: dict[str, int]) ->
     free["bytes"] = 16 * MIB
     guard.check_output(tmp_path)
     free["bytes"] -= 1
-    assert refused(guard.check_output, tmp_path / "new") == (
-        f"no space left in {tmp_path} for results; free some or give another"
-    )
+    assert f"no space left in {tmp_path}" in refused(guard.check_output, tmp_path / "new")
 
 
 def test_a_directory_of_files_takes_a_quarter_of_a_gibibyte(
@@ -81,9 +77,8 @@ def test_a_directory_of_files_takes_a_quarter_of_a_gibibyte(
     free["bytes"] = 256 * MIB
     guard.check_directory(tmp_path)
     free["bytes"] -= 1
-    assert refused(guard.check_directory, tmp_path) == (
-        f"no space: {tmp_path} has 255 MiB free, and at least 256 MiB are needed"
-    )
+    said = refused(guard.check_directory, tmp_path)
+    assert f"{tmp_path} has 255 MiB free" in said and "256 MiB are needed" in said
     none = tmp_path / "none"
     assert refused(guard.check_directory, none) == (
         f"{none} is not a directory; --dir needs an existing one"
@@ -113,9 +108,9 @@ def test_three_quarters_of_the_memory_may_be_taken(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cgroups, "memory_left", lambda groups: None)
     monkeypatch.setattr(cgroups, "chain", lambda controller: None)
     guard.check_memory(3 * MIB, "ram")
-    assert refused(guard.check_memory, 3 * MIB + 1, "ram").startswith(
-        "no space: ram wants 3 MiB of memory and 4 MiB are available on this machine"
-    )
+    said = refused(guard.check_memory, 3 * MIB + 1, "ram")
+    assert "ram wants 3 MiB of memory" in said
+    assert "4 MiB available on this machine" in said
 
 
 def test_a_control_groups_limit_counts_where_it_is_smaller(
@@ -125,7 +120,7 @@ def test_a_control_groups_limit_counts_where_it_is_smaller(
     monkeypatch.setattr(cgroups, "memory_left", lambda groups: limit)
     guard.check_memory(MIB, "ram")
     said = refused(guard.check_memory, 2 * MIB, "ram")
-    assert "2 MiB are available below the limit of this control group (/cg/memory.max)" in said
+    assert "2 MiB available below the limit of this cgroup (/cg/memory.max)" in said
     big = cgroups.Limit(1 << 60, Path("/cg/memory.max"))
     monkeypatch.setattr(cgroups, "memory_left", lambda groups: big)
     assert "on this machine" in refused(guard.check_memory, 1 << 59, "ram")
@@ -149,7 +144,7 @@ def test_a_share_of_a_groups_limit_is_not_too_small(
     if good:
         guard.check_share(size, "medium ram", machine)
     else:
-        assert f"limit of this control group is {(limit or 0) >> 20} MiB" in refused(
+        assert f"limit of this cgroup is {(limit or 0) >> 20} MiB" in refused(
             guard.check_share, size, "medium ram", machine
         )
 
@@ -177,6 +172,8 @@ def test_what_does_not_fit_a_share_is_left_out(
 def test_a_medium_is_no_larger_than_files_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (8 * MIB, 8 * MIB))
     guard.check_file_size(8 * MIB, "ram")
-    assert "8 MiB (ulimit -f)" in refused(guard.check_file_size, 9 * MIB, "ram")
+    assert "ulimit -f bounds the files of this process to 8 MiB" in refused(
+        guard.check_file_size, 9 * MIB, "ram"
+    )
     monkeypatch.setattr(resource, "getrlimit", lambda which: (-1, -1))
     guard.check_file_size(9 * MIB, "ram")

@@ -88,7 +88,7 @@ def _printed(tmp_path: Path, act: str) -> str:
     [
         ("enospc", 1, "error", "pwrite {dir}/file: ENOSPC (No space left on device)"),
         ("nodirect", 77, "skipped", "open {dir}/file: EINVAL (Invalid argument)"),
-        ("work", 1, "error", "exit code 1 after a good result"),
+        ("work", 1, "error", "exit code 1 "),
     ],
 )
 def test_failures_are_told(tmp_path: Path, act: str, code: int, status: str, says: str) -> None:

@@ -113,7 +113,7 @@ def test_half_a_cell_counts_as_none(tmp_path: Path) -> None:
 def test_foreign_run_json(tmp_path: Path) -> None:
     assert store.Store(tmp_path).load_run() is None
     (tmp_path / "run.json").write_text('{"schema": 2}')
-    with pytest.raises(FscaleError, match="is no run of this fscale"):
+    with pytest.raises(FscaleError, match="is not a run of this version"):
         store.Store(tmp_path).load_run()
 
 

@@ -62,7 +62,7 @@ def test_the_suite_has_what_was_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("warmpu=1", "warmpu: is no key that fscale knows; did you mean warmup"),
+        ("warmpu=1", "warmpu: is not a key that fscale knows; did you mean warmup"),
         ("duration=-1", "duration: Input should be greater than 0"),
         ("options=3", "options: Input should be a valid dictionary"),
     ],

@@ -67,7 +67,7 @@ def test_an_older_suite_is_one(tmp_path: Path) -> None:
     path.write_text(text.replace("repetitions = 1", "repeats = 3"))
     assert catalogue.load_toml(path, Suite).repetitions == 3
     path.write_text(f"{text}repeats = 3\nrepetition = 2\n")
-    with pytest.raises(FscaleError, match="repetition: is no key"):
+    with pytest.raises(FscaleError, match="repetition: is not a key"):
         catalogue.load_toml(path, Suite)
 
 

@@ -85,7 +85,7 @@ class Attached:
 def all_attached(shape: KernelMemory, programs: list[Path], turn_ms: int) -> list[Attached]:
     """Each thing whose price is asked, nothing first."""
     share = {
-        "most_spun": locks.MOST_SPUN,
+        "most_spun": locks.MAX_SPUN,
         "turn_ms": turn_ms,
         "pause_ms": turn_ms * locks.PAUSE_MS // locks.TURN_MS,
     }

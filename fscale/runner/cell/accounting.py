@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who used the CPUs while a load ran: kernel threads, or other people's processes."""
+"""Accounts for the CPU time that kernel threads and other processes used during a load."""
 
 import contextlib
 import os
@@ -16,32 +16,33 @@ from fscale.system.sysfs import text
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
-# Others' share of the CPU time of a cell's CPUs above which the cell is marked: it takes about as
-# much of the figure, and `compare` judges changes of 5% (tests/validation/disturbed.py).
+# Share of the CPU time of a cell's CPUs that others may use before the cell is marked as disturbed.
+# The figure drops by about the same share, and `compare` judges changes of 5%
+# (tests/validation/disturbed.py).
 SHARE = 0.02
-# Seconds that the sum of many counters may be off: they are shown in ticks, user and system apart.
+# Seconds of error of a sum of counters, which count user and system time in whole ticks.
 RESOLUTION = 2 / _TICK
 _NAMES = ("user", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """CPU seconds since boot, at one moment."""
+    """CPU seconds since boot, at one moment. `when` is in seconds of CLOCK_MONOTONIC."""
 
     when: float
     cpus: dict[int, CpuTimes]
     kernel_threads: dict[int, float]
     other_processes: float
     sees_all: bool = True
-    """whether the processes of the whole machine were there to be summed up"""
+    """whether all processes of the machine were visible"""
     ran_on: dict[int, int] = field(default_factory=dict)
-    """of each kernel thread, the CPU that it was last on"""
+    """kernel thread -> the CPU that it last ran on"""
     runner: float = 0.0
-    """of this process"""
+    """CPU seconds of this process"""
 
 
 def cpu_times() -> dict[int, CpuTimes]:
-    """/proc/stat for each online CPU; nice counts as user, guest is in user already."""
+    """Read /proc/stat for each online CPU. User time includes nice; it already includes guest."""
     times = {}
     for line in Path("/proc/stat").read_text().splitlines():
         name, *fields = line.split()
@@ -54,7 +55,7 @@ def cpu_times() -> dict[int, CpuTimes]:
 
 
 def _run_time(process: Path, threads: int) -> float:
-    """CPU seconds of the threads of a process that are there, to the nanosecond; 0 if unknown."""
+    """Return the CPU seconds of a process's live threads, to the nanosecond; 0 if unknown."""
     files = [process / "schedstat"]
     if threads > 1:
         files = [task / "schedstat" for task in (process / "task").iterdir()]
@@ -62,10 +63,10 @@ def _run_time(process: Path, threads: int) -> float:
 
 
 def snapshot(cgroup: Path | None) -> Snapshot:
-    """Sum up all processes but our own: this one, its descendants and those of the cell's cgroup.
+    """Sum the CPU time of all processes except this one, its descendants and the cell's cgroup.
 
-    A process counts with its reaped children (cutime, cstime). The sum over all processes
-    therefore keeps the time of short-lived ones, such as a compiler's, whoever reaps them.
+    A process counts with its reaped children (cutime, cstime), so the sum keeps the time of
+    short-lived processes, such as a compiler's, whichever process reaps them.
     """
     mine = set(processes.in_cgroup(cgroup)) if cgroup else set()
     kernel: dict[int, float] = {}
@@ -74,12 +75,12 @@ def snapshot(cgroup: Path | None) -> Snapshot:
     for pid in processes.pids():
         place = processes.PROC / str(pid)
         with contextlib.suppress(OSError):
-            # The name may hold blanks and brackets.
+            # The name may contain blanks and brackets.
             fields = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()
             own = (int(fields[11]) + int(fields[12])) / _TICK
             if pid not in mine:
-                # In ticks, a hundred processes that hardly run make up a tick more or less; but
-                # only they hold the time of threads that have ended.
+                # Ticks of many nearly idle processes add up to errors of whole ticks, so schedstat
+                # is used; but only the tick counters include threads that have ended.
                 own = max(own, _run_time(place, int(fields[17])))
             if int(fields[6]) & _KERNEL_THREAD:
                 kernel[pid] = own
@@ -101,9 +102,9 @@ def snapshot(cgroup: Path | None) -> Snapshot:
 
 
 def kernel_seconds(before: Snapshot, after: Snapshot, cpus: Collection[int] | None = None) -> float:
-    """CPU time of the kernel threads between two snapshots; those that ended are left out.
+    """Return the CPU seconds of kernel threads between two snapshots, without ended threads.
 
-    With `cpus` only of the threads that were on one of them at the beginning or at the end.
+    With `cpus`, only threads count that were on one of these CPUs in either snapshot.
     """
     earlier = before.kernel_threads
     return sum(
@@ -114,18 +115,18 @@ def kernel_seconds(before: Snapshot, after: Snapshot, cpus: Collection[int] | No
 
 
 def between(before: Snapshot, after: Snapshot, cpus: list[int]) -> CpuTimes:
-    """CPU times of some CPUs between two snapshots."""
+    """Return the CPU times of some CPUs between two snapshots, in seconds."""
     sums = dict.fromkeys(_NAMES, 0.0)
     for cpu in cpus:
         if cpu in before.cpus and cpu in after.cpus:
             for name in _NAMES:
                 delta = getattr(after.cpus[cpu], name) - getattr(before.cpus[cpu], name)
-                sums[name] += max(0.0, delta)  # iowait may run backwards
+                sums[name] += max(0.0, delta)  # iowait may decrease
     return CpuTimes(**sums)
 
 
 def watched(cpus: Collection[int]) -> list[int]:
-    """The CPUs whose work a cell on `cpus` feels: these, and the other threads of their cores."""
+    """Return the CPUs whose load affects a cell on `cpus`: these and their SMT siblings."""
     found = set(cpus)
     for cpu in cpus:
         found |= set(cpu_list(text(CPUS / f"cpu{cpu}" / "topology" / "thread_siblings_list") or ""))
@@ -133,10 +134,10 @@ def watched(cpus: Collection[int]) -> list[int]:
 
 
 def busy(before: Snapshot, after: Snapshot, cpus: Collection[int]) -> float:
-    """CPU seconds that some CPUs worked between two snapshots.
+    """Return the seconds that some CPUs were busy between two snapshots.
 
-    By their idle time, which a kernel without a tick on idle CPUs (NO_HZ) knows well; what they
-    did in the rest it samples with the tick.
+    They are computed from idle time, which a NO_HZ kernel measures exactly, while it samples busy
+    time with the tick.
     """
     there = [cpu for cpu in cpus if cpu in before.cpus and cpu in after.cpus]
     times = between(before, after, there)
@@ -145,16 +146,16 @@ def busy(before: Snapshot, after: Snapshot, cpus: Collection[int]) -> float:
 
 
 def limit(cores: int, seconds: float) -> float:
-    """CPUs that others may take from a cell of so many cores and seconds before it is marked."""
+    """Return how many CPUs others may use on a cell's cores before it is marked as disturbed."""
     return max(SHARE * cores, RESOLUTION / seconds)
 
 
 @dataclass(frozen=True)
 class Others:
-    """CPUs that a cell was without, on average over its time."""
+    """The number of CPUs that others took from a cell, on average over its time."""
 
     taken: float
-    """by processes that are not of this run"""
+    """by processes that do not belong to this run"""
     stolen: float
     """by the hypervisor"""
     sees_all: bool
@@ -165,10 +166,12 @@ class Others:
         return max(0.0, self.taken, self.stolen)
 
     def disturb(self, limit: float) -> str | None:
-        """Why a cell's figure is doubtful: more than `limit` CPUs; None when it is not."""
+        """Return why the figure is unreliable, if others took more than `limit` CPUs; else None."""
         if self.taken > limit:
             # Kernel threads are hidden with the processes of others.
-            who = "other processes" if self.sees_all else "others, or kernel threads for the cell,"
+            who = "other processes"
+            if not self.sees_all:
+                who += ", or kernel threads that work for the cell,"
             return f"{who} took {self.taken:.2f} CPUs"
         if self.stolen > limit:
             return f"the hypervisor took {self.stolen:.2f} CPUs (steal)"
@@ -183,15 +186,16 @@ def others(
     after: Snapshot,
     cpus: Collection[int] | None = None,
 ) -> Others:
-    """What others took from a cell that was given `others_seconds` of everything but itself, on
-    the CPUs that it feels (`watched`: `cpus`), in `seconds` of its time.
+    """Estimate how many CPUs others took from a cell.
 
-    Kernel threads work for the file system (journal, write-back, loop device), so what is not the
-    cell's own counts only as far as it was spent by processes of user space. Two views must agree:
-    what those processes used anywhere, which holds the cell's own children that init has reaped
-    (a daemon's), and what was used on the cell's CPUs without the cell and the kernel threads that
-    ran there. Where not all processes are seen (PID namespace, hidepid) only the second view
-    counts.
+    `others_seconds` are the CPU seconds of everything except the cell on the CPUs that affect it
+    (`cpus`, from `watched`), over `seconds` of its time.
+
+    Kernel threads work for the file system (journal, write-back, loop device), so only processes
+    of user space count. The result is the smaller of two estimates. The first is what these
+    processes used anywhere; it includes children of the cell that init has reaped (a daemon's). The
+    second is what was used on the cell's CPUs without the cell and the kernel threads that ran
+    there. If not all processes are visible (PID namespace, hidepid), only the second is used.
     """
     wall = after.when - before.when
     sees_all = before.sees_all and after.sees_all

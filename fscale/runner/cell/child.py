@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The process of a load: every wait has an end, and so has the process if the kernel allows."""
+"""Runs the process of a load. Every wait is bounded, and no process is left if it can be killed."""
 
 import contextlib
 import os
@@ -15,11 +15,11 @@ from fscale.system.executor import Executor
 
 
 class TooLong(Exception):  # noqa: N818
-    """The load did not get ready, or did not end, within its limit."""
+    """The load was not ready, or did not end, within its time limit."""
 
 
 class Child:
-    """A running load. Output goes to files, so that no full pipe can hold it up."""
+    """A running load. Its output goes to files, so that a full pipe cannot block it."""
 
     def __init__(self, do: Executor, scratch: Path, cgroup: Cgroup | None, synced: bool) -> None:
         self._do = do
@@ -37,7 +37,7 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process id, once started."""
+        """The process id; None before the start."""
         return self._process.pid if self._process else None
 
     def start(self, argv: list[str]) -> None:
@@ -58,21 +58,26 @@ class Child:
             os.close(fd)
 
     def wait_ready(self, timeout: float) -> bool:
-        """Wait for "ready"; False when the load ended instead. Raises TooLong."""
+        """Wait for "ready"; return False if the load ended instead.
+
+        Raises:
+            TooLong: neither happened within `timeout` seconds.
+        """
         ready, _, _ = select.select([self._ready], [], [], timeout)
         if not ready:
             raise TooLong(f"the load was not ready within {timeout:g} s")
         return os.read(self._ready, 16).startswith(b"ready")
 
     def go(self) -> None:
-        """Open the gate."""
-        with contextlib.suppress(BrokenPipeError):  # it died; wait() will tell
+        """Open the gate: let the load work."""
+        with contextlib.suppress(BrokenPipeError):  # it has died; wait() reports that
             os.write(self._go, b"g")
 
     def ask(self, timeout: float) -> str:
-        """Let it take a turn; the line that it answers, empty when it ended instead.
+        """Let the load take a turn and return the line that it answers; empty if it ended instead.
 
-        Raises TooLong.
+        Raises:
+            TooLong: it did not answer within `timeout` seconds.
         """
         self.go()
         answer = b""
@@ -88,14 +93,18 @@ class Child:
         return answer.decode(errors="replace")
 
     def no_more(self) -> None:
-        """Say that nothing will be asked any more."""
+        """Close the input of the load, so that it ends."""
         os.close(self._go)
         self._go = -1
 
     def wait(self, timeout: float) -> tuple[int, str, str]:
-        """Wait for the end: exit code, standard output, standard error. Raises TooLong."""
+        """Wait for the end; return exit code, standard output and standard error.
+
+        Raises:
+            TooLong: it did not end within `timeout` seconds.
+        """
         assert self._process
-        # Popen.wait() with a timeout wakes up every 50 ms, on the CPUs under test.
+        # Popen.wait() with a timeout would wake up every 50 ms, on the CPUs under test.
         pidfd = os.pidfd_open(self._process.pid)
         try:
             ended, _, _ = select.select([pidfd], [], [], timeout)
@@ -109,7 +118,7 @@ class Child:
         return code, self._out.read_text(errors="replace"), self._err.read_text(errors="replace")
 
     def end(self, timeout: float = 10) -> list[str]:
-        """End whatever is left of the load; says where those hang that cannot be ended."""
+        """Kill what is left of the load; return descriptions of processes that do not die."""
         for fd in (self._ready, self._go):
             if fd >= 0:
                 with contextlib.suppress(OSError):

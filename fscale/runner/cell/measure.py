@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the load of one cell in a file system that is mounted already."""
+"""Runs the load of one cell in a mounted file system."""
 
 import contextlib
 import hashlib
@@ -19,7 +19,7 @@ from fscale.system.executor import Executor
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that a load may take, and the CPUs' time that a quota which is hidden allows."""
+    """Time limits of a load in seconds, and an estimate of a hidden CPU quota in CPUs."""
 
     setup: float
     margin: float
@@ -27,7 +27,10 @@ class Limits:
 
 
 def seed_of(key: CellKey, seed: int) -> int:
-    """The seed of a cell's load: the same for all file systems and both sides of a comparison."""
+    """Return the random seed of a cell's load.
+
+    It is the same for all file systems and for both sides of a comparison.
+    """
     text = f"{seed}:{key.workload}:{key.repetition}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
 
@@ -41,11 +44,11 @@ def measure(
     profiler: Profiler | None,
     context: Context,
 ) -> tuple[Outcome, str | None]:
-    """Run the load once, bounded in time, and account for the CPUs.
+    """Run the load once, bounded in time, and account for CPU time.
 
-    Returns the outcome, and why the cell is disturbed. A load that hangs or fails gives an
-    outcome with status "error"; when its processes cannot even be killed, `extra["stuck"]` says
-    where in the kernel they hang.
+    Returns the outcome, and why the cell is disturbed or None. A load that hangs or fails gives an
+    outcome with status "error"; if its processes cannot be killed, `extra["stuck"]` says where in
+    the kernel they hang.
     """
     load.prepare(target, do.run)
     if do.dry:
@@ -119,7 +122,7 @@ def _others(
         rest = accounting.busy(before, after, cpus) - own
         times = accounting.between(before, after, target.cpus)
         return accounting.others(rest, times, after.when - before.when, before, after, cpus)
-    # Without a cgroup the load knows its own time only while it is timed.
+    # Without a cgroup, the load's own CPU time is known for the timed part only.
     rest_timed = outcome.others_cpu_seconds
     if rest_timed is not None:
         siblings = [cpu for cpu in cpus if cpu not in target.cpus]
@@ -141,7 +144,10 @@ def _attached(profiler: Profiler | None, context: Context) -> Iterator[None]:
 
 
 def _bound(argv: list[str], target: Target) -> list[str]:
-    """Start a load that knows nothing of us on the cell's CPUs and in its cgroup."""
+    """Wrap an argv so that it runs on the cell's CPUs and in its cgroup.
+
+    This is for loads that do not join the cgroup themselves.
+    """
     argv = ["taskset", "--cpu-list", ",".join(map(str, target.cpus)), *argv]
     if target.cgroup:
         join = 'echo $$ > "$0" && exec "$@"'
@@ -163,7 +169,7 @@ def _account(
     after: accounting.Snapshot,
     used: float,
 ) -> None:
-    """Fill in what the load does not know, over the whole time of the command."""
+    """Add what the load does not report, over the whole time of the command."""
     if outcome.cpu is None:
         outcome.cpu = accounting.between(before, after, target.cpus)
         idle = outcome.cpu.idle + outcome.cpu.iowait + outcome.cpu.steal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How fast the CPUs under test ran while a load ran, and whether heat throttled them."""
+"""Measures the frequency of the CPUs under test during a load, and thermal throttling."""
 
 import contextlib
 import os
@@ -15,22 +15,22 @@ from fscale.system.sysfs import text
 
 Source = Literal["aperf", "cpufreq"]
 
-# Architectural registers of x86: clock cycles at the present frequency, the same at the time
-# stamp counter's (both only while the CPU is busy), and the time stamp counter.
+# Registers (MSRs) of x86. APERF counts cycles at the actual frequency and MPERF at that of the time
+# stamp counter, both only while the CPU is busy. TSC is the time stamp counter.
 APERF, MPERF, TSC = 0xE8, 0xE7, 0x10
-LATE = 0.9  # of the windows: when cpufreq is asked, while the CPUs are still busy
+LATE = 0.9  # share of the load's time after which cpufreq is read, while the CPUs are still busy
 
 
 @dataclass
 class Speed:
-    """What was found; null where the machine does not say it."""
+    """The result; None if the machine does not report it. `throttled` is a number of times."""
 
     khz: int | None = None
     source: Source | None = None
     throttled: int | None = None
 
     def enter(self, outcome: Outcome) -> None:
-        """Enter it into what the load achieved."""
+        """Copy the result into the outcome of the load."""
         outcome.frequency_khz, outcome.thermal_throttled = self.khz, self.throttled
         if self.source:
             outcome.extra["frequency_from"] = self.source
@@ -38,14 +38,14 @@ class Speed:
 
 @dataclass
 class _Registers:
-    """The three registers of some CPUs, at one moment."""
+    """The three registers of some CPUs at one moment; `when` is in seconds."""
 
     when: float
     values: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
 
 def _registers(root: Path, cpus: list[int]) -> _Registers | None:
-    """None where a CPU's cannot be read (no module, a lockdown, a guest)."""
+    """Read the registers; None if one cannot be read (no msr module, lockdown, a guest)."""
     found = _Registers(time.monotonic())
     for cpu in cpus:
         try:
@@ -63,13 +63,13 @@ def _registers(root: Path, cpus: list[int]) -> _Registers | None:
 
 
 def _between(before: _Registers, after: _Registers) -> int | None:
-    """Mean kHz while busy; each CPU counts by how long it was."""
+    """Return the mean frequency in kHz while busy, weighted by each CPU's busy time."""
     grown = [
         [late - early for early, late in zip(before.values[cpu], after.values[cpu], strict=True)]
         for cpu in before.values
     ]
     aperf, mperf, tsc = (sum(one[i] for one in grown) for i in range(3))
-    if min(aperf, mperf, tsc) <= 0:  # guests may be shown registers that stand still
+    if min(aperf, mperf, tsc) <= 0:  # in a guest the registers may not advance
         return None
     per_second = tsc / len(grown) / (after.when - before.when)
     return round(per_second * aperf / mperf / 1000)
@@ -95,7 +95,7 @@ def _throttles(root: Path, cpus: list[int]) -> dict[Path, int]:
 
 @contextlib.contextmanager
 def watched(cpus: list[int], seconds: float, root: Path = Path("/")) -> Iterator[Speed]:
-    """What is known at the end of the `with` block, in which a load runs for so many seconds."""
+    """Measure while a load runs in the `with` block for `seconds`; the result is set at its end."""
     found = Speed()
 
     def ask() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A load that works only when it is its turn, so that two can share the CPUs without meeting."""
+"""Runs a load in turns, so that two loads can alternate on the same CPUs."""
 
 import contextlib
 import re
@@ -20,23 +20,27 @@ _ANSWER = re.compile(rf"(\d{{1,18}}) {_SECONDS} {_SECONDS} {_SECONDS} (time|exha
 
 
 class Ended(Exception):  # noqa: N818
-    """The load ended when it should have taken a turn; its outcome says why."""
+    """The load ended instead of taking a turn; its outcome says why."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a load did in one turn. `seconds` are 0 where its edges were not known well enough."""
+    """The result of one turn. `seconds` is 0 if its edges were not known precisely enough."""
 
     ops: int
     seconds: float
     cpu_seconds: float
     settle_seconds: float
-    """of the syncfs() after it; 0 where there was none"""
+    """duration of the syncfs() after the turn; 0 without one"""
     exhausted: bool
 
     @classmethod
     def read(cls, answer: str) -> "Turn":
-        """The answer to a request, "OPS SECONDS CPU SETTLED END"; Ended where it is none."""
+        """Parse the answer to a request, "OPS SECONDS CPU SETTLED END".
+
+        Raises:
+            Ended: the text is not an answer.
+        """
         words = _ANSWER.fullmatch(answer)
         if not words:
             raise Ended
@@ -44,14 +48,14 @@ class Turn:
         return cls(int(words[1]), seconds, cpu, settled, words[5] == "exhausted")
 
     def written(self) -> str:
-        """The same as an answer."""
+        """Format the turn as an answer."""
         end = "exhausted" if self.exhausted else "time"
         lengths = (self.seconds, self.cpu_seconds, self.settle_seconds)
         return " ".join([str(self.ops), *(f"{length:.9f}" for length in lengths), end])
 
 
 class Turns:
-    """The process of a load between its set-up and its end."""
+    """A load that is set up and takes turns until it ends."""
 
     def __init__(self, child: Child, load: Load, target: Target, limits: Limits) -> None:
         self._child = child
@@ -62,14 +66,16 @@ class Turns:
         self._started = time.monotonic()
 
     def take(self) -> Turn:
-        """Work for one slice; all its operations have come back, and are settled, on return.
+        """Let the load work for one slice; its operations are complete, and synced, on return.
 
-        Raises Ended, and TooLong.
+        Raises:
+            Ended: the load ended instead.
+            TooLong: the turn exceeded its time limit.
         """
         return Turn.read(self._child.ask(self._limits.margin).rstrip("\n"))
 
     def end(self) -> Outcome:
-        """End the load; what it achieved in all its turns."""
+        """End the load and return its outcome over all turns."""
         self._child.no_more()
         outcome = self._load.parse(self._target, *self._child.wait(self._limits.margin))
         wall = time.monotonic() - self._started
@@ -78,7 +84,7 @@ class Turns:
 
 
 def cut(settings: Settings, seconds: float, *, settle: bool = False) -> Settings:
-    """The settings of a load that takes turns of so many seconds, and settles after each."""
+    """Return the settings of a load with turns of `seconds`, with a syncfs() if `settle`."""
     return replace(settings, slice=seconds, warmup=0, min_window=seconds / 2, settle=settle)
 
 
@@ -86,10 +92,12 @@ def cut(settings: Settings, seconds: float, *, settle: bool = False) -> Settings
 def in_turns(
     load: Load, target: Target, settings: Settings, limits: Limits, do: Executor
 ) -> Iterator[Turns]:
-    """Set a load up; inside the `with` block it takes turns. No process survives the block.
+    """Set a load up, so that it takes turns inside the `with` block, and kill it at the end.
 
-    Raises Ended where it does not get ready, with its reason, TooLong where that takes too long,
-    and FscaleError where a process hangs in the kernel.
+    Raises:
+        Ended: the load ended during its set-up; the text is its reason.
+        TooLong: the set-up exceeded its time limit.
+        FscaleError: a process hangs in the kernel and cannot be killed.
     """
     load.prepare(target, do.run)
     cgroup = Cgroup(path=target.cgroup) if target.cgroup else None

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Changes to the machine: each is journaled before it is made, and can be undone."""
+"""Changes to the machine: each is recorded in a journal before it is made, and can be undone."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a container, or the control groups of this process, leave a run of the machine."""
+"""Finds which limits a container, or the cgroups of this process, impose on a run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,17 +11,20 @@ from fscale.system import cgroups, mountinfo, namespaces, powers
 from fscale.system.cgroups import Chain, Throttled
 from fscale.system.sysfs import text
 
-MOST_THROTTLED = 0.01
-"""Share of a cell's CPU time that a quota may take from it unpunished: a worker that never sleeps
-uses up a quota of one CPU within each period, and waits for its end."""
+MAX_THROTTLED = 0.01
+"""Share of a cell's CPU time that a quota may take before the cell is invalid. It is not 0, because
+a worker that never sleeps can exhaust a quota of one CPU just before each period ends."""
 
 
 _NEAR = 0.8
-"""Share of a hidden quota, as found, above which it may have stopped a cell."""
+"""Share of an estimated hidden quota above which it may have throttled a cell."""
 
 
 def look_for_hidden_quota(machine: Machine) -> None:
-    """Where quotas above are hidden, try for some tenths of a second whether one stops us."""
+    """If ancestor cgroups are hidden, spin for some tenths of a second to detect a quota.
+
+    The result is stored in `machine.confinement.cpus_found`, in CPUs.
+    """
     found, groups = machine.confinement, cgroups.chain("cpu")
     if found and machine.cpu_order and not (groups and groups.whole):
         cpus = hiddenquota.measure(machine.cpu_order)
@@ -30,7 +33,7 @@ def look_for_hidden_quota(machine: Machine) -> None:
 
 
 def read(root: Path = Path("/")) -> Confinement:
-    """As it is now; `root` is where /proc and /sys are."""
+    """Read the present limits; `root` is the directory with /proc and /sys."""
     cpu, memory = cgroups.chain("cpu", root), cgroups.chain("memory", root)
     cpus, most, swap = cgroups.cpus(cpu), cgroups.memory(memory), cgroups.swap(memory)
     return Confinement.model_validate(
@@ -57,24 +60,24 @@ def _cpuset(groups: Chain | None) -> str | None:
 def _hidden(root: Path, cpu: Chain | None, memory: Chain | None) -> list[str]:
     found = []
     if cpu is None or memory is None:
-        found.append("CPU quota, throttling and memory limit: no control group can be read here")
+        found.append("CPU quota, throttling and memory limit: no cgroup can be read")
     elif not (cpu.whole and memory.whole):
         found.append(
-            "CPU quota, throttling and memory limit of the control groups above the topmost that "
-            "is seen here: they may bound this run, unsaid"
+            "CPU quota, throttling and memory limit of ancestor cgroups: they may limit this run "
+            "without being reported"
         )
     if not namespaces.all_processes_visible(root / "proc"):
         found.append(
-            "processes of others (PID namespace, or hidepid): a neighbour shows only on the CPUs "
-            "under test, where kernel threads cannot be told from it"
+            "processes of others (PID namespace or hidepid): their load is detected only on the "
+            "CPUs under test, where it cannot be distinguished from kernel threads"
         )
         if _faked(root):
-            found.append("CPU times of others: /proc/stat is that of a container (lxcfs)")
+            found.append("CPU times of others: /proc/stat shows this container only (lxcfs)")
     return found
 
 
 def _faked(root: Path) -> bool:
-    """Whether /proc/stat tells of this container alone."""
+    """Return whether /proc/stat shows this container alone."""
     return any(
         line.target == "/proc/stat" and "lxcfs" in f"{line.fstype} {line.source}"
         for line in mountinfo.read(root / "proc")
@@ -82,42 +85,42 @@ def _faked(root: Path) -> bool:
 
 
 def warnings(machine: Machine) -> list[str]:
-    """What of the confinement moves figures, or keeps us from seeing what moves them."""
+    """Return warnings about limits that affect figures, or hide what affects them."""
     found = machine.confinement
     if found is None:
         return []
-    said = [f"cannot be seen here: {what}" for what in found.hidden]
+    said = [f"hidden from this run: {what}" for what in found.hidden]
     if found.cpus is not None and found.cpus < len(machine.cpu_order):
         said.append(
-            f"this control group may use {found.cpus:.2f} CPUs in all ({quota_file()}): cells on "
-            f"more will be throttled, and what is throttled is invalid"
+            f"this cgroup may use {found.cpus:.2f} CPUs in all ({quota_file()}): cells on more "
+            f"CPUs are throttled and become invalid"
         )
     if found.cpus_found is not None:
         said.append(
-            f"a CPU quota that cannot be seen here leaves about {found.cpus_found:.2f} CPUs in "
-            f"all: cells that use as much are invalid"
+            f"a hidden CPU quota leaves about {found.cpus_found:.2f} CPUs in all: cells that use "
+            f"more than {_NEAR:.0%} of it are invalid"
         )
     if machine.usable_memory < machine.memory_bytes:
         said.append(
-            f"this control group may use {machine.usable_memory >> 20} MiB of the machine's "
-            f"{machine.memory_bytes >> 20} MiB: file systems in memory are sized by that"
+            f"this cgroup may use {machine.usable_memory >> 20} MiB of the machine's "
+            f"{machine.memory_bytes >> 20} MiB: sizes that are a share of memory refer to that"
         )
     if reason := found.denied.get("drop caches"):
-        said.append(f"caches are not dropped before a cell: {reason}")
+        said.append(f"caches are not dropped before each cell: {reason}")
     return said
 
 
 def quota_file() -> Path | None:
-    """The file with the smallest CPU quota; None without one."""
+    """Return the file that sets the smallest CPU quota; None without a quota."""
     quota = cgroups.cpus(cgroups.chain("cpu"))
     return quota.file if quota else None
 
 
 class Quotas:
-    """Watches whether a CPU quota stops the groups of this process."""
+    """Measures how much a CPU quota throttles the cgroups of this process."""
 
     def __init__(self, groups: Chain | None = None, hidden: float | None = None) -> None:
-        """`hidden`: for how many CPUs' time a quota suffices that counts nothing here."""
+        """Begin to measure; `hidden` is the estimate of a hidden quota in CPUs, or None."""
         self._hidden = hidden
         self._groups = groups or cgroups.chain("cpu")
         self._before = self._now()
@@ -126,17 +129,19 @@ class Quotas:
         return cgroups.throttled(self._groups)
 
     def judge(self, outcome: Outcome, cpus: int, wall: float) -> None:
-        """Enter how long they were stopped since this object was made, `wall` seconds ago.
+        """Record how long they were throttled since this object was made, `wall` seconds ago.
 
-        An outcome on `cpus` CPUs that lost more than MOST_THROTTLED of their time is invalid.
+        An outcome on `cpus` CPUs becomes invalid if they lost more than MAX_THROTTLED of their
+        time, or if it used nearly as much as a hidden quota allows.
         """
         if self._hidden is not None and outcome.status == "ok" and outcome.seconds:
             used = (outcome.own_cpu_seconds or 0) / outcome.seconds
             if used > _NEAR * self._hidden:
                 outcome.status = "invalid"
                 outcome.reason = (
-                    f"the cell used {used:.2f} CPUs, and a CPU quota that cannot be seen here "
-                    f"leaves it about {self._hidden:.2f}; measure outside of it"
+                    f"the cell used {used:.2f} CPUs, and a hidden CPU quota allows about "
+                    f"{self._hidden:.2f}, so it may have been throttled; measure outside the "
+                    "container, or fewer cores"
                 )
         after = self._now()
         deltas = [
@@ -148,10 +153,10 @@ class Quotas:
             return
         counted, group = max(deltas, key=lambda delta: delta[0].seconds)
         outcome.throttled_seconds = round(counted.seconds, 6)
-        if outcome.status == "ok" and counted.seconds > MOST_THROTTLED * cpus * wall:
+        if outcome.status == "ok" and counted.seconds > MAX_THROTTLED * cpus * wall:
             outcome.status = "invalid"
             outcome.reason = (
-                f"a CPU quota stopped the cell's group {counted.times} times in {wall:.2f} s, for "
-                f"{counted.seconds:.2f} s summed over CPUs (cpu.stat of {group}); raise the quota, "
-                f"or measure fewer cores"
+                f"a CPU quota throttled the cell's cgroup {counted.times} times in {wall:.2f} s, "
+                f"for {counted.seconds:.2f} s summed over CPUs (cpu.stat of {group}); raise the "
+                f"quota, or measure fewer cores"
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Finds a CPU quota that cannot be read: one spins on each CPU, and CPUs are idle nevertheless."""
+"""Estimates a hidden CPU quota: a process spins on each CPU, and CPUs are idle nevertheless."""
 
 import os
 import time
@@ -7,15 +7,16 @@ from collections.abc import Sequence
 
 from fscale.runner.cell.accounting import cpu_times
 
-SECONDS = 0.4  # four of the kernel's usual periods
-_MOST_IDLE = 0.1
-"""Share of the time: /proc/stat counts in hundredths of a second, and a fork takes a while."""
+SECONDS = 0.4  # four default periods of the kernel
+_MAX_IDLE = 0.1
+"""Share of idle time that is not a sign of a quota, because /proc/stat counts in hundredths of a
+second and a fork takes some time."""
 
 
 def measure(cpus: Sequence[int], seconds: float = SECONDS) -> float | None:
-    """For how many CPUs' time a quota seems to suffice; None where nothing keeps us from running.
+    """Estimate a CPU quota, in CPUs, by spinning for `seconds`; None if no CPU was idle.
 
-    A neighbour takes CPU time, too, but leaves none of it idle.
+    Other load takes CPU time too, but leaves none of it idle.
     """
     before, started = cpu_times(), time.monotonic()
     used = sum(_wait(pid) for pid in [_spin(cpu, started + seconds) for cpu in cpus])
@@ -25,7 +26,7 @@ def measure(cpus: Sequence[int], seconds: float = SECONDS) -> float | None:
         for cpu in cpus
         if cpu in before and cpu in after
     )
-    return used / wall if idle > _MOST_IDLE * wall * len(cpus) else None
+    return used / wall if idle > _MAX_IDLE * wall * len(cpus) else None
 
 
 def _spin(cpu: int, end: float) -> int:
@@ -41,6 +42,6 @@ def _spin(cpu: int, end: float) -> int:
 
 
 def _wait(pid: int) -> float:
-    """CPU seconds of a child that has ended."""
+    """Wait for a child and return its CPU seconds."""
     _, _, usage = os.wait4(pid, 0)
     return usage.ru_utime + usage.ru_stime

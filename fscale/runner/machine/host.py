@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The machine: its CPUs and their order, what it says about itself, and taking CPUs off."""
+"""Reads the properties of the machine, warns about them, and takes CPUs offline."""
 
 import json
 import os
@@ -24,7 +24,8 @@ from fscale.system.sysfs import ranges, text
 DEVICES = Path("/sys/devices")
 _TYPES: tuple[CpuType, ...] = get_args(CpuType)
 
-# Seconds that a CPU is asked for which the kernel does not take off.
+# Seconds for which taking a CPU offline is retried if the kernel refuses; the second value applies
+# after a CPU was refused once.
 PATIENCE = 10.0
 PATIENCE_AFTERWARDS = 1.0
 
@@ -36,7 +37,7 @@ def _lscpu(*arguments: str) -> list[dict[str, object]]:
 
 
 def topology() -> list[Cpu]:
-    """The online CPUs as lscpu sees them, and what tells fast cores from slow ones."""
+    """Return the online CPUs as lscpu shows them, with what distinguishes fast and slow cores."""
     rows = _lscpu("--online", "--extended=CPU,CORE,SOCKET,NODE")
     types = {
         cpu: name
@@ -53,9 +54,9 @@ def _cpu(row: dict[str, object], types: Mapping[int, CpuType]) -> Cpu:
 
     cpu = number("cpu", 0)
     place = CPUS / f"cpu{cpu}"
-    # Not by lscpu: where it knows no frequency, its JSON is none.
+    # Not from lscpu, whose JSON is invalid if it knows no frequency.
     khz = int(text(place / "cpufreq" / "cpuinfo_max_freq") or 0)
-    # A CPU whose core is unknown, as in some virtual machines, is a core of its own.
+    # If the core of a CPU is unknown, as in some virtual machines, count it as a core of its own.
     return Cpu(
         cpu=cpu,
         core=number("core", cpu),
@@ -68,10 +69,9 @@ def _cpu(row: dict[str, object], types: Mapping[int, CpuType]) -> Cpu:
 
 
 def read_machine() -> Machine:
-    """What the machine says about itself.
+    """Read the properties of the machine.
 
-    The CPUs to use are those that this process may run on: neither its affinity (taskset) nor its
-    cpuset is overstepped.
+    The CPUs to use are those allowed by the affinity (taskset) and the cpuset of this process.
     """
     said = {str(row["field"]).rstrip(":"): str(row["data"]) for row in _flat(_lscpu())}
     cpus = topology()
@@ -105,7 +105,7 @@ def _boots() -> list[str] | None:
 
 
 def _flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    # lscpu nests its rows since util-linux 2.37.
+    # Since util-linux 2.37 lscpu nests its rows.
     flat = []
     for row in rows:
         flat.append(row)
@@ -116,44 +116,46 @@ def _flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def denied(machine: Machine) -> list[int]:
-    """The online CPUs that the affinity or the cpuset of this process kept from use."""
+    """Return the online CPUs that the affinity or the cpuset of this process excludes."""
     return sorted({cpu.cpu for cpu in machine.topology} - set(machine.cpu_order))
 
 
 def warnings(machine: Machine) -> list[str]:
-    """What makes figures from this machine doubtful."""
+    """Return warnings about what makes figures of this machine unreliable."""
     found = []
     if others := denied(machine):
         found.append(
-            f"CPUs {ranges(others)} are not used and all CPUs stay online: the "
-            f"affinity (taskset) or the cpuset of this process does not allow them, so they are "
-            f"others'; what runs there shares caches and the kernel's locks with the cells"
+            f"CPUs {ranges(others)} are not used, because the affinity (taskset) or the cpuset of "
+            f"this process excludes them; so all CPUs stay online, and what runs on those shares "
+            f"caches and kernel locks with the cells"
         )
     found += confinement.warnings(machine)
     if apart := _apart(machine):
         found.append(
-            f"CPUs {ranges(apart)} are kept from the scheduler or its tick (isolcpus, nohz_full): "
-            f"they are not like the others, and an application's threads do not spread over them"
+            f"CPUs {ranges(apart)} are excluded from load balancing or from the tick (isolcpus, "
+            f"nohz_full): they behave differently from the others, and the threads of an "
+            f"application do not spread over them"
         )
     if own_cgroup() is None:
         found.append(
-            "no group of cgroup v2 can be made here: the CPU time of an application is not told "
-            "from that of others"
+            "this process cannot make a cgroup (v2): the CPU time of an application cannot be "
+            "distinguished from that of other processes"
         )
     if machine.governor and machine.governor != "performance":
         found.append(f"CPU frequency governor is {machine.governor}, not performance")
     if machine.build and machine.build.debug:
         found.append(
-            f"the kernel has {', '.join(machine.build.debug)}: its figures are those of debugging"
+            f"the kernel was built with {', '.join(machine.build.debug)}, which makes it slower: "
+            f"do not compare its figures with those of other builds"
         )
     if machine.virtualization:
         found.append(f"runs in a virtual machine ({machine.virtualization}): CPUs may be shared")
     if machine.guest:
         found.append(f"measured in a guest ({machine.guest['label']})")
         if stood := machine.guest.get("stood_still"):
-            found.append(f"{stood} boots of the guest stood still; it was booted again")
+            found.append(f"{stood} boots of the guest hung; it was booted again")
     if text(CPUS / "smt" / "active") == "1":
-        found.append("SMT is on: the counts beyond the physical cores add hardware threads")
+        found.append("SMT is on: core counts beyond the physical cores add hardware threads")
     there = machine_layout(machine)
     if there.kinds:
         groups = [
@@ -162,11 +164,11 @@ def warnings(machine: Machine) -> list[str]:
         ]
         found.append(
             f"the cores are unequal: {groups[0]} are fast, {', then '.join(groups[1:])} slower; "
-            f"linear scaling is by the fast ones"
+            f"linear scaling refers to the fast ones"
         )
     swaps = (text(Path("/proc/swaps")) or "").splitlines()[1:]
     if swaps:
-        found.append("swap is on: memory-backed file systems may be swapped out")
+        found.append("swap is on: file systems in memory may be swapped out")
     load = os.getloadavg()[0]
     if load > 0.5:
         found.append(f"the load average was {load:.1f} at the start")
@@ -174,17 +176,17 @@ def warnings(machine: Machine) -> list[str]:
 
 
 def turbo_warning(machine: Machine, counts: list[int]) -> list[str]:
-    """What turbo does to a curve; nothing where it is off or unknown, or there is no curve."""
+    """Return a warning if turbo is on and affects a curve over `counts`; else none."""
     if len(counts) < 2 or not (machine.tuning and machine.tuning.turbo):
         return []
     return [
-        "turbo is on: one busy core may run faster than many; read curves against the control, "
-        "which shows what the machine itself gives"
+        "turbo is on: one busy core may run faster than many; compare curves with the control "
+        "cells, which show how the machine itself scales"
     ]
 
 
 def _apart(machine: Machine) -> list[int]:
-    """The CPUs of the plan that are isolated or without a tick."""
+    """Return the usable CPUs that are isolated or without a tick."""
     tuning_ = machine.tuning
     lists = [tuning_.isolated_cpus, tuning_.nohz_full_cpus] if tuning_ else []
     apart = {cpu for text_ in lists if text_ for cpu in cpu_list(text_)}
@@ -192,54 +194,57 @@ def _apart(machine: Machine) -> list[int]:
 
 
 def own_cgroup() -> Path | None:
-    """Our own group of cgroup v2, where groups can be made below it; None where none can.
+    """Return this process's v2 cgroup, if groups can be made below it; else None.
 
-    A cell stays below it, so that no quota or limit of it, or of one above, is left.
+    Cells run in groups below it, so that its limits and those of its ancestors apply to them.
     """
     groups = cgroups.chain("")
     if groups is None or not os.access(groups.groups[0], os.W_OK):
         return None
-    # Below a threaded group, or one with threaded controllers, a new group cannot hold a process.
+    # Below a threaded group, or one with threaded controllers, a new group can have no processes.
     own = groups.groups[0]
     return own if text(own / "cgroup.type") in (None, "domain") else None
 
 
 def control(machine: Machine, measured_by: Control | None = None) -> Control:
-    """How a run keeps to its CPUs; FscaleError where that cannot be as its finished cells did.
+    """Decide how a run is restricted to its CPUs: by hotplug if possible, else by affinity.
 
-    `measured_by`: the control of the cells that a resumed run has already.
+    `measured_by` is how the existing cells of a resumed run were restricted.
+
+    Raises:
+        FscaleError: the existing cells need hotplug, and this process cannot do it.
     """
-    # CPUs that are not ours to use are not ours to take off.
+    # If some CPUs are excluded from this run, it must not take CPUs offline.
     alone = powers.no_hotplug() is None and not denied(machine)
     if measured_by == "hotplug" and not alone:
         raise FscaleError(
-            "the run contains cells that were measured with all other CPUs off line, and this "
-            "process cannot take CPUs off (that needs root, a writable /sys, and an affinity and "
-            "cpuset with all CPUs); resume it as it began, or use another --output"
+            "the run contains cells that were measured with all other CPUs offline, and this "
+            "process cannot take CPUs offline (that needs root, a writable /sys, and an affinity "
+            "and cpuset with all CPUs); resume it as it began, or use another --output"
         )
     return "hotplug" if alone and measured_by != "affinity" else "affinity"
 
 
 def _online() -> dict[int, bool]:
-    """Which of the CPUs that can be taken off are online."""
+    """Return, for each CPU that can be taken offline, whether it is online."""
     return {int(p.parent.name[3:]): text(p) == "1" for p in CPUS.glob("cpu[0-9]*/online")}
 
 
 class Refused(FscaleError):  # noqa: N818 - it says what happened
-    """The kernel does not take a CPU off line, or does not bring it back."""
+    """The kernel refuses to take a CPU offline, or to bring it back."""
 
 
 class Cpus:
-    """Which CPUs are online: those under test and no others, where hotplug is possible.
+    """Keeps the CPUs under test online and takes the others offline, if hotplug is possible.
 
-    A run has one way to keep to its CPUs, from `settle` to its end: figures of both ways are not
-    those of one machine.
+    From `settle` to its end, a run uses either hotplug or affinity, because figures measured with
+    one are not comparable with figures measured with the other.
     """
 
     def __init__(
         self, machine: Machine, journal: Journal, measured_by: Control | None = None
     ) -> None:
-        """`measured_by`: the control of the cells that a resumed run has already."""
+        """`measured_by` is how the existing cells of a resumed run were restricted."""
         self.order = machine.cpu_order
         self.warnings: list[str] = []
         self._journal = journal
@@ -251,9 +256,10 @@ class Cpus:
         self.control = control(machine, measured_by)
 
     def settle(self, fewest: int) -> None:
-        """Try to leave `fewest` CPUs online; where the kernel refuses, the run is by affinity.
+        """Try to leave only `fewest` CPUs online; if the kernel refuses, fall back to affinity.
 
-        Raises Refused where cells of the run have been measured by hotplug already.
+        Raises:
+            Refused: the kernel refuses, and the run already has cells measured by hotplug.
         """
         if self.control != "hotplug" or fewest >= len(self.order) or self._journal.do.dry:
             return
@@ -262,26 +268,27 @@ class Cpus:
         except Refused as error:
             if self._measured_by == "hotplug":
                 raise Refused(
-                    f"{error}, as it did when the run began; try again later, or use another "
+                    f"{error}, but it did so when the run began; try again later, or use another "
                     f"--output"
                 ) from None
             for cpu in list(self._off):
                 self._bring_back(cpu)
             self.control = "affinity"
             self.warnings = [
-                f"{error}: in this run all CPUs stay online, also those not under test"
+                f"{error}: all CPUs stay online in this run, also those that are not under test"
             ]
         self.all()
 
     def all(self) -> None:
-        """Bring all CPUs back; raises as `select`."""
+        """Bring all CPUs online; raises the same errors as `select`."""
         self.select(len(self.order))
 
     def select(self, count: int) -> list[int]:
         """Leave the first `count` CPUs of the order online and return them.
 
-        Raises Refused when the kernel refuses for some seconds, and FscaleError when a CPU is off
-        line that somebody else has taken off.
+        Raises:
+            Refused: the kernel refuses to change a CPU for some seconds.
+            FscaleError: another program has taken a CPU offline, or online.
         """
         wanted = self.order[:count]
         self._wanted = dict(self._found)
@@ -289,16 +296,16 @@ class Cpus:
             for cpu in wanted:
                 self._bring_back(cpu)
             for cpu in self.order[count:]:
-                # CPU 0 has no such file on most machines: it stays.
+                # On most machines CPU 0 has no such file and stays online.
                 if (CPUS / f"cpu{cpu}" / "online").exists():
                     self._take_off(cpu)
                     self._wanted[cpu] = False
         if changed := self.changed():
-            raise FscaleError(f"{changed}: end the program that did it, then measure again")
+            raise FscaleError(f"{changed}; end the program that did it, then measure again")
         return wanted
 
     def changed(self) -> str | None:
-        """Which CPUs are not as `select` left them, in words; None when all are."""
+        """Describe the CPUs that are not in the state that `select` left; None if all are."""
         if self._journal.do.dry:
             return None
         now = _online()
@@ -309,17 +316,17 @@ class Cpus:
             f"CPUs {ranges(cpus)} are {word}"
             for word, cpus in (
                 ("online", [cpu for cpu in differ if now.get(cpu)]),
-                ("off line", [cpu for cpu in differ if not now.get(cpu)]),
+                ("offline", [cpu for cpu in differ if not now.get(cpu)]),
             )
             if cpus
         ]
-        return f"{' and '.join(said)}, which this run did not do" if said else None
+        return f"{' and '.join(said)}, which this run did not cause" if said else None
 
     def _take_off(self, cpu: int) -> None:
         setting = CpuOffline(cpu=cpu)
 
         def attempt() -> None:
-            if cpu in self._off:  # it was refused, or somebody has brought it back
+            if cpu in self._off:  # the kernel refused, or another program brought it back
                 setting.apply(self._journal.do)
             else:
                 self._off[cpu] = self._journal.next
@@ -330,14 +337,14 @@ class Cpus:
         try:
             if refused := insist(attempt, self._patience):
                 self._warn(
-                    f"the kernel refused for a while to take CPU {cpu} off line "
-                    f"({refused.strerror}), and did it then"
+                    f"the kernel refused to take CPU {cpu} offline ({refused.strerror}) and did it "
+                    f"after some attempts"
                 )
             self._patience = PATIENCE
         except OSError as error:
-            # Whoever has waited once does not wait as long before every other cell.
+            # After one long wait, wait less before each of the other cells.
             self._patience = PATIENCE_AFTERWARDS
-            self._refuse(f"the kernel refuses to take CPU {cpu} off line ({error.strerror})")
+            self._refuse(f"the kernel refuses to take CPU {cpu} offline ({error.strerror})")
 
     def _bring_back(self, cpu: int) -> None:
         if cpu in self._off:
@@ -349,8 +356,8 @@ class Cpus:
 
     def _refuse(self, text: str) -> NoReturn:
         self._warn(
-            f"{text}: `fscale run` tries cells that need it again at its end; what is missing "
-            f"then, the same command measures later"
+            f"{text}: `fscale run` retries the affected cells at its end; to measure what is still "
+            f"missing then, repeat the same command"
         )
         raise Refused(text) from None
 

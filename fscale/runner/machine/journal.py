@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The journal of machine changes and the lock that lets one run at a time have the machine.
+"""The journal of machine changes, and the lock that allows one run at a time on a machine.
 
-The journal is a file of JSON lines: `{"seq": 3, "do": {...}}` is on the disk before change 3 is
-made, `{"seq": 3, "undone": true}` follows after it was undone. Undoing is idempotent, so a lost
-last line does no harm. The file is removed when nothing is left to undo.
+The journal is a file of JSON lines: `{"seq": 3, "do": {...}}` is on disk before change 3 is made,
+and `{"seq": 3, "undone": true}` follows once it is undone. An undo is idempotent, so the loss of
+the last line is harmless. The file is removed when nothing is left to undo.
 """
 
 import contextlib
@@ -30,7 +30,11 @@ def _nothing() -> contextlib.AbstractContextManager[object]:
 
 @contextlib.contextmanager
 def exclusive(state: Path, wait: float = 0) -> Iterator[None]:
-    """Hold the machine; FscaleError when another run still holds it after `wait` seconds."""
+    """Hold the lock of the machine.
+
+    Raises:
+        FscaleError: another run still holds it after `wait` seconds.
+    """
     state.mkdir(mode=0o755, parents=True, exist_ok=True)
     with (state / "lock").open("a+") as file:
         deadline = time.monotonic() + wait
@@ -38,7 +42,7 @@ def exclusive(state: Path, wait: float = 0) -> Iterator[None]:
             if time.monotonic() >= deadline:
                 file.seek(0)
                 raise FscaleError(
-                    f"another fscale (pid {file.read().strip() or 'unknown'}) is at work on this "
+                    f"another fscale (pid {file.read().strip() or 'unknown'}) is running on this "
                     f"machine; wait for it (--wait), or stop it with Ctrl-C or SIGTERM"
                 )
             time.sleep(0.1)
@@ -57,10 +61,10 @@ def _locked(file: IO[str]) -> bool:
 
 
 class Journal:
-    """Makes changes after writing them down, and undoes them in reverse.
+    """Records changes before making them, and undoes them in reverse order.
 
-    `shield` wraps every undo: the runner defers signals there, so that a second Ctrl-C cannot stop
-    the machine from being put back.
+    `shield` wraps every undo: the runner defers signals there, so that a second Ctrl-C cannot
+    prevent the machine from being restored.
     """
 
     def __init__(
@@ -77,7 +81,7 @@ class Journal:
         self.next = 1  # the number of the next change
 
     def apply(self, setting: Setting) -> int:
-        """Write the change down, make it, and return its number for `undo`."""
+        """Record a change, make it, and return its number for `undo`."""
         number = self.next
         self.next += 1
         if not self.do.dry:
@@ -87,7 +91,11 @@ class Journal:
         return number
 
     def undo(self, number: int) -> None:
-        """Undo one change; raises NotUndone and keeps it in the journal when that fails."""
+        """Undo one change.
+
+        Raises:
+            NotUndone: this failed; the change stays in the journal.
+        """
         with self._shield():
             self._open[number].undo(self.do)
             del self._open[number]
@@ -96,7 +104,7 @@ class Journal:
 
     @contextlib.contextmanager
     def change(self, setting: Setting) -> Iterator[None]:
-        """The change holds inside the `with` block."""
+        """Apply the change inside the `with` block, and undo it at the end."""
         number = self.next
         try:
             self.apply(setting)
@@ -106,7 +114,10 @@ class Journal:
                 self.undo(number)
 
     def undo_all(self) -> list[str]:
-        """Undo what is left, newest first, processes before all else; returns the failures."""
+        """Undo all remaining changes, newest first, and return the failures.
+
+        Processes are killed before anything else.
+        """
         failures = []
         with self._shield():
             for setting in self._open.values():
@@ -124,7 +135,7 @@ class Journal:
         return failures
 
     def close(self) -> None:
-        """Close the file; the journal stays where it is."""
+        """Close the file without removing it."""
         if self._file:
             self._file.close()
             self._file = None
@@ -143,14 +154,18 @@ class Journal:
         os.fsync(self._file.fileno())
 
     def load(self) -> list[Setting]:
-        """Read what an earlier run left to undo; it is then undone by `undo_all`."""
+        """Read the changes that an earlier run left, so that `undo_all` undoes them.
+
+        Raises:
+            FscaleError: the journal is damaged.
+        """
         try:
             text = self.path.read_text()
         except FileNotFoundError:
             return []
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
-            # The power went while the last line was written: its change was never made.
+            # A crash interrupted the write of the last line, so its change was never made.
             os.truncate(self.path, len(whole.encode()))
         for line in whole.splitlines():
             try:
@@ -161,17 +176,18 @@ class Journal:
                     self._open.pop(record["seq"], None)
             except (ValueError, KeyError, ValidationError) as error:
                 raise FscaleError(
-                    f"{self.path} is damaged ({error}); put the machine back by hand "
-                    f"(CPUs online, mounts and loop devices of {self.path.parent}) and remove it"
+                    f"{self.path} is damaged ({error}); restore the machine by hand (bring CPUs "
+                    f"online, remove mounts and loop devices of {self.path.parent}), then remove "
+                    "this file"
                 ) from None
             self.next = max(self.next, record["seq"] + 1)
         return list(self._open.values())
 
 
 def recover(state: Path) -> tuple[list[str], list[str]]:
-    """Undo what an earlier run left behind.
+    """Undo what an earlier run left behind; the caller holds the lock.
 
-    Returns what was put back and what could not be. The caller holds the lock.
+    Returns the changes that the run left, and the failures of undoing them.
     """
     journal = Journal(state / "journal", Executor())
     left = journal.load()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which build of a kernel is running, and which of its options cost speed."""
+"""Identifies the build of the running kernel, and its options that reduce speed."""
 
 import contextlib
 import gzip
@@ -32,7 +32,8 @@ DEBUG = (
     "BTRFS_ASSERT",
     "F2FS_CHECK_FS",
 )
-"""Options that nobody measures speed with. Cheap ones that distributions set are left out."""
+"""Debug options that make a kernel unfit for measurements. Cheap ones that distributions enable are
+left out."""
 
 _SYMBOLS = {"lock_acquire": "LOCKDEP", "kasan_report": "KASAN", "kmsan_report": "KMSAN"}
 _FILES = {
@@ -45,7 +46,7 @@ _GNU_BUILD_ID = 3
 
 
 def build_id(notes: bytes) -> str | None:
-    """The GNU build id among ELF notes (/sys/kernel/notes), hexadecimal."""
+    """Find the GNU build id in ELF notes (/sys/kernel/notes), hexadecimal; None without one."""
     at = 0
     while at + 12 <= len(notes):
         name_size, size, kind = struct.unpack_from("=III", notes, at)
@@ -58,7 +59,7 @@ def build_id(notes: bytes) -> str | None:
 
 
 def configured(root: Path, release: str) -> tuple[set[str], str] | None:
-    """The options that are on and the file that says so; None where no configuration is found."""
+    """Return the enabled options and the file that lists them; None if there is no such file."""
     for name in ("proc/config.gz", f"boot/config-{release}", f"lib/modules/{release}/config"):
         with contextlib.suppress(OSError):
             data = (root / name).read_bytes()
@@ -69,14 +70,14 @@ def configured(root: Path, release: str) -> tuple[set[str], str] | None:
 
 
 def signs(root: Path) -> set[str]:
-    """Debug options that show in files and symbols: fewer than a configuration tells."""
+    """Return the debug options that files and symbols reveal: a subset of those enabled."""
     found = {option for path, option in _FILES.items() if (root / path[1:]).exists()}
     symbols = {line.split()[2] for line in (text(root / "proc/kallsyms") or "").splitlines()}
     return found | {option for symbol, option in _SYMBOLS.items() if symbol in symbols}
 
 
 def read(root: Path = Path("/")) -> KernelBuild:
-    """The build that is running; `root` is where /proc, /sys and /boot are."""
+    """Identify the running build; `root` is the directory with /proc, /sys and /boot."""
     notes = b""
     with contextlib.suppress(OSError):
         notes = (root / "sys/kernel/notes").read_bytes()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files below /sys and /proc/sys that are set while a file system is mounted."""
+"""Sets files below /sys and /proc/sys while a file system is mounted."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -14,18 +14,22 @@ from fscale.system import sysfs
 
 
 def of_machine(fs: FileSystem) -> dict[str, str]:
-    """Those that hold for all of the machine: set before mkfs."""
+    """Return the settings that affect the whole machine; they are set before mkfs."""
     return {path: value for path, value in fs.settings.items() if DEVICE not in path}
 
 
 def of_device(fs: FileSystem, node: str) -> dict[str, str]:
-    """Those of a mounted device."""
+    """Return the settings of a mounted device."""
     name = Path(node).name
     return {p.replace(DEVICE, name): v for p, v in fs.settings.items() if DEVICE in p}
 
 
 def check(filesystems: Mapping[str, FileSystem | None]) -> None:
-    """FscaleError where a file that is to be set is none, or could not be put back."""
+    """Check the files that will be set for the whole machine.
+
+    Raises:
+        FscaleError: one does not exist, or its value could not be restored.
+    """
     for name, fs in filesystems.items():
         for path in of_machine(fs) if fs else ():
             _read(name, Path(path))
@@ -33,9 +37,12 @@ def check(filesystems: Mapping[str, FileSystem | None]) -> None:
 
 @contextlib.contextmanager
 def applied(title: str, values: Mapping[str, str], journal: Journal) -> Iterator[None]:
-    """The files hold the values inside the `with` block, and what they held before after it.
+    """Set the files to the values inside the `with` block, and restore them after it.
 
-    FscaleError where one cannot be set, or has no effect. `title`: of the file system.
+    `title` is that of the file system, for messages.
+
+    Raises:
+        FscaleError: a file cannot be set, or setting it has no effect.
     """
     with contextlib.ExitStack() as stack:
         for path, value in values.items():
@@ -52,20 +59,25 @@ def _set(title: str, path: Path, value: str, journal: Journal) -> Iterator[None]
                 journal.change(KernelFile(path=path, value=value, before=chosen(before)))
             )
         except OSError as error:
-            raise FscaleError(f"{title}: {path} takes no {value}: {error.strerror}") from None
+            raise FscaleError(
+                f"{title}: the kernel rejects set={path}={value} ({error.strerror}); give a value "
+                "that the file accepts"
+            ) from None
         after = value if journal.do.dry else _read(title, path)
         if not same(after, value) and same(after, before):
             raise FscaleError(
-                f"{title}: set={path}={value} had no effect: it says {chosen(after)}, as before"
+                f"{title}: set={path}={value} had no effect: the value is still {chosen(after)}; "
+                "leave it out"
             )
         yield
 
 
 def _read(title: str, path: Path) -> str:
     if not path.exists():
-        raise FscaleError(f"{title}: there is no {path} to set on this machine")
+        raise FscaleError(f"{title}: {path} does not exist on this machine; leave its setting out")
     if path.is_file() and (text := sysfs.text(path)) is not None and len(text.splitlines()) < 2:
         return text
     raise FscaleError(
-        f"{title}: {path} is no file with one setting that can be read, so it could not be put back"
+        f"{title}: {path} is not a readable file with one line, so its value could not be "
+        "restored; leave its setting out"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Linux security modules: which are on, and what they do. Each call of a file may ask them."""
+"""Reads which Linux security modules are enabled. Their hooks can affect every file operation."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ from fscale.system.sysfs import text
 
 
 def names(root: Path = Path("/")) -> list[str] | None:
-    """In the order in which they are asked; None where nothing says it.
+    """Return the enabled LSMs in the order of their calls; None if unknown.
 
-    Without securityfs only those are known that leave a sign elsewhere: at least these are on.
+    Without securityfs only LSMs that are visible elsewhere are found; there may be others.
     """
     listed = text(root / "sys/kernel/security/lsm")
     if listed:
@@ -23,7 +23,7 @@ def names(root: Path = Path("/")) -> list[str] | None:
 
 
 def state(root: Path = Path("/")) -> dict[str, str]:
-    """Name -> what it does, of those whose state can differ."""
+    """Return LSM -> its state, for SELinux and AppArmor."""
     on = names(root) or []
     found = {}
     if "selinux" in on:
@@ -34,7 +34,7 @@ def state(root: Path = Path("/")) -> dict[str, str]:
 
 
 def _selinux(root: Path) -> str:
-    # Without a policy all are labelled "kernel"; a label of a policy has colons.
+    # Without a policy every label is "kernel"; the labels of a policy have colons.
     label = text(root / "proc/self/attr/current")
     if label is not None and ":" not in label:
         return "no policy is loaded"

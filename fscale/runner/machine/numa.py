@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""On which NUMA nodes the pages of a file system in memory, or of a medium in memory, lie."""
+"""Chooses the NUMA nodes of the pages of a file system or medium in memory."""
 
 from pathlib import Path
 
@@ -22,9 +22,10 @@ def _with_memory() -> set[int]:
 
 
 def nodes() -> list[int]:
-    """The nodes that an interleaved medium lies on: with CPUs, and with memory that we may use.
+    """Return the nodes of an interleaved medium: those with CPUs and with memory that we may use.
 
-    Memory without CPUs (of CXL, of a GPU) is slower than what a load gets first on this machine.
+    Nodes without CPUs (CXL or GPU memory) are left out, because their memory is slower than what a
+    load would get by default.
     """
     found = _with_memory()
     for line in (text(STATUS) or "").splitlines():
@@ -35,26 +36,30 @@ def nodes() -> list[int]:
 
 
 def _choice(placement: Placement | None) -> bool:
-    """Whether a placement can be followed, as there are several nodes to choose from."""
+    """Return whether a placement has an effect, because there are several nodes."""
     if placement == "interleave":
         return len(nodes()) > 1
     return placement is not None and len(_with_memory()) > 1
 
 
 def _interleaved() -> str | None:
-    """The nodes of `nodes` as the kernel lists them; None where these are all."""
+    """Return the interleaved nodes as a kernel list; None if these are all nodes with memory."""
     return None if set(nodes()) == _with_memory() else ranges(nodes())
 
 
 def fits_mount(placement: Placement | None) -> bool:
-    """Whether a mount option can say it: mount takes the comma of a list of nodes for its own."""
+    """Return whether a mount option can express a placement.
+
+    It cannot if the list of nodes contains a comma, which mount(8) takes as a separator.
+    """
     return placement != "interleave" or "," not in (_interleaved() or "")
 
 
 def mount_options(placement: Placement | None) -> list[str]:
-    """The options of a tmpfs whose pages are to lie so (Documentation/filesystems/tmpfs.rst).
+    """Return the mount options of a tmpfs for a placement (Documentation/filesystems/tmpfs.rst).
 
-    Raises FscaleError where no option can say it.
+    Raises:
+        FscaleError: no mount option can express the placement.
     """
     if not _choice(placement):
         return []
@@ -62,15 +67,15 @@ def mount_options(placement: Placement | None) -> list[str]:
         return [f"mpol=bind:{placement}"]
     if not fits_mount(placement):
         raise FscaleError(
-            f'numa = "interleave" would be nodes {_interleaved()}, which a mount option cannot '
-            f'say; give "local" or one node'
+            f'numa = "interleave" means nodes {_interleaved()} here, which a mount option cannot '
+            f'express because of the comma; give "local" or one node'
         )
     where = _interleaved() if placement == "interleave" else None
     return [f"mpol={placement}:{where}" if where else f"mpol={placement}"]
 
 
 def prefix(placement: Placement | None) -> list[str]:
-    """What starts a command so that the pages that it touches first lie so."""
+    """Return the argv prefix that gives a command's memory a placement."""
     if not _choice(placement):
         return []
     if isinstance(placement, int):

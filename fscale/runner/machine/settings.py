@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The changes that fscale makes to a machine, one class each.
 
-`apply` makes the change. `undo` puts the machine back and may be called at any time after the
-change was journaled: before `apply`, in the middle of it, or twice. `show` says what is there now.
+`apply` makes the change. `undo` restores the machine and may be called at any time after the change
+was recorded in the journal: before `apply`, in the middle of it, or twice. `show` describes the
+present state.
 """
 
 import contextlib
@@ -23,21 +24,23 @@ from fscale.system.powers import CPUS
 
 NULLB = Path("/sys/kernel/config/nullb")
 
-# Seconds that an undo tries for. What hangs in the kernel does not get better by waiting, and there
-# may be ten things to undo behind it.
+# Seconds for which an undo is retried. The limit is short, because waiting does not help what hangs
+# in the kernel, and there may be ten more changes to undo.
 _BUSY = 3.0
 _DYING = 3.0
 
 
 class NotUndone(CommandFailed):
-    """A change is still there; the text says why."""
+    """A change could not be undone; the text says why."""
 
 
 def insist(change: Callable[[], None], seconds: float) -> OSError | None:
-    """Make a change that the kernel may refuse for a while, such as EBUSY of a CPU.
+    """Retry a change that the kernel may refuse for a while, as with EBUSY of a CPU.
 
-    Returns the last refusal, or None where there was none; raises it when they do not end within
-    `seconds`.
+    Returns the last refusal, or None if there was none.
+
+    Raises:
+        OSError: the kernel still refuses after `seconds`.
     """
     deadline = time.monotonic() + seconds
     refused = None
@@ -54,16 +57,16 @@ def insist(change: Callable[[], None], seconds: float) -> OSError | None:
 
 
 def mountpoints(below: Path) -> list[Path]:
-    """Mount points at or below a directory, in mount order, one entry a mount."""
+    """List the mount points at or below a directory, in mount order, one entry per mount."""
     targets = [Path(line.target) for line in mountinfo.read()]
     return [target for target in targets if target == below or below in target.parents]
 
 
 class Setting(Strict):
-    """One change. The subclasses' fields are what the journal keeps."""
+    """One change. The journal records the fields of the subclasses."""
 
     def show(self) -> str:
-        """The state of the machine that this change is about, for people."""
+        """Describe the present state of what this change concerns, for the user."""
         raise NotImplementedError
 
     def apply(self, do: Executor) -> None:
@@ -71,12 +74,16 @@ class Setting(Strict):
         raise NotImplementedError
 
     def undo(self, do: Executor) -> None:
-        """Put the machine back; raises NotUndone when it cannot."""
+        """Restore the machine.
+
+        Raises:
+            NotUndone: this failed.
+        """
         raise NotImplementedError
 
 
 class CpuOffline(Setting):
-    """A CPU that was online is taken off."""
+    """An online CPU is taken offline."""
 
     kind: Literal["cpu_offline"] = "cpu_offline"
     cpu: int
@@ -87,19 +94,19 @@ class CpuOffline(Setting):
 
     @property
     def online(self) -> bool:
-        """Whether it is there."""
+        """Whether the CPU is online."""
         return self._file.read_text().strip() == "1"
 
     def show(self) -> str:
-        """Online or offline."""
+        """See Setting."""
         return f"CPU {self.cpu} is {'online' if self.online else 'offline'}"
 
     def apply(self, do: Executor) -> None:
-        """Take it off."""
+        """Take the CPU offline."""
         do.write(self._file, "0")
 
     def undo(self, do: Executor) -> None:
-        """Bring it back, trying for a while where the kernel refuses."""
+        """Bring the CPU online, retrying for a while if the kernel refuses."""
         try:
             if do.dry or not self.online:
                 insist(lambda: do.write(self._file, "1"), _BUSY)
@@ -110,7 +117,7 @@ class CpuOffline(Setting):
 
 
 class Mount(Setting):
-    """A file system is mounted, at a directory that is ours unless `own` is false."""
+    """A file system is mounted, at a directory of fscale unless `own` is false."""
 
     kind: Literal["mount"] = "mount"
     source: str
@@ -120,12 +127,12 @@ class Mount(Setting):
     own: bool = True
 
     def show(self) -> str:
-        """Whether something is mounted there."""
+        """See Setting."""
         state = "mounted" if self.target in mountpoints(self.target) else "not mounted"
         return f"{self.target} is {state}"
 
     def apply(self, do: Executor) -> None:
-        """Make the directory where it is ours, and mount."""
+        """Make the directory if it is `own`, and mount."""
         if self.own:
             do.mkdir(self.target)
         argv = ["mount", "-t", self.fstype]
@@ -139,13 +146,13 @@ class Mount(Setting):
                 raise CommandFailed(f"{error}{log.about(*words)}") from None
 
     def undo(self, do: Executor) -> None:
-        """Unmount, trying for a while where it is busy, and remove the directory that is ours."""
+        """Unmount, retrying for a while if it is busy, and remove the directory if it is `own`."""
         if do.dry:
             do.run(["umount", str(self.target)])
         deadline = time.monotonic() + _BUSY
         while not do.dry and self.target in mountpoints(self.target):
             try:
-                # A first unmount writes back all that the workload left dirty.
+                # The first unmount writes back all dirty data of the workload, which takes time.
                 do.run(["umount", str(self.target)], timeout=120)
             except CommandFailed as error:
                 if time.monotonic() > deadline:
@@ -156,14 +163,14 @@ class Mount(Setting):
 
 
 class LoopDevice(Setting):
-    """A loop device is attached to a file of ours."""
+    """A loop device is attached to a file of fscale."""
 
     kind: Literal["loop"] = "loop"
     file: Path
     direct_io: bool
 
     def devices(self) -> list[str]:
-        """The loop devices that have this file behind them."""
+        """List the loop devices of this file."""
         out = Executor().run(["losetup", "--json", "--list", "--output", "NAME,BACK-FILE"])
         listed = json.loads(out)["loopdevices"] if out.strip() else []
         # The kernel adds " (deleted)" once the file is gone.
@@ -171,8 +178,8 @@ class LoopDevice(Setting):
         return [item["name"] for item in listed if item["back-file"] in names]
 
     def show(self) -> str:
-        """The devices."""
-        return f"{self.file} is behind {', '.join(self.devices()) or 'no loop device'}"
+        """See Setting."""
+        return f"{self.file} is attached to {', '.join(self.devices()) or 'no loop device'}"
 
     def apply(self, do: Executor) -> None:
         """Attach the first free device."""
@@ -181,14 +188,14 @@ class LoopDevice(Setting):
         do.run([*argv, str(self.file)], dry_output="/dev/loopN\n")
 
     def undo(self, do: Executor) -> None:
-        """Detach, and wait until the kernel has really let go."""
+        """Detach, and wait until the kernel has released the device."""
         if do.dry:
             do.run(["losetup", "--detach", "/dev/loopN"])
             return
         deadline = time.monotonic() + _BUSY
         tried = False
         while devices := self.devices():
-            # In an emulated guest the clock may leap while losetup is read from the disk.
+            # Try at least once: in an emulated guest the clock may leap while losetup is loaded.
             if tried and time.monotonic() > deadline:
                 raise NotUndone(f"{', '.join(devices)} is still in use")
             for device in devices:
@@ -199,9 +206,9 @@ class LoopDevice(Setting):
 
 
 class Partitions(Setting):
-    """A block device of ours is cut into equal partitions that only the kernel knows of.
+    """A block device is split into equal partitions that only the kernel knows.
 
-    No partition table is written: BLKPG tells the kernel where they lie.
+    No partition table is written: BLKPG tells the kernel their places.
     """
 
     kind: Literal["partitions"] = "partitions"
@@ -210,20 +217,20 @@ class Partitions(Setting):
     size: int  # of the device, bytes
 
     def node(self, number: int) -> str:
-        """The device of partition `number`, from 1."""
+        """Return the device node of partition `number`, from 1."""
         return f"{self.device}{'p' if self.device[-1].isdigit() else ''}{number}"
 
     @property
     def each(self) -> int:
-        """Bytes of a partition: whole MiB, with 1 MiB left free at the start of the device."""
+        """Bytes per partition: whole MiB, with 1 MiB left free at the start of the device."""
         return ((self.size >> 20) - 1) // self.count << 20
 
     def _extent(self, number: int) -> tuple[int, int]:
-        """Start and length of partition `number` in sectors."""
+        """Return start and length of partition `number` in sectors."""
         return ((1 << 20) + (number - 1) * self.each) // 512, self.each // 512
 
     def _numbers(self) -> list[int]:
-        """Our partitions that are there: the ones that lie exactly where ours do."""
+        """List the present partitions whose extents are exactly those that `apply` makes."""
         name = Path(self.device).name
         found = []
         for number in range(1, self.count + 1):
@@ -235,74 +242,74 @@ class Partitions(Setting):
         return found
 
     def show(self) -> str:
-        """How many partitions there are."""
+        """See Setting."""
         return f"{self.device} has {len(self._numbers())} partitions"
 
     def apply(self, do: Executor) -> None:
-        """Add them."""
+        """Add the partitions."""
         for number in range(1, self.count + 1):
             start, length = self._extent(number)
             do.run(["addpart", self.device, str(number), str(start), str(length)])
 
     def undo(self, do: Executor) -> None:
-        """Remove those that are there."""
+        """Remove the partitions that are present."""
         numbers = range(1, self.count + 1) if do.dry else self._numbers()
         for number in numbers:
             try:
                 do.run(["delpart", self.device, str(number)])
             except CommandFailed as error:
-                raise NotUndone(f"{self.node(number)} is still there: {error}") from None
+                raise NotUndone(f"{self.node(number)} cannot be removed: {error}") from None
 
 
 class TempDir(Setting):
-    """A directory of ours, removed with all that is in it."""
+    """A directory of fscale, which an undo removes with its content."""
 
     kind: Literal["temp_dir"] = "temp_dir"
     path: Path
 
     def show(self) -> str:
-        """Whether it is there."""
+        """See Setting."""
         return f"{self.path} {'exists' if self.path.exists() else 'does not exist'}"
 
     def apply(self, do: Executor) -> None:
-        """Make it."""
+        """Make the directory."""
         do.mkdir(self.path)
 
     def undo(self, do: Executor) -> None:
-        """Remove it, unless something is mounted below."""
+        """Remove the directory, unless something is mounted below it."""
         if mounted := mountpoints(self.path):
-            raise NotUndone(f"{self.path} is not removed: {mounted[0]} is still mounted")
+            raise NotUndone(f"{self.path} cannot be removed: {mounted[0]} is still mounted")
         do.rmtree(self.path)
 
 
 class Cgroup(Setting):
-    """A cgroup (v2) of ours and the processes in it."""
+    """A cgroup (v2) of fscale, and the processes in it."""
 
     kind: Literal["cgroup"] = "cgroup"
     path: Path
 
     def show(self) -> str:
-        """Its processes."""
+        """See Setting."""
         return f"{self.path} has {len(processes.in_cgroup(self.path))} processes"
 
     def apply(self, do: Executor) -> None:
-        """Make it."""
+        """Make the cgroup."""
         do.mkdir(self.path)
 
     def kill(self, timeout: float = _DYING) -> list[int]:
-        """End its processes; returns the ones that cannot be ended."""
+        """Kill its processes; return those that do not die within `timeout` seconds."""
         with contextlib.suppress(OSError):  # before Linux 5.14 there is no cgroup.kill
             (self.path / "cgroup.kill").write_text("1")
         return processes.kill(lambda: processes.in_cgroup(self.path), timeout)
 
     def undo(self, do: Executor) -> None:
-        """End its processes and remove it."""
+        """Kill its processes and remove it."""
         if do.dry:
             do.rmdir(self.path)
             return
         if left := self.kill():
             raise NotUndone("; ".join(processes.where(pid) for pid in left))
-        for attempt in range(50):  # a dead process holds its cgroup for a moment
+        for attempt in range(50):  # a dead process keeps its cgroup busy for a moment
             try:
                 do.rmdir(self.path)
                 return
@@ -313,46 +320,46 @@ class Cgroup(Setting):
 
 
 class Processes(Setting):
-    """The processes of a run, known by their tag."""
+    """The processes of a run, identified by its tag."""
 
     kind: Literal["processes"] = "processes"
     tag: str
 
     def show(self) -> str:
-        """How many there are."""
+        """See Setting."""
         return f"{len(processes.tagged(self.tag))} processes of run {self.tag}"
 
     def apply(self, do: Executor) -> None:
-        """Nothing yet: they come one by one."""
+        """Do nothing: the run starts its processes later."""
 
     def kill(self, timeout: float = _DYING) -> list[int]:
-        """End them; returns the ones that cannot be ended."""
+        """Kill them; return those that do not die within `timeout` seconds."""
         return processes.kill(lambda: processes.tagged(self.tag), timeout)
 
     def undo(self, do: Executor) -> None:
-        """End them."""
+        """Kill them."""
         if not do.dry and (left := self.kill()):
             raise NotUndone("; ".join(processes.where(pid) for pid in left))
 
 
 class Module(Setting):
-    """A kernel module that was not loaded is loaded."""
+    """A kernel module is loaded that was not loaded before."""
 
     kind: Literal["module"] = "module"
     name: str
     parameters: list[str]
 
     def show(self) -> str:
-        """Loaded or not."""
+        """See Setting."""
         loaded = (Path("/sys/module") / self.name).exists()
         return f"module {self.name} is {'loaded' if loaded else 'not loaded'}"
 
     def apply(self, do: Executor) -> None:
-        """Load it."""
+        """Load the module."""
         do.run(["modprobe", self.name, *self.parameters])
 
     def undo(self, do: Executor) -> None:
-        """Unload it."""
+        """Unload the module."""
         if do.dry or (Path("/sys/module") / self.name).exists():
             try:
                 do.run(["modprobe", "-r", self.name])
@@ -361,7 +368,7 @@ class Module(Setting):
 
 
 class NullBlock(Setting):
-    """A null_blk device that keeps its data, made in configfs."""
+    """A memory-backed null_blk device, made in configfs. `size` is in bytes."""
 
     kind: Literal["null_blk"] = "null_blk"
     name: str
@@ -374,11 +381,11 @@ class NullBlock(Setting):
         return NULLB / self.name
 
     def show(self) -> str:
-        """Whether it is there."""
+        """See Setting."""
         return f"{self._directory} {'exists' if self._directory.exists() else 'does not exist'}"
 
     def apply(self, do: Executor) -> None:
-        """Make it and switch it on."""
+        """Make the device and power it on."""
         do.mkdir(self._directory)
         values = {
             "memory_backed": 1,
@@ -392,14 +399,14 @@ class NullBlock(Setting):
             do.write(self._directory / key, str(value))
 
     def undo(self, do: Executor) -> None:
-        """Switch it off and remove it."""
+        """Power the device off and remove it."""
         if do.dry or self._directory.exists():
             do.write(self._directory / "power", "0")
             do.rmdir(self._directory)
 
 
 class KernelFile(Setting):
-    """A file below /sys or /proc/sys that holds one setting has another value."""
+    """The value of a file below /sys or /proc/sys is changed."""
 
     kind: Literal["kernel_file"] = "kernel_file"
     path: Path
@@ -407,15 +414,15 @@ class KernelFile(Setting):
     before: str
 
     def show(self) -> str:
-        """What it says."""
-        return f"{self.path} says {sysfs.text(self.path)}"
+        """See Setting."""
+        return f"{self.path} contains {sysfs.text(self.path)}"
 
     def apply(self, do: Executor) -> None:
         """Write the value."""
         do.write(self.path, self.value)
 
     def undo(self, do: Executor) -> None:
-        """Write what was there before; a file that is gone, with its device, has nothing left."""
+        """Write the previous value, unless the file has disappeared with its device."""
         if do.dry:
             do.write(self.path, self.before)
             return
@@ -425,9 +432,11 @@ class KernelFile(Setting):
         try:
             do.write(self.path, self.before)
         except OSError as error:
-            raise NotUndone(f"{self.path} takes no {self.before}: {error.strerror}") from None
+            raise NotUndone(
+                f"{self.path} cannot be set back to {self.before}: {error.strerror}"
+            ) from None
         if not same(there := sysfs.text(self.path) or "", self.before):
-            raise NotUndone(f"{self.path} says {there}, and said {self.before} before")
+            raise NotUndone(f"{self.path} still contains {there}, and not {self.before} as before")
 
 
 AnySetting = Annotated[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Settings of the machine that move its figures, from turbo to the sysctls of writeback."""
+"""Reads the settings of the machine that affect figures, from turbo to writeback sysctls."""
 
 import platform
 import re
@@ -45,7 +45,7 @@ _MODELS = {
 
 
 def _chosen(path: Path, brackets: str = "[]") -> str | None:
-    """What stands in brackets: `always [madvise] never` -> `madvise`."""
+    """Return the word in brackets: `madvise` of `always [madvise] never`; None without one."""
     left, right = (re.escape(bracket) for bracket in brackets)
     found = re.search(rf"{left}(\w+){right}", text(path) or "")
     return found[1] if found else None
@@ -69,10 +69,10 @@ def _idle_states(cpus: Path) -> dict[str, bool]:
 
 
 def _preemption(root: Path) -> tuple[str | None, str]:
-    """The preemption model and what says so.
+    """Return the preemption model and its source.
 
-    Only debugfs tells the present one: the kernel's command line and its configuration tell how it
-    began, and a kernel with PREEMPT_DYNAMIC can be switched at any time.
+    A kernel with PREEMPT_DYNAMIC can be switched at any time, and only debugfs shows the current
+    model. The command line and the configuration show the model at boot.
     """
     version = (text(root / "proc/sys/kernel/version") or "").split()
     now = _chosen(root / "sys/kernel/debug/sched/preempt", "()")
@@ -94,20 +94,20 @@ def _preemption(root: Path) -> tuple[str | None, str]:
 
 
 def _may_be_lazy(release: str) -> bool:
-    """Whether a kernel can have lazy preemption, which 6.13 has brought; also one not known."""
+    """Return whether a kernel may have lazy preemption: since 6.13, or of unknown version."""
     numbers = re.match(r"(\d+)\.(\d+)", release)
     return numbers is None or (int(numbers[1]), int(numbers[2])) >= (6, 13)
 
 
 def _given(root: Path, name: str, known: Collection[str] | None = None) -> str | None:
-    """The value of the last NAME=VALUE on the kernel's command line, of those that are `known`."""
+    """Return the last value of NAME=VALUE on the kernel's command line that is in `known`."""
     words = (text(root / "proc/cmdline") or "").split()
     values = (w.partition("=")[2] for w in reversed(words) if w.startswith(f"{name}="))
     return next((value for value in values if known is None or value in known), None)
 
 
 def _sysctls(root: Path) -> dict[str, str]:
-    """By their usual names, with a dot; those that this kernel has not are left out."""
+    """Return sysctl -> value, by their usual dotted names; skip those that this kernel lacks."""
     base = root / "proc/sys"
     names = [*_SYSCTLS, *(f"kernel/{path.name}" for path in base.glob("kernel/sched_*"))]
     values = {name: text(base / name) for name in sorted(names)}
@@ -119,12 +119,12 @@ def _sysctls(root: Path) -> dict[str, str]:
 
 
 def _joined(paths: Iterable[Path]) -> str | None:
-    """The values of many CPUs, each once."""
+    """Join the values of several files, each distinct value once; None if there are none."""
     return ",".join(sorted({value for path in paths if (value := text(path))})) or None
 
 
 def _cpu_list(path: Path) -> str | None:
-    """A list of CPUs; empty where there are none, which some kernels write as `(null)`."""
+    """Read a list of CPUs; an empty list is `(null)` on some kernels. None if unreadable."""
     value = text(path)
     return None if value is None else value.strip("()").replace("null", "")
 
@@ -134,7 +134,7 @@ def _runs(root: Path, program: str) -> bool:
 
 
 def read(root: Path = Path("/")) -> Tuning:
-    """The settings as they are; `root` is where /proc and /sys are."""
+    """Read the present settings; `root` is the directory with /proc and /sys."""
     cpus, mm = root / "sys/devices/system/cpu", root / "sys/kernel/mm"
     huge, modules = mm / "transparent_hugepage", root / "sys/module"
     idle = cpus / "cpuidle"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tools that look into the kernel while a cell runs, each in a repetition of its own."""
+"""Profilers, which observe the kernel during a cell, each in repetitions of its own."""
 
 from collections.abc import Callable, Iterable
 
@@ -26,25 +26,29 @@ PROFILERS: dict[str, Callable[[], Profiler]] = {
 
 
 def parse_names(text: str) -> list[str]:
-    """The profilers of `locks,cpu,...`; "all" is every one. FscaleError on an unknown name."""
+    """Parse names of profilers, `locks,cpu,...`; "all" means every one.
+
+    Raises:
+        FscaleError: a name is unknown.
+    """
     names = list(dict.fromkeys(n for part in text.split(",") if (n := part.strip())))
     if names == ["all"]:
         return list(PROFILERS)
     for name in names:
         if name not in PROFILERS:
             raise FscaleError(
-                f"there is no profiler {name!r}; there are {', '.join(PROFILERS)}, all"
+                f"there is no profiler {name!r}; give one or more of {', '.join(PROFILERS)}, or all"
             )
     return names
 
 
 def create(name: str) -> Profiler:
-    """A new profiler; one object serves a whole run (it learns about the kernel once)."""
+    """Make a profiler; one object serves a whole run, so that it examines the kernel once."""
     return PROFILERS[name]()
 
 
 def usable(names: Iterable[str]) -> tuple[list[Profiler], dict[str, str]]:
-    """The profilers of `names` that this machine can do, and why it cannot do the others."""
+    """Return the profilers that this machine can run, and name -> reason for the others."""
     profilers, skipped = [], {}
     for name in names:
         profiler = create(name)

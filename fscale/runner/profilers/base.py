@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What all profilers share, and how a tool is attached and ended."""
+"""The base of all profilers, and how a tracing tool is attached and stopped."""
 
 import gzip
 import json
@@ -26,13 +26,13 @@ STOP_SECONDS = 120.0
 
 
 class ProfilerError(FscaleError):
-    """A profiler that ought to work did not."""
+    """A profiler failed that should work on this machine."""
 
 
 class Profiler(ABC):
-    """A profile of one cell: attached after its set-up, detached when its load has ended.
+    """Profiles a cell: attaches after its set-up, detaches when its load has ended.
 
-    One object serves a whole run. It is a `fscale.runner.profilers.context.Profiler`.
+    One object serves a whole run. It implements `fscale.runner.profilers.context.Profiler`.
     """
 
     name: str
@@ -44,20 +44,24 @@ class Profiler(ABC):
 
     @abstractmethod
     def unavailable(self) -> str | None:
-        """Why this machine cannot do it, in words for the user; None where it can."""
+        """Return why this machine cannot run the profiler, as text for the user; None if it can."""
 
     @abstractmethod
     def attach(self, context: Context) -> None:
-        """Return when nothing of what follows can be missed."""
+        """Attach; return when everything that follows is observed."""
 
     @abstractmethod
     def detach(self) -> Mapping[str, Any]:
-        """Stop, and return what goes into the profile's file."""
+        """Detach, and return the content of the profile's file."""
 
     def start(self, context: Context) -> None:
-        """Attach; the load has set up and waits. ProfilerError where this machine cannot."""
+        """Attach, while the load is set up and waits.
+
+        Raises:
+            ProfilerError: this machine cannot run the profiler.
+        """
         if reason := self.unavailable():
-            raise ProfilerError(f"no {self.name} profile: {reason}")
+            raise ProfilerError(f"the profiler {self.name} cannot run here: {reason}")
         self._path = context.output / f"{self.name}.json.gz"
         self._named = context.named
         fs = context.filesystem
@@ -87,14 +91,14 @@ class Profiler(ABC):
 
 
 class ToolProfiler(Profiler):
-    """A profile that one tool takes."""
+    """A profiler that runs one tool."""
 
     def __init__(self) -> None:
         super().__init__()
         self._tool: Tool | None = None
 
     def run_tool(self, tool: "Tool") -> None:
-        """Start the tool; `finish_tool` ends it."""
+        """Start the tool; `finish_tool` stops it."""
         self._tool = tool
         tool.start()
 
@@ -109,20 +113,20 @@ class ToolProfiler(Profiler):
 
 
 def needs_tool(tool: str, package: str) -> str | None:
-    """Why a tool cannot be used, or None."""
-    return None if which(tool) else f"{tool} is not installed (Debian package {package})"
+    """Return why a tool cannot be used, and what to install; None if it can."""
+    return None if which(tool) else f"{tool} is not installed; apt-get install {package}"
 
 
 def needs_root() -> str | None:
-    """Why this user, or this container, cannot profile, or None."""
+    """Return why this user, or this container, cannot profile the kernel; None if it can."""
     reason = powers.no_admin()
-    return f"profiling the kernel: {reason}" if reason else None
+    return f"the kernel cannot be profiled: {reason}" if reason else None
 
 
 def needs_event(event: str) -> str | None:
-    """Why one tracepoint (`subsystem:event`) cannot be used, or None.
+    """Return why a tracepoint (`subsystem:event`) cannot be used; None if it can.
 
-    While tracefs is not mounted (a run mounts it), events are taken to exist.
+    While tracefs is not mounted (a run mounts it), all events are assumed to exist.
     """
     if missing := needs_root():
         return missing
@@ -135,23 +139,27 @@ def needs_event(event: str) -> str | None:
 
 
 class Tool:
-    """A tracing tool around a child `cat`.
+    """A tracing tool that runs `cat` as its child.
 
-    bpftrace and perf start their child only when everything is attached. So the line that `cat`
-    returns says "attached", and closing its input ends the tool in good order.
+    bpftrace and perf start their child only when everything is attached. So once `cat` echoes a
+    line, the tool is attached; closing the input of `cat` stops the tool cleanly.
     """
 
     CHILD = "/bin/cat"
 
     def __init__(self, argv: list[str], log: Path, **environment: str) -> None:
-        """`argv` must run CHILD; the tool's own words go to the file `log`."""
+        """`argv` must run CHILD; the tool's error output goes to the file `log`."""
         self._argv = argv
         self._log = log
         self._environment = {**os.environ, "PATH": TOOL_PATH, "LC_ALL": "C", **environment}
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self, timeout: float = ATTACH_SECONDS) -> None:
-        """Return when the tool is attached; raise ProfilerError with its words when it is not."""
+        """Start the tool and return when it is attached.
+
+        Raises:
+            ProfilerError: it did not attach within `timeout` seconds; the text has its output.
+        """
         with self._log.open("wb") as log:
             self._child = subprocess.Popen(
                 self._argv,
@@ -191,7 +199,11 @@ class Tool:
         return True
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Let the tool detach and write its output; raise ProfilerError when it fails."""
+        """Let the tool detach and write its output.
+
+        Raises:
+            ProfilerError: it fails, or does not end within `timeout` seconds.
+        """
         child = self._child
         if child is None:
             raise ProfilerError(f"{self._argv[0]} was not started")
@@ -201,16 +213,18 @@ class Tool:
             code = child.wait(timeout)
         except (BrokenPipeError, subprocess.TimeoutExpired):
             self.kill()
-            raise ProfilerError(f"{self._argv[0]} did not stop: {self.words()}") from None
+            raise ProfilerError(
+                f"{self._argv[0]} did not stop and was killed: {self.words()}"
+            ) from None
         finally:
             assert child.stdout is not None
             child.stdout.close()
             self._child = None
         if code != 0:
-            raise ProfilerError(f"{self._argv[0]} ended with {code}: {self.words()}")
+            raise ProfilerError(f"{self._argv[0]} failed with exit code {code}: {self.words()}")
 
     def kill(self) -> None:
-        """End it at once (the child `cat` ends with its input)."""
+        """Kill the tool; its child `cat` ends when its input is closed."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()
@@ -220,13 +234,13 @@ class Tool:
             self._child = None
 
     def words(self) -> str:
-        """The last lines that the tool wrote to its log."""
+        """Return the last lines of the tool's log."""
         lines = self._log.read_text(errors="replace").strip().splitlines()
-        return "; ".join(line.strip() for line in lines[-4:]) or "it said nothing"
+        return "; ".join(line.strip() for line in lines[-4:]) or "no output"
 
 
 def bpftrace(name: str, program: str, directory: Path) -> tuple[Tool, Path]:
-    """bpftrace on `program`, and the file with its maps (JSON lines) once it has ended."""
+    """Make a bpftrace tool for `program`; return it and the file of its maps (JSON lines)."""
     source, output = directory / f"{name}.bt", directory / f"{name}.out"
     source.write_text(program)
     tool = Tool(
@@ -240,7 +254,7 @@ def bpftrace(name: str, program: str, directory: Path) -> tuple[Tool, Path]:
 
 
 def take(path: Path) -> str:
-    """The text of a raw file, which is removed: the profile's file holds it compressed."""
+    """Read a raw file and remove it, because the profile contains it compressed."""
     text = path.read_text(errors="replace")
     path.unlink()
     return text

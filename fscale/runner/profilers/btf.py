@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reads the kernel's type information (BTF): struct sizes, members and their offsets.
 
-Format: Documentation/bpf/btf.rst. The readers of Debian 12 (bpftool 7.1, pahole 1.24) stop at the
-type tags of newer kernels, and a lock's name must not depend on their being installed.
+Format: Documentation/bpf/btf.rst. This reader exists because those of Debian 12 (bpftool 7.1,
+pahole 1.24) fail on the type tags of newer kernels, and may not be installed.
 """
 
 import struct
@@ -34,7 +34,7 @@ class BadBtf(FscaleError):  # noqa: N818 - it says what it is
 
 @dataclass(frozen=True)
 class Member:
-    """One member: byte offset from the start of the outermost struct, dotted path, type name."""
+    """A member: offset in bytes from the start of the outermost struct, dotted path, type name."""
 
     offset: int
     path: str
@@ -54,7 +54,11 @@ class Btf:
     """The types of a kernel, or of a module on top of its kernel (`base`)."""
 
     def __init__(self, data: bytes, base: "Btf | None" = None) -> None:
-        """Parse `data`; raise BadBtf on anything that is not complete BTF."""
+        """Parse `data`.
+
+        Raises:
+            BadBtf: it is not complete BTF.
+        """
         self._strings: bytes = base._strings if base else b""
         self._types: list[_Type] = list(base._types) if base else [_Type("void", 0, 0, False)]
         try:
@@ -69,7 +73,7 @@ class Btf:
     def _parse(self, data: bytes) -> None:
         magic, _, _, length, type_at, type_size, string_at, string_size = _HEADER.unpack_from(data)
         if magic != _MAGIC or len(data) < length + string_at + string_size:
-            raise ValueError("not BTF, or cut short")
+            raise ValueError("it is not BTF, or truncated")
         self._strings = self._strings + data[length + string_at : length + string_at + string_size]
         at, end = length + type_at, length + type_at + type_size
         while at < end:
@@ -99,7 +103,7 @@ class Btf:
                 members = (("", element, nelems),)
                 at += 12
             elif kind > _KNOWN:
-                raise ValueError(f"type kind {kind} is unknown")
+                raise ValueError(f"type kind {kind} is unknown to fscale")
             else:
                 at += {
                     _INT: 4,
@@ -115,18 +119,18 @@ class Btf:
         return self._strings[offset:end].decode(errors="replace")
 
     def _resolve(self, number: int) -> tuple[_Type, str]:
-        """The type behind typedefs and qualifiers, and the outermost name on the way there."""
+        """Follow typedefs and qualifiers; return the type, and the outermost name on the way."""
         name = ""
         for _ in range(32):
             if number >= len(self._types):
-                raise BadBtf(f"the kernel's BTF speaks of a type {number} that it has not")
+                raise BadBtf(f"the kernel's BTF refers to type {number}, which it does not contain")
             kind = self._types[number]
             if kind.name and kind.kind != _TYPE_TAG:
                 name = name or kind.name
             if kind.kind not in _MODIFIERS:
                 return kind, name
             number = kind.size_or_type
-        raise BadBtf("the kernel's BTF has a typedef that never ends")
+        raise BadBtf("the kernel's BTF has a chain of typedefs that does not end")
 
     def _find(self, struct_name: str) -> _Type | None:
         number = self._structs.get(struct_name)
@@ -136,14 +140,14 @@ class Btf:
         return kind if kind.kind in (_STRUCT, _UNION) else None
 
     def size(self, struct_name: str) -> int | None:
-        """Bytes of a struct (or of the struct behind a typedef); None where there is none."""
+        """Return the size in bytes of a struct, or of a typedef of one; None if there is none."""
         kind = self._find(struct_name)
         return kind.size_or_type if kind else None
 
     def members(self, struct_name: str, depth: int = 6) -> Iterator[Member]:
-        """All members of a struct, those of nested structs too, outer ones first.
+        """Yield all members of a struct and of nested structs, outer members first.
 
-        The elements of an array are given one by one up to 64 of them.
+        The elements of an array of structs are yielded one by one, if there are at most 64.
         """
         kind = self._find(struct_name)
         if kind:
@@ -174,11 +178,11 @@ class Btf:
                     )
 
     def offset(self, struct_name: str, path: str) -> int | None:
-        """Byte offset of a member given by its dotted path; None where it does not exist."""
+        """Return the byte offset of a member given by its dotted path; None if there is none."""
         return next((m.offset for m in self.members(struct_name) if m.path == path), None)
 
     def enum(self, value_name: str) -> int | None:
-        """The value of an enumerator; None where there is none."""
+        """Return the value of an enumerator; None if there is none."""
         for kind in self._types:
             if kind.kind in (_ENUM_KIND, _ENUM64_KIND):
                 for name, value, _ in kind.members:
@@ -188,11 +192,11 @@ class Btf:
 
 
 def load(path: Path = VMLINUX) -> Btf | None:
-    """The running kernel's BTF; None where it has none."""
+    """Load the running kernel's BTF; None if it has none."""
     return Btf(path.read_bytes()) if path.is_file() else None
 
 
 def load_module(module: str, base: Btf, directory: Path = VMLINUX.parent) -> Btf | None:
-    """A module's types on top of its kernel's; None where it is built in or not loaded."""
+    """Load a module's BTF on top of its kernel's; None if it is built in or not loaded."""
     path = directory / module
     return Btf(path.read_bytes(), base) if module and path.is_file() else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Work per operation: how often tracepoints fired in workers, and in kernel threads beside them."""
+"""Counts tracepoints per operation, in workers and in kernel threads."""
 
 import re
 from collections.abc import Mapping
@@ -20,16 +20,16 @@ from fscale.runner.profilers.base import (
 from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.workers import Workers, workers
 
-# For a file system that no TOML file describes.
+# Tracepoints for a file system without a TOML file.
 DEFAULT = ("kmem:kmem_cache_alloc", "block:block_rq_issue", "sched:sched_switch")
-# Of context switches those count that a task made because it had to wait: how often it was
-# preempted says how busy the neighbours were. The bits are TASK_REPORT and idle.
+# Only context switches of tasks that had to wait are counted; preemptions depend on other load. The
+# bits are TASK_REPORT and idle.
 CONDITIONS = {"sched:sched_switch": "(args->prev_state & 0xff) != 0"}
 _EVENT = re.compile(r"[a-z0-9_]+:[a-z0-9_]+", re.IGNORECASE)
 
 
 def program(who: Workers, events: tuple[str, ...]) -> str:
-    """The bpftrace program that counts `events` (`subsystem:event`)."""
+    """Return the bpftrace program that counts `events` (`subsystem:event`)."""
     probes = "".join(
         f"""
 tracepoint:{event} /{_all(who.current, event)}/ {{ @worker["{event}"] = count(); }}
@@ -44,11 +44,12 @@ def _all(who: str, event: str) -> str:
 
 
 class Counts(ToolProfiler):
-    """`bpftrace` on the list of tracepoints that the file system's TOML file gives.
+    """Runs `bpftrace` on the tracepoints that the file system's TOML file lists.
 
-    Counts workers in their windows only, so set-up is never in them; `executed_ops` of the
-    benchmark's output is what to divide by. An application's window can be shorter than what its
-    figure is over (DBENCH says that it began when a second is over): then so much less of it.
+    Workers are counted in their windows only, so set-up is not included; the counts are divided by
+    `executed_ops` of the benchmark's output. The window of an application can be shorter than the
+    time of its figure (DBENCH reports its start one second late); the counts are then divided by
+    the operations of the window only.
     """
 
     name = "counts"
@@ -64,11 +65,11 @@ class Counts(ToolProfiler):
         return needs_tool("bpftrace", "bpftrace") or needs_event("task:task_rename")
 
     def attach(self, context: Context) -> None:
-        """See Profiler; an event that the kernel lacks is left out and named in the profile."""
+        """See Profiler. Events that the kernel lacks are skipped, and listed in the profile."""
         wanted = list(dict.fromkeys(context.filesystem.counts if context.filesystem else DEFAULT))
         for event in wanted:
             if not _EVENT.fullmatch(event):
-                raise ProfilerError(f"not a tracepoint: {event!r}; write subsystem:event")
+                raise ProfilerError(f"{event!r} is not a tracepoint; write subsystem:event")
         self._missing = {e: why for e in wanted if (why := needs_event(e))}
         self._events = tuple(e for e in wanted if e not in self._missing)
         self._cores = len(context.cpus)
@@ -86,7 +87,7 @@ class Counts(ToolProfiler):
         return {"events": self._events, "missing": self._missing, "output": output}
 
     def complete(self, cell: Cell) -> None:
-        """See Profiler; the workers' counts become `cell.counts`, for each operation."""
+        """See Profiler. The workers' counts per operation become `cell.counts`."""
         super().complete(cell)
         if cell.bench:
             executed: float = cell.bench.executed_ops

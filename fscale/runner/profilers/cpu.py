@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The on-CPU profile by perf, and what the hardware counters say where there are any."""
+"""Profiles with perf: on-CPU samples, hardware counters and cache-line transfers."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ from fscale.runner.profilers.base import (
 from fscale.runner.profilers.context import Context
 from fscale.system.executor import which
 
-FREQUENCY = 997  # a prime, so that sampling does not run in step with timers
-MOST_SAMPLES = 200_000  # in all; many CPUs are sampled less often
+FREQUENCY = 997  # Hz; a prime, so that samples do not synchronise with timers
+MAX_SAMPLES = 200_000  # of all CPUs; with many CPUs the frequency is lower
 PMUS = Path("/sys/bus/event_source/devices")
 HARDWARE_EVENTS = (
     "cycles",
@@ -34,7 +34,7 @@ HARDWARE_EVENTS = (
 
 
 def perf(argv: list[str], timeout: float = 60) -> tuple[int, str, str]:
-    """Run perf to its end: exit status, output, errors."""
+    """Run perf to its end, at most `timeout` seconds; return exit code, output and errors."""
     done = subprocess.run(
         ["perf", *argv],
         executable=which("perf"),
@@ -50,12 +50,12 @@ def perf(argv: list[str], timeout: float = 60) -> tuple[int, str, str]:
 
 
 def first_line(words: str) -> str:
-    """The first line that a tool said."""
-    return next((line.strip() for line in words.splitlines() if line.strip()), "it said nothing")
+    """Return the first line of a tool's output."""
+    return next((line.strip() for line in words.splitlines() if line.strip()), "no output")
 
 
 def has_cycles(cpus: Sequence[int] = ()) -> bool:
-    """Whether a PMU counts cycles, of `cpus` or of whatever runs; often none does in a guest."""
+    """Return whether a PMU counts cycles, on `cpus` or on any CPU; often none does in a guest."""
     return _counted(_cycles(cpus))
 
 
@@ -71,14 +71,14 @@ def _counted(rows: list[perfstat.Row]) -> bool:
 
 
 def core_pmus(devices: Path = PMUS) -> dict[str, str]:
-    """The PMUs of a machine with unequal cores: name -> list of the CPUs that it belongs to."""
+    """Return the PMUs of a machine with unequal cores: name -> list of its CPUs."""
     return {file.parent.name: file.read_text().strip() for file in devices.glob("*/cpus")}
 
 
 def event_for(cpus: Sequence[int]) -> str:
-    """What the profile of `cpus` samples: cycles where every PMU of theirs counts them.
+    """Return the event to sample on `cpus`: cycles if all their PMUs count them, else cpu-clock.
 
-    One that does not would leave the time of its CPUs out.
+    A PMU that does not count cycles would hide the time of its CPUs.
     """
     pmus = {name: perfstat.cpu_list(own) for name, own in core_pmus().items()}
     rows = _cycles(cpus)
@@ -87,7 +87,7 @@ def event_for(cpus: Sequence[int]) -> str:
 
 
 class Cpu(ToolProfiler):
-    """`perf record`: cycles where the hardware counts them, cpu-clock otherwise."""
+    """`perf record` of cycles if the hardware counts them, else of cpu-clock."""
 
     name = "cpu"
     _event: str
@@ -103,14 +103,14 @@ class Cpu(ToolProfiler):
         self._event = event_for(context.cpus)
         self._data = context.output / "perf.data"
         self._who = {"pid": context.pid, "cores": len(context.cpus)}
-        rate = MOST_SAMPLES / ((context.key.duration + 1) * len(context.cpus))
+        rate = MAX_SAMPLES / ((context.key.duration + 1) * len(context.cpus))
         argv = ["perf", "record", "--quiet", "--all-cpus", "--call-graph", "fp"]
         argv += ["--freq", str(max(19, int(min(FREQUENCY, rate)))), "--event", self._event]
         argv += ["--output", str(self._data), "--", Tool.CHILD]
         self.run_tool(Tool(argv, context.output / "cpu.log"))
 
     def detach(self) -> Mapping[str, Any]:
-        """See Profiler. perf.data is removed: the profile holds what perf script makes of it."""
+        """See Profiler. perf.data is removed; the profile contains the output of perf script."""
         self.finish_tool()
         fields = "comm,tid,time,period,event,ip,sym"
         argv = ["script", "--input", str(self._data), "--fields", fields, "--show-task-events"]
@@ -122,7 +122,7 @@ class Cpu(ToolProfiler):
 
 
 class Hardware(ToolProfiler):
-    """`perf stat`: cycles, instructions and cache misses of the CPUs under test."""
+    """`perf stat` of cycles, instructions and cache misses on the CPUs under test."""
 
     name = "hardware"
     _output: Path
@@ -133,7 +133,9 @@ class Hardware(ToolProfiler):
         missing = needs_tool("perf", "linux-perf")
         if missing:
             return missing
-        return None if has_cycles() else "this machine has no hardware counters (perf: cycles)"
+        return (
+            None if has_cycles() else "this machine has no hardware counters: perf counts no cycles"
+        )
 
     def attach(self, context: Context) -> None:
         """See Profiler."""
@@ -150,7 +152,7 @@ class Hardware(ToolProfiler):
 
 
 class CacheToCache(ToolProfiler):
-    """`perf c2c`: the cache lines that CPUs take from each other."""
+    """`perf c2c`: the cache lines that move between CPUs."""
 
     name = "c2c"
     _data: Path
@@ -161,7 +163,7 @@ class CacheToCache(ToolProfiler):
         if missing:
             return missing
         code, _, words = perf(["c2c", "record", "-o", "/dev/null", "--", "/bin/true"])
-        return None if code == 0 else f"perf c2c: {first_line(words)}"
+        return None if code == 0 else f"perf c2c fails on this machine: {first_line(words)}"
 
     def attach(self, context: Context) -> None:
         """See Profiler."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names of kernel addresses, from /proc/kallsyms."""
+"""Resolves kernel addresses to symbols of /proc/kallsyms."""
 
 import re
 from bisect import bisect_right
@@ -8,17 +8,17 @@ from pathlib import Path
 KALLSYMS = Path("/proc/kallsyms")
 IOMEM = Path("/proc/iomem")
 _BOUNDS = ("_text", "_stext", "_end")
-# A lock lies this close to the start of the static object that kallsyms names.
+# Bytes: a lock is assumed to lie this close to the start of its static object.
 NEAR_DATA = 4096
-# No function is larger: what lies farther behind one is code without a name.
+# Bytes: no function is larger, so an address farther behind one has no name.
 NEAR_CODE = 1 << 20
 
 
 class Kallsyms:
-    """Symbols by address; empty where the kernel hides addresses.
+    """Symbols by address; empty if the kernel hides addresses.
 
-    `image`: where the kernel's own code and data begin and end, wherever its architecture keeps
-    them; None where that is hidden. Modules are not in it.
+    `image` is the start and the end address of the kernel's own code and data, without modules;
+    None if these are hidden.
     """
 
     def __init__(self, path: Path = KALLSYMS, iomem: Path = IOMEM) -> None:
@@ -43,26 +43,26 @@ class Kallsyms:
         self.image = (start, end) if start is not None and end and end > start else None
 
     def function(self, address: int) -> str:
-        """`symbol+offset`, or the address in hexadecimal."""
+        """Return `symbol+offset` of a code address, or the address in hexadecimal."""
         symbol, offset = _find(self._code, address, NEAR_CODE)
         return f"{symbol}+{offset}" if symbol else f"{address:#x}"
 
     def data(self, address: int) -> str | None:
-        """`symbol` or `symbol+0x10` of a static object.
+        """Return `symbol` or `symbol+0x10` of a static object; None if it is not known.
 
-        None where kallsyms lists no data (no CONFIG_KALLSYMS_ALL).
+        It is never known if kallsyms lists no data (without CONFIG_KALLSYMS_ALL).
         """
         symbol, offset = _find(self._data, address, NEAR_DATA)
-        # Behind the image there may be the heap, on architectures that keep both in one map.
+        # On architectures that map both together, the heap may lie behind the image.
         if self.image and address - offset <= self.image[1] <= address:
             return None
         return symbol and symbol + (f"+{offset:#x}" if offset else "")
 
 
 def _length(iomem: Path) -> int:
-    """Of the image in physical memory, in one piece; 0 where it is hidden.
+    """Return the size in bytes of the image in physical memory; 0 if it is hidden.
 
-    Without CONFIG_KALLSYMS_ALL kallsyms has the first symbol of it and not the last.
+    This is needed because without CONFIG_KALLSYMS_ALL, kallsyms lacks the last symbol of the image.
     """
     try:
         parts = re.findall(r"(?m)^\s*([0-9a-f]+)-([0-9a-f]+) : Kernel", iomem.read_text())

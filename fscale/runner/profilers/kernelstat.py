@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Lock statistics that some kernels or some builds of perf give: lock_stat, perf lock."""
+"""Lock statistics of special kernels or builds of perf: lock_stat and perf lock."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,12 +26,12 @@ class LockStat(Profiler):
     def unavailable(self) -> str | None:
         """See Profiler."""
         if not self._table.exists():
-            return f"the kernel has no {self._table} (built without CONFIG_LOCK_STAT)"
+            return f"{self._table} does not exist: build the kernel with CONFIG_LOCK_STAT"
         return None
 
     def attach(self, context: Context) -> None:
         """See Profiler."""
-        self._table.write_text("0")  # clears it
+        self._table.write_text("0")  # clears the table
         self._switch.write_text("1")
 
     def detach(self) -> Mapping[str, Any]:
@@ -41,7 +41,7 @@ class LockStat(Profiler):
 
 
 class PerfLock(ToolProfiler):
-    """`perf lock contention --use-bpf`, where perf was built with BPF skeletons."""
+    """`perf lock contention --use-bpf`, which needs a perf built with BPF skeletons."""
 
     name = "perf-lock"
     _output: Path
@@ -52,12 +52,16 @@ class PerfLock(ToolProfiler):
         if missing:
             return missing
         code, _, words = perf(["lock", "contention", "--use-bpf", "--", "/bin/true"])
-        return None if code == 0 else f"perf lock contention: {first_line(words)}"
+        return (
+            None
+            if code == 0
+            else f"perf lock contention fails on this machine: {first_line(words)}"
+        )
 
     def attach(self, context: Context) -> None:
         """See Profiler.
 
-        One frame is skipped: by default perf 6.1 names the lock function itself the caller.
+        One frame is skipped, because perf 6.1 by default reports the lock function as the caller.
         """
         self._output = context.output / "perf-lock.out"
         argv = ["perf", "lock", "--output", str(self._output), "contention", "--use-bpf"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What fscale-locks has seen, as the maps that a lock profile holds.
+"""Converts the output of fscale-locks to the maps of a lock profile.
 
-A profile's maps are JSON lines as bpftrace prints them: the first profiles were taken by it.
+The maps are JSON lines as bpftrace prints them, because bpftrace took the first profiles.
 """
 
 import json
@@ -10,18 +10,18 @@ from typing import Any
 
 from fscale.runner.profilers.kallsyms import Kallsyms
 
-# A stack begins in the BPF program and the function that calls it.
+# The first frames of a stack are the BPF program and the function that calls it.
 OWN = "bpf_trace_run"
 OWN_FRAMES = 4
 
 
 def addresses(seen: dict[str, Any]) -> set[int]:
-    """Of all contended locks."""
+    """Return the addresses of all contended locks."""
     return {row[0] % (1 << 64) for row in seen["locks"]}
 
 
 def maps(seen: dict[str, Any], symbols: Kallsyms) -> str:
-    """JSON lines: @wait, @histogram, @max, @others, @active, @looked, and what names the locks."""
+    """Return JSON lines of @wait, @histogram, @max and others, and of the maps that name locks."""
     stacks = {number: _stack(frames, symbols) for number, frames in seen["stacks"]}
     wait: dict[str, dict[str, int]] = defaultdict(lambda: {"count": 0, "total": 0})
     buckets: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -55,7 +55,7 @@ def maps(seen: dict[str, Any], symbols: Kallsyms) -> str:
 
 
 def _stack(frames: list[int], symbols: Kallsyms) -> str:
-    """One frame a line, from the lock primitive on."""
+    """Format a stack, one frame per line, from the lock primitive on."""
     names = [symbols.function(frame % (1 << 64)) for frame in frames]
     own = [place for place, name in enumerate(names[:OWN_FRAMES]) if name.startswith(OWN)]
     return "\n".join(["", *names[own[-1] + 1 if own else 0 :], ""])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lock profile: contention by lock and caller, with the slab object that the lock lies in.
+"""The lock profile: contention by lock and caller, with the slab object that contains the lock.
 
-`lockprofile/` is the program that looks.
+The program that observes locks is in `lockprofile/`.
 """
 
 import json
@@ -34,8 +34,8 @@ LOCK_TYPES = frozenset(
         "local_lock_t",
     }
 )
-# What all file systems share; their own is in configs/filesystems. Structs that hold locks, and
-# slab caches that are named otherwise than what they hold.
+# Structs that contain locks, and slab caches whose names differ from the struct in them. These are
+# common to all file systems; those of one file system are in its TOML file.
 STRUCTS = (
     "super_block",
     "dentry",
@@ -72,24 +72,25 @@ CACHES = {
     "radix_tree_node": "xa_node",
 }
 
-# 2 to the power of this: so many waits of a lock are taken before they are taken half as often. A
-# sleeping lock's waits differ more in length, and come less often.
+# After 2^bits waits of a lock, its waits are sampled half as often. Sleeping locks have more bits,
+# because their waits vary more in length and are less frequent.
 SPIN_BITS = 10
 SLEEP_BITS = 13
-# Where CPUs spin for more than so many percent of one CPU's time, waits are looked at for so many
-# milliseconds, and then not for so many.
-MOST_SPUN = 50
+# If CPUs spin for more than MAX_SPUN percent of one CPU's time, waits are observed for TURN_MS and
+# then ignored for PAUSE_MS.
+MAX_SPUN = 50
 TURN_MS = 50
 PAUSE_MS = 150
 
 
 def settings(context: Context, memory: KernelMemory | None) -> dict[str, int]:
-    """What the program is told, by the names of lockprofile/waits.h.
+    """Return the settings of the program, by the names of lockprofile/waits.h.
 
-    ProfilerError where an application is to be told by its cgroup and there is none.
+    Raises:
+        ProfilerError: an application must be identified by its cgroup, and there is none.
     """
     told = {"spin_bits": SPIN_BITS, "sleep_bits": SLEEP_BITS}
-    told |= {"most_spun": MOST_SPUN, "turn_ms": TURN_MS, "pause_ms": PAUSE_MS}
+    told |= {"most_spun": MAX_SPUN, "turn_ms": TURN_MS, "pause_ms": PAUSE_MS}
     told |= memory.as_json() if memory else {}
     if context.named:
         return {**told, "pid": context.pid or 0}
@@ -99,12 +100,12 @@ def settings(context: Context, memory: KernelMemory | None) -> dict[str, int]:
 
 
 def caches_of(filesystems: Iterable[FileSystem]) -> dict[str, str]:
-    """Slab caches that are named otherwise than the structs that they hold."""
+    """Return slab cache -> struct in it, where their names differ."""
     return {**CACHES, **{name: held for fs in filesystems for name, held in fs.caches.items()}}
 
 
 def structs_of(filesystems: Iterable[FileSystem]) -> set[str]:
-    """Structs that hold locks."""
+    """Return the structs that contain locks."""
     return {*STRUCTS, *(name for fs in filesystems for name in fs.structs)}
 
 
@@ -114,7 +115,7 @@ Layout = list[list[int | str]]  # [offset, member path, lock type] of each lock 
 def layouts(
     structs: Iterable[str], btf: types.Btf, module: types.Btf | None = None
 ) -> dict[str, Layout]:
-    """The locks of those of `structs` that the kernel has, or else the module."""
+    """Return struct -> its locks, for the structs that the kernel or the module defines."""
     found: dict[str, Layout] = {}
     for struct in sorted({*structs}):
         source = btf if btf.size(struct) is not None else module
@@ -146,17 +147,17 @@ class Locks(ToolProfiler):
     def unavailable(self) -> str | None:
         """See Profiler."""
         if not paths.LOCKS.exists():
-            return f"{paths.LOCKS} was not built: install clang and libbpf-dev, then `make build`"
+            return f"{paths.LOCKS} is missing: install clang and libbpf-dev, then run `make build`"
         if not types.VMLINUX.is_file():
-            return "this kernel has no BTF"
-        # bpftrace finds where the kernel's memory is.
+            return f"this kernel has no BTF ({types.VMLINUX}): it needs CONFIG_DEBUG_INFO_BTF"
+        # bpftrace is needed to locate the kernel's memory.
         return needs_tool("bpftrace", "bpftrace") or needs_event("lock:contention_begin")
 
     def _prepare(self, filesystem: FileSystem | None, directory: Path) -> None:
-        """Once a run, learn where the kernel's memory is; once a file system, its types.
+        """Locate the kernel's memory, once per run, and types with locks, once per file system.
 
-        Below a file system there may be another (that of a loop device's file): all that are
-        configured are looked for.
+        Types of all configured file systems are read, because another one may lie below (that of a
+        loop device's file).
         """
         if not self._prepared:
             self._btf = types.load()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the kernel keeps its direct map and its page array: what turns an address into an object.
+"""Locates the kernel's direct map and page array, which map an address to its slab object.
 
-Both lie at a random place (CONFIG_RANDOMIZE_MEMORY), and the symbols that hold it are not in every
-kernel's kallsyms. Two pairs of tracepoints give it away: a kmalloc of more than two pages is a page
-allocation, so kmem:mm_page_alloc (frame number) and kmem:kmalloc (address) of one thread belong
-together, and pagemap:mm_lru_insertion has both the frame number and the folio's address.
+Both lie at random addresses (CONFIG_RANDOMIZE_MEMORY), and not every kernel lists the symbols that
+contain them in kallsyms. So they are computed from tracepoints. A kmalloc of more than two pages is
+a page allocation, so kmem:mm_page_alloc (frame number) and kmem:kmalloc (address) of one thread
+belong together. pagemap:mm_lru_insertion reports both the frame number and the folio's address.
 """
 
 import fcntl
@@ -19,8 +19,8 @@ from fscale.runner.profilers.base import Tool, needs_event, take
 from fscale.runner.profilers.btf import Btf
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-LARGE = 4 * PAGE  # of a kmalloc for 2.5 pages, which the slots of a pipe take: see `_provoke`
-PAIRS = 64  # so that a few that are spoiled (see `bases`) leave nearly all in agreement
+LARGE = 4 * PAGE  # bytes allocated for the slots of a pipe, 2.5 pages: see `_provoke`
+PAIRS = 64  # enough that nearly all agree, even if a few are spoiled (see `bases`)
 
 _PROGRAM = """
 tracepoint:kmem:mm_page_alloc /pid == PID/ { @frame[tid] = args->pfn; }
@@ -35,14 +35,14 @@ tracepoint:pagemap:mm_lru_insertion {
 
 @dataclass(frozen=True)
 class KernelMemory:
-    """What is needed to find the slab cache of an address. All offsets are in bytes."""
+    """The addresses and layouts for finding the slab cache of an address. Offsets are in bytes."""
 
     direct_map: int  # address of page frame 0
     page_array: int  # address of the struct page of frame 0
     page_bits: int
     page_size: int  # of struct page
     compound_head: int  # offset in struct page; in 7.1 and later that of compound_info
-    slab_mask: int  # (32-bit word at slab_word) & slab_mask == slab_value: it is a slab
+    slab_mask: int  # a page is a slab if (32-bit word at slab_word) & slab_mask == slab_value
     slab_value: int
     slab_word: int
     slab_cache: int  # offset in struct slab
@@ -50,7 +50,7 @@ class KernelMemory:
     cache_size: int
 
     def as_json(self) -> dict[str, int]:
-        """For the profile."""
+        """Return the fields for the profile."""
         return asdict(self)
 
 
@@ -59,7 +59,10 @@ def _offset(btf: Btf, struct: str, *paths: str) -> int | None:
 
 
 def _slab_test(btf: Btf) -> tuple[int, int, int] | None:
-    """Mask, value and offset of the word that says "slab": a page type since 6.11, else a flag."""
+    """Return mask, value and offset of the word that marks slabs; None if unknown.
+
+    It is a page type since Linux 6.11, and a page flag before.
+    """
     kind = btf.enum("PGTY_slab")
     if kind is not None and (word := btf.offset("page", "page_type")) is not None:
         return 0xFF000000, kind << 24, word
@@ -70,10 +73,10 @@ def _slab_test(btf: Btf) -> tuple[int, int, int] | None:
 
 
 def bases(output: str, page_bits: int, page_size: int) -> tuple[int, int] | None:
-    """Addresses of frame 0 in the direct map and in the page array, from the events' text.
+    """Compute the addresses of frame 0 in the direct map and in the page array.
 
-    None unless at least two events of each kind were seen and nearly all agree (an allocation
-    between the two events of a pair spoils that pair).
+    `output` is the text of the events. Returns None unless there are at least two events of each
+    kind and 90% agree; an allocation between the two events of a pair spoils that pair.
     """
     seen: dict[str, Counter[int]] = {"kmalloc": Counter(), "folio": Counter()}
     unit = {"kmalloc": 1 << page_bits, "folio": page_size}
@@ -93,10 +96,10 @@ def bases(output: str, page_bits: int, page_size: int) -> tuple[int, int] | None
 
 
 def find(btf: Btf, scratch: Path) -> KernelMemory | None:
-    """Locate the direct map and the page array of the running kernel; takes about a second.
+    """Locate the direct map and the page array of the running kernel, in about a second.
 
-    None where the kernel lacks the tracepoints or the types, or keeps its pages otherwise, and
-    where a pipe may not be large.
+    Returns None if the kernel lacks the tracepoints or types, organises its pages differently, or
+    forbids large pipes.
     """
     if any(map(needs_event, ("kmem:mm_page_alloc", "kmem:kmalloc", "pagemap:mm_lru_insertion"))):
         return None
@@ -112,7 +115,7 @@ def find(btf: Btf, scratch: Path) -> KernelMemory | None:
     tool.start()
     try:
         _provoke()
-    except OSError:  # a container's limits
+    except OSError:  # limits of a container
         return None
     finally:
         tool.stop()
@@ -121,7 +124,7 @@ def find(btf: Btf, scratch: Path) -> KernelMemory | None:
 
 
 def shape_of(btf: Btf) -> KernelMemory | None:
-    """All but the two addresses, which are 0; None where the kernel keeps its pages otherwise."""
+    """Return the layouts, with 0 as addresses; None if the kernel organises pages differently."""
     page_size, test = btf.size("page"), _slab_test(btf)
     offsets = [
         _offset(btf, "page", "compound_head", "compound_info"),
@@ -139,18 +142,18 @@ def shape_of(btf: Btf) -> KernelMemory | None:
 
 
 def _provoke(page: int = PAGE) -> None:
-    """Make the kernel allocate: slots too large for a slab, and pages for the LRU lists.
+    """Make the kernel allocate pipe slots that are too large for a slab, and pages for the LRU.
 
-    The slots of a pipe, of 40 bytes for each of its pages, are a kmalloc that can exceed two pages
-    of any size, which vectors for readv (16 KiB at most) cannot. The pages themselves are allocated
-    when they are written to: they never are.
+    The slots of a pipe, 40 bytes per page of the pipe, are one kmalloc, which can exceed two pages
+    of any page size; the vectors of readv (at most 16 KiB) cannot. The pages of the pipe are never
+    allocated, because nothing is written to it.
     """
     ends = os.pipe()
     try:
         for _ in range(PAIRS):
             fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, page)
             fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, page // 16 * page)
-        # New pages for certain: memory from malloc may have been there before.
+        # mmap gives new pages; malloc may reuse memory that is already allocated.
         with mmap.mmap(-1, max(4 << 20, 256 * page)) as pages:
             pages.write(bytes(len(pages)))
     finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The off-CPU profile: how long workers were blocked, by the stack that they blocked in."""
+"""The off-CPU profile: how long workers were blocked, by their kernel stack."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +11,9 @@ from fscale.runner.profilers.workers import Workers, workers
 
 
 def program(who: Workers) -> str:
-    """The bpftrace program: time from switch-out to switch-in, by state and stack.
+    """Return the bpftrace program, which sums the time off CPU in ns by task state and stack.
 
-    State 0 (and 256, preempted) is a thread that was pushed off its CPU and could have run on.
+    States 0 and 256 are preempted threads, which were still runnable.
     """
     return f"""{who.probes}
 tracepoint:sched:sched_switch {{

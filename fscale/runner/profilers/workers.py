@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The part that all bpftrace programs share: which threads are workers, and for how long."""
+"""The common part of all bpftrace programs: which threads are workers, and for how long."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +11,17 @@ from fscale.runner.profilers.context import Context
 
 # PF_KTHREAD of include/linux/sched.h: the flag's value is the same in 5.x and 6.x kernels.
 PF_KTHREAD = 0x00200000
-# EXIT_DEAD and EXIT_ZOMBIE, by which sched:sched_switch reports a thread's last switch.
+# EXIT_DEAD and EXIT_ZOMBIE: the state of a thread in its last sched:sched_switch.
 GONE = 0x30
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Parts of a bpftrace program that tell workers from other threads.
+    """Parts of a bpftrace program that distinguish workers from other threads.
 
-    `probes` add up `@active`, nanoseconds of the workers' windows. `current` and `previous` are
-    conditions: the thread that runs, and in sched:sched_switch the one that leaves, is a worker in
-    its window. `kernel` is the one for kernel threads. `clear` belongs into END.
+    `probes` sum up `@active`, the nanoseconds of the workers' windows. `current` and `previous` are
+    conditions that the running thread, or the one that sched:sched_switch switches out, is a worker
+    in its window. `kernel` is the condition for kernel threads. `clear` belongs into END.
     """
 
     probes: str
@@ -35,9 +35,10 @@ KTHREAD = f"(curtask->flags & {PF_KTHREAD})"
 
 
 def workers(context: Context) -> Workers:
-    """By name where the load's workers bear one, else everything in the cell's cgroup.
+    """Identify workers by name if the load names them, else by the cell's cgroup.
 
-    Raises ProfilerError where there is no cgroup v2 to tell an application by.
+    Raises:
+        ProfilerError: the load is an application, and there is no cgroup v2 to identify it by.
     """
     if context.named:
         return _by_name(context.pid)
@@ -45,20 +46,24 @@ def workers(context: Context) -> Workers:
 
 
 def application(context: Context) -> tuple[int, Path]:
-    """The process whose name tells the window, and the cgroup of all threads; or ProfilerError."""
+    """Return the process whose name marks the window, and the cgroup of all threads.
+
+    Raises:
+        ProfilerError: the cell has no cgroup.
+    """
     if context.cgroup is None or context.pid is None:
         raise ProfilerError(
-            f"the threads of {context.key.workload} are known by their cgroup, and this machine "
-            "has no writable cgroup v2: mount -t cgroup2 none /sys/fs/cgroup/unified"
+            f"the threads of {context.key.workload} are identified by their cgroup, but this "
+            "machine has no writable cgroup v2: mount -t cgroup2 none /sys/fs/cgroup/unified"
         )
     return context.pid, context.cgroup
 
 
 def _by_name(pid: int | None) -> Workers:
-    """Workers bear the name COMM while their gate is open.
+    """Identify workers by the name COMM, which they have while their gate is open.
 
-    They change it by prctl, which fires task:task_rename. With `pid` only that process's children
-    count (the kernel must have BTF).
+    They change it with prctl, which fires task:task_rename. With `pid` only the children of that
+    process count, if the kernel has BTF.
     """
     ours = f" && curtask->real_parent->tgid == {pid}" if pid and VMLINUX.is_file() else ""
     probes = f"""
@@ -79,10 +84,10 @@ tracepoint:sched:sched_process_exit /@on[args->pid]/ {{
 
 
 def _by_cgroup(pid: int, cgroup: Path, cores: int) -> Workers:
-    """All threads of the cell's cgroup, while the load's own process bears the name COMM.
+    """Count all threads of the cell's cgroup while the load's own process is named COMM.
 
-    A program of somebody else's has no workers that say when they work, and any number of them. So
-    `@active` is the time of the CPUs under test. The load starts no cgroups below its own.
+    An application has any number of threads, which do not mark when they work. So `@active` is the
+    time of the CPUs under test. The load must not make cgroups below its own.
     """
     here = f'cgroup == cgroupid("{cgroup}")'
     probes = f"""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where a cell's file system lies: media and devices, their checks, mkfs, mount and geometry."""
+"""The storage below a cell's file system: media, devices, checks, mkfs, mount, geometry."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How the kernel queues requests to a device that is not ours: scheduler, cache, read-ahead."""
+"""Reads the request-queue settings of a user's device: scheduler, cache, read-ahead."""
 
 import os
 import re
@@ -26,16 +26,17 @@ _NAMES = (
 
 
 def under(place: Path, root: Path = Path("/")) -> dict[str, str] | None:
-    """The settings of a block device, or of the one below a directory; None where there is none.
+    """Return the queue settings of a block device, or of the one below a directory.
 
-    `root` is where /sys is. A directory on tmpfs, overlayfs or btrfs has no one device.
+    Returns None without a single device, as for a directory on tmpfs, overlayfs or btrfs. `root` is
+    the directory with /sys.
     """
     found = place.stat()
     number = found.st_rdev or found.st_dev
     device = root / f"sys/dev/block/{os.major(number)}:{os.minor(number)}"
     if not device.exists():
         return None
-    # A partition has its disk's queue.
+    # A partition shares the queue of its disk.
     disk = device.resolve()
     queue = (disk.parent if (disk / "partition").exists() else disk) / "queue"
     values = {name: text(queue / name) for name in _NAMES}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Block devices that are formatted again and again: no device of others ever is."""
+"""Block devices that are formatted for each cell, and checks that protect all other devices."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from fscale.system.executor import CommandFailed, Executor, which
 
 BY_ID = Path("/dev/disk/by-id")
 BESIDE = ("by-path", "by-partuuid", "by-diskseq")
-"""folders beside by-id whose names do not change when the device is formatted"""
+"""directories next to by-id whose names do not change when the device is formatted"""
 LABEL = "fscale"
 SYSFS = Path("/sys")
 SERIAL = (
@@ -26,7 +26,7 @@ SERIAL = (
     "disk.EnableUUID=TRUE"
 )
 
-# What kernels know a drive by: NVMe, SCSI and ATA, virtio, MMC, device mapper, MD, loop.
+# Files of sysfs that identify a device: NVMe, SCSI and ATA, virtio, MMC, device mapper, MD, loop.
 _NAMES = (
     *("wwid", "device/wwid", "serial", "device/serial"),
     *("device/cid", "dm/uuid", "md/uuid", "loop/backing_file"),
@@ -35,19 +35,19 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells a block device from all others, also from one that comes to have its name."""
+    """The identity of a block device, which differs from that of any other under the same name."""
 
     number: str
     """major:minor"""
     sequence: str
-    """goes up with every disk that appears (Linux 5.15 and later; empty before)"""
+    """disk sequence number, which grows with every new disk (since Linux 5.15; empty before)"""
     size: int
     """bytes"""
     lasting: dict[str, str]
-    """what outlives a reboot: serial numbers, and the place of a partition"""
+    """properties that survive a reboot: serial numbers, and the place of a partition"""
 
     def recorded(self) -> dict[str, str | int]:
-        """What a run that goes on must find again."""
+        """Return the properties that must be the same when a run is resumed."""
         return {"size": self.size, **self.lasting}
 
 
@@ -55,7 +55,7 @@ class Identity:
 class Checked:
     """A block device as the checks found it.
 
-    `path` is the name that was asked for; None: we made the device, whatever it holds.
+    `path` is the name that the user gave; None if fscale made the device, whatever it contains.
     """
 
     node: Path
@@ -75,7 +75,7 @@ def _directory(number: str, sysfs: Path = SYSFS) -> Path:
 
 
 def identify(number: str, sysfs: Path = SYSFS) -> Identity:
-    """What sysfs says of the block device with the number major:minor."""
+    """Read the identity of the block device major:minor from sysfs."""
     base = _directory(number, sysfs)
     partition = (base / "partition").exists()
     whole = base.parent if partition else base
@@ -87,60 +87,76 @@ def identify(number: str, sysfs: Path = SYSFS) -> Identity:
 
 
 def number_of(path: Path) -> str:
-    """The major:minor of a block device, which is not opened; FscaleError where it is none."""
+    """Return the major:minor of a block device, without opening it.
+
+    Raises:
+        FscaleError: the path is not a block device.
+    """
     try:
         about = located(path).stat()
     except OSError as error:
-        raise FscaleError(f"{path} cannot be looked at: {error.strerror}") from None
+        raise FscaleError(
+            f"{path} cannot be examined: {error.strerror}; name an existing block device"
+        ) from None
     if not stat.S_ISBLK(about.st_mode):
-        raise FscaleError(f"{path} is not a block device")
+        raise FscaleError(f"{path} is not a block device; name one by its path in {BY_ID}")
     return f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}"
 
 
 @contextlib.contextmanager
 def _opened(path: Path, flags: int = 0) -> Iterator[tuple[int, str]]:
-    """A descriptor of a block device and its major:minor; FscaleError where it is none."""
+    """Open a block device; yield the descriptor and its major:minor.
+
+    Raises:
+        FscaleError: it cannot be opened, or is not a block device.
+    """
     try:
         fd = os.open(located(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except OSError as error:
-        alone = " for us alone" if flags & os.O_EXCL else ""
-        raise FscaleError(f"{path} cannot be opened{alone}: {error.strerror}") from None
+        alone = " exclusively" if flags & os.O_EXCL else ""
+        raise FscaleError(
+            f"{path} cannot be opened{alone}: {error.strerror}; name a device that exists and is "
+            "unused"
+        ) from None
     try:
         about = os.fstat(fd)
         if not stat.S_ISBLK(about.st_mode):
-            raise FscaleError(f"{path} leads to {path.resolve()}, which is not a block device")
+            raise FscaleError(
+                f"{path} leads to {path.resolve()}, which is not a block device; name one by its "
+                f"path in {BY_ID}"
+            )
         yield fd, f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}"
     finally:
         os.close(fd)
 
 
 def signature(device: Path) -> str:
-    """What is on a block device, for people; `nothing that wipefs knows` when it looks empty."""
+    """Describe the content of a block device; `nothing that wipefs knows` if it seems empty."""
     out = Executor().run(["wipefs", "--no-act", "--json", str(device)])
     found = json.loads(out).get("signatures", []) if out.strip() else []
     said = [
         " ".join(str(item[k]) for k in ("type", "label", "uuid") if item.get(k)) for item in found
     ]
-    # A log of XFS has its mark at every turn that it takes.
+    # An external XFS log repeats its signature, so each description is kept once.
     return ", ".join(dict.fromkeys(said)) or "nothing that wipefs knows"
 
 
 def _label(device: Path) -> str | None:
-    with contextlib.suppress(CommandFailed):  # blkid fails on a device without a signature
+    with contextlib.suppress(CommandFailed):  # blkid fails if the device has no signature
         out = Executor().run(["blkid", "--probe", "--output", "value", "-s", "LABEL", str(device)])
         return out.strip() or None
     return None
 
 
 def users(number: str) -> str | None:
-    """Who uses a block device or one of its partitions: mounts, swap, holders."""
+    """Describe what uses a block device or one of its partitions (mount, swap, holder), or None."""
     base = _directory(number)
     mounts = mountinfo.read()
     swaps = [line.split()[0] for line in Path("/proc/swaps").read_text().splitlines()[1:]]
     for part in [base, *(p for p in base.glob(f"{base.name}*") if (p / "partition").exists())]:
         own = _text(part / "dev")
         for mount in mounts:
-            # Btrfs shows an anonymous number, so the source counts too.
+            # Btrfs shows an anonymous device number, so the source is compared too.
             if mount.device == own or os.path.realpath(mount.source) == f"/dev/{part.name}":
                 return f"/dev/{part.name} is mounted at {printable(mount.target)}"
         if f"/dev/{part.name}" in (os.path.realpath(s) for s in swaps):
@@ -152,9 +168,9 @@ def users(number: str) -> str | None:
 
 
 def located(path: Path, sysfs: Path = SYSFS) -> Path:
-    """The path, or where it is a disk's sequence number that udev made no link for, its node.
+    """Return the path, or the device node if it is a by-diskseq path without a link.
 
-    A container has no udev, but sysfs says which disk has the number.
+    A container has no udev to make the link, but sysfs shows which disk has the sequence number.
     """
     asked = re.fullmatch(r"(\d+)(?:-part(\d+))?", path.name)
     if path.parent.name != "by-diskseq" or not asked or path.exists():
@@ -168,7 +184,7 @@ def located(path: Path, sysfs: Path = SYSFS) -> Path:
 
 
 def names(number: str, by_id: Path = BY_ID, sysfs: Path = SYSFS) -> list[Path]:
-    """The stable names of a block device, the best first."""
+    """Return the stable paths of a block device, the best first."""
     found = []
     for folder in (by_id, *(by_id.parent / name for name in BESIDE)):
         for link in sorted(folder.glob("*")):
@@ -185,12 +201,16 @@ def names(number: str, by_id: Path = BY_ID, sysfs: Path = SYSFS) -> list[Path]:
 
 
 def refuse_unstable(path: Path, by_id: Path = BY_ID) -> None:
-    """FscaleError, with the names to take, unless the name of a device is one that lasts."""
+    """Refuse a path that may later lead to another device.
+
+    Raises:
+        FscaleError: the path is not stable; the text lists stable paths of the device.
+    """
     if path.parent in (by_id, *(by_id.parent / name for name in BESIDE)):
         return
     what = f"{path} is not a stable path"
     if path.parent in (by_id.parent / "by-uuid", by_id.parent / "by-label"):
-        what += " (it names what lies on the device, which is replaced)"
+        what += " (it names the content of the device, which formatting replaces)"
     known: list[Path] = []
     with contextlib.suppress(FscaleError):
         known = names(number_of(path), by_id)
@@ -203,39 +223,51 @@ def refuse_unstable(path: Path, by_id: Path = BY_ID) -> None:
 
 
 def check_device(path: Path, yes_format: str | None, by_id: Path = BY_ID) -> Checked:
-    """Allow formatting of the block device at a stable path, or raise FscaleError.
+    """Check that the block device at a stable path may be formatted.
 
-    `yes_format` are the names, separated by commas, that the user gave on the command line: a name
-    allows the format of a device that does not carry our own label.
+    `yes_format` are comma-separated names from the command line. Such a name permits formatting a
+    device that does not have fscale's label.
+
+    Raises:
+        FscaleError: the device must not be formatted.
     """
     if which("wipefs") is None or which("blkid") is None:
-        raise FscaleError("wipefs and blkid are needed to check a device: install util-linux")
+        raise FscaleError(
+            "wipefs or blkid is not installed, but both are needed to check a device; install "
+            "util-linux"
+        )
     refuse_unstable(path, by_id)
-    with _opened(path) as (_, number):  # pins the device, so that all below is said of one
+    with _opened(path) as (_, number):  # pins the device, so that all checks see the same one
         if used := users(number):
-            raise FscaleError(f"{path} is in use: {used}; fscale formats only unused devices")
+            raise FscaleError(
+                f"{path} is in use: {used}; fscale formats only unused devices, so release it or "
+                "name another"
+            )
         node = _node(number)
         with _opened(node, os.O_EXCL):
             content = signature(node)
         if _label(node) != LABEL and path.name not in (yes_format or "").split(","):
             raise FscaleError(
-                f"{path} is not ours; it holds: {content}. All of it would be lost. "
-                f"If that is right, add --yes-format {path.name}"
+                f"{path} was not formatted by fscale; it contains: {content}. All of this would be "
+                f"lost. If you want that, add --yes-format {path.name}"
             )
         return Checked(node, identify(number), path, content)
 
 
 def _node(number: str) -> Path:
-    """The device's name in /dev, which the kernel gave it."""
+    """Return the node in /dev that has the kernel's name of the device."""
     node = Path("/dev") / _directory(number).name.replace("!", "/")
     with _opened(node) as (_, there):
         if there != number:
-            raise FscaleError(f"{node} is device {there} and not {number}, as the kernel has it")
+            raise FscaleError(
+                f"{node} is device {there}, but by its name it must be {number}; nothing was "
+                "formatted; repair /dev"
+            )
     return node
 
 
 def made(node: str) -> Checked:
-    """A block device of our own making."""
+    """Return the record of a block device that fscale made."""
     with _opened(Path(node)) as (_, number):
         return Checked(Path(node), identify(number))
 
@@ -243,13 +275,17 @@ def made(node: str) -> Checked:
 class Disk:
     """The block device that a run formats before each cell.
 
-    A descriptor that stays open pins it: as long as it is open, the kernel gives neither the
-    device's number nor its name in /dev to another one, so that mkfs and mount may be given the
-    name. A second, exclusive descriptor keeps others off between the cells.
+    An open descriptor pins it: until it is closed, the kernel does not reuse the device's number or
+    its name in /dev, so mkfs and mount can safely use the name. A second, exclusive descriptor
+    keeps other programs away between cells.
     """
 
     def __init__(self, checked: Checked) -> None:
-        """Take the device that was checked; FscaleError when it is another by now, or in use."""
+        """Take the checked device.
+
+        Raises:
+            FscaleError: the path now leads to another device, or the device is in use.
+        """
         self.node = checked.node
         self._checked = checked
         self._content = checked.content
@@ -263,31 +299,35 @@ class Disk:
             raise
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the device."""
         self._release()
         self._pin.close()
 
     def confirm(self) -> None:
-        """Hold the device; FscaleError unless it is the one that was checked, unused and ours.
+        """Check the device again, and hold it exclusively.
 
-        Its name is resolved anew. Its label is ours, or it holds what it held when the user allowed
-        the format, or what we left there.
+        The path is resolved again. The device must have fscale's label, or the content for which
+        the user permitted formatting, or the content that fscale left.
+
+        Raises:
+            FscaleError: it is another device, is in use, or its content has changed.
         """
         name = self._checked.path or self.node
         with _opened(name) as (_, number):
             if changed := changes(self._checked.identity, identify(number)):
                 raise FscaleError(
-                    f"{name} is not the device that was checked ({changed}); it is left alone"
+                    f"{name} is not the device that was checked ({changed}); fscale does not "
+                    "format it"
                 )
         if used := users(number):
-            raise FscaleError(f"{name} is in use: {used}; it is left alone")
+            raise FscaleError(f"{name} is in use: {used}; fscale does not format it")
         self._claim()
         if self._checked.path and _label(self.node) != LABEL:
             found = signature(self.node)
             if found != self._content:
                 raise FscaleError(
-                    f"{name} holds {found}, which was not there when it was checked; it is left "
-                    f"alone"
+                    f"{name} contains {found}, which was not there when it was checked; fscale "
+                    "does not format it"
                 )
 
     def _claim(self) -> None:
@@ -303,37 +343,43 @@ class Disk:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
-        """The device may be formatted and mounted inside the `with` block.
+        """Release the exclusive hold inside the `with` block, for mkfs and mount.
 
-        mkfs and mount claim the device for themselves, so that ours must end right before. Who
-        comes in between makes them fail: all that are used here refuse a device that is claimed.
+        These open the device exclusively themselves. If another program takes it in between, they
+        fail, because all that are used here refuse a device that is held exclusively.
         """
         self.confirm()
         self._release()
         try:
             yield
         finally:
-            # What is still mounted cannot be claimed; `confirm` says so before the next format.
+            # A device that is still mounted cannot be held; `confirm` reports that later.
             with contextlib.suppress(FscaleError):
                 self._claim()
 
     def formatted(self) -> None:
-        """What is on the device now is ours."""
+        """Record the present content as written by fscale."""
         if self._checked.path:
             self._content = signature(self.node)
 
     def confirm_partition(self, node: Path) -> None:
-        """FscaleError unless a node is an unused partition of this device."""
+        """Check that a node is an unused partition of this device.
+
+        Raises:
+            FscaleError: it is not.
+        """
         with _opened(node, os.O_EXCL) as (_, number):
             whole = _directory(self._checked.identity.number)
             if _directory(number).parent != whole or not (_directory(number) / "start").exists():
-                raise FscaleError(f"{node} is no partition of {self.node}; it is left alone")
+                raise FscaleError(
+                    f"{node} is not a partition of {self.node}; fscale does not format it"
+                )
             if used := users(number):
-                raise FscaleError(f"{node} is in use: {used}; it is left alone")
+                raise FscaleError(f"{node} is in use: {used}; fscale does not format it")
 
 
 def changes(old: Identity, new: Identity) -> str:
-    """What differs, in words; empty when it is the same device."""
+    """Describe how two identities differ; empty if they are of the same device."""
     found = [
         f"{what} {a or 'none'} -> {b or 'none'}"
         for what, a, b in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes and mounts a file system as its TOML file says."""
+"""Formats, mounts and checks a file system as described by its TOML file."""
 
 import contextlib
 import subprocess
@@ -19,7 +19,7 @@ EXT = ("ext2", "ext3", "ext4")
 
 
 def missing(fs: FileSystem) -> str | None:
-    """Why this machine cannot have the file system, and what would help; None when it can."""
+    """Return why this machine cannot use the file system, and what to do; None if it can."""
     tools = [*fs.mkfs[:1], *fs.check[:1], *fs.needs]
     absent = [tool for tool in tools if which(tool) is None]
     if absent:
@@ -28,12 +28,12 @@ def missing(fs: FileSystem) -> str | None:
             hint = "; guests build it from source: fscale vm run"
         return f"{', '.join(absent)} is not installed{hint}"
     if not kernel_has(fs.kernel):
-        return f"this kernel has no {fs.kernel} (not in /proc/filesystems, no module)"
+        return f"this kernel does not support {fs.kernel} (not in /proc/filesystems, no module)"
     return None
 
 
 def kernel_has(name: str) -> bool:
-    """Whether the kernel knows a file system, or has a module for it."""
+    """Return whether the kernel supports a file system, or has a module for it."""
     known = [line.split()[-1] for line in Path("/proc/filesystems").read_text().splitlines()]
     if name in known:
         return True
@@ -47,7 +47,11 @@ def kernel_has(name: str) -> bool:
 
 
 def make(fs: FileSystem, device: str, do: Executor) -> None:
-    """Format a device; udev's look at it is over before this returns."""
+    """Format a device, and wait until udev has examined it.
+
+    Raises:
+        CommandFailed: mkfs failed.
+    """
     argv = [argument.replace("{device}", device) for argument in fs.mkfs]
     try:
         do.run(argv, timeout=600)
@@ -59,55 +63,64 @@ def make(fs: FileSystem, device: str, do: Executor) -> None:
 
 
 def _flush(device: str, do: Executor) -> None:
-    """Write a device's page cache back and drop it.
+    """Write back and drop a device's page cache.
 
-    The kernel does so when the last one closes the device, but a run holds it from one cell to the
-    next. A file system that goes past that cache would find what mkfs left in it missing, and its
-    checker would read there what was true before the mount.
+    The kernel does this on the last close of the device, but a run keeps the device open. Without
+    it, a file system that bypasses this cache would miss what mkfs wrote, and its checker would
+    read the state from before the mount.
     """
     do.run(["blockdev", "--flushbufs", device])
 
 
 def mount(fs: FileSystem, device: str | None, target: Path, size: int) -> Mount:
-    """The mount of a file system of `size` bytes; without a device it lives in memory."""
+    """Describe the mount of a file system of `size` bytes; without a device it is in memory."""
     options = [option.replace("{size}", str(size)) for option in fs.mount_options]
     options += numa.mount_options(fs.numa)
     return Mount(source=device or "fscale", target=target, fstype=fs.kernel, options=options)
 
 
 def without_lazy_writes(fs: FileSystem, node: Path, options: list[str]) -> list[str]:
-    """The options of a mount under which no kernel thread writes what mkfs put off.
+    """Return mount options with which no kernel thread writes what mkfs deferred.
 
-    FscaleError where the user asked for that thread.
+    Raises:
+        FscaleError: the options request that thread.
     """
     left = lazy.unwritten(node) if fs.kernel in EXT else 0
     if not left or "noinit_itable" in options:
         return options
     if any(option.startswith("init_itable") for option in options):
         raise FscaleError(
-            f"{left} inode tables of {fs.title} are not written yet, and with init_itable a kernel "
-            "thread writes them under the load; leave it out, or add -E lazy_itable_init=0 to mkfs"
+            f"{left} inode tables of {fs.title} are not initialised, and with init_itable a kernel "
+            "thread writes them during the load; leave init_itable out, or add "
+            "-E lazy_itable_init=0 to mkfs"
         )
     return [*options, "noinit_itable"]
 
 
 def refuse_without_effect(fs: FileSystem, mounted: Mounted) -> None:
-    """FscaleError where the kernel shows a mount option otherwise than it was asked for."""
+    """Check that the mount options of the TOML file are in effect.
+
+    Raises:
+        FscaleError: the kernel shows another value for one of them.
+    """
     asked = [option for option in fs.mount_options if "{size}" not in option]
     if wrong := without_effect(asked, mounted.options):
         groups = {group(option) for option in wrong}
         shown = [option for option in mounted.options if group(option) in groups]
         raise FscaleError(
-            f"mount option {', '.join(wrong)} of {fs.title} had no effect; in effect is "
-            f"{', '.join(shown) or 'none of that kind'}"
+            f"mount option {', '.join(wrong)} of {fs.title} had no effect: the kernel shows "
+            f"{', '.join(shown) or 'no such option'}; leave it out or correct it"
         )
 
 
 @contextlib.contextmanager
 def checked(fs: FileSystem, device: str | None, do: Executor) -> Iterator[None]:
-    """Check the file system when the `with` block, which mounts and unmounts it, ended well.
+    """Check the file system after the `with` block, which mounts and unmounts it.
 
-    CommandFailed, with the checker's words, when it finds damage.
+    There is no check if the block raises an error.
+
+    Raises:
+        CommandFailed: the checker finds damage; the text contains its output.
     """
     yield
     if device and fs.check:
@@ -124,11 +137,11 @@ def _hinted(fs: FileSystem, message: str) -> str:
 
 
 def version(fs: FileSystem) -> str | None:
-    """What its mkfs says about its version."""
+    """Return the first line that mkfs prints about its version; None if unknown."""
     program = which(fs.version[0]) if fs.version else None
     if program is None:
         return None
-    # Some say it on standard error, so Executor.run does not do.
+    # Some programs print it on standard error, which Executor.run does not return.
     done = subprocess.run(
         [program, *fs.version[1:]],
         capture_output=True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What mkfs chose: read from a fresh file system before it is mounted, or from an existing one."""
+"""Reads the parameters that mkfs chose, from a fresh or from an existing file system."""
 
 import os
 import re
@@ -17,21 +17,21 @@ _PAIR = re.compile(r"([\w-]+)=(\S+?)(?=[\s,]|$)")
 _LINE = re.compile(r"(\S.*?)(?::|\t| {2})\s*(\S.*)")
 
 
-# Of a file system that is mounted: they come and go.
+# Features that come and go while the file system is mounted.
 _PASSING = frozenset({"needs_recovery", "orphan_present"})
 
 
 def parse(text: str, keys: Sequence[str]) -> dict[str, str]:
-    """The values of `keys` in a description."""
+    """Return the values of `keys` in a description."""
     found = everything(text)
     return {key: found[key] for key in keys if key in found}
 
 
 def everything(text: str) -> dict[str, str]:
-    """All that a description says, each value with its blanks made single.
+    """Parse all values of a description, with single blanks between words.
 
-    It reads lines of `KEY: VALUE` or `KEY<tab>VALUE` (dumpe2fs, btrfs) and those of
-    `SECTION = NAME=VALUE NAME=VALUE` (xfs_info), whose keys are SECTION.NAME.
+    Lines are `KEY: VALUE` or `KEY<tab>VALUE` (dumpe2fs, btrfs), or
+    `SECTION = NAME=VALUE NAME=VALUE` (xfs_info), whose keys become SECTION.NAME.
     """
     found: dict[str, str] = {}
     section = ""
@@ -47,7 +47,7 @@ def everything(text: str) -> dict[str, str]:
 
 
 def read(fs: FileSystem, device: str, do: Executor) -> dict[str, str]:
-    """All that is said of the file system on `device`; empty where nobody can say it."""
+    """Read the description of the file system on `device`; empty if no tool can read it."""
     if fs.geometry is None or which(fs.geometry.command[0]) is None:
         return {}
     argv = [argument.replace("{device}", device) for argument in fs.geometry.command]
@@ -58,13 +58,13 @@ def read(fs: FileSystem, device: str, do: Executor) -> dict[str, str]:
 
 
 def kept(fs: FileSystem, said: Mapping[str, str]) -> dict[str, str] | None:
-    """What of it the file system's TOML file asks for; None where that is nothing."""
+    """Return the values that the file system's TOML file requests; None if there are none."""
     keys = fs.geometry.keys if fs.geometry else []
     return {key: said[key] for key in keys if key in said} or None
 
 
 def of_directory(directory: Path, mounted: Mounted | None, do: Executor) -> dict[str, str]:
-    """The geometry of what an existing directory lies on, as far as this user may read it."""
+    """Read the geometry of the file system below a directory, as far as this user may."""
     about = os.statvfs(directory)
     found = {
         "block size": str(about.f_bsize),
@@ -81,7 +81,7 @@ def of_directory(directory: Path, mounted: Mounted | None, do: Executor) -> dict
 
 
 def node_below(directory: Path) -> Path | None:
-    """The block device that a directory lies on; None where this user cannot read it."""
+    """Return the block device below a directory; None if this user cannot read it."""
     if (entry := holding(directory)) is None:
         return None
     name = device_name(entry.device).replace("!", "/")

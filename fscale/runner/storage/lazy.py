@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What mkfs leaves for later: inode tables that a kernel thread would write under a load.
+"""Counts uninitialised inode tables of ext4, which a kernel thread would write during a load.
 
-Whatever mkfs.ext4 was told, its defaults and a file system of the user's may have put it off, so
-the group descriptors are asked. Of XFS, Btrfs and F2FS nothing is left to do when mkfs ends.
+The defaults of mkfs.ext4, or the user, may have deferred their initialisation, so the group
+descriptors are read. The mkfs of XFS, Btrfs and F2FS defers nothing.
 """
 
 import struct
@@ -12,14 +12,17 @@ _SUPERBLOCK = 1024
 _MAGIC = 0xEF53
 _META_BG = 0x10
 _64BIT = 0x80
-_CHECKSUMS = 0x10 | 0x400  # uninit_bg, metadata_csum: without them mkfs writes all tables
+_CHECKSUMS = 0x10 | 0x400  # uninit_bg, metadata_csum; without either, mkfs writes all tables
 _ZEROED = 0x4
 
 
 def unwritten(node: Path) -> int:
-    """How many inode tables of an ext4 on a device are not zeroed yet; 0 where it is none.
+    """Count the inode tables of an ext4 that are not zeroed yet; 0 if it is not an ext4.
 
-    1 where the descriptors are spread (meta_bg), and so are not looked at. Raises OSError.
+    With meta_bg the descriptors are spread over the device and not read; the result is then 1.
+
+    Raises:
+        OSError: the device cannot be read.
     """
     with node.open("rb") as file:
         file.seek(_SUPERBLOCK)

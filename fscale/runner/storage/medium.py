@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Brings a medium into being: a loop device, a RAM disk, a block device or a directory."""
+"""Provides a medium: a loop device, a RAM disk, a block device or a directory."""
 
 import os
 import shutil
@@ -22,19 +22,19 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
 
 @dataclass(frozen=True)
 class Ready:
-    """A medium that can be used: a block device of `size` bytes, or a directory."""
+    """A usable medium: a block device of `size` bytes, or a directory."""
 
     size: int
     device: str | None = None
     directory: Path | None = None
     disk: Disk | None = None
-    """the block device, taken until the end of the run; None in a dry run"""
+    """the block device, held until the end of the run; None in a dry run"""
     part_of: Disk | None = None
-    """the same where `device` is only a partition of it"""
+    """the whole block device, if `device` is a partition of it"""
 
 
 def missing(name: str, medium: Medium) -> str | None:
-    """Why this machine cannot have the medium; None when it can."""
+    """Return why this machine cannot provide the medium; None if it can."""
     if medium.kind == "dir":
         return None
     if reason := powers.no_mount():
@@ -52,20 +52,26 @@ def missing(name: str, medium: Medium) -> str | None:
 
 
 def _loop_missing() -> str | None:
-    """Why no loop device can be had; a container may lack its node, or the right to open it."""
+    """Return why no loop device is usable; None if one is.
+
+    A container may lack the device node, or the permission to open it.
+    """
     if not Path("/dev/loop-control").exists():
-        return "this kernel has no loop devices, or this container (no /dev/loop-control)"
+        return (
+            "this kernel or this container has no loop devices (no /dev/loop-control); measure a "
+            "directory: --dir DIRECTORY"
+        )
     try:
         device = Executor().run(["losetup", "--find"]).strip()
         os.close(os.open(device, os.O_RDONLY))
     except (CommandFailed, OSError) as error:
-        return f"no loop device can be used here: {error}; measure a directory: --dir DIRECTORY"
+        return f"no loop device is usable: {error}; measure a directory: --dir DIRECTORY"
     return None
 
 
 def _memory_device_missing(medium: Medium) -> str | None:
     if not _module_there(medium.kind):
-        return f"this kernel has no {medium.kind} (no module of that name)"
+        return f"this kernel does not support {medium.kind} (no module of that name)"
     if numa.prefix(medium.numa) and which("numactl") is None:
         return "numactl is not installed; apt-get install numactl, or leave numa out"
     return None
@@ -82,7 +88,7 @@ def _module_there(name: str) -> bool:
 
 
 def size_of(medium: Medium, memory: int) -> int:
-    """Bytes: of a made medium as configured, of a directory what is free."""
+    """Return the size in bytes: as configured, or for a directory its free space."""
     if medium.size is not None:
         return resolve_size(medium.size, medium.max_size, memory)
     return guard.space_in(Path(medium.path or "/"))
@@ -95,9 +101,10 @@ def check(
     yes_format: str | None = None,
     by_id: Path = disk.BY_ID,
 ) -> Checked | None:
-    """Nothing is in the way of `prepare`; FscaleError says what is.
+    """Check that `prepare` can provide the medium; return the checked block device, if it is one.
 
-    Returns the device that was checked, where the medium is one.
+    Raises:
+        FscaleError: the medium lacks a path, space or memory, or must not be formatted.
     """
     if medium.kind == "device":
         if not medium.path:
@@ -109,7 +116,10 @@ def check(
         size = size_of(medium, memory)
         guard.check_directory(Path(medium.backing))
         if shutil.disk_usage(medium.backing).free < size:
-            raise FscaleError(f"no space: {medium.backing} has no {size >> 20} MiB for {name}")
+            raise FscaleError(
+                f"no space: {name} needs {size >> 20} MiB, and {medium.backing} has less free; "
+                "free some, or lower its size"
+            )
     else:
         guard.check_memory(size_of(medium, memory), f"medium {name}")
     return None
@@ -124,13 +134,16 @@ def prepare(
     tag: str,
     checked: Checked | None = None,
 ) -> Ready:
-    """Make the medium, or take the device that was checked; every change is in the journal.
+    """Make the medium, or take the checked device; every change is recorded in the journal.
 
-    Raises FscaleError. The caller closes `Ready.disk` before the changes are undone.
+    The caller must close `Ready.disk` before the changes are undone.
+
+    Raises:
+        FscaleError: the medium cannot be made, or the device has changed.
     """
     if medium.kind == "device":
         if checked is None:
-            raise FscaleError(f"medium {name} was not checked; nothing is formatted")
+            raise FscaleError(f"medium {name} was not checked, so it was not formatted")
         taken = None if journal.do.dry else Disk(checked)
         return Ready(checked.identity.size, str(checked.node), disk=taken)
     ready = _make(name, medium, memory, journal, state, tag)
@@ -158,19 +171,19 @@ def _loop(name: str, medium: Medium, size: int, journal: Journal, state: Path, t
         journal.apply(TempDir(path=directory))
     else:
         directory = state / f"medium-{name}"
-        # tmpfs needs a little more than the file for its own bookkeeping.
+        # tmpfs needs a little more space than the file, for metadata.
         options = [f"size={size + (1 << 20)}", "noatime"]
         if numa.fits_mount(medium.numa):
             options += numa.mount_options(medium.numa)
         if HUGE_PAGES.exists():
-            # Dropping the caches visits each folio of the image before each cell: a third of a
-            # second for 6 GiB in small pages.
+            # Dropping caches before each cell visits every folio of the image, which takes a third
+            # of a second for 6 GiB in small pages.
             options.append("huge=always")
         journal.apply(Mount(source="fscale", target=directory, fstype="tmpfs", options=options))
     file = directory / "image"
     if medium.backing or numa.fits_mount(medium.numa):
         journal.do.allocate(file, size)
-    else:  # a tmpfs without a policy of its own takes that of the process
+    else:  # a tmpfs without a policy uses that of the process
         allocate = ["fallocate", "--length", str(size), str(file)]
         journal.do.run([*numa.prefix(medium.numa), *allocate], timeout=600)
     loop = LoopDevice(file=file, direct_io=medium.direct_io)
@@ -180,10 +193,10 @@ def _loop(name: str, medium: Medium, size: int, journal: Journal, state: Path, t
 
 
 def _fill(medium: Medium, device: str, size: int, journal: Journal) -> None:
-    """Write all of a device in memory, so that its pages are there, and on which nodes.
+    """Write all of a device in memory, so that its pages are allocated on the wanted nodes.
 
-    Direct writes: those of the page cache come from kernel threads, wherever these run. With a
-    latency this would take hours for a disk.
+    Writes are direct, because kernel threads write back the page cache on any node. A device with a
+    latency is not filled, which could take hours.
     """
     if not medium.latency_ns:
         copy = ["dd", "if=/dev/zero", f"of={device}", "bs=1M", f"count={size >> 20}"]
@@ -192,7 +205,7 @@ def _fill(medium: Medium, device: str, size: int, journal: Journal) -> None:
 
 def _brd(medium: Medium, size: int, journal: Journal) -> Ready:
     if (Path("/sys/module") / "brd").exists():
-        raise FscaleError("brd is loaded already and may be in use; unload it (modprobe -r brd)")
+        raise FscaleError("brd is already loaded and may be in use; unload it: modprobe -r brd")
     journal.apply(Module(name="brd", parameters=["rd_nr=1", f"rd_size={size >> 10}"]))
     _fill(medium, "/dev/ram0", size, journal)
     return Ready(size, device="/dev/ram0")
@@ -202,8 +215,8 @@ def _null_blk(medium: Medium, size: int, journal: Journal) -> Ready:
     if not (Path("/sys/module") / "null_blk").exists():
         journal.apply(Module(name="null_blk", parameters=["nr_devices=0"]))
     if not journal.do.dry and not NULLB.is_dir():
-        raise FscaleError(f"{NULLB} is not there; mount configfs at /sys/kernel/config")
-    # The kernel names the device after its directory since Linux 5.20, nullb<N> before.
+        raise FscaleError(f"{NULLB} does not exist; mount configfs at /sys/kernel/config")
+    # Since Linux 5.20 the device is named after its directory, before nullb<N>.
     before = {p.name for p in Path("/sys/class/block").glob("*")}
     journal.apply(
         NullBlock(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is mounted where, with the options that are in effect, as the kernel shows it."""
+"""Reads the mount below a path, with its effective options."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from fscale.system import mountinfo
 PROC = Path("/proc")
 SYSFS = Path("/sys")
 
-# They name a place or a peer, and say nothing of how the file system works.
+# Options that name a path or a peer and do not affect how the file system works.
 _PLACES = frozenset(
     {
         *("lowerdir", "upperdir", "workdir", "lowerdir+", "datadir+", "subvol", "subvolid"),
@@ -31,12 +31,12 @@ class Entry:
     """major:minor"""
     root: str
     options: list[str]
-    """of the mount, and of the file system behind it"""
+    """options of the mount and of its file system"""
     fstype: str
     source: str
 
     def value(self, name: str) -> str | None:
-        """The value of an option, such as upperdir."""
+        """Return the value of an option, such as upperdir; None without it."""
         found = (o.partition("=")[2] for o in self.options if o.startswith(f"{name}="))
         return next(found, None)
 
@@ -46,7 +46,7 @@ def _printable(text: str) -> str:
 
 
 def entries(proc: Path = PROC) -> dict[int, Entry]:
-    """All mounts that this process sees, by the kernel's number."""
+    """Return all mounts that this process sees, by mount id."""
     found = {}
     for line in mountinfo.read(proc):
         options = mount.split(line.options) + mount.split(line.super_options)
@@ -61,9 +61,9 @@ def entries(proc: Path = PROC) -> dict[int, Entry]:
 
 
 def holding(path: Path, proc: Path = PROC) -> Entry | None:
-    """The mount that holds a file or directory; None where it cannot be seen, as in a chroot.
+    """Return the mount that contains a path; None if it is not visible, as in a chroot.
 
-    The kernel says which one it is: of several at one place, and beneath others, none is guessed.
+    The kernel reports its mount id, so nothing is guessed where several mounts are stacked.
     """
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -80,13 +80,13 @@ def holding(path: Path, proc: Path = PROC) -> Entry | None:
 
 
 def read(path: Path, proc: Path = PROC, sysfs: Path = SYSFS) -> Mounted | None:
-    """The mount that holds a path, and its options in effect; None where it cannot be seen."""
+    """Return the mount that contains a path, with its effective options; None if not visible."""
     entry = holding(path, proc)
     return describe(entry, proc, sysfs) if entry else None
 
 
 def describe(entry: Entry, proc: Path = PROC, sysfs: Path = SYSFS) -> Mounted:
-    """An entry with all options that are in effect."""
+    """Describe an entry with all effective options."""
     options = {*entry.options, *_of_ext4(entry, proc, sysfs)}
     if "ro" in options:
         options.discard("rw")
@@ -97,13 +97,13 @@ def describe(entry: Entry, proc: Path = PROC, sysfs: Path = SYSFS) -> Mounted:
 
 
 def _upper(directory: Path, proc: Path, sysfs: Path) -> list[str]:
-    """Of an overlay: the file system that its files are written to, where it can be seen."""
+    """Return type and options of the file system that an overlay writes to, if visible."""
     found = read(directory, proc, sysfs)
     return [found.fstype, *found.options] if found else []
 
 
 def _of_ext4(entry: Entry, proc: Path, sysfs: Path) -> list[str]:
-    """All options of ext4: mountinfo leaves out those that are the default, data=ordered too."""
+    """Return all options of ext4; mountinfo omits defaults such as data=ordered."""
     if not entry.fstype.startswith("ext"):
         return []
     name = device_name(entry.device, sysfs)
@@ -113,13 +113,13 @@ def _of_ext4(entry: Entry, proc: Path, sysfs: Path) -> list[str]:
 
 
 def device_name(number: str, sysfs: Path = SYSFS) -> str:
-    """The kernel's name of a block device, with ! for /; empty where there is none."""
+    """Return the kernel's name of a block device, with ! for /; empty if there is none."""
     base = sysfs / "dev" / "block" / number
     return base.resolve().name if base.exists() else ""
 
 
 def changed(before: Mounted | None, after: Mounted | None) -> str | None:
-    """What differs between two looks at a mount, in words; None where nothing does."""
+    """Describe how two states of a mount differ; None if they are equal or one is unknown."""
     if before is None or after is None or before == after:
         return None
     if before.fstype != after.fstype:

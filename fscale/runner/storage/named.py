@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Block devices beside the medium that the commands of a cell name: none is written to unchecked.
+"""Finds block devices besides the medium that the commands of a cell name, and checks them.
 
-`mkfs.xfs -l logdev=/dev/...` formats two devices, `mkfs.btrfs A B` and `-J device=` as well. So
-each word of each command is looked at: any part of it that leads to a block device.
+`mkfs.xfs -l logdev=/dev/...` formats two devices; so do `mkfs.btrfs A B` and `-J device=`. So each
+word of each command is searched for parts that lead to a block device, and a command that hides
+which device it uses is refused.
 """
 
 import itertools
@@ -33,18 +34,18 @@ _EXPANDED = re.compile(r"\$(?![0-9@])|[`*?\[\]~\\{}]|\bcd\b")
 
 
 def _commands(fs: FileSystem) -> Iterator[list[str]]:
-    """Every argv of a cell; mount(8) as it is called."""
+    """Yield every argv of a cell, with that of mount(8)."""
     geometry = fs.geometry.command if fs.geometry else []
     yield from filter(None, (fs.mkfs, fs.check, geometry, fs.version))
     yield ["mount", "-o", ",".join(fs.mount_options), MEDIUM]
 
 
 def devices(fs: FileSystem) -> list[Path]:
-    """The block devices that commands of a file system name, as they name them.
+    """Return the block devices that the commands of a file system name, as named there.
 
     Raises:
-        FscaleError: a command names a device that is not there, or a file where a device belongs,
-            or hides what it names.
+        FscaleError: a command names a device that does not exist, names a file instead of a device,
+            or hides which device it uses.
     """
     found: dict[Path, None] = {}
     for argv in _commands(fs):
@@ -61,9 +62,10 @@ def devices(fs: FileSystem) -> list[Path]:
 def check(
     name: str, fs: FileSystem, medium: Sequence[Checked], yes_format: str | None, by_id: Path
 ) -> list[Checked]:
-    """The block devices beside the medium, each checked as the medium of --device is.
+    """Check the block devices besides the medium in the same way as --device; return them.
 
-    FscaleError where one may not be written to.
+    Raises:
+        FscaleError: one of them must not be written to.
     """
     own = {checked.identity.number for checked in medium}
     found = {}
@@ -75,49 +77,62 @@ def check(
             found[number] = disk.check_device(path, yes_format, by_id)
         except FscaleError as error:
             raise FscaleError(
-                f"file system {name} names a device beside its own: {error}"
+                f"file system {name} names a device besides its medium: {error}"
             ) from None
     if found and fs.partitions > 1:
-        raise FscaleError(f"file system {name}: partitions cannot share a second device")
+        raise FscaleError(
+            f"file system {name}: its {fs.partitions} partitions cannot share a second device; "
+            "leave partitions or the device out"
+        )
     return list(found.values())
 
 
 def _refuse_hidden(argv: Sequence[str]) -> None:
-    """FscaleError where it is a program inside the command that says which device is meant."""
+    """Refuse a command in which another program determines the device.
+
+    Raises:
+        FscaleError: the command is such a one.
+    """
     said = f"`{shlex.join(argv)}`"
     for index, word in enumerate(argv):
         after = [later.replace(MEDIUM, "") for later in argv[index + 1 :]]
         program = Path(word).name
         if program in _SHELLS and any(_EXPANDED.search(later) for later in after):
             raise FscaleError(
-                f"{said}: which devices a shell makes of this cannot be known before; give the "
+                f"{said}: fscale cannot check which devices a shell would use here; give the "
                 "command without variables, wildcards and cd"
             )
         if program in _PROGRAMS and any(re.match(r"-\w*[ce]", later) for later in after):
             raise FscaleError(
-                f"{said}: which devices a program names cannot be known before; give the command "
-                "itself"
+                f"{said}: fscale cannot check which devices this program would use; give the "
+                "command itself"
             )
         if re.search(r"\{device\}\w", word) or re.search(r"[\w/]\{device\}", word.lstrip("-")[1:]):
-            raise FscaleError(f"{said}: {MEDIUM} is the whole name of the device; nothing joins it")
+            raise FscaleError(
+                f"{said}: {MEDIUM} is the whole path of the device; remove what is joined to it"
+            )
 
 
 def _refuse_file(argument: str, argv: Sequence[str]) -> None:
     if MEDIUM not in argument and Path(argument).is_file():
         raise FscaleError(
-            f"`{shlex.join(argv)}` would overwrite the file {argument}; a file system is made on "
-            f"{MEDIUM} and on block devices that are checked"
+            f"`{shlex.join(argv)}` would overwrite the file {argument}; name {MEDIUM} or a block "
+            "device instead"
         )
 
 
 def _refuse_absent(argv: Sequence[str]) -> None:
-    """FscaleError for an argument of mkfs that may come to lead to a device before it runs."""
+    """Refuse a missing path in the arguments of mkfs, which could be a device later.
+
+    Raises:
+        FscaleError: an argument is a path that does not exist.
+    """
     for before, word in itertools.pairwise(argv):
         path = word.startswith(("/", "./", "../")) and not before.startswith("-")
         if path and not any(c in word for c in " \t\n{") and not _there(word):
             raise FscaleError(
-                f"`{shlex.join(argv)}` names {word}, which is not there; what comes to be there "
-                "later cannot be checked"
+                f"`{shlex.join(argv)}` names {word}, which does not exist, so fscale cannot check "
+                "it; name an existing device"
             )
 
 
@@ -139,7 +154,7 @@ def _in_word(word: str, argv: Sequence[str]) -> Iterator[Path]:
 
 
 def _starts(word: str) -> list[int]:
-    """Where the name of a device may begin: after a separator or an option's letter."""
+    """Return where the name of a device may begin: after a separator or an option's letter."""
     found = {0, *(i + 1 for i, c in enumerate(word) if c in _SEPARATORS)}
     if word.startswith("-"):
         found.add(2)
@@ -151,7 +166,7 @@ def _starts(word: str) -> list[int]:
 
 
 def _longest(word: str, start: int, said: str) -> Iterator[Path]:
-    """The block device whose name begins there; names may have separators in them."""
+    """Yield the block device whose name begins at `start`; names may contain separators."""
     ends = [i for i in range(start, len(word)) if word[i] in _SEPARATORS]
     for end in [len(word), *reversed(ends)]:
         name = word[start:end]
@@ -160,9 +175,9 @@ def _longest(word: str, start: int, said: str) -> Iterator[Path]:
                 yield Path(name)
             return
     whole = re.split(r"[\s,;'\"]", word[start:])[0]
-    # What comes to be there later could be any device.
+    # A path that does not exist yet could later lead to any device.
     if whole.startswith("/dev/") and not _sequence_number(whole):
-        raise FscaleError(f"{said} names {whole}, which is not there")
+        raise FscaleError(f"{said} names {whole}, which does not exist; name an existing device")
     if _sequence_number(whole):
         yield Path(whole)
 
@@ -181,7 +196,7 @@ def _is_block(name: str) -> bool:
 
 def _refuse_no_device(option: str, value: str, said: str) -> None:
     if option in ("device", "name") and "/" not in value and not Path(value).exists():
-        return  # the name of something else
+        return  # not the name of a device
     raise FscaleError(
         f"{said}: {option}={value} is not a block device; name one by its path in {disk.BY_ID}"
     )
@@ -192,15 +207,18 @@ def _tagged(tag: str, said: str) -> Path:
         return Path(Executor().run(["findfs", tag]).strip())
     except CommandFailed:
         raise FscaleError(
-            f"{said} names the device {tag}, which is not there; name it by its path in "
+            f"{said} names the device {tag}, which does not exist; name a device by its path in "
             f"{disk.BY_ID}"
         ) from None
 
 
 def _numbered(number: int, said: str) -> Path:
-    """The node of a device number as the kernel writes it in an option."""
+    """Return the node of a device number that is encoded as the kernel encodes it in options."""
     major, minor = (number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00)
     path = Path(f"/dev/block/{major}:{minor}")
     if not path.exists():
-        raise FscaleError(f"{said} names the device {major}:{minor}, which is not there")
+        raise FscaleError(
+            f"{said} names the device {major}:{minor}, which does not exist; name an existing "
+            "device"
+        )
     return path
