@@ -42,7 +42,7 @@ NEWLY = 0.5
 # less: a function that is only called otherwise takes none more.
 GAINED = 0.5
 SPREADS = 2.0
-LEAST_SEEDS = 3
+MIN_SEEDS = 3
 LINES = 3
 USERS = 3
 FUNCTIONS = 5
@@ -119,7 +119,7 @@ def compare(sides: Sides) -> Comparison:
         new=sides.new,
         settings=Settings(metrics=("count",)),
         tests=len(judgements),
-        repetitions_needed=LEAST_SEEDS,
+        repetitions_needed=MIN_SEEDS,
         judgements=judgements,
         health=found,
         locks=[],
@@ -158,10 +158,10 @@ def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[
         return []
     good = [[c for c in side if c.status == "ok" and c.simulation] for side in (base, new)]
     fewest = min(map(len, good))
-    if fewest and fewest < LEAST_SEEDS:
+    if fewest and fewest < MIN_SEEDS:
         raise FscaleError(
             f"{subject.name} has {fewest} good boots on one side; the gate needs "
-            f"{LEAST_SEEDS}: give --seeds {LEAST_SEEDS} or more"
+            f"{MIN_SEEDS}: give --seeds {MIN_SEEDS} or more"
         )
     return [_metric(subject, metric, *good) for metric in METRICS] if fewest else []
 

@@ -20,7 +20,7 @@ from analysis.compare.measured import Measured, Test
 from analysis.compare.ranktest import Floats
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import PEAK, Judgement, Sample, Settings
-from analysis.compare.sliced import LEAST_PAIRS, Paired
+from analysis.compare.sliced import MIN_PAIRS, Paired
 
 DISTURBED_SHARE = 0.25
 # Times the CPU time that others took by which a rate may fall: they take caches and locks, too.
@@ -72,7 +72,7 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
             needed = min((look for look in test.looks if look >= needed), default=needed)
             judgement.more_repetitions = max(1, needed - test.repetitions)
         judgement.reason = why_undecided(judgement, e.effect, significant)
-    excuse_disturbed(judgement)
+    retract_if_disturbed(judgement)
     return judgement
 
 
@@ -88,7 +88,7 @@ def why_undecided(judgement: Judgement, effect: Effect, significant: bool) -> st
     return "the data cannot tell"
 
 
-def excuse_disturbed(judgement: Judgement) -> None:
+def retract_if_disturbed(judgement: Judgement) -> None:
     """Take back a change that others' load explains: they moved one side only."""
     share = max(s.disturbed / len(s.values) for s in (judgement.base, judgement.new))
     changed = judgement.verdict in ("slower", "faster")
@@ -111,7 +111,7 @@ def _explained(judgement: Judgement) -> bool:
 
 def too_few(test: Test, family: int, settings: Settings) -> Judgement:
     """Undecided, with how many repetitions, or pairs, it takes at least."""
-    needed = LEAST_PAIRS
+    needed = MIN_PAIRS
     if not test.ratios:
         needed = minimum_repetitions(settings, family, test.interleaved)
     needed = test.looks[0] if test.looks else needed

@@ -15,7 +15,7 @@ from analysis.compare.ranktest import p_value
 from analysis.compare.repetitions import minimum_repetitions, repetitions_to_reach
 from analysis.compare.sequential import weight
 from analysis.compare.settings import Judgement, Settings
-from analysis.compare.sliced import LEAST_PAIRS, paired
+from analysis.compare.sliced import MIN_PAIRS, paired
 from fscale.model.errors import FscaleError
 
 
@@ -47,7 +47,7 @@ def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> No
     """Raise an FscaleError where not one of the tests could ever be significant by itself."""
     level = settings.fdr / max(1, family)
     if not tests or any(
-        len(t.ratios) >= LEAST_PAIRS
+        len(t.ratios) >= MIN_PAIRS
         or 2 / comb(len(t.base.values) + len(t.new.values), len(t.new.values)) <= level
         for t in tests
     ):
@@ -55,7 +55,7 @@ def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> No
     if pairs := max(len(t.ratios) for t in tests):
         raise FscaleError(
             f"too few pairs in slices: at most {pairs}, and nothing is judged with less than "
-            f"{LEAST_PAIRS}; the same command goes on, or give it more time with --max-minutes"
+            f"{MIN_PAIRS}; the same command goes on, or give it more time with --max-minutes"
         )
     # With enough repetitions all of them would be in the family.
     tested = sum(t.repetitions > 0 for t in tests)
@@ -91,7 +91,7 @@ def _weigh(test: Test, settings: Settings) -> Evidence | None:
 
 def _weigh_pairs(test: Test, settings: Settings) -> Evidence | None:
     looks = [n for n in test.looks if n <= test.repetitions]
-    if test.repetitions < LEAST_PAIRS or (test.looks and not looks):
+    if test.repetitions < MIN_PAIRS or (test.looks and not looks):
         return None
     share = weight(len(looks)) if looks else 1.0
     level = 1 - (1 - settings.confidence) * share

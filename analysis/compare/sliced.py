@@ -19,12 +19,12 @@ from analysis.compare.ranktest import Floats
 from analysis.compare.settings import COUNT, CPU_EFFICIENCY, INSTRUCTIONS, SETTLED
 from fscale.model.results import Cell, Slice
 
-LEAST_PAIRS = 4
+MIN_PAIRS = 4
 FIRST_LOOK = 6
 """pairs; with fewer, Student's t at the level of a single test among many takes ten deviations"""
-FIRST_LOOK_OF_BOOTS = LEAST_PAIRS
+FIRST_LOOK_OF_BOOTS = MIN_PAIRS
 """pairs of boots: each takes minutes, tests are few, and counts hardly differ between boots"""
-LEAST_BLOCKS = 5  # of a pair; with fewer, it has no ratio
+MIN_BLOCKS = 5  # of a pair; with fewer, it has no ratio
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def centre(logs: Floats) -> float:
 def ratios_of(
     base: Mapping[int, Cell], new: Mapping[int, Cell], metric: str
 ) -> dict[int, PairRatio]:
-    """The ratio of each pair, by repetition; one with fewer than LEAST_BLOCKS has none."""
+    """The ratio of each pair, by repetition; one with fewer than MIN_BLOCKS has none."""
     found = {}
     for repetition in sorted(base.keys() & new.keys()):
         if metric == INSTRUCTIONS:
@@ -119,7 +119,7 @@ def ratios_of(
             continue
         rates = _rates(base[repetition], metric), _rates(new[repetition], metric)
         blocks = sorted(rates[0].keys() & rates[1].keys())
-        if len(blocks) >= LEAST_BLOCKS:
+        if len(blocks) >= MIN_BLOCKS:
             logs: Floats = np.log([rates[1][b] / rates[0][b] for b in blocks])
             deviation = float(scipy.stats.median_abs_deviation(logs, scale="normal"))
             error = deviation * float(np.sqrt(RANK_VARIANCE / len(blocks)))
@@ -166,7 +166,7 @@ def pairs_needed(
     between the ratio and the nearer bound. None when that takes more than `MOST_REPETITIONS`.
     """
     log, bound = abs(np.log(ratio)), -np.log1p(-margin)
-    n = np.arange(LEAST_PAIRS, MOST_REPETITIONS + 1)
+    n = np.arange(MIN_PAIRS, MOST_REPETITIONS + 1)
     tail, room = (level / 2, log) if log > bound else ((1 - confidence) / 2, bound - log)
     enough = scipy.stats.t.isf(tail, n - 1) * deviation / np.sqrt(n) <= room
     return int(n[np.argmax(enough)]) if enough.any() else None
