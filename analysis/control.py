@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the machine itself gives: the controls of a run, by which linear scaling is judged.
+"""The controls of a run, which show how far this machine itself scales.
 
-One busy core may be faster than many (turbo, heat, a power limit, a hypervisor), so that workers
-which share nothing do not reach n times the throughput of one. The controls are such workers.
+A single busy core may be faster than each of many (turbo, heat, a power limit, a hypervisor), so
+even workers that share nothing may not reach n times the throughput of one. Controls are such
+workers; linear scaling is judged by them.
 """
 
 import statistics
@@ -15,36 +16,36 @@ from analysis.reader import Results
 from analysis.summary import Point, Ratio, summarise
 from fscale.model.topology import Layout, machine_layout
 
-DEGRADED_BELOW = 0.6  # of linear: a control that is this slow is no yardstick
-FEWEST = 2  # repetitions of a point: one alone has no spread
+DEGRADED_BELOW = 0.6  # of linear: a slower control is not used as the reference
+MIN_REPETITIONS = 2  # of a point: a single one has no spread
 
 
 class Basis(Enum):
-    """What linear scaling goes by at a core count; the value says why."""
+    """The basis of linear scaling at a core count; the value is shown to the user."""
 
     BASE = "the base"
     CONTROL = "the control"
     SPREAD = "physical cores: the control reaches them within its spread"
-    DEGRADED = "physical cores: the control is too slow to be believed"
-    MISSING = "physical cores: no control has two repetitions here that others did not disturb"
+    DEGRADED = "physical cores: the control is too slow to serve as the reference"
+    MISSING = "physical cores: no control has two undisturbed repetitions here"
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a machine gave at a core count, over what it gave at the run's lowest."""
+    """The controls at a core count, relative to the run's lowest core count."""
 
     cores: int
     speedups: tuple[tuple[str, Ratio, Point], ...]
-    """of each control: its workload, its speed-up, and its point"""
+    """workload, speed-up and point of each control"""
     linear: float
-    """the speed-up that physical cores promise"""
+    """the speed-up by the number of physical cores"""
     basis: Basis
     efficiency: float
-    """the share of `linear` that verdicts take for linear"""
+    """the share of `linear` that verdicts use as linear"""
     khz: float | None = None
-    """median frequency of the CPUs under the controls; None where the machine does not say it"""
+    """median frequency of the CPUs under the controls; None if the machine does not report it"""
     best: Ratio | None = None
-    """of the control that gained most, undisturbed; None where too little of it is"""
+    """undisturbed speed-up of the control that gained most; None if too little is undisturbed"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Control:
 
     @cached_property
     def given(self) -> tuple[Given, ...]:
-        """By rising core counts."""
+        """The controls at each core count, ascending."""
         curves: dict[str, dict[int, Point]] = defaultdict(dict)
         for point in self.points:
             curves[point.key.workload][point.key.cores] = point
@@ -83,7 +84,7 @@ class Control:
         given = Given(count, speedups, linear, Basis.BASE, 1.0, median)
         if count == first:
             return replace(given, best=Ratio(1.0, 1.0, 1.0) if speedups else None)
-        # Two threads of a core share it by the kind of their work, so they add nothing to linear.
+        # What a second hardware thread adds depends on the work, so it adds nothing to linear.
         full = [g.efficiency for g in before if g.cores <= self._physical(count) < count]
         most = full[-1] if full else 1.0
         sure = [
@@ -94,7 +95,7 @@ class Control:
         ]
         if not sure:
             return replace(given, basis=Basis.MISSING, efficiency=most)
-        # The control that gains most: what holds up only one of them is no limit of the machine.
+        # Use the control that gains most: a limit that only one of them meets is not the machine's.
         best = max(sure, key=lambda r: r.value)
         given = replace(given, best=best, efficiency=most)
         if best.high / linear >= most:
@@ -107,29 +108,29 @@ class Control:
         return self.layout.physical(count) if self.layout else count
 
     def efficiency(self, cores: int) -> float:
-        """The share of a physical core's throughput at the base that one has at a core count.
+        """The throughput of a physical core at a core count, as a share of that at the base.
 
-        It is 1 where the controls say nothing, or nothing that is sure.
+        It is 1 if the controls show nothing, or nothing reliable.
         """
         return next((g.efficiency for g in self.given if g.cores == cores), 1.0)
 
     def measured(self, cores: int) -> float | None:
-        """The speed-up of the control that gained most; None where that is not known.
+        """The speed-up of the control that gained most; None if it is not known.
 
-        It is at most linear: more is noise, as of a base that others slowed.
+        It is at most linear: more is noise, for example from a disturbed base.
         """
         given = next((g for g in self.given if g.cores == cores), None)
         return min(given.best.value, given.linear) if given and given.best else None
 
 
 def _undisturbed(point: Point) -> Point | None:
-    """The point without what others disturbed; None where too little is left."""
+    """The point without disturbed repetitions; None if too few are left."""
     quiet = tuple(cell for cell in point.cells if cell.disturbed is None)
-    return replace(point, cells=quiet) if len(quiet) >= FEWEST else None
+    return replace(point, cells=quiet) if len(quiet) >= MIN_REPETITIONS else None
 
 
 def control_of(results: Results) -> Control | None:
-    """The controls of a run; None where it has none."""
+    """The controls of a run; None if it has none."""
     if not results.controls:
         return None
     good = [cell for cell in results.controls if cell.status == "ok"]

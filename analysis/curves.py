@@ -14,13 +14,13 @@ from fscale.model.topology import Layout
 
 BACKGROUND = "Readers beside a writer"
 OTHER = "Other workloads"
-NO_MEDIUM = "none"  # of file systems that live in memory
+NO_MEDIUM = "none"  # the medium of file systems that live in memory
 SHARING = ("low", "medium", "high")
 
 Layouts = Mapping[str | None, Layout | None]
-"""of each run's machine, by its label (None where there is one run)"""
+"""the layout of each run's machine, by the run's label (None if there is one run)"""
 Controls = Mapping[str | None, Control | None]
-"""of each run, in the same way"""
+"""the controls of each run, in the same way"""
 
 
 def series(filesystem: str, run: str | None) -> str:
@@ -30,7 +30,7 @@ def series(filesystem: str, run: str | None) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """One file system (of a run, or side of a comparison) on one panel; points by rising cores."""
+    """One file system (of a run, or of a side) on one panel; points ascend by cores."""
 
     filesystem: str
     side: str | None
@@ -41,16 +41,16 @@ class Curve:
     run: str | None = None
     """the run's label in a report of several"""
     control: Control | None = None
-    """what the machine itself gives; None: a core gives the same at each core count"""
+    """the controls; None: a core is taken to give the same at each core count"""
 
     @property
     def series(self) -> str:
-        """What the line's look goes by: the file system and, where there are several, the run."""
+        """The key of the line's look: the file system and, if there are several, the run."""
         return series(self.filesystem, self.run)
 
     @property
     def name(self) -> str:
-        """As the legend has it."""
+        """The name in the legend."""
         marks = [mark for mark in (self.run, self.side) if mark]
         marks += ["simulated"] if self.simulated else []
         return f"{self.filesystem} ({', '.join(marks)})" if marks else self.filesystem
@@ -76,7 +76,7 @@ class Curve:
         return max(self.points, key=lambda p: (p.median, -p.key.cores))
 
     def speedup(self, point: Point) -> Ratio | None:
-        """Throughput of `point` over that of the base; None without another point to compare."""
+        """Throughput of `point` relative to the base; None without a base, or for the base."""
         base = self.base
         if base is None or point is base:
             return None
@@ -88,11 +88,11 @@ class Curve:
         return self.speedup(self.top)
 
     def linear_at(self, point: Point) -> float:
-        """What the speed-up of a point would be if every physical core did as much as at the base.
+        """The linear speed-up of a point: every physical core does as much as at the base.
 
-        Where a control shows that a core gives less than at the base, it is counted as so much
-        less. Hardware threads share a core, and nobody knows what a slower core is worth, so they
-        add nothing to it; a core that a background writer has does no work of a worker.
+        If a control shows that a core gives less than at the base, the core counts for that much
+        less. Hardware threads and slower cores add nothing, because their worth is not known. A
+        core that runs a background writer does not count as a worker.
         """
         return self._worked(point) / self._worked(self.points[0])
 
@@ -102,7 +102,7 @@ class Curve:
         return worked * self.efficiency(cores)
 
     def efficiency(self, cores: int) -> float:
-        """The share of its throughput at the base that a core gives, by the control."""
+        """A core's throughput by the control, as a share of that at the base."""
         return self.control.efficiency(cores) if self.control else 1.0
 
     @property
@@ -126,7 +126,7 @@ class Ideal:
 
 @dataclass(frozen=True)
 class Panel:
-    """One workload (with its options): what one plot shows."""
+    """The content of one plot: one workload with its options."""
 
     workload: str
     variant: str
@@ -136,11 +136,11 @@ class Panel:
     curves: tuple[Curve, ...]
     layout: Layout | None = None
     turns: tuple[int, ...] = ()
-    """core counts after which FxMark's paper says that its curves stop to rise"""
+    """core counts at which the curves stop rising according to FxMark's paper"""
 
     @property
     def name(self) -> str:
-        """The workload and what makes it differ from its defaults."""
+        """The workload and its options that are not the defaults."""
         return f"{self.workload} {self.variant}".strip()
 
     @property
@@ -155,7 +155,7 @@ class Panel:
 
     @property
     def ideal(self) -> Ideal | None:
-        """From the fastest base; None where no curve starts at its base and goes on."""
+        """Linear scaling from the fastest base; None if no curve has a base and another point."""
         rising = [c for c in self.curves if c.base is not None and len(c.points) > 1]
         if not rising:
             return None
@@ -164,13 +164,13 @@ class Panel:
         last = self.cores[-1]
         physical = fastest.physical or last
         beside = start.key.cores - start.workers
-        # At every core count: on a logarithmic axis linear scaling is no straight line.
+        # One point per core count, because linear scaling is not straight on a logarithmic axis.
         counts = sorted(n for n in {*self.cores, min(physical, last)} if n >= start.key.cores)
         return Ideal(start, tuple((n, (min(n, physical) - beside) / start.workers) for n in counts))
 
     @property
     def given(self) -> Ideal | None:
-        """What the machine itself gives, from the same base; None where no control ran."""
+        """Scaling of the control, from the same base; None if no control ran."""
         ideal = self.ideal
         fastest = ideal and next(c for c in self.curves if c.points[0] is ideal.start)
         control = fastest and fastest.control
@@ -192,7 +192,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Group:
-    """The panels of workloads that do the same to the same: read data, write metadata, ..."""
+    """The panels of workloads with the same action: read data, write metadata, ..."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -200,7 +200,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Page:
-    """All that was measured on one medium in one I/O mode."""
+    """All measurements on one medium in one I/O mode."""
 
     medium: str
     mode: str
@@ -208,12 +208,12 @@ class Page:
 
     @property
     def title(self) -> str:
-        """As the headings have it."""
+        """The title in headings."""
         return f"{'no' if self.medium == NO_MEDIUM else self.medium} medium, {self.mode} I/O"
 
     @property
     def slug(self) -> str:
-        """For file names."""
+        """The name in file names."""
         return f"{self.medium}-{self.mode}"
 
     @property
@@ -261,7 +261,7 @@ def _panel(
     for point in points:
         sides[point.run].add(point.key.side)
     for point in points:
-        # The label of a run that is a single side says which.
+        # If a run is a single side, its label already has the side.
         side = None if point.run and len(sides[point.run]) == 1 else point.key.side
         series[point.key.filesystem, side, point.run].append(point)
     base = max(1, described.min_cores) if described else 1
@@ -308,11 +308,11 @@ def arrange(
 ) -> list[Page]:
     """Arrange points for drawing.
 
-    `filesystems` gives the order of the curves, `descriptors` (by id) the titles and the groups; a
-    workload without one is shown all the same. `there` is the layout of the machine, if it is
-    known, or that of each run's by its label; a panel of runs on different layouts shows none.
-    `controls` are those of each run, by its label.
-    File systems that need no medium are on every page of their mode, to compare with.
+    `filesystems` gives the order of the curves, `descriptors` (by id) the titles and the groups;
+    workloads without a descriptor are shown as well. `there` is the layout of the machine, if it is
+    known, or the layout of each run's machine by its label; a panel of runs with different layouts
+    shows none. `controls` are those of each run, by its label.
+    File systems that need no medium are on every page of their mode, for comparison.
     """
     layouts: Layouts = there if isinstance(there, Mapping) else {None: there}
     pages: dict[tuple[str, str], list[Point]] = defaultdict(list)

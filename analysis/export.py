@@ -14,9 +14,9 @@ Row = dict[str, Any]
 
 
 def rows(pages: list[Page]) -> list[Row]:
-    """One row a point, in the report's order; all rows have the same keys, None where unknown.
+    """One row per point, in the report's order; all rows have the same keys, None if unknown.
 
-    A point that several pages show has one row. Of several runs, `run` is the label.
+    A point on several pages has one row. If there are several runs, `run` is the label.
     """
     unique = {
         (point.run, point.key.point): _row(panel, curve, point)
@@ -72,6 +72,6 @@ def write(table: list[Row], folder: Folder) -> None:
 
 
 def spreadsheet_safe(value: object) -> object:
-    """The value, or a text that no spreadsheet takes for a formula."""
+    """The value; text that a spreadsheet would read as a formula gets a leading quote."""
     formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
     return f"'{value}" if formula else value

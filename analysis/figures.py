@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes the figures: one SVG a panel for the page, one PDF and SVG a group for a paper."""
+"""Makes the figures: an SVG per panel for the page, a PDF and an SVG per group for a paper."""
 
 import io
 import math
@@ -36,7 +36,7 @@ def curve_svg(panel: Panel, lines: dict[str, Line], prefix: str) -> str:
 
 
 def cpu_svg(panel: Panel, prefix: str) -> str | None:
-    """The CPU bars of one panel, for the page; None where no CPU times were recorded."""
+    """The CPU bars of one panel, for the page; None if no CPU times were recorded."""
     bars = plots.cpu_points(panel)
     if not bars:
         return None
@@ -53,7 +53,7 @@ def cpu_svg(panel: Panel, prefix: str) -> str | None:
 
 
 def key_svg(artist: Artist, prefix: str) -> str:
-    """One sample of a legend; it has no label because its text stands beside it."""
+    """One sample of a legend, without a label, because its text is next to it."""
     with mpl.rc_context(RC):
         figure = Figure(figsize=(0.36, 0.14))
         ax = figure.add_axes((0, 0, 1, 1))
@@ -82,7 +82,7 @@ def _names(panel: Panel) -> list[str]:
 def save(figure: Figure, folder: Folder, stem: str) -> None:
     """Write `stem`.pdf and `stem`.svg on white paper, the same bytes for the same figure."""
     if engine := figure.get_layout_engine():
-        # Once: with an engine, "none" as well, each `savefig` draws twice and shows the second.
+        # Run the engine once: with one (even "none"), each `savefig` draws twice.
         engine.execute(figure)
         figure.set_layout_engine(None)
     for suffix, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
@@ -122,7 +122,7 @@ def _sheet(
 def save_page(
     page: Page, lines: dict[str, Line], folder: Folder, directory: str, ideal: bool = True
 ) -> None:
-    """Write every figure of a page to a directory in `folder` as PDF and SVG, as wide as paper."""
+    """Write every figure of a page to a directory in `folder`, as PDF and SVG in text width."""
     with mpl.rc_context(RC):
         for group in page.groups:
             name = group.title.lower().replace(" ", "-")
@@ -153,7 +153,7 @@ def _curve_sheet(
         labels.append("linear")
     if ideal and any(panel.given for panel in panels):
         keys.append(plots.given_key())
-        labels.append("what this machine gives")
+        labels.append("linear on this machine")
     axis = 0.72 * TEXT_WIDTH / COLUMNS
 
     def draw(ax: Axes, panel: Panel) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Says in words which curves scale, by rules that the report prints beside them."""
+"""Classifies curves by how they scale; the report prints the rules next to the verdicts."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,15 +9,15 @@ from analysis.summary import Ratio
 
 SCALES_FROM = 0.8  # of linear
 SUPERLINEAR_FROM = (
-    1.15  # of one core for each hardware thread: more than the noise of two quiet points
+    1.15  # of one core per hardware thread: more than the noise of two undisturbed points
 )
-CLEAR_FROM = 0.05  # a ratio this close to 1 is no practical change
+CLEAR_FROM = 0.05  # a ratio this close to 1 is not a practical change
 
 
 class Verdict(Enum):
-    """How a curve fares at its highest core count; the value is the heading."""
+    """How a curve behaves at its highest core count; the value is the heading."""
 
-    SUPERLINEAR = "Faster than linear: doubt the base"
+    SUPERLINEAR = "Faster than linear: the base is doubtful"
     SCALES = "Scales"
     PARTLY = "Gains, but well below linear"
     FLAT = "No clear change"
@@ -43,9 +43,9 @@ class Finding:
 def judge(ratio: Ratio, linear: float, most: float) -> Verdict:
     """Judge a speed-up against the linear one, by physical cores, and `most`, by hardware threads.
 
-    Flat when the interval that the two spreads allow includes 1, or when the ratio is within
-    `CLEAR_FROM` of 1; otherwise it falls (below 1), gains partly, scales (at least `SCALES_FROM`
-    of linear) or gains more than the CPUs can give (`SUPERLINEAR_FROM`, of `most`).
+    The curve is flat if the interval from the two spreads includes 1, or if the ratio is within
+    `CLEAR_FROM` of 1. Otherwise it falls (below 1), gains partly, scales (at least `SCALES_FROM`
+    of linear) or gains more than the CPUs can give (at least `SUPERLINEAR_FROM` of `most`).
     """
     if ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) <= CLEAR_FROM:
         return Verdict.FLAT

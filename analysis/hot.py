@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the simulator saw of a point: shares of cycles, counts, and the lines it waited for."""
+"""Simulator data of a point: shares of cycles, counts, and the lines that cores waited for."""
 
 import statistics
 from collections import Counter, defaultdict
@@ -14,14 +14,14 @@ SHARES = ("work", "transfers", "queueing", "spinning", "idle")
 COUNTED = ("instructions", "clean transfers", "dirty transfers", "upgrade transfers")
 REMOTE = "remote transfers"
 LINES = 5
-SHOWN_FROM = 0.005  # of the cycles of all cores
+SHOWN_FROM = 0.005  # share of the cycles of all cores
 USERS = 4
 FUNCTIONS = 6
 
 
 @dataclass(frozen=True)
 class Row:
-    """A point: shares of the cores' cycles, and counts per operation, medians of repetitions."""
+    """A point's shares of the cores' cycles and counts per operation (medians of repetitions)."""
 
     point: Point
     shares: dict[str, float]
@@ -30,20 +30,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Hot:
-    """Lines of a point that are the same thing, such as a lock of each inode, or one line."""
+    """Lines that hold the same kind of object, such as the lock of each inode, or one line."""
 
     object: str
     lines: int
     share: float
-    """of the cores' cycles, spinning for a lock in them included"""
+    """share of the cores' cycles, including spinning for a lock in the lines"""
     spinning: float
     transfers: dict[str, int]
     users: list[LineUser]
-    """the most waiting first"""
+    """sorted by waiting, the most first"""
 
     @property
     def name(self) -> str:
-        """The object, and in how many lines it is."""
+        """The object and the number of its lines."""
         return f"{self.object} (in {self.lines} lines)" if self.lines > 1 else self.object
 
     @property
@@ -58,7 +58,7 @@ class Hot:
 
 
 def rows(points: Iterable[Point]) -> list[Row]:
-    """The simulated points; those of a what-if have a table of their own."""
+    """The simulated points, without those of a what-if, which have their own table."""
     return [
         Row(point, medians([s.shares() for s in found]), medians(_counts(point)))
         for point in points
@@ -67,12 +67,12 @@ def rows(points: Iterable[Point]) -> list[Row]:
 
 
 def simulations(point: Point) -> list[Simulation]:
-    """Of a point's repetitions."""
+    """The simulations of a point's repetitions."""
     return [cell.simulation for cell in point.cells if cell.simulation is not None]
 
 
 def hot(point: Point) -> list[Hot]:
-    """What a point's first repetition waited for most: addresses are those of one boot."""
+    """The lines that a point's first repetition waited for most; addresses differ by boot."""
     simulated = simulations(point)[0]
     cycles = max(1, simulated.total("cycles"))
     return [_hot(lines, cycles) for lines in simulated.things()[:LINES]]
@@ -93,7 +93,7 @@ def _hot(lines: list[HotLine], cycles: int) -> Hot:
 
 
 def _users(lines: list[HotLine]) -> list[LineUser]:
-    """Of all the lines, by function."""
+    """The users of all lines, summed by function."""
     found: dict[str, list[LineUser]] = defaultdict(list)
     for user in (user for line in lines for user in line.users):
         found[user.function].append(user)
@@ -110,14 +110,14 @@ def _users(lines: list[HotLine]) -> list[LineUser]:
 
 
 def busiest(point: Point) -> list[tuple[str, float]]:
-    """The functions of the most instructions, of the first repetition, with their share of all."""
+    """The functions with the most instructions in the first repetition, and their shares."""
     simulated = simulations(point)[0]
     instructions = max(1, simulated.total("instructions"))
     return [(one.function, one.instructions / instructions) for one in simulated.code]
 
 
 def waiting(point: Point) -> list[tuple[str, float]]:
-    """The functions that wait longest for lines, with their share of the cycles, as `busiest`."""
+    """The functions that wait longest for lines, and their share of the cycles, like `busiest`."""
     simulated = simulations(point)[0]
     cycles = max(1, simulated.total("cycles"))
     return [(one.function, one.stall / cycles) for one in simulated.waits]
@@ -128,7 +128,7 @@ def _counts(point: Point) -> list[dict[str, float]]:
 
 
 def medians(found: list[dict[str, float]]) -> dict[str, float]:
-    """Of figures of several repetitions, by their names; none without a repetition."""
+    """The median over repetitions of each figure, by name; empty without a repetition."""
     if not found:
         return {}
     return {name: statistics.median(one[name] for one in found) for name in found[0]}
@@ -165,7 +165,7 @@ def _functions(shares: list[tuple[str, float]]) -> list[dict[str, Any]]:
 
 
 def told(points: Iterable[Point]) -> list[str]:
-    """The simulated points in words, a line each, with their hottest cache lines below."""
+    """Describe the simulated points, a line each, with their hottest cache lines below."""
     found = []
     for row in rows(points):
         key = row.point.key
@@ -181,8 +181,8 @@ def told(points: Iterable[Point]) -> list[str]:
                 found.append(f"    {one.share:6.1%}{spun}  {one.name}: {users}")
         if waits := [one for one in waiting(row.point)[:FUNCTIONS] if one[1] >= SHOWN_FROM]:
             parts = ", ".join(f"{function} {share:.1%}" for function, share in waits)
-            found.append(f"    of the cores' time, waiting for lines: {parts}")
+            found.append(f"    waiting for cache lines, share of the cores' time: {parts}")
         if code := busiest(row.point)[:FUNCTIONS]:
             parts = ", ".join(f"{function} {share:.0%}" for function, share in code)
-            found.append(f"    of the instructions: {parts}")
+            found.append(f"    share of the instructions: {parts}")
     return found

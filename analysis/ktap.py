@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""KTAP, version 1, as Documentation/dev-tools/ktap.rst in the kernel's tree has it."""
+"""Writes KTAP version 1, as specified in the kernel's Documentation/dev-tools/ktap.rst."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _INDENT = "  "
 
 @dataclass(frozen=True)
 class Test:
-    """A test: `directive` is SKIP, ERROR or none, `said` follows it; `subtests` make its block."""
+    """A test: `directive` is SKIP, ERROR or empty, `said` follows it, then `subtests`."""
 
     name: str
     ok: bool
@@ -28,7 +28,7 @@ def render(tests: Sequence[Test]) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text in one line, without what cannot be printed."""
+    """The text in one line, without unprintable characters."""
     return printable(" ".join(text.split()))
 
 
@@ -45,5 +45,5 @@ def _level(tests: Sequence[Test], name: str = "") -> list[str]:
 
 
 def _described(name: str) -> str:
-    """A description may not hold what begins a directive."""
+    """A description, in which # is replaced because it would begin a directive."""
     return one_line(name).replace("#", "_")

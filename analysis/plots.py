@@ -48,7 +48,7 @@ def scaled_unit(largest: float, unit: str) -> tuple[float, str]:
 def core_ticks(cores: list[int], width: float, digit: float = DIGIT) -> list[int]:
     """The core counts that get a label on an axis `width` inches wide, a digit being `digit` wide.
 
-    The most and the fewest cores have one; the others, from the most down, where there is room.
+    The highest and the lowest have one; the others, from the highest down, if there is room.
     """
     span = max(cores[-1] - cores[0], 1)
     gap = span * digit * (len(str(cores[-1])) + 1) / width
@@ -64,11 +64,11 @@ def draw_curves(
 ) -> None:
     """Throughput against cores, a line for each file system, whiskers for the spread.
 
-    The axis is about `width` inches wide. A caret at the top stands where the paper's curves turn.
-    A hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
-    scaling from the fastest base; the solid grey one beside it is what the machine itself gives,
-    where a control ran. A thin upright line stands behind each full socket, a dashed one where
-    slower cores join; the ground is grey where hardware threads share cores.
+    The axis is about `width` inches wide. A caret at the top marks where the paper's curves turn. A
+    hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
+    scaling from the fastest base; the solid grey line beside it is the control, if one ran. A thin
+    vertical line follows each full socket, a dashed one marks where slower cores are added; the
+    background is grey where hardware threads share cores.
     """
     top = max(p.spread.high for p in panel.points)
     divisor, label = scaled_unit(top, panel.unit)
@@ -153,24 +153,24 @@ def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:
 
 
 def layout_keys(page: Page) -> list[tuple[Artist, str]]:
-    """The legend's samples of what the machine's layout and the paper draw on a page."""
+    """The legend's samples of the marks for the machine's layout and for the paper."""
     there = next((panel.layout for panel in page.panels), None)
     keys: list[tuple[Artist, str]] = []
     if any(panel.turns for panel in page.panels):
-        keys.append((Line2D([0.5], [0], **_TURN), "FxMark's curves turn"))
+        keys.append((Line2D([0.5], [0], **_TURN), "turn in FxMark's paper"))
     if there is None or len(page.cores) < 2:
         return keys
     if any(page.cores[0] <= end < page.cores[-1] for end in there.sockets):
-        keys.append((Line2D([0.5, 0.5], [-1, 1], **_SOCKET), "a socket is full"))
+        keys.append((Line2D([0.5, 0.5], [-1, 1], **_SOCKET), "end of a socket"))
     if any(page.cores[0] <= end < page.cores[-1] for end in there.borders):
-        keys.append((Line2D([0.5, 0.5], [-1, 1], **_KIND), "slower cores join"))
+        keys.append((Line2D([0.5, 0.5], [-1, 1], **_KIND), "slower cores from here"))
     if there.cores < page.cores[-1]:
         keys.append((Rectangle((0.2, -0.8), 0.6, 1.6, **_THREADS), "hardware threads"))
     return keys
 
 
 def dashes(line: Line, side: str | None, simulated: bool) -> Dashes:
-    """What was simulated never looks like what was measured."""
+    """The dashes of a line; simulated lines never look like measured ones."""
     if simulated:
         return ":" if side == "B" else "-."
     return "--" if side == "B" else line.dashes
@@ -190,7 +190,7 @@ def ideal_key() -> Line2D:
 
 
 def given_key() -> Line2D:
-    """The legend's sample of what the machine itself gives."""
+    """The legend's sample of linear scaling by the control."""
     return Line2D([0, 1], [0, 0], **_GIVEN)
 
 
@@ -200,23 +200,24 @@ def cpu_keys() -> list[Patch]:
 
 
 def cpu_points(panel: Panel) -> list[tuple[str, Point]]:
-    """The bars of a panel: each curve's highest core count, where CPU times were recorded."""
+    """The bars of a panel: each curve's highest core count, if CPU times were recorded."""
     return [(c.name, c.top) for c in panel.curves if c.top.cpu is not None]
 
 
 def cpu_labels(panel: Panel) -> list[str]:
-    """The bars' labels; one with fewer cores than the panel's most says so.
+    """The bars' labels, with the core count if it is not the panel's highest.
 
-    Of a long one the middle is left out: the run is at the end.
+    Long labels lose their middle, because the run is at the end.
     """
     most = panel.cores[-1]
-    told = [
+    labels = [
         name if point.key.cores == most else f"{name} (at {point.key.cores})"
         for name, point in cpu_points(panel)
     ]
     half = LONGEST // 2
     return [
-        name if len(name) <= LONGEST else f"{name[: half - 1]}\u2026{name[-half:]}" for name in told
+        name if len(name) <= LONGEST else f"{name[: half - 1]}\u2026{name[-half:]}"
+        for name in labels
     ]
 
 
@@ -229,7 +230,7 @@ def draw_cpu(ax: Axes, panel: Panel) -> None:
         rows = np.arange(len(bars))
         x = np.stack([left, left + width, left + width, left], axis=1)
         y = np.stack([rows - 0.34, rows - 0.34, rows + 0.34, rows + 0.34], axis=1)
-        # One artist for all bars: matplotlib takes a second for a few hundred of a bar each.
+        # One artist for all bars: matplotlib takes a second for a few hundred single ones.
         ax.add_collection(
             PolyCollection(
                 list(np.stack([x, y], axis=2)),
@@ -258,10 +259,10 @@ def share_of_linear(curve: Curve) -> float | None:
 
 
 def draw_matrix(ax: Axes, page: Page) -> None:
-    """FxMark's Figure 13: colour is the speed-up at most cores, the number the peak's cores.
+    """FxMark's Figure 13: colour is the speed-up at the highest core count, numbers are the peak.
 
     A row for each file system, a column for each workload; a colour bar on the right. A dagger
-    marks a curve without a figure at the most cores.
+    marks a curve without a figure at the highest core count.
     """
     panels, names = page.panels, page.names
     for column, panel in enumerate(panels):
@@ -284,7 +285,7 @@ def draw_matrix(ax: Axes, page: Page) -> None:
     ax.tick_params(axis="x", pad=1)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    part = 1 / max(len(panels), 4)  # a column's, or less where there are few
+    part = 1 / max(len(panels), 4)  # width of a column, or less if there are few
     _draw_scale(ax.inset_axes((1 + 0.25 * part, 0, 0.35 * part, 1)))
 
 

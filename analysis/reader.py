@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads a results directory into the models, and keeps apart what cannot be used."""
+"""Reads a results directory into the models, and lists files that cannot be used."""
 
 import math
 import re
@@ -16,7 +16,7 @@ from fscale.model.files import Folder, printable
 from fscale.model.results import Cell, Control, Run
 from fscale.model.store import RUN_FILE
 
-# Beyond these a quotient or a logarithm may be no number any more.
+# Beyond these bounds a quotient or a logarithm may not be a finite number.
 LEAST, MOST = 1e-15, 1e18
 
 _PROGRAM = re.compile(r"^\S*/fscale/__main__\.py")
@@ -24,7 +24,7 @@ _PROGRAM = re.compile(r"^\S*/fscale/__main__\.py")
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A cell file that cannot be used: its name and what is wrong with it."""
+    """A cell file that cannot be used: its name and the reason."""
 
     file: str
     reason: str
@@ -32,7 +32,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Results:
-    """A run directory in memory. `scored` is all that a statistic may ever see."""
+    """A run directory in memory. Statistics may only use `scored`."""
 
     path: Path
     run: Run
@@ -40,11 +40,11 @@ class Results:
     cells: tuple[Cell, ...]
     unreadable: tuple[Unreadable, ...]
     controls: tuple[Cell, ...] = ()
-    """the cells that show what the machine itself gives; they are not among `cells`"""
+    """the control cells, which are not among `cells`"""
 
     @property
     def scored(self) -> list[Cell]:
-        """The cells that count: they ended well and were not profiled."""
+        """The cells that count: successful and not profiled."""
         return [c for c in self.cells if c.status == "ok" and c.key.profile is None]
 
     @property
@@ -55,7 +55,7 @@ class Results:
 
 
 def as_typed(command: str) -> str:
-    """A command line of `Run.command` as its user has typed it."""
+    """A command line of `Run.command` as the user typed it."""
     return _PROGRAM.sub("bin/fscale", command)
 
 
@@ -78,7 +78,9 @@ def _read_run(folder: Folder) -> tuple[Run, dict[str, Descriptor]]:
             "give the directory that `fscale run --output DIR` wrote"
         ) from None
     except OSError as error:
-        raise FscaleError(f"cannot read {path}: {error.strerror}; check what it is") from None
+        raise FscaleError(
+            f"cannot read {path}: {error.strerror}; check that it is a file that you may read"
+        ) from None
     except ValidationError as error:
         raise FscaleError(
             f"{path} is not a run of this version of fscale: {first_error(error)}; "
@@ -100,20 +102,20 @@ def _read_cell(folder: Folder, name: str) -> Cell | Unreadable:
 
 def _wrong(cell: Cell, name: str) -> str | None:
     if f"{cell.id}.json" != name or cell.id != cell.key.id:
-        return f"the file, its id ({cell.id}) and its key disagree"
+        return f"the names do not agree: the file's, its id ({cell.id}) and its key"
     if cell.status == "ok" and not (
         math.isfinite(cell.ops_per_second) and cell.ops_per_second > 0 and cell.seconds > 0
     ):
-        return "it claims to be ok but counted nothing"
+        return "its status is ok, but it counted nothing"
     if cell.status == "ok" and cell.bench and not cell.bench.workers:
-        return "it claims to be ok but nobody worked"
+        return "its status is ok, but it has no worker"
     if not all(value == 0 or LEAST < abs(value) < MOST for value in _figures(cell)):
-        return "it has a figure that no machine measures"
+        return "it has a figure that is too large or too small to be measured"
     return None
 
 
 def _figures(cell: Cell) -> list[float]:
-    """All that a statistic computes with."""
+    """All figures of a cell that statistics use."""
     times = cell.cpu.model_dump().values() if cell.cpu else ()
     used = (
         cell.ops,
@@ -128,11 +130,11 @@ def _figures(cell: Cell) -> list[float]:
 def load(run_dir: Path) -> Results:
     """Read `run_dir` (run.json and cells/*.json).
 
-    A cell file that is broken does not stop the reading: it is returned in `unreadable`, so that
-    the report shows it and no statistic uses it.
+    Broken cell files do not stop the reading: they are returned in `unreadable`, so that the report
+    shows them and no statistic uses them.
 
     Raises:
-        FscaleError: run.json is missing or of another schema, or no cell at all can be read.
+        FscaleError: run.json is missing or has another schema, or no cell can be read.
     """
     folder = Folder(run_dir)
     run, descriptors = _read_run(folder)
@@ -141,7 +143,10 @@ def load(run_dir: Path) -> Results:
     try:
         names = folder.names("cells", ".json")
     except OSError as error:
-        raise FscaleError(f"cannot read {run_dir / 'cells'}: {error.strerror}") from None
+        raise FscaleError(
+            f"cannot read {run_dir / 'cells'}: {error.strerror}; check that it is a directory "
+            "that you may read"
+        ) from None
     for name in names:
         read = _read_cell(folder, name)
         if isinstance(read, Cell):
@@ -149,7 +154,7 @@ def load(run_dir: Path) -> Results:
         else:
             unreadable.append(read)
     if not cells:
-        why = f"the first says: {unreadable[0].reason}" if unreadable else "it holds none"
+        why = f"the first: {unreadable[0].reason}" if unreadable else "it contains none"
         raise FscaleError(
             f"no cell in {run_dir / 'cells'} can be read ({why}); "
             "run the suite again with the same --output to measure them"
@@ -162,11 +167,12 @@ def load(run_dir: Path) -> Results:
 
 
 def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
-    """The cells, of which no point mixes two ways to keep to its CPUs, and what to warn of.
+    """Make each point use a single CPU control (hotplug or affinity); return warnings as well.
 
-    With the other CPUs off line a core count is another machine than with them online. Runs of
-    before changed over when the kernel refused to take a CPU off: of each point (of a comparison,
-    of both its sides) the way with fewer good cells is left out, by affinity where they are equal.
+    A machine with its other CPUs offline differs from one with all CPUs online. Older runs switched
+    to affinity when the kernel refused to take a CPU offline. For each point (in a comparison, for
+    both of its sides) cells of the control with fewer good cells are left out; if both have as
+    many, those by affinity.
     """
     good = [cell for cell in cells if cell.status == "ok"]
     if len({cell.cpu_control for cell in good}) < 2:
@@ -181,21 +187,21 @@ def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
     made, left_out = [], 0
     for cell in cells:
         if cell.status == "ok" and cell.cpu_control != (most := kept[_both_sides(cell)]):
-            reason = f"measured by {cell.cpu_control}, most of its point by {most}"
+            reason = f"measured with CPU {cell.cpu_control}, most cells of its point with {most}"
             cell = cell.model_copy(update={"status": "invalid", "reason": reason})  # noqa: PLW2901
             left_out += 1
         made.append(cell)
     warnings = []
     if left_out:
         warnings.append(
-            f"{left_out} cells are left out: they kept to their CPUs in another way (hotplug or "
-            f"affinity) than most of their point"
+            f"{left_out} cells are left out because they restricted the CPUs in another way "
+            "(hotplug or affinity) than most cells of their point"
         )
     if len(set(kept.values())) > 1:
         count = Counter(kept.values())
         warnings.append(
             f"{count['hotplug']} points were measured by hotplug and {count['affinity']} by "
-            f"affinity, with all CPUs online: they are not of one curve"
+            "affinity, with all CPUs online: do not compare them within a curve"
         )
     return made, warnings
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How plots look: the Okabe-Ito palette (safe for colour-blind readers), markers, fonts.
+"""The style of plots: the Okabe-Ito palette (safe for colour-blind readers), markers, fonts.
 
-A colour has a value for white paper, which the PDF and SVG files use, and one for a dark screen.
-Inside the report the first is replaced by a CSS variable that knows both (analysis/svg.py).
+A colour has a value for white paper, which the PDF and SVG files use, and one for a dark screen. In
+the report a CSS variable with both values replaces the first one (analysis/svg.py).
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ Dashes = Literal["-", "--", ":", "-."] | tuple[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Colour:
-    """One role's colour on white paper and on a dark screen."""
+    """A colour on white paper and on a dark screen."""
 
     light: str
     dark: str
@@ -56,7 +56,7 @@ DASHES: tuple[Dashes, ...] = ("-", "--", ":")
 LONG: Dashes = (0, (8, 2))
 RUN_DASHES: tuple[Dashes, ...] = ("-", "--", LONG)  # a dotted line beside them is linear scaling
 
-# One digit off the palette where a curve has the same colour: a colour names one variable.
+# These differ by one digit from the palette, because each colour must name a single variable.
 CPU_COLOURS = {
     "user": Colour("#56b4e8", "#56b4e8"),
     "system": Colour("#d55e01", "#d55e01"),
@@ -75,10 +75,10 @@ def variables() -> dict[str, Colour]:
 
 
 def lines(wanted: Mapping[str, str | None]) -> dict[str, Line]:
-    """Colour, marker and dashes for each file system of a report, none used twice up to 21.
+    """Colour, marker and dashes for each file system of a report, unique for up to 21.
 
-    `wanted`: the colour that each has in its TOML file, so that it keeps it from report to report;
-    one without, or whose colour is taken, gets the next free one.
+    `wanted`: the colour in the file system's TOML file, so that it is the same in all reports. A
+    file system without a colour, or with one that is taken, gets the next free one.
     """
     colours = list(SERIES)
     slots: dict[str, int] = {}

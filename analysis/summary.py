@@ -14,12 +14,12 @@ from fscale.model.latency import trusted
 from fscale.model.results import Cell, CellKey
 
 CPU_STATES = ("user", "system", "iowait", "irq", "steal", "idle")
-QUARTILES_FROM = 5  # below this many repetitions the quartiles say no more than the extremes
+QUARTILES_FROM = 5  # with fewer repetitions, quartiles say no more than the extremes
 
 
 @dataclass(frozen=True)
 class Spread:
-    """An interval around a median, in the median's unit, and how it was taken."""
+    """An interval around a median, in the median's unit, and its kind."""
 
     low: float
     high: float
@@ -47,22 +47,22 @@ class Point:
 
     @cached_property
     def rates(self) -> NDArray[np.float64]:
-        """Operations per second, one value a repetition."""
+        """Operations per second, one value per repetition."""
         return np.array([c.ops_per_second for c in self.cells])
 
     @property
     def n(self) -> int:
-        """How many repetitions."""
+        """The number of repetitions."""
         return len(self.cells)
 
     @cached_property
     def median(self) -> float:
-        """Operations per second."""
+        """Median operations per second."""
         return float(np.median(self.rates))
 
     @cached_property
     def spread(self) -> Spread:
-        """Of the operations per second."""
+        """The spread of the operations per second."""
         return Spread.of(self.rates)
 
     @cached_property
@@ -72,17 +72,17 @@ class Point:
 
     @property
     def disturbed(self) -> int:
-        """How many repetitions ran beside other processes' load."""
+        """The number of repetitions that other processes disturbed."""
         return sum(c.disturbed is not None for c in self.cells)
 
     @property
     def simulated(self) -> bool:
-        """Whether no machine but the simulator made these figures."""
+        """Whether the simulator made these figures."""
         return any(c.simulation is not None for c in self.cells)
 
     @property
     def workers(self) -> int:
-        """How many processes were counted: the cores, less the writer of a background workload."""
+        """The number of counted processes: one per core, without a background writer."""
         bench = self.cells[0].bench
         return len(bench.workers) if bench else self.key.cores
 
@@ -102,14 +102,14 @@ class Point:
 
     @cached_property
     def ops_per_cpu_second(self) -> float | None:
-        """Median operations per second of the cell's own CPU time; None where not recorded."""
+        """Median operations per second of the cell's own CPU time; None if not recorded."""
         values = [c.ops / c.own_cpu_seconds for c in self.cells if c.own_cpu_seconds]
         return float(np.median(values)) if len(values) == self.n else None
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A speed-up and the interval that the spreads of its two points allow."""
+    """A speed-up and its interval, from the spreads of its two points."""
 
     value: float
     low: float
@@ -135,7 +135,7 @@ def _fractions(times: list[CpuTimes]) -> dict[str, float]:
 def summarise(scored: Iterable[Cell], run: str | None = None) -> list[Point]:
     """Group scored cells of one run into points, ordered by their names and core counts.
 
-    `run` is its label where there are several.
+    `run` is its label if there are several.
     """
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in scored:
@@ -151,10 +151,10 @@ def summarise(scored: Iterable[Cell], run: str | None = None) -> list[Point]:
 
 
 def latency_quantile(cell: Cell, percentile: str) -> float | None:
-    """Seconds below which that part of the operations took, such as "99.9".
+    """The latency percentile in seconds, for a percentile such as "99.9".
 
-    None where latencies were not recorded, or not of nearly all operations: a quantile of the first
-    part of a window is not the window's.
+    None if latencies were not recorded for nearly all operations: a percentile of the first part of
+    a window does not hold for the whole window.
     """
     if cell.latency is None or not trusted(cell.latency):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turns a figure into an SVG element that lives inside a page and follows its theme."""
+"""Turns a figure into an SVG element that is embedded in a page and follows its theme."""
 
 import io
 import re
@@ -18,7 +18,7 @@ _NAMES = {colour.light: f"var(--{name})" for name, colour in variables().items()
 
 
 def raw(figure: Figure) -> str:
-    """The figure as matplotlib writes it, without a date, on transparent paper."""
+    """The figure as matplotlib writes it, without a date, on a transparent background."""
     out = io.StringIO()
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     return out.getvalue()
@@ -28,8 +28,7 @@ def inline(svg: str, prefix: str, label: str) -> str:
     """Make an SVG of matplotlib's part of a page.
 
     Its colours become the page's CSS variables, its font the page's, its ids start with `prefix`
-    (unique in the page), its size follows the column, and `label` is read to those who cannot
-    see it.
+    (unique in the page), its size follows the column, and screen readers read `label`.
     """
     body = svg[svg.index("<svg") :]
     body = _HEAD.sub("", body, count=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Vega as a page needs it: bundled once for a user, since that takes seconds of CPU time."""
+"""The Vega bundle of a page, cached per user, because bundling takes seconds of CPU time."""
 
 import contextlib
 import hashlib
@@ -19,15 +19,15 @@ _EXPORTS = "window.vegaEmbed = vegaEmbed;"
 
 @cache
 def library() -> Markup:
-    """Vega with vega-embed, which has the interpreter that needs no `eval`, as `vegaEmbed`.
+    """Vega with vega-embed as `vegaEmbed`, with the interpreter that needs no `eval`.
 
-    In a block, because a bundle's short names would else be everybody's.
+    It is wrapped in a block, so that the bundle's short names are not global.
     """
     return Markup(f"{{{_kept(_place())}}}")
 
 
 def _place() -> Path | None:
-    """`$XDG_CACHE_HOME/fscale/vega`, by default in `~/.cache`; None where there is no home."""
+    """`$XDG_CACHE_HOME/fscale/vega`, by default in `~/.cache`; None without a home directory."""
     try:
         return paths.cache_dir("vega")
     except RuntimeError:
@@ -35,9 +35,9 @@ def _place() -> Path | None:
 
 
 def _kept(place: Path | None) -> str:
-    """The bundle of this version from `place`; made, and kept there if possible, where it is not.
+    """The bundle of this version from `place`; if absent, it is made and, if possible, stored.
 
-    What is damaged, or lies in a directory of another user, is not used.
+    A damaged bundle, or one in another user's directory, is not used.
     """
     made_of = f"{version('vl-convert-python')} {_EXPORTS}"
     name = f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.js"

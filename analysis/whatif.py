@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the absence of a shared object would give: simulated points with and without it."""
+"""What-if answers: simulated points with and without the cost of a shared object."""
 
 import statistics
 from collections import defaultdict
@@ -11,10 +11,10 @@ from fscale.model.results import Cell, CellKey
 
 @dataclass(frozen=True)
 class Answer:
-    """An object of a point: what its absence would make of the throughput."""
+    """The throughput of a point with and without the cost of one object."""
 
     key: CellKey
-    """of the point, the object in its place"""
+    """the key of the point"""
     object: str
     base: float
     """operations per simulated second, median of repetitions"""
@@ -27,12 +27,12 @@ class Answer:
 
 
 def asked(cell: Cell) -> bool:
-    """Whether it answers a what-if: it is no point of a file system's curve."""
+    """Whether the cell answers a what-if, so it is not a point of a file system's curve."""
     return cell.key.side is not None and cell.simulation is not None and bool(cell.simulation.free)
 
 
 def answers(cells: Iterable[Cell]) -> list[Answer]:
-    """The ranking of each point, points in the order of their names, the largest gain first."""
+    """The answers by the name of their point, the largest gain of a point first."""
     base: dict[str, list[float]] = defaultdict(list)
     free: dict[tuple[str, str], list[Cell]] = defaultdict(list)
     for cell in cells:

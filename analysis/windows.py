@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long the timed windows of cells were, against how often a file system commits.
+"""Compares the length of timed windows with the commit interval of the file system.
 
-A workload that uses up a stock has a window for each stock. What a commit or write-back costs falls
-into none of them where each is shorter than the interval between two commits.
+A workload that uses up a stock has a window for each stock. If each window is shorter than the
+interval between two commits, the cost of commits and write-back may fall into none of them.
 """
 
 from collections import defaultdict
@@ -17,14 +17,14 @@ from fscale.model.results import Cell, Mounted, Run
 
 @dataclass(frozen=True)
 class Windows:
-    """Seconds that the windows of a cell lasted without a break."""
+    """Lengths of the windows of a cell in seconds."""
 
     longest: float
     median: float
 
 
 def windows_of(cell: Cell) -> Windows | None:
-    """Those of a cell that was timed as a whole; None of turns, of counts, and where not known."""
+    """The windows of a cell; None for cells in turns, for counts, and if not recorded."""
     if cell.bench is None or cell.slices is not None or cell.simulation is not None:
         return None
     lengths = [window.seconds for window in cell.bench.windows]
@@ -32,10 +32,10 @@ def windows_of(cell: Cell) -> Windows | None:
 
 
 def commit_seconds(filesystem: Mapping[str, Any], mounted: Mounted | None = None) -> float | None:
-    """Seconds between two commits of a file system as a run records it; None: not known, or none.
+    """Seconds between two commits of a file system in a run; None: not known, or no commits.
 
-    The mount option commit=N in effect says so, else the one that was asked for, 0 being the
-    default, else the file system's own key.
+    The effective mount option commit=N has priority, then the requested one (0 means the default),
+    then the key commit_seconds of the file system.
     """
     own = filesystem.get("commit_seconds")
     found = float(own) if isinstance(own, int | float) and own > 0 else None
@@ -53,9 +53,9 @@ def _interval(run: Run, cell: Cell) -> float | None:
 
 
 def warnings(run: Run, cells: Iterable[Cell]) -> list[str]:
-    """Of which scored cells the windows, or the latencies, do not show what they seem to.
+    """Warnings about scored cells whose windows have no commit, or whose latencies are partial.
 
-    `without_commit` has the cells that were not to last for so long.
+    Cells whose planned duration is too short for a commit are reported by `without_commit`.
     """
     scored = [c for c in cells if c.status == "ok" and c.key.profile is None]
     return [*_cut_short(run, scored), *_partial(scored)]
@@ -69,17 +69,17 @@ def _cut_short(run: Run, scored: Sequence[Cell]) -> list[str]:
         if every and windows and windows.longest < every <= cell.key.duration:
             group = groups[cell.key.filesystem, every]
             group.setdefault(cell.key.workload, []).append(windows)
-    said = []
+    sentences = []
     for (filesystem, every), workloads in groups.items():
         found = [windows for own in workloads.values() for windows in own]
-        said.append(
-            f"{filesystem} commits every {every:g} s, and no window of {', '.join(workloads)} "
-            f"holds a commit in {len(found)} cells: the longest lasted for "
-            f"{max(w.longest for w in found):.2g} s, half of them for less than "
-            f"{median(w.median for w in found):.2g} s, as the stock was used up then. What commits "
-            f"and write-back cost is missing there"
+        sentences.append(
+            f"{filesystem} commits every {every:g} s, but in {len(found)} cells of "
+            f"{', '.join(workloads)} all windows were shorter, because the stock was used up: the "
+            f"longest lasted {max(w.longest for w in found):.2g} s, half of them less than "
+            f"{median(w.median for w in found):.2g} s. The cost of commits and write-back may be "
+            "missing there"
         )
-    return said
+    return sentences
 
 
 def _partial(scored: Sequence[Cell]) -> list[str]:
@@ -88,14 +88,14 @@ def _partial(scored: Sequence[Cell]) -> list[str]:
         if cell.latency is not None and not trusted(cell.latency):
             shares[cell.key.workload].append(covered(cell.latency) or 0.0)
     return [
-        f"{workload}: quantiles of latency are not known in {len(own)} cells, as latencies cover "
-        f"{min(own):.0%} to {max(own):.0%} of their operations"
+        f"{workload}: latency percentiles are not known in {len(own)} cells, because the recorded "
+        f"latencies cover only {min(own):.0%} to {max(own):.0%} of their operations"
         for workload, own in shares.items()
     ]
 
 
 def without_commit(run: Run, cells: Collection[Cell]) -> dict[str, float]:
-    """File system -> its commit interval, where no cell was to last for so long."""
+    """File system -> commit interval, if all its cells were planned to be shorter."""
     found = {}
     for name in run.filesystems:
         own = [c for c in cells if c.key.filesystem == name and windows_of(c)]

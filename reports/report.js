@@ -20,7 +20,7 @@ prefersDark.addEventListener("change", () => {
 });
 showTheme(prefersDark.matches);
 
-// Empty values go last in either direction; equal ones keep their order.
+// Sorts a table by a column. Empty values go last in either direction; equal values keep their order.
 function sortBy(table, column, descending) {
 	const value = row => {
 		const cell = row.cells[column];

@@ -13,7 +13,7 @@ from sim.machine import Machine
 DEVICES = {"brd": "/dev/ram0", "null_blk": "/dev/nullb0"}
 NO_MEDIUM = "none"
 # With fewer a window sees no worker come round again.
-LEAST_OPS = 4
+MIN_OPS = 4
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Windows:
 
     count: int
     ops: int
-    """operations of each, all workers together, but LEAST_OPS a worker at least"""
+    """operations of each, all workers together, but MIN_OPS a worker at least"""
 
     def of(self, cores: int) -> int:
         """Operations of a window of a point."""
-        return max(self.ops, LEAST_OPS * cores)
+        return max(self.ops, MIN_OPS * cores)
 
 
 @dataclass(frozen=True)

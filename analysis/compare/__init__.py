@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compares two sets of repetitions: statistics, verdicts and their presentation."""
+"""Compares two sets of repetitions: statistics, verdicts, and how they are worded."""

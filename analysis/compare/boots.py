@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether two sides were measured in one boot, within which alone alarms are known to be few."""
+"""Tells whether both sides were measured in one boot.
+
+The rate of false alarms is known only for comparisons within a boot.
+"""
 
 from fscale.model.results import Run
 
 BETWEEN_BOOTS = (
-    "the sides were measured in different boots: a boot moves figures by itself, by where it puts "
-    "code and data in memory, and that counts as a change here, so that more than 1% of such "
-    "comparisons may raise a false alarm (`fscale ab` has both sides in one boot, `fscale vm ab` a "
-    "boot for each repetition)"
+    "the sides were measured in different boots: each boot places code and data elsewhere in "
+    "memory, which changes the figures and counts as a change here, so more than 1% of such "
+    "comparisons may raise a false alarm (`fscale ab` measures both sides in one boot, `fscale vm "
+    "ab` boots for each repetition)"
 )
 
 
 def between_boots(base: Run, new: Run, *, interleaved: bool) -> bool | None:
-    """Whether what differs from boot to boot is counted as a change.
+    """Whether differences between boots count as a change.
 
-    None where a run does not record its boots. Interleaved sides share their boots, or have so many
-    that a boot is a repetition.
+    None if a run does not record its boots. Interleaved sides share their boots, or each repetition
+    is a boot of its own.
     """
     if interleaved:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`compare` from results directories to a `Comparison`."""
+"""Compares the two sides of a comparison: from their cells to a `Comparison`."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,7 +20,7 @@ from fscale.model.results import Cell
 
 
 def paired(sides: Sides, settings: Settings) -> Pairing:
-    """The cells of both sides that are to be compared, by point and metric."""
+    """Pair the cells of both sides, by point and metric."""
     return pair(
         sides.base_cells,
         sides.new_cells,
@@ -32,12 +32,12 @@ def paired(sides: Sides, settings: Settings) -> Pairing:
 
 
 def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Comparison:
-    """Judge NEW against BASE; of counts by rules of their own, whatever `settings` say.
+    """Judge NEW against BASE. Simulated counts have rules of their own and ignore `settings`.
 
     Raises:
         FscaleError: nothing can be compared, the figures mean different things, or there are too
-            few repetitions for any verdict and nothing broke either. Without `refuse_few` all is
-            undecided then.
+            few repetitions for any verdict and nothing broke. Without `refuse_few`, too few
+            repetitions leave all undecided instead.
     """
     _refuse_other_kinds(sides)
     if sides.counted:
@@ -50,8 +50,8 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
     failed = any(point.kind != "mended" for point in points)
     if not pairing.tests and not failed:
         raise FscaleError(
-            "the two sides have no cell in common: same workload, file system, medium, mode, "
-            "cores, duration and options; run the same suite for both"
+            "the two sides have no cell in common, that is, with the same workload, file system, "
+            "medium, mode, cores, duration and options; run the same suite for both"
         )
     tests = [*pairing.tests, *curve_tests(pairing.tests, settings.margin)]
     judgements = judge(tests, settings, refuse=refuse_few and not failed)
@@ -87,7 +87,7 @@ def _refuse_other_kinds(sides: Sides) -> None:
 
 
 def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
-    """Whether some cells of the same load and core count had other CPUs online than the others."""
+    """Whether cells of the same load and core count took CPUs away in different ways."""
     controls = {(c.key.workload, c.key.mode, c.key.cores): c.cpu_control for c in _good(base)}
     return any(
         controls.get((c.key.workload, c.key.mode, c.key.cores), c.cpu_control) != c.cpu_control
@@ -96,7 +96,7 @@ def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
 
 
 def _good(cells: Iterable[Cell]) -> Iterator[Cell]:
-    """Those that were measured: another's CPUs may never have been chosen."""
+    """The cells that were measured; for others the CPUs may not have been chosen."""
     return (cell for cell in cells if cell.status == "ok")
 
 
@@ -110,8 +110,8 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
     base, new = sides.base_results, sides.new_results
     if not sides.interleaved:
         warnings.append(
-            "the sides were not interleaved: what changed on the machine between the two runs is "
-            "counted as a change (`fscale ab` avoids that)"
+            "the sides were not interleaved: if the machine changed between the two runs, that "
+            "counts as a change (`fscale ab` avoids this)"
         )
         if _between_boots(sides):
             warnings.append(BETWEEN_BOOTS)
@@ -119,10 +119,10 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
             base.run, new.run, sides.base_cells, sides.new_cells, settings.allow_different
         )
         if sides.base_cells and sides.base_cells == sides.new_cells:
-            warnings.append("both sides are the same measurements: there is nothing to tell apart")
+            warnings.append("both sides are the same measurements, so they cannot differ")
         if _controls_differ(base.scored, new.scored):
             warnings.append(
-                "CPUs were taken away by hotplug on one side and by affinity on the other"
+                "unused CPUs were excluded by hotplug on one side and by affinity on the other"
             )
     for name, cells in (("BASE", sides.base_cells), ("NEW", sides.new_cells)):
         scored = [c for c in cells if c.key.profile is None]
@@ -132,12 +132,12 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
             warnings.append(f"{wrong} of {len(scored)} repetitions of {name} gave no value")
         if disturbed:
             warnings.append(
-                f"{disturbed} of {len(scored)} repetitions of {name} ran beside others' load"
+                f"other processes disturbed {disturbed} of {len(scored)} repetitions of {name}"
             )
     for name, results in {"BASE": base, "NEW": new}.items():
         if results.unreadable:
             warnings.append(
-                f"{len(results.unreadable)} cell files of {name} cannot be read: not used"
+                f"{len(results.unreadable)} cell files of {name} cannot be read and are not used"
             )
         if results.run.state != "complete":
             warnings.append(f"the run of {name} is {results.run.state}")

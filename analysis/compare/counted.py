@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is more done, or more shared, for an operation? Simulated counts of two sides, judged.
+"""Judges simulated counts: whether an operation executes more, or shares more cache lines.
 
-A count hardly varies from boot to boot, so that few repetitions do and no test of significance is
-needed: a side is worse where all of its boots lie beyond all of the other's, by a margin and by
-twice what boots of one side differ. docs/design/simulator-evidence.md says how often that errs.
+A count hardly varies from boot to boot, so a few repetitions are enough and no significance test is
+needed: a side is worse if all of its boots lie beyond all boots of the other side, by a margin and
+by twice the spread of the boots of one side. docs/design/simulator-evidence.md has the error rate
+of this rule.
 """
 
 import statistics
@@ -32,27 +33,27 @@ from fscale.model.simulation import SHARED, HotLine, SimulatedWindow
 SHARED_LINES = COUNT + "shared-lines"
 Points = dict[Subject, tuple[list[Cell], list[Cell]]]
 Takers = Mapping[str, float]
-"""what takes cache lines, and how many for an operation"""
+"""what takes cache lines -> lines per operation"""
 
-# Up to so many lines an operation a workload shares nothing: timer ticks move some.
+# A workload with up to this many lines per operation shares nothing: timer ticks move some.
 UNSHARED = 0.2
-# An operation that begins to take one line on four cores moves it three times in four.
+# An operation that begins to take one line on four cores moves it three times out of four.
 NEWLY = 0.5
-# Of the lines that new names take, at least this part must be more than what other names take
-# less: a function that is only called otherwise takes none more.
+# The lines that new names take, less those that other names no longer take, must be at least this
+# part of the former: a renamed function takes no additional lines.
 GAINED = 0.5
 SPREADS = 2.0
-LEAST_SEEDS = 3
+MIN_SEEDS = 3
 LINES = 3
 USERS = 3
 FUNCTIONS = 5
-# What moves by less than this more for an operation explains nothing.
-TOLD = 0.1
+# A line is reported if it moves at least this many times more per operation.
+MIN_GAIN = 0.1
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What is judged, with the change that is no finding: a part of it, and an absolute one."""
+    """A judged metric, with the change that is not a finding: `part`, a fraction, and `least`."""
 
     name: str
     of: Callable[[SimulatedWindow], float]
@@ -73,33 +74,33 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Side:
-    """A metric an operation: the median of the windows of each boot."""
+    """The values of a metric per operation: the median of the windows, for each boot."""
 
     values: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """Of the boots."""
+        """The median of the boots."""
         return statistics.median(self.values)
 
     @property
     def spread(self) -> float:
-        """From the least boot to the most."""
+        """The difference between the largest and the smallest boot."""
         return max(self.values) - min(self.values)
 
 
 def compare(sides: Sides) -> Comparison:
-    """Judge what an operation takes in NEW against BASE.
+    """Judge the cost of an operation in NEW against BASE.
 
     Raises:
-        FscaleError: a point has too few boots, or there is none that could be judged.
+        FscaleError: a point has too few boots, or no point can be judged.
     """
     points = _points(sides.base_cells, sides.new_cells)
     judgements = _judged(points)
     place = common_place(sides.base_cells, sides.new_cells)
     found = health(sides.base_cells, sides.new_cells, place, lost_in_new=False)
     not_judged = [
-        f"{subject.name} is not judged, for it is broken on BASE: {broken[0].reason}"
+        f"{subject.name} is not judged because it is broken on BASE: {broken[0].reason}"
         for subject, (base, _) in points.items()
         if (broken := _broken(base))
     ]
@@ -119,21 +120,21 @@ def compare(sides: Sides) -> Comparison:
         new=sides.new,
         settings=Settings(metrics=("count",)),
         tests=len(judgements),
-        repetitions_needed=LEAST_SEEDS,
+        repetitions_needed=MIN_SEEDS,
         judgements=judgements,
         health=found,
         locks=[],
         missing_in_base=lacking[0],
         missing_in_new=lacking[1],
         warnings=[
-            "both sides are simulated: counts of an operation are judged, no rates",
+            "both sides are simulated: counts per operation are judged, rates are not",
             *(printable(text) for text in not_judged),
         ],
     )
 
 
 def judge(base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
-    """All points that are good on both sides; FscaleError where one has too few boots."""
+    """Judge all points that are good on both sides; FscaleError if one has too few boots."""
     return _judged(_points(base, new))
 
 
@@ -143,7 +144,7 @@ def _judged(points: Points) -> list[Judgement]:
 
 
 def _points(base: Sequence[Cell], new: Sequence[Cell]) -> Points:
-    """The boots of each point on both sides; one file system against another is a pair."""
+    """The boots of each point on both sides; two different file systems may form a pair."""
     place = common_place(base, new)
     found: Points = defaultdict(lambda: ([], []))
     for number, side in enumerate((base, new)):
@@ -158,10 +159,10 @@ def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[
         return []
     good = [[c for c in side if c.status == "ok" and c.simulation] for side in (base, new)]
     fewest = min(map(len, good))
-    if fewest and fewest < LEAST_SEEDS:
+    if fewest and fewest < MIN_SEEDS:
         raise FscaleError(
-            f"{subject.name} has {fewest} good boots on one side; the gate needs "
-            f"{LEAST_SEEDS}: give --seeds {LEAST_SEEDS} or more"
+            f"{subject.name} has {fewest} good boots on one side, but the gate needs "
+            f"{MIN_SEEDS}; give --seeds {MIN_SEEDS} or more"
         )
     return [_metric(subject, metric, *good) for metric in METRICS] if fewest else []
 
@@ -215,14 +216,15 @@ def _sample(cells: Sequence[Cell], side: Side) -> Sample:
 
 
 def _apart(less: Side, more: Side) -> float:
-    """By how much all boots of one side lie above all of the other's."""
+    """The gap between the largest boot of one side and the smallest of the other."""
     return min(more.values) - max(less.values)
 
 
 def _newly(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
-    """Static objects and functions that took no lines and take some now, the most first.
+    """Static objects and functions that took no lines before and do now, the most first.
 
-    Where an operation shares many lines already, one more is lost in their sum, but not here.
+    If an operation already shares many lines, one more does not show in their sum, but it does
+    here.
     """
     found: dict[str, float] = {}
     for takers in (_objects, _functions):
@@ -234,7 +236,7 @@ def _newly(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
 
 
 def _appeared(before: Sequence[Takers], after: Sequence[Takers]) -> dict[str, float]:
-    """The names that took no lines in any boot before and do in all after: lines an operation."""
+    """The names that took no lines in any boot before, but do in all after: lines per operation."""
     return {
         name: other.median
         for name, one, other in _compared(before, after)
@@ -244,7 +246,7 @@ def _appeared(before: Sequence[Takers], after: Sequence[Takers]) -> dict[str, fl
 
 
 def _lost(before: Sequence[Takers], after: Sequence[Takers]) -> float:
-    """Lines an operation that names took before and surely do not any more."""
+    """The lines per operation that names took before and clearly no longer take."""
     return sum(
         one.median - other.median
         for _, one, other in _compared(before, after)
@@ -255,7 +257,7 @@ def _lost(before: Sequence[Takers], after: Sequence[Takers]) -> float:
 def _compared(
     before: Sequence[Takers], after: Sequence[Takers]
 ) -> Iterator[tuple[str, Side, Side]]:
-    """What each name takes on both sides, of all boots."""
+    """The lines that each name takes in all boots of both sides."""
     for name in {name for boot in (*before, *after) for name in boot}:
         one, other = (
             Side(tuple(boot.get(name, 0.0) for boot in boots)) for boots in (before, after)
@@ -264,16 +266,16 @@ def _compared(
 
 
 def _objects(cell: Cell) -> Takers:
-    """How many lines that a static object is on move for an operation."""
-    return _an_operation(cell, lambda line: [(name, line.moves()) for name in line.names])
+    """How often the lines of each static object move per operation."""
+    return _per_operation(cell, lambda line: [(name, line.moves()) for name in line.names])
 
 
 def _functions(cell: Cell) -> Takers:
-    """How many lines a function takes for an operation."""
-    return _an_operation(cell, lambda line: [(u.function, u.reads + u.writes) for u in line.users])
+    """How many lines each function takes per operation."""
+    return _per_operation(cell, lambda line: [(u.function, u.reads + u.writes) for u in line.users])
 
 
-def _an_operation(cell: Cell, of: Callable[[HotLine], Iterable[tuple[str, int]]]) -> Takers:
+def _per_operation(cell: Cell, of: Callable[[HotLine], Iterable[tuple[str, int]]]) -> Takers:
     assert cell.simulation is not None
     found: Counter[str] = Counter()
     for line in cell.simulation.lines:
@@ -284,17 +286,17 @@ def _an_operation(cell: Cell, of: Callable[[HotLine], Iterable[tuple[str, int]]]
 
 
 def _changed(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
-    """The functions whose own instructions changed most, in words; what is renamed shows as two."""
+    """The functions whose own instructions changed most; a renamed function appears twice."""
     before, after = _work(base), _work(new)
     names = before.keys() | after.keys()
     changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in names}
     first = sorted(changes, key=lambda name: (-abs(changes[name]), name))[:FUNCTIONS]
-    told = ", ".join(f"{name} {changes[name]:+.0f}" for name in first if round(changes[name]))
-    return [told] if told else []
+    text = ", ".join(f"{name} {changes[name]:+.0f}" for name in first if round(changes[name]))
+    return [text] if text else []
 
 
 def _work(cells: Sequence[Cell]) -> dict[str, float]:
-    """Instructions of each function for an operation, over all boots."""
+    """Instructions of each function per operation, over all boots."""
     found: Counter[str] = Counter()
     simulations = [cell.simulation for cell in cells if cell.simulation]
     for one in (one for simulation in simulations for one in simulation.code):
@@ -314,7 +316,7 @@ def _side(metric: Metric, cells: Sequence[Cell]) -> Side:
 
 
 def _grown(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> list[str]:
-    """Lines in words, with the functions that take them: the new ones, then what moves more."""
+    """Describe lines and the functions that take them: new ones first, then by gain."""
     before, after = _moves(base), _moves(new)
     gains = {name: moves - before.get(name, (0.0, None))[0] for name, (moves, _) in after.items()}
 
@@ -325,20 +327,21 @@ def _grown(base: Sequence[Cell], new: Sequence[Cell], newly: Sequence[str]) -> l
 
     found = []
     for name in sorted(gains, key=rank)[:LINES]:
-        if gains[name] < TOLD:
+        if gains[name] < MIN_GAIN:
             continue
         line = after[name][1]
-        # Who is new comes first.
+        # New functions come first.
         users = sorted(line.users, key=lambda user: user.function not in newly)[:USERS]
-        told = ", ".join(f"{u.function} ({'writes' if u.writes else 'reads'})" for u in users)
-        found.append(f"{line.object}, {gains[name]:.2f} more an operation, by {told}")
+        shown = ", ".join(f"{u.function} ({'writes' if u.writes else 'reads'})" for u in users)
+        found.append(f"{line.object}, {gains[name]:.2f} more per operation, by {shown}")
     return found
 
 
 def _moves(cells: Sequence[Cell]) -> Mapping[str, tuple[float, HotLine]]:
-    """Transfers an operation of each object, and one of its lines.
+    """Transfers per operation of each object, and one of its lines.
 
-    What has no name is known by who takes it: its address is that of one boot.
+    An object without a name is identified by the function that takes it, because its address is
+    valid in one boot only.
     """
     simulations = [cell.simulation for cell in cells if cell.simulation]
     ops = sum(simulation.total("ops") for simulation in simulations)

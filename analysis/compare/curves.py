@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scaling curves as a whole: what one repetition of a curve says, compared like any metric.
+"""Compares whole scaling curves: each repetition of a curve gives values that are tested.
 
-A curve's repetition r is made of the repetitions r of its core counts. It gives one speed-up, one
-slope and one peak, so that the unit stays the repetition and the same tests and the same false
-discovery rate serve points and curves.
+A curve's repetition r consists of the repetitions r of its core counts. It gives one speed-up, one
+slope and one peak, so that the unit stays the repetition, and points and curves share the same
+tests and false discovery rate.
 """
 
 from collections import defaultdict
@@ -39,9 +39,9 @@ def peak_cores(curve: Series, margin: float) -> float:
 
 
 def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
-    """Tests of the curves that the throughput tests in `points` make up, if there are any.
+    """Tests of the curves that the throughput tests in `points` form.
 
-    With two core counts there is only the speed-up; a slope and a peak take three.
+    A curve of two core counts has only a speed-up; a slope and a peak need three.
     """
     curves: dict[Subject, list[Test]] = defaultdict(list)
     for test in points:
@@ -57,7 +57,7 @@ def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
         sliced = all(t.ratios for t in own)
         if len(own) > 2:
             metrics[DOUBLING] = gain_per_doubling
-            if not sliced:  # a peak has no ratio that pairs could have
+            if not sliced:  # pairs give ratios, and a peak is not one
                 metrics[PEAK] = lambda curve: peak_cores(curve, margin)
         for metric, of in metrics.items():
             base = _measured([t.base for t in own], cores, of)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The verdict on one test, once it is known what its data say and how many tests there are."""
+"""The verdict on one test, from the evidence in its data and the number of tests."""
 
 from dataclasses import dataclass
 from itertools import compress
@@ -20,17 +20,18 @@ from analysis.compare.measured import Measured, Test
 from analysis.compare.ranktest import Floats
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import PEAK, Judgement, Sample, Settings
-from analysis.compare.sliced import LEAST_PAIRS, Paired
+from analysis.compare.sliced import MIN_PAIRS, Paired
 
 DISTURBED_SHARE = 0.25
-# Times the CPU time that others took by which a rate may fall: they take caches and locks, too.
+# Other processes may lower a rate by this many times the CPU time that they took, because they
+# also use caches and locks.
 DISTURBANCE = 3.0
 NOISY = 0.25
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the data of one test say, before the family is looked at."""
+    """The evidence in the data of one test, before adjusting for the family of tests."""
 
     level: float
     p: float
@@ -62,7 +63,7 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
         judgement.verdict = "slower" if test.counted else "faster"
     elif low <= e.effect.low and e.effect.high <= high:
         judgement.verdict = "same"
-        judgement.reason = "a change smaller than the margin" if significant else ""
+        judgement.reason = "the change is smaller than the margin" if significant else ""
     else:
         needing = sliced.pairs_needed if e.paired else repetitions_needed
         needed = needing(e.spread, e.effect.ratio, margin, level, e.level)
@@ -72,36 +73,36 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
             needed = min((look for look in test.looks if look >= needed), default=needed)
             judgement.more_repetitions = max(1, needed - test.repetitions)
         judgement.reason = why_undecided(judgement, e.effect, significant)
-    excuse_disturbed(judgement)
+    retract_if_disturbed(judgement)
     return judgement
 
 
 def why_undecided(judgement: Judgement, effect: Effect, significant: bool) -> str:
     """Why a test has no verdict, in words."""
     if significant and effect.low <= 1 <= effect.high:
-        return "the distributions differ, their medians do not clearly: look at the values"
+        return "the distributions differ, but their medians not clearly: look at the values"
     sees = judgement.smallest_change or 0
     if sees > NOISY and judgement.metric != PEAK:
-        return f"too noisy: only a change above {sees:.0%} would show"
+        return f"too noisy: only a change above {sees:.0%} would be detected"
     if judgement.more_repetitions is None:
-        return "too near the margin's edge for any practical number of repetitions"
-    return "the data cannot tell"
+        return "too close to the margin for any practical number of repetitions"
+    return "the data are not conclusive"
 
 
-def excuse_disturbed(judgement: Judgement) -> None:
-    """Take back a change that others' load explains: they moved one side only."""
+def retract_if_disturbed(judgement: Judgement) -> None:
+    """Retract a change that the load of other processes explains if sides were not interleaved."""
     share = max(s.disturbed / len(s.values) for s in (judgement.base, judgement.new))
     changed = judgement.verdict in ("slower", "faster")
     if changed and share > DISTURBED_SHARE and not judgement.interleaved and _explained(judgement):
         judgement.verdict = "undecided"
         judgement.reason = (
-            f"{share:.0%} of a side's repetitions ran beside others' load, and the sides were "
+            f"other processes disturbed {share:.0%} of a side's repetitions, and the sides were "
             "not interleaved: use `fscale ab`"
         )
 
 
 def _explained(judgement: Judgement) -> bool:
-    """Whether what others took from a side is enough for its change."""
+    """Whether the CPU time that other processes took is enough to explain the change."""
     lost = [s.lost for s in (judgement.base, judgement.new) if s.disturbed]
     known = [share for share in lost if share is not None]
     if judgement.ratio is None or len(known) < len(lost):
@@ -110,13 +111,14 @@ def _explained(judgement: Judgement) -> bool:
 
 
 def too_few(test: Test, family: int, settings: Settings) -> Judgement:
-    """Undecided, with how many repetitions, or pairs, it takes at least."""
-    needed = LEAST_PAIRS
+    """An undecided judgement that says how many repetitions, or pairs, are needed at least."""
+    needed = MIN_PAIRS
     if not test.ratios:
         needed = minimum_repetitions(settings, family, test.interleaved)
     needed = test.looks[0] if test.looks else needed
     judgement = undecided(test, _margin(test, settings))
-    judgement.reason = f"{test.repetitions} of at least {needed} repetitions"
+    unit = "pairs" if test.ratios else "repetitions"
+    judgement.reason = f"too few {unit}: {test.repetitions} of at least {needed}"
     judgement.more_repetitions = max(1, needed - test.repetitions)
     return judgement
 
@@ -141,7 +143,7 @@ def undecided(test: Test, margin: float) -> Judgement:
 
 
 def side_of(side: Measured, counted: bool) -> Sample:
-    """One side as it is shown: of counts the spread is that of the count plus one event."""
+    """One side as it is shown; the spread of counts is computed from the count plus one event."""
     values = np.array(list(side.values.values()))
     logs: Floats = np.log(values + 1 if counted else values)
     return Sample(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the cells of two runs are, and whether their figures mean the same.
+"""The definition of the cells of two runs: whether their figures mean the same.
 
-docs/reference/comparison-outputs.md has the table: which differences are refused, mentioned, or
+docs/reference/comparison-outputs.md has the table of differences that are refused, reported or
 ignored.
 """
 
@@ -19,25 +19,25 @@ from fscale.model.mount import group
 from fscale.model.results import Cell, Machine, Run
 
 TOLERANCE = 0.05
-"""Memory is a little more or less with each kernel, and sizes that are a share of it follow."""
+"""The memory size differs a little between kernels, and so do sizes that are a share of it."""
 
 Points = set[tuple[str, str, str]]
 """workload, file system and medium"""
 
 
 def meaning(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, Any]:
-    """What the figures of a point mean, by key; what the run does not record is left out."""
+    """The facts that define the figures of a point, by key, as far as the run records them."""
     found = _of(run, {(workload, filesystem, medium)})
     return {
         key: value
         for key, value in found.items()
-        # Digests of before there were settings go on where nothing is set.
+        # An empty setting is left out, so that digests from before there were settings stay valid.
         if find_rule(key).on_compare == "refuse" and (value or not key.endswith(".settings"))
     }
 
 
 def _of(run: Run, points: Points) -> dict[str, Any]:
-    """The facts of a run, of what it measured alone."""
+    """The facts of a run about the given points only."""
     workloads, filesystems, media = ({point[part] for point in points} for part in range(3))
     return collect_facts(
         run.model_copy(
@@ -51,20 +51,20 @@ def _of(run: Run, points: Points) -> dict[str, Any]:
 
 
 def digest(run: Run, workload: str, filesystem: str, medium: str) -> str:
-    """Of the meaning: what has another digest is no part of the same history."""
+    """The digest of `meaning`: points with different digests do not share a history."""
     text = json.dumps(meaning(run, workload, filesystem, medium), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def refuse_other_kind(base: Machine, new: Machine) -> None:
-    """FscaleError where the sides were measured on different kinds of machine.
+    """FscaleError if the sides were measured on different kinds of machine.
 
-    Virtualised, emulated, counted and simulated figures have nothing in common but the unit.
+    Virtualised, emulated, counted and simulated figures share only their unit.
     """
     if base.kind != new.kind:
         raise FscaleError(
-            f"BASE was measured {_kind(base)} and NEW {_kind(new)}: such figures never mix; "
-            "measure both in the same way"
+            f"BASE was measured {_kind(base)} and NEW {_kind(new)}, and such figures cannot be "
+            "compared; measure both in the same way"
         )
 
 
@@ -79,37 +79,39 @@ def notes(
     new_cells: Sequence[Cell],
     allow: Sequence[str],
 ) -> list[str]:
-    """What differs between two runs, a sentence each.
+    """The differences between two runs, one sentence each.
 
     Raises:
-        FscaleError: something differs that makes the figures mean different things, and `allow`
-            does not name it.
+        FscaleError: a difference makes the figures mean different things, and `allow` does not name
+            it.
     """
     sides = [(base, base_cells), (new, new_cells)]
     ours, theirs = (_of(run, _points(cells)) for run, cells in sides)
     differing = list(_differing(ours, theirs))
-    told = {one.key for one in differing}
+    reported = {one.key for one in differing}
     mounts = _mounts(base_cells, new_cells)
     found = [
         *(one for one in differing if one.refused or one.key.startswith("suite.")),
-        *(one for one in mounts if one.key.replace(".effective", "") not in told),
+        *(one for one in mounts if one.key.replace(".effective", "") not in reported),
         *_geometry(base_cells, new_cells),
         *(one for one in differing if not one.refused and not one.key.startswith("suite.")),
     ]
     if refused := [d for d in found if d.refused and not d.allowed(allow)]:
         raise FscaleError(
             f"the figures of the two sides mean different things: {'; '.join(map(str, refused))}. "
-            "Measure one side again as the other was; where the difference is what you want to "
-            f"judge, add {' '.join(_allowing(refused))}"
+            "Measure one side again like the other, or, if you want to judge this very difference, "
+            f"add {' '.join(_allowing(refused))}"
         )
-    said = [f"the sides differ in {difference}" for difference in found]
+    sentences = [f"the sides differ in {difference}" for difference in found]
     if base.machine.simulated:
-        said.insert(0, "both sides are simulated: counts per operation say more than rates")
-    return said
+        sentences.insert(
+            0, "both sides are simulated: counts per operation are more reliable than rates"
+        )
+    return sentences
 
 
 def _allowing(refused: Iterable[Difference]) -> list[str]:
-    """The options that allow differences, as they are typed into a shell."""
+    """The options that allow the differences, quoted for a shell."""
     return [f"--allow-different {shlex.quote(difference.key)}" for difference in refused]
 
 
@@ -118,7 +120,7 @@ def _points(cells: Iterable[Cell]) -> Points:
 
 
 def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Difference]:
-    """What both record, and the table does not pass over: what is refused first."""
+    """The differences in facts that both runs record; refused ones first, ignored ones left out."""
     rules = {key: find_rule(key).on_compare for key in ours.keys() & theirs.keys()}
     of_the_machine = ("machine.", "media.")
     for key in sorted(
@@ -132,7 +134,7 @@ def _differing(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Differe
 
 
 def _mounts(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[Difference]:
-    """How equal points were mounted, beside what was asked for: defaults differ between kernels."""
+    """Differences between the effective mounts of equal points: defaults differ between kernels."""
     sides = [
         {(c.key.filesystem, c.key.medium): c.mount for c in cells if c.mount and c.status == "ok"}
         for cells in (base_cells, new_cells)
@@ -140,7 +142,7 @@ def _mounts(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[D
     for place in sorted(sides[0].keys() & sides[1].keys()):
         ours, theirs = sides[0][place], sides[1][place]
         key = f"filesystems.{place[0]}.effective.mount_options"
-        # A size that is a share of memory is judged as such.
+        # A size that is a share of memory is compared as that share.
         one, other = ([o for o in m.options if group(o) != "size"] for m in (ours, theirs))
         devices = (_device(ours.source), _device(theirs.source))
         yield from filter(
@@ -150,12 +152,12 @@ def _mounts(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[D
 
 
 def _device(source: str) -> str:
-    """What is mounted; a loop device's number says nothing."""
+    """The mounted device, without the number of a loop device, which is arbitrary."""
     return re.sub(r"^/dev/loop\d+", "/dev/loop", source)
 
 
 def _geometry(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator[Difference]:
-    """What mkfs chose for equal points, each key of a file system once."""
+    """Differences in what mkfs chose for equal points, each key of a file system once."""
     sides = [
         {(c.key.filesystem, c.key.medium, c.key.cores): c.geometry for c in cells if c.geometry}
         for cells in (base_cells, new_cells)
@@ -171,7 +173,7 @@ def _geometry(base_cells: Sequence[Cell], new_cells: Sequence[Cell]) -> Iterator
 
 
 def nearly_equal(one: Any, other: Any) -> bool:
-    """Whether two facts are the same, numbers to within TOLERANCE."""
+    """Whether two facts are equal; numbers within TOLERANCE count as equal."""
     try:
         return math.isclose(float(one), float(other), rel_tol=TOLERANCE)
     except (TypeError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How large a change is: the ratio of medians, its interval, and what more data would show."""
+"""The size of a change: the ratio of medians, its interval, and how many data would decide it."""
 
 import warnings
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST_REPETITIONS = 1000
 
 @dataclass(frozen=True)
 class Effect:
-    """NEW's median over BASE's, with an interval. All are ratios."""
+    """The ratio of NEW's median to BASE's, with its interval. All values are ratios."""
 
     ratio: float
     low: float
@@ -28,9 +28,9 @@ class Effect:
 def centred(samples: Samples) -> tuple[Floats, Floats]:
     """Logarithms of BASE and NEW, each block centred between the medians of its two sides.
 
-    The rank test must not know the sides when it aligns; an estimate may, and then the centre does
-    not move with the size of the change. A block that has one side only says nothing about the
-    difference and is left out.
+    The rank test must not use the sides when it aligns. An estimate may, and then the centre does
+    not depend on the size of the change. A block with one side only carries no information about
+    the difference and is left out.
     """
     logs: Floats = np.log(samples.value)
     if not samples.blocked:
@@ -52,8 +52,8 @@ def effect(samples: Samples, confidence: float, resamples: int, rng: np.random.G
     """Ratio of medians with a bias-corrected and accelerated bootstrap interval.
 
     Efron, "Better bootstrap confidence intervals", JASA 82 (1987). Interleaved samples are aligned
-    by blocks first. Where BCa is undefined (too few different values) the percentile interval is
-    taken; with no spread at all the interval is the point.
+    by blocks first. If BCa is undefined (too few different values), the percentile interval is
+    used. Without any spread the interval is the point estimate.
     """
     base, new = centred(samples)
     point = float(np.median(new) - np.median(base))
@@ -77,7 +77,7 @@ def _interval(
 ) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
-        # scipy divides by the jackknife's spread, which medians of tied values do not have.
+        # scipy divides by the jackknife's spread, which is zero for medians of tied values.
         warnings.simplefilter("ignore", RuntimeWarning)
         interval = scipy.stats.bootstrap(
             [new, base],
@@ -99,7 +99,7 @@ def deviation(logs: Floats) -> float:
 
 
 def outliers(logs: Floats) -> NDArray[np.bool_]:
-    """Which values lie beyond 3.5 robust deviations, bool, shape (n,).
+    """Mark values beyond 3.5 robust deviations: bool, shape (n,).
 
     Iglewicz and Hoaglin, "How to detect and handle outliers" (1993): the modified z-score.
     """
@@ -119,10 +119,10 @@ def spread_of(samples: Samples) -> float:
 
 
 def smallest_change(spread: float, repetitions: int, level: float, power: float) -> float:
-    """The change (a fraction of the base) that the rank test at `level` finds with `power`.
+    """The change (a fraction of the base) that the rank test at `level` detects with `power`.
 
-    That of the t-test on logarithms, (t(1 - level/2) + t(power)) x spread x sqrt(2/n), widened by
-    the rank test's efficiency.
+    It is the detectable change of the t-test on logarithms, (t(1 - level/2) + t(power)) x spread x
+    sqrt(2/n), widened by the rank test's efficiency.
     """
     freedom = max(1, 2 * repetitions - 2)
     reach = scipy.stats.t.isf(level / 2, freedom) + scipy.stats.t.ppf(power, freedom)
@@ -132,10 +132,10 @@ def smallest_change(spread: float, repetitions: int, level: float, power: float)
 def repetitions_needed(
     spread: float, ratio: float, margin: float, level: float, confidence: float
 ) -> int | None:
-    """Repetitions a side that would probably decide a cell whose ratio stays as it is.
+    """Repetitions per side that would probably decide a cell if its ratio stays the same.
 
     A ratio beyond the margin has to become significant; one within it needs an interval that fits
-    between the ratio and the nearer bound. None when that takes more than `MOST_REPETITIONS`.
+    between the ratio and the nearer bound. None if that takes more than `MOST_REPETITIONS`.
     """
     log, bound = abs(np.log(ratio)), -np.log1p(-margin)
     n = np.arange(2, MOST_REPETITIONS + 1)

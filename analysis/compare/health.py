@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What broke: points that are good on one side and fail on the other, whatever their speed.
+"""Finds points that broke: good on one side and failing on the other, whatever their speed.
 
-A file system that returns an error, hangs, or cannot be made, mounted or checked has a fault, not
-noise: one such repetition where the other side has none is a finding. What others or the
-measurement can bring about (no space, too short a window, a stop by the user, a missing tool) says
-nothing by itself; only a point that is left without any value is one that was lost.
+If a file system returns an error, hangs, or cannot be made, mounted or checked, that is a fault and
+not noise: one such repetition is a finding if the other side has none. Failures that other causes
+can explain (no space, too short a window, interruption by the user, a missing tool) are not
+findings by themselves; but a point that is left without any value is lost.
 """
 
 from collections import defaultdict
@@ -30,9 +30,9 @@ class _Point:
 
 
 def is_broken(cell: Cell) -> bool:
-    """Whether the file system failed in this cell, as far as the cell can tell.
+    """Whether the file system failed in this cell, as far as the cell shows.
 
-    Every "error" but running out of space, which a faster side does sooner.
+    Every "error" counts except running out of space, which a faster side does sooner.
     """
     no_space = cell.bench is not None and cell.bench.end == "no_space"
     return cell.status == "error" and not no_space
@@ -43,8 +43,8 @@ def health(
 ) -> list[Health]:
     """The points that are good on one side only.
 
-    `place` as for `subject_of`. `lost_in_new`: NEW left planned cells without a result, so that
-    a point that only BASE has was to be measured in NEW as well.
+    `place` as for `subject_of`. `lost_in_new`: NEW has planned cells without a result, so a point
+    that only BASE has should have been measured in NEW as well.
     """
     sides = _points(base, place), _points(new, place)
     found = []
@@ -70,7 +70,7 @@ def _points(cells: Iterable[Cell], place: Place | None) -> dict[Subject, _Point]
     points: dict[Subject, _Point] = defaultdict(_Point)
     for cell in cells:
         if cell.key.profile is not None:
-            continue  # a profiler may have failed, and not the file system
+            continue  # the profiler may have failed, not the file system
         point = points[subject_of(cell.key, place)]
         reason = cell.reason or cell.status
         if cell.status == "ok":

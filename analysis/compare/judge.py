@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turns pairs of samples into verdicts, with the false discovery rate controlled over all."""
+"""Turns pairs of samples into verdicts and controls the false discovery rate over all tests."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from analysis.compare.ranktest import p_value
 from analysis.compare.repetitions import minimum_repetitions, repetitions_to_reach
 from analysis.compare.sequential import weight
 from analysis.compare.settings import Judgement, Settings
-from analysis.compare.sliced import LEAST_PAIRS, paired
+from analysis.compare.sliced import MIN_PAIRS, paired
 from fscale.model.errors import FscaleError
 
 
@@ -23,12 +23,12 @@ def judge(tests: Sequence[Test], settings: Settings, *, refuse: bool = True) -> 
     """Judge all tests together.
 
     Slower or faster: significant after Benjamini and Hochberg (J. R. Stat. Soc. B 57, 1995), the
-    ratio beyond the margin, and the interval without 1. Same: the interval lies within the
-    margin (two one-sided tests, Schuirmann 1987). Undecided: all else.
+    ratio is beyond the margin, and the interval excludes 1. Same: the interval lies within the
+    margin (two one-sided tests, Schuirmann 1987). Undecided: all others.
 
     Raises:
-        FscaleError: no test has the repetitions to be judged; the message says how many it takes.
-            Without `refuse` all are undecided then.
+        FscaleError: no test has enough repetitions; the message says how many are needed. Without
+            `refuse`, all tests are undecided instead.
     """
     weighed = [(test, _weigh(test, settings)) for test in tests]
     family = sum(e is not None for _, e in weighed)
@@ -44,27 +44,26 @@ def judge(tests: Sequence[Test], settings: Settings, *, refuse: bool = True) -> 
 
 
 def refuse_too_few(tests: Sequence[Test], family: int, settings: Settings) -> None:
-    """Raise an FscaleError where not one of the tests could ever be significant by itself."""
+    """Raise an FscaleError if none of the tests could ever be significant by itself."""
     level = settings.fdr / max(1, family)
     if not tests or any(
-        len(t.ratios) >= LEAST_PAIRS
+        len(t.ratios) >= MIN_PAIRS
         or 2 / comb(len(t.base.values) + len(t.new.values), len(t.new.values)) <= level
         for t in tests
     ):
         return
     if pairs := max(len(t.ratios) for t in tests):
         raise FscaleError(
-            f"too few pairs in slices: at most {pairs}, and nothing is judged with less than "
-            f"{LEAST_PAIRS}; the same command goes on, or give it more time with --max-minutes"
+            f"too few pairs in slices: there are at most {pairs}, and a verdict needs at least "
+            f"{MIN_PAIRS}; run the same command again to resume, or give more --max-minutes"
         )
-    # With enough repetitions all of them would be in the family.
+    # With enough repetitions, all tests would be in the family.
     tested = sum(t.repetitions > 0 for t in tests)
     needed = minimum_repetitions(settings, tested, any(t.interleaved for t in tests))
     raise FscaleError(
-        f"too few repetitions: at most {max(t.repetitions for t in tests)} a side, but a single "
-        f"change among {tested} tests is found at a false discovery rate of "
-        f"{settings.fdr:g} only with {needed} or more; measure both sides "
-        f"with --repetitions {needed}"
+        f"too few repetitions: there are at most {max(t.repetitions for t in tests)} per side, but "
+        f"it takes at least {needed} to detect a single change among {tested} tests at a false "
+        f"discovery rate of {settings.fdr:g}; measure both sides with --repetitions {needed}"
     )
 
 
@@ -91,7 +90,7 @@ def _weigh(test: Test, settings: Settings) -> Evidence | None:
 
 def _weigh_pairs(test: Test, settings: Settings) -> Evidence | None:
     looks = [n for n in test.looks if n <= test.repetitions]
-    if test.repetitions < LEAST_PAIRS or (test.looks and not looks):
+    if test.repetitions < MIN_PAIRS or (test.looks and not looks):
         return None
     share = weight(len(looks)) if looks else 1.0
     level = 1 - (1 - settings.confidence) * share
@@ -105,7 +104,7 @@ def _weigh_pairs(test: Test, settings: Settings) -> Evidence | None:
 
 
 def running(test: Test, settings: Settings) -> Effect | None:
-    """What a look now would say of a sliced test; None with less than two pairs."""
+    """The effect that a look now would show for a sliced test; None with fewer than two pairs."""
     if len(test.ratios) < 2:
         return None
     looks = sum(n < test.repetitions for n in test.looks) + 1

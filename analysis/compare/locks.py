@@ -13,7 +13,7 @@ Shares = dict[Subject, dict[str, float]]
 
 
 def shares(results: Results) -> Shares:
-    """For each profiled point the share of the cores' time that each object takes."""
+    """The share of the cores' time that each object takes, for each profiled point."""
     found: Shares = {}
     for cells in profiled(results).values():
         good = [c for c in cells if c.status == "ok"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is judged: one metric of one subject, measured on both sides."""
+"""The input of a verdict: one metric of one subject, measured on both sides."""
 
 from dataclasses import dataclass, field
 
@@ -12,21 +12,21 @@ from analysis.compare.sliced import PairRatio
 
 @dataclass(frozen=True)
 class Measured:
-    """One side of a test: repetition -> value, and how many repetitions gave none."""
+    """One side of a test: repetition -> value, and the number of repetitions without a value."""
 
     filesystem: str
     values: dict[int, float]
     unusable: int = 0
     disturbed: int = 0
     lost: float | None = None
-    """share of its CPU time that others took from the median disturbed repetition; None: unknown"""
+    """median over disturbed repetitions of the CPU time share lost to others; None: unknown"""
 
 
 @dataclass(frozen=True)
 class Test:
     """One metric of one subject on both sides, before it is judged.
 
-    `looks`: repetitions a side after which a sequential run looked at the data; empty when it
+    `looks`: repetitions per side after which a sequential run looked at the data; empty if it
     looked once, at the end.
     """
 
@@ -37,25 +37,25 @@ class Test:
     interleaved: bool = False
     looks: tuple[int, ...] = ()
     ratios: dict[int, PairRatio] = field(default_factory=dict)
-    """repetition -> NEW over BASE, where both sides of it were mounted at once and took turns"""
+    """repetition -> NEW over BASE, if both sides were mounted at once and took turns"""
 
     @property
     def repetitions(self) -> int:
-        """Repetitions on the side that has fewer; of a sliced run, pairs."""
+        """Repetitions on the side that has fewer; in a sliced run, pairs."""
         if self.ratios:
             return len(self.ratios)
         return min(len(self.base.values), len(self.new.values))
 
     @property
     def counted(self) -> bool:
-        """Whether the metric is counted work, of which more is worse."""
+        """Whether the metric is a count, so that more is worse."""
         return self.metric.startswith(COUNT)
 
     def samples(self, upto: int | None = None) -> Samples:
-        """The samples of the first `upto` repetitions, as the tests see them.
+        """The samples of the first `upto` repetitions, as the tests use them.
 
-        Counts are taken plus one event, so that a margin of 1% means 1% of the count and 0.01
-        events an operation: rare events may double without being a finding.
+        One event is added to each count, so that a margin of 1% means 1% of the count plus 0.01
+        events per operation: rare events may double without being a finding.
         """
         base, new = (
             {

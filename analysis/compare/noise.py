@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What an A/A run says about a machine: spread, drift, steal, and the smallest visible change."""
+"""Evaluates an A/A run: spread, drift, steal time, and the smallest detectable change."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from fscale.model.results import Cell
 
 
 class PointNoise(Strict):
-    """One metric of one point. Fractions, unless said otherwise."""
+    """One metric of one point. Values are fractions unless stated otherwise."""
 
     subject: Subject
     metric: str
@@ -32,45 +32,48 @@ class PointNoise(Strict):
     cv: float = Field(description="standard deviation of the logarithms")
     robust_cv: float = Field(description="1.4826 x MAD of the logarithms")
     aligned_cv: float = Field(
-        description="the same after interleaving has taken off the drift; in slices the pairs' own"
+        description="the same after interleaving has removed the drift; in slices that of the pairs"
     )
     drift: float = Field(description="over the run: Theil and Sen's slope of the logarithms")
     neighbour_correlation: float = Field(description="of successive repetitions")
     smallest_change: float = Field(
-        description="found with `power` by 10 repetitions a side, or 10 pairs"
+        description="detected with `power` by 10 repetitions per side, or 10 pairs"
     )
-    smallest_in_budget: float = Field(description="found with `power` in the budget")
+    smallest_in_budget: float = Field(description="detected with `power` within the budget")
     repetitions_in_budget: int = Field(
-        description="a side (in slices: pairs), when all points share the budget"
+        description="per side (in slices: pairs), if all points share the budget"
     )
     verdict: Verdict = Field(description="of A against A: anything but same is noise")
     between_pairs: float | None = Field(
-        default=None, description="standard deviation of the pairs' log ratios; of slices"
+        default=None, description="standard deviation of the pairs' log ratios; in slices"
     )
     within_pairs: float | None = Field(
-        default=None, description="of one pair's log ratio, from its blocks; of slices"
+        default=None,
+        description="standard error of one pair's log ratio, from its blocks; in slices",
     )
 
 
 class NoiseReport(Strict):
-    """What `fscale noise --json` prints."""
+    """The output of `fscale noise --json`."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     points: list[PointNoise]
     steal: float | None = Field(
-        description="share of the CPU time under test, all repetitions; null: not recorded"
+        description="steal time as a share of the CPU time under test; null: not recorded"
     )
-    worst_steal: float | None = Field(description="of one repetition; null: not recorded")
+    worst_steal: float | None = Field(
+        description="the highest steal share of one repetition; null: not recorded"
+    )
     others_cpus: float | None = Field(
-        description="CPUs that others used beside the load, mean; null: not recorded"
+        description="mean number of CPUs that other processes used; null: not recorded"
     )
     disturbed: int
     repetitions: int
     budget_minutes: float
-    wanted: float = Field(description="the change that has to be visible")
+    wanted: float = Field(description="the change that has to be detected")
 
     def blind(self) -> list[PointNoise]:
-        """The points on which the wanted change would not show within the budget."""
+        """The points at which the wanted change would not be detected within the budget."""
         return [p for p in self.points if p.smallest_in_budget > self.wanted]
 
 
@@ -113,13 +116,13 @@ def measure_noise(
 
 
 def _seconds(cells: Sequence[Cell]) -> float:
-    """What a repetition of a point takes on both sides; those of a pair in slices run together."""
+    """Duration of a repetition of a point on both sides; the sides of a slice pair run together."""
     sides = 1 if any(c.slices for c in cells) else 2
     return sides * float(np.mean([c.wall_seconds or 0.0 for c in cells]))
 
 
 def _visible(spread: float, pairs: int, level: float, power: float) -> float:
-    """The change that so many pairs in slices find, looks on the way paid for."""
+    """The change that so many pairs in slices detect, with the cost of interim looks included."""
     looks = growing(FIRST_LOOK, pairs) if pairs >= FIRST_LOOK else (pairs,)
     return sliced.smallest_change(spread, looks[-1], level * weight(len(looks)), power)
 

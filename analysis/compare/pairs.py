@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Matches the cells of two sides and takes the metrics out of them."""
+"""Matches the cells of two sides and extracts their metrics."""
 
 import math
 from collections import defaultdict
@@ -26,16 +26,16 @@ Place = tuple[str, str]  # file system and medium
 
 @dataclass
 class _Side:
-    """Of one subject and metric, before it is frozen."""
+    """The values of one subject and metric on one side, while they are collected."""
 
     values: dict[int, float] = field(default_factory=dict)
     unusable: int = 0
     disturbed: list[float | None] = field(default_factory=list)
-    """of each disturbed repetition, the share of its CPU time that others took; None: unknown"""
+    """for each disturbed repetition, the share of its CPU time lost to others; None: unknown"""
 
     @property
     def lost(self) -> float | None:
-        """The median of them."""
+        """The median of these shares; None if one is unknown."""
         known = [share for share in self.disturbed if share is not None]
         return median(known) if known and len(known) == len(self.disturbed) else None
 
@@ -50,7 +50,7 @@ class Pairing:
 
 
 def subject_of(key: CellKey, place: Place | None = None) -> Subject:
-    """What a cell is a repetition of; `place` replaces its file system and medium."""
+    """The subject of which a cell is a repetition; `place` replaces its file system and medium."""
     filesystem, medium = place or (key.filesystem, key.medium)
     return Subject(
         workload=key.workload,
@@ -69,7 +69,7 @@ def throughput(cell: Cell) -> float | None:
 
 
 def per_cpu_second(cell: Cell) -> float | None:
-    """Operations per second of CPU time that the cell's cgroup used; None where not recorded."""
+    """Operations per second of the cgroup's CPU time; None if it was not recorded."""
     return cell.ops / cell.own_cpu_seconds if cell.own_cpu_seconds else None
 
 
@@ -79,7 +79,7 @@ RATES: dict[str, Callable[[Cell], float | None]] = {
     SETTLED: settled,
 }
 SLICED = (*RATES, INSTRUCTIONS)
-"""metrics of which each turn of a side tells something"""
+"""metrics that can be measured in turns"""
 
 
 def pair(
@@ -91,12 +91,12 @@ def pair(
     pair_looks: tuple[int, ...] = (),
     metrics: tuple[Metric, ...] = METRICS,
 ) -> Pairing:
-    """One test for each of the metrics of each subject that both sides have.
+    """Make one test for each metric of each subject that both sides have.
 
-    Where each side has a single file system on a single medium, the two are paired whatever their
-    names, and the tests bear those of BASE. A cell that went wrong, or whose value is not a
-    positive number, counts as unusable and gives no value. `looks` are those of whole repetitions,
-    `pair_looks` those of pairs in slices.
+    If each side has a single file system on a single medium, the two are paired whatever their
+    names, and the tests are named after BASE. A cell that failed, or whose value is not a positive
+    number, counts as unusable and gives no value. `looks` apply to whole repetitions, `pair_looks`
+    to pairs in slices.
     """
     base, new = list(base), list(new)
     places = [_places(cells) for cells in (base, new)]
@@ -125,7 +125,7 @@ def pair(
 
 
 def _sliced(cells: Iterable[Cell], place: Place | None) -> dict[Subject, dict[int, Cell]]:
-    """Subject -> repetition -> the good cell of a side that took turns."""
+    """Subject -> repetition -> the good sliced cell of a side."""
     found: dict[Subject, dict[int, Cell]] = defaultdict(dict)
     for cell in cells:
         if cell.status == "ok" and (cell.slices or instructions(cell)):
@@ -134,7 +134,7 @@ def _sliced(cells: Iterable[Cell], place: Place | None) -> dict[Subject, dict[in
 
 
 def common_place(base: Iterable[Cell], new: Iterable[Cell]) -> Place | None:
-    """BASE's file system and medium, where each side has a single one: those are a pair."""
+    """BASE's file system and medium if each side has a single one, so that they form a pair."""
     places = _places(base), _places(new)
     return places[0][0] if len(places[0]) == len(places[1]) == 1 else None
 

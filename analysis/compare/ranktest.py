@@ -13,7 +13,7 @@ from analysis.compare.repetitions import BLOCK
 Floats = NDArray[np.float64]
 
 EXACT_LIMIT = 120
-"""Largest block whose null distribution is enumerated; beyond it the normal limit is as good."""
+"""Largest block whose null distribution is enumerated; larger ones use the normal approximation."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Samples:
     def interleaved(cls, base: dict[int, float], new: dict[int, float]) -> "Samples":
         """Two samples, by repetition, that ran as A B B A: equal repetitions were neighbours."""
         repetitions = np.array([*base, *new])
-        # A remainder is no block of its own: it joins the last whole one.
+        # A remainder is not a block of its own: it joins the last whole one.
         whole = max([BLOCK, *base, *new]) // BLOCK
         return cls(
             np.array([*base.values(), *new.values()]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a comparison's ratios are drawn from: those of pairs and blocks, interval and margin."""
+"""Data of the ratio plots of a comparison: ratios of pairs and blocks, interval and margin."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from analysis.compare.ranktest import Samples
 from analysis.compare.settings import METRICS, Comparison, Judgement, Subject
 from analysis.compare.sides import Sides
 
-MOST_TICKS = 10_000  # blocks of sliced pairs that a page draws; with more it draws the pairs alone
+MOST_TICKS = 10_000  # most blocks of sliced pairs that a page draws; with more, only the pairs
 
 
 @dataclass(frozen=True)
 class Dot:
-    """A pair, or a block of whole repetitions: NEW over BASE, and what it is in words."""
+    """The ratio NEW over BASE of a pair, or of a block of whole repetitions, with its label."""
 
     ratio: float
     label: str
@@ -26,11 +26,11 @@ class Dot:
 
 @dataclass(frozen=True)
 class Ratios:
-    """What is drawn of a judgement; `ticks` are the ratios of the blocks within sliced pairs."""
+    """The drawing of a judgement; `ticks` are the ratios of the blocks within sliced pairs."""
 
     judgement: Judgement
     name: str
-    """the cell, without what all cells share"""
+    """the cell, without the parts that all cells share"""
     dots: tuple[Dot, ...] = ()
     ticks: tuple[float, ...] = ()
 
@@ -43,7 +43,7 @@ class Ratios:
 
     @property
     def margins(self) -> tuple[float, float]:
-        """The ratios between which NEW is the same."""
+        """The ratios between which NEW counts as the same."""
         return 1 - self.judgement.margin, 1 / (1 - self.judgement.margin)
 
     @property
@@ -55,7 +55,7 @@ class Ratios:
 
 
 def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
-    """By metric, in the order of the judgements: every cell that has a ratio of any kind."""
+    """Metric -> all cells that have a ratio of any kind, in the order of the judgements."""
     pairing = paired(sides, comparison.settings)
     tests = {(test.subject, test.metric): test for test in pairing.tests}
     blocks = sum(r.blocks for test in tests.values() for r in test.ratios.values())
@@ -63,7 +63,7 @@ def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
     found: dict[str, list[Ratios]] = {}
     for judgement in wording.ordered(comparison):
         test = tests.get((judgement.subject, judgement.metric))
-        if test is None:  # of a curve
+        if test is None:  # the judgement is about a curve
             continue
         ticks = _ticks(test) if blocks <= MOST_TICKS else ()
         drawn = Ratios(judgement, names[test.subject], tuple(_dots(test)), ticks)
@@ -77,7 +77,7 @@ def _rank(metric: str) -> tuple[int, str]:
 
 
 def _names(subjects: Sequence[Subject]) -> dict[Subject, str]:
-    """Short names: a medium, mode or duration is said where there are several."""
+    """Short names, with the medium, mode or duration only if there are several."""
     several = [
         name
         for name in ("medium", "mode", "duration")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How many repetitions a comparison takes: arithmetic alone, to be said before anything runs."""
+"""Computes how many repetitions a comparison needs, before anything is measured."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,13 +10,13 @@ from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
 from fscale.model.results import CellKey
 
 BLOCK = 4
-"""Repetitions a side in a block of interleaved samples: eight runs, A B B A twice. Shorter blocks
-follow drift more closely but leave fewer arrangements, so that one outlier hides a change
+"""Repetitions per side in a block of interleaved samples: eight runs, A B B A twice. Shorter blocks
+follow drift more closely but allow fewer arrangements, so that one outlier hides a change
 (docs/design/statistics.md compares them)."""
 
 
 def smallest_p(repetitions: int, blocked: bool) -> float:
-    """The smallest p-value that so many repetitions a side can reach."""
+    """The smallest p-value that so many repetitions per side can reach."""
     blocks = max(1, repetitions // BLOCK) if blocked else 1
     last = repetitions - (blocks - 1) * BLOCK
     ways = comb(2 * BLOCK, BLOCK) ** (blocks - 1) * comb(2 * last, last)
@@ -24,7 +24,7 @@ def smallest_p(repetitions: int, blocked: bool) -> float:
 
 
 def repetitions_to_reach(level: float, blocked: bool) -> int:
-    """Fewest repetitions a side with which the test can reach `level` at all."""
+    """Fewest repetitions per side with which the test can reach `level` at all."""
     n = 1
     while smallest_p(n, blocked) > level:
         n += 1
@@ -32,12 +32,12 @@ def repetitions_to_reach(level: float, blocked: bool) -> int:
 
 
 def minimum_repetitions(settings: Settings, family: int, interleaved: bool) -> int:
-    """Fewest repetitions a side with which one changed test among `family` can be found at all."""
+    """Fewest repetitions per side that can detect one changed test among `family`."""
     return repetitions_to_reach(settings.fdr / max(1, family), interleaved)
 
 
 def curves_of(points: Sequence[CellKey]) -> int:
-    """How many tests of curves these points will make."""
+    """How many tests of curves these points will give."""
     cores: dict[str, set[int]] = defaultdict(set)
     for key in points:
         cores[key.model_copy(update={"cores": 1}).point].add(key.cores)
@@ -45,9 +45,9 @@ def curves_of(points: Sequence[CellKey]) -> int:
 
 
 def tests_of(points: Sequence[CellKey], settings: Settings) -> int:
-    """How many tests of rates and curves these points will make.
+    """How many tests of rates and curves these points will give.
 
-    Counted work, and rates of turns that are settled, come on top.
+    Tests of counts, and of the metric settled, are added to these.
     """
     rates = {THROUGHPUT, CPU_EFFICIENCY} & set(settings.metrics)
     return len(rates) * len(points) + (curves_of(points) if THROUGHPUT in rates else 0)
@@ -55,7 +55,7 @@ def tests_of(points: Sequence[CellKey], settings: Settings) -> int:
 
 @dataclass(frozen=True)
 class Shortage:
-    """Why a run cannot be compared."""
+    """A lack of repetitions, because of which a run cannot be compared."""
 
     repetitions: int
     tests: int
@@ -63,13 +63,13 @@ class Shortage:
 
     def __str__(self) -> str:
         return (
-            f"too few repetitions for `fscale compare` ({self.repetitions}): a single change among "
-            f"{self.tests} tests is found with {self.needed} or more"
+            f"too few repetitions for `fscale compare` ({self.repetitions}): it takes at least "
+            f"{self.needed} to detect a single change among {self.tests} tests"
         )
 
 
 def shortage(cells: Iterable[CellKey], settings: Settings) -> Shortage | None:
-    """What a run of these cells lacks to be compared with another one of the same; None: nothing.
+    """The shortage of repetitions in a run of these cells, if it is to be compared; None: enough.
 
     Profiling cells do not count.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""When a sequential comparison looks at its data, and what each look may cost."""
+"""The schedule of looks in a sequential comparison, and the error rate that each may spend."""
 
 from collections.abc import Sequence
 
@@ -21,10 +21,11 @@ def weight(look: int) -> float:
 
 
 def schedule(fdr: float, family: int, most: int) -> tuple[int, ...]:
-    """Repetitions a side at which to look, up to `most`.
+    """Repetitions per side at which to look, up to `most`.
 
-    The first look comes where one changed test among `family` can be found; each further one
-    after about 40% more, always after a whole A B B A (an even number of repetitions a side).
+    The first look comes as soon as one changed test among `family` can be detected; each further
+    look after about 40% more, always after a whole A B B A (an even number of repetitions per
+    side).
     """
     looks: list[int] = []
     n = repetitions_to_reach(fdr * weight(1) / max(1, family), blocked=True)
@@ -35,20 +36,20 @@ def schedule(fdr: float, family: int, most: int) -> tuple[int, ...]:
 
 
 def ended(looks: Sequence[int], last: int) -> tuple[int, ...]:
-    """The looks of a run whose time was spent after `last` pairs, where it looked once more.
+    """The looks of a run that reached its time limit after `last` pairs and looked once more.
 
-    When that is does not depend on what was seen, so it is a look like those planned.
+    The time limit does not depend on the data, so this look is as valid as a planned one.
     """
     return (*(look for look in looks if look < last), last)
 
 
 def resumed(looks: Sequence[int], most: int) -> tuple[int, ...]:
-    """The looks of a run that goes on: those of before, and then after about 40% more each."""
+    """The looks of a resumed run: the earlier ones, then each after about 40% more."""
     return (*looks[:-1], *growing(looks[-1], most))
 
 
 def growing(first: int, most: int) -> tuple[int, ...]:
-    """Pairs at which a sliced run looks: `first`, and then after about 40% more each."""
+    """Pairs at which a sliced run looks: `first`, then each after about 40% more."""
     looks = [first]
     while (n := max(looks[-1] + 1, round(looks[-1] * GROWTH))) <= most:
         looks.append(n)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The rules of a comparison and what it prints; see docs/reference/comparison-outputs.md."""
+"""The settings and the result of a comparison; docs/reference/comparison-outputs.md shows them."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from pydantic import Field
 from fscale.model.bench import Mode, Strict
 
 Verdict = Literal["slower", "faster", "same", "undecided", "more", "newly shared", "less"]
-"""of a rate; of what an operation takes in a simulation the last three, or the same"""
+"""rates have the first four; simulated counts per operation have the last three, or same"""
 WORSE: tuple[Verdict, ...] = ("slower", "more", "newly shared")
 Policy = Literal["noisy", "counted"]
 HealthKind = Literal["broken", "lost", "mended"]
@@ -28,30 +28,32 @@ METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "settled", "count
 
 
 class Settings(Strict):
-    """The rules of a comparison; the defaults are argued for in docs/design/statistics.md."""
+    """The settings of a comparison; docs/design/statistics.md has the reasons for the defaults."""
 
-    metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1, description="to judge")
+    metrics: tuple[Metric, ...] = Field(
+        default=METRICS, min_length=1, description="metrics to judge"
+    )
     margin: float = Field(default=0.05, gt=0, lt=1, description="practical margin, as a fraction")
     slice_margin: float = Field(
-        default=0.02, gt=0, lt=1, description="the same where the sides took turns"
+        default=0.02, gt=0, lt=1, description="the same, for sides that took turns"
     )
     count_margin: float = Field(
-        default=0.01, gt=0, lt=1, description="the same for counted work per operation"
+        default=0.01, gt=0, lt=1, description="the same, for counts per operation"
     )
     fdr: float = Field(
         default=0.01, gt=0, lt=1, description="false discovery rate over all tests together"
     )
-    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="of the intervals")
-    power: float = Field(default=0.95, gt=0.5, lt=1, description="for the repetitions needed")
-    resamples: int = Field(default=4999, ge=999, description="of the bootstrap")
+    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="confidence of intervals")
+    power: float = Field(default=0.95, gt=0.5, lt=1, description="power of the smallest change")
+    resamples: int = Field(default=4999, ge=999, description="resamples of the bootstrap")
     seed: int = Field(default=0, ge=0)
     allow_different: tuple[str, ...] = Field(
-        default=(), description="what may differ in the definition of the cells"
+        default=(), description="differences in the definition of the cells that are allowed"
     )
 
 
 class Subject(Strict, frozen=True):
-    """What a test is about: a cell without its repetition, or a curve (`cores` has them all)."""
+    """The subject of a test: a cell without its repetition, or a curve (with all its `cores`)."""
 
     workload: str
     filesystem: str
@@ -72,7 +74,7 @@ class Subject(Strict, frozen=True):
 
     @property
     def circumstances(self) -> str:
-        """What of its name is neither workload nor file system nor cores."""
+        """The name without workload, file system and cores."""
         return f"{self.medium} {self.mode} {self.duration:g}s{self._options}"
 
     @property
@@ -81,7 +83,7 @@ class Subject(Strict, frozen=True):
 
 
 class Sample(Strict):
-    """One side of a test. `values` keep all repetitions, outliers too."""
+    """One side of a test. `values` holds all repetitions, including outliers."""
 
     filesystem: str
     values: dict[int, float] = Field(description="repetition -> value, in the metric's unit")
@@ -89,11 +91,11 @@ class Sample(Strict):
     cv: float | None = Field(description="robust: 1.4826 x MAD of the logarithms")
     outliers: list[int] = Field(description="repetitions beyond 3.5 robust deviations; kept")
     unusable: int = Field(default=0, description="repetitions without a usable value")
-    disturbed: int = Field(default=0, description="repetitions beside others' load")
+    disturbed: int = Field(default=0, description="repetitions that other processes disturbed")
     lost: float | None = Field(
         default=None,
-        description="share of its CPU time that others took from the median disturbed repetition; "
-        "null where it was not recorded",
+        description="share of CPU time that other processes took, median of the disturbed "
+        "repetitions; null if it was not recorded",
     )
 
 
@@ -107,39 +109,38 @@ class Judgement(Strict):
     interleaved: bool
     margin: float
     verdict: Verdict
-    reason: str = Field(default="", description="why it is undecided, or what else is notable")
+    reason: str = Field(default="", description="why it is undecided, or another remark")
     ratio: float | None = Field(default=None, description="NEW's median over BASE's")
-    low: float | None = Field(default=None, description="of the ratio's interval")
+    low: float | None = Field(default=None, description="lower end of the ratio's interval")
     high: float | None = None
     level: float | None = Field(default=None, description="the interval's confidence")
-    p: float | None = Field(
-        default=None, description="of the exact rank test, peeking accounted for"
-    )
+    p: float | None = Field(default=None, description="p-value, adjusted for interim looks")
     q: float | None = Field(default=None, description="p adjusted by Benjamini and Hochberg")
     pairs: int | None = Field(
         default=None,
-        description="fresh file systems on each side that were mounted at once and "
-        "took turns; null where whole repetitions were measured",
+        description="pairs of fresh file systems, one per side, that were mounted at once and "
+        "took turns; null if whole repetitions were measured",
     )
-    blocks: int | None = Field(default=None, description="of four turns that count, median pair")
-    slice_seconds: float | None = Field(default=None, description="what counts of a turn, median")
+    blocks: int | None = Field(default=None, description="valid blocks of four turns, median pair")
+    slice_seconds: float | None = Field(default=None, description="length of a turn, median")
     between_pairs: float | None = Field(
-        default=None, description="standard deviation of the pairs' log ratios; of sliced runs"
+        default=None, description="standard deviation of the pairs' log ratios; in sliced runs"
     )
     within_pairs: float | None = Field(
-        default=None, description="of one pair's log ratio, from its blocks (root mean square)"
+        default=None,
+        description="error of one pair's log ratio, from its blocks (root mean square)",
     )
     bound: float | None = Field(
         default=None,
-        description="how far all boots of one side must lie beyond all of the other's; of counts",
+        description="for counts: how far all boots of one side must lie beyond all of the other's",
     )
     more_repetitions: int | None = Field(
         default=None,
-        description="how many more a side would probably decide it; null when decided or unknown",
+        description="how many more per side would probably decide it; null if decided or unknown",
     )
     smallest_change: float | None = Field(
         default=None,
-        description="the change that so many repetitions of this spread find with the set power",
+        description="the change that so many repetitions of this spread detect with that power",
     )
 
     @property
@@ -149,11 +150,11 @@ class Judgement(Strict):
 
 
 class Tally(Strict):
-    """How the scored repetitions of a point ended; all zero where it was not measured."""
+    """How the scored repetitions of a point ended; all zero if it was not measured."""
 
     good: int
     broken: int = Field(description="the file system failed: an error, a hang, a failed check")
-    unusable: int = Field(description="no value, and no fault of the file system is known")
+    unusable: int = Field(description="no value, and no known fault of the file system")
 
 
 class Health(Strict):
@@ -166,7 +167,7 @@ class Health(Strict):
     )
     base: Tally
     new: Tally
-    reason: str = Field(description="of the first repetition that failed, or gave no value")
+    reason: str = Field(description="reason of the first repetition that failed, or gave no value")
 
 
 class LockFinding(Strict):
@@ -174,12 +175,12 @@ class LockFinding(Strict):
 
     subject: Subject
     lock: str
-    share: float = Field(description="of the cores' time that goes to waiting for it")
+    share: float = Field(description="share of the cores' time spent waiting for it")
     base_share: float
 
 
 class RunRef(Strict):
-    """Where a side comes from."""
+    """The run from which a side comes."""
 
     path: str
     id: str
@@ -189,36 +190,36 @@ class RunRef(Strict):
     build_id: str | None = None
     machine: str
     label: str
-    cpus: str = Field(default="", description="how many, of which model")
+    cpus: str = Field(default="", description="number and model of the CPUs")
     command: list[str] = Field(
-        default_factory=list, description="what measured it, a line for each time that it went on"
+        default_factory=list, description="command line, and one more for each time it was resumed"
     )
 
 
 class Comparison(Strict):
-    """What `fscale compare --json` prints."""
+    """The output of `fscale compare --json`."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     policy: Policy = Field(
         default="noisy",
         description="noisy: rates, by tests of significance (docs/design/statistics.md); counted: "
-        "what an operation takes in a simulation, by the rule of docs/design/simulator.md",
+        "simulated counts per operation, by the rule of docs/design/simulator.md",
     )
     base: RunRef
     new: RunRef
     settings: Settings
-    tests: int = Field(description="size of the family that the false discovery rate is over")
+    tests: int = Field(description="size of the family of tests for the false discovery rate")
     repetitions_needed: int
     judgements: list[Judgement]
-    health: list[Health] = Field(description="what broke, was lost or was mended")
+    health: list[Health] = Field(description="points that broke, were lost or were mended")
     locks: list[LockFinding]
     missing_in_base: list[str]
     missing_in_new: list[str]
     between_boots: bool | None = Field(
         default=None,
-        description="whether the sides come from different boots: the variance between boots is "
-        "not in the intervals, and more than the set share of alarms may be false; null where a "
-        "side does not record its boots",
+        description="whether the sides come from different boots: the intervals do not include "
+        "the variance between boots, and more than the set share of alarms may be false; null if "
+        "a side does not record its boots",
     )
     warnings: list[str]
 

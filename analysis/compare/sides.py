@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two sides of a comparison: their cells, and where they come from."""
+"""The two sides of a comparison: their cells and their origin."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,20 +19,22 @@ AB_FILE = "ab.json"
 
 
 class AbRecord(Strict):
-    """`ab.json` beside `run.json`: what the two sides of an interleaved run are."""
+    """`ab.json` beside `run.json`: the two sides of an interleaved run."""
 
     schema_: int = Field(default=1, alias="schema")
-    base: str = Field(description="side A, as it was asked for")
+    base: str = Field(description="side A, as the user named it")
     new: str = Field(description="side B")
-    looks: list[int] = Field(description="repetitions a side at which it looked; empty: at the end")
+    looks: list[int] = Field(
+        description="repetitions per side at which it looked; empty: at the end"
+    )
     pair_looks: list[int] = Field(
-        default=[], description="pairs at which it looked, where both sides took turns"
+        default=[], description="pairs at which it looked, if both sides took turns"
     )
 
 
 @dataclass(frozen=True)
 class Sides:
-    """The cells of both sides and where they come from."""
+    """The cells of both sides and their origin."""
 
     base: RunRef
     new: RunRef
@@ -46,15 +48,15 @@ class Sides:
 
     @property
     def counted(self) -> bool:
-        """Whether counts are judged (counted.py), of a run of `fscale gate`, and no rates."""
+        """Whether this is a run of `fscale gate`, so that counts and no rates are judged."""
         return self.interleaved and self.base_results.run.machine.simulated
 
 
 def open_sides(base: Path, new: Path | None) -> Sides:
-    """Read two runs, or the two sides of one interleaved run when `new` is None.
+    """Read two runs, or the two sides of one interleaved run if `new` is None.
 
     Raises:
-        FscaleError: a directory is no run, or a single one is no comparison.
+        FscaleError: a directory is not a run, or a single run is not an interleaved one.
     """
     first = load(base)
     if new is not None:
@@ -91,7 +93,7 @@ def _record(run_dir: Path) -> AbRecord:
         return AbRecord.model_validate_json(Folder(run_dir).read(AB_FILE))
     except FileNotFoundError:
         raise FscaleError(
-            f"{run_dir} is a single run and not one of `fscale ab`; "
+            f"{run_dir} is a single run, not an interleaved one of `fscale ab`; "
             "give a second run to compare it with"
         ) from None
     except OSError as error:
@@ -103,7 +105,7 @@ def _record(run_dir: Path) -> AbRecord:
 
 
 def _of_b(results: Results, label: str) -> RunRef:
-    """Side B, whose kernel may be another one than that of the machine, which is A's."""
+    """Side B, whose kernel may differ from that of the machine, which is side A's."""
     versions = results.run.versions
     found = {
         field: printable(versions[f"{name} of B"])

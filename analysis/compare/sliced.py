@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the slices of a paired run say: a ratio for each pair, and the pairs together.
+"""Evaluates the slices of a paired run: a ratio for each pair, and a test over all pairs.
 
-The unit is the pair, two fresh file systems mounted at once: within a pair layout and caches are
-the same, however many blocks of slices it has. A pair's ratio is a robust centre of its blocks',
-which a neighbour that comes and goes hits one by one; the pairs' mean is judged by Student's t.
+The unit is the pair, two fresh file systems mounted at once: within a pair, layout and caches are
+the same, however many blocks of slices it has. A pair's ratio is a robust centre of the ratios of
+its blocks, because a short disturbance hits single blocks. The mean of the pairs is tested with
+Student's t.
 """
 
 from collections import defaultdict
@@ -19,12 +20,12 @@ from analysis.compare.ranktest import Floats
 from analysis.compare.settings import COUNT, CPU_EFFICIENCY, INSTRUCTIONS, SETTLED
 from fscale.model.results import Cell, Slice
 
-LEAST_PAIRS = 4
+MIN_PAIRS = 4
 FIRST_LOOK = 6
-"""pairs; with fewer, Student's t at the level of a single test among many takes ten deviations"""
-FIRST_LOOK_OF_BOOTS = LEAST_PAIRS
-"""pairs of boots: each takes minutes, tests are few, and counts hardly differ between boots"""
-LEAST_BLOCKS = 5  # of a pair; with fewer, it has no ratio
+"""pairs; with fewer, Student's t at the level of a test among many needs ten deviations"""
+FIRST_LOOK_OF_BOOTS = MIN_PAIRS
+"""pairs of boots: each takes minutes, there are few tests, and counts hardly vary between boots"""
+MIN_BLOCKS = 5  # a pair with fewer blocks has no ratio
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,14 @@ class PairRatio:
     error: float
     blocks: int = 0
     seconds: float = 0
-    """of a turn, median"""
+    """length of a turn, median"""
     logs: tuple[float, ...] = field(default=(), compare=False, repr=False)
     """the logarithm in each block, in order"""
 
 
 @dataclass(frozen=True)
 class Paired:
-    """What all pairs of one test say."""
+    """The result of all pairs of one test."""
 
     p: float
     effect: Effect
@@ -53,16 +54,16 @@ class Paired:
 
     @property
     def deviation(self) -> float:
-        """What one pair's logarithm is uncertain by.
+        """The uncertainty of one pair's logarithm.
 
-        A few pairs may agree by chance better than their own blocks allow; so it is at least what
-        the blocks give.
+        A few pairs may agree by chance better than their own blocks allow, so it is at least the
+        error within a pair.
         """
         return max(self.between, self.within)
 
 
 def _rates(cell: Cell, metric: str) -> dict[int, float]:
-    """Block -> the rate over the side's two turns in it; none where a turn has no such length."""
+    """Block -> the rate over the side's two turns in it; a block without both lengths has none."""
     turns: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for one in cell.slices or ():
         length = _length(one, metric)
@@ -77,7 +78,7 @@ def _rates(cell: Cell, metric: str) -> dict[int, float]:
 
 
 def _length(turn: Slice, metric: str) -> float:
-    """The seconds by which a turn's operations are divided; 0 where it has none of that kind."""
+    """The seconds by which a turn's operations are divided; 0 if the turn lacks that metric."""
     if metric == CPU_EFFICIENCY:
         return turn.cpu_seconds
     if metric == SETTLED:
@@ -86,9 +87,9 @@ def _length(turn: Slice, metric: str) -> float:
 
 
 def settled(cell: Cell) -> float | None:
-    """Operations per second of its turns and of what came after each; None where none settled.
+    """Operations per second of the turns and the settling after each; None if none settled.
 
-    So work that is put off counts, too, though nothing of it falls into a turn.
+    So deferred work counts as well, although it does not fall into a turn.
     """
     turns = [turn for turn in cell.slices or () if turn.seconds and _length(turn, SETTLED)]
     length = sum(_length(turn, SETTLED) for turn in turns)
@@ -99,8 +100,8 @@ def centre(logs: Floats) -> float:
     """The median of the means of all pairs of values, each with itself too.
 
     Hodges and Lehmann, "Estimates of location based on rank tests", Ann. Math. Stat. 34 (1963): it
-    bears 29% of values that are far out, and with normal ones needs 1.05 times as many of them as
-    the mean does, where the median needs 1.57 times as many.
+    tolerates 29% of outliers. For normal values it needs 1.05 times as many values as the mean,
+    while the median needs 1.57 times as many.
     """
     one, other = np.triu_indices(logs.size)
     return float(np.median((logs[one] + logs[other]) / 2))
@@ -109,7 +110,7 @@ def centre(logs: Floats) -> float:
 def ratios_of(
     base: Mapping[int, Cell], new: Mapping[int, Cell], metric: str
 ) -> dict[int, PairRatio]:
-    """The ratio of each pair, by repetition; one with fewer than LEAST_BLOCKS has none."""
+    """The ratio of each pair, by repetition; pairs with fewer than MIN_BLOCKS have none."""
     found = {}
     for repetition in sorted(base.keys() & new.keys()):
         if metric == INSTRUCTIONS:
@@ -119,7 +120,7 @@ def ratios_of(
             continue
         rates = _rates(base[repetition], metric), _rates(new[repetition], metric)
         blocks = sorted(rates[0].keys() & rates[1].keys())
-        if len(blocks) >= LEAST_BLOCKS:
+        if len(blocks) >= MIN_BLOCKS:
             logs: Floats = np.log([rates[1][b] / rates[0][b] for b in blocks])
             deviation = float(scipy.stats.median_abs_deviation(logs, scale="normal"))
             error = deviation * float(np.sqrt(RANK_VARIANCE / len(blocks)))
@@ -129,7 +130,7 @@ def ratios_of(
 
 
 def instructions(cell: Cell) -> float:
-    """What an operation took in a guest that counts instructions; 0 where it was not counted."""
+    """Instructions per operation in a guest that counts them; 0 if they were not counted."""
     return (cell.counts or {}).get(INSTRUCTIONS.removeprefix(COUNT), 0.0)
 
 
@@ -151,7 +152,7 @@ def paired(ratios: Mapping[int, PairRatio], upto: int | None, level: float) -> P
 
 
 def smallest_change(deviation: float, pairs: int, level: float, power: float) -> float:
-    """The change (a fraction of the base) that so many pairs find with `power` at `level`."""
+    """The change (a fraction of the base) that so many pairs detect with `power` at `level`."""
     freedom = max(1, pairs - 1)
     reach = scipy.stats.t.isf(level / 2, freedom) + scipy.stats.t.ppf(power, freedom)
     return float(1 - np.exp(-reach * deviation / np.sqrt(pairs)))
@@ -160,13 +161,13 @@ def smallest_change(deviation: float, pairs: int, level: float, power: float) ->
 def pairs_needed(
     deviation: float, ratio: float, margin: float, level: float, confidence: float
 ) -> int | None:
-    """Pairs that would probably decide a point whose ratio stays as it is.
+    """Pairs that would probably decide a point if its ratio stays the same.
 
     A ratio beyond the margin has to become significant; one within it needs an interval that fits
-    between the ratio and the nearer bound. None when that takes more than `MOST_REPETITIONS`.
+    between the ratio and the nearer bound. None if that takes more than `MOST_REPETITIONS`.
     """
     log, bound = abs(np.log(ratio)), -np.log1p(-margin)
-    n = np.arange(LEAST_PAIRS, MOST_REPETITIONS + 1)
+    n = np.arange(MIN_PAIRS, MOST_REPETITIONS + 1)
     tail, room = (level / 2, log) if log > bound else ((1 - confidence) / 2, bound - log)
     enough = scipy.stats.t.isf(tail, n - 1) * deviation / np.sqrt(n) <= room
     return int(n[np.argmax(enough)]) if enough.any() else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How figures and verdicts are written in every output."""
+"""Formats figures and verdicts, in the same way for every output."""
 
 import re
 
@@ -38,13 +38,13 @@ ORDERS: dict[Policy, tuple[Verdict, ...]] = {
 
 
 def ordered(comparison: Comparison) -> list[Judgement]:
-    """The judgements, what matters most first."""
+    """The judgements, the most important verdicts first."""
     order = ORDERS[comparison.policy]
     return sorted(comparison.judgements, key=lambda j: order.index(j.verdict))
 
 
 def headline(comparison: Comparison) -> str:
-    """How many of each: "1 broken, 2 slower, 1 faster, 3 undecided, 40 same"."""
+    """The number of each kind: "1 broken, 2 slower, 1 faster, 3 undecided, 40 same"."""
     counts = {kind: len(comparison.of_kind(kind)) for kind in HEALTH}
     points = [f"{count} {kind}" for kind, count in counts.items() if count]
     verdicts = (f"{comparison.count(v)} {v}" for v in ORDERS[comparison.policy])
@@ -52,7 +52,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def health(point: Health) -> str:
-    """A point that is good on one side only, in a sentence."""
+    """Describe a point that is good on one side only."""
     sides = {name: _tally(side) for name, side in (("BASE", point.base), ("NEW", point.new))}
     said = "; ".join(f"{name}: {text}" for name, text in sides.items())
     return f"{point.kind}: {where(point.subject)} ({said}): {point.reason}"
@@ -64,7 +64,7 @@ def _tally(side: Tally) -> str:
 
 
 def unit(judgement: Judgement) -> str:
-    """Of the metric's values."""
+    """The unit of the metric's values."""
     if judgement.metric.startswith(COUNT):
         return f"{judgement.metric.removeprefix(COUNT).replace('-', ' ')}/op"
     return UNITS[judgement.metric]
@@ -95,31 +95,34 @@ def interval(judgement: Judgement) -> str:
 
 
 def estimate(ratio: float | None, low: float | None, high: float | None) -> str:
-    """A change and its interval: "-12.3% [-14.1%, -10.2%]"; empty where it is not known."""
+    """A change and its interval: "-12.3% [-14.1%, -10.2%]"; empty if it is not known."""
     if ratio is None or low is None or high is None:
         return ""
     return f"{change(ratio)} [{change(low)}, {change(high)}]"
 
 
 def way(judgement: Judgement) -> str:
-    """How its figures came about: "in slices", "counted", or "whole repetitions"."""
+    """The way of measuring: "in slices", "counted", or "whole repetitions"."""
     if judgement.metric.startswith(COUNT):
         return "counted"
     return "in slices" if judgement.pairs else "whole repetitions"
 
 
 def margins(comparison: Comparison) -> str:
-    """The margins that were used, each with its way: "margin 2% in slices, 1% counted"."""
+    """The margins that were used, with the ways of measuring: "margin 2% in slices, 1% counted"."""
     used = sorted({(j.margin, _judged_as(j, comparison.policy)) for j in comparison.judgements})
     if not used:
         return f"margin {100 * comparison.settings.margin:.3g}%"
-    said = "margin " + ", ".join(f"{100 * margin:.3g}% {how}" for margin, how in used)
-    beyond = "all boots beyond all others by that and twice what boots of a side differ"
-    return f"{said}; {beyond}" if comparison.policy == "counted" else said
+    text = "margin " + ", ".join(f"{100 * margin:.3g}% {how}" for margin, how in used)
+    beyond = (
+        "a change needs all boots of a side beyond all of the other's by the margin and twice the "
+        "spread of a side's boots"
+    )
+    return f"{text}; {beyond}" if comparison.policy == "counted" else text
 
 
 def rule(comparison: Comparison) -> str:
-    """By what it was judged: how many tests, the margins, the error rate of their family."""
+    """The rule of the verdicts: number of tests, margins, and error rate of the family."""
     if comparison.policy == "counted":
         return f"{comparison.tests} counts, {margins(comparison)}"
     rate = f"false discovery rate {100 * comparison.settings.fdr:.3g}%"
@@ -133,7 +136,7 @@ def _judged_as(judgement: Judgement, policy: Policy) -> str:
 
 
 def measured(judgement: Judgement) -> str:
-    """How often each side was measured, and how: "6 pairs in slices"."""
+    """How many times each side was measured, and how: "6 pairs in slices"."""
     counts = (len(judgement.base.values), len(judgement.new.values))
     each = " and ".join(map(str, dict.fromkeys(counts)))
     if judgement.pairs:
@@ -149,7 +152,7 @@ def spread(side: Sample) -> str:
 
 
 def what(judgement: Judgement) -> str:
-    """Its subject in words."""
+    """The subject of a judgement in words."""
     return where(judgement.subject)
 
 
@@ -167,7 +170,7 @@ def where(subject: Subject) -> str:
     cores = "/".join(map(str, subject.cores))
     plural = "" if subject.cores == (1,) else "s"
     options = "".join(f", {k}={v}" for k, v in subject.options)
-    # Which microbenchmark made it is said of the sides, and is long; older runs have bench=.
+    # The path of the microbenchmark is long and is shown with the sides; older runs have bench=.
     place = re.split(":(?:binary|bench)=", subject.filesystem)[0]
     if subject.medium != "none":
         place += f" on {subject.medium}"
@@ -178,7 +181,8 @@ def _in_slices(judgement: Judgement) -> str:
     return (
         f"{judgement.pairs} pairs of {judgement.blocks} blocks of "
         f"{1000 * (judgement.slice_seconds or 0):.0f} ms, "
-        f"{judgement.between_pairs or 0:.1%} between and {judgement.within_pairs or 0:.1%} within"
+        f"deviation {judgement.between_pairs or 0:.1%} between and "
+        f"{judgement.within_pairs or 0:.1%} within pairs"
     )
 
 
@@ -187,7 +191,7 @@ def remark(judgement: Judgement) -> str:
     parts = [judgement.reason] if judgement.reason else []
     if judgement.verdict == "undecided" and judgement.more_repetitions:
         unit = "pairs" if judgement.pairs else "repetitions"
-        parts.append(f"about {judgement.more_repetitions} more {unit} would decide")
+        parts.append(f"about {judgement.more_repetitions} more {unit} would decide it")
     if judgement.pairs:
         parts.append(_in_slices(judgement))
     for name, side in (("BASE", judgement.base), ("NEW", judgement.new)):
@@ -195,5 +199,5 @@ def remark(judgement: Judgement) -> str:
             shown = ", ".join(number(side.values[r]) for r in side.outliers)
             parts.append(f"outliers in {name}: {shown}")
         if side.unusable and judgement.verdict != "same":
-            parts.append(f"{side.unusable} unusable in {name}")
+            parts.append(f"{side.unusable} unusable repetitions in {name}")
     return "; ".join(parts)

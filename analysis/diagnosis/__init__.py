@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Diagnosis: from raw profiles to the object that limits a cell, in the words of its developers."""
+"""Diagnosis: finds in raw profiles the kernel object that limits a cell, by its source name."""

@@ -14,7 +14,7 @@ _NOWHERE = Place("unknown")
 
 @dataclass
 class Spot:
-    """Something that CPU time goes to. `periods` are in the profile's unit."""
+    """An object on which CPU time is spent. `periods` are in the profile's unit."""
 
     name: Name
     kind: str
@@ -24,11 +24,11 @@ class Spot:
 
 @dataclass
 class CpuProfile:
-    """Where workers spend CPU time.
+    """The CPU time of the workers.
 
     `spinning`: in the slow paths of locks. `atomics`: in functions that do little but change a
     shared word: reference counts, reader counts, and lock words that are taken without contention.
-    `busy` is the workers' CPU time over the cores' time, as the cell has it; None where it has not.
+    `busy`: the workers' CPU time as a share of the cores' time, from the cell; None if unknown.
     """
 
     event: str
@@ -40,9 +40,10 @@ class CpuProfile:
 
     @property
     def cpu_share(self) -> float:
-        """Worker CPU time over their windows (1: never idle); 1 where it cannot be known.
+        """Worker CPU time over their windows (1: never idle); 1 if it cannot be known.
 
-        A clock's samples say it. Cycles stand still while a CPU is idle, so there it is `busy`.
+        Samples of a clock show it. The cycle counter stops while a CPU is idle, so for cycles it is
+        `busy`.
         """
         if self.event == "cpu-clock" and self.samples.active_ns > 0:
             return min(1.0, self.samples.total / self.samples.active_ns)
@@ -50,22 +51,22 @@ class CpuProfile:
 
     @property
     def doubt(self) -> str | None:
-        """In words, what shares of cycles are; None where a clock was sampled."""
+        """A sentence on the meaning of shares of cycles; None if a clock was sampled."""
         if self.event in ("", "cpu-clock"):
             return None
         if self.busy is None:
             return (
-                "the on-CPU profile is of cycles and the cell does not say for how long the CPUs "
-                "were idle: spinning is a share of their busy time, at most"
+                "the on-CPU profile sampled cycles, and the cell does not record for how long the "
+                "CPUs were idle, so the share of spinning is an upper bound"
             )
         return (
-            "the on-CPU profile is of cycles, scaled by the workers' CPU time "
-            f"({100 * self.busy:.1f}% of the cores' time); where the CPUs' frequency changes, or "
-            "differs between them, cycles are not time"
+            "the on-CPU profile sampled cycles and is scaled by the workers' CPU time "
+            f"({100 * self.busy:.1f}% of the cores' time); if the frequency of the CPUs changes or "
+            "differs, cycles are not proportional to time"
         )
 
     def share(self, periods: int) -> float:
-        """Of the cores' whole time, idle time included."""
+        """The share of the cores' whole time, including idle time."""
         return self.cpu_share * periods / self.samples.total if self.samples.total else 0.0
 
 
@@ -90,7 +91,7 @@ _WORDS = (
 
 
 def kind_of_spin(frames: tuple[str, ...]) -> str | None:
-    """The kind of the lock whose slow path the leaf frames are in; None in no slow path."""
+    """The kind of the lock whose slow path contains the leaf frames; None if there is none."""
     for frame in frames:
         if not stacks.is_primitive(frame):
             return None
@@ -104,8 +105,8 @@ def kind_of_spin(frames: tuple[str, ...]) -> str | None:
 def kind_of_word(leaf: str) -> str | None:
     """The kind of lock whose word a leaf function changes.
 
-    The timer's sample of a section with interrupts off lands in the unlock that turns them on, so
-    those functions say nothing.
+    A timer sample due while interrupts are off is taken in the unlock function that enables them,
+    so those functions are not evidence.
     """
     if "unlock_irq" in leaf:
         return None
@@ -115,7 +116,7 @@ def kind_of_word(leaf: str) -> str | None:
 def read(profile: dict[str, Any], busy: float | None = None) -> CpuProfile:
     """Summarise a CPU profile (the content of cpu.json.gz); damaged parts are left out.
 
-    `busy` is that of the cell: see CpuProfile.
+    `busy` comes from the cell: see CpuProfile.
     """
     output, comm = str(profile.get("output", "")), str(profile.get("comm", "fscale-run"))
     if profile.get("named") is False:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flame graphs by Brendan Gregg's flamegraph.pl: SVG files that need nothing else.
+"""Draws flame graphs with Brendan Gregg's flamegraph.pl, as self-contained SVG files.
 
-Debian has the script in libdevel-nytprof-perl; it needs perl only, which every Debian has. inferno
-(a port in Rust, the same options and output) is used where it is installed.
+Debian has the script in libdevel-nytprof-perl; it needs only perl, which every Debian has. If
+inferno (a port in Rust with the same options and output) is installed, it is used instead.
 """
 
 import re
@@ -17,15 +17,16 @@ from fscale.model.errors import FscaleError, MissingTool
 
 DEBIAN = Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
 PACKAGE = "libdevel-nytprof-perl"
-# The programs write names into SVG, HTML and JavaScript, each with other holes in its quoting.
+# The programs write names into SVG, HTML and JavaScript, with different gaps in their quoting.
 _FOREIGN = re.compile(r"[^\w.:$@+~=,/*\[\]-]", re.ASCII)
-# What acts in a flame graph, and its buttons.
+# The active parts of a flame graph, and its buttons.
 _ACTING = re.compile(
     r"<(script|style)\b.*?</\1>|<text\b[^>]*\bid=\"(?:search|unzoom)\".*?</text>"
     r"|\bon\w+=\"[^\"]*\"",
     re.DOTALL,
 )
-# What each frame of flamegraph.pl repeats, half of its bytes; the root has what of it can be seen.
+# Attributes that flamegraph.pl repeats in each frame (half of the bytes); the visible ones are set
+# once, at the root.
 _REPEATED = re.compile(
     r' rx="2" ry="2"| class="func_g"| text-anchor=""| font-size="12"| font-family="Verdana"'
     r'| fill="rgb\(0,0,0\)"|<text [^>]*></text>\n'
@@ -34,7 +35,7 @@ _FOREIGN_TITLE = re.compile(r"[^\w .:$@+~=,^*\[\]()-]", re.ASCII)
 
 
 def tool() -> str | None:
-    """The installed flame graph program; None without one."""
+    """The path of the installed flame graph program; None if there is none."""
     for name in ("inferno-flamegraph", "flamegraph.pl"):
         if path := shutil.which(name):
             return path
@@ -65,14 +66,14 @@ def _line(root: str, frames: tuple[str, ...]) -> str:
 def svg(folded: Counter[str], title: str, unit: str = "us", scale: int = 1000) -> str:
     """The flame graph of folded stacks, counts divided by `scale`.
 
-    Raises MissingTool without a program, FscaleError when there is nothing to draw.
+    Raises MissingTool if no program is installed, FscaleError if there are no samples to draw.
     """
     program = tool()
     if program is None:
-        raise MissingTool(f"no flame graph program: install {PACKAGE}")
+        raise MissingTool(f"no flame graph program is installed; install {PACKAGE}")
     lines = [f"{stack} {n // scale}" for stack, n in sorted(folded.items()) if n >= scale]
     if not lines:
-        raise FscaleError(f"{title}: no samples")
+        raise FscaleError(f"{title}: the profile has no samples to draw")
     argv = [program, "--title", _FOREIGN_TITLE.sub("_", title), "--countname", unit]
     done = subprocess.run(
         argv,
@@ -88,9 +89,9 @@ def svg(folded: Counter[str], title: str, unit: str = "us", scale: int = 1000) -
 
 
 def still(drawn: str) -> str:
-    """A flame graph without script and style: its frames still have their titles to point at.
+    """A flame graph without script and style, but with the tooltips of its frames.
 
-    A page's Content Security Policy holds for its frames too, and would refuse both.
+    The page's Content Security Policy also applies to its iframes and would refuse both.
     """
     quiet = _REPEATED.sub("", _ACTING.sub("", drawn))
     return quiet.replace("<svg ", '<svg font-size="12" font-family="Verdana" ', 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads /proc/lock_stat and `perf stat -x,`, where a machine has them."""
+"""Parses /proc/lock_stat and the output of `perf stat -x,`, on machines that have them."""
 
 import re
 from collections.abc import Mapping
@@ -47,10 +47,9 @@ def lock_stat(output: str) -> list[LockClass]:
 
 
 def hardware(output: str) -> dict[str, float]:
-    """Events of `perf stat -x,` -> counts, summed over PMUs; those that none counted are left out.
+    """Events of `perf stat -x,` -> counts, summed over PMUs; uncounted events are left out.
 
-    `cycles per instruction` and `cache miss ratio` are added where the same PMUs counted both
-    parts.
+    `cycles per instruction` and `cache miss ratio` are added if the same PMUs counted both parts.
     """
     totals = perfstat.totals(perfstat.read(output))
     counts = {event: float(total.count) for event, total in totals.items()}
@@ -61,7 +60,7 @@ def hardware(output: str) -> dict[str, float]:
 
 
 def gaps(profile: Mapping[str, Any]) -> list[str]:
-    """In words, which PMUs did not count what others did; of the content of hardware.json.gz."""
+    """Sentences on events that some PMUs did not count, from the content of hardware.json.gz."""
     pmus = {}
     for name, text in (profile.get("pmus") or {}).items():
         try:
@@ -72,7 +71,7 @@ def gaps(profile: Mapping[str, Any]) -> list[str]:
     totals = perfstat.totals(rows)
     found = perfstat.gaps(rows, pmus, profile.get("cpus") or [])
     return [
-        f"{event}: not counted on {', '.join(filter(None, missing)) or 'the others'}; the figure "
-        f"is of {', '.join(sorted(filter(None, totals[event].pmus))) or 'the rest'}"
+        f"{event} was not counted on {', '.join(filter(None, missing)) or 'the others'}; the "
+        f"figure covers {', '.join(sorted(filter(None, totals[event].pmus))) or 'the rest'} only"
         for event, missing in found.items()
     ]

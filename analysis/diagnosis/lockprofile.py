@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The lock profile of one repetition: contended locks by name, with wait times and callers.
 
-Of a lock that is contended often the profiler takes one wait in 2, 4, 8, ... by chance, and sums by
-the exponent. Each such wait stands for so many: sums and counts here are scaled (the estimator of
-Horvitz and Thompson 1952, which has no bias), and `Contended.error` says how far chance may have
-moved them. Where CPUs spin all the time it looks at waits in turns; sums and counts are scaled by
-the share of the windows that was looked at.
+If a lock is contended often, the profiler samples one wait in 2, 4, 8, ... at random, and sums by
+the exponent. Each sampled wait stands for that many: sums and counts here are scaled (the unbiased
+estimator of Horvitz and Thompson 1952), and `Contended.error` is the sampling error. If CPUs spin
+all the time, the profiler records waits only part of the time; then sums and counts are scaled by
+that share of the windows.
 """
 
 from collections import Counter, defaultdict
@@ -25,8 +25,8 @@ from analysis.diagnosis.naming import (
 )
 from fscale.model.maps import MAP_KEYS, entries, number, numbers, parse
 
-MOST_EXPONENT = 62  # larger ones are damage
-# The mean square of a bucket's waits over the square of its lower bound, were they spread evenly:
+MAX_EXPONENT = 62  # a larger exponent means a damaged file
+# The mean square of a bucket's waits over the square of its lower bound, if they are spread evenly:
 # a fraction.
 BUCKET_SQUARE = (7, 3)
 SPIN, READ, WRITE, RT, PERCPU, MUTEX = (1 << bit for bit in range(6))
@@ -48,9 +48,9 @@ def kind_of(flags: int) -> str:
 
 @dataclass
 class Contended:
-    """A contended lock, or several of one name. Times are nanoseconds.
+    """A contended lock, or several with the same name. Times are in nanoseconds.
 
-    `max_ns` is the longest wait that was taken; the rest is scaled to all waits.
+    `max_ns` is the longest sampled wait; the other figures are scaled to all waits.
     """
 
     name: Name
@@ -62,44 +62,44 @@ class Contended:
     max_ns: int = 0
     histogram: Counter[int] = field(default_factory=Counter)  # lower bound of the bucket -> count
     callers: Counter[tuple[str, ...]] = field(default_factory=Counter)  # stack -> nanoseconds
-    evidence: Counter[By] = field(default_factory=Counter)  # for the name -> nanoseconds
-    one_in: int = 1  # in the end one wait in so many was taken
-    variance: int = 0  # of wait_ns, by the choice of waits; nanoseconds squared
+    evidence: Counter[By] = field(default_factory=Counter)  # kind of evidence -> nanoseconds
+    one_in: int = 1  # at the end, one wait in this many was sampled
+    variance: int = 0  # of wait_ns, by sampling; nanoseconds squared
 
     @property
     def by_stack(self) -> float:
-        """The share of `wait_ns` in which no address says that it is this lock."""
+        """The share of `wait_ns` without an address that identifies this lock."""
         if not self.evidence.total():
             return 0.0 if self.name.by in ADDRESSED else 1.0
         return 1 - sum(self.evidence[by] for by in ADDRESSED) / self.evidence.total()
 
     @property
     def error(self) -> float:
-        """The standard error of `wait_ns`, of which it is a share; 0 where all waits were taken."""
+        """The standard error of `wait_ns` as a share of it; 0 if all waits were recorded."""
         return isqrt(max(0, self.variance)) / self.wait_ns if self.wait_ns else 0.0
 
     @property
     def mean_ns(self) -> float:
-        """Of one wait."""
+        """The mean length of a wait."""
         return self.wait_ns / self.count if self.count else 0.0
 
 
 @dataclass
 class LockProfile:
-    """All contention of one repetition. `active_ns`: windows of all workers, summed."""
+    """All contention of one repetition. `active_ns`: sum of the windows of all workers."""
 
     active_ns: int
     locks: list[Contended]
-    others: Counter[str]  # kernel threads' waits by thread name, nanoseconds
-    full: bool  # a map of the tracer was full: some contention is missing
-    looked: float = 1.0  # share of `active_ns` in which waits were looked at
-    located: bool = True  # objects were found by their addresses
+    others: Counter[str]  # waits of kernel threads by thread name, nanoseconds
+    full: bool  # a map of the tracer was full, so some contention is missing
+    looked: float = 1.0  # share of `active_ns` in which waits were recorded
+    located: bool = True  # addresses could be resolved to objects
 
 
 def read(profile: dict[str, Any]) -> LockProfile:
     """Summarise a lock profile (the content of locks.json.gz); damaged parts are left out.
 
-    Profiles without `samples` hold all waits, and no exponents in their keys.
+    Profiles without `samples` have all waits, and no exponents in their keys.
     """
     maps = parse(str(profile.get("output", "")))
     sampled = "samples" in profile
@@ -118,7 +118,7 @@ def read(profile: dict[str, Any]) -> LockProfile:
         kind = kind_of(flags)
         name = known.get((kind, place, frames)) or name_lock(kind, place, frames, book)
         known[kind, place, frames] = name
-        # What has no name is not merged: two unknown locks are two.
+        # Unnamed locks are not merged: they may be different ones.
         group = (name.object, address if name.by is By.NOTHING else 0)
         lock = groups.get(group)
         if lock is None:
@@ -158,7 +158,7 @@ def read(profile: dict[str, Any]) -> LockProfile:
 
 
 def _scale(lock: Contended, whole: int, part: int) -> None:
-    """What was seen in a part of the time, as it would be in the whole of it."""
+    """Scale figures that were recorded in a part of the time to the whole time."""
     lock.wait_ns = lock.wait_ns * whole // part
     lock.histogram = Counter({b: n * whole // part for b, n in lock.histogram.items()})
     lock.count = lock.count * whole // part
@@ -167,11 +167,11 @@ def _scale(lock: Contended, whole: int, part: int) -> None:
 
 
 def _weight(key: str, sampled: bool) -> tuple[int, str]:
-    """How many waits each wait under `key` stands for, and the key without that; 0 if damaged."""
+    """The number of waits that each wait under `key` stands for (0 if damaged); the rest of it."""
     if not sampled:
         return 1, key
     exponent, _, rest = key.partition(",")
-    valid = exponent.isdecimal() and len(exponent) <= 2 and int(exponent) <= MOST_EXPONENT
+    valid = exponent.isdecimal() and len(exponent) <= 2 and int(exponent) <= MAX_EXPONENT
     return (1 << int(exponent) if valid else 0), rest
 
 
@@ -198,7 +198,7 @@ def _add_extremes(
     names_of: dict[tuple[int, int], Counter[tuple[str, int]]],
     sampled: bool,
 ) -> None:
-    """Longest waits and histograms are kept by lock: they go to the lock's main name."""
+    """Add longest waits and histograms, which are recorded by lock, to the lock's main name."""
 
     def owner(key: str) -> Contended | None:
         flags, _, address = key.partition(",")

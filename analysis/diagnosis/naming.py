@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names a lock by where it lies and by who takes it; what neither tells stays unnamed."""
+"""Names a lock by its address and by the stack that takes it; otherwise it stays unnamed."""
 
 import re
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from analysis.diagnosis import stacks
 from analysis.diagnosis.rules import Compiled, Rule, owners, rules
 from fscale.model.maps import entries, numbers
 
-# Where x86-64 and riscv have the kernel's image: for profiles that do not say where it was.
+# The kernel image on x86-64 and riscv, for profiles that do not record its address.
 IMAGE = 0xFFFFFFFF80000000
 
 
 class By(Enum):
-    """What a name rests on, best first."""
+    """The evidence for a name, the strongest first."""
 
     ADDRESS_AND_STACK = "address and stack"
     ADDRESS = "address"
@@ -25,12 +25,12 @@ class By(Enum):
 
 
 ADDRESSED = frozenset({By.ADDRESS_AND_STACK, By.ADDRESS})
-# Where an address names this share of the time or more, the address is what the name rests on.
+# If an address gives the name for at least this share of the time, it counts as the evidence.
 MOSTLY = 0.9
 
 
 def resting_on(evidence: Mapping[By, int | float]) -> By:
-    """What a name rests on for most of the time that is given for each kind of evidence."""
+    """The evidence that supports a name for most of the time; `evidence` has the time of each."""
     addressed = sum(evidence.get(by, 0) for by in ADDRESSED)
     if addressed and addressed >= MOSTLY * sum(evidence.values()):
         return max(ADDRESSED, key=lambda by: (evidence.get(by, 0), by.value))
@@ -39,7 +39,7 @@ def resting_on(evidence: Mapping[By, int | float]) -> By:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a lock lies. `member` is `struct.path` where the address alone says so."""
+    """The location of a lock. `member` is `struct.path` if the address alone determines it."""
 
     kind: str  # "slab", "static", "memory" (kernel memory, no slab), "unknown"
     cache: str | None = None
@@ -50,9 +50,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Name:
-    """A lock's name. `rule` is set when a rule gave it.
+    """A lock's name. `rule` is set if a rule gave it.
 
-    `elsewhere` is the rule by which the same stack would name it on other kernels.
+    `elsewhere` is the rule that would name it by the same stack on other kernels.
     """
 
     object: str
@@ -63,7 +63,7 @@ class Name:
 
 
 class AddressBook:
-    """Finds the place of a lock from what the lock profile recorded."""
+    """Finds the location of a lock from the data in the lock profile."""
 
     def __init__(self, profile: dict[str, Any], maps: dict[str, Any]) -> None:
         """`profile` as read from locks.json.gz, `maps` from its output; either may lack parts."""
@@ -84,11 +84,11 @@ class AddressBook:
         self._sizes = _by_address(numbers(maps.get("@cache_size")))
 
     def place(self, address: int) -> Place:
-        """Where the lock at `address` lies."""
+        """The location of the lock at `address`."""
         symbol = self._symbols.get(f"{address:#x}")
         page, cache = self._pages.get(address), self._caches.get(address)
         if self._in_image(address) or (symbol and cache is None):
-            # A module's data has symbols too, and lies outside of the image.
+            # A module's data also has symbols, but lies outside of the image.
             return Place("static", symbol=symbol)
         if not self._memory or page is None:
             return Place("unknown")
@@ -132,7 +132,7 @@ def _by_address(values: dict[str, Any]) -> dict[int, Any]:
 
 
 def _judge(compiled: Compiled, place: Place, book: AddressBook) -> By | None:
-    """What the rule rests on at this place; None when the place contradicts the rule."""
+    """The evidence for a rule at this place; None if the place contradicts the rule."""
     rule = compiled.rule
     if place.kind == "static":
         return _judge_static(compiled, place.symbol)
@@ -152,7 +152,7 @@ def _judge_object(compiled: Compiled, place: Place, book: AddressBook) -> By | N
     paths = _locks_at(compiled.rule, place, book)
     if paths is not None:
         return By.ADDRESS_AND_STACK if any(map(compiled.member.match, paths)) else None
-    # An object of a type that is not known: its cache must at least be one for such objects.
+    # The type of the object is not known: its cache must at least be one for such objects.
     fits = fits or (_KMALLOC if compiled.rule.structs else None)
     return By.STACK if fits and fits.fullmatch(cache) else None
 
@@ -166,19 +166,19 @@ def _judge_static(compiled: Compiled, symbol: str | None) -> By | None:
         said = name is None or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", compiled.rule.object)
         return By.ADDRESS_AND_STACK if said else None
     if compiled.symbol is None:
-        # What lies in an object does not lie in the image, and a symbol says more than a caller.
+        # A lock in an object is not in the image, and a symbol is stronger evidence than a caller.
         return None
     if name is None:
         return By.STACK
     return By.ADDRESS_AND_STACK if compiled.symbol.fullmatch(name) else None
 
 
-# How far into an object the struct of `part` may begin: security modules share one, in words.
+# Offsets in an object at which the struct of `part` may begin, because security modules share one.
 _BASES = range(0, 129, 8)
 
 
 def _locks_at(rule: Rule, place: Place, book: AddressBook) -> list[str] | None:
-    """The members that the lock can be by its offset; None where the object's type is unknown."""
+    """The members at the lock's offset; None if the object's type is unknown."""
     if place.member is not None:
         other = rule.structs and place.member.partition(".")[0] not in rule.structs
         return [] if other else [place.member]

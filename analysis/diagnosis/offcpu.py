@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The off-CPU profile of one repetition: what workers were blocked on."""
+"""The off-CPU profile of one repetition: the objects on which workers were blocked."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _NOWHERE = Place("unknown")
 
 @dataclass
 class Wait:
-    """Something that threads slept for. `lock`: they slept in a lock primitive."""
+    """An object for which threads slept. `lock`: they slept in a lock primitive."""
 
     name: Name
     lock: bool
@@ -32,8 +32,9 @@ class OffCpuProfile:
     """Blocked time of all workers; `preempted_ns` is time off the CPU while runnable.
 
     Threads of an application also sleep because they have nothing to do: daemons wait for
-    connections, shells for children. Such sleep is interruptible, and no wait for a file system is
-    but those in a lock or known by a rule; so the rest of it is in `idle_ns` and nowhere else.
+    connections, shells for children. Such sleep is interruptible. Waits for a file system are
+    interruptible only in a lock, or in a function that a rule knows. So other interruptible sleep
+    is counted in `idle_ns` only.
     """
 
     active_ns: int
@@ -44,7 +45,7 @@ class OffCpuProfile:
 
 
 def kind_of_sleep(frames: tuple[str, ...]) -> str | None:
-    """The kind of the sleeping lock whose code the frames (from the sleeper on) begin with."""
+    """The kind of the sleeping lock in which the frames (from the sleeper on) begin; else None."""
     text = " ".join(takewhile(stacks.is_primitive, frames))
     if not text:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads `perf script -F comm,tid,time,period,event,ip,sym --show-task-events`."""
+"""Parses `perf script -F comm,tid,time,period,event,ip,sym --show-task-events`."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from analysis.diagnosis.stacks import clean
 
 KERNEL = 1 << 63  # kernel addresses have the highest bit set
 
-# The bounds keep what is no perf script from costing more than a look at each line.
+# The bounds on repetitions limit the time for input that is not from perf script.
 _WHEN = r"(?P<tid>\d{1,10})\s{1,64}(?P<time>\d{1,12}\.\d{1,12}):\s{1,64}"
 _COMM = re.compile(
     r".{0,80}?\s" + _WHEN + r"PERF_RECORD_COMM[^:]{0,64}:\s*(?P<comm>.*):\d+/\d+\s*$"
@@ -38,7 +38,7 @@ class Samples:
     user: Counter[Stack] = field(default_factory=Counter)  # samples in user space
     others: Counter[str] = field(default_factory=Counter)  # by comm
     other_stacks: Counter[tuple[str, Stack]] = field(default_factory=Counter)
-    active_ns: int = 0  # time during which workers bore their name, summed
+    active_ns: int = 0  # sum of the times during which workers had their name
     count: int = 0
 
     @property
@@ -48,24 +48,24 @@ class Samples:
 
 
 class _Workers(Protocol):
-    """Tells from the task events, line by line, who is a worker in its window."""
+    """Determines from task events, line by line, which threads are workers in their windows."""
 
     def event(self, line: str) -> None:
-        """See a line with a task event."""
+        """Process a line with a task event."""
 
     def works(self, tid: str, comm: str, time: float) -> bool:
-        """Whether the thread that was sampled at `time` (seconds) is one."""
+        """Whether the thread that was sampled at `time` (seconds) is a worker."""
 
     def active(self) -> float:
-        """Seconds of their windows, summed, when all has been seen."""
+        """The sum of the workers' windows in seconds, after all lines were processed."""
 
 
 def parse(output: str, comm: str, parent: int | None = None) -> Samples:
     """Fold the samples of threads named `comm`; the others are kept by name.
 
-    With `parent` only children of that process are workers, where the output tells about forks.
+    With `parent`, only children of that process are workers, if the output has fork events.
 
-    Anything that is not a sample, a frame or a task event is skipped; a frame without symbol is
+    Lines that are not a sample, a frame or a task event are skipped; a frame without a symbol is
     kept as its address.
     """
     return _fold(output, _Named(output, comm, parent))
@@ -127,7 +127,7 @@ def _fold(output: str, workers: _Workers) -> Samples:
 
 
 def _frame(line: str) -> tuple[str, bool] | None:
-    """A frame's name, and whether it is the kernel's; None of another line."""
+    """A frame's name, and whether it is in the kernel; None if the line is not a frame."""
     match = _FRAME.match(line)
     if match is None:
         return None
@@ -142,7 +142,7 @@ def _forks(output: str) -> list[re.Match[str]]:
 
 
 class _Named:
-    """Threads that bear the workers' name, from when they take it to when they lose it."""
+    """Threads with the workers' name, from the time they take it until they lose it."""
 
     def __init__(self, output: str, comm: str, parent: int | None) -> None:
         self._comm = comm
@@ -167,7 +167,7 @@ class _Named:
         return comm == self._comm and self._ours(tid)
 
     def active(self) -> float:
-        # Workers that were never renamed: the file is cut.
+        # Add workers that still have their name: the file is truncated.
         return self._active + sum(max(0.0, self._last - start) for start in self._since.values())
 
     def _ours(self, tid: str) -> bool:
@@ -175,7 +175,7 @@ class _Named:
 
 
 class _Tree:
-    """A process and its descendants, while the process itself bears the workers' name."""
+    """A process and its descendants, while the process itself has the workers' name."""
 
     def __init__(self, output: str, comm: str, root: int, cores: int) -> None:
         self._comm = comm
@@ -185,7 +185,7 @@ class _Tree:
         self._since: float | None = None
         self._last = 0.0
         self._active = 0.0
-        # perf tells first of the processes that are there already, in no particular order.
+        # perf first lists the existing processes, in no particular order.
         there = [m for m in _forks(output) if float(m["time"]) == 0]
         found = -1
         while len(self._members) > found:
@@ -209,7 +209,7 @@ class _Tree:
         if parent in self._members:
             self._members.add(tid)
         else:
-            self._members.discard(tid)  # the number of one that is gone
+            self._members.discard(tid)  # the pid of an exited process was reused
 
     def works(self, tid: str, comm: str, time: float) -> bool:
         self._last = max(self._last, time)

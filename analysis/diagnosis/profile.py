@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The file of a profile, and what of it the readers may rely on."""
+"""Reads the file of a profile and checks the fields that readers rely on."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from fscale.model.files import Folder, parse_json, unpack
 
 
 class _Memory(BaseModel):
-    """Where the kernel keeps its memory, of a lock profile."""
+    """The kernel's memory layout, from a lock profile."""
 
     direct_map: int
     page_array: int
@@ -20,7 +20,7 @@ class _Memory(BaseModel):
 
 
 class _Profile(BaseModel):
-    """What is read; a profile has more, and not all have all of this."""
+    """The fields that are read; profiles have others as well, and may lack some of these."""
 
     output: str = ""
     event: str = ""
@@ -40,15 +40,15 @@ class _Profile(BaseModel):
 
 
 def load_profile(path: Path) -> dict[str, Any]:
-    """A profile's content. Raises OSError or ValueError when it cannot be used."""
+    """A profile's content. Raises OSError or ValueError if it cannot be used."""
     return read_profile(Folder(path.parent), path.name)
 
 
 def read_profile(folder: Folder, name: str) -> dict[str, Any]:
-    """The same, of a file in a results directory."""
+    """Like `load_profile`, for a file in a results directory."""
     data = parse_json(unpack(folder.read(name)))
     if not isinstance(data, dict):
-        raise ValueError("it is no profile")
+        raise ValueError("it is not a profile (a JSON object)")
     try:
         return data | _Profile.model_validate(data).model_dump()
     except ValidationError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tables of locks.toml and table3.toml."""
+"""Reads the tables of locks.toml and table3.toml."""
 
 import re
 import tomllib
@@ -18,7 +18,7 @@ Owners = Mapping[str, tuple[str, ...]]  # a file system in the kernel -> how its
 
 
 class Bottleneck(Strict):
-    """A row of FxMark's Table 3 and what has become of it."""
+    """A row of FxMark's Table 3 and its current state in the kernel."""
 
     id: str
     fs: str
@@ -32,7 +32,7 @@ class Bottleneck(Strict):
 
 
 class Rule(Strict):
-    """A rule of locks.toml; that file says what the keys mean."""
+    """A rule of locks.toml, which describes the keys."""
 
     object: str
     scope: str
@@ -57,7 +57,7 @@ class Rule(Strict):
 
     @property
     def structs(self) -> tuple[str, ...]:
-        """Those that hold the member."""
+        """The structs that contain the member."""
         return (self.struct,) if isinstance(self.struct, str) else self.struct or ()
 
 
@@ -65,7 +65,7 @@ Version = tuple[int, int]
 
 
 def version(release: str) -> Version | None:
-    """Of a kernel's release (`uname -r`): 6.19.0-rc3+ -> 6, 19; None where it begins otherwise."""
+    """The version in a kernel's release (`uname -r`): 6.19.0-rc3+ -> 6, 19; None if it has none."""
     match = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", release)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -82,7 +82,9 @@ def kernels(text: str) -> tuple[tuple[Version, Version], ...]:
         first = version(low) if low else (0, 0)
         last = version(high) if high else _NEVER if dash else first
         if not ends or first is None or last is None or last < first:
-            raise ValueError(f"{text!r} is no range of kernels: write 6.1-6.18, 6.12-, -6.5 or 6.1")
+            raise ValueError(
+                f"{text!r} is not a range of kernels; write 6.1-6.18, 6.12-, -6.5 or 6.1"
+            )
         found.append((first, last))
     return tuple(found)
 
@@ -106,7 +108,7 @@ class Compiled:
     kernels: tuple[tuple[Version, Version], ...] | None
 
     def holds_on(self, release: str | None) -> bool:
-        """Whether the rule's callers are known for that kernel; where none is recorded they are."""
+        """Whether the rule's callers hold for that kernel; True if the kernel is not recorded."""
         running = version(release) if release else None
         if self.kernels is None or running is None:
             return True
@@ -138,15 +140,15 @@ def _configured() -> Owners:
 
 
 def owners(own: Mapping[str, Sequence[str]]) -> Owners:
-    """How the functions of all configured file systems begin, and of the one that was measured.
+    """The function prefixes of all configured file systems and of the measured one.
 
-    `own` is what a profile has of the latter, which may have been given by path.
+    `own` has those of the latter from the profile, because it may have been given by path.
     """
     return {**_configured(), **{name: tuple(starts) for name, starts in own.items()}}
 
 
 def _of_another(fs: str, frames: tuple[str, ...], owners: Owners) -> bool:
-    """Whether a rule of `fs` meets a stack with another file system's functions and none of its."""
+    """Whether the stack has functions of other file systems, but none of the rule's `fs`."""
     found = {name for name, starts in owners.items() if any(f.startswith(starts) for f in frames)}
     return fs in owners and bool(found) and fs not in found
 
@@ -199,5 +201,5 @@ def table3() -> dict[str, Bottleneck]:
 def match(
     table: tuple[Compiled, ...], frames: tuple[str, ...], owners: Owners, kernel: str | None = None
 ) -> Rule | None:
-    """The first rule of `table` that fits the frames, and is known for that kernel."""
+    """The first rule of `table` that fits the frames and holds for that kernel."""
     return next((c.rule for c in table if c.holds_on(kernel) and c.fits(frames, owners)), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The diagnosis of a whole run: every profiled point, its curve and its verdict; what it cost."""
+"""The diagnosis of a whole run: all profiled points with curve and verdict, and the overhead."""
 
 import statistics
 from collections import defaultdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Diagnosed:
-    """A profiled point with everything that is known about it."""
+    """A profiled point with its triage, curve, verdict and suspects."""
 
     triage: Triage
     curve: Curve | None
@@ -36,13 +36,13 @@ class Diagnosed:
 
     @property
     def key(self) -> CellKey:
-        """Of one of its profiling cells."""
+        """The key of one of its profiling cells."""
         return self.triage.key
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Throughput of profiled cells over that of scored ones of the same points."""
+    """Throughput of profiled cells relative to scored cells of the same points."""
 
     profiler: str
     ratio: float  # median over points
@@ -53,7 +53,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Law:
-    """The scaling law of one curve, or why there is none."""
+    """The scaling law of one curve, or the reason why there is none."""
 
     curve: Curve
     workload: str
@@ -63,7 +63,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All of it."""
+    """The diagnosis of a run."""
 
     points: list[Diagnosed]
     costs: list[Cost]
@@ -72,7 +72,7 @@ class Diagnosis:
 
 
 def unprofiled(key: CellKey) -> CellKey:
-    """Of the scored point that a profiling cell belongs to."""
+    """The key of the scored point to which a profiling cell belongs."""
     return key.model_copy(update={"profile": None, "repetition": 1})
 
 
@@ -81,7 +81,7 @@ def _curve_key(key: CellKey) -> str:
 
 
 def profiled(results: Results) -> dict[str, list[Cell]]:
-    """The profiling cells by the scored point that they belong to; simulated cells are both."""
+    """The profiling cells by their scored point; simulated cells are both."""
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in results.cells:
         simulated_here = cell.simulation is not None and cell.key.side is None
@@ -95,7 +95,9 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
     groups = profiled(results)
     wanted = set(groups if points is None else points)
     triages: dict[str, Triage] = {}
-    needed = {_curve_key(groups[p][0].key) for p in wanted if p in groups}  # and their one core
+    needed = {
+        _curve_key(groups[p][0].key) for p in wanted if p in groups
+    }  # includes the base of each curve
     for point, cells in groups.items():
         if _curve_key(cells[0].key) not in needed:
             continue
@@ -140,12 +142,12 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
 
 
 def _law(name: str, curve: Curve) -> Law:
-    # It brings in scipy.optimize, which would double the time that every command takes to start.
+    # usl imports scipy.optimize, which would double the start-up time of every command.
     from analysis.diagnosis import usl  # noqa: PLC0415
 
-    # The law is of equal processors: a hardware thread that shares a core is none.
+    # The law assumes equal processors, so hardware threads that share a core are left out.
     points = [p for p in curve.points if p.key.cores <= (curve.physical or p.key.cores)]
-    # A core that itself gives less is no contention: of such a core the throughput is more.
+    # If a core itself gives less than at the base, that is not contention: compensate for it.
     pairs = [
         (p.key.cores, float(rate) / curve.efficiency(p.key.cores))
         for p in points
@@ -158,7 +160,7 @@ def _law(name: str, curve: Curve) -> Law:
 
 
 def costs(results: Results) -> list[Cost]:
-    """What each profiler cost: cells of the same run, measured side by side."""
+    """The overhead of each profiler, from profiled and scored cells of the same run."""
     scored = {p.key.point: p.median for p in summarise(results.scored)}
     ratios: dict[str, list[float]] = defaultdict(list)
     by_point: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -177,7 +179,7 @@ def costs(results: Results) -> list[Cost]:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table like FxMark's Table 3."""
+    """A row of the bottleneck table, in the form of FxMark's Table 3."""
 
     filesystem: str
     bottleneck: str
@@ -189,7 +191,7 @@ class Row:
 
 
 def table(diagnosis: Diagnosis, results: Results) -> list[Row]:
-    """The objects that limit anything in the run: each file system's, largest share first."""
+    """The objects that limit any point of the run, by file system, the largest share first."""
     groups: dict[tuple[str, str], list[tuple[Diagnosed, Suspect]]] = defaultdict(list)
     for point in diagnosis.points:
         cause = point.judgement.cause

@@ -11,14 +11,14 @@ from fscale.model.results import Cell
 from fscale.model.simulation import UNNAMED, HotLine, Simulation
 
 LINE = "cache line"
-# A line whose waiting is at least this part spinning is a lock's.
+# If spinning is at least this part of the waiting for a line, the line is taken for a lock.
 LOCK_PART = 0.1
 
 
 def triage(cells: Sequence[Cell]) -> Triage:
     """Diagnose one simulated point from its repetitions; its lines are those of the first.
 
-    Addresses are one boot's, so lines of several are not added up.
+    Addresses differ between boots, so lines of several boots are not summed.
     """
     simulated = [cell.simulation for cell in cells if cell.simulation is not None]
     first = simulated[0]
@@ -36,14 +36,12 @@ def _suspects(simulated: Simulation) -> list[Suspect]:
     found = [_suspect(lines, cycles) for lines in simulated.things()]
     idle = simulated.shares()["idle"]
     if idle:
-        found.append(
-            Suspect(Name("halted: sleeping, or nothing to do", None, By.NOTHING), WAIT, WAIT, idle)
-        )
+        found.append(Suspect(Name("halted (sleeping or idle)", None, By.NOTHING), WAIT, WAIT, idle))
     return sorted(found, key=lambda suspect: (-suspect.share, suspect.name.object))
 
 
 def _suspect(lines: list[HotLine], cycles: int) -> Suspect:
-    """Of the same thing in one or more objects; the line that is waited for most names it."""
+    """The suspect for lines of the same kind, named after the line with the longest waits."""
     name = lines[0].members or lines[0].object
     spin, wait = sum(line.spin for line in lines), sum(line.wait for line in lines)
     is_lock = spin >= LOCK_PART * wait and spin > 0

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel stacks, leaf first: clean names, what a lock primitive is, and who called it."""
+"""Kernel stacks, leaf first: clean names, lock primitives, and their callers."""
 
 import re
 from functools import lru_cache
 
-# Suffixes of compilers' clones, and the offset in a function.
+# The offset in a function, and suffixes of compiler clones.
 _OFFSET = re.compile(r"\+(0x[0-9a-f]+|\d+)(/0x[0-9a-f]+)?$")
 _CLONE = re.compile(r"\.(constprop|isra|part|cold|llvm)(\.\d+)?")
 
-# Frames of the code that takes (or releases) a lock; what comes after them called it.
+# Functions that take (or release) a lock; the frames after them are the callers.
 _PRIMITIVE = re.compile(
     r"(__pv_|native_)?queued_(spin|read|write)_lock_slowpath|__?pv_wait.*"
     r"|_?_?_?raw_(spin|read|write)_(un)?lock.*|(spin|read|write)_(un)?lock.*"
@@ -26,7 +26,7 @@ _SPINNING = re.compile(
     r"|rwsem_spin_on_owner|rwsem_down_(read|write)_slowpath|mutex_optimistic_spin"
     r"|mutex_spin_on_owner|__mutex_lock.*"
 )
-# Frames of the code that puts a thread to sleep.
+# Functions that put a thread to sleep.
 _SLEEPING = re.compile(
     r"__schedule|schedule|preempt_schedule.*|io_schedule.*|schedule_(timeout|hrtimeout).*"
     r"|schedule_preempt_disabled|__cond_resched.*|bit_wait.*|__wait_on_bit.*|out_of_line_wait_on_bit.*"
@@ -67,7 +67,7 @@ def _is_interrupt(frame: str) -> bool:
 
 
 def in_interrupt(frames: tuple[str, ...]) -> tuple[str, ...]:
-    """The frames of an interrupt handler, without the thread's below it; all without interrupt."""
+    """The frames of an interrupt handler without those of the thread; all if there is none."""
     for index, frame in enumerate(frames):
         if _is_interrupt(frame):
             return frames[:index]
@@ -75,7 +75,7 @@ def in_interrupt(frames: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def without_interrupt(frames: tuple[str, ...]) -> tuple[str, ...]:
-    """The frames of the thread that was interrupted."""
+    """The frames of the interrupted thread."""
     for index in range(len(frames) - 1, -1, -1):
         if _is_interrupt(frames[index]):
             return frames[index + 1 :]
@@ -91,7 +91,7 @@ def callers(frames: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def sleepers(frames: tuple[str, ...]) -> tuple[str, ...]:
-    """The frames from the function on that decided to sleep."""
+    """The frames starting at the function that decided to sleep."""
     for index, frame in enumerate(frames):
         if not _is_sleeping(frame):
             return frames[index:]
@@ -100,5 +100,5 @@ def sleepers(frames: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def parse(text: str) -> tuple[str, ...]:
-    """A stack as bpftrace prints it, one frame a line."""
+    """Parse a stack as bpftrace prints it, one frame per line."""
     return tuple(clean(line) for line in text.splitlines() if line.strip())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Puts the profiles of one point together: what limits it, in order of the time that it takes."""
+"""Combines the profiles of one point into a list of suspects, sorted by the time they take."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -18,15 +18,15 @@ from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey
 
 LOCK, WAIT, COUNTER = "lock", "wait", "shared counter"
-SIMULATOR = "simulator"  # among profiles: the point is simulated
+SIMULATOR = "simulator"  # name of the profile of a simulated point
 
 
 @dataclass
 class Suspect:
-    """An object and the share of the cores' time that goes to waiting for it (0 to 1).
+    """An object and the share of the cores' time spent waiting for it (0 to 1).
 
-    `blocked` is waiting that the tracepoints or the scheduler show, `spinning` is CPU time in loops
-    that no tracepoint shows (a reader-writer semaphore's optimistic spinning, atomics).
+    `blocked` is waiting time from tracepoints or the scheduler. `spinning` is CPU time in loops
+    without a tracepoint (optimistic spinning of a reader-writer semaphore, atomics).
     """
 
     name: Name
@@ -40,16 +40,16 @@ class Suspect:
     addresses: int = 0
     histogram: dict[int, int] = field(default_factory=dict)
     callers: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
-    one_in: int = 1  # in the end one wait in so many was looked at; the figures are scaled
-    error: float = 0.0  # standard error of `blocked` by that, of which it is a share
-    by_stack: float | None = None  # of `share`, what no address names; None: as `name.by` says
+    one_in: int = 1  # at the end, one wait in this many was sampled; the figures are scaled
+    error: float = 0.0  # standard error of `blocked` by sampling, as a share of it
+    by_stack: float | None = None  # part of `share` named without an address; None: see `name.by`
 
     @property
     def addressed(self) -> float:
-        """The share of its own time in which an address says that it is this object (0 to 1).
+        """The share of the object's time for which an address identifies it (0 to 1).
 
-        A lock's blocked time and its spinning come from repetitions of their own: an address in the
-        one says nothing about the other.
+        A lock's blocked time and its spinning come from separate repetitions, so an address in one
+        is not evidence for the other.
         """
         if self.by_stack is None or not self.share:
             return 1.0 if self.name.by in ADDRESSED else 0.0
@@ -57,17 +57,17 @@ class Suspect:
 
     @property
     def by(self) -> By:
-        """What the name rests on for most of the time."""
+        """The evidence for the name for most of the time."""
         if self.name.by in ADDRESSED and self.addressed < MOSTLY:
             return By.STACK
         return self.name.by
 
     @property
     def evidence(self) -> str:
-        """In words, what the name rests on, and for how much of the time where that is mixed."""
+        """The evidence for the name in words, with the share of time if it is mixed."""
         part, rule = self.addressed, self.name.elsewhere
         if rule:
-            return f"unnamed ({rule.object} by its stack on {rule.kernels}, not known here)"
+            return f"unnamed (by its stack {rule.object} on {rule.kernels}, not known here)"
         if part in (0.0, 1.0):
             return self.by.value
         if self.by is By.STACK:
@@ -76,23 +76,24 @@ class Suspect:
 
     @property
     def share(self) -> float:
-        """Of the cores' time."""
+        """The share of the cores' time."""
         return self.blocked + self.spinning
 
     @property
     def sampling(self) -> str | None:
-        """In words, how its waits were sampled; None where all were looked at."""
+        """A sentence on how its waits were sampled; None if all were recorded."""
         if self.one_in == 1:
             return None
         return (
-            f"{self.name.object}: so often contended that in the end one wait in {self.one_in:,} "
-            f"was looked at; its sums are scaled, with a standard error of {100 * self.error:.1f}%"
+            f"{self.name.object} was contended so often that at the end only one wait in "
+            f"{self.one_in:,} was sampled; its sums are scaled, with a standard error of "
+            f"{100 * self.error:.1f}%"
         )
 
 
 @dataclass
 class Triage:
-    """What the profiles of one point say."""
+    """The combined profiles of one point."""
 
     key: CellKey  # of one of its profiling cells
     suspects: list[Suspect]  # by share
@@ -102,50 +103,50 @@ class Triage:
     offcpu: OffCpuProfile | None = None
     counts: dict[str, float] = field(default_factory=dict)
     hardware: dict[str, float] = field(default_factory=dict)
-    hardware_gaps: list[str] = field(default_factory=list)  # what of it is of some CPUs only
+    hardware_gaps: list[str] = field(default_factory=list)  # events counted on some CPUs only
     lock_classes: list[LockClass] = field(default_factory=list)
-    texts: dict[str, str] = field(default_factory=dict)  # what perf lock and perf c2c printed
-    preempted: float = 0.0  # share of time that others' threads took from workers
-    incomplete: bool = False  # a tracer's table was full
-    looked: float = 1.0  # share of the windows in which waits for locks were looked at
-    located: bool = True  # addresses of locks lead to the objects that they lie in
+    texts: dict[str, str] = field(default_factory=dict)  # output of perf lock and perf c2c
+    preempted: float = 0.0  # share of time in which workers were preempted by other threads
+    incomplete: bool = False  # a map of the tracer was full
+    looked: float = 1.0  # share of the windows in which waits for locks were recorded
+    located: bool = True  # addresses of locks could be resolved to objects
     disturbed: bool = False
     application: bool = False  # more threads than CPUs
 
     @property
     def sees_waiting(self) -> bool:
-        """Whether lock waits would show as shares of time; /proc/lock_stat has no such share."""
+        """Whether the profiles show lock waits as shares of time, as /proc/lock_stat does not."""
         return bool({"locks", "offcpu", SIMULATOR} & self.profiles.keys())
 
     @property
     def sees_spinning(self) -> bool:
-        """Whether spinning would show: only the on-CPU profile has it, tracepoints do not."""
+        """Whether the profiles show spinning, which tracepoints do not."""
         return bool({"cpu", SIMULATOR} & self.profiles.keys())
 
     @property
     def sees_shares(self) -> bool:
-        """Whether anything that takes the cores' time would show."""
+        """Whether the profiles show shares of the cores' time."""
         return self.sees_waiting or self.sees_spinning
 
     @property
     def notes(self) -> list[str]:
-        """In words, what the figures do not hold or rest on."""
+        """Sentences on the limits of the figures."""
         doubt = self.cpu.doubt if self.cpu else None
         lost = (
-            "where the kernel keeps its memory was not found: names of locks that are not static "
-            "rest on stacks alone"
+            "the kernel's memory layout could not be determined, so locks that are not static are "
+            "named by their stacks only"
         )
         found = [*self.hardware_gaps, doubt, None if self.located else lost]
         return [note for note in found if note]
 
     @property
     def turns(self) -> str | None:
-        """In words, for how long locks were looked at; None where always."""
+        """A sentence on the share of time in which locks were recorded; None if always."""
         if self.looked == 1:
             return None
         return (
-            f"CPUs spin so much that waits were looked at in {100 * self.looked:.0f}% of the time; "
-            "sums are scaled"
+            f"CPUs spun so much that waits were recorded only {100 * self.looked:.0f}% of the "
+            "time; the sums are scaled"
         )
 
 
@@ -205,7 +206,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
 def busy(cell: Cell) -> float | None:
     """The CPU time of the cell's own threads as a share of the cores' time; None if not recorded.
 
-    Where it has no cgroup, of all that ran there.
+    Without a cgroup it is the CPU time of all threads on these cores.
     """
     if cell.own_cpu_seconds is not None and cell.seconds > 0:
         return min(1.0, cell.own_cpu_seconds / (cell.seconds * cell.key.cores))
@@ -215,7 +216,7 @@ def busy(cell: Cell) -> float | None:
 
 
 def _longest(profiles: list[Any]) -> Any:
-    """Of several repetitions the one that saw most: shares of one repetition belong together."""
+    """The profile of the longest of several repetitions, because their shares cannot be mixed."""
 
     def seen(profile: Any) -> int:
         if isinstance(profile, CpuProfile):
@@ -246,7 +247,7 @@ def _suspects(
                 found[LOCK, wait.name.object] = _from_wait(wait, off.active_ns, LOCK)
     if cpu is not None:
         for spot in cpu.spinning.values():
-            # The tracepoints see the spinning on all locks but reader-writer semaphores.
+            # Tracepoints cover spinning on all locks except reader-writer semaphores.
             if locks is None or "rwsem" in spot.kind:
                 _add_spinning(found, LOCK, spot, cpu)
         for spot in cpu.atomics.values():
@@ -261,7 +262,7 @@ def _identity(lock: Contended) -> str:
 
 
 def top(callers: Counter[tuple[str, ...]], total: float) -> list[tuple[tuple[str, ...], float]]:
-    """The callers that take most, each with its share of `total`."""
+    """The five callers with the most time, each with its share of `total`."""
     return [(stack, value / total) for stack, value in callers.most_common(5) if total]
 
 

@@ -5,12 +5,12 @@ X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)), where X is throughput, 
 lambda the throughput of one core, sigma the contention (serial share) and kappa the coherency
 (cost of each pair of cores agreeing on shared data).
 
-N / X is linear in 1/lambda, sigma/lambda and kappa/lambda, none of which is negative: least squares
-under that bound give a first guess, and each step of Gauss and Newton from there.
+N / X is linear in 1/lambda, sigma/lambda and kappa/lambda, none of which is negative: non-negative
+least squares give a first guess, and then each Gauss-Newton step.
 
-Repetitions at one core count say how well the throughput there is known; whether the law has the
-right shape only further core counts can say. So repetitions give the pure error against which the
-lack of fit is tested, and the unit of the intervals is a core count (Draper and Smith, "Applied
+Repetitions at one core count show how well the throughput there is known; only other core counts
+show whether the law has the right shape. So repetitions give the pure error against which the lack
+of fit is tested, and the unit of the intervals is a core count (Draper and Smith, "Applied
 Regression Analysis", 3rd edition, 1998, sections 2.1 and 2.2).
 """
 
@@ -27,19 +27,19 @@ from fscale.model.errors import FscaleError
 
 Array = NDArray[np.float64]
 
-FEWEST = 4  # distinct core counts: three parameters, and one to disagree
-MOST = 10.0  # of sigma and kappa, far beyond where a law that only falls still says anything
+MIN_COUNTS = 4  # distinct core counts: three parameters, and one to test them
+MOST = 10.0  # upper bound of sigma and kappa, far beyond useful values
 COVERED = math.erf(2 / math.sqrt(2))  # two standard deviations: 95.4%
-EXACT = 1e-20  # of a mean squared relative error: what rounding leaves of none
-FAR = 1e6  # lambdas over the highest rate, or below it: the data does not bound it
-STEPS, HALVINGS, NEAR = 100, 30, 1e-12  # of the search, and what its last step gains
+EXACT = 1e-20  # a mean squared relative error up to this is rounding
+FAR = 1e6  # if lambda exceeds the highest rate by this factor, or is as far below, it is unbounded
+STEPS, HALVINGS, NEAR = 100, 30, 1e-12  # limits of the search, and the gain at which it stops
 REJECTED_BELOW = 0.01  # p of the lack-of-fit test
-MATTERS_FROM = 0.05  # by how much a law may miss a core count, however surely
+MATTERS_FROM = 0.05  # a law may deviate by this much at a core count, even if significantly
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A fitted value and its 95% interval; None where the data does not bound it."""
+    """A fitted value and its 95% interval; an end is None if the data does not bound it."""
 
     value: float
     low: float | None
@@ -48,19 +48,19 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Lack:
-    """How far the law misses the throughputs at single core counts."""
+    """The deviation of the law from the throughputs at single core counts."""
 
     worst: float
-    """the largest relative deviation of the law from what was measured at a core count"""
+    """the largest relative deviation of the law from the measurement at a core count"""
     p: float | None
-    """how likely the repetitions' spread alone makes such deviations; None without repetitions"""
+    """p of the lack-of-fit test against the spread of repetitions; None without repetitions"""
 
     @property
     def fits(self) -> bool:
         """Whether the law has the shape of the curve.
 
-        It has not where it misses a core count by more than `MATTERS_FROM` and the test rejects it.
-        Without repetitions nothing tells a miss from noise, so each miss of that size counts.
+        It does not if it deviates by more than `MATTERS_FROM` at a core count and the test rejects
+        it. Without repetitions a deviation cannot be told from noise, so its size alone decides.
         """
         return self.worst <= MATTERS_FROM or (self.p is not None and self.p >= REJECTED_BELOW)
 
@@ -74,17 +74,17 @@ class Fit:
     kappa: Parameter
     r_squared: float
     most: float
-    """the most cores that were measured"""
+    """the highest core count that was measured"""
     lack: Lack
 
     @property
     def extrapolated(self) -> bool:
-        """Whether the peak lies beyond all that was measured."""
+        """Whether the peak lies beyond the highest measured core count."""
         return self.peak is not None and self.peak > self.most
 
     @property
     def peak(self) -> float | None:
-        """The core count with the highest predicted throughput; None when it never falls."""
+        """The core count with the highest predicted throughput; None if it never falls."""
         if self.kappa.value <= 0 or self.sigma.value >= 1:
             return None if self.kappa.value <= 0 else 1.0
         return max(1.0, math.sqrt((1 - self.sigma.value) / self.kappa.value))
@@ -103,21 +103,22 @@ def law(cores: Array, lam: float, sigma: float, kappa: float) -> Array:
 def fit(cores: Sequence[float], rates: Sequence[float]) -> Fit:
     """Least squares with lambda > 0, sigma >= 0 and kappa >= 0; one pair for each repetition.
 
-    Errors are relative: throughputs spread in proportion to their size. An interval is what the F
-    test does not reject of one parameter with the others at their best (Bates and Watts, "Nonlinear
-    Regression Analysis and Its Applications", 1988, section 6.1), cut off at the bounds. The error
-    in that test is the mean square of the lack of fit, with a degree of freedom for each core count
-    beyond three, or the pure error of the repetitions, whichever makes the interval wider.
+    Errors are relative, because the spread of throughputs is proportional to their size. An
+    interval has the values of one parameter that the F test does not reject with the others at
+    their optimum (Bates and Watts, "Nonlinear Regression Analysis and Its Applications", 1988,
+    section 6.1), cut off at the bounds. The error in that test is the mean square of the lack of
+    fit, with a degree of freedom for each core count beyond three, or the pure error of the
+    repetitions, whichever makes the interval wider.
 
     Raises FscaleError with fewer than 4 distinct core counts.
     """
     x, y = np.asarray(cores, float), np.asarray(rates, float)
     if len(x) != len(y) or not np.all(np.isfinite(x) & np.isfinite(y) & (x >= 1) & (y > 0)):
         raise FscaleError("the scaling law needs positive throughputs at 1 or more cores")
-    if len(np.unique(x)) < FEWEST:
+    if len(np.unique(x)) < MIN_COUNTS:
         raise FscaleError(
-            f"the scaling law has three parameters: measure at {FEWEST} or more core counts "
-            f"(there are {len(np.unique(x))})"
+            "the scaling law has three parameters, but there are only "
+            f"{len(np.unique(x))} core counts; measure at {MIN_COUNTS} or more core counts"
         )
     unit = float(np.max(y))
     best = _best(x, y / unit)
@@ -138,7 +139,7 @@ def fit(cores: Sequence[float], rates: Sequence[float]) -> Fit:
 
 @dataclass(frozen=True)
 class _Errors:
-    """The squared relative errors of a law, parted into lack of fit and pure error."""
+    """The squared relative errors of a law, split into lack of fit and pure error."""
 
     counts: Array
     means: Array  # at each count the throughput with the least squares
@@ -160,7 +161,7 @@ class _Errors:
 
     @property
     def allowed(self) -> float:
-        """By how much the squares may rise within an interval."""
+        """The allowed increase of the squares within an interval."""
         more = len(self.counts) - 3
         allowed = float(fdtri(1, more, COVERED)) * self.lacking / more
         if self.spare:
@@ -168,7 +169,7 @@ class _Errors:
         return allowed
 
     def lack(self, best: dict[str, float]) -> Lack:
-        """The test of Draper and Smith; a parameter at its bound is not fitted."""
+        """The test of Draper and Smith; a parameter at its bound does not count as fitted."""
         worst = float(np.max(np.abs(law(self.counts, **best) / self.means - 1)))
         if not self.spare:
             return Lack(worst, None)
@@ -193,7 +194,7 @@ def _squares(x: Array, y: Array, found: dict[str, float]) -> float:
 
 
 def _search(x: Array, y: Array, held: dict[str, float]) -> dict[str, float]:
-    """The best lam, sigma and kappa, of which some are `held`; rates are up to 1."""
+    """The best lam, sigma and kappa with those in `held` fixed; rates are at most 1."""
     costs = {"sigma": x - 1, "kappa": x * (x - 1)}
     own = 1 + sum((held[name] * costs[name] for name in held if name != "lam"), np.zeros_like(x))
     free = [name for name in costs if name not in held]
@@ -235,9 +236,10 @@ def _search(x: Array, y: Array, held: dict[str, float]) -> dict[str, float]:
 def interval(
     x: Array, y: Array, best: dict[str, float], name: str, rise: float
 ) -> tuple[float, float | None]:
-    """The values of a parameter with which the squares rise by at most so much.
+    """The range of a parameter in which the squares rise by at most `rise`.
 
-    Rates are up to 1. The ends are a bound, and None, where all values there do.
+    Rates are at most 1. If the range is not limited by the data, its low end is the bound, and its
+    high end is None.
     """
     value, least = best[name], _squares(x, y, best)
     if rise <= EXACT * len(x):

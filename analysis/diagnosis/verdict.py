@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One plain sentence for a curve: how it scales, what limits it, and how sure that is."""
+"""The verdict on a curve in one sentence: how it scales, what limits it, and the confidence."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,9 +9,9 @@ from analysis.diagnosis.naming import ADDRESSED
 from analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
 from analysis.findings import SCALES_FROM, Verdict, judge
 
-MENTIONED_FROM = 0.01  # share of the cores' time below which nothing is called contention
-BLAMED_FROM = 0.05  # share from which an object can be the cause
-DOMINANT = 2.0  # times the next suspect
+MENTIONED_FROM = 0.01  # smallest share of the cores' time that is called contention
+BLAMED_FROM = 0.05  # smallest share with which an object can be the cause
+DOMINANT = 2.0  # a dominant suspect has this many times the share of the next one
 
 
 class Shape(Enum):
@@ -24,7 +24,7 @@ class Shape(Enum):
 
 
 class Confidence(Enum):
-    """How far the data bears the cause; `why` in the docs page."""
+    """How well the data supports the cause; docs/design/diagnosis.md explains the levels."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -38,7 +38,7 @@ class Judgement:
     shape: Shape
     cores: int  # of the profiles
     since: int | None  # the first core count at which it does not scale
-    efficiency: float | None  # throughput against linear, at the last core count
+    efficiency: float | None  # throughput relative to linear, at the highest core count
     cause: Suspect | None
     confidence: Confidence | None
     sentence: str
@@ -47,8 +47,8 @@ class Judgement:
 def shape_of(curve: Curve | None) -> tuple[Shape, int | None, float | None]:
     """Shape, first bad core count, efficiency at the last one.
 
-    A curve collapses when its last point lies clearly below its base or its peak; it scales when
-    the last speed-up is at least 80% of linear; else it saturates.
+    A curve collapses if its last point lies clearly below its base or its peak. It scales if the
+    last speed-up is at least 80% of linear. Otherwise it saturates.
     """
     if curve is None or curve.base is None or curve.top_speedup is None:
         return Shape.UNKNOWN, None, None
@@ -66,12 +66,11 @@ def shape_of(curve: Curve | None) -> tuple[Shape, int | None, float | None]:
 
 
 def suspects_of(triage: Triage, base: Triage | None) -> list[Suspect]:
-    """Those that can explain lost throughput, by share.
+    """The suspects that can explain lost throughput, by share.
 
-    Time in the functions of a shared counter is also spent where nothing is shared, so it counts
-    by what it has grown since one core; without a profile at one core it cannot be judged and is
-    left out here (the triage lists it). What a single worker waits for too (a disk) counts by its
-    growth as well.
+    The functions of a shared counter take time even if nothing is shared, so only the growth since
+    one core counts. Without a profile at one core it cannot be judged and is left out here (the
+    triage lists it). Waits that a single worker has as well (for a disk) also count by growth.
     """
     before = {(s.sort, s.name.object): s.share for s in base.suspects} if base else {}
     found = []
@@ -87,7 +86,7 @@ def suspects_of(triage: Triage, base: Triage | None) -> list[Suspect]:
 
 
 def confidence_of(cause: Suspect, others: list[Suspect], loss: float | None) -> Confidence:
-    """From the data: dominant, enough for what was lost, and named by address for most of it."""
+    """The confidence: is the cause dominant, explains the loss, and is named by address?"""
     runner_up = max((s.share for s in others if s is not cause), default=0.0)
     dominant = cause.share >= DOMINANT * runner_up
     explains = loss is None or cause.share >= 0.5 * loss
@@ -98,14 +97,14 @@ def confidence_of(cause: Suspect, others: list[Suspect], loss: float | None) -> 
 
 
 def judge_point(triage: Triage, curve: Curve | None, base: Triage | None = None) -> Judgement:
-    """The verdict on a curve, from the profiles at one of its core counts (best its last)."""
+    """The verdict on a curve, from the profiles at one core count (preferably the highest)."""
     shape, since, efficiency = shape_of(curve)
     candidates = suspects_of(triage, base)
     cause = candidates[0] if candidates and candidates[0].share >= BLAMED_FROM else None
     loss = None if efficiency is None else max(0.0, 1 - efficiency)
     confidence = confidence_of(cause, candidates, loss) if cause else None
     if triage.application and confidence is Confidence.CERTAIN:
-        # A sleeping thread of an application leaves its CPU to another one, so nothing may be lost.
+        # A sleeping thread of an application leaves its CPU to another, so no time may be lost.
         confidence = Confidence.LIKELY
     cores = triage.key.cores
     return Judgement(
@@ -137,19 +136,22 @@ def _sentence(
         start += f" at {key.cores} cores"
     else:
         start += f" {shape.value} from {since} cores on{linear}"
-    doubt = "; measured beside other load" if triage.disturbed else ""
+    doubt = "; other processes disturbed the measurement" if triage.disturbed else ""
     if cause is None:
         seen = f"; the largest is {_share(candidates[0])}" if candidates else ""
         seen += f" (profiles: {', '.join(triage.profiles)}){doubt}"
         if not triage.sees_shares:
-            return f"{start}: no profile shows what its cores wait for; take locks, offcpu, cpu."
+            return (
+                f"{start}: no profile shows what its cores wait for; measure it with --profile "
+                "locks,offcpu,cpu."
+            )
         if shape is Shape.UNKNOWN and not triage.sees_spinning:
-            return f"{start}: no lock wait, but only a cpu profile shows spinning{seen}."
+            return f"{start}: no lock waits; spinning is not known without a cpu profile{seen}."
         if shape in (Shape.SCALES, Shape.UNKNOWN):
             return f"{start}: no contention{seen}."
         return f"{start}; no lock, wait or shared counter explains it{seen}."
     if shape in (Shape.SCALES, Shape.UNKNOWN):
-        return f"{start}; contended is {_share(cause)}{doubt}."
+        return f"{start}; contention on {_share(cause)}{doubt}."
     assert confidence is not None
     return f"{start} because of {_share(cause)} ({confidence.value}){doubt}."
 

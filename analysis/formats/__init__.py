@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run in the formats of other programs: one file a format.
+"""Converts runs to and from the formats of other programs; each module is one format.
 
-What is common to all: a row, test or sample is a repetition. A repetition without a value has a
-status and a reason and no figure, never a zero; a disturbed or simulated one says so beside its
-figure; what was planned or cannot be read is counted. `fxmark` reads, all others write.
+In all formats a row, test or sample is a repetition. A repetition without a value has a status and
+a reason and no figure, never a zero. A disturbed or simulated one is marked as such next to its
+figure. Planned cells without a result and unreadable files are counted. `fxmark` reads; all others
+write.
 """
 
 from collections.abc import Callable

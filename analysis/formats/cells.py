@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What several formats take from a cell."""
+"""Values of a cell that several formats use."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -9,7 +9,7 @@ from fscale.model.results import Cell, Run
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
-    """By workload, place, core count and repetition."""
+    """Sort cells by workload, place, core count and repetition."""
     return sorted(
         cells,
         key=lambda c: (
@@ -21,33 +21,33 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def options(cell: Cell) -> str:
-    """Of the workload: name=value, separated by blanks."""
+    """The workload's options: name=value, separated by blanks."""
     return " ".join(f"{name}={value}" for name, value in sorted(cell.key.options.items()))
 
 
 def workers(cell: Cell) -> int | None:
-    """How many processes had their operations counted; None where that was not recorded."""
+    """The number of processes whose operations were counted; None if not recorded."""
     return len(cell.bench.workers) if cell.bench and cell.bench.workers else None
 
 
 def simulated(run: Run, cell: Cell) -> bool:
-    """Whether no machine but the simulator made the cell, also where it failed."""
+    """Whether the simulator made the cell; also true for failed cells."""
     return cell.simulation is not None or run.machine.simulated
 
 
 def cpu_times(cell: Cell) -> CpuTimes | None:
-    """The time of the CPUs under test where it was recorded: a simulated cell has zeros."""
+    """The times of the CPUs under test; None if not recorded (simulated cells have zeros)."""
     return cell.cpu if cell.cpu is not None and cell.cpu.total > 0 else None
 
 
 def cpu_seconds(times: CpuTimes, state: str) -> float:
-    """Of one of `analysis.summary.CPU_STATES`, where irq has softirq in it."""
+    """The seconds in one of `analysis.summary.CPU_STATES`; irq includes softirq."""
     seconds = float(getattr(times, state))
     return seconds + times.softirq if state == "irq" else seconds
 
 
 def moment(text: str) -> datetime | None:
-    """The time that ISO 8601 text says; None where it says none, or not in which zone."""
+    """The time in an ISO 8601 text; None if it has none, or no time zone."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

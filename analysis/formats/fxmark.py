@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes runs of the logs of FxMark itself, so that old figures can be drawn beside new ones.
+"""Imports the logs of FxMark itself as runs, to compare old figures with new ones.
 
-Of tmpfs, FxMark makes `directio` buffered. What the log does not hold (when a cell ran, what ran
-beside it, latencies, memory, settings) is empty or 0 in the result; what it holds and cannot be is
-left out, and said.
+FxMark runs `directio` on tmpfs as buffered. Facts that the log does not contain (when a cell ran,
+what ran beside it, latencies, memory, settings) are empty or 0 in the result. Impossible values are
+left out and reported.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ from fscale.model.results import MOST_CORES, Cell, CellKey, Cpu, Machine, Run
 
 _FOLDER = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)-(\d\d)-(\d\d)(?:\.\d+)?")
 _UNAME = re.compile(r"Linux (\S+) (\S+)(?: .*)?")
-# What `uname -m` says; words after it name the processor and the platform, where they are known.
+# The output of `uname -m`; words after it name the processor and the platform, if known.
 _ARCHITECTURE = re.compile(
     r"x86_64|amd64|i[3-6]86|aarch64(_be)?|arm(v\d\w*|64|eb)?|riscv(32|64)|ppc(64)?(le)?|s390x?"
     r"|loongarch(32|64)|mips\w*|sparc(64)?|ia64|alpha|parisc(64)?|m68k|sh\d\w*"
 )
 _UNKNOWN = "unknown"
 
-# ext4 without a journal, as forks of FxMark spell it; other names stay.
+# ext4 without a journal, as forks of FxMark spell it; other names are kept.
 _NO_JOURNAL = re.compile(r"ext4[_-]?(nj|no[_-]?(jnl|journal(ing)?))", re.IGNORECASE)
 # Both are a file on tmpfs behind a loop device.
 _MEDIA = {"mem": "ram"}
@@ -60,15 +60,16 @@ _TIMES = {
     "softirq": ("softirq.sec",),
     "steal": ("steal.sec",),
 }
-# CPU times are of a little more than the window: of starting and stopping the profiler, too.
+# CPU times cover a little more than the window, because they include starting and stopping the
+# profiler.
 _SLACK = 1.5
-# FxMark's seconds are a mean over the workers, its rate is not of that mean.
+# FxMark's seconds are a mean over the workers, but its rate is not computed from that mean.
 _RATES_DIFFER = 0.1
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A run made from logs; `left_out`: what could not become a cell, a sentence each."""
+    """A run imported from logs; `left_out`: a sentence for each part that is not imported."""
 
     run: Run
     cells: tuple[Cell, ...]
@@ -76,12 +77,13 @@ class Imported:
 
 
 def read(logs: list[Path], started: str | None = None) -> Imported:
-    """The run that logs of one machine hold; the same point again is its next repetition.
+    """Import logs of one machine as a run; a point that comes again is its next repetition.
 
-    `started`: ISO 8601, where the folder of the first log does not say it as FxMark names folders.
+    `started`: ISO 8601, needed if the folder of the first log is not named by time as FxMark does.
 
     Raises:
-        FscaleError: a file cannot be read, is no log of FxMark, or is of another machine or kernel.
+        FscaleError: a file cannot be read, is not a log of FxMark, or comes from another machine or
+            kernel.
     """
     texts = [read_text(path) for path in logs]
     parsed = [log for path, text in zip(logs, texts, strict=True) for log in parse(path, text)]
@@ -89,7 +91,7 @@ def read(logs: list[Path], started: str | None = None) -> Imported:
     left_out += [f"{log.place}: a run without a cell" for log in parsed if not log.rows]
     parsed = [log for log in parsed if log.rows]
     if not parsed:
-        raise FscaleError(f"{logs[0]} holds no cell (no `##` line with figures below it)")
+        raise FscaleError(f"{logs[0]} contains no cell (no `##` line with figures below it)")
     _same_machine(parsed)
     left_out += _lacking(parsed)
     cells: dict[str, Cell] = {}
@@ -103,7 +105,9 @@ def read(logs: list[Path], started: str | None = None) -> Imported:
                 continue
             figures = (row.title, duration, *row.figures.items())
             if row.figures and figures in seen and math.isfinite(row.figures.get(_RATE, 1.0)):
-                left_out.append(f"{row.title}: the same figures again are a copy, not a repetition")
+                left_out.append(
+                    f"{row.title}: the same figures again, so this is a copy and not a repetition"
+                )
                 copies += 1
                 continue
             seen.add(figures)
@@ -111,7 +115,7 @@ def read(logs: list[Path], started: str | None = None) -> Imported:
             cells[cell.id] = cell
             left_out += notes
     if not cells:
-        raise FscaleError(f"{logs[0]} holds no cell that can be imported: {left_out[0]}")
+        raise FscaleError(f"{logs[0]} contains no cell that can be imported: {left_out[0]}")
     source = "; ".join(_source(path, text) for path, text in zip(logs, texts, strict=True))
     run = _run(parsed, list(cells.values()), source, started or _when(logs[0]), copies)
     return Imported(run, tuple(cells.values()), tuple(_counted(left_out)))
@@ -123,7 +127,7 @@ def _counted(reasons: list[str]) -> Iterator[str]:
 
 
 def _lacking(parsed: list[Log]) -> Iterator[str]:
-    """What the headers do not have, so that the run has nothing of it."""
+    """The settings that are missing in the headers, and therefore in the run."""
     for log in parsed:
         if lacking := [name for name in _HEADER if name not in log.settings]:
             yield f"{log.place}: the log has no {', '.join(lacking)}"
@@ -133,11 +137,11 @@ def _unfit(row: Row) -> str | None:
     """Why a row cannot become a cell."""
     if row.workload.endswith(_BACKGROUND):
         return (
-            f"{row.workload} on {row.filesystem}: of the writer beside the readers the log holds "
-            "no figure"
+            f"{row.workload} on {row.filesystem}: the log has no figure for the writer beside the "
+            "readers"
         )
     if row.mode not in MODES:
-        return f"{row.title}: {row.mode} is no I/O mode that is known"
+        return f"{row.title}: unknown I/O mode {row.mode}"
     return None
 
 
@@ -147,12 +151,12 @@ def _source(path: Path, text: str) -> str:
 
 
 def _when(path: Path) -> str:
-    """Local time of the machine, in a zone that is not known."""
+    """The time in the folder's name: local time of the machine, in an unknown zone."""
     match = _FOLDER.fullmatch(path.absolute().parent.name)
     if match is None:
         raise FscaleError(
-            f"{path} does not say when it was measured, and its folder is not named by the time as "
-            "FxMark's are; add --started, such as --started 2016-05-01"
+            f"cannot tell when {path} was measured, because its folder is not named by the time as "
+            "FxMark names it; add --started, such as --started 2016-05-01"
         )
     return f"{match[1]}T{match[2]}:{match[3]}:{match[4]}"
 
@@ -163,14 +167,14 @@ def _same_machine(parsed: list[Log]) -> None:
         for name in _OF_A_RUN:
             if log.settings.get(name) != first.settings.get(name):
                 raise FscaleError(
-                    f"{log.place} is not of the same machine and kernel as {first.place} ({name} "
-                    "differs); import them into directories of their own, a file of several runs "
-                    "cut apart at that line"
+                    f"{log.place} comes from another machine or kernel than {first.place} ({name} "
+                    "differs); import them into separate directories, and split a file of several "
+                    "runs at that line"
                 )
 
 
 def _duration(log: Log) -> float:
-    """Timed seconds asked for; as long as the longest cell worked where the log does not say."""
+    """The requested seconds; if the log does not have them, those of the longest cell."""
     if "DURATION" in log.settings:
         return _seconds(log.settings["DURATION"])
     longest = max(
@@ -178,13 +182,14 @@ def _duration(log: Log) -> float:
     )
     if longest <= 0:
         raise FscaleError(
-            f"{log.place}: neither a line `### DURATION = ...` nor a cell that worked"
+            f"{log.place}: the duration is unknown, because there is neither a line "
+            "`### DURATION = ...` nor a successful cell"
         )
     return float(round(longest)) if longest >= 1 else longest
 
 
 def _cell(log: Log, row: Row, duration: float, there: Iterable[str]) -> tuple[Cell, list[str]]:
-    """The cell of a row, and what of the row is left out."""
+    """The cell of a row, and notes on the parts of the row that are left out."""
     filesystem = "ext4_nj" if _NO_JOURNAL.fullmatch(row.filesystem) else row.filesystem
     in_memory = filesystem == "tmpfs"
     first = CellKey(
@@ -210,24 +215,24 @@ def _cell(log: Log, row: Row, duration: float, there: Iterable[str]) -> tuple[Ce
 
 
 def _enter_figures(cell: Cell, row: Row, duration: float) -> list[str]:
-    """Enter what a row measured, or why there is nothing; returns what is left out of it."""
+    """Enter the figures of a row, or why it has none; return notes on what is left out."""
     if not row.figures:
-        cell.reason = "the log has no result of it"
+        cell.reason = "the log has no result for it"
         if row.unread is None:
             return []
-        cell.reason += f" that fscale reads: {printable(row.unread[:80])}"
+        cell.reason += f" that fscale can read: {printable(row.unread[:80])}"
         return [f"{row.title}: {cell.reason}"]
     if row.others:
         cell.status = "invalid"
         cell.reason = (
-            f"{row.others + 1} results stand below it, so that none is known to be its own (were "
-            "two programs writing?)"
+            f"{row.others + 1} results follow it, and it is not known which is its own (did two "
+            "programs write to the log?)"
         )
         return [f"{row.title}: {cell.reason}"]
     rate = _rate(row.figures)
     if rate is None:
         columns = " ".join(row.columns)[:200]
-        cell.reason = f"its result is in columns that fscale does not read: {printable(columns)}"
+        cell.reason = f"fscale cannot read the columns of its result: {printable(columns)}"
         return [f"{row.title}: {cell.reason}"]
     seconds = row.figures.get("secs", duration)
     works = row.figures.get("works", 0.0)
@@ -235,43 +240,45 @@ def _enter_figures(cell: Cell, row: Row, duration: float) -> list[str]:
         cell.status, cell.reason = "invalid", reason
         return []
     cell.status, cell.ops_per_second, cell.seconds = "ok", rate, seconds
-    # DBENCH says how much a second, and no sum.
+    # DBENCH reports a rate per second, and no total.
     cell.ops = works or rate * seconds
     cell.cpu, notes = _cpu(row, seconds)
     others = [c for c in row.columns if not _is_read(c)]
     if others:
-        notes.append(f"columns that a cell has no place for: {printable(' '.join(others)[:200])}")
+        notes.append(f"columns that are not imported: {printable(' '.join(others)[:200])}")
     return notes
 
 
 def _rate(figures: Mapping[str, float]) -> float | None:
-    """Operations per second; reads and writes together where they are fio's."""
+    """Operations per second; for fio, reads and writes together."""
     if _RATE in figures:
         return figures[_RATE]
     return sum(figures[name] for name in _FIO) if all(name in figures for name in _FIO) else None
 
 
 def _impossible(row: Row, rate: float, seconds: float, works: float) -> str | None:
-    """Why the figures of a row are none."""
+    """Why the figures of a row are impossible; None if they are possible."""
     if not rate or math.isnan(rate) or not seconds:
         return "FxMark counted nothing"
     if not all(math.isfinite(v) and v > 0 for v in (rate, seconds)) or not 0 <= works < math.inf:
-        return f"its figures cannot be: {rate:g} per second, {works:g} in {seconds:g} s"
+        return f"its figures are impossible: {rate:g} per second, {works:g} in {seconds:g} s"
     if works and abs(works / seconds / rate - 1) > _RATES_DIFFER:
         return f"its figures contradict: {works:g} in {seconds:g} s are not {rate:g} per second"
     ncpu = row.figures.get("ncpu", row.cores)
-    return f"its figures are of {ncpu:g} cores" if ncpu != row.cores else None
+    return f"its figures are for {ncpu:g} cores, not {row.cores}" if ncpu != row.cores else None
 
 
 def _is_read(column: str) -> bool:
-    """Whether a cell has it, or it follows from what a cell has."""
+    """Whether a cell stores the column, or it follows from the stored ones."""
     known = ("ncpu", "secs", "works", _RATE, *_FIO, "real.sec", "guest.sec")
     return column in known or column.endswith(".util") or any(column in c for c in _TIMES.values())
 
 
 def _cpu(row: Row, seconds: float) -> tuple[CpuTimes | None, list[str]]:
-    """No times where the log has none, or such that no machine has, which is said: they are
-    differences of counters that a hypervisor may set back, or of more CPUs than worked.
+    """The CPU times, or None if the log has none or impossible ones; and notes on these.
+
+    They are differences of counters, which a hypervisor may set back, and may cover more CPUs than
+    those that worked.
     """
     if not all(column in row.figures for columns in _TIMES.values() for column in columns):
         return None, []
@@ -279,22 +286,25 @@ def _cpu(row: Row, seconds: float) -> tuple[CpuTimes | None, list[str]]:
         name: sum(row.figures[column] for column in columns) for name, columns in _TIMES.items()
     }
     if not all(value >= 0 for value in times.values()):
-        return None, ["CPU times below zero"]
+        return None, ["CPU times that are negative"]
     if not sum(times.values()) <= _SLACK * row.cores * seconds:
-        return None, ["CPU times of more than the cores that worked (other CPUs were on line, too)"]
+        return None, ["CPU times that exceed those of the cores in use (other CPUs were online)"]
     return CpuTimes(**times), []
 
 
 def _number(text: str, what: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MOST_CORES:
-        raise FscaleError(f"`{text[:80]}` in the log cannot be {what}")
+        raise FscaleError(
+            f"`{text[:80]}` in the log is not valid as {what}: it must be a number from 1 to "
+            f"{MOST_CORES}"
+        )
     return int(text)
 
 
 def _seconds(text: str) -> float:
     match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)s?", text)
     if match is None or float(match[1]) <= 0:
-        raise FscaleError(f"`{text[:80]}` in the log cannot be a duration in seconds")
+        raise FscaleError(f"`{text[:80]}` in the log is not a duration in seconds, such as 30s")
     return float(match[1])
 
 
@@ -302,13 +312,13 @@ def _cpus(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     if not all(re.fullmatch(r"\d{1,5}(-\d{1,5})?", word) for word in words):
         raise FscaleError(
-            f"`{text[:80]}` in the log cannot be CORE_SEQ, the CPUs in their order, such as "
+            f"`{text[:80]}` in the log is not a valid CORE_SEQ, the CPUs in their order, such as "
             "0,2,1,3 or 0-3"
         )
     try:
         return [cpu for word in words for cpu in cpu_list(word)]
     except ValueError as error:
-        raise FscaleError(f"CORE_SEQ of the log cannot be: {error}") from None
+        raise FscaleError(f"CORE_SEQ `{text[:80]}` of the log is not valid: {error}") from None
 
 
 def _topology(settings: dict[str, str]) -> Iterator[Cpu]:
@@ -323,12 +333,12 @@ def _topology(settings: dict[str, str]) -> Iterator[Cpu]:
 
 
 def _system(text: str | None) -> tuple[str, str, str]:
-    """Host, kernel and architecture of what `uname -a` said."""
+    """Host, kernel and architecture from the output of `uname -a`."""
     if text is None:
         return _UNKNOWN, _UNKNOWN, _UNKNOWN
     uname = _UNAME.fullmatch(text)
     if uname is None:
-        raise FscaleError(f"`{text[:80]}` in the log is not what `uname -a` says on Linux")
+        raise FscaleError(f"`{text[:80]}` in the log is not the output of `uname -a` on Linux")
     found = (word for word in text.split()[3:] if _ARCHITECTURE.fullmatch(word))
     return uname[1], uname[2], next(found, _UNKNOWN)
 
@@ -340,7 +350,7 @@ def _run(parsed: list[Log], cells: list[Cell], source: str, started: str, copies
         datetime.fromisoformat(started)
     except ValueError:
         raise FscaleError(
-            f"--started {printable(started)}: give a time in ISO 8601, such as 2016-05-01"
+            f"--started {printable(started)} is not a time in ISO 8601; give one such as 2016-05-01"
         ) from None
     planned = [log.settings.get("NUM_TEST_CONF", "") for log in parsed]
     whole = all(text.isdecimal() for text in planned)
@@ -384,4 +394,4 @@ def _run(parsed: list[Log], cells: list[Cell], source: str, started: str, copies
             imported=source,
         )
     except ValidationError as error:
-        raise FscaleError(f"what the log says cannot be: {first_error(error)}") from None
+        raise FscaleError(f"the log has a value that is not valid: {first_error(error)}") from None

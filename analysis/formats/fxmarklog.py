@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What logs of FxMark say, run by run.
+"""Parses logs of FxMark, run by run.
 
-The format is what `bin/run-fxmark.py`, `bin/perfmon.py`, `bin/run-dbench.py` and `src/bench.c` of
-https://github.com/sslab-gatech/fxmark write:
+`bin/run-fxmark.py`, `bin/perfmon.py`, `bin/run-dbench.py` and `src/bench.c` of
+https://github.com/sslab-gatech/fxmark write this format:
 
     ### SYSTEM         = Linux host 4.2.0-rc8 #1 SMP ... x86_64 GNU/Linux
     ### DURATION       = 30s
@@ -11,9 +11,9 @@ https://github.com/sslab-gatech/fxmark write:
     80 30.00 43465318.0 1449104.5 30.16 0.48 0 14.02 0.29 ...
     ### NUM_TEST_CONF  = 1
 
-Older ones name no I/O mode, and those without a profiler end after works/sec. Harnesses keep the
-standard output alone, which has no header. Logs are appended to one another, packed, and cut off.
-Other lines, such as what a workload printed, mean nothing.
+Older logs have no I/O mode, and logs without a profiler end after works/sec. Some harnesses store
+only the standard output, which has no header. Logs may be concatenated, compressed and truncated.
+Other lines, such as the output of a workload, are ignored.
 """
 
 import codecs
@@ -27,11 +27,11 @@ from fscale.model.files import Folder, printable, unpack
 
 _SETTING = re.compile(r"###\s*(\w+)\s*=\s*(.*)")
 _CELL = re.compile(r"##\s+([\w.+@-]+):([\w.+@-]+):([\w.+@-]+):(\d+)(?::([\w-]+))?")
-# A sentence of somebody's own: neither a setting nor parts joined by colons.
+# A free comment: neither a setting nor parts joined by colons.
 _NOTE = re.compile(r"##(?!.*(=|\w:\S)).*")
 _NAMES = {"ncpu", "secs", "works", "works/sec", "read_iops", "write_iops"}
-_FEWEST_NAMES = 2
-_FEWEST = 4  # figures of a line that is a result
+_MIN_NAMES = 2
+_MIN_FIGURES = 4  # in a line that is a result
 _LAST = "NUM_TEST_CONF"
 _GZIP = b"\x1f\x8b"
 
@@ -47,10 +47,10 @@ MODES: dict[str | None, Mode] = {
 
 @dataclass
 class Row:
-    """A `##` line, and the figures below it by their columns; NaN where a word is no number.
+    """A `##` line, and the figures below it by column; NaN for a word that is not a number.
 
-    `others`: further lines of figures for the same columns. `unread`: what stands below the columns
-    where no figures were found. `table`: the columns of the result that comes next.
+    `others`: number of further lines of figures for the same columns. `unread`: the line below the
+    columns if it has no figures. `table`: the columns of the next result.
     """
 
     medium: str
@@ -66,8 +66,8 @@ class Row:
     table: tuple[str, ...] = ()
 
     def read(self, line: str, *, cut_off: bool) -> None:
-        """Take a line below the cell: the columns of a `table`, of which it may have several, a
-        result, or what a program printed.
+        """Read a line below the cell: the columns of a `table` (there may be several), a result, or
+        output of a program.
         """
         if names := _columns(line):
             self.table = names
@@ -88,7 +88,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The cell as the log has it."""
+        """The cell as written in the log."""
         return ":".join(
             filter(None, [self.medium, self.filesystem, self.workload, str(self.cores), self.mode])
         )
@@ -96,7 +96,7 @@ class Row:
 
 @dataclass
 class Log:
-    """What one run of FxMark wrote. `place`: its file, and the line where it begins."""
+    """The log of one run of FxMark. `place`: its file, and the line where it begins."""
 
     place: str
     settings: dict[str, str] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Log:
 
 
 def read_text(path: Path) -> str:
-    """The text of a log, also of a packed one; FscaleError where it cannot be read."""
+    """The text of a log, which may be compressed; FscaleError if it cannot be read."""
     try:
         content = Folder(path.parent).read(path.name)
         if content.startswith(_GZIP):
@@ -122,8 +122,8 @@ def parse(path: Path, text: str) -> list[Log]:
     """The runs of a text, in their order.
 
     Raises:
-        FscaleError: a line is no cell of FxMark, or two headers follow each other, so that the
-            cells below might be of either.
+        FscaleError: a line is not a cell of FxMark, or two headers follow each other, so that the
+            cells below might belong to either.
     """
     lines = text.splitlines()
     cut_off = bool(lines) and not text.endswith(("\n", "\r"))
@@ -146,51 +146,52 @@ def parse(path: Path, text: str) -> list[Log]:
 
 
 def _begin_cell(log: Log, line: str, place: str, *, cut_off: bool) -> None:
-    """Enter a `##` line; FscaleError where it may be meant as a cell and is none."""
+    """Read a `##` line; FscaleError if it looks like a cell but is not a valid one."""
     if match := _CELL.fullmatch(line):
         log.rows.append(Row(match[1], match[2], match[3], int(match[4]), match[5]))
     elif cut_off:
-        log.left_out.append(f"{place}: the log is cut off in `{printable(line[:80])}`")
+        log.left_out.append(f"{place}: the log is truncated in `{printable(line[:80])}`")
     elif _NOTE.fullmatch(line):
-        log.left_out.append(f"{place}: no cell: {printable(line[:80])}")
+        log.left_out.append(f"{place}: not a cell: {printable(line[:80])}")
     else:
         raise FscaleError(
-            f"{place}: `{printable(line[:80])}` is no cell of FxMark "
+            f"{place}: `{printable(line[:80])}` is not a cell of FxMark "
             "(## MEDIUM:FILE_SYSTEM:WORKLOAD:CORES[:bufferedio|directio])"
         )
 
 
 def _columns(line: str) -> tuple[str, ...]:
-    """The names of columns in a comment, by what FxMark calls them; none of another line."""
+    """The names of columns in a comment line; empty if the names are not those of FxMark."""
     if not line.startswith("#"):
         return ()
     names = tuple(_words(line.lstrip("#").lower()))
-    few = names[:1] != ("ncpu",) and len(_NAMES.intersection(names)) < _FEWEST_NAMES
+    few = names[:1] != ("ncpu",) and len(_NAMES.intersection(names)) < _MIN_NAMES
     return () if few else names
 
 
 def _words(line: str) -> list[str]:
-    """Words between spaces, or in a table of commas between these."""
+    """The words of a line, separated by spaces, or by commas if there are no spaces."""
     spaced = line.split()
     return [word.strip() for word in line.split(",")] if len(spaced) == 1 else spaced
 
 
 def _begins_another(log: Log, name: str, value: str, place: str) -> bool:
-    """Whether a setting is of another run than the log; FscaleError where that cannot be told."""
+    """Whether a setting belongs to another run than the log; FscaleError if that is not clear."""
     if _LAST in log.settings or (log.rows and name != _LAST):
         return True
     if log.settings.get(name, value) != value:
         raise FscaleError(
-            f"{place}: a second header (`### {name}` was `{log.settings[name][:80]}`) before any "
-            "cell of the first: it cannot be told whose the cells below are; take the runs apart"
+            f"{place}: a second header (`### {name}` was `{log.settings[name][:80]}`) comes before "
+            "any cell of the first, so it is not clear to which one the cells below belong; split "
+            "the log into one file per run"
         )
     return False
 
 
 def _figures(columns: tuple[str, ...], line: str, *, further: bool) -> dict[str, float] | None:
-    """None of a line that is no result: it begins with a number, and has at least a few words.
+    """The figures of a result line, which begins with a number and has enough words; else None.
 
-    A `further` one below a result has a number for each column, as what a workload printed has not.
+    A `further` line below a result must have a number for each column, unlike output of a workload.
     """
     words = _words(line)
     values = {
@@ -200,7 +201,7 @@ def _figures(columns: tuple[str, ...], line: str, *, further: bool) -> dict[str,
     if further:
         numbers = [_float(word) for word in words]
         return values if len(words) == len(columns) and None not in numbers else None
-    few = len(words) < min(_FEWEST, len(columns))
+    few = len(words) < min(_MIN_FIGURES, len(columns))
     return None if few or _float(words[0]) is None else values
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The JSON of Google Benchmark, for its `compare.py` and all that reads it.
+"""Writes the JSON of Google Benchmark, for its `compare.py` and other readers.
 
-An entry is a repetition, as with `--benchmark_repetitions`; with two and more come `_mean`,
-`_median`, `_stddev` and `_cv` of their times. `real_time` is what an operation takes one worker by
-the wall clock, `cpu_time` the CPU time of the whole cell for it, `items_per_second` the throughput
-of all workers. The keys are those of src/json_reporter.cc in https://github.com/google/benchmark.
-There a failed entry has times of zero, and readers take both times from every entry; so what has
-none is not among them but in `left_out`, with its reason.
+An entry is a repetition, as with `--benchmark_repetitions`; two or more are followed by `_mean`,
+`_median`, `_stddev` and `_cv` of their times. `real_time` is the wall-clock time of an operation in
+one worker, `cpu_time` the CPU time of the whole cell per operation, `items_per_second` the
+throughput of all workers. The keys are those of src/json_reporter.cc in
+https://github.com/google/benchmark. There a failed entry has times of zero, and readers use both
+times of every entry; so cells without both times are not entries but listed in `left_out`, with the
+reason.
 """
 
 import json
@@ -28,7 +29,7 @@ _NO_CPU_TIME = "its CPU time was not recorded"
 
 @dataclass(frozen=True)
 class _Times:
-    """Seconds an operation."""
+    """Seconds per operation."""
 
     real: float
     cpu: float
@@ -60,8 +61,8 @@ def render(results: Results) -> str:
             why = _NO_CPU_TIME if cell.status == "ok" else said(cell)
             left_out.append({"name": f"{name}/cores:{cell.key.cores}", "message": why})
     if results.missing:
-        told = f"{results.missing} planned cells left no result"
-        left_out.append({"name": "", "message": told})
+        why = f"{results.missing} planned cells left no result"
+        left_out.append({"name": "", "message": why})
     data = {"context": context, "benchmarks": _benchmarks(timed), "left_out": left_out}
     return json.dumps(data, indent=1) + "\n"
 
@@ -78,12 +79,12 @@ def _family(run: Run, cell: Cell) -> str:
 
 
 def _times(cell: Cell) -> _Times | None:
-    """None where the cell has no figure, or its CPU time is not known."""
+    """The times of a cell; None if it has no figure, or if its CPU time is not known."""
     if cell.status != "ok":
         return None
     threads = _threads(cell)
     real = threads / cell.ops_per_second
-    if cell.simulation is not None:  # the cores that worked, without the cycles in which they slept
+    if cell.simulation is not None:  # cycles of the cores that ran workers, without idle ones
         return _Times(real, real * (1 - cell.simulation.shares()["idle"]))
     return _Times(real, cell.own_cpu_seconds / cell.ops) if cell.own_cpu_seconds else None
 
@@ -147,7 +148,7 @@ def _aggregates(common: dict[str, Any], times: list[_Times]) -> Iterable[dict[st
 
 
 def _variation(values: list[float]) -> float:
-    """The coefficient of variation, a fraction as Google Benchmark has it."""
+    """The coefficient of variation as a fraction, like in Google Benchmark."""
     return stdev(values) / mean(values)
 
 

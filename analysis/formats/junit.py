@@ -17,7 +17,7 @@ _RESULTS: dict[Outcome, type[Error | Failure | Skipped]] = {
 
 
 def render(results: Results) -> str:
-    """The XML: broken fails, without a figure is an error, skipped is skipped."""
+    """The XML: broken is a failure, unusable or absent an error, skipped is skipped."""
     return text_of(*(_suite(results, group) for group in groups(results)))
 
 

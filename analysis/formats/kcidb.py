@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """KernelCI's database format, version 5.0 (https://docs.kernelci.org/kcidb/).
 
-A test is a repetition; one that was measured is DONE, for it says nothing of the code by itself.
-The build and the checkout have what the machine knows of its kernel: its release, not its source.
-`origin` is `fscale`; who submits to KernelCI has one from there.
+A test is a repetition. A measured one is DONE and not PASS, because a figure alone does not judge
+the code. The build and the checkout are described by the kernel's release, because the machine does
+not know its source. `origin` is `fscale`; to submit to KernelCI, use the origin that it assigns.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ def _build(run: Run, kernel: str) -> dict[str, Any]:
 
 
 class _Tests:
-    """Makes tests of one run on one build."""
+    """Builds the tests of one run on one build."""
 
     def __init__(self, run: Run, build: str) -> None:
         self._about = run
@@ -87,7 +87,7 @@ class _Tests:
         }
 
     def test(self, cell: Cell) -> dict[str, Any]:
-        """Of a repetition."""
+        """The test of a repetition."""
         key = cell.key
         parts = ("fscale", key.workload, key.filesystem, key.medium, key.mode, f"{key.cores}c")
         found: dict[str, Any] = {
@@ -115,7 +115,7 @@ class _Tests:
         return found
 
     def absent(self, file: str, reason: str) -> dict[str, Any]:
-        """Of what left no repetition that can be read."""
+        """The test for a file or planned cells without a readable repetition."""
         return {
             "id": _id(f"{self._run}:absent:{file}"),
             **self._common,

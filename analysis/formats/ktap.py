@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """KTAP: a test for each point, a subtest for each repetition.
 
-A repetition passes when it has a figure: whether that is a good one, `fscale compare` says.
+A repetition passes if it has a figure; `fscale compare` judges whether the figure is good.
 """
 
 from analysis import ktap
@@ -18,7 +18,7 @@ def render(results: Results) -> str:
 
 
 def _point(group: Group) -> Test:
-    """A point is skipped when all its repetitions are, and fails when one did."""
+    """The test of a point: skipped if all repetitions are, failed if one failed."""
     subtests = tuple(_repetition(entry) for entry in group.entries)
     diagnostics = (group.said,) if group.said else ()
     skipped = all(entry.outcome == "skipped" for entry in group.entries)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """OpenMetrics text (https://prometheus.io/docs/specs/om/open_metrics_spec/).
 
-Every sample has the time at which its cell began, so that `promtool tsdb create-blocks-from
-openmetrics` puts runs of any age in their place. A repetition without a value has a status and no
-other sample.
+Every sample has the start time of its cell, so that `promtool tsdb create-blocks-from openmetrics`
+imports runs of any age at the right time. A repetition without a value has a status and no other
+sample.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def render(results: Results) -> str:
 
 
 class _Collector(Collector):
-    """What the library asks for families of samples."""
+    """Gives the library the families of samples."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
@@ -67,7 +67,7 @@ def _of_run(results: Results) -> Iterator[Metric]:
     info.add_metric([], named | {k: printable(v) for k, v in about.items()}, began)
     yield info
     for name, value, said in (
-        ("planned", run.planned_cells, "Cells that the run was to measure."),
+        ("planned", run.planned_cells, "Planned cells of the run."),
         ("missing", results.missing, "Planned cells that left no file."),
         ("unreadable", len(results.unreadable), "Files of cells that cannot be used."),
     ):
@@ -87,8 +87,8 @@ def _status(results: Results) -> Metric:
 def _figures(results: Results) -> Iterator[Metric]:
     throughput = GaugeMetricFamily(
         "fscale_throughput_per_second",
-        "Operations per second of a repetition, in its unit; of a simulated one of its median "
-        "window. Profiling repetitions have none.",
+        "Operations per second of a repetition, in its unit; for a simulated one, those of its "
+        "median window. Profiling repetitions have none.",
         labels=[*_POINT, *_DOUBT],
     )
     window = GaugeMetricFamily(

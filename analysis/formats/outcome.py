@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a repetition ended, for formats that know passes and failures."""
+"""The outcome of a repetition, for formats with passes and failures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from analysis.summary import Point, summarise
 from fscale.model.results import Cell
 
 Outcome = Literal["measured", "broken", "unusable", "skipped", "absent"]
-"""measured: it has a figure. broken: the file system failed. unusable: no figure, and the file
-system is not to blame (no space, too short a window, the user stopped it). skipped: something that
-it takes is missing. absent: it cannot be read, or was planned and left nothing."""
+"""measured: it has a figure. broken: the file system failed. unusable: no figure, but not because
+of the file system (no space, too short a window, interrupted by the user). skipped: a requirement
+is missing. absent: it cannot be read, or was planned and left no result."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A repetition: its name among those of its point, how it ended, and that in a line."""
+    """A repetition: its name within its point, its outcome, and a line that describes it."""
 
     name: str
     outcome: Outcome
@@ -30,7 +30,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Group:
-    """The repetitions of a point, and what they say together; empty where nothing can be said."""
+    """The repetitions of a point, and a summary of them; empty without a figure."""
 
     name: str
     said: str
@@ -38,7 +38,7 @@ class Group:
 
 
 def outcome(cell: Cell) -> Outcome:
-    """How a cell ended."""
+    """The outcome of a cell."""
     if cell.status == "ok":
         return "measured"
     if cell.status == "skipped":
@@ -47,21 +47,21 @@ def outcome(cell: Cell) -> Outcome:
 
 
 def said(cell: Cell) -> str:
-    """The figure with all that makes it doubtful, or why there is none."""
+    """The figure with the reasons to doubt it, or why there is none."""
     if cell.status != "ok":
         return one_line(f"{cell.status}: {cell.reason or 'no reason was recorded'}")
     parts = [f"{cell.ops_per_second:.6g} {cell.unit}/s"]
     if cell.simulation is not None:
         parts.append("simulated")
     if cell.key.profile is not None:
-        parts.append(f"profiled ({cell.key.profile}), does not count")
+        parts.append(f"profiled ({cell.key.profile}), not scored")
     if cell.disturbed is not None:
         parts.append(f"disturbed: {cell.disturbed}")
     return one_line("; ".join(parts))
 
 
 def together(point: Point) -> str:
-    """A point's median with its spread and what is to be known of it."""
+    """A point's median with its spread, number of repetitions, and remarks."""
     parts = [f"median {point.median:.6g} {point.unit}/s"]
     if point.spread.kind != "none":
         parts.append(f"{point.spread.kind} {point.spread.low:.6g} to {point.spread.high:.6g}")
@@ -74,7 +74,7 @@ def together(point: Point) -> str:
 
 
 def groups(results: Results) -> list[Group]:
-    """The points of a run by their names; last what is absent from it."""
+    """The points of a run by their names; absent repetitions come last."""
     medians = {point.key.point: together(point) for point in summarise(results.scored)}
     cells: dict[str, list[Cell]] = {}
     for cell in in_order(results.cells):
@@ -84,8 +84,8 @@ def groups(results: Results) -> list[Group]:
         Entry(u.file, "absent", one_line(f"unreadable: {u.reason}")) for u in results.unreadable
     ]
     if results.missing:
-        told = f"{results.missing} planned cells left no result"
-        absent.append(Entry("planned cells", "absent", told))
+        why = f"{results.missing} planned cells left no result"
+        absent.append(Entry("planned cells", "absent", why))
     if absent:
         found.append(Group("absent", "", tuple(absent)))
     return found

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A row for each repetition, as CSV and as JSON (a Tabular Data Resource's schema and rows).
+"""Writes a row for each repetition, as CSV and as JSON (a Tabular Data Resource: schema, rows).
 
-The schema is that of https://specs.frictionlessdata.io/table-schema/, which
+The schema follows https://specs.frictionlessdata.io/table-schema/, which
 `pandas.read_json(path, orient="table")` reads with its types; `extDtype` is pandas' own key for
 columns that may be empty.
 """
@@ -30,18 +30,18 @@ _QUANTILES = ("50", "99", "99.9")
 
 @dataclass(frozen=True)
 class Column:
-    """A column: what it holds, with its unit, and how it is taken from a cell."""
+    """A column: its content with the unit, and the function that takes it from a cell."""
 
     name: str
     type: Type
     description: str
     value: Callable[[Run, Cell], Value]
     measured: bool = False
-    """it is a figure: empty where the cell is not `ok`"""
+    """whether it is a figure, which is empty unless the cell is `ok`"""
 
 
 def to_csv(results: Results) -> str:
-    """Comma-separated, a header and then a row for each repetition; empty: not known."""
+    """CSV: a header and a row for each repetition; empty means not known."""
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(column.name for column in COLUMNS)
@@ -51,7 +51,7 @@ def to_csv(results: Results) -> str:
 
 
 def to_json(results: Results) -> str:
-    """`schema` with name, type and description of the columns, and `data`, an object a row."""
+    """JSON: `schema` with name, type and description of the columns; `data`, an object per row."""
     fields = [
         {"name": c.name, "type": c.type, "description": c.description}
         | ({"extDtype": _EXTENSION[c.type]} if c.type in _EXTENSION else {})
@@ -62,7 +62,7 @@ def to_json(results: Results) -> str:
 
 
 def rows(results: Results) -> list[dict[str, Value]]:
-    """A row for each repetition that left a file, by point; all have all columns."""
+    """A row with all columns for each repetition that left a file, sorted by point."""
     read = [
         {c.name: _value(c, results.run, cell) for c in COLUMNS} for cell in in_order(results.cells)
     ]
@@ -115,24 +115,24 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "machine",
         "string",
-        "native, or what ran the guest: kvm, tcg, tcg-icount, simulated",
+        "native, or the kind of guest: kvm, tcg, tcg-icount, simulated",
         lambda r, _: printable(r.machine.kind),
     ),
     Column(
         "imported",
         "string",
-        "the logs of another program that the run was made of: others' load is not known",
+        "logs of another program from which the run was imported; the load of others is not known",
         lambda r, _: _text(r.imported),
     ),
-    Column("cell", "string", "id of the repetition, as its file is named", lambda _, c: c.id),
+    Column("cell", "string", "id of the repetition, which names its file", lambda _, c: c.id),
     Column("point", "string", "id of the cell without its repetition", lambda _, c: c.key.point),
-    Column("workload", "string", "as `fscale list workloads` has it", lambda _, c: c.key.workload),
-    Column("options", "string", "of the workload, name=value", lambda _, c: options(c)),
+    Column("workload", "string", "name as in `fscale list workloads`", lambda _, c: c.key.workload),
+    Column("options", "string", "workload options, name=value", lambda _, c: options(c)),
     Column("filesystem", "string", "file system under test", lambda _, c: c.key.filesystem),
-    Column("medium", "string", "what it lies on; none: in memory", lambda _, c: c.key.medium),
-    Column("mode", "string", "of the I/O: buffered, direct, dontcache", lambda _, c: c.key.mode),
-    Column("cores", "integer", "CPUs on line", lambda _, c: c.key.cores),
-    Column("workers", "integer", "processes whose operations are counted", lambda _, c: workers(c)),
+    Column("medium", "string", "storage medium; none: in memory", lambda _, c: c.key.medium),
+    Column("mode", "string", "I/O mode: buffered, direct, dontcache", lambda _, c: c.key.mode),
+    Column("cores", "integer", "CPUs under test", lambda _, c: c.key.cores),
+    Column("workers", "integer", "number of counted processes", lambda _, c: workers(c)),
     Column("side", "string", "A or B of an interleaved comparison", lambda _, c: c.key.side),
     Column("profile", "string", "profiler of a profiling repetition", lambda _, c: c.key.profile),
     Column("repetition", "integer", "from 1", lambda _, c: c.key.repetition),
@@ -146,29 +146,29 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "counts",
         "boolean",
-        "it is ok and was not profiled, so that statistics may use it",
+        "true if it is ok and not profiled, so that statistics may use it",
         lambda _, c: c.status == "ok" and c.key.profile is None,
     ),
     Column("reason", "string", "why it has no figures", lambda _, c: _text(c.reason)),
     Column(
         "disturbed",
         "string",
-        "why others' load makes its figures doubtful",
+        "why the load of other processes makes its figures doubtful",
         lambda _, c: _text(c.disturbed),
     ),
     Column(
         "simulated",
         "boolean",
-        "the simulator made it, no machine did",
+        "true if the simulator made it",
         simulated,
     ),
-    Column("unit", "string", "of the operations", lambda _, c: c.unit),
+    Column("unit", "string", "unit of the operations", lambda _, c: c.unit),
     Column("ops", "number", "operations in the timed windows", lambda _, c: c.ops, True),
     Column("seconds", "number", "s, sum of the timed windows", lambda _, c: c.seconds, True),
     Column(
         "longest_window_seconds",
         "number",
-        "s, the longest of them without a break",
+        "s, the longest timed window",
         lambda _, c: windows.longest if (windows := windows_of(c)) else None,
         True,
     ),
@@ -181,47 +181,52 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "ops_per_second",
         "number",
-        "1/s; of a simulated cell that of the median window",
+        "1/s; for a simulated cell, that of the median window",
         lambda _, c: c.ops_per_second,
         True,
     ),
     Column(
         "background_per_second",
         "number",
-        "1/s, of the writer beside the readers",
+        "1/s, rate of the writer beside the readers",
         _background,
         True,
     ),
     Column(
         "own_cpu_seconds",
         "number",
-        "s, CPU time of the cell itself",
+        "s, CPU time of the cell's own processes",
         lambda _, c: c.own_cpu_seconds,
         True,
     ),
     Column(
         "others_cpu_seconds",
         "number",
-        "s, CPU time of all else on the CPUs under test",
+        "s, CPU time of other processes on the CPUs under test",
         lambda _, c: c.others_cpu_seconds,
         True,
     ),
     *(
-        Column(f"cpu_{state}_seconds", "number", "s, of the CPUs under test", _cpu(state), True)
+        Column(
+            f"cpu_{state}_seconds", "number", "s, time of the CPUs under test", _cpu(state), True
+        )
         for state in CPU_STATES
     ),
     *(
         Column(
             f"latency_p{q.replace('.', '_')}_seconds",
             "number",
-            f"s, {q}th percentile of an operation",
+            f"s, {q}th percentile of the latency of an operation",
             _latency(q),
             True,
         )
         for q in _QUANTILES
     ),
     Column(
-        "wall_seconds", "number", "s, with format, mount and set-up", lambda _, c: c.wall_seconds
+        "wall_seconds",
+        "number",
+        "s, including format, mount and set-up",
+        lambda _, c: c.wall_seconds,
     ),
 )
 

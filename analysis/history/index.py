@@ -24,7 +24,7 @@ from fscale.model.results import Cell
 TAGS_FILE = "tags.json"
 LONGEST_TAG = 100  # characters
 _MAGIC = b"SQLite format 3\0"
-VERSION = 3  # of the tables; an index of another version is made anew, never converted
+VERSION = 3  # of the tables; an index of another version is rebuilt, never converted
 
 _TABLES = """
 BEGIN IMMEDIATE;
@@ -66,7 +66,7 @@ CREATE TABLE IF NOT EXISTS tag (
 
 @dataclass(frozen=True)
 class IndexedRun:
-    """One run directory as the index knows it; `values` counts its medians."""
+    """One run directory in the index; `values` is the number of its medians."""
 
     id: int
     path: str
@@ -78,15 +78,15 @@ class IndexedRun:
     values: int
     tags: list[str]
     refused: tuple[str, ...] = ()
-    """tags that its directory claims and another run has"""
+    """tags that its directory claims but another run has"""
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to the index at `path`, created when it is not there; commits at the end.
+    """A connection to the index at `path`, created if absent; commits at the end.
 
     Raises:
-        FscaleError: the file is no index, or of another version.
+        FscaleError: the file is not an index, or has another version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -97,8 +97,8 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             yield index
     except sqlite3.Error as error:
         raise FscaleError(
-            f"{path} cannot be used as the index ({error}); it can be made anew from the results "
-            "with `fscale history rebuild`"
+            f"{path} cannot be used as the index ({error}); rebuild it from the results with "
+            "`fscale history rebuild`"
         ) from None
 
 
@@ -108,20 +108,20 @@ def _check(index: sqlite3.Connection) -> None:
     if not version and not tables:
         index.executescript(f"{_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
     elif version != VERSION:
-        raise sqlite3.DatabaseError(f"its tables are of version {version}, not {VERSION}")
+        raise sqlite3.DatabaseError(f"its tables have version {version}, not {VERSION}")
 
 
 def replaceable(path: Path) -> bool:
-    """Whether nothing is lost but an index where the file at `path` is made anew.
+    """Whether the file at `path` may be overwritten by a new index without other loss.
 
-    That is so where there is none, where it is empty, and where it is a database with the tables
-    of an index of any version, or one that is too damaged to say which tables it has.
+    That is so if there is no file, if it is empty, if it is a database with the tables of an index
+    of any version, or if it is too damaged to read its list of tables.
     """
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
     except OSError:
-        return True  # opening it says why
+        return True  # opening it will report the reason
     if head != _MAGIC:
         return not head
     try:
@@ -133,12 +133,12 @@ def replaceable(path: Path) -> bool:
 
 
 def add(index: sqlite3.Connection, run_dir: Path) -> IndexedRun:
-    """Index a run directory, or index it again; its tags come from its `tags.json`.
+    """Index a run directory, or update it; its tags come from its `tags.json`.
 
-    A tag that another run has stays there: only `tag` moves one.
+    A tag that another run has stays with that run: only `tag` moves tags.
 
     Raises:
-        FscaleError: it holds no run that can be read.
+        FscaleError: it contains no readable run.
     """
     number, claimed = _insert(index, run_dir)
     for name in claimed:
@@ -151,7 +151,7 @@ def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[
     """Index a run without its tags; returns its number and the tags that it claims."""
     run_dir = run_dir.resolve()
     if not str(run_dir).isprintable():
-        raise FscaleError(f"{run_dir} has a name that cannot be printed; rename it")
+        raise FscaleError(f"{run_dir} has unprintable characters in its name; rename it")
     claimed = read_tags(run_dir)
     results = load(run_dir)
     run, machine = results.run, results.run.machine
@@ -171,7 +171,7 @@ def _insert(index: sqlite3.Connection, run_dir: Path) -> tuple[int | None, list[
 
 
 def _points(results: Results) -> Iterator[tuple[object, ...]]:
-    """The columns of `point` after the run's number, of each metric of each point."""
+    """The columns of table `point` after the run's number, for each metric of each point."""
     cells: dict[tuple[Subject, str], list[Cell]] = defaultdict(list)
     for cell in results.scored:
         cells[subject_of(cell.key), cell.key.side or ""].append(cell)
@@ -190,7 +190,7 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
 
 
 def owners(path: Path) -> dict[str, str]:
-    """Who has which tag in the index at `path`: tag -> directory; none where it cannot be read."""
+    """Tag -> directory of its run in the index at `path`; empty if it cannot be read."""
     if not path.is_file():
         return {}
     try:
@@ -205,12 +205,11 @@ def rebuild(
 ) -> tuple[list[IndexedRun], list[str]]:
     """Empty the index and fill it from all run directories below `roots`.
 
-    A tag goes to the run that had it (`owned`: tag -> directory), or to the only one that claims
+    A tag goes to the run that had it (`owned`: tag -> directory), or to the only run that claims
     it.
 
     Returns:
-        The runs, and for each directory that cannot be read and each tag that is left out a
-        sentence that says why.
+        The runs, and a sentence for each unreadable directory and each tag that is left out.
     """
     index.execute("DELETE FROM run")
     claims: dict[str, dict[str, int | None]] = defaultdict(dict)
@@ -231,9 +230,9 @@ def rebuild(
         others = [path for path in claimants if path != owner]
         if others:
             problems.append(
-                f"the tag {name} of {', '.join(others)}: "
-                f"{f'it is that of {owner}' if owner else 'several claim it'}; "
-                f"`fscale history tag DIR {name}` gives it to one"
+                f"tag {name} of {', '.join(others)} is left out because "
+                f"{f'it belongs to {owner}' if owner else 'several runs claim it'}; assign it with "
+                f"`fscale history tag DIR {name}`"
             )
     return runs(index), problems
 
@@ -251,7 +250,7 @@ def runs(index: sqlite3.Connection, where: str = "true", *values: object) -> lis
 
 
 def read_tags(run_dir: Path) -> list[str]:
-    """The tags of a run, from its directory: JSON is the truth."""
+    """The tags of a run from its directory, whose tags.json is authoritative."""
     try:
         tags = parse_json(Folder(run_dir).read(TAGS_FILE))
     except FileNotFoundError:
@@ -261,17 +260,20 @@ def read_tags(run_dir: Path) -> list[str]:
     except ValueError as error:
         raise FscaleError(f"{run_dir / TAGS_FILE} cannot be read: {error}") from None
     if not isinstance(tags, list) or not all(isinstance(t, str) and is_tag(t) for t in tags):
-        raise FscaleError(f"{run_dir / TAGS_FILE} must be a list of tags")
+        raise FscaleError(
+            f"{run_dir / TAGS_FILE} is not a list of tags (at most {LONGEST_TAG} printable "
+            "characters each, without a slash); correct or delete it"
+        )
     return tags
 
 
 def is_tag(name: str) -> bool:
-    """Whether a text can be a tag: a name without a slash, not too long."""
+    """Whether a text is a valid tag: printable, without a slash, not too long."""
     return 0 < len(name) <= LONGEST_TAG and name.isprintable() and "/" not in name
 
 
 def tagged(index: sqlite3.Connection, name: str) -> IndexedRun | None:
-    """The run that bears a tag; None when there is none."""
+    """The run with a tag; None if there is none."""
     found = runs(index, "id = (SELECT run_id FROM tag WHERE tag.name = ?)", name)
     return found[0] if found else None
 
@@ -280,22 +282,23 @@ def find(index: sqlite3.Connection, name: str) -> IndexedRun:
     """A run by tag, directory or id.
 
     Raises:
-        FscaleError: there is none, or several have the id, which their `run.json` chose.
+        FscaleError: there is none, or several runs have the id, which comes from `run.json`.
     """
     if run := tagged(index, name):
         return run
     found = runs(index, "path = ?", str(Path(name).resolve())) or runs(index, "name = ?", name)
     if not found:
-        raise FscaleError(f"no run {name} in the index; `fscale history list` shows what there is")
+        raise FscaleError(f"the index has no run {name}; `fscale history list` shows all runs")
     if len(found) > 1:
         raise FscaleError(
-            f"{', '.join(run.path for run in found)} are all named {name}; give the directory"
+            f"several runs have the id {name}: {', '.join(run.path for run in found)}; give the "
+            "directory of one"
         )
     return found[0]
 
 
 def tag(index: sqlite3.Connection, run: IndexedRun, name: str) -> None:
-    """Give a run a name, taking it from the run that has it; the run directories follow."""
+    """Tag a run and remove the tag from the run that had it; also update their directories."""
     old = tagged(index, name)
     if old and (directory := Path(old.path)).exists():
         _write_tags(directory, [t for t in read_tags(directory) if t != name])

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the level of a series changed for good, and not for one bad run.
+"""Detects steps: places where the level of a series changed for more than one run.
 
-Three rules in a row; docs/design/statistics.md has what each is worth.
+The detection has three stages; docs/design/statistics.md shows the effect of each.
 
-1. A lone outlier is put back to the median of its neighbourhood (Hampel's filter: F. R. Hampel, The
-   influence curve and its role in robust estimation, J. Am. Stat. Assoc. 69, 1974).
-2. PELT (R. Killick, P. Fearnhead, I. A. Eckley, J. Am. Stat. Assoc. 107, 2012) proposes edges, in
-   units of the series' own noise, which is the deviation of successive differences: a step does not
-   inflate it.
-3. The weakest edge goes until each that is left is beyond the margin and significant by Student's
-   t, after Bonferroni's correction for the places where it could have been. The noise is that of
-   all segments, and counts for more where successive runs resemble each other.
+1. A single outlier is replaced by the median of its neighbourhood (Hampel's filter: F. R. Hampel,
+   The influence curve and its role in robust estimation, J. Am. Stat. Assoc. 69, 1974).
+2. PELT (R. Killick, P. Fearnhead, I. A. Eckley, J. Am. Stat. Assoc. 107, 2012) proposes edges. The
+   unit is the series' own noise, the deviation of successive differences, which a step does not
+   inflate.
+3. The weakest edge is removed until all remaining ones are beyond the margin and significant by
+   Student's t, with Bonferroni's correction for the number of possible places. The noise is pooled
+   over all segments, and increased if successive runs are correlated.
 """
 
 import itertools
@@ -25,26 +25,26 @@ SEGMENT = 2
 PENALTY = 3.0
 NEIGHBOURS = 2  # on either side of a value that may be an outlier
 OUTLIER = 4.0  # deviations from the median of the neighbourhood
-ALPHA = 0.01  # for a series
+ALPHA = 0.01  # error rate per series
 
 Array = NDArray[np.float64]
 
 
 def edges(values: Array, margin: float) -> list[int]:
-    """The places of the first values after each change of level, rising.
+    """The index of the first value after each change of level, ascending.
 
     Args:
         values: (n,) positive figures in the order of the runs, any unit.
         margin: the smallest change that counts, as a fraction: 0.05 is 5%.
 
     Returns:
-        None with fewer than six values.
+        An empty list with fewer than six values.
     """
     if len(values) < FEWEST_RUNS:
         return []
     logs = np.log(values)
     noise = float(scipy.stats.median_abs_deviation(np.diff(logs), scale="normal")) / np.sqrt(2)
-    noise = max(noise, margin / 100)  # of a counter that hardly ever differs
+    noise = max(noise, margin / 100)  # for a series that hardly ever varies
     logs = _without_outliers(logs, OUTLIER * noise)
     search = ruptures.KernelCPD(kernel="linear", min_size=SEGMENT).fit(logs / noise)
     found = search.predict(pen=PENALTY * 2 * np.log(len(logs)))[:-1]
@@ -82,9 +82,10 @@ def _confirmed(logs: Array, found: list[int], least: float, floor: float) -> lis
 
 
 def _noise(parts: list[Array], count: int) -> float:
-    """Deviation within the parts, as it acts on their means.
+    """Deviation within the parts, scaled to its effect on their means.
 
-    With a correlation r of successive values the mean of n is worth that of n (1 - r) / (1 + r).
+    With a correlation r of successive values, a mean of n values is as precise as one of
+    n (1 - r) / (1 + r) independent values.
     """
     rest = [part - np.mean(part) for part in parts]
     squares = sum(float(np.sum(part**2)) for part in rest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a point developed from run to run, and where it made a step."""
+"""The trend of a point over runs, with its steps."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -12,9 +12,9 @@ from analysis.history.steps import edges
 
 @dataclass(frozen=True)
 class Value:
-    """What one run measured: the median of `n` repetitions, and their spread, in the metric's unit.
+    """The value of one run: median of `n` repetitions and their spread, in the metric's unit.
 
-    `build` is the kernel's `uname -v`, empty where the run does not say it.
+    `build` is the kernel's `uname -v`, empty if the run does not record it.
     """
 
     path: str
@@ -34,7 +34,7 @@ class Value:
 class Step:
     """Between the runs `last` and `first` the level changed by `ratio`, from `before` to `after`.
 
-    The levels are the medians of all runs up to the steps on either side.
+    Each level is the median of all runs between this step and the next one on that side.
     """
 
     last: Value
@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Place:
-    """What the trends of a curve's core counts share; figures of two places never mix."""
+    """The properties that a curve's trends share; figures of two places are never mixed."""
 
     workload: str
     filesystem: str
@@ -75,9 +75,9 @@ def trends(
     filesystem: str | None = None,
     margin: float = 0.05,
 ) -> list[Trend]:
-    """The trends of all points that were measured by themselves, not as a side of `fscale ab`.
+    """The trends of all points that were not measured as a side of `fscale ab`.
 
-    Figures of two machines, of two kinds of guest, or of two definitions of a cell are two trends.
+    Two machines, two kinds of guest, or two definitions of a cell give two trends.
     """
     rows = index.execute(
         "SELECT subject, cores, workload, filesystem, place, machine, definition,"
@@ -107,7 +107,7 @@ def trends(
 
 
 def steps(values: list[Value], margin: float) -> list[Step]:
-    """Where the level changes by more than the margin; none with fewer than six runs."""
+    """The steps by more than the margin; none with fewer than six runs."""
     medians = np.array([v.median for v in values])
     found = edges(medians, margin)
     levels = [float(np.median(part)) for part in np.split(medians, found)]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""FxMark's paper beside our curves: what it says, as data, and how ours compare."""
+"""FxMark's paper compared with the curves of a run: its statements as data, and the verdicts."""

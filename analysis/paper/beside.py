@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Our curves beside what FxMark's paper says of the same workload and file system."""
+"""Compares curves with the statements of FxMark's paper on the same workload and file system."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,15 +9,15 @@ from analysis.curves import Curve, Group, Page, Panel
 from analysis.paper.statements import Shape, Statement, statements
 from analysis.summary import Ratio
 
-# Of linear at the most cores. Between them a curve is neither.
+# Shares of linear at the highest core count. Between them a curve is neither.
 SCALES, DOES_NOT = 0.7, 0.4
-# A curve has risen when it has this part of its highest rate, and fallen when it has less.
+# A curve has risen when it reaches this part of its highest rate, and fallen when it has less.
 RISEN = 0.9
-# A whole interval of the speed-up below this is no gain at all.
+# If the whole interval of the speed-up is below this, the curve gains nothing.
 GAIN = 1.05
-# Where the paper says of a curve that it does not scale and not from where on: a socket's cores.
+# The core count to assume if the paper gives none at which a curve stops scaling: one socket.
 SOCKET = 10
-# A curve that turns at n cores is told from a line at this many times n.
+# A curve that turns at n cores can be told from a line at this many times n.
 BEYOND = 2
 
 Verdict = Literal["agrees", "agrees so far", "differs", "neither", "too few cores"]
@@ -31,7 +31,7 @@ class Ours:
     cores: int
     speedup: Ratio
     part: float
-    """of linear, at the most cores"""
+    """share of linear at the highest core count"""
     peak: int
     """the core count of the highest rate"""
     rises_to: int
@@ -40,14 +40,14 @@ class Ours:
 
     @property
     def shape(self) -> Shape | None:
-        """None where it is neither."""
+        """The shape; None if it is neither."""
         if self.part >= SCALES:
             return "scales"
         return "does not" if self.part <= DOES_NOT else None
 
 
 def ours(curve: Curve) -> Ours | None:
-    """None of a curve without a base or another point."""
+    """The shape of a curve; None without a base or another point."""
     speedup = curve.top_speedup
     if speedup is None:
         return None
@@ -73,7 +73,7 @@ class Beside:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the shape, as far as our core counts reach."""
+        """The verdict on the shape, as far as our core counts reach."""
         mine = self.ours
         gains_nothing = mine.speedup.high <= GAIN
         reaches = mine.cores >= BEYOND * (self.paper.turns or SOCKET)
@@ -91,25 +91,25 @@ class Beside:
 
     @property
     def turn(self) -> Verdict | None:
-        """Of the core count at which the curve turns: ours within a factor of 2 of the paper's.
+        """The verdict on the core count at which the curve turns: within a factor of 2 it agrees.
 
-        None where the paper names none.
+        None if the paper names none.
         """
         turns = self.paper.turns
         if turns is None:
             return None
         rises_to, reaches = self.ours.rises_to, self.ours.cores >= BEYOND * turns
         if not reaches and rises_to == self.ours.cores:
-            return "too few cores"  # it may rise on
+            return "too few cores"  # it may still rise
         if rises_to < turns / BEYOND or rises_to > BEYOND * turns:
             return "differs"
         return "agrees" if reaches or self.ours.fell else "too few cores"
 
 
 def beside(page: Page) -> list[Beside]:
-    """The curves of a page that the paper says something about, in the page's order.
+    """The curves of a page about which the paper makes a statement, in the page's order.
 
-    Workloads with options that are not the paper's, and sides of a comparison, are left out.
+    Workloads with other options than in the paper, and sides of a comparison, are left out.
     """
     return [
         Beside(panel, curve, said, mine)
@@ -119,12 +119,12 @@ def beside(page: Page) -> list[Beside]:
 
 
 def other_operations(page: Page) -> list[str]:
-    """The workloads of a page whose options make another operation of what the paper measured."""
+    """The workloads of a page whose options change the operation that the paper measured."""
     return list(dict.fromkeys(p.name for p, curve, _ in _known(page) if curve.top.key.options))
 
 
 def _known(page: Page) -> Iterator[tuple[Panel, Curve, Statement]]:
-    """The curves with a workload and a file system that the paper says something about."""
+    """The curves about whose workload and file system the paper makes a statement."""
     for panel in page.panels:
         for curve in panel.curves:
             said = statements().get((panel.workload, curve.filesystem, page.mode))
@@ -133,7 +133,7 @@ def _known(page: Page) -> Iterator[tuple[Panel, Curve, Statement]]:
 
 
 def with_turns(page: Page) -> Page:
-    """The page with the core counts at which the paper's curves turn, where it has as many."""
+    """The page with the core counts at which the paper's curves turn, as far as it reaches."""
     turns: dict[str, set[int]] = {}
     for one in beside(page):
         if one.paper.turns and one.paper.turns <= page.cores[-1]:

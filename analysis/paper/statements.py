@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What FxMark's paper says of its curves (`fxmark.toml`, which explains the keys)."""
+"""The statements of FxMark's paper about its curves (`fxmark.toml` explains the keys)."""
 
 import tomllib
 from functools import cache
@@ -16,7 +16,7 @@ _FILE = Path(__file__).with_name("fxmark.toml")
 
 
 class Statement(Strict):
-    """What the paper says of some curves, and where."""
+    """A statement of the paper about some curves, with its source."""
 
     workloads: list[str] = Field(min_length=1)
     filesystems: list[str] = Field(min_length=1)
@@ -29,7 +29,7 @@ class Statement(Strict):
 
     @property
     def where(self) -> str:
-        """For a reader with the paper at hand."""
+        """The place in the paper."""
         return f"§{self.section}, figure {self.figure}"
 
 
@@ -39,10 +39,10 @@ class _File(Strict):
 
 @cache
 def statements() -> dict[tuple[str, str, str], Statement]:
-    """By workload, file system and mode; in the order of the paper.
+    """The statements by workload, file system and mode, in the order of the paper.
 
     Raises:
-        ValueError: two statements are about one curve.
+        ValueError: two statements are about the same curve.
     """
     found: dict[tuple[str, str, str], Statement] = {}
     read = _File.model_validate(tomllib.loads(_FILE.read_text(encoding="utf-8")))

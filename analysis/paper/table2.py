@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""FxMark's workloads as its paper describes them (`table2.toml`), for runs of FxMark itself."""
+"""FxMark's workloads as described in its paper (`table2.toml`), for imported FxMark runs."""
 
 import tomllib
 from functools import cache
@@ -13,13 +13,13 @@ _SHARING = {"L": "low", "M": "medium", "H": "high"}
 
 @cache
 def table2() -> dict[str, Descriptor]:
-    """By name. How a workload is set up the table does not say."""
+    """The descriptors by name. The table does not describe the set-up of workloads."""
     read = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     return {name: _descriptor(name, row) for name, row in read.items()}
 
 
 def _descriptor(name: str, row: dict[str, str]) -> Descriptor:
-    """The letters of a name say data or metadata, read or write, what, and the sharing."""
+    """Decode a name: data or metadata, read or write, object, and sharing."""
     data = name[0] == "D"
     return Descriptor.model_validate(
         {

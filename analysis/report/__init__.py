@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the report of a run: report.html, plots/*.pdf and *.svg, figures.csv and .json.
 
-A section is added by one line in `SECTIONS` (of one run) and one in `OF_SEVERAL` (of several); see
+To add a section, add one line to `SECTIONS` (one run) and one to `OF_SEVERAL` (several runs); see
 `analysis.report.section.Section`.
 """
 
@@ -73,14 +73,14 @@ def build(
 ) -> Path:
     """Write the report of the run in `run_dir` to `out_dir` (default: beside the results).
 
-    `paper` lays FxMark's paper beside the curves. `plots` writes PDF and SVG files beside the
-    page, which takes as long again as the page.
+    `paper` compares the curves with FxMark's paper. `plots` also writes PDF and SVG files, which
+    takes as long again as the page.
 
     Returns:
         The path of report.html, which needs no other file and no network.
 
     Raises:
-        FscaleError: `run_dir` holds no readable run, or `out_dir` cannot be written.
+        FscaleError: `run_dir` contains no readable run, or `out_dir` cannot be written.
     """
     return _write(Report((Member(load(run_dir)),), out_dir or run_dir, paper), plots)
 
@@ -95,14 +95,17 @@ def build_several(
 ) -> Path:
     """Write one report of several runs to `out_dir`, and return the path of report.html.
 
-    `allow`: differences that do not keep the runs from being compared (`--allow-different`).
+    `allow`: differences despite which the runs may be compared (`--allow-different`).
 
     Raises:
-        FscaleError: as `build`; also where the runs cannot be told apart, or `out_dir` is that of
-            one of them, whose own report would be lost.
+        FscaleError: as `build`; also if the runs cannot be told apart, or if `out_dir` is the
+            directory of one of them, whose own report would be overwritten.
     """
     if out_dir.resolve() in [one.path.resolve() for one in asked]:
-        raise FscaleError(f"{out_dir} has the report of its own run; give another --output")
+        raise FscaleError(
+            f"{out_dir} is one of the runs, and its own report would be overwritten; give another "
+            "--output"
+        )
     return _write(Report(open_members(asked), out_dir, paper, allow), plots)
 
 

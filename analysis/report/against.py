@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each run of a report against the first, judged as `fscale compare` judges."""
+"""Judges each run of a report against the first, as `fscale compare` does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from fscale.model.errors import FscaleError
 
 @dataclass(frozen=True)
 class Against:
-    """What is to be said of a run beside the first one; `refused`: why they are not compared."""
+    """The comparison of a run with the first one; `refused`: why they cannot be compared."""
 
     label: str
     comparison: Comparison | None = None
@@ -23,7 +23,7 @@ class Against:
 
     @cached_property
     def rates(self) -> dict[Subject, Judgement]:
-        """The judgements on throughput of single points."""
+        """The judgements on the throughput of single points."""
         judged = self.comparison.judgements if self.comparison else []
         return {
             j.subject: j for j in judged if j.metric == THROUGHPUT and len(j.subject.cores) == 1
@@ -31,7 +31,7 @@ class Against:
 
     @property
     def needed(self) -> int:
-        """Repetitions with which one change among all tests can be found at all."""
+        """The fewest repetitions that can detect one change among all tests."""
         if self.comparison is None:
             return 0
         tests = len(self.comparison.judgements)
@@ -39,15 +39,15 @@ class Against:
 
     @property
     def judged(self) -> bool:
-        """Whether any point had the repetitions for a verdict."""
+        """Whether any point had enough repetitions for a verdict."""
         return any(j.p is not None for j in self.rates.values())
 
 
 def against_first(members: Sequence[Member], allow: tuple[str, ...]) -> dict[str, Against]:
-    """The runs after the first by their labels.
+    """Judge the runs after the first: label -> comparison.
 
-    A difference that makes the figures mean different things is refused as `compare` refuses it,
-    unless `allow` names it. Too few repetitions are no refusal: all is undecided then.
+    As in `compare`, a difference that makes the figures mean different things is refused unless
+    `allow` names it. Too few repetitions are not a refusal: all verdicts are undecided instead.
     """
     first, *others = members
     found = {}

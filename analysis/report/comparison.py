@@ -17,7 +17,7 @@ def _build(report: Report) -> str | None:
     try:
         return comparison_page.fragment(compare(open_sides(run_dir, None), Settings()))
     except FscaleError as error:
-        # The report shows what there is, also of a run that was cut short.
+        # The report also shows an incomplete run.
         return comparison_page.refusal(str(error))
 
 

@@ -24,9 +24,9 @@ DIGITS = 6  # significant, of a ratio
 
 
 def fragment(comparison: Comparison, tall: bool = False) -> Markup:
-    """The judgements as HTML without a head, for a section of a page.
+    """The judgements as HTML, for a section of a page.
 
-    `tall`: a long table scrolls by itself, because more comes below it.
+    `tall`: a long table gets its own scroll bar, because more sections follow.
     """
     return render(
         "sections/compare.html.j2",
@@ -39,14 +39,14 @@ def fragment(comparison: Comparison, tall: bool = False) -> Markup:
 
 
 def refusal(reason: str) -> Markup:
-    """The reason why there are no judgements, as HTML."""
+    """The reason why there is no verdict, as HTML."""
     return Markup("<p>No verdict: {}</p>").format(reason)
 
 
 def page(comparison: Comparison, sides: Sides) -> str:
     """A page that needs no other file and no network: verdicts, ratios, the curves of both."""
     report = _report(comparison, sides)
-    # Counts of a simulation are judged boot by boot, and have no interval.
+    # Simulated counts are judged by boots and have no interval.
     noisy = comparison.policy == "noisy"
     drawn = list(ratios(sides, comparison).items()) if noisy else []
     figures = [(f"ratios-{i}", metric, rows) for i, (metric, rows) in enumerate(drawn)]

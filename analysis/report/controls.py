@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the machine itself gives: the controls, by which linear scaling is judged."""
+"""The section on the controls, which define linear scaling on this machine."""
 
 from analysis.control import DEGRADED_BELOW, Basis, Control
 from analysis.report.render import render
@@ -9,23 +9,23 @@ TITLES = {"control_syscall": "system call", "control_user": "user-space loop"}
 
 
 def limits(control: Control | None, whose: str = "") -> list[str]:
-    """What the controls of a run do not bear; `whose` is put behind "the control"."""
-    said = []
+    """The limits of a run's controls; `whose` is inserted after "the control"."""
+    sentences = []
     for given in control.given if control else ():
         best = given.best
         if given.basis is Basis.DEGRADED and best:
-            said.append(
-                f"The control{whose}, whose workers share nothing, gave {best.value:.3g} times its "
-                f"base at {given.cores} cores, below {DEGRADED_BELOW:.0%} of linear: others use "
-                "the CPUs, or the machine is throttled. It is not taken for linear there, so what "
-                "is called contention may be the machine."
+            sentences.append(
+                f"The control{whose}, whose workers share nothing, reached {best.value:.3g} times "
+                f"its base at {given.cores} cores, less than {DEGRADED_BELOW:.0%} of linear: other "
+                "processes use the CPUs, or the machine is throttled. It is not used as the linear "
+                "reference there, so the machine itself may cause what looks like contention."
             )
     if control and (without := [str(g.cores) for g in control.given if g.basis is Basis.MISSING]):
-        said.append(
-            f"At {', '.join(without)} cores no control{whose} has two repetitions that others did "
-            "not disturb: linear is by physical cores there."
+        sentences.append(
+            f"At {', '.join(without)} cores no control{whose} has two undisturbed repetitions, so "
+            "linear scaling counts physical cores there."
         )
-    return said
+    return sentences
 
 
 def _build(report: Report) -> str | None:
@@ -47,4 +47,4 @@ def _build(report: Report) -> str | None:
     )
 
 
-SECTION = Section("What this machine gives", "control", _build)
+SECTION = Section("Linear scaling on this machine", "control", _build)

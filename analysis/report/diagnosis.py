@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Why cells stop scaling: verdicts, the bottlenecks of the run, flame graphs, scaling law."""
+"""The diagnosis section: verdicts, the bottlenecks of the run, flame graphs, scaling law."""
 
 import base64
 import re
@@ -14,7 +14,7 @@ from analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
 
 SHOWN_FROM = 0.001  # share of the cores' time
-MOST = 8  # objects a point
+MAX_OBJECTS = 8  # shown per point
 _HEIGHT = re.compile(r'<svg[^>]* height="(\d+)"')
 
 
@@ -28,7 +28,7 @@ class Flame:
 
 
 @dataclass(frozen=True)
-class Told:
+class Described:
     """The diagnosis of a point as HTML; `name` is the point's (`CellKey.point`)."""
 
     name: str
@@ -36,8 +36,8 @@ class Told:
     evidence: Markup
 
 
-def _told(report: Report, point: Diagnosed, flames: list[Flame]) -> Told:
-    suspects = [s for s in point.triage.suspects if s.share >= SHOWN_FROM][:MOST]
+def _describe(report: Report, point: Diagnosed, flames: list[Flame]) -> Described:
+    suspects = [s for s in point.triage.suspects if s.share >= SHOWN_FROM][:MAX_OBJECTS]
     evidence = render(
         "sections/diagnosed.html.j2",
         point=point,
@@ -46,11 +46,11 @@ def _told(report: Report, point: Diagnosed, flames: list[Flame]) -> Told:
         whose=report.whose,
     )
     name = report.place_of(unprofiled(point.key).point, report.part_of)
-    return Told(name, point.judgement.sentence, evidence)
+    return Described(name, point.judgement.sentence, evidence)
 
 
 def _flames(point: Diagnosed) -> list[Flame]:
-    """The point's flame graphs; none where there is no profile or no program to draw it."""
+    """The point's flame graphs; none without a profile, or without a program to draw them."""
     if flame.tool() is None:
         return []
     name = f"{point.key.workload} {point.key.filesystem}, {point.key.cores} cores"
@@ -63,7 +63,7 @@ def _flames(point: Diagnosed) -> list[Flame]:
     for title, stacks in folded:
         try:
             svg = flame.svg(stacks, f"{name}: {title}")
-        except FscaleError:  # nothing was sampled: there is nothing to draw
+        except FscaleError:  # there are no samples to draw
             continue
         data = base64.b64encode(flame.still(svg).encode()).decode()
         height = _HEIGHT.search(svg)
@@ -80,14 +80,14 @@ def _build(report: Report) -> str | None:
     for point in found.points:
         curve = (point.key.workload, point.key.filesystem, point.key.medium, point.key.mode)
         most[curve] = max(most.get(curve, 0), point.key.cores)
-    ends: list[Told] = []
-    others: list[Told] = []
+    ends: list[Described] = []
+    others: list[Described] = []
     for point in found.points:
         key = point.key
         if key.cores == most[key.workload, key.filesystem, key.medium, key.mode]:
-            ends.append(_told(report, point, _flames(point)))
+            ends.append(_describe(report, point, _flames(point)))
         else:
-            others.append(_told(report, point, []))
+            others.append(_describe(report, point, []))
     return render(
         "sections/diagnosis.html.j2",
         whose=report.whose,

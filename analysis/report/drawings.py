@@ -13,12 +13,12 @@ from analysis.report.section import Report, Section
 from analysis.style import CPU_COLOURS, Line
 
 IDEAL = "linear, from the fastest base"
-GIVEN = "what this machine gives"
+GIVEN = "linear on this machine"
 
 
 @dataclass(frozen=True)
 class Key:
-    """A sample of a legend; `kind` is "curve" or "run" where it can be switched off, or "ideal"."""
+    """A sample of a legend; `kind` is "curve" or "run" if it can be hidden, or "ideal"."""
 
     sample: Markup
     name: str
@@ -66,7 +66,7 @@ def _mark_keys(page: Page, prefix: str) -> list[Key]:
 
 
 def _run_keys(report: Report, curves: list[Curve], prefix: str) -> list[Keys]:
-    """A row of runs and, where colours tell file systems apart, one of those."""
+    """A row of runs, and one of file systems if colours tell file systems apart."""
     shown = {c.run: c for c in curves}
     runs = []
     for i, member in enumerate(report.members):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The headline: what was run and what came out, in words."""
+"""The summary section: what was run, its limits, and its findings."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from fscale.model.results import Run
 
 
 def seconds(results: Results) -> float | None:
-    """How long it took; None where that was not recorded."""
+    """The duration of the run; None if it was not recorded."""
     run = results.run
     if run.finished is None:
         each = [c.wall_seconds for c in results.cells if c.wall_seconds is not None]
@@ -28,7 +28,7 @@ def seconds(results: Results) -> float | None:
 
 
 def counted(results: Results) -> dict[str, Any]:
-    """How many cells of a run ended how."""
+    """The number of cells of a run by how they ended."""
     return {
         "planned": results.run.planned_cells,
         "scored": len(results.scored),
@@ -42,28 +42,29 @@ def counted(results: Results) -> dict[str, Any]:
 
 
 def _of_run(run: Run, name: str) -> list[str]:
-    said = []
+    sentences = []
     if run.machine.simulated:
-        said.append(
-            f"Every figure {name} is simulated, none is measured: trust the shapes of curves and "
-            "counts per operation, within what docs/design/simulator-model.md says of the model, "
-            "and no rate."
+        sentences.append(
+            f"All figures {name} are simulated, not measured. Counts per operation can be compared "
+            "between builds. Curves show where cores contend, but rise higher than on the "
+            "machines that they were compared with (docs/design/simulator-evidence.md)."
         )
     if run.imported:
-        made = "Made" if name == "here" else f"The run {name} is made"
-        said.append(
-            f"{made} of {run.imported}: the log does not hold others' load, latencies, when a cell "
-            "ran, memory or settings of the machine, so nothing can be said of them."
+        subject = "This run was" if name == "here" else f"The run {name} was"
+        sentences.append(
+            f"{subject} imported from {run.imported}. The log does not record the load of other "
+            "processes, latencies, when a cell ran, or the machine's memory and settings, so the "
+            "report cannot show them."
         )
-    return said
+    return sentences
 
 
 def _commits(without: Mapping[str, float], label: str | None) -> str:
     intervals = ", ".join(f"{name} (every {every:g} s)" for name, every in without.items())
     where = f" of {label}" if label else ""
     return (
-        f"No window{where} is long enough to hold a commit of {intervals} for sure; "
-        "the suite scaling is."
+        f"No window{where} is long enough to be sure to include a commit of {intervals}; the "
+        "windows of the suite scaling are."
     )
 
 
@@ -72,62 +73,62 @@ def _heat(report: Report) -> list[str]:
     if not hot:
         return []
     return [
-        f"{hot} of the cells ran while CPUs under test were throttled for heat: cool the machine, "
-        "or lower its frequency, until none is."
+        f"CPUs under test were throttled for heat during {hot} cells: cool the machine, or lower "
+        "its frequency, and measure again."
     ]
 
 
 def limits(report: Report) -> list[str]:
-    """What the run, or each of several, cannot say, and why."""
+    """The limits of the run, or of each of several, one sentence each."""
     runs = {str(m.run): m.results.run for m in report.members}
-    said = [
+    sentences = [
         limit
         for label, run in runs.items()
         for limit in _of_run(run, f"of {label}" if report.several else "here")
     ]
-    said += [
+    sentences += [
         limit
         for label, control in report.controls.items()
         for limit in controls.limits(control, f" of {label}" if label else "")
     ]
-    said += [
+    sentences += [
         _commits(without_commit(member.results.run, member.scored), member.label)
         for member in report.members
         if without_commit(member.results.run, member.scored)
     ]
-    said += _heat(report)
+    sentences += _heat(report)
     counts = {p.n for p in report.points}
     simulated = all(run.machine.simulated for run in runs.values())
     again = "--seeds 3" if simulated else "--repetitions 3"
     if counts == {1}:
-        said.append(
+        sentences.append(
             "Every point was measured once. There is no spread, so a small difference "
             f"may be chance; measure again with {again} or more."
         )
     elif 1 in counts:
         few = sum(p.n == 1 for p in report.points)
-        said.append(
-            f"{few} of {len(report.points)} points were measured once: they show no spread."
+        sentences.append(
+            f"{few} of {len(report.points)} points were measured once and show no spread."
         )
     if counts and 1 < max(counts) < QUARTILES_FROM:
-        said.append(
+        sentences.append(
             "With fewer than five repetitions the spread is the smallest and largest value, "
             "not a confidence interval."
         )
     for page in report.pages:
         if len(page.cores) == 1:
-            said.append(
+            sentences.append(
                 f"{page.title}: only {page.cores[0]} core{'s' * (page.cores[0] > 1)} measured, "
-                "so there is no speed-up and nothing about scaling can be said."
+                "so there is no speed-up, and the run says nothing about scaling."
             )
         else:
             without = [w for panel in page.panels for w in _without_speedup(panel)]
             if without:
-                said.append(
-                    f"{page.title}: no speed-up for {', '.join(without)}, because the base "
-                    "(one core; two with a writer beside) or a higher core count has no figure."
+                sentences.append(
+                    f"{page.title}: no speed-up for {', '.join(without)}, because the base (one "
+                    "core; two with a background writer) or all higher core counts have no figure."
                 )
-    return said
+    return sentences
 
 
 def _without_speedup(panel: Panel) -> list[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the interactive charts of the page are drawn from: data, Vega's specification, scripts.
+"""The input of the page's interactive charts: data, Vega specification, scripts.
 
-The page is whole without them: a browser without JavaScript shows the drawings of matplotlib.
+The page is complete without them: a browser without JavaScript shows the drawings of matplotlib.
 """
 
 import json
@@ -23,7 +23,7 @@ from analysis.summary import Point, Spread, latency_quantile
 from fscale.model.results import Cell
 
 SCRIPTS = ("view", "panel", "points", "detail", "flame", "ratios", "charts")
-DIGITS = 6  # significant, of a figure; no machine repeats itself better
+DIGITS = 6  # significant digits of a figure; repetitions differ by more
 
 # Matplotlib's markers as Vega's shapes.
 SHAPES = {
@@ -48,8 +48,8 @@ _VARIABLES = {colour.light: f"var(--{name})" for name, colour in variables().ite
 def data(report: Report, diagnosed: bool = True) -> dict[str, Any]:
     """All panels with their curves and points, for the page's JSON.
 
-    `diagnosed`: the page has what profiles say, if there are any. Rates are in operations a second,
-    latencies in seconds; a figure is [median, low, high].
+    `diagnosed`: the page has a diagnosis section. Rates are in operations per second, latencies in
+    seconds; a figure is [median, low, high].
     """
     panels = [_panel(report, page, panel) for page in report.pages for panel in page.panels]
     points = [p for panel in panels for curve in panel["curves"] for p in curve["points"]]
@@ -125,7 +125,7 @@ def _per_cpu_second(cell: Cell, workers: int) -> float | None:
 
 
 def _mean_latency(cell: Cell, workers: int) -> float:
-    """By Little's law: each worker has one operation under way all the time."""
+    """By Little's law: each worker always has one operation in progress."""
     return workers / cell.ops_per_second
 
 
@@ -147,12 +147,12 @@ MEASURES: dict[str, Callable[[Cell, int], float | None]] = {
 
 @cache
 def scripts() -> Markup:
-    """Our own: reports/charts/*.js, in the order in which they build on one another."""
+    """The scripts reports/charts/*.js, in the order of their dependencies."""
     return Markup("\n").join(read(f"charts/{name}.js") for name in SCRIPTS)
 
 
 @cache
 def specification(name: str = "panel") -> dict[str, Any]:
-    """How Vega draws a panel of curves, or the "ratios" of a comparison."""
+    """The Vega specification of a panel of curves, or of the "ratios" of a comparison."""
     drawn: dict[str, Any] = json.loads(read(f"charts/{name}.vg.json"))
     return drawn

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Short names of several runs, made of what differs between them."""
+"""Short names of several runs, built from the facts that differ between them."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from analysis.reader import Results
 from fscale.model.files import printable
 from fscale.model.results import Run
 
-MOST = 40  # characters that a legend has room for
+MOST = 40  # characters that fit into a legend
 DEFAULT = "default options"
 
 _BUILD = re.compile(r"#\d+")
@@ -25,7 +25,7 @@ def _guest(run: Run) -> str:
 
 
 def _options_of(described: object) -> list[str]:
-    """Mount options and mkfs arguments of a file system; its program and device say nothing."""
+    """Mount options and mkfs arguments of a file system, without program and device."""
     if not isinstance(described, dict):
         return []
     mount, mkfs = described.get("mount_options"), described.get("mkfs")
@@ -35,17 +35,17 @@ def _options_of(described: object) -> list[str]:
 
 
 def _options(runs: Sequence[Run]) -> list[str]:
-    """What of the options of file systems that all have is not the same in all."""
+    """For file systems that all runs have, each run's options that not all runs share."""
     shared = [name for name in runs[0].filesystems if all(name in r.filesystems for r in runs)]
-    told: list[list[str]] = [[] for _ in runs]
+    differing: list[list[str]] = [[] for _ in runs]
     for name in shared:
         words = [_options_of(run.filesystems[name]) for run in runs]
         same = set(words[0]).intersection(*words)
-        for own, found in zip(told, words, strict=True):
+        for own, found in zip(differing, words, strict=True):
             own += [word for word in found if word not in same]
-    if not any(told):
+    if not any(differing):
         return ["" for _ in runs]
-    return [" ".join(dict.fromkeys(own)) or DEFAULT for own in told]
+    return [" ".join(dict.fromkeys(own)) or DEFAULT for own in differing]
 
 
 def _each(fact: Callable[[Run], str]) -> Callable[[Sequence[Run]], list[str]]:
@@ -61,23 +61,23 @@ FACTS: tuple[Callable[[Sequence[Run]], list[str]], ...] = (
     _options,
     _each(lambda run: " ".join(run.filesystems)),
 )
-"""what may tell runs apart, what says most first"""
+"""facts that may tell runs apart, the most informative first"""
 
 
 def labels(opened: Sequence[Results], given: Sequence[str | None]) -> list[str]:
-    """A label for each run: the user's, where there is one, else what differs from the others.
+    """A label for each run: the user's if there is one, else the facts that differ.
 
-    A fact is taken only where it tells apart what those before it did not: the kernel, its build,
-    the kind of machine, the guest, the host, options of file systems, the file systems; then the
-    directory's name and the time. What is still equal gets numbers.
+    A fact is used only if it tells runs apart that earlier facts did not. The order is: kernel, its
+    build, kind of machine, guest, host, options of file systems, file systems, name of the
+    directory, time. Labels that are still equal get numbers.
     """
     own = [i for i, label in enumerate(given) if label is None]
     runs = [opened[i].run for i in own]
     made: list[tuple[str, ...]] = [() for _ in own]
-    told = [fact(runs) for fact in FACTS if runs]
-    told.append([opened[i].path.resolve().name for i in own])
-    told.append([run.started for run in runs])
-    for values in told:
+    facts = [fact(runs) for fact in FACTS if runs]
+    facts.append([opened[i].path.resolve().name for i in own])
+    facts.append([run.started for run in runs])
+    for values in facts:
         more = [(*m, v) for m, v in zip(made, _short(values), strict=True)]
         if len(set(more)) > len(set(made)):
             made = more
@@ -91,7 +91,7 @@ def labels(opened: Sequence[Results], given: Sequence[str | None]) -> list[str]:
 
 
 def _short(values: list[str]) -> list[str]:
-    """Printable, and without words at the end that all share, such as -amd64."""
+    """The values in printable form, without a common ending such as -amd64."""
     words = [_WORDS.split(printable(value)) for value in values]
     while len(set(values)) > 1 and all(len(own) > 1 for own in words):
         if len({own[-1] for own in words}) > 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page around the sections: style, scripts, what they read, and the policy."""
+"""The page around the sections: style, scripts and their data, Content Security Policy."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -24,8 +24,8 @@ def page(
 ) -> str:
     """A page that needs no other file and no network.
 
-    `sections` with their HTML, None where there is none. `ratios` are figures of a comparison
-    (`analysis.report.comparison_page`); `diagnosed` says that a section has what profiles say.
+    `sections`: each with its HTML, or None to leave it out. `ratios`: figures of a comparison
+    (`analysis.report.comparison_page`). `diagnosed`: one section has the diagnosis.
     """
     style = stylesheet()
     scripts = [read("report.js")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How the curves of a report look: what is told by colour, what by marker and dashes."""
+"""The look of a report's curves: what colour, marker and dashes stand for."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -10,7 +10,7 @@ Series = tuple[str, str | None]  # file system and run
 
 
 def by_run(measured: Collection[Series]) -> bool:
-    """Whether colours tell runs apart: where no run has more than one file system."""
+    """Whether colours stand for runs, which is so if no run has more than one file system."""
     runs = [run for _, run in measured]
     return len(set(runs)) == len(measured)
 
@@ -20,9 +20,9 @@ def looks(
 ) -> dict[str, Line]:
     """The look of each series that was measured (`analysis.curves.series`).
 
-    One run: a colour and a marker for each file system; `wanted` has the colours that they ask for.
-    Several: the colour is the file system's, marker and dashes are the run's; where no run has more
-    than one file system, all three are the run's.
+    One run: a colour and a marker for each file system; `wanted` has their configured colours.
+    Several runs: the colour stands for the file system, marker and dashes for the run. If no run
+    has more than one file system, all three stand for the run.
     """
     colours = lines(wanted)
     if list(runs) == [None]:
@@ -38,5 +38,5 @@ def looks(
 
 
 def run_mark(number: int) -> Line:
-    """Marker and dashes of a run, in the colour of text, as a legend shows them."""
+    """Marker and dashes of a run in the text colour, for a legend."""
     return Line(INK.light, MARKERS[number % len(MARKERS)], RUN_DASHES[number % len(RUN_DASHES)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The matrix of FxMark's Figure 13, as a table that can be read aloud and clicked."""
+"""The matrix of FxMark's Figure 13 as an accessible table with links."""
 
 from dataclasses import dataclass
 

@@ -12,23 +12,23 @@ from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 from fscale.model.results import Cell
 
-MOST_RUNS = 12  # that a reader can tell apart
+MAX_RUNS = 12  # that a reader can tell apart
 _RESERVED = "()"  # a curve is named FILESYSTEM (RUN)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A results directory and what the user calls it; None: what makes it differ does."""
+    """A results directory and the user's label; None: the label is built from differences."""
 
     path: Path
     label: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> "Asked":
-        """`DIR` or `DIR=LABEL`; a directory whose own name has a `=` is taken as it is.
+        """Parse `DIR` or `DIR=LABEL`; an existing directory may have a `=` in its own name.
 
         Raises:
-            FscaleError: the label cannot be one.
+            FscaleError: the label is not valid.
         """
         path, equals, label = text.rpartition("=")
         if not equals or not path or Path(text).is_dir():
@@ -36,7 +36,7 @@ class Asked:
         label = label.strip()
         if not 0 < len(label) <= MOST or printable(label) != label or set(label) & set(_RESERVED):
             raise FscaleError(
-                f"{printable(text)}: a label is printable text of at most {MOST} characters "
+                f"{printable(text)}: the label must be printable text of 1 to {MOST} characters "
                 "without ( and ); write DIR=LABEL"
             )
         return cls(Path(path), label)
@@ -44,24 +44,24 @@ class Asked:
 
 @dataclass(frozen=True)
 class Member:
-    """A run of a report. Of several each has a label; of one run all is None but the results."""
+    """A run of a report. If there is one run only, all fields but `results` are None."""
 
     results: Results
     label: str | None = None
     run: str | None = None
-    """the label without its side: both sides of a paired run have the same"""
+    """the label without the side: both sides of a paired run have the same"""
     side: str | None = None
-    """the only side of a paired run that it has, where each is shown as a run"""
+    """the side of a paired run, if each side is shown as a run"""
     all_sides: bool = True
 
     @property
     def cells(self) -> list[Cell]:
-        """All of its cells."""
+        """All cells of the run, or of its side."""
         return [c for c in self.results.cells if self._has(c)]
 
     @property
     def scored(self) -> list[Cell]:
-        """Those that count."""
+        """The scored cells."""
         return [c for c in self.results.scored if self._has(c)]
 
     def _has(self, cell: Cell) -> bool:
@@ -72,8 +72,8 @@ def open_members(asked: Sequence[Asked]) -> tuple[Member, ...]:
     """Read several runs and name them; each side of a paired run is one of its own.
 
     Raises:
-        FscaleError: a directory is no run or is given twice, two hold the same cells, two have the
-            same label, or there are more than `MOST_RUNS`.
+        FscaleError: a directory is not a run or is given twice, two contain the same cells, two
+            have the same label, or there are more than `MAX_RUNS`.
     """
     _refuse_twice([one.path.resolve() for one in asked])
     opened = [load(one.path) for one in asked]
@@ -84,12 +84,12 @@ def open_members(asked: Sequence[Asked]) -> tuple[Member, ...]:
         for side in sorted({c.key.side or "" for c in results.cells}):
             name = f"{label} {side}".strip()
             members.append(Member(results, name, label, side or None, all_sides=False))
-    said = [str(member.label) for member in members]
-    if twice := sorted({label for label in said if said.count(label) > 1}):
-        raise FscaleError(f"two runs are named {twice[0]}; give each its own with DIR=LABEL")
-    if len(members) > MOST_RUNS:
+    given = [str(member.label) for member in members]
+    if twice := sorted({label for label in given if given.count(label) > 1}):
+        raise FscaleError(f"two runs have the label {twice[0]}; give each its own with DIR=LABEL")
+    if len(members) > MAX_RUNS:
         raise FscaleError(
-            f"{len(members)} runs are more than can be told apart; give at most {MOST_RUNS}"
+            f"{len(members)} runs are too many to tell apart in a chart; give at most {MAX_RUNS}"
         )
     return tuple(members)
 
@@ -100,12 +100,12 @@ def _refuse_twice(paths: Sequence[Path]) -> None:
 
 
 def _refuse_copies(opened: Sequence[Results]) -> None:
-    """A repetition counts once: runs that share one are copies, or went on from a copy."""
+    """FscaleError if two runs share cells: one is a copy, or was resumed from a copy."""
     for one, other in combinations(opened, 2):
         own = {cell.id: cell for cell in one.cells}
         shared = [cell.id for cell in other.cells if own.get(cell.id) == cell]
         if shared:
             raise FscaleError(
-                f"{one.path} and {other.path} hold the very same cells ({len(shared)}, such as "
-                f"{shared[0]}): one is a copy of the other; give it once"
+                f"{one.path} and {other.path} contain the same {len(shared)} cells, such as "
+                f"{shared[0]}, so one is a copy of the other; give only one of them"
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""FxMark's paper beside the curves of the run."""
+"""The section that compares the curves of the run with FxMark's paper."""
 
 from collections import Counter
 
@@ -38,4 +38,4 @@ def _build(report: Report) -> str | None:
     )
 
 
-SECTION = Section("Beside FxMark's paper", "paper", _build)
+SECTION = Section("Comparison with FxMark's paper", "paper", _build)

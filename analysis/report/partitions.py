@@ -35,12 +35,12 @@ class Row:
 def _split(name: str) -> tuple[str, int]:
     try:
         return split_partitions(name)
-    except FscaleError:  # a name that is none of ours
+    except FscaleError:  # not a name of the form that fscale gives
         return name, 1
 
 
 def rows(page: Page, panel: Panel) -> list[Row]:
-    """The points of partitioned file systems that were measured whole too (FxMark, Figure 14)."""
+    """The points of partitioned file systems that were also measured whole (FxMark, Figure 14)."""
     points = {(c.filesystem, c.side, p.key.cores): p for c in panel.curves for p in c.points}
     found = []
     for (name, side, cores), point in points.items():
@@ -56,4 +56,4 @@ def _partitions(report: Report) -> str | None:
     return render("sections/partitions.html.j2", rows=found, whose=report.whose) if found else None
 
 
-PARTITIONS = Section("Partitioned over whole", "partitions", _partitions)
+PARTITIONS = Section("Partitioned against whole", "partitions", _partitions)

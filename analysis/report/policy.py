@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page's Content Security Policy: what a stranger's text cannot do, were it ever markup."""
+"""The page's Content Security Policy: it limits what injected markup could do."""
 
 import base64
 import hashlib
@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 
 def policy(style: str, scripts: Iterable[str]) -> Markup:
-    """Scripts and styles of these contents alone act, without `eval`; nothing is fetched.
+    """A policy that allows only these scripts and styles, no `eval`, and no loading of resources.
 
-    Drawings carry style attributes. Frames, which hold flame graphs, inherit it all.
+    It allows style attributes, which drawings need. Frames, which hold flame graphs, inherit it.
     """
     allowed = " ".join(_digest(script) for script in scripts)
     return Markup(

@@ -17,11 +17,11 @@ from analysis.style import GRID, INK, MUTED, RC, SERIES
 ROW = 0.34  # inches
 WIDTH = 7.0
 BELOW = 0.34
-REACH = 0.02  # of the ratio, that an axis shows at least to both sides of 1
+REACH = 0.02  # the axis shows at least this much on both sides of a ratio of 1
 
 
 def reach(rows: Sequence[Ratios]) -> tuple[float, float]:
-    """The ends of the axis: all estimates, intervals, margins and dots are on it."""
+    """The ends of an axis that covers all estimates, intervals, margins and dots."""
     ends = [1 - REACH, 1 + REACH]
     for row in rows:
         judged = row.judgement

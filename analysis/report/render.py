@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The templates of reports/ and how they write numbers."""
+"""Renders the templates of reports/, and formats their numbers."""
 
 import json
 from functools import cache
@@ -95,10 +95,10 @@ def render(template: str, **values: Any) -> Markup:
 
 @cache
 def read(name: str) -> Markup:
-    """A file of reports/ as it is: ours, so it is markup."""
+    """A file of reports/ without changes; it is trusted, so it is Markup."""
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))
 
 
 def stylesheet() -> Markup:
-    """Of the report and of a comparison's page: the colours' variables, and reports/report.css."""
+    """The style of all pages: CSS variables of the colours, and reports/report.css."""
     return render("theme.css.j2", colours=variables()) + read("report.css")

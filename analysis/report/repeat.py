@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command that measures a point again, from the one that made the run."""
+"""Builds the command that measures a point again, from the command of the run."""
 
 import shlex
 
 from analysis.reader import as_typed
 from fscale.model.results import CellKey, Run
 
-# What the point says, and where the result goes.
+# Options that the point determines, and the output directory.
 _OWN = ("--output", "--fs", "--workload", "--cores", "--media", "--mode", "--jobs", "--partitions")
-_SIDES = "ab"  # its sides name their file systems
+_SIDES = "ab"  # the command whose sides name their file systems
 
 
 def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
-    """The command but for the core count, which comes last; None where the run's cannot be read.
+    """The command without the core count, which comes last; None if the run has no usable command.
 
     `medium` says that the run has several media or modes.
     """

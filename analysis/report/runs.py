@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What several runs are, and whether their figures may be compared."""
+"""The section that lists several runs, and says whether they can be compared."""
 
 from collections import Counter
 
@@ -34,14 +34,14 @@ def _build(report: Report) -> str:
 
 
 def each(section: Section) -> Section:
-    """The section of each run under its name, in a report of several."""
+    """A section for a report of several runs: that of each run, under its name."""
 
     def build(report: Report) -> str | None:
         built = [(part.part_of, section.build(part)) for part in report.parts]
-        told = [
+        parts = [
             Markup("<h3>{}</h3>\n{}").format(name, Markup(html)) for name, html in built if html
         ]
-        return Markup("\n").join(told) if told else None
+        return Markup("\n").join(parts) if parts else None
 
     return Section(section.title, section.anchor, build)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a section of the report is, and what it may look at."""
+"""The interface of a section, and the report that it reads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,11 +25,10 @@ from fscale.model.topology import machine_layout
 
 @dataclass(frozen=True)
 class Report:
-    """A run or several, and what all sections share about them; it goes to `out_dir`.
+    """A run or several, with the data that sections share; the report is written to `out_dir`.
 
-    `paper`: FxMark's paper is laid beside the curves. `allow`: what may differ between runs that
-    are judged (`--allow-different`). `part_of`: the run's label where this is its part of a report
-    of several.
+    `paper`: compare the curves with FxMark's paper. `allow`: differences that judged runs may have
+    (`--allow-different`). `part_of`: the run's label if this is its part of a report of several.
     """
 
     members: tuple[Member, ...]
@@ -38,7 +37,7 @@ class Report:
     allow: tuple[str, ...] = ()
     part_of: str | None = None
     judged: Mapping[str, Against] | None = None
-    """where the runs are judged already"""
+    """the comparisons, if the runs were judged already"""
 
     @property
     def several(self) -> bool:
@@ -47,13 +46,13 @@ class Report:
 
     @property
     def results(self) -> Results:
-        """Those of the only run; a section that asks for them is of one run."""
+        """The results of the only run; sections for several runs cannot use this."""
         (member,) = self.members
         return member.results
 
     @property
     def parts(self) -> list["Report"]:
-        """Of several runs, a report of each alone; both sides of a paired run are in one."""
+        """A report of each run alone; both sides of a paired run are in one."""
         runs = {str(member.run): member.results for member in self.members}
         return [
             Report((Member(results),), self.out_dir, part_of=run) for run, results in runs.items()
@@ -61,20 +60,20 @@ class Report:
 
     @property
     def whose(self) -> str:
-        """What makes the name of a part's table differ from that of another run's."""
+        """A suffix that makes the names of tables unique in a report of several runs."""
         return f" of {self.part_of}" if self.part_of else ""
 
     def results_of(self, run: str | None) -> Results:
-        """Those of the run with that label."""
+        """The results of the run with that label."""
         return next(m.results for m in self.members if m.label == run)
 
     def place_of(self, point: str, run: str | None) -> str:
-        """Where the page keeps what is known of a point (`CellKey.point`) of a run."""
+        """The key under which the page keeps the details of a point (`CellKey.point`) of a run."""
         return f"{run}|{point}" if run else point
 
     @cached_property
     def points(self) -> list[Point]:
-        """All points of scored cells; the answers of a what-if have a table of their own."""
+        """All points of scored cells, without what-if answers, which have their own table."""
         return [
             point
             for member in self.members
@@ -85,7 +84,7 @@ class Report:
 
     @cached_property
     def filesystems(self) -> dict[str, str | None]:
-        """The colour that each wants, in the order of the runs' configurations."""
+        """The configured colour of each file system, in the order of the configurations."""
         wanted: dict[str, str | None] = {}
         for member in self.members:
             for name, described in member.results.run.filesystems.items():
@@ -96,7 +95,7 @@ class Report:
 
     @cached_property
     def descriptors(self) -> dict[str, Descriptor]:
-        """Of all workloads, by id; of several runs the first that has one."""
+        """The descriptors of all workloads by id, from the first run that has one."""
         found: dict[str, Descriptor] = {}
         for member in self.members:
             found = {**member.results.descriptors, **found}
@@ -111,12 +110,12 @@ class Report:
 
     @cached_property
     def controls(self) -> dict[str | None, Control | None]:
-        """What each run's machine itself gave, by the run's label."""
+        """The control of each run, by the run's label."""
         return {member.label: control_of(member.results) for member in self.members}
 
     @cached_property
     def lines(self) -> dict[str, Line]:
-        """How each series (`Curve.series`) is drawn, the same in the whole report."""
+        """The look of each series (`Curve.series`) in the whole report."""
         measured = {(p.key.filesystem, p.run) for p in self.points}
         return looks(self.filesystems, [m.label for m in self.members], measured)
 
@@ -127,15 +126,15 @@ class Report:
 
     @cached_property
     def against(self) -> dict[str, Against]:
-        """Of several runs, each after the first beside it, by its label."""
+        """The comparison of each run after the first with it, by label."""
         return dict(self.judged) if self.judged else against_first(self.members, self.allow)
 
     @cached_property
     def place(self) -> Place | None:
-        """The first run's, where each has a single file system on a single medium.
+        """The first run's file system and medium, if each run has a single one of both.
 
-        Such runs are judged as if they were of one, as `compare` does it. None where one has
-        several, or all have the same.
+        Such runs are judged as if they had the same, like in `compare`. None if a run has several,
+        or if all have the same.
         """
         places = [
             {(p.key.filesystem, p.key.medium) for p in self.points if p.run == m.label}
@@ -146,17 +145,17 @@ class Report:
         return next(iter(places[0]))
 
     def change_of(self, point: Point) -> str | None:
-        """What is to be said of a point beside the first run; None where nothing is."""
+        """The change of a point from the first run, with its verdict; None if not judged."""
         against = self.against.get(str(point.run)) if self.several else None
         judged = against.rates.get(subject_of(point.key, self.place)) if against else None
         if judged is None or judged.p is None:
             return None
-        told = wording.estimate(judged.ratio, judged.low, judged.high)
-        return f"{told} against {self.members[0].label}: {judged.verdict}"
+        change = wording.estimate(judged.ratio, judged.low, judged.high)
+        return f"{change} against {self.members[0].label}: {judged.verdict}"
 
     @property
     def by_run(self) -> bool:
-        """Whether colours tell the runs apart, not the file systems."""
+        """Whether colours stand for runs and not for file systems."""
         return by_run({(p.key.filesystem, p.run) for p in self.points})
 
     def anchor(self, page: Page, panel: Panel) -> str:
@@ -168,7 +167,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page. `build` returns its HTML, or None when the run has nothing for it."""
+    """A part of the page. `build` returns its HTML, or None if the run has no data for it."""
 
     title: str
     anchor: str

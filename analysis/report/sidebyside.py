@@ -15,7 +15,7 @@ from analysis.summary import Point
 
 @dataclass(frozen=True)
 class Value:
-    """What a run has at a point; `ratio` is over the first run, None where they do not compare."""
+    """A run's value at a point; `ratio` is relative to the first run, None if not comparable."""
 
     point: Point | None
     ratio: float | None = None
@@ -25,19 +25,19 @@ class Value:
 
     @property
     def change(self) -> str:
-        """In per cent, with its sign."""
+        """The change in per cent, with its sign."""
         return wording.change(self.ratio)
 
     @property
     def verdict(self) -> str | None:
-        """Whether the change is one; None where nothing was judged."""
+        """The verdict on the change; None if it was not judged."""
         if self.judgement is None or self.judgement.p is None:
             return None
         return self.judgement.verdict
 
     @property
     def told(self) -> str | None:
-        """The change with its interval and verdict; None where there is none."""
+        """The change with its interval and verdict; None if there is no ratio."""
         if self.ratio is None:
             return None
         interval = wording.interval(self.judgement) if self.judgement else ""
@@ -56,7 +56,7 @@ class Row:
 
 
 def rows(report: Report) -> list[Row]:
-    """In the order of the curves: page, panel, file system, cores."""
+    """The rows in the order of the curves: page, panel, file system, cores."""
     place = report.place
     found: dict[Subject, dict[str | None, Point]] = {}
     where: dict[Subject, tuple[str, str]] = {}
@@ -68,7 +68,7 @@ def rows(report: Report) -> list[Row]:
                 subject = subject_of(point.key, place)
                 where.setdefault(subject, (panel.name, report.anchor(page, panel)))
                 found.setdefault(subject, {})[point.run] = point
-    if place:  # of several file systems that are one row
+    if place:  # several file systems share a row
         found = dict(sorted(found.items(), key=lambda item: list(where).index(item[0])))
     return [
         Row(subject, *where[subject], tuple(_values(report, subject, own)))
@@ -99,7 +99,7 @@ def _value(against: Against, subject: Subject, base: Point | None, point: Point 
 
 
 def _sums(found: list[Row], column: int) -> str:
-    """How many rows of a column have which verdict."""
+    """The number of rows of a column with each verdict."""
     counts = Counter(row.values[column].verdict for row in found if row.values[column].verdict)
     return ", ".join(
         f"{counts[verdict]} {verdict}" for verdict in wording.ORDERS["noisy"] if counts[verdict]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the simulator saw: where the cores' cycles went, and the lines that they waited for."""
+"""The simulator section: where the cores' cycles went, and the lines that they waited for."""
 
 from analysis.hot import COUNTED, REMOTE, SHARES, hot, rows
 from analysis.report.render import render
@@ -33,4 +33,4 @@ def _build(report: Report) -> str | None:
     )
 
 
-SECTION = Section("What the simulator saw", "simulated", _build)
+SECTION = Section("Simulated cycles and cache lines", "simulated", _build)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The sections that are tables: figures, cells that went wrong, machine, commands."""
+"""The sections that are tables: figures, failed cells, machine, commands."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from analysis.report.section import Report, Section
 from fscale.model.results import Cell, Command
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")
-SHOWN_VALUES = 3  # of a changing argument, before the rest is only counted
+SHOWN_VALUES = 3  # values of a varying argument that are shown; the rest is only counted
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def _figures(report: Report) -> str | None:
 
 
 def troubles(report: Report) -> list[Trouble]:
-    """What is not in the figures and what others disturbed.
+    """Cells that are not in the figures, or were disturbed or throttled.
 
-    Cells whose reasons differ only in numbers share a line, which gives the numbers' range.
+    Cells whose reasons differ only in numbers share a line with the range of the numbers.
     """
     groups: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for state, reason, name in _remarks(report):
@@ -73,7 +73,7 @@ def _remarks(report: Report) -> Iterator[tuple[str, str, str]]:
         if cell.status == "ok" and cell.disturbed is not None:
             yield "disturbed", cell.disturbed, cell.id
         if cell.thermal_throttled:
-            yield "throttled", f"for heat, {cell.thermal_throttled} times", cell.id
+            yield "throttled", f"because of heat, {cell.thermal_throttled} times", cell.id
 
 
 def _merge(reasons: list[str]) -> str:
@@ -110,7 +110,7 @@ def _machine(report: Report) -> str:
 
 def _shape(argv: list[str]) -> tuple[str, ...]:
     options = [a.partition("=")[0] if a.startswith("-") else "" for a in argv[1:]]
-    if "-t" in argv[1:-1]:  # mount's type says what is mounted
+    if "-t" in argv[1:-1]:  # mount commands of different types get separate lines
         options.append(argv[argv.index("-t") + 1])
     return (argv[0], *options)
 
@@ -128,7 +128,7 @@ def _argument(values: list[str]) -> str:
 def templates(commands: list[Command]) -> list[Template]:
     """Fold commands with the same program and options into one line each, in order of use.
 
-    Arguments that changed are shown as {one | other}.
+    Arguments that vary are shown as {one | other}.
     """
     groups: dict[tuple[str, ...], list[Command]] = defaultdict(list)
     for command in commands:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run in a terminal: its curves and the matrix of what scales."""
+"""Shows a run in a terminal: its curves and the scalability matrix."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Curves in characters, by plotext; names never get there, so that none can break a line."""
+"""Draws curves with characters, by plotext; no names are passed to it, so none can break a line."""
 
 import math
 import string
@@ -13,12 +13,12 @@ from analysis.curves import Page, Panel
 from analysis.plots import core_ticks, scaled_unit
 from analysis.style import SERIES, Line
 
-FEWEST_COLUMNS = 20  # in which a plot still says something
-INTERVALS = 4  # at most, on the upright axis
+MIN_COLUMNS = 20  # a narrower plot would be unreadable
+INTERVALS = 4  # at most, on the vertical axis
 PATH = "."
 
-# Matplotlib's markers as characters that every font has; the colours as any terminal has them, on
-# whatever ground.
+# Matplotlib's markers as characters that every font has, and colours that every terminal has on any
+# background.
 _MARKS = {"o": "o", "s": "#", "^": "^", "D": "*", "v": "v", "P": "+", "X": "x"}
 _COLOURS = {
     "black": "default",
@@ -34,17 +34,17 @@ _NAMES = {colour.light: _COLOURS[name] for name, colour in SERIES.items()}
 
 @dataclass(frozen=True)
 class Mark:
-    """How a curve is told from the others: its character, and its colour where there are some."""
+    """How a curve is told from the others: its character, and its colour if there is colour."""
 
     character: str
     colour: str
 
 
 def marks(page: Page, lines: Mapping[str, Line]) -> dict[str, Mark]:
-    """A mark for each curve by its legend name; none has the character of another.
+    """A mark for each curve by its legend name; each has a character of its own.
 
-    A file system has the character that looks like its marker in the report; where a name comes
-    twice (sides of `fscale ab`), the second takes another.
+    A file system has the character that resembles its marker in the report. If it comes twice
+    (sides of `fscale ab`), the second gets another one.
     """
     found: dict[str, Mark] = {}
     spare = [*_MARKS.values(), *string.ascii_letters]
@@ -61,7 +61,7 @@ def marks(page: Page, lines: Mapping[str, Line]) -> dict[str, Mark]:
 def curves(panel: Panel, marked: Mapping[str, Mark], width: int, height: int) -> Text:
     """Throughput against cores in `width` columns and `height` lines; both axes are linear.
 
-    Dots lead from mark to mark; where two marks meet, the later curve's is seen.
+    Dots lead from mark to mark; if two marks coincide, the later curve's is visible.
     """
     top = max(p.median for p in panel.points)
     divisor, label = scaled_unit(top, panel.unit)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `fscale show` prints of a run, from the top to the bottom of the terminal."""
+"""The output of `fscale show`, from top to bottom."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,12 +14,12 @@ from analysis.show import plot, tables
 from fscale.model.topology import machine_layout
 
 PANEL = (38, 11)  # columns and lines of one of several plots
-LARGEST = (100, 22)  # of a single one
-OTHERS = 6  # lines beside a single plot and the rows of its table, the shell's included
+LARGEST = (100, 22)  # columns and lines of a single one
+OTHERS = 6  # other lines besides a single plot and its table, including the shell's
 
 
 def drawn(report: Report, width: int, height: int) -> Iterator[RenderableType]:
-    """The run's name, for each page its curves, and last, so that it stays in sight, the matrix.
+    """The run's name, the curves of each page, and last, so that it stays visible, the matrix.
 
     `width` and `height` are the terminal's, in characters; no line is longer than `width`.
     """
@@ -34,26 +34,27 @@ def drawn(report: Report, width: int, height: int) -> Iterator[RenderableType]:
 def _head(report: Report) -> Text:
     results = report.results
     run, machine = results.run, results.run.machine
-    kind = "SIMULATED, no machine measured these figures; " if machine.simulated else ""
-    said = [f"{run.id}: {kind}kernel {machine.kernel}, {machine.identity}"]
+    kind = "SIMULATED, not measured; " if machine.simulated else ""
+    lines = [f"{run.id}: {kind}kernel {machine.kernel}, {machine.identity}"]
     if run.state != "complete":
-        said.append(f"the run is {run.state}: more cells may follow")
+        lines.append(f"the run is {run.state}: more cells may follow")
     if borders := machine_layout(machine).borders:
-        said.append(f"slower cores join beyond {', '.join(map(str, borders))} cores")
+        lines.append(f"beyond {', '.join(map(str, borders))} cores, slower cores are added")
     unusable = sum(c.status != "ok" for c in results.cells) + len(results.unreadable)
     if unusable:
-        said.append(f"{plural(unusable, 'cell')} without a figure; `fscale report` says why")
+        lines.append(f"{plural(unusable, 'cell')} without a figure; `fscale report` shows why")
     if disturbed := sum(point.disturbed for point in report.points):
-        said.append(f"{plural(disturbed, 'repetition')} disturbed by other processes")
+        lines.append(f"{plural(disturbed, 'repetition')} disturbed by other processes")
     control = report.controls.get(None)
     if control and control.given:
         last = control.given[-1]
-        told = f"{last.best.value:.3g} times {control.given[0].cores}; " if last.best else ""
-        said.append(
-            f"control at {last.cores} cores: {told}linear is {last.linear * last.efficiency:.3g}, "
+        first = plural(control.given[0].cores, "core")
+        gain = f"speed-up {last.best.value:.3g} over {first}; " if last.best else ""
+        lines.append(
+            f"control at {last.cores} cores: {gain}linear is {last.linear * last.efficiency:.3g}, "
             f"by {last.basis.value}"
         )
-    return Text("\n".join(said))
+    return Text("\n".join(lines))
 
 
 def _page(report: Report, page: Page, width: int, height: int) -> Iterator[RenderableType]:
@@ -71,16 +72,16 @@ def _page(report: Report, page: Page, width: int, height: int) -> Iterator[Rende
         yield Text("")
         yield from tables.figures(panels[0], width)
         yield Text(
-            "median a second, and half the spread around it; !: other processes disturbed it"
+            "median per second, and half the spread around it; !: other processes disturbed it"
         )
         return
     yield Text("")
     yield from tables.matrix(page, width)
     if len(page.cores) > 1:
         most = f"speed-up at {page.cores[-1]} cores (†: at fewer)"
-        yield Text(f"cores at the peak, {most}, and: {tables.LEGEND}")
+        yield Text(f"columns: cores at the peak, {most}, and {tables.LEGEND}")
     else:
-        yield Text(f"median a second at {plural(page.cores[0], 'core')}")
+        yield Text(f"median per second at {plural(page.cores[0], 'core')}")
 
 
 def _plots(
@@ -97,7 +98,7 @@ def _plots(
 
 def _plot(panel: Panel, marked: dict[str, plot.Mark], columns: int, lines: int) -> RenderableType:
     title = tables.shortened(f"{panel.name}  {panel.title}", columns)
-    if columns < plot.FEWEST_COLUMNS:
+    if columns < plot.MIN_COLUMNS:
         return Text(title)
     return Group(Text(title, style="bold"), plot.curves(panel, marked, columns, lines - 1))
 

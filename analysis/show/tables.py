@@ -15,17 +15,17 @@ from analysis.summary import Point
 GAP = 2  # columns between columns
 LONGEST_NAME = 24
 
-# The least log(speed-up) / log(linear), its sign, its colour.
+# Lower bound of log(speed-up) / log(linear), sign, colour.
 SCALE = ((0.75, "++", "blue"), (0.25, "+", "cyan"), (-0.25, "=", ""), (-0.75, "-", "yellow"))
 LOSS = ("--", "red")
-LEGEND = "++ near linear, + gains, = no gain, - loses, -- loses much"
+LEGEND = "++ near linear, + gains, = no gain, - loses, -- loses a lot"
 
 
 def matrix(page: Page, width: int) -> Iterator[Table]:
     """FxMark's Figure 13 with a row for each workload: the cores at the peak, the speed-up, a sign.
 
-    As many tables beside one another as the width takes, hence one after another. A dagger marks
-    a curve without a figure at the page's most cores. With one core count: throughput.
+    If the table is too wide, it is split into several, one after another. A dagger marks a curve
+    without a figure at the page's highest core count. With one core count: throughput.
     """
     rows = [
         (panel.name, [_square(panel.curve(n), page) for n in page.names]) for panel in page.panels
@@ -44,7 +44,7 @@ def figures(panel: Panel, width: int) -> Iterator[Table]:
 def tables(
     corner: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[Text]]], width: int
 ) -> Iterator[Table]:
-    """The columns in as many tables as it takes to keep each within `width`."""
+    """The columns, split into as many tables as needed to keep each within `width`."""
     heads = [shortened(name, LONGEST_NAME) for name in names]
     first = max(cell_len(name) for name in (corner, *(shortened(r, LONGEST_NAME) for r, _ in rows)))
     wide = [

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The forms in which a comparison is written."""
+"""The output formats of a comparison."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The comparison as JUnit XML: a test case for each judgement, for CI systems to show."""
+"""The comparison as JUnit XML for CI systems: a test case for each judgement."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from analysis.compare.settings import Comparison, Judgement
 
 
 def render(comparison: Comparison) -> str:
-    """The XML: slower fails, broken and lost are errors, undecided is skipped."""
+    """The XML: worse verdicts are failures, broken and lost are errors, undecided is skipped."""
     command = "gate" if comparison.policy == "counted" else "compare"
     suite = TestSuite(f"fscale {command} {comparison.base.label} {comparison.new.label}")
     for warning in comparison.warnings:
@@ -26,7 +26,7 @@ def render(comparison: Comparison) -> str:
         suite.add_testcase(_case(judgement))
     for lock in comparison.locks:
         case = TestCase(f"new bottleneck {lock.lock}", classname=lock.subject.name)
-        case.system_out = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} before"
+        case.system_out = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} in BASE"
         suite.add_testcase(case)
     for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
         for name in missing:
@@ -37,10 +37,10 @@ def render(comparison: Comparison) -> str:
 
 
 def text_of(*suites: TestSuite) -> str:
-    """The XML of suites, with their sums."""
+    """The XML of suites, with their totals."""
     xml = JUnitXml("fscale")
     for suite in suites:
-        # add_testsuite() looks for an equal one among all that are there.
+        # add_testsuite() would search all existing suites for an equal one.
         xml.append(suite)  # type: ignore[no-untyped-call]
     xml.update_statistics()  # type: ignore[no-untyped-call]
     written = io.BytesIO()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The comparison as KTAP: a test for each judgement, as the JUnit XML has them."""
+"""The comparison as KTAP: a test for each judgement, as in the JUnit XML."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from analysis.ktap import Test
 
 
 def render(comparison: Comparison) -> str:
-    """The text: slower fails, broken and lost are errors, undecided and missing are skipped."""
+    """The text: worse verdicts fail, broken and lost are errors, undecided and missing skipped."""
     return ktap.render(list(_tests(comparison)))
 
 
@@ -22,7 +22,7 @@ def _tests(comparison: Comparison) -> Iterator[Test]:
     for judgement in comparison.judgements:
         yield _judged(judgement)
     for lock in comparison.locks:
-        said = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} before"
+        said = f"{lock.share:.1%} of the cores' time, {lock.base_share:.1%} in BASE"
         yield Test(f"{lock.subject.name} new bottleneck {lock.lock}", True, "", said)
     for side, missing in (("BASE", comparison.missing_in_base), ("NEW", comparison.missing_in_new)):
         for name in missing:

@@ -8,18 +8,18 @@ from analysis.compare import wording
 from analysis.compare.settings import WORSE, Comparison, Judgement, RunRef
 
 WIDTH = 72
-_RANKS = "Ratio of medians with BCa intervals, exact rank tests; the unit is a repetition on a"
 METHODS = {
-    "whole repetitions": f"{_RANKS} fresh file system.",
-    "in slices": "Both sides took turns: mean of the pairs' log ratios, Student's t; the unit is a "
-    "pair of fresh file systems.",
-    "counted": "Counts an operation do not depend on time.",
+    "whole repetitions": "Whole repetitions: ratio of medians with BCa intervals, exact rank "
+    "tests; the unit is a repetition on a fresh file system.",
+    "in slices": "In slices, both sides took turns: mean of the pairs' log ratios, Student's t; "
+    "the unit is a pair of fresh file systems.",
+    "counted": "Counts per operation do not depend on time.",
 }
 ALARMING = (*WORSE, "faster", "less")
 
 
 def render(comparison: Comparison) -> str:
-    """The whole text, with a final newline; only a word of a command makes a line longer."""
+    """The whole text, with a final newline; only a long word of a command exceeds the width."""
     rule = "=" * WIDTH
     lines = [*_wrap(_opening(comparison)), ""]
     for point in comparison.health:
@@ -57,8 +57,8 @@ def _opening(comparison: Comparison) -> str:
     if bad:
         plural = "s" if len(bad) > 1 else ""
         return (
-            f"fscale found {len(bad)} point{plural} that the base measures and the new side does "
-            f"not: {wording.headline(comparison)}."
+            f"fscale found {len(bad)} point{plural} that can be measured on the base side but not "
+            f"on the new side: {wording.headline(comparison)}."
         )
     worse = [j for j in comparison.judgements if j.worse and j.ratio is not None]
     if not comparison.regressed:
@@ -87,7 +87,7 @@ def _machine(comparison: Comparison) -> list[str]:
 
 
 def _reproduce(comparison: Comparison) -> list[str]:
-    """The command lines, broken by backslashes where a line is too long."""
+    """The command lines; long ones are continued with backslashes."""
     commands = dict.fromkeys([*comparison.base.command, *comparison.new.command])
     lines: list[str] = []
     for command in commands:

@@ -12,7 +12,7 @@ HEADER = (
     "|---|---|---|--:|--:|--:|---|---|",
 )
 POLICIES: dict[Policy, str] = {"noisy": "", "counted": " gate, simulated"}
-# Nobody is named, nothing linked and nothing run by what a run calls its file system.
+# A run's names must not mention users, add links or run anything in the pull request.
 _MARKUP = re.compile(r"[\\`|]|!(?=\[)|\](?=[(\[])")
 
 
@@ -21,7 +21,7 @@ def _code(text: str) -> str:
 
 
 def render(comparison: Comparison) -> str:
-    """A heading, a table of what changed or is undecided, and everything folded away."""
+    """A heading, a table of changed and undecided cells, and a folded table of all."""
     shown = [j for j in wording.ordered(comparison) if j.verdict != "same"]
     lines = [
         f"### fscale{POLICIES[comparison.policy]}: {wording.headline(comparison)}",
@@ -76,5 +76,5 @@ def _table(judgements: Iterable[Judgement]) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Text as it is: no markup, no link, no end of the table's cell."""
+    """Escape text, so that it holds no markup, no link and no end of a table's cell."""
     return _MARKUP.sub(r"\\\g<0>", text.replace("\n", " ")).replace("<", "&lt;")

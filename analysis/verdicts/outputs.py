@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes a comparison in the forms that were asked for."""
+"""Writes a comparison in the requested formats."""
 
 import sys
 from collections.abc import Callable
@@ -20,7 +20,7 @@ PIPE_COLUMNS = 200
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where each form goes; None: nowhere, `-`: standard output. `json` always goes there."""
+    """The file of each format; None: none, `-`: standard output. `json` always goes there."""
 
     json: bool = False
     junit: Path | None = None
@@ -31,12 +31,12 @@ class Outputs:
 
     @property
     def to_terminal(self) -> bool:
-        """Whether one of the forms goes to standard output, which then must hold nothing else."""
+        """Whether a format goes to standard output, which then must hold nothing else."""
         return self.json or TERMINAL in (self.markdown, self.mail, self.html, self.ktap)
 
 
 def write(comparison: Comparison, outputs: Outputs, sides: Sides) -> None:
-    """Write every form that has a path; `sides` are what was judged.
+    """Write every format that has a path; `sides` are the judged sides.
 
     Raises:
         FscaleError: a file cannot be written.
@@ -58,12 +58,12 @@ def write(comparison: Comparison, outputs: Outputs, sides: Sides) -> None:
             write_named(outputs.junit, junit.render(comparison))
     except OSError as error:
         raise FscaleError(
-            f"cannot write {error.filename}: {error.strerror}; give a file that you may write"
+            f"cannot write {error.filename}: {error.strerror}; give a path that you can write to"
         ) from error
 
 
 def give(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bool = False) -> None:
-    """Write what was asked for, and print the table unless one of the forms is printed.
+    """Write the requested formats; print the table unless a format goes to standard output.
 
     Raises:
         FscaleError: a file cannot be written.
@@ -79,5 +79,5 @@ def to_json(comparison: Comparison) -> str:
 
 
 def show(comparison: Comparison, everything: bool = False) -> None:
-    """Print the table; into a pipe as wide as it needs to be."""
+    """Print the table; a pipe gets at least PIPE_COLUMNS columns."""
     terminal(width=PIPE_COLUMNS).print(table.render(comparison, everything))

@@ -18,7 +18,7 @@ COLOURS = {
 
 
 def render(comparison: Comparison, everything: bool = False) -> RenderableType:
-    """A table of all that is not "same" (or of everything), and a line with the sum."""
+    """A table of all verdicts but "same" (or of all), and a line with the totals."""
     shown = [j for j in wording.ordered(comparison) if everything or j.verdict != "same"]
     parts: list[RenderableType] = [Text(f"warning: {w}", "yellow") for w in comparison.warnings]
     parts += [Text(wording.health(h), HEALTH_COLOURS[h.kind]) for h in comparison.health]

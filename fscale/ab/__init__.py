@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Paired comparison: both sides interleaved on one machine, until the data decide."""
+"""Paired comparison: measures both sides interleaved on one machine, with early stopping."""

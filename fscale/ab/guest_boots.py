@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two kernels, or two modules, in boots that are interleaved as A B B A: a repetition is a boot."""
+"""Compares two kernels or modules in boots interleaved as A B B A; each repetition is a boot."""
 
 import sys
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class GuestBoots(Guests):
 
     @property
     def looks(self) -> Looks:
-        """As of whole repetitions on this machine."""
+        """When to look: the same schedule as for whole repetitions on this machine."""
         settings = self.plan.settings
         if self.plan.repetitions or not self.points:
             return Looks()
@@ -35,7 +35,7 @@ class GuestBoots(Guests):
         return [(side, number) for number in range(1, last + 1) for side in SIDES]
 
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
-        """Two boots of each side, one after the other; those that are finished are not repeated."""
+        """Boot each side twice, one boot after the other; skip boots that are complete."""
         cells = []
         made: list[tuple[str, int]] = self.boots(first - 1)
         for name, repetition in turns(f"{self.plan.seed} boots {first}", first):
@@ -55,9 +55,11 @@ class GuestBoots(Guests):
             return
         self.steps.note(f"boot {repetition} of side {name}: {side.variant.text}")
         job = side.parts.added(plan.job(side, directory, repetition))
-        # Standard output is for the comparison, which may be asked for as JSON.
+        # Standard output is reserved for the comparison, which may be JSON.
         outcome = guests.run(side.guest, plan.emulator, job, self.steps, output=sys.stderr.buffer)
         if outcome.end != "finished":
             raise GuestError(outcome)
         if not complete(directory):
-            raise FscaleError(f"`fscale run` failed in the guest of {side.variant.text}; see above")
+            raise FscaleError(
+                f"`fscale run` failed in the guest of {side.variant.text}; see its output above"
+            )

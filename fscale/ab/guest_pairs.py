@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two kernels, or two modules, in slices: pairs of boots, until it is decided.
+"""Compares two kernels or modules in slices: measures pairs of boots until all is decided.
 
-The unit is a pair of boots with fresh file systems. Where counted work is judged, each pair has a
-second one of guests that count instructions, and a side's cell carries both.
+The unit is a pair of boots with fresh file systems. If counts are judged, each pair is followed by
+a second pair of guests that count instructions, and a side's cell holds both results.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from fscale.ab.guests import (
 from fscale.ab.plan import MOST_REPETITIONS
 from fscale.ab.point import SIDES
 from fscale.ab.record import Looks
-from fscale.ab.slices import excuse
+from fscale.ab.slices import invalidate_partner
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
@@ -34,14 +34,16 @@ from vm.paused_guest import Gone, Held
 from vm.qemu import INSTRUCTIONS_A_SECOND, LINE_DEVICE
 from vm.steps import Steps
 
-# An emulated guest translates code when it first runs, so it warms up for a second, after a pilot.
+# An emulated guest translates code on first execution, so it warms up for a second after a pilot.
 TIMED = Slicing(seconds=0.05, blocks=40, warmup=20)
-# A counting cell, in seconds of 500 million instructions. It takes no turns: nothing that the host
-# does is in the count.
+# Length of a counting cell; a second is 500 million instructions. It takes no turns, because load
+# on the host does not change the count.
 COUNTED_SECONDS = 1.0
-# The pilot, which says how much a workload will consume, runs cold: three times as slowly.
+# Factor on the duration. The pilot, which estimates how much a workload consumes, runs cold and
+# therefore about three times as slowly.
 STOCK = 4
-# A counting guest's clock goes on while it is idle. What it executes in a tick is less than this.
+# The largest idle share with which a count is used: a counting guest's clock advances while it is
+# idle. What it executes in a tick is less than this.
 MOST_IDLE = 0.01
 NOT_COUNTED = "not_counted"
 COUNTED_BOOT = "-counted"
@@ -71,7 +73,7 @@ class GuestPairs(Guests):
 
     @property
     def kinds(self) -> dict[str, bool]:
-        """The boots of a pair: what their sides' names end in, and whether they count."""
+        """The kinds of boots in a pair: suffix of the side's name -> whether the guests count."""
         metrics = self.plan.settings.metrics
         if set(metrics) == {"count"}:
             return {"": True}
@@ -83,10 +85,10 @@ class GuestPairs(Guests):
         return [(name + ending, n) for n in numbers for ending in self.kinds for name in SIDES]
 
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
-        """A pair of boots of each kind."""
+        """Measure a pair of boots of each kind, or return the stored cells."""
         cells = self._stored.get(first) or self._pair(first, wanted)
         uncounted = [str(c.extra[NOT_COUNTED]) for c in cells if NOT_COUNTED in c.extra]
-        self.warnings += [f"{text}: no instructions" for text in uncounted]
+        self.warnings += [f"{text}, so its instructions are not judged" for text in uncounted]
         return cells
 
     def _pair(self, number: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
@@ -99,13 +101,13 @@ class GuestPairs(Guests):
                 place = self.plan.name(cell.key), cell.key.side or ""
                 _join(whole.setdefault(place, cell), cell)
         for name in {name for name, _ in whole}:
-            excuse([whole[name, side] for side in SIDES if (name, side) in whole])
+            invalidate_partner([whole[name, side] for side in SIDES if (name, side) in whole])
         return list(whole.values())
 
     def measured(
         self, number: int, ending: str, counts: bool, wanted: Callable[[CellKey], bool]
     ) -> list[Cell]:
-        """Boot both sides and let them measure: their cells."""
+        """Boot both sides, let them measure, and return their cells."""
         plan, directories, found = self.plan, {}, []
         with ExitStack() as stack:
             held = {}
@@ -121,7 +123,9 @@ class GuestPairs(Guests):
                 one.ended()
         for name, directory in directories.items():
             if not complete(directory):
-                raise FscaleError(f"`fscale run` failed in a guest; see {directory}.log")
+                raise FscaleError(
+                    f"`fscale run` failed in the guest of side {name}; see {directory}.log"
+                )
             slices = {keys.keys[name].id: keys.slices[name] for keys in turns}
             for cell in Store(directory).cells():
                 if counts and wanted(cell.key):
@@ -144,7 +148,7 @@ class GuestPairs(Guests):
 
 
 def _options(counts: bool) -> list[str]:
-    """Of `fscale run` in a guest of a pair."""
+    """The options of `fscale run` in a guest of a pair."""
     if counts:
         return ["--duration", str(COUNTED_SECONDS)]
     return [
@@ -154,7 +158,7 @@ def _options(counts: bool) -> list[str]:
 
 
 def _idle(cell: Cell) -> float:
-    """The share of its windows that the CPUs under test were idle."""
+    """The share of the cell's windows in which the CPUs under test were idle."""
     if not cell.cpu:
         return 0.0
     times = cell.cpu.model_dump()
@@ -163,10 +167,10 @@ def _idle(cell: Cell) -> float:
 
 
 def _count(cell: Cell) -> None:
-    """Take a counting guest's seconds for what they are.
+    """Convert a counting guest's seconds to instructions per operation.
 
-    Its clock also goes on while it is idle, and by as much as it has to wait: then there is no
-    count. With several cores one may wait for another, so that only a single one can be checked.
+    The guest's clock also advances while it is idle, by the time that it waits. Such a cell gets no
+    count. With several cores, one may wait for another, so this is checked with one core only.
     """
     if cell.key.cores == 1 and (idle := _idle(cell)) > MOST_IDLE:
         cell.extra[NOT_COUNTED] = f"{cell.key.workload}: the counting guest was idle for {idle:.0%}"
@@ -177,7 +181,7 @@ def _count(cell: Cell) -> None:
 
 
 def _join(timed: Cell, counted: Cell) -> None:
-    """Enter what the counting guests did into the cell of those that were timed."""
+    """Copy the counts of the counting guest into the cell of the timed guest."""
     timed.counts = counted.counts
     timed.extra |= {k: v for k, v in counted.extra.items() if k == NOT_COUNTED}
     if timed.status == "ok" and counted.status != "ok":

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Checks what two guests are asked for, and prepares both."""
+"""Checks the request for a comparison in guests, and prepares both guests."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import METRICS, Settings
-from analysis.compare.sliced import LEAST_PAIRS
+from analysis.compare.sliced import MIN_PAIRS
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guests import GuestPlan, Guests, both
@@ -33,9 +33,9 @@ def make(
 ) -> Guests:
     """Check two sides, and build what they need; `arguments` are those of `fscale run`.
 
-    The sides, not the `options`, say which kernels boot. A step of a bisection waits for no more
-    than it needs: where guests in slices are emulated and the `settings` name no metrics,
-    instructions are counted and nothing is timed. Raises FscaleError.
+    The sides, not the `options`, determine which kernels boot. A step of a bisection measures no
+    more than it needs: if guests in slices are emulated and the `settings` have the default
+    metrics, it counts instructions and times nothing. Raises FscaleError.
     """
     if slices:
         _check_pairs(arguments, options, repetitions)
@@ -44,7 +44,7 @@ def make(
     sides, emulator = both(base, new, arguments, files=files, options=options, steps=steps)
     emulated = sides["A"].guest.accelerator != "kvm"  # as B's is
     if slices and bisecting and emulated and settings.metrics == METRICS:
-        steps.note("without KVM what is timed is the emulator: instructions are counted instead")
+        steps.note("without KVM, times are those of the emulator: counting instructions instead")
         settings = settings.model_copy(update={"metrics": ("count",)})
     plan = GuestPlan(
         sides,
@@ -64,20 +64,26 @@ def make(
 def _check_pairs(arguments: Sequence[str], options: GuestOptions, repetitions: int) -> None:
     if options.deterministic:
         raise FscaleError(
-            "--slices counts instructions in guests of its own: leave --deterministic out, or give "
-            "--metric count to have only those"
+            "--deterministic cannot be used with --slices, which counts instructions in separate "
+            "guests; leave --deterministic out, or give --metric count to run only those guests"
         )
     if any(argument.split("=")[0] == "--duration" for argument in arguments):
-        raise FscaleError("in slices a cell works as long as its turns take: leave --duration out")
-    if 0 < repetitions < LEAST_PAIRS:
-        raise FscaleError(f"{repetitions} pairs are too few: give {LEAST_PAIRS} or more")
+        raise FscaleError(
+            "--duration cannot be used with --slices, where a cell lasts as long as its turns; "
+            "leave --duration out"
+        )
+    if 0 < repetitions < MIN_PAIRS:
+        raise FscaleError(
+            f"{repetitions} pairs are too few for a verdict; give {MIN_PAIRS} or more"
+        )
 
 
 def _check_boots(settings: Settings, repetitions: int) -> None:
-    """So many boots could find a change, at least of a single point."""
+    """FscaleError if that many boots cannot detect the change of even a single point."""
     fewest = minimum_repetitions(settings, 1, interleaved=True)
     if 0 < repetitions < fewest:
         raise FscaleError(
-            f"--repetitions {repetitions}: the change of a single point is found with {fewest} "
-            f"boots of each side or more; give --repetitions {fewest}, or leave it out"
+            f"--repetitions {repetitions} is too few: it takes at least {fewest} boots of each "
+            f"side to detect the change of a single point; give --repetitions {fewest}, or leave "
+            "it out"
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One pair of boots: two guests measure the same cells in turns, one stopped while the other runs.
+"""One pair of boots: two guests measure the same cells in turns, one paused while the other runs.
 
-Each guest is `fscale run --turns`, which offers its cells and takes turns by the word of this
-process (fscale/runner/turn_server.py).
+Each guest runs `fscale run --turns`, which offers its cells and takes a turn when this process
+tells it to (fscale/runner/turn_server.py).
 """
 
 import random
@@ -21,24 +21,25 @@ from fscale.runner.cell.turns import Ended, TooLong, Turn
 from fscale.runner.turn_server import END, GO, SKIP, TURN
 from vm.paused_guest import Gone, Held, answers
 
-# Three boots at most of three minutes, and what comes before the first cell.
+# Time limit until the first cell: at most three boots of three minutes, and the preparation.
 FIRST_SECONDS = 900.0
-# An emulated mkfs, mount and set-up; or an unmount and its check.
+# Time limit for mkfs, mount and set-up under emulation, or for an unmount and the check.
 SETUP_SECONDS = 600.0
-# A turn with its answer. It is many times as long where a core is somebody else's.
+# Time limit for a turn and its answer. A turn takes many times as long if another process uses the
+# host's CPU.
 TURN_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the guests did of one cell, by side."""
+    """The results of one cell in both guests, by side."""
 
     keys: dict[str, CellKey]
     slices: dict[str, list[Slice]]
 
 
 class _Side:
-    """A guest's turns, on so many of its CPUs."""
+    """Takes turns in a guest, on `cores` of its CPUs."""
 
     def __init__(self, held: Held, cores: int) -> None:
         self._held = held
@@ -46,9 +47,10 @@ class _Side:
         self.over = False
 
     def take(self) -> Turn:
-        """Let the guest run for a turn. Raises Ended, TooLong, and FscaleError for other words.
+        """Let the guest run for a turn. Raises Ended, TooLong, and FscaleError for a bad answer.
 
-        Its clock goes on while another process has the host's CPU; that share is taken out.
+        The guest's clock advances while another process has the host's CPU; that share of the time
+        is subtracted.
         """
         started, waited = time.monotonic(), self._held.waited()
         self._held.say(TURN)
@@ -62,7 +64,7 @@ class _Side:
         try:
             turn = Turn.read(answer)
         except Ended:
-            raise FscaleError(f"a guest gave no answer to a turn, but {answer!r}") from None
+            raise FscaleError(f"a guest answered a turn with {answer!r}, not a result") from None
         waited = self._held.waited() - waited
         ran = max(0.0, 1 - waited / (self._cores * (time.monotonic() - started)))
         return replace(turn, seconds=ran * turn.seconds, cpu_seconds=ran * turn.cpu_seconds)
@@ -75,12 +77,12 @@ def measure(
     name: Callable[[CellKey], str],
     wanted: Callable[[CellKey], bool],
 ) -> Iterator[Measured]:
-    """Let both guests measure the cells that are wanted; one yielded has ended on both.
+    """Let both guests measure the wanted cells, and yield each cell when it has ended on both.
 
-    `name` is that of a cell's point, the same on both sides.
+    `name` gives the name of a cell's point, which is the same on both sides.
 
-    Raises Gone where a guest ends early or falls silent, and FscaleError where the two do not
-    measure the same, or say what they should not.
+    Raises Gone if a guest ends early or stops answering, and FscaleError if the two guests measure
+    different cells or break the protocol.
     """
     limit = FIRST_SECONDS
     while True:
@@ -91,7 +93,8 @@ def measure(
         keys = {side: _key(said[side]) for side in SIDES}
         if name(keys["A"]) != name(keys["B"]):
             raise FscaleError(
-                f"the guests do not measure the same: {keys['A'].point} and {keys['B'].point}"
+                "the guests do not measure the same cell: "
+                f"side A has {keys['A'].point}, side B has {keys['B'].point}"
             )
         if not wanted(keys["A"]):
             _tell(held, SKIP)
@@ -112,7 +115,7 @@ def measure(
         _tell(working, END)
         for line in answers(working, SETUP_SECONDS).values():
             if line != "over":
-                raise FscaleError(f"a guest should have ended its cell, and said {line!r}")
+                raise FscaleError(f"a guest should have ended its cell, but answered {line!r}")
         yield Measured(keys, slices)
 
 
@@ -128,4 +131,4 @@ def _key(line: str) -> CellKey:
             return CellKey.model_validate_json(text)
     except ValidationError:
         pass
-    raise FscaleError(f"a guest should have named its next cell, and said {line!r}")
+    raise FscaleError(f"a guest should have named its next cell, but sent {line!r}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two kernels, or one with two modules, against each other: the sides, and what their boots leave.
+"""Compares two kernels, or two modules of one kernel: the sides, and the results of their boots.
 
-The boots become one paired run of the form that `fscale compare` reads: a repetition is a boot, or
-a pair of them, which also takes in what differs between boots.
+The boots are merged into one paired run in the form that `fscale compare` reads. A repetition is a
+boot, or a pair of boots, so that the spread includes differences between boots.
 """
 
 from abc import ABC, abstractmethod
@@ -53,14 +53,14 @@ def both(
     options: GuestOptions,
     steps: Steps,
 ) -> tuple[dict[str, Side], Qemu]:
-    """The guests "A" and "B" of two sides, with what they need built.
+    """Build what both sides need, and return their guests "A" and "B".
 
-    Raises FscaleError, also where only one of the two kernels boots under KVM.
+    Raises FscaleError, also if only one of the two kernels boots under KVM.
     """
     suite = files.get("suite.toml", Path(arguments[0]))
     own = [path for name, path in files.items() if name.startswith("filesystems/")]
     sides = {}
-    # One state of this repository for all boots, though somebody may work on it meanwhile.
+    # All boots use one state of this repository, even if it is edited meanwhile.
     images = rootfs.images(steps)
     for name, variant in (("A", base), ("B", new)):
         spec = variant.kernel or DEFAULT_KERNEL
@@ -72,19 +72,19 @@ def both(
         sides[name] = Side(variant, guest, parts)
     if sides["A"].guest.accelerator != sides["B"].guest.accelerator:
         raise FscaleError(
-            "one kernel boots under KVM and the other does not; their figures cannot be compared: "
-            "give --accel tcg"
+            "one kernel boots under KVM and the other does not, so their figures cannot be "
+            "compared; give --accel tcg to emulate both"
         )
     return sides, emulator
 
 
 def boot_directory(output: Path, side: str, repetition: int) -> Path:
-    """Where one boot's own results are."""
+    """The directory with the results of one boot."""
     return output / "boots" / f"{side}{repetition}"
 
 
 def complete(directory: Path) -> bool:
-    """Whether a boot measured all that it was to measure."""
+    """Whether a boot measured all its planned cells."""
     run = Store(directory).load_run()
     return run is not None and run.state == "complete"
 
@@ -96,27 +96,27 @@ def refuse_other_builds(output: Path, boots: Sequence[tuple[str, int]]) -> None:
         run = Store(boot_directory(output, name, repetition)).load_run()
         build = run.machine.build if run else None
         if build is None:
-            continue  # of an fscale that did not record it
-        told = f"{build.version} ({build.id})"
-        if first.setdefault(name, told) != told:
+            continue  # an older fscale did not record it
+        shown = f"{build.version} ({build.id})"
+        if first.setdefault(name, shown) != shown:
             raise FscaleError(
-                f"side {name} was booted with two builds of its kernel: {first[name]} and {told}; "
-                "give a new --output, so that all boots are of one"
+                f"side {name} was booted with two builds of its kernel: {first[name]} and {shown}; "
+                "give a new --output, so that all boots use the same build"
             )
 
 
 def relabelled(cell: Cell, side: str, repetition: int) -> Cell:
-    """A guest's cell as one of the paired run."""
+    """A guest's cell with the side and the repetition that it has in the paired run."""
     key = cell.key.model_copy(update={"side": side, "repetition": repetition})
     if Path(key.id).name != key.id:
-        raise FscaleError(f"side {side}: the guest names a cell {key.id}, a path")
+        raise FscaleError(f"side {side}: the guest named a cell {key.id}, which is a path")
     return cell.model_copy(update={"key": key, "id": key.id})
 
 
 def merged(
     output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int]], cells: int
 ) -> Run:
-    """The run that the boots amount to; those of sides "A" and "B" describe it."""
+    """Merge the boots into one run; the first boots of sides "A" and "B" describe it."""
     first: dict[str, Run] = {}
     revisions: dict[str, None] = {}
     machines: list[Machine] = []
@@ -125,7 +125,7 @@ def merged(
         directory = boot_directory(output, name, repetition)
         run = Store(directory).load_run()
         if run is None:
-            raise FscaleError(f"{directory} holds no results; start the comparison again")
+            raise FscaleError(f"{directory} contains no results; start the comparison again")
         stood_still += (run.machine.guest or {}).get("stood_still", 0)
         first.setdefault(name, run)
         machines.append(run.machine)
@@ -139,9 +139,9 @@ def merged(
     )
     whole.finished = runs.now()
     if len(revisions) > 1:
-        whole.warnings.append(f"boots are of several revisions of fscale: {', '.join(revisions)}")
+        whole.warnings.append(f"the boots ran several revisions of fscale: {', '.join(revisions)}")
     if stood_still:
-        whole.warnings.append(f"{stood_still} boots stood still and were made again")
+        whole.warnings.append(f"{stood_still} boots stopped making progress and were repeated")
     guest = {**(whole.machine.guest or {}), "B": first["B"].machine.guest}
     whole.machine.guest = {**guest, "stood_still": stood_still}
     whole.machine.boots = all_boots(machines)
@@ -150,12 +150,12 @@ def merged(
 
 @dataclass(frozen=True)
 class GuestPlan:
-    """What is compared. `repetitions`: boots of a side, or pairs of them, or 0 until decided."""
+    """A planned comparison. `repetitions`: boots per side, or pairs; 0: until decided."""
 
     sides: Mapping[str, Side]
     emulator: Qemu
     arguments: Sequence[str]
-    """of `fscale run`, the suite first"""
+    """arguments of `fscale run`, the suite first"""
     files: Mapping[str, Path]
     output: Path
     seed: int
@@ -163,22 +163,22 @@ class GuestPlan:
     repetitions: int
     timeout: float
     bisecting: bool = False
-    """stop as soon as one thing is slower, too"""
+    """also stop as soon as one point is slower"""
 
     @property
     def aim(self) -> Aim:
-        """When it ends."""
+        """When the comparison ends."""
         return Aim(self.settings, self.seed, self.repetitions, one_is_enough=self.bisecting)
 
     @property
     def texts(self) -> dict[str, str]:
-        """The sides as they were named."""
+        """The sides as the user named them."""
         return {name: side.variant.text for name, side in self.sides.items()}
 
     def name(self, key: CellKey) -> str:
-        """A point by whatever side, however long its cells work.
+        """The name of a cell's point, without its side and duration.
 
-        Sides that name their file system have one each.
+        If the sides name their file systems, the name leaves the file system out.
         """
         update: dict[str, Any] = {"side": None, "duration": 1.0, "repetition": 1}
         if any(side.variant.name for side in self.sides.values()):
@@ -186,7 +186,7 @@ class GuestPlan:
         return key.model_copy(update=update).point
 
     def recorded(self) -> dict[str, Any]:
-        """What says in run.json that it is this comparison."""
+        """The entries of run.json that identify this comparison."""
         modules = {
             name: {path.name: runs.fingerprint(path) for path in side.variant.modules}
             for name, side in self.sides.items()
@@ -195,12 +195,12 @@ class GuestPlan:
             **dict(zip(("base", "new"), self.texts.values(), strict=True)),
             "arguments": list(self.arguments),
             "seed": self.seed,
-            # A module that is built anew has the name that it had.
+            # A rebuilt module keeps its name, so only its fingerprint tells the builds apart.
             **({"modules": modules} if any(modules.values()) else {}),
         }
 
     def job(self, side: Side, directory: Path, number: int, *more: str) -> Job:
-        """`fscale run` of a side in a guest, with `more` options."""
+        """The job that runs `fscale run` for a side in a guest, with `more` options."""
         named = side.variant.in_guest
         return Job(
             argv=[
@@ -218,7 +218,7 @@ class GuestPlan:
 
 
 class Guests(EveryPointAtOnce, ABC):
-    """What both ways of guests have in common; see fscale.ab.loop.Source."""
+    """The part that both ways of measuring in guests share; see fscale.ab.loop.Source."""
 
     slicing: Slicing | None = None
 
@@ -230,7 +230,7 @@ class Guests(EveryPointAtOnce, ABC):
         self._named: dict[str, Point] = {}
         self._finished = 0
         self.old = self.store.load_run()
-        """what an interrupted call left"""
+        """the run that an interrupted call left"""
         self._recorded = plan.recorded()
         if self.old is None:
             return
@@ -238,13 +238,13 @@ class Guests(EveryPointAtOnce, ABC):
             was = self.old.suite.get(part)
             if was != asked:
                 raise FscaleError(
-                    f"{plan.output} holds another comparison: {part} was {was} and is {asked}; "
-                    "give a new --output"
+                    f"{plan.output} contains another comparison: {part} was {was} and is now "
+                    f"{asked}; give a new --output"
                 )
 
     @property
     def points(self) -> list[Point]:
-        """Those that the boots so far have measured."""
+        """The points that the boots have measured so far."""
         return list(self._named.values())
 
     @property
@@ -254,14 +254,14 @@ class Guests(EveryPointAtOnce, ABC):
 
     @abstractmethod
     def boots(self, last: int) -> list[tuple[str, int]]:
-        """All boots up to a repetition: side, with what its directory's name has more, and that."""
+        """All boots up to a repetition: side (with the suffix of its directory), repetition."""
 
     @abstractmethod
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
-        """The cells of both sides of the round that begins with a repetition."""
+        """Measure the round that begins with a repetition: the cells of both sides."""
 
     def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
-        """See Source; the first round measures every point that there is."""
+        """See Source; the first round measures all points."""
         names = {self.plan.name(point.base) for point in batch}
         cells = self.round(first, lambda key: not names or self.plan.name(key) in names)
         sides: dict[str, dict[str, Cell]] = defaultdict(dict)
@@ -269,7 +269,7 @@ class Guests(EveryPointAtOnce, ABC):
             sides[self.plan.name(cell.key)][cell.key.side or ""] = cell
         for name, both in sides.items():
             if both.keys() != set(SIDES):
-                raise FscaleError(f"the guests do not measure the same: only one has {name}")
+                raise FscaleError(f"the guests do not measure the same points: only one has {name}")
             plain = {"side": None, "repetition": 1}
             keys = [both[side].key.model_copy(update=plain) for side in SIDES]
             self._named.setdefault(name, Point(keys[0], keys[1], self.slicing))
@@ -279,11 +279,11 @@ class Guests(EveryPointAtOnce, ABC):
         return [(self._named[self.plan.name(cell.key)], cell) for cell in cells]
 
     def keep(self, progress: Progress) -> None:
-        """Write the run that the boots amount to so far."""
+        """Write the run merged from the boots so far."""
         self._save(progress, "interrupted")
 
     def finish(self, progress: Progress) -> None:
-        """Write it as one that is complete."""
+        """Write the run and mark it complete."""
         self._save(progress, "complete")
 
     def _save(self, progress: Progress, how: runs.State) -> None:
@@ -299,21 +299,21 @@ class Guests(EveryPointAtOnce, ABC):
 
 
 def execute(source: Guests, seconds: float, watcher: Watcher) -> Progress:
-    """Measure for at most so many seconds, and write what came out.
+    """Measure for at most `seconds`, and write the results.
 
-    What an earlier, interrupted call finished is not measured again.
+    Rounds that an earlier, interrupted call finished are not measured again.
 
     Raises:
         GuestError: a guest panicked, hung or ran out of time; earlier rounds are kept.
-        FscaleError: a guest could not measure, or the output holds another comparison.
-        Interrupted: by the user.
+        FscaleError: a guest could not measure, or the output contains another comparison.
+        Interrupted: the user interrupted it.
     """
     try:
         progress = loop.measure(source, source.plan.aim, seconds, watcher)
     except KeyboardInterrupt:
         raise Interrupted(
-            "the guests were ended; what was finished before is kept, and the same command with "
-            "the same --output goes on from there"
+            "the guests were stopped; finished rounds are kept, and the same command with the same "
+            "--output resumes from there"
         ) from None
     source.finish(progress)
     return progress

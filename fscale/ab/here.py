@@ -33,21 +33,24 @@ class Here:
         return [[point] for point in turn]
 
     def otherwise(self, point: Point) -> Point | None:
-        """In whole repetitions: they tell which side fails, and may do where two at once do not."""
+        """Fall back to whole repetitions, which show which side fails.
+
+        They may also succeed where two mounted file systems at once do not.
+        """
         return replace(point, slicing=None) if point.slicing else None
 
     def patience(self, point: Point) -> int:
-        """A round of whole repetitions is four cells, a pair is two."""
+        """Give a pair, which has two cells, a second try; whole repetitions have four cells."""
         return PAIRS_TO_FAIL if point.slicing else 1
 
     def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
-        """The next pair, or the next two repetitions of each side."""
+        """Measure the next pair, or the next two repetitions of each side."""
         (point,) = batch
         cells = self._pair(point, first) if point.slicing else self._four(point, first)
         return [(point, cell) for cell in cells]
 
     def keep(self, progress: Progress) -> None:
-        """The session stores each cell."""
+        """Do nothing: the session has stored each cell."""
 
     def _four(self, point: Point, first: int) -> Iterator[Cell]:
         for key in order(point, first, self._seed):
@@ -71,14 +74,14 @@ class Here:
 def order(point: Point, first: int, seed: int) -> Iterator[CellKey]:
     """The four cells of repetitions `first` and `first` + 1: A B B A or B A A B.
 
-    The coin comes from the seed, the point and the repetition, so that a run that goes on after an
-    interruption keeps its order.
+    The random choice depends on the seed, the point and the repetition, so that a resumed run keeps
+    its order.
     """
     for side, repetition in turns(f"{seed} {point.name} {first}", first):
         yield point.key(side, repetition)
 
 
 def turns(seed: str, first: int) -> list[tuple[str, int]]:
-    """A B B A or B A A B by a coin: (side, repetition) of two repetitions of each side."""
+    """A B B A or B A A B at random: (side, repetition) for two repetitions of each side."""
     outer, inner = ("A", "B") if random.Random(seed).random() < 0.5 else ("B", "A")
     return [(outer, first), (inner, first), (inner, first + 1), (outer, first + 1)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the user sees while a paired run goes on: ratios as they narrow, and the time left."""
+"""Shows the progress of a paired run: the ratios with their intervals, and the time left."""
 
 import sys
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from fscale.runner.progress import duration
 
 
 class Live:
-    """A table on a terminal, a line where something is decided elsewhere; on standard error."""
+    """Writes to standard error: a live table on a terminal, else a line for each decision."""
 
     def __init__(self, points: Sequence[Point], settings: Settings) -> None:
         self._points = points
@@ -36,7 +36,7 @@ class Live:
 
     def __enter__(self) -> "Live":
         if sys.stderr.isatty():
-            # No refresh by itself: a thread of ours would take CPU time from a turn.
+            # No automatic refresh: its thread would take CPU time from a turn.
             self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         return self
@@ -51,7 +51,7 @@ class Live:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """A message for people."""
+        """Print a message for the user."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
@@ -87,7 +87,7 @@ class Live:
         self._open &= still
         self._left = duration(max(0.0, left))
         if not self._live:
-            self.say(f"{len(still)} of {len(self._points)} points are undecided, {self._left} left")
+            self.say(f"{len(still)} of {len(self._points)} points are undecided; {self._left} left")
         self._refresh()
 
     def _refresh(self) -> None:
@@ -114,6 +114,6 @@ class Live:
 
 
 def title(key: CellKey) -> str:
-    """A point of a run in a few characters."""
+    """A short name of a point: workload, mode and cores."""
     mode = "" if key.mode == "buffered" else f" {key.mode}"
     return f"{key.workload}{mode} x{key.cores}"

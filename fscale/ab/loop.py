@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Measures a paired run, whatever measures it: rounds of each point, until it is decided or the
-time is spent.
+"""The loop of a paired run, for any source: measures rounds of each point until the point is
+decided or the time limit is reached.
 """
 
 import math
@@ -15,7 +15,7 @@ from analysis.compare.judge import judge
 from analysis.compare.pairs import SLICED, pair, subject_of
 from analysis.compare.sequential import ended
 from analysis.compare.settings import SETTLED, Judgement, Settings, Subject
-from analysis.compare.sliced import LEAST_PAIRS
+from analysis.compare.sliced import MIN_PAIRS
 from fscale.ab.point import SIDES, Point
 from fscale.ab.record import Looks
 from fscale.model.errors import FscaleError
@@ -23,46 +23,46 @@ from fscale.model.results import Cell
 
 
 class Source(Protocol):
-    """What measures both sides: this machine, guests, simulated ones."""
+    """Measures both sides: on this machine, in guests, or in simulated guests."""
 
     @property
     def points(self) -> list[Point]:
-        """Those that are known; guests tell theirs in the first round."""
+        """The known points; guests report theirs in the first round."""
         ...
 
     @property
     def looks(self) -> Looks:
-        """When to look, once the points are known."""
+        """When to look at the data, once the points are known."""
         ...
 
     def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
-        """The points of a turn in the parts in which they are measured."""
+        """The points of a turn, split into batches that are measured together."""
         ...
 
     def otherwise(self, point: Point) -> Point | None:
-        """How a point goes on whose first pair failed; None where there is no other way."""
+        """How to continue a point whose first pair failed; None if there is no other way."""
         ...
 
     def patience(self, point: Point) -> int:
-        """After how many bad rounds in a row a point is given up."""
+        """The number of consecutive failed rounds after which a point is given up."""
         ...
 
     def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
-        """The round of some points that begins with repetition `first`, both sides of each.
+        """Measure the round that begins with repetition `first`, on both sides of each point.
 
-        What an interrupted call finished is not measured again. Raises Interrupted, and FscaleError
-        where nothing can be measured any more.
+        Cells that an interrupted call finished are not measured again. Raises Interrupted, and
+        FscaleError if nothing can be measured any more.
         """
         ...
 
     def keep(self, progress: "Progress") -> None:
-        """Store what was measured, after each round."""
+        """Store the results after each round."""
         ...
 
 
 class EveryPointAtOnce:
-    """How a Source does that boots guests: a boot measures every point, in one way, and takes
-    minutes.
+    """The part that sources which boot guests share: a boot takes minutes and measures every
+    point in the same way.
     """
 
     def batches(self, turn: Sequence[Point]) -> list[list[Point]]:
@@ -75,23 +75,23 @@ class EveryPointAtOnce:
         return None
 
     def patience(self, point: Point) -> int:
-        """A point that failed once is given up."""
+        """Give up a point after its first failed round."""
         del point
         return 1
 
 
 @dataclass(frozen=True)
 class Aim:
-    """When it ends: `repetitions` a side, or where it is 0 when the data decide."""
+    """When a run ends: after `repetitions` per side, or, if 0, when every point is decided."""
 
     settings: Settings
     seed: int
     repetitions: int = 0
     one_is_enough: bool = False
-    """end as soon as something is slower, as a bisection may"""
+    """end as soon as one point is slower, as in a bisection"""
 
     def last(self, point: Point, looks: Looks) -> int:
-        """After how many repetitions a point is not measured any more, decided or not."""
+        """The number of repetitions after which a point is closed, decided or not."""
         if self.repetitions:
             return math.ceil(self.repetitions / point.step) * point.step
         return looks.of(sliced=point.slicing is not None)[-1]
@@ -103,21 +103,21 @@ class Progress:
 
     cells: list[Cell] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
-    """repetitions a side (in slices: pairs) of each point, by its name"""
+    """repetitions per side (in slices: pairs) of each point, by its name"""
     open: list[Point] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
-    """rounds in a row of a point in which a side had no good cell"""
-    uncut: dict[str, str] = field(default_factory=dict)
-    """points that go on in whole repetitions, and why"""
+    """consecutive rounds of a point in which a side had no good cell"""
+    not_sliced: dict[str, str] = field(default_factory=dict)
+    """points that continue in whole repetitions, and why"""
     given_up: dict[str, str] = field(default_factory=dict)
     out_of_time: bool = False
     looks: Looks = field(default_factory=Looks)
-    """those that were planned, and where the time was spent one more"""
+    """the planned looks, and one more if the time limit was reached"""
     slower: bool = False
 
 
 class Watcher(Protocol):
-    """Who is told how it goes."""
+    """Is notified of the progress."""
 
     def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
         """Another round of some points has been measured; `left` seconds are left."""
@@ -129,7 +129,7 @@ class Watcher(Protocol):
 
 
 class Quiet:
-    """A Watcher that says nothing."""
+    """A Watcher that prints nothing."""
 
     def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
         """See Watcher."""
@@ -139,15 +139,15 @@ class Quiet:
 
 
 def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progress:
-    """Measure until all points are decided, the repetitions are done, or time is up.
+    """Measure until all points are decided, the repetitions are done, or the time limit is reached.
 
-    A point that fails round after round is given up; one whose first pair in slices fails goes on
-    in whole repetitions where its source has them. When time is up, it looks once more at the pairs
-    that there are.
+    A point that fails in several consecutive rounds is given up. A point whose first pair in slices
+    fails continues in whole repetitions if its source supports them. When the time limit is
+    reached, the existing pairs are looked at once more.
 
     Raises:
-        FscaleError: not one point can be measured on side A; the reason of the first. Where only
-            B fails, that is what the comparison is to say.
+        FscaleError: no point can be measured on side A; the message has the reason of the first.
+            If only B fails, the comparison reports that.
         Interrupted, Stopped: from the source.
     """
     progress = Progress(open=list(source.points), looks=source.looks)
@@ -174,13 +174,13 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
         _look_once_more(aim, progress, watcher)
     measurable = any(c.status == "ok" for c in progress.cells if c.key.side == "A")
     if not measurable and len(progress.given_up) == len(source.points):
-        reason = next(iter(progress.given_up.values()), "no cell was offered")
+        reason = next(iter(progress.given_up.values()), "there was no cell to measure")
         raise FscaleError(f"nothing could be measured: {reason}")
     return progress
 
 
 def _round(source: Source, progress: Progress, batch: Sequence[Point]) -> Sequence[Point]:
-    """Measure a round of some points, or of all where none is known yet; those it was of."""
+    """Measure a round of `batch`, or of all points if none is known yet; return its points."""
     known = {point.name for point in source.points}
     found = source.measure(batch, min((progress.done[p.name] for p in batch), default=0) + 1)
     fresh = [point for point in source.points if point.name not in known]
@@ -199,21 +199,21 @@ def _enter(
     batch: Sequence[Point],
     found: Sequence[tuple[Point, Cell]],
 ) -> None:
-    """Add a round to what was measured; points that fail go on otherwise, or not at all."""
+    """Add a round to the progress; continue points that fail in another way, or give them up."""
     for point in batch:
         cells = [cell for own, cell in found if own.name == point.name]
         good = dict.fromkeys(SIDES, 0)
         for cell in cells:
             assert cell.key.side is not None
             good[cell.key.side] += cell.status == "ok"
-        # Of a pair in which one side failed, the other one is invalid.
+        # If one side of a pair failed, the other is invalid: report the failed one first.
         bad = sorted((c for c in cells if c.status != "ok"), key=lambda c: c.status == "invalid")
         reason = f"{bad[0].id}: {bad[0].status}: {bad[0].reason}" if bad else ""
         failed = bool(cells) and not all(good.values())
         other = source.otherwise(point) if failed and not progress.done[point.name] else None
         if other:
             progress.open[progress.open.index(point)] = other
-            progress.uncut[point.name] = reason
+            progress.not_sliced[point.name] = reason
             continue
         progress.cells += cells
         progress.done[point.name] += point.step
@@ -239,14 +239,14 @@ def _close(
 
 
 def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
-    """Look at all pairs that there are, when the time is spent.
+    """Look at all existing pairs when the time limit is reached.
 
-    Not beside a planned look: the last round may have been cut short between two points.
+    Skip this next to a planned look: the last round may have stopped between two points.
     """
     due = [p for p in progress.open if p.slicing]
     last = min((progress.done[p.name] for p in due), default=0)
     planned = progress.looks.pairs
-    if last < LEAST_PAIRS or not planned or {last, last + 1} & set(planned):
+    if last < MIN_PAIRS or not planned or {last, last + 1} & set(planned):
         return
     progress.looks = replace(progress.looks, pairs=ended(planned, last))
     _look(aim, progress, due, watcher, 0)
@@ -255,32 +255,32 @@ def _look_once_more(aim: Aim, progress: Progress, watcher: Watcher) -> None:
 def _look(
     aim: Aim, progress: Progress, due: Sequence[Point], watcher: Watcher, left: float
 ) -> None:
-    """Judge, and close those of the points that are decided.
+    """Judge all points, and close the points in `due` that are decided.
 
-    What was put off is written out by threads that differ far more from pair to pair than what the
-    workers do, so it is waited for only where nothing else is judged.
+    Deferred work (the metric settled) is written out by kernel threads and varies far more between
+    pairs than the work of the workers. So a point stays open for it only if nothing else is judged.
     """
     every = judged(progress.cells, aim.settings, progress.looks)
     judgements = [j for j in every if j.metric in SLICED]
     still = undecided([j for j in judgements if j.metric != SETTLED] or judgements)
-    # The tests bear the name of side A, whatever side B is.
+    # Tests are named after side A.
     progress.open = [p for p in progress.open if p not in due or subject_of(p.base) in still]
     progress.slower = aim.one_is_enough and any(j.worse for j in judgements)
     watcher.looked(progress, judgements, left)
 
 
 def undecided(judgements: Sequence[Judgement]) -> set[Subject]:
-    """What has to be measured on: nothing says that it is slower, and not all is decided.
+    """The subjects to measure further: not slower by any metric, and undecided by at least one.
 
-    A point that is slower by one of its rates has been found: to know the others as well would
-    take pairs from points that may still hide something.
+    A point that is slower by one of its rates needs no more data: deciding its other rates would
+    take time from points that may still hide a change.
     """
     slower = {j.subject for j in judgements if j.verdict == "slower"}
     return {j.subject for j in judgements if j.verdict == "undecided"} - slower
 
 
 def judged(cells: Sequence[Cell], settings: Settings, looks: Looks) -> list[Judgement]:
-    """What the cells of both sides say so far; undecided where they are too few."""
+    """The verdicts on the cells of both sides so far; undecided if there are too few cells."""
     base, new = ([c for c in cells if c.key.side == side] for side in SIDES)
     pairing = pair(
         base,

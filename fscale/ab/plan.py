@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A paired run before it is measured: two checked sides, their points, and when to look."""
+"""Plans a paired run: checks both sides, and determines their points and when to look."""
 
 import itertools
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from analysis.compare.repetitions import minimum_repetitions, tests_of
 from analysis.compare.sequential import resumed, schedule
 from analysis.compare.settings import SETTLED, Settings
-from analysis.compare.sliced import FIRST_LOOK, LEAST_PAIRS
+from analysis.compare.sliced import FIRST_LOOK, MIN_PAIRS
 from fscale.ab import record
 from fscale.ab.loop import Aim
 from fscale.ab.point import Point, place
 from fscale.ab.record import Looks
-from fscale.ab.slices import settling, uncut
+from fscale.ab.slices import settling, why_not_sliced
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model import runs
 from fscale.model.errors import FscaleError
@@ -30,7 +30,7 @@ MOST_REPETITIONS = 400
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a paired run here needs. `repetitions`: fixed, or 0 until it is decided."""
+    """A planned run on this machine. `repetitions`: fixed number per side; 0: until decided."""
 
     setups: dict[str, Setup]
     run: Run
@@ -40,15 +40,15 @@ class Plan:
     repetitions: int
     looks: Looks
     one_is_enough: bool = False
-    """end as soon as something is slower"""
+    """end as soon as one point is slower"""
 
     @property
     def aim(self) -> Aim:
-        """When it ends."""
+        """When the run ends."""
         return Aim(self.settings, self.run.seed, self.repetitions, self.one_is_enough)
 
     def save(self, looks: Looks | None = None) -> None:
-        """Write run.json and ab.json; `looks` where they turned out otherwise than planned."""
+        """Write run.json and ab.json; `looks` replaces the planned ones if they differ."""
         self.store.save_run(self.run)
         base, new = (str(self.run.suite[side]) for side in ("base", "new"))
         record.save(self.store, base, new, looks or self.looks)
@@ -64,13 +64,13 @@ def make(
     slices: bool | None = False,
     slicing: Slicing = DEFAULT,
 ) -> Plan:
-    """Check both sides and plan the run. Nothing on the machine is changed.
+    """Check both sides and plan the run. This changes nothing on the machine.
 
-    `slices`: whether sides take turns; None: where they can.
+    `slices`: whether the sides take turns; None: if they can.
 
     Raises:
-        FscaleError: a side cannot be measured here, the output holds another run, or there is
-            more than one medium; or sides should take turns that cannot.
+        FscaleError: a side cannot be measured here, the output contains another run, there is more
+            than one medium, or `slices` is set and a side cannot take turns.
     """
     _refuse_one_name(base, new)
     store = Store(request.output)
@@ -80,9 +80,14 @@ def make(
     a = _prepare(request, base, "a")
     b = _prepare(replace(request, seed=a.run.seed), new, "b")
     if len(a.run.media) > 1:
-        raise FscaleError("`fscale ab` measures on one medium; give one with --media")
+        raise FscaleError(
+            f"`fscale ab` measures on one medium, not on {len(a.run.media)} "
+            f"({', '.join(a.run.media)}); give one with --media"
+        )
     if a.setup.devices != b.setup.devices:
-        raise FscaleError("the device became another one while it was checked; it is left alone")
+        raise FscaleError(
+            "the device changed while it was being checked; nothing was written to it"
+        )
     control = store.control()
     host.control(a.setup.machine, control)
     setups = {
@@ -104,14 +109,14 @@ def make(
         tests += sum(p.slicing is not None and p.slicing.settle for p in points)
     if not tests:
         raise FscaleError(
-            "nothing that is measured here has such a metric: counted work comes from profiled "
-            "repetitions, which `fscale ab` does not make, and only what writes and takes turns is "
-            "settled; give --metric throughput or per-cpu-second"
+            "nothing that is measured here has the metrics of --metric: counts come from profiling "
+            "repetitions, which `fscale ab` does not make, and settled exists only for workloads "
+            "that write and take turns; give --metric throughput or per-cpu-second"
         )
     looks = Looks()
     needed = minimum_repetitions(settings, tests, interleaved=True)
     if all(cut.values()):
-        needed = LEAST_PAIRS
+        needed = MIN_PAIRS
     if not repetitions:
         looks = Looks(
             schedule(settings.fdr, tests, MOST_REPETITIONS),
@@ -119,8 +124,9 @@ def make(
         )
     elif repetitions < needed:
         raise FscaleError(
-            f"{repetitions} repetitions a side are too few: a single change among {tests} tests is "
-            f"found with {needed} or more; give --repetitions {needed}, or fewer workloads or cores"
+            f"{repetitions} repetitions per side are too few: it takes at least {needed} to detect "
+            f"a single change among {tests} tests; give --repetitions {needed}, or fewer workloads "
+            "or cores"
         )
     run = runs.merge_sides(
         request.output,
@@ -138,32 +144,33 @@ def make(
 
 def _refuse_one_name(base: Variant, new: Variant) -> None:
     if base.label == new.label and base.text != new.text:
-        raise FscaleError(f"both sides would be called {base.label}; rename one of the files")
+        raise FscaleError(f"both sides would be named {base.label}; rename one of the files")
 
 
 def _slicing(
     key: CellKey, setups: Mapping[str, Setup], slices: bool | None, slicing: Slicing
 ) -> Slicing | None:
-    """How the workload of a cell is cut; None where it is measured in whole repetitions.
+    """How the workload of a cell is sliced; None if it is measured in whole repetitions.
 
-    FscaleError where it is to be cut, and cannot.
+    FscaleError if slices are required and the workload cannot take turns.
     """
     if slices is False:
         return None
-    reason = next(filter(None, (uncut(setup, key.workload) for setup in setups.values())), None)
+    reasons = (why_not_sliced(setup, key.workload) for setup in setups.values())
+    reason = next(filter(None, reasons), None)
     if reason and slices:
-        raise FscaleError(f"this cannot be measured in slices: {reason}; leave --slices out")
+        raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
     if reason:
         return None
     return settling(slicing, setups.values(), key)
 
 
 def _prepare(request: Request, side: Variant, name: str) -> Prepared:
-    # The directory of a side never exists: the store of the paired run is the plan's.
+    # The directory of a side is never created: the plan's store holds the paired run.
     own = replace(
         request,
         output=request.output / f"side-{name}",
-        # Both sides have the same machine, so what it gives says nothing about them.
+        # Both sides run on the same machine, so controls would not tell them apart.
         overrides=request.overrides
         | {"filesystems": [side.filesystem], "repetitions": 1, "control": 0},
         explicit=request.explicit | {side.filesystem},
@@ -183,6 +190,6 @@ def _setup(prepared: Prepared, side: Variant) -> Setup:
 
 
 def _with_label(prepared: Prepared, side: Variant) -> Run:
-    """The run of a side, whose file system is called as the side is."""
+    """The run of a side, with the side's label as the name of its file system."""
     (described,) = prepared.run.filesystems.values()
     return prepared.run.model_copy(update={"filesystems": {side.label: described}})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is measured on both sides: a workload on a file system at a number of cores."""
+"""A point, which is measured on both sides: a workload on a file system at a core count."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ SIDES = ("A", "B")
 
 
 def place(key: CellKey) -> tuple[str, str, int]:
-    """What a point is, whatever file system each side calls its own."""
+    """The identity of a point, without the file system, which may differ between the sides."""
     return key.workload, key.mode, key.cores
 
 
@@ -23,16 +23,16 @@ class Point:
     slicing: Slicing | None = None
     """None: whole repetitions"""
     together: int = 2
-    """of these so many of each side a round: A B B A"""
+    """whole repetitions of each side per round: A B B A"""
 
     @property
     def name(self) -> str:
-        """Side A's, which results go by."""
+        """The name of side A's point, under which results are kept."""
         return self.base.point
 
     @property
     def step(self) -> int:
-        """Repetitions of each side, or pairs in slices, a round."""
+        """Repetitions of each side per round; in slices, pairs per round."""
         return 1 if self.slicing else self.together
 
     def key(self, side: str, repetition: int) -> CellKey:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs a planned paired comparison on this machine and keeps its run.json true."""
+"""Runs a planned paired comparison on this machine and keeps its run.json up to date."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ from fscale.system.executor import DryExecutor, Executor
 
 
 def preview(plan: Plan, say: Callable[[str], None]) -> None:
-    """Tell the commands of the first round, and change nothing."""
+    """Print the commands of the first round, and change nothing."""
     session = Session(plan.setups["A"], plan.store, paths.state_dir(), DryExecutor(say), Signals())
     with session.opened():
         for point in plan.points:
@@ -33,19 +33,18 @@ def preview(plan: Plan, say: Callable[[str], None]) -> None:
                 say(f"# side {key.side}: {key.id}")
                 session.setup = plan.setups[key.side]
                 session.cell(key)
-        say("# and so on, until it is decided; then put the machine back")
+        say("# further rounds follow until all is decided; then the machine's state is restored")
 
 
 def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Progress:
-    """Make the plan and measure for at most so many seconds; the machine is put back whatever
-    happens.
+    """Make the plan and measure for at most `seconds`; restore the machine's state in any case.
 
-    `planned` is called when the machine is held: only then are all CPUs online, also where an
-    earlier run was killed. `wait`: seconds to wait for another run to leave the machine.
+    `planned` is called while the machine is locked: only then are all CPUs online, even if an
+    earlier run was killed. `wait`: seconds to wait until another run releases the machine.
 
     Raises:
-        FscaleError: nothing could be measured, the user stopped it, or the machine is not as it
-            was.
+        FscaleError: nothing could be measured, the user stopped it, or the machine's state could
+            not be restored.
     """
     console = terminal(error=True)
 
@@ -74,7 +73,7 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
         except Interrupted as error:
             run.state = "interrupted"
             raise Interrupted(
-                f"{error}; the machine is as it was, and the same command goes on from there"
+                f"{error}; the machine's state is restored, and the same command resumes the run"
             ) from None
         except Stopped:
             raise
@@ -84,10 +83,10 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
             run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
             run.finished = now()
             plan.store.save_run(run)
-    for reason in progress.uncut.values():
-        say(f"measured in whole repetitions, as the first pair in slices failed: {reason}")
+    for reason in progress.not_sliced.values():
+        say(f"measured in whole repetitions because the first pair in slices failed: {reason}")
     for reason in progress.given_up.values():
-        say(f"given up: {reason}")
+        say(f"gave up a point: {reason}")
     if progress.out_of_time and progress.open:
-        say(f"the time is spent; {len(progress.open)} points are undecided")
+        say(f"the time limit is reached; {len(progress.open)} points are undecided")
     return progress

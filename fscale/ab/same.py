@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Refuses to compare a file system with itself because two texts say the same thing."""
+"""Refuses a comparison of two sides whose different texts describe the same file system."""
 
 import re
 
@@ -11,15 +11,15 @@ from fscale.model.results import Cell
 from fscale.model.store import BENCH
 from fscale.runner.session import Session
 
-# Of a description: other for each file system that is made.
+# Keys of a description that differ each time a file system is made.
 _OWN = re.compile(r"uuid|fsid| time$|created|checked|seed|checksum|^csum$", re.IGNORECASE)
 
 
 def refuse_same(plan: Plan, session: Session) -> None:
-    """Make and mount each side once; FscaleError where both come out the same.
+    """Make and mount each side once; FscaleError if both give the same file system.
 
-    Both texts may be equal, for a comparison of a side with itself. What differs and cannot be seen
-    from outside is taken for a difference.
+    Equal texts are allowed, to compare a side with itself. Options whose effect cannot be observed
+    count as a difference.
     """
     if plan.run.suite["base"] == plan.run.suite["new"] or f"{BENCH} of B" in plan.run.versions:
         return
@@ -46,15 +46,15 @@ def refuse_same(plan: Plan, session: Session) -> None:
     if a and b and _unseen(a, shown[0]) != _unseen(b, shown[1]):
         return
     raise FscaleError(
-        f"{plan.run.suite['base']} and {plan.run.suite['new']} are the same thing twice: mkfs made "
-        f"the same, the kernel shows the same {len(shown[0])} mount options in effect, and the "
-        "microbenchmark is one; give a side that differs, or the same text twice to see what noise "
-        "there is"
+        f"{plan.run.suite['base']} and {plan.run.suite['new']} describe the same file system: mkfs "
+        f"made the same, the kernel shows the same {len(shown[0])} mount options in effect, and "
+        "the microbenchmark is the same; give a side that differs, or the same text twice to "
+        "measure the noise"
     )
 
 
 def _differ(a: FileSystem, b: FileSystem) -> bool:
-    """Whether two file systems differ in what is known before they are made."""
+    """Whether two file systems differ in properties that are known before they are made."""
     alike = (a.kernel, a.size, a.max_size, a.numa, a.partitions, a.settings)
     if alike != (b.kernel, b.size, b.max_size, b.numa, b.partitions, b.settings):
         return True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Both sides in simulated guests, of which what an operation takes is counted.
+"""Measures both sides in simulated guests, which count the cost of an operation.
 
-A count hardly differs from boot to boot, so a round is all boots of both sides, and nothing is
-looked at before (analysis/compare/counted.py).
+A count hardly differs from boot to boot, so one round has all boots of both sides, and there are no
+interim looks (analysis/compare/counted.py).
 """
 
 import math
@@ -23,19 +23,19 @@ from sim.sweep import Prepared
 
 
 def side_directory(output: Path, side: str) -> Path:
-    """Where the boots of side "A" or "B" are, a run of their own."""
+    """The directory with the boots of side "A" or "B", which form a run of their own."""
     return output / "boots" / side
 
 
 class Simulated(EveryPointAtOnce):
-    """See fscale.ab.loop.Source. FscaleError where the output holds another comparison."""
+    """See fscale.ab.loop.Source. FscaleError if the output contains another comparison."""
 
     looks = Looks()
 
     def __init__(
         self, output: Path, sides: Mapping[str, Prepared], texts: Mapping[str, str], jobs: int
     ) -> None:
-        """`sides` are "A" and "B", `texts` as they were named, `jobs` guests at a time."""
+        """`sides`: "A" and "B"; `texts`: as the user named them; `jobs`: guests at a time."""
         self._sides = sides
         self._texts = texts
         self._jobs = jobs
@@ -57,11 +57,11 @@ class Simulated(EveryPointAtOnce):
 
     @property
     def aim(self) -> Aim:
-        """When it ends."""
+        """When the run ends."""
         return Aim(Settings(metrics=("count",)), self.run.seed, self._seeds)
 
     def measure(self, batch: Sequence[Point], first: int) -> list[tuple[Point, Cell]]:
-        """Boot all that is not finished; what only one side has is stored, too."""
+        """Boot all unfinished cells; cells that only one side has are stored as well."""
         del first
         points = {place(point.base): point for point in batch}
         found = []
@@ -75,7 +75,7 @@ class Simulated(EveryPointAtOnce):
         return found
 
     def keep(self, progress: Progress) -> None:
-        """Write what there is; all cells are stored already."""
+        """Write run.json and ab.json; all cells are stored already."""
         del progress
         self.save("interrupted")
 
@@ -88,18 +88,18 @@ class Simulated(EveryPointAtOnce):
 
 
 def execute(source: Simulated) -> None:
-    """Simulate both sides; what an earlier, interrupted call finished is kept.
+    """Simulate both sides; cells that an earlier, interrupted call finished are kept.
 
     Raises:
-        FscaleError: no point is good on side A, or guests end again and again.
-        Interrupted: by the user.
+        FscaleError: no point is good on side A, or guests ended repeatedly.
+        Interrupted: the user interrupted it.
     """
     source.save("interrupted")
     try:
         loop.measure(source, source.aim, math.inf, Quiet())
     except Interrupted as error:
         raise Interrupted(
-            f"the guests were ended; finished cells are in {source.store.directory}, and the same "
-            "command goes on from there"
+            f"the guests were stopped; finished cells are in {source.store.directory}, and the "
+            "same command resumes from there"
         ) from error
     source.save("complete")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One pair in slices: both sides mounted at once, A B B A or B A A B in turns of milliseconds.
 
-The machine drifts between two cells of seconds, and not between two slices of 10 ms. Only one side
-runs at a time, so they do not contend. What a turn of a workload that writes puts off (a commit,
-write-back) would fall into the other's turns; so it is settled, and timed, before the next one.
+The machine drifts between two cells of seconds, but not between two slices of 10 ms. Only one side
+runs at a time, so the sides do not contend. The work that a turn of a writing workload defers (a
+commit, write-back) would fall into the other side's turns; so it is completed, and timed, before
+the next turn.
 """
 
 import contextlib
@@ -23,36 +24,36 @@ from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns, cut, in_turns
 from fscale.runner.machine.kernelsettings import of_machine
 from fscale.runner.session import Session, Setup, fill, new_cell
 
-SLOTS = ("-1", "-2")  # of file systems that are mounted at the same time
+SLOTS = ("-1", "-2")  # suffixes of two file systems that are mounted at the same time
 DRAIN = 0.02  # seconds: an RCU grace period, and the callbacks that have waited for it
-LEAST_OPS = 20
-"""of each worker in a turn: all begin at once and the last ones end alone, which must not matter"""
+MIN_OPS = 20
+"""per worker in a turn: all workers begin at once but end alone, and that must not matter"""
 
 
 class Taker(Protocol):
     """A side that takes turns."""
 
     def take(self) -> Turn:
-        """Work for one turn. Raises Ended and TooLong."""
+        """Run the workload for one turn. Raises Ended and TooLong."""
         ...
 
 
-def uncut(setup: Setup, workload: str) -> str | None:
-    """Why a workload of a setup cannot take turns; None where it can."""
+def why_not_sliced(setup: Setup, workload: str) -> str | None:
+    """Why a workload of a setup cannot take turns; None if it can."""
     for name, fs in setup.filesystems.items():
         if fs and fs.partitions > 1:
-            return f"{name} is on several partitions"
+            return f"{name} has {fs.partitions} partitions, and slices support only one"
         if fs and (files := of_machine(fs)):
-            return f"{next(iter(files))} is set for both sides at once"
+            return f"{next(iter(files))} is a setting of the whole machine, so of both sides"
     if not setup.loads[workload].sliced:
-        return f"{workload} does not take turns"
+        return f"{workload} cannot take turns"
     return None
 
 
 def settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slicing:
-    """With what keeps the work that a cell's workload leaves out of the other side's turns."""
+    """Add the steps that keep deferred work of a cell's workload out of the other side's turns."""
     described = [setup.loads[key.workload].descriptor for setup in setups]
-    steady = bool(key.options.get("keep"))  # what is added is taken away again
+    steady = bool(key.options.get("keep"))  # the workload removes what it adds
     return replace(
         slicing,
         settle=any(one.puts_off for one in described),
@@ -63,8 +64,8 @@ def settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slici
 def arranged(seed: int, key: CellKey) -> dict[str, str]:
     """Side -> slot, in the order in which they are set up.
 
-    Which side is made first, and on which medium, decides where its blocks and pages lie. So each
-    of the four arrangements comes once in four repetitions, in random order.
+    The order in which the sides are made, and their media, determine where their blocks and pages
+    lie. So each of the four arrangements comes once in four repetitions, in random order.
     """
     number = key.repetition - 1
     order = random.Random(f"{seed} {key.point} arranged {number // 4}").sample(range(4), 4)
@@ -82,12 +83,13 @@ def measure_pair(
 ) -> list[Cell]:
     """Measure one repetition of a point on both sides, and store its two cells.
 
-    What goes wrong is in the cells; where one side fails, the other's cell is invalid. Raises
+    Failures are recorded in the cells; if one side fails, the other's cell is invalid. Raises
     Interrupted and Stopped.
     """
     cells = {side: new_cell(keys[side]) for side in SIDES}
     with session.recorded(list(cells.values())), contextlib.ExitStack() as stack:
-        stack.callback(excuse, cells.values())  # a mount may turn out to have changed
+        # Even a change of a mount, which is noticed at the end, invalidates both cells.
+        stack.callback(invalidate_partner, cells.values())
         targets = stack.enter_context(_placed(session, setups, cells, seed))
         turns: dict[str, Turns] = {}
         for side, target in targets.items():
@@ -96,12 +98,12 @@ def measure_pair(
             try:
                 turns[side] = stack.enter_context(in_turns(*asked, setup.limits, session.do))
             except (Ended, TooLong) as error:
-                raise FscaleError(f"side {side} was not ready: {error}") from None
+                raise FscaleError(f"side {side} did not become ready: {error}") from None
         coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
         try:
             _alternate(turns, cells, slicing, coin)
         except TooLong as error:
-            raise FscaleError(f"{error}; it was killed") from None
+            raise FscaleError(f"{error}; the workload was killed") from None
     return list(cells.values())
 
 
@@ -112,7 +114,7 @@ def preview_pair(
     slicing: Slicing,
     seed: int,
 ) -> None:
-    """Tell the commands of a pair; the executor of the session is a dry one."""
+    """Print the commands of a pair; the session has a dry executor."""
     cells = {side: new_cell(keys[side]) for side in SIDES}
     with _placed(session, setups, cells, seed) as targets:
         for side, target in targets.items():
@@ -124,7 +126,7 @@ def preview_pair(
 def _placed(
     session: Session, setups: Mapping[str, Setup], cells: Mapping[str, Cell], seed: int
 ) -> Iterator[dict[str, Target]]:
-    """Both sides' file systems while the `with` block runs, in the order of their making."""
+    """Both sides' file systems during the `with` block, in the order in which they were made."""
     with contextlib.ExitStack() as stack:
         for side in SIDES:
             session.setup = setups[side]
@@ -139,9 +141,9 @@ def _placed(
 
 
 def _asked(setup: Setup, target: Target, slicing: Slicing) -> tuple[Load, Target, Settings]:
-    """What a side is asked to do: its key's duration is the most that it may work in all turns.
+    """The load, target and settings of a side; the duration is its longest work in all turns.
 
-    Its stock must do for so long.
+    The stock that is prepared must last for that duration.
     """
     longest = target.key.model_copy(update={"duration": slicing.side_seconds})
     settings = cut(setup.settings, slicing.seconds, settle=slicing.settle)
@@ -154,21 +156,21 @@ def _alternate(
     slicing: Slicing,
     coin: random.Random,
 ) -> None:
-    """Let the sides take their turns, and enter what they did.
+    """Let the sides take their turns, and enter the results.
 
-    Raises TooLong, and FscaleError where operations are too long for turns.
+    Raises TooLong, and FscaleError if operations are too long for turns.
     """
     slices = play(turns, slicing, coin)
     for side in SIDES:
         fill(cells[side], turns[side].end())
         cells[side].slices = slices[side]
-    excuse(cells.values())
+    invalidate_partner(cells.values())
     for side, own in slices.items():
         each = [turn.ops / _workers(cells[side]) for turn in own if turn.seconds]
-        if cells[side].status == "ok" and each and median(each) < LEAST_OPS:
+        if cells[side].status == "ok" and each and median(each) < MIN_OPS:
             raise FscaleError(
-                f"only {median(each):.3g} operations per worker in a turn of "
-                f"{1000 * slicing.seconds:g} ms, and {LEAST_OPS} are needed"
+                f"a worker did only {median(each):.3g} operations in a turn of "
+                f"{1000 * slicing.seconds:g} ms; slices need at least {MIN_OPS}"
             )
 
 
@@ -179,7 +181,7 @@ def _workers(cell: Cell) -> int:
 def play(
     turns: Mapping[str, Taker], slicing: Slicing, coin: random.Random
 ) -> dict[str, list[Slice]]:
-    """Let the sides take their turns; the end of one ends both. Only whole blocks are kept.
+    """Let the sides take turns until one ends; keep only whole blocks.
 
     Raises TooLong.
     """
@@ -193,7 +195,7 @@ def play(
     with contextlib.suppress(Ended):
         for _ in range(slicing.warmup):
             for side in SIDES:
-                take(side)  # caches
+                take(side)  # warms the caches
         for block in range(slicing.blocks):
             outer, inner = coin.sample(SIDES, 2)
             taken = [(side, take(side)) for side in (outer, inner, inner, outer)]
@@ -212,8 +214,8 @@ def play(
     return slices
 
 
-def excuse(cells: Collection[Cell]) -> None:
-    """Make the good cell of a pair invalid whose other one failed."""
+def invalidate_partner(cells: Collection[Cell]) -> None:
+    """If one cell of a pair failed, invalidate the other."""
     if any(cell.status != "ok" for cell in cells):
         for cell in cells:
             if cell.status == "ok":

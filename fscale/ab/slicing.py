@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a pair of both sides is cut into turns."""
+"""How a pair is cut into turns of the two sides."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,19 @@ BLOCK = 4
 
 @dataclass(frozen=True)
 class Slicing:
-    """How a pair is cut. Seconds of a turn, how many blocks of four turns, turns to warm up."""
+    """`seconds` of a turn, number of `blocks` of four turns, `warmup` turns per side."""
 
     seconds: float = 0.01
     blocks: int = 16
     warmup: int = 1
     settle: bool = False
-    """whether what a turn puts off is written out before the next one"""
+    """whether deferred work of a turn is written out before the next turn"""
     drain: float = 0.0
-    """seconds after a turn, for what it frees later"""
+    """seconds to wait after a turn for objects that the kernel frees later"""
 
     @property
     def side_seconds(self) -> float:
-        """What one side works at most in a pair."""
+        """The longest time that one side works in a pair."""
         return self.seconds * (self.blocks * BLOCK / 2 + self.warmup)
 
 

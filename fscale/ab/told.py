@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the user sees while guests are compared: a line for each point, after each round."""
+"""Shows the progress of a comparison in guests: a line for each point after each round."""
 
 import time
 from collections import defaultdict
@@ -26,7 +26,7 @@ class Told:
         self._rounds = 0
 
     def measured(self, progress: Progress, batch: Sequence[Point], left: float) -> None:
-        """Say what a round showed, before anything is judged."""
+        """Print the changes seen in a round, before anything is judged."""
         for point in batch:
             cells: dict[str, list[Cell]] = defaultdict(list)
             for cell in progress.cells[-2 * point.step * len(batch) :]:
@@ -46,12 +46,12 @@ class Told:
         if looks and took * looks[0] / point.step > took + left:
             unit = "pairs" if point.slicing else "boots of each side"
             self._steps.note(
-                f"a round takes {took:.0f} s and a judgement {looks[0]} {unit}, for which "
+                f"a round takes {took:.0f} s and the first verdict needs {looks[0]} {unit}, so "
                 f"{(took + left) / 60:.3g} minutes are too few: give more --max-minutes"
             )
 
     def looked(self, progress: Progress, judgements: Sequence[Judgement], left: float) -> None:
-        """Say what was judged."""
+        """Print the verdicts."""
         del progress, left
         for one in judgements:
             self._steps.note(
@@ -61,7 +61,7 @@ class Told:
 
 
 def _changes(sides: Sequence[Sequence[Cell]]) -> str:
-    """By how much each rate, or count, of NEW differs in these cells."""
+    """The change of each rate, or count, from BASE to NEW in these cells."""
     if not all(sides):
         return ""
     shown = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The ways to measure two sides: which options of a comparison and parts of a side each heeds."""
+"""The ways to measure two sides, with the options and the parts of a side that each supports."""
 
 from collections.abc import Collection
 from enum import Enum
@@ -19,8 +19,8 @@ _GUESTS = (*OF_FILESYSTEM, *OF_GUEST)
 
 
 class Way(Enum):
-    """How two sides are measured: what it is called, the parameters that mean nothing in it, and
-    the parts of a side that it heeds.
+    """A way to measure two sides: its name, the parameters that it does not support, and the parts
+    of a side that it supports.
     """
 
     CELLS = (
@@ -28,7 +28,7 @@ class Way(Enum):
         ("count_margin", "filesystem", "allow_different"),
         _HERE,
     )
-    """also slices where they can be"""
+    """also covers slices, where they are possible"""
     SLICES = "slices on this machine", ("duration", "count_margin"), _HERE
     BOOTS = (
         "guests that boot in turn",
@@ -49,7 +49,7 @@ class Way(Enum):
         self.parts = parts
 
     def refuse_others(self, *sides: Variant) -> None:
-        """FscaleError where a side has a part that is not heeded, or one kernel of two is named."""
+        """FscaleError if a side has an unsupported part, or only one side names a kernel."""
         for side in sides:
             side.refuse_but(self.parts, self.title)
         lacking = [side for side in sides if not side.of_guest]
@@ -57,41 +57,42 @@ class Way(Enum):
             lacking = [side for side in sides if not side.kernel]
         if lacking and len(lacking) < len(sides):
             raise FscaleError(
-                f"{lacking[0].text}: it names no kernel, and the other side is measured in a "
-                f"guest; give each side its kernel, such as {lacking[0].name}:kernel=6.12"
+                f"{lacking[0].text} names no kernel, but the other side is measured in a guest; "
+                f"give each side a kernel, such as {lacking[0].name}:kernel=6.12"
             )
 
 
 def way_of(*, in_guests: bool, slices: bool | None) -> Way:
-    """How sides are measured that are judged at once."""
+    """The way to measure sides that are judged against each other."""
     if in_guests:
         return Way.GUEST_SLICES if slices else Way.BOOTS
     return Way.SLICES if slices else Way.CELLS
 
 
 def refuse_here(*sides: Variant) -> None:
-    """FscaleError where no side has to run in a guest."""
+    """FscaleError if no side needs a guest."""
     if not any(side.of_guest for side in sides):
         raise FscaleError(
-            f"{sides[0].text} and {sides[1].text} name no kernel and no module: give each side its "
-            f"kernel, such as {sides[0].name}:kernel=6.12, or compare them here with `fscale ab`"
+            f"{sides[0].text} and {sides[1].text} name neither a kernel nor a module; give each "
+            f"side a kernel, such as {sides[0].name}:kernel=6.12, or compare them on this machine "
+            "with `fscale ab`"
         )
 
 
 def refuse_unheeded(context: typer.Context, way: Way) -> None:
-    """FscaleError that names the options that were given and that a way does not heed."""
+    """FscaleError if an option was given that the way does not support."""
     refuse_given(context, way.unheeded, way.title)
 
 
 def refuse_given(context: typer.Context, parameters: Collection[str], what: str) -> None:
-    """FscaleError that names those of some parameters that were given and are not for `what`."""
+    """FscaleError if one of `parameters` was given, none of which `what` supports."""
     named = [
         parameter.opts[0]
         for parameter in context.command.params
         if parameter.name in parameters and _is_given(context, parameter.name)
     ]
     if named:
-        raise FscaleError(f"{', '.join(named)}: not for {what}; leave it out")
+        raise FscaleError(f"{', '.join(named)}: not supported with {what}; leave it out")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

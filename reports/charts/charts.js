@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The panels of the page, drawn anew when the view changes; what the reader does changes the view.
+// Draws the panels of the page, and draws them again when the view changes. User actions change the view.
 "use strict";
 
 const read = id => JSON.parse(document.getElementById(id).textContent);
@@ -36,7 +36,7 @@ async function draw(chart) {
 		focusPoint(figure, again);
 }
 
-// Those in sight come first, and the page answers in between.
+// Draws the panels in sight first, one at a time, so that the page stays responsive.
 async function drawAll(some) {
 	some.forEach(chart => waiting.add(chart));
 	if (drawing || !waiting.size)
@@ -80,7 +80,7 @@ function showControls() {
 	}
 }
 
-function told(figure, handle) {
+function tooltipLines(figure, handle) {
 	const { panel } = charts.get(figure.id), { curve, place, label } = row(handle);
 	return [["p", label], ["code", (panel.curves[curve].command ?? "") + panel.curves[curve].points[place].cores]];
 }
@@ -132,7 +132,7 @@ function onKey(event, figure) {
 }
 
 function makeLive({ panel, figure }) {
-	tellPoints(figure, handle => told(figure, handle));
+	attachTooltips(figure, handle => tooltipLines(figure, handle));
 	figure.addEventListener("click", onPoint(figure, handle => openPoint(figure, handle)));
 	figure.addEventListener("dblclick", () => unzoom(figure));
 	figure.addEventListener("keydown", event => onKey(event, figure));
@@ -144,7 +144,7 @@ function makeLive({ panel, figure }) {
 	figure.querySelector("figcaption").append(enlarge);
 }
 
-// Of file systems or of runs, whichever a box of the legend switches.
+// The set of hidden file systems, or of hidden runs, that a legend box adds to or removes from.
 function offs(box) {
 	return box.closest("[data-run]") ? view.without : view.off;
 }
@@ -177,14 +177,14 @@ function start() {
 		change(() => {
 			view[name] = type !== "checkbox" ? value : name.length > 1 ? checked : checked ? "log" : "linear";
 			if (name === "measure" || name === "relative")
-				view.zoom.clear(); // of other units
+				view.zoom.clear(); // the old ranges are in other units
 		}, name === "ideal" ? [] : undefined);
 	});
 	document.getElementById("whole").addEventListener("click", () => change(() => { view = firstView(); }));
 	controls.hidden = false;
 	makeSwitches();
 	charts.forEach(makeLive);
-	// The event comes later than the close: another point may have been opened since.
+	// The event arrives after close() returns: another point may be open by then.
 	detail.addEventListener("close", () => !detail.open && view.point && change(() => { view.point = null; }, []));
 	document.getElementById("detail-close").addEventListener("click", () => detail.close());
 	addEventListener("hashchange", () => /=/.test(location.hash) && restore());

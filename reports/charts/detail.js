@@ -16,7 +16,7 @@ function fact(name, value) {
 	return line;
 }
 
-// Of this point, else of the nearest profiled one of its curve.
+// The content for this point, or for the nearest profiled point of its curve.
 function nearest(curve, point, kind) {
 	const profiled = [...document.querySelectorAll(`[data-${kind}]`)];
 	const by = [...curve.points].sort((a, b) => Math.abs(a.cores - point.cores) - Math.abs(b.cores - point.cores));
@@ -28,7 +28,7 @@ function nearest(curve, point, kind) {
 	return null;
 }
 
-// `diagnosed`: the page has what profiles say.
+// `diagnosed`: the page has a diagnosis section.
 function fillDetail(panel, curve, point, diagnosed) {
 	const facts = document.createElement("dl");
 	facts.className = "facts";
@@ -36,7 +36,7 @@ function fillDetail(panel, curve, point, diagnosed) {
 		for (const relative of [false, true]) {
 			const view = { measure, relative }, found = figures(curve, point, view);
 			if (found)
-				facts.append(fact(`${MEASURES[measure].title}${relative ? ", over the base" : ""}`,
+				facts.append(fact(`${MEASURES[measure].title}${relative ? ", relative to the base" : ""}`,
 					inUnit(found[0], panel, view) + (point.spread === "none" ? "" : ` (${inUnit(found[1], panel, view)} to ${inUnit(found[2], panel, view)})`)));
 		}
 	facts.append(fact("repetitions", `${point.n}${point.disturbed ? `, ${point.disturbed} of them disturbed by other processes` : ""}`));
@@ -46,18 +46,18 @@ function fillDetail(panel, curve, point, diagnosed) {
 	document.getElementById("detail-title").textContent = `${panel.name} on ${curve.name}, ${point.cores} core${point.cores === 1 ? "" : "s"}`;
 	body.replaceChildren(facts);
 	if (curve.command)
-		body.append(element("h3", "To measure it again"), element("pre", curve.command + point.cores));
-	for (const [kind, title] of [["diagnosis", "Why"], ["lines", "The cache lines that cores waited for"]]) {
+		body.append(element("h3", "Command to measure this point again"), element("pre", curve.command + point.cores));
+	for (const [kind, title] of [["diagnosis", "Diagnosis"], ["lines", "Cache lines that cores waited for"]]) {
 		const found = nearest(curve, point, kind);
 		if (!found)
 			continue;
 		body.append(element("h3", title));
 		if (found.other !== point)
-			body.append(element("p", `This point has no profile; the nearest that has one is at ${found.other.cores} cores:`));
+			body.append(element("p", `This point has no profile. The nearest profiled point of this curve is at ${found.other.cores} cores:`));
 		body.append(found.content);
 	}
 	if (diagnosed && !nearest(curve, point, "diagnosis"))
-		body.append(element("h3", "Why"), element("p", "This curve has no profile. To take one, measure it again with --profile locks,cpu,offcpu."));
+		body.append(element("h3", "Diagnosis"), element("p", "This curve has no profile. To record one, measure it again with --profile locks,cpu,offcpu."));
 	for (const details of body.querySelectorAll("details"))
 		if (details.dataset.diagnosis)
 			details.open = true;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Flame graphs that zoom and search, made of the frames of the pictures that the page has for readers without
-// JavaScript. To this script they are text, so none is loaded before it is asked for.
+// Flame graphs that zoom and search. The frames come from the static pictures that the page holds for readers without
+// JavaScript; the script parses a picture only when the reader opens its graph.
 "use strict";
 
-const NARROWEST = 0.0015; // of the width: what is narrower has no room on a screen
-const NAMED = 0.015; // what is narrower has no room for a name
-const ROUNDED = 0.15; // pixels: the picture's figures have one digit behind the point
+const NARROWEST = 0.0015; // share of the width; narrower frames are not drawn
+const NAMED = 0.015; // share of the width; narrower frames have no room for a name
+const ROUNDED = 0.15; // pixels: coordinates in the picture have one decimal
 const graphs = new WeakMap();
 
-// Name, title, left, right and depth of each frame; depth 0 is the root. An XML document acts in no way.
+// Name, title, left, right and depth of each frame; depth 0 is the root. Parsing as XML runs no script of the picture.
 function framesOf(text) {
 	const bytes = Uint8Array.from(atob(/base64,([^"]*)/.exec(text)[1]), c => c.charCodeAt(0));
 	const picture = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "image/svg+xml");
@@ -33,31 +33,31 @@ function hue(name) {
 function graphOf(details) {
 	if (graphs.has(details))
 		return graphs.get(details);
-	details.querySelector(".live")?.remove(); // copied without its graph
+	details.querySelector(".live")?.remove(); // a copy of the element has no working graph
 	const frames = framesOf(details.querySelector("noscript").textContent);
 	const live = document.createElement("div"), bar = document.createElement("p"), label = element("label", "Search ");
-	const search = document.createElement("input"), reset = element("button", "Reset zoom"), said = document.createElement("output");
+	const search = document.createElement("input"), reset = element("button", "Reset zoom"), status = document.createElement("output");
 	live.className = "live";
 	bar.className = "controls";
 	search.type = "search";
 	search.autocomplete = "off";
 	reset.type = "button";
 	label.append(search);
-	bar.append(label, reset, said);
+	bar.append(label, reset, status);
 	const place = document.createElement("div");
 	place.className = "frames";
 	place.setAttribute("role", "group");
-	place.setAttribute("aria-label", `${details.querySelector("summary").textContent}: arrows go from frame to frame, Enter zooms, Escape shows all`);
+	place.setAttribute("aria-label", `${details.querySelector("summary").textContent}: arrow keys move between frames, Enter zooms in, Escape resets the zoom`);
 	place.style.height = `${1.2 * (1 + Math.max(...frames.map(frame => frame.depth)))}rem`;
 	live.append(bar, place);
 	details.append(live);
-	const graph = { frames, place, search, said, root: frames.find(frame => frame.depth === 0), shown: new Map() };
+	const graph = { frames, place, search, status, root: frames.find(frame => frame.depth === 0), shown: new Map() };
 	graphs.set(details, graph);
 	drawFlames(graph, graph.root);
 	return graph;
 }
 
-// The frames on and below the zoomed one in their shares of it, those under it in full width.
+// Draws the zoomed frame's callers in full width, and the frame and its callees in their shares of it.
 function drawFlames(graph, zoomed, focused = zoomed) {
 	graph.zoomed = zoomed;
 	graph.shown.clear();
@@ -84,7 +84,7 @@ function drawFlames(graph, zoomed, focused = zoomed) {
 	markFound(graph);
 }
 
-// What is found within what is found counts once.
+// Marks the matching frames. A match within another match counts once in the share.
 function markFound(graph) {
 	const text = graph.search.value.trim().toLowerCase(), matches = frame => text && frame.name.toLowerCase().includes(text);
 	for (const [button, frame] of graph.shown)
@@ -94,10 +94,10 @@ function markFound(graph) {
 		if (!outer.some(other => within(frame, other)))
 			outer.push(frame);
 	const share = outer.reduce((sum, frame) => sum + frame.right - frame.left, 0) / (graph.root.right - graph.root.left);
-	graph.said.textContent = text ? `${found.length} frame${found.length === 1 ? "" : "s"}, ${(100 * share).toFixed(1)}% of the time` : "";
+	graph.status.textContent = text ? `${found.length} frame${found.length === 1 ? "" : "s"}, ${(100 * share).toFixed(1)}% of the time` : "";
 }
 
-// Of a frame that is too narrow to be shown, the one that fills the width.
+// Focuses a frame; if it is too narrow to be drawn, the one that fills the width.
 function focusFrame(graph, frame) {
 	const buttons = [...graph.shown.keys()], showing = one => buttons.find(button => graph.shown.get(button) === one);
 	const chosen = showing(frame) ?? showing(graph.zoomed);
@@ -106,7 +106,7 @@ function focusFrame(graph, frame) {
 	chosen.focus();
 }
 
-// Up to the widest callee, down to the caller, aside to the next of the same depth.
+// Up: the widest callee; down: the caller; left and right: the next frame of the same depth.
 function nextFrame(graph, frame, key) {
 	const all = [...graph.shown.values()], level = all.filter(other => other.depth === frame.depth).sort((a, b) => a.left - b.left);
 	const callees = all.filter(other => other.depth === frame.depth + 1 && within(other, frame));
@@ -153,5 +153,5 @@ document.addEventListener("keydown", event => {
 		zoomTo(graph, graph.root, frame);
 	else if (!event.key.startsWith("Arrow"))
 		return;
-	event.preventDefault(); // neither scrolls nor closes what the graph is in
+	event.preventDefault(); // so that the page does not scroll and the dialog does not close
 });

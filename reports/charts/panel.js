@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One panel: from its data and the view to what Vega draws.
+// Turns a panel's data and the view into a Vega specification.
 "use strict";
 
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
@@ -20,8 +20,8 @@ function inUnit(value, panel, view) {
 	return `${number} ${prefix}${unit}`.replace("  ", " ");
 }
 
-// [median, low, high] of a point in this view; null where it is not known. The interval of a ratio is
-// the low end of one spread over the high end of the other.
+// [median, low, high] of a point in this view; null if it was not recorded. The interval of a ratio runs from
+// the low end of one spread over the high end of the other to the reverse.
 function figures(curve, point, view) {
 	const own = point[view.measure];
 	if (!own || !view.relative)
@@ -32,18 +32,18 @@ function figures(curve, point, view) {
 
 function spoken(curve, point, panel, view) {
 	const [median, low, high] = figures(curve, point, view);
-	const told = [`${curve.name} at ${point.cores} core${point.cores === 1 ? "" : "s"}: ${inUnit(median, panel, view)}`];
+	const parts = [`${curve.name} at ${point.cores} core${point.cores === 1 ? "" : "s"}: ${inUnit(median, panel, view)}`];
 	if (point.spread !== "none")
-		told.push(`${point.spread === "quartiles" ? "quartiles" : "from"} ${inUnit(low, panel, view)} to ${inUnit(high, panel, view)}`);
-	told.push(`${point.n} repetition${point.n === 1 ? "" : "s"}`);
+		parts.push(`${point.spread === "quartiles" ? "quartiles" : "from"} ${inUnit(low, panel, view)} to ${inUnit(high, panel, view)}`);
+	parts.push(`${point.n} repetition${point.n === 1 ? "" : "s"}`);
 	if (point.change && view.measure === "rate" && !view.relative)
-		told.push(point.change);
+		parts.push(point.change);
 	if (point.disturbed)
-		told.push(`${point.disturbed} disturbed`);
-	return told.join(", ");
+		parts.push(`${point.disturbed} disturbed`);
+	return parts.join(", ");
 }
 
-// By its file system, or by its run.
+// Whether the legend hides the curve's file system or its run.
 function isOff(curve, view) {
 	return view.off.has(curve.filesystem) || view.without.has(curve.run);
 }
@@ -59,7 +59,7 @@ function rows(panel, view) {
 	}));
 }
 
-// From the fastest base on, a rate times `factors`; of the others what costs nothing more.
+// A reference line from the fastest base: for rates, the base times `factors`; for the other measures, constant.
 function reference(panel, view, factors) {
 	const start = panel.ideal?.start[view.measure];
 	if (!start)
@@ -81,7 +81,7 @@ function domains(panel, shown, view) {
 	return { x, y: view.y === "log" ? [low / 1.25, high * 1.25] : [0, 1.08 * high] };
 }
 
-// The core counts that have room for a label: the most and the fewest, then from the most down.
+// The core counts that have room for a label: the highest and the lowest first, then downwards from the highest.
 function coreTicks(cores, kind, width) {
 	const of = kind === "log" ? Math.log : Number, [first, last] = [of(cores[0]), of(cores.at(-1))];
 	const place = count => last > first ? (of(count) - first) / (last - first) * width : 0;
@@ -94,11 +94,11 @@ function coreTicks(cores, kind, width) {
 
 function yTitle(panel, view) {
 	if (view.relative)
-		return view.measure === "rate" ? "speed-up" : "over its base";
+		return view.measure === "rate" ? "speed-up" : "relative to base";
 	return { rate: `${panel.unit}/s`, cpu: `${panel.unit} per CPU s` }[view.measure] ?? "seconds";
 }
 
-// A specification is filled in: an axis of Vega changes its kind in no other way.
+// Fills in a copy of the template: Vega cannot change the type of an axis afterwards.
 function fill(template, panel, view, width) {
 	const spec = structuredClone(template), shown = rows(panel, view), range = domains(panel, shown, view);
 	const inside = counts => counts.filter(end => panel.cores[0] <= end && end < panel.cores.at(-1)).map(end => ({ after: end + 0.5 }));
@@ -121,6 +121,6 @@ function fill(template, panel, view, width) {
 		scale.type = view[scale.name];
 	spec.width = width;
 	spec.height = Math.min(LARGEST, HEIGHT * width);
-	spec.description = `${panel.name}: ${MEASURES[view.measure].title}${view.relative ? " over the base" : ""} against cores, ${shown.length} points`;
+	spec.description = `${panel.name}: ${MEASURES[view.measure].title}${view.relative ? " relative to the base" : ""} against cores, ${shown.length} points`;
 	return spec;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The points of a drawn panel for mouse, keyboard and screen reader.
+// Makes the points of a drawn panel usable by mouse, keyboard and screen reader.
 "use strict";
 
 const tip = document.createElement("div");
@@ -15,7 +15,7 @@ function row(handle) {
 	return handle.__data__.datum;
 }
 
-// The handle that an event means: of those that lie on one another the nearest to the mouse.
+// The handle that an event refers to. Of overlapping handles it is the nearest to the mouse.
 function pointed(figure, event) {
 	const target = event.target.closest(".handles path");
 	if (!target || !event.isTrusted || event.clientX === undefined)
@@ -45,7 +45,7 @@ function hideTip() {
 	tip.hidden = true;
 }
 
-// Acts on the point that an event means, where it means one.
+// Calls `act` with the handle that an event refers to, if there is one.
 function onPoint(figure, act) {
 	return event => {
 		const handle = pointed(figure, event);
@@ -54,16 +54,16 @@ function onPoint(figure, act) {
 	};
 }
 
-// `told(handle)` is what a point says under the mouse, or when it has the focus.
-function tellPoints(figure, told) {
-	const tell = onPoint(figure, handle => showTip(handle, told(handle)));
+// Shows a tooltip with `linesOf(handle)` for the point under the mouse, or with the focus.
+function attachTooltips(figure, linesOf) {
+	const show = onPoint(figure, handle => showTip(handle, linesOf(handle)));
 	for (const type of ["pointermove", "focusin"])
-		figure.addEventListener(type, tell);
+		figure.addEventListener(type, show);
 	for (const type of ["pointerout", "focusout"])
 		figure.addEventListener(type, hideTip);
 }
 
-// One stop of the Tab key for each panel; arrows go on from there.
+// The Tab key stops once per panel; arrow keys move on from there.
 function makeFocusable(figure, attributes) {
 	handles(figure).forEach((handle, i) => {
 		for (const [name, value] of Object.entries(attributes))
@@ -77,7 +77,7 @@ function focusPoint(figure, handle) {
 	handle.focus();
 }
 
-// Left and right along the curve, up and down to the next curve with this core count by value.
+// Left and right: along the curve. Up and down: the next higher or lower point at the same core count.
 function neighbour(figure, handle, key) {
 	const here = row(handle), all = handles(figure);
 	const along = all.filter(h => row(h).curve === here.curve).sort((a, b) => row(a).cores - row(b).cores);
@@ -89,7 +89,7 @@ function neighbour(figure, handle, key) {
 	}[key];
 }
 
-// A range around a value, on an axis of this kind.
+// Scales a range around a value, on a linear or logarithmic axis.
 function around(range, value, factor, kind) {
 	if (kind === "log")
 		return range.map(end => value * (end / value) ** factor);

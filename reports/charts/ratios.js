@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The ratios of a comparison: a row for each cell with its dots, interval and margin.
+// Draws the ratios of a comparison: a row per cell with its dots, interval and margin.
 "use strict";
 
 const ROW = 40; // pixels
@@ -7,7 +7,7 @@ const STEPS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.025, 0.05, 0.1, 0.2, 
 const TICK = 56; // pixels that a label takes
 const VERDICTS = { slower: "var(--bad)", faster: "var(--good)" };
 
-// Ratios at round steps from 1, no nearer to one another than a label takes.
+// Ratios at round steps from 1, spaced so that labels do not overlap.
 function ratioTicks([low, high], width) {
 	const most = Math.max(2, width / TICK), reach = Math.exp(high) - Math.exp(low);
 	const step = STEPS.find(s => reach / s <= most) ?? reach / most;
@@ -15,7 +15,7 @@ function ratioTicks([low, high], width) {
 	return Array.from({ length: last - first + 1 }, (_, i) => 1 + (first + i) * step).filter(v => v > 0).map(Math.log);
 }
 
-// The first point of a row is its estimate, the others are its dots from small to large.
+// The points of each row: the estimate first, then the dots in ascending order.
 function ratioPoints(cells) {
 	return cells.flatMap((cell, row) => {
 		const dots = cell.dots.toSorted((a, b) => a[0] - b[0]).map(([ratio, label]) => ({ value: Math.log(ratio), label: `${cell.name}, ${label}` }));
@@ -49,7 +49,7 @@ function fillRatios(template, figure, width) {
 	return spec;
 }
 
-// Up and down from cell to cell, left and right along a cell's dots.
+// Up and down: the next cell. Left and right: the next dot of the cell.
 function nextRatio(figure, handle, key) {
 	const here = row(handle), all = handles(figure), own = all.filter(h => row(h).row === here.row);
 	const estimate = number => all.find(h => row(h).row === number && row(h).place === 0);
@@ -61,13 +61,13 @@ function nextRatio(figure, handle, key) {
 }
 
 function makeRatiosLive(figure) {
-	const tell = event => {
+	const show = event => {
 		const handle = pointed(figure, event);
 		if (handle)
 			showTip(handle, [["p", row(handle).label]]);
 	};
 	for (const type of ["pointermove", "focusin"])
-		figure.addEventListener(type, tell);
+		figure.addEventListener(type, show);
 	for (const type of ["pointerout", "focusout"])
 		figure.addEventListener(type, hideTip);
 	figure.addEventListener("keydown", event => {
@@ -83,7 +83,7 @@ function makeRatiosLive(figure) {
 	});
 }
 
-// What the page draws of ratios: none where it is no comparison.
+// The ratio charts of the page; none if the page is not a comparison.
 function ratioCharts() {
 	const source = document.getElementById("ratio-data");
 	if (!source)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which rows of the overview are listed; the address says it: #workload=MWCL&cores=8.
+// Filters the rows of the overview; the URL stores the filter: #workload=MWCL&cores=8.
 "use strict";
 
 const filters = document.getElementById("filters");
@@ -17,9 +17,9 @@ function list() {
 }
 
 function fromAddress() {
-	const said = new URLSearchParams(location.hash.slice(1));
+	const params = new URLSearchParams(location.hash.slice(1));
 	for (const select of selects) {
-		const value = said.get(select.name) ?? "";
+		const value = params.get(select.name) ?? "";
 		select.value = [...select.options].some(option => option.value === value) ? value : "";
 	}
 	list();

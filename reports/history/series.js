@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The trends of a page, drawn by Vega in the width that there is.
+// Draws the trends of a page with Vega, in the available width.
 "use strict";
 
 const LATEST = [100, 50, 20];
@@ -68,14 +68,14 @@ function along(figure, handle, key) {
 	return { ArrowRight: all[here + 1], ArrowLeft: all[here - 1], Home: all[0], End: all.at(-1) }[key];
 }
 
-// The same run at the next or the last core count.
+// The same run at the next or the previous core count.
 function beside(figure, handle, by) {
 	const other = trends[trends.findIndex(trend => trend.figure === figure) + by];
 	return other && handles(other.figure).find(h => row(h).x === row(handle).x);
 }
 
 function makeLive({ figure }) {
-	tellPoints(figure, handle => [["p", row(handle).label]]);
+	attachTooltips(figure, handle => [["p", row(handle).label]]);
 	figure.addEventListener("click", onPoint(figure, goToRow));
 	figure.addEventListener("keydown", event => onKey(event, figure));
 }

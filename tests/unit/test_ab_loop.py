@@ -203,7 +203,7 @@ def test_a_first_pair_that_fails_is_measured_whole_which_tells_the_sides_apart(
     with live.Live(plan.points, plan.settings) as watcher:
         _, progress = measured(plan, monkeypatch, watcher, lambda key: key.workload == "DWOL")
     plan.save()
-    assert [name.split("-")[0] for name in progress.uncut] == ["DWOL"]
+    assert [name.split("-")[0] for name in progress.not_sliced] == ["DWOL"]
     assert [name.split("-")[0] for name in progress.given_up] == ["DWOL"]
     (point,) = compare(open_sides(tmp_path, None), SETTINGS).health
     assert (point.kind, point.subject.workload, point.base.good) == ("broken", "DWOL", 2)
@@ -221,7 +221,7 @@ def test_one_failed_pair_among_good_ones_is_no_reason_to_give_up(
         _, progress = measured(plan, monkeypatch, watcher, fails)
     assert {n.split("-")[0]: c for n, c in progress.done.items()} == {"DRBL": 8, "DWOL": 5}
     assert [name.split("-")[0] for name in progress.given_up] == ["DWOL"]
-    assert not progress.uncut
+    assert not progress.not_sliced
 
 
 def test_when_time_is_up_it_looks_at_the_pairs_that_there_are(

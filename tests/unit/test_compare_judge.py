@@ -148,7 +148,7 @@ def test_a_change_beside_others_load_is_taken_back(
     found = deciding.undecided(compared(8, 8, interleaved=interleaved), 0.05)
     found.verdict = before  # type: ignore[assignment]
     getattr(found, side).disturbed = disturbed
-    deciding.excuse_disturbed(found)
+    deciding.retract_if_disturbed(found)
     assert found.verdict == after
     assert found.reason == (
         ""
@@ -178,7 +178,7 @@ def test_others_load_takes_back_what_it_can_explain(
     for side, lost in ((found.base, base), (found.new, new)):
         side.disturbed = 0 if lost is None else 6
         side.lost = None if isinstance(lost, str) else lost
-    deciding.excuse_disturbed(found)
+    deciding.retract_if_disturbed(found)
     assert (found.verdict == "undecided") is excused
 
 

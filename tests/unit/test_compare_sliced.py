@@ -22,7 +22,7 @@ from analysis.compare.settings import (
 )
 from analysis.compare.sides import AbRecord
 from analysis.compare.sliced import (
-    LEAST_BLOCKS,
+    MIN_BLOCKS,
     PairRatio,
     centre,
     paired,
@@ -160,7 +160,7 @@ def test_how_much_so_many_pairs_show() -> None:
 
 
 def test_blocks_that_are_not_whole_do_not_count() -> None:
-    base, new = (side_of(side, 1, [1e6] * LEAST_BLOCKS) for side in "AB")
+    base, new = (side_of(side, 1, [1e6] * MIN_BLOCKS) for side in "AB")
     assert ratios_of({1: base}, {1: new}, THROUGHPUT)
     assert new.slices
     uncertain = [new.slices[0].model_copy(update={"seconds": 0.0}), *new.slices[1:]]

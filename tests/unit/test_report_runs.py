@@ -18,7 +18,7 @@ from analysis.reader import load
 from analysis.report import build, build_several, interactive
 from analysis.report.labels import DEFAULT, MOST, labels
 from analysis.report.looks import by_run, looks
-from analysis.report.members import MOST_RUNS, Asked, open_members
+from analysis.report.members import MAX_RUNS, Asked, open_members
 from analysis.report.section import Report
 from analysis.report.sidebyside import Row, rows
 from fscale.cli import app
@@ -205,11 +205,11 @@ def test_a_copy_is_no_second_run(tmp_path: Path) -> None:
 
 
 def test_more_runs_than_can_be_told_apart(tmp_path: Path) -> None:
-    paths = [run(tmp_path / str(n), 1 + n / 10, kernel=f"6.{n}") for n in range(MOST_RUNS + 1)]
-    with pytest.raises(FscaleError, match=f"at most {MOST_RUNS}"):
+    paths = [run(tmp_path / str(n), 1 + n / 10, kernel=f"6.{n}") for n in range(MAX_RUNS + 1)]
+    with pytest.raises(FscaleError, match=f"at most {MAX_RUNS}"):
         report(*paths)
     drawn = report(*paths[:-1])
-    assert len(set(drawn.lines.values())) == 2 * MOST_RUNS
+    assert len(set(drawn.lines.values())) == 2 * MAX_RUNS
 
 
 def test_no_cell_is_merged_with_another_run_s(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the history as a directory of pages: what moved, every series, every run.
+"""Writes the history as a directory of pages: all steps, all series, all runs.
 
-The pages load nothing but the style, the scripts and the charting library beside them, so they are
-read from a disk, a CI artefact or any web server alike.
+The pages load only the style, the scripts and the charting library next to them, so they can be
+opened from a disk, a CI artefact or any web server.
 """
 
 import sqlite3
@@ -36,25 +36,25 @@ def write(
     margin: float,
     problems: Sequence[str] = (),
 ) -> Path:
-    """Write the site of all runs in the index; `problems` says which were left out, and why.
+    """Write the site of all runs in the index; `problems` lists those left out, and why.
 
     Returns:
         The path of index.html.
 
     Raises:
-        FscaleError: there is no run, none has this metric, or `out_dir` cannot be written.
+        FscaleError: there is no run, no run has this metric, or `out_dir` cannot be written.
     """
     runs = index.runs(connection)
     if not runs:
         raise FscaleError(
-            "there is no run to show; index some with `fscale history add DIR`, or give the "
-            "directory that holds them"
+            "there is no run to show; index runs with `fscale history add DIR`, or give the "
+            "directory that contains them"
         )
     found = trends(connection, metric, margin=margin)
     if not found:
         raise FscaleError(
-            f"no run has a figure of the metric {metric} that was measured by itself (sides of "
-            "`fscale ab` have no history)"
+            f"no run has a figure of the metric {metric} outside of `fscale ab`, whose sides have "
+            "no history; choose another metric or index other runs"
         )
     history = History(runs, found, metric)
     folder = Folder(out_dir)
@@ -65,7 +65,7 @@ def write(
         return folder.write("index.html", _overview(history, margin, problems))
     except OSError as error:
         raise FscaleError(
-            f"cannot write the site to {out_dir}: {error.strerror}; give a directory that you may "
+            f"cannot write the site to {out_dir}: {error.strerror}; give a directory that you can "
             "write to"
         ) from error
 

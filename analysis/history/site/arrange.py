@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which page shows what: a page is a workload on a file system on one machine, by core counts."""
+"""Arranges the pages: each shows a workload on a file system on one machine, by core count."""
 
 import hashlib
 import re
@@ -10,14 +10,14 @@ from functools import cached_property
 from analysis.history.index import IndexedRun
 from analysis.history.trend import Place, Step, Trend, Value
 
-LONGEST_NAME = 80  # characters of a file name that come from a name
+LONGEST_NAME = 80  # most characters of a file name that come from a workload and file system
 
 
 @dataclass(frozen=True)
 class Page:
-    """The trends of one place, by rising core count.
+    """The trends of one place, by ascending core count.
 
-    `newer`: how many runs of its machine are newer than its last.
+    `newer`: the number of runs on its machine that are newer than its last run.
     """
 
     place: Place
@@ -31,7 +31,7 @@ class Page:
 
     @property
     def file(self) -> str:
-        """Its file's name, the same each time that the site is written."""
+        """The name of its file, which is the same each time the site is written."""
         place = self.place
         text = "\n".join(vars(place).values())
         plain = re.sub(r"[^A-Za-z0-9_]+", "-", f"{place.workload}-{place.filesystem}")
@@ -40,7 +40,7 @@ class Page:
 
     @cached_property
     def runs(self) -> list[Value]:
-        """A value of each run that any of the trends has, the oldest first."""
+        """A value of each run in any of the trends, the oldest first."""
         first = {v.path: v for trend in self.trends for v in trend.values}
         return sorted(first.values(), key=lambda v: (v.started, v.path))
 
@@ -51,10 +51,7 @@ class Page:
 
     @cached_property
     def table(self) -> list[tuple[int, Value, list[tuple[Value | None, Step | None]]]]:
-        """Number, run, and the value of each trend with the step that it is the first after.
-
-        The newest first.
-        """
+        """Number, run, and the value of each trend with the step that it follows, newest first."""
         columns = [
             ({v.path: v for v in t.values}, {s.first.path: s for s in t.steps}) for t in self.trends
         ]
@@ -104,7 +101,7 @@ class History:
 
     @cached_property
     def changes(self) -> list[Change]:
-        """All steps: the newest first, the largest first of those of a run."""
+        """All steps, the newest first, and within a run the largest first."""
         found = [
             Change(page, trend, step)
             for page in self.pages
@@ -130,7 +127,7 @@ class History:
         return sorted({trend.cores for trend in self.trends})
 
     def newer(self, trend: Trend) -> int:
-        """How many runs of its machine are newer than the last that has it."""
+        """The number of runs on its machine that are newer than its last value."""
         last = trend.values[-1].started
         return sum(r.machine == trend.place.machine and r.started > last for r in self.runs)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The drawings of the site: Vega's, the same still and live, and sparklines."""
+"""The drawings of the site: Vega charts, static and interactive, and sparklines."""
 
 import json
 import math
@@ -20,13 +20,13 @@ from analysis.report.render import plural, rate, read
 DIGITS = 6  # significant, of a figure
 WIDTH = 900  # pixels of the still drawing
 SPARK = (120, 24)  # units of a sparkline
-SPARK_ROOM = 0.05  # the least that a sparkline's height stands for, so that noise looks like noise
+SPARK_ROOM = 0.05  # smallest range of a sparkline's height, so that noise does not look large
 
 _ID = re.compile(r'(\bid="|url\(#)(clip\d+)')
 
 
 def specification(page: Page, trend: Trend) -> dict[str, Any]:
-    """What Vega draws of a trend; `x` is the number of the run on the page."""
+    """The Vega specification of a trend; `x` is the number of the run on the page."""
     spec: dict[str, Any] = json.loads(_template())
     number = page.number
     values = {
@@ -38,7 +38,7 @@ def specification(page: Page, trend: Trend) -> dict[str, Any]:
                 "low": _rounded(value.low),
                 "high": _rounded(value.high),
                 "disturbed": value.disturbed > 0,
-                "label": told(trend, value),
+                "label": describe_value(trend, value),
             }
             for value in trend.values
         ],
@@ -64,13 +64,13 @@ def specification(page: Page, trend: Trend) -> dict[str, Any]:
     return spec
 
 
-def told(trend: Trend, value: Value) -> str:
-    """A point in words: run, day, kernel, value, spread, repetitions."""
-    said = f"{value.run}, {value.started[:10]}, kernel {value.kernel}: {rate(value.median)}"
+def describe_value(trend: Trend, value: Value) -> str:
+    """Describe a value: run, day, kernel, value, spread, repetitions."""
+    text = f"{value.run}, {value.started[:10]}, kernel {value.kernel}: {rate(value.median)}"
     if value.n > 1:
-        said += f" ({rate(value.low)} to {rate(value.high)})"
-    said += f" {trend.place.unit}/s, {plural(value.n, 'repetition')}"
-    return said + (f", {value.disturbed} disturbed" if value.disturbed else "")
+        text += f" ({rate(value.low)} to {rate(value.high)})"
+    text += f" {trend.place.unit}/s, {plural(value.n, 'repetition')}"
+    return text + (f", {value.disturbed} disturbed" if value.disturbed else "")
 
 
 def _levels(page: Page, trend: Trend) -> list[dict[str, float]]:
@@ -106,7 +106,7 @@ def _template() -> str:
 def still(spec: dict[str, Any], prefix: str) -> str:
     """The drawing as an SVG element, for a browser without JavaScript.
 
-    Its ids start with `prefix`, unique in the page; Vega counts them through all that it draws.
+    Its ids start with `prefix`, which is unique in the page; Vega numbers them across all drawings.
     """
     quiet = {**spec, "marks": [mark for mark in spec["marks"] if mark["name"] != "handles"]}
     head, _, body = vl_convert.vega_to_svg(quiet).partition(">")
