@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line: finds the commands and turns errors into sentences and exit codes."""
+"""The command line: finds the commands, and turns errors into messages and exit codes."""
 
 import errno
 import importlib
@@ -16,8 +16,28 @@ import fscale.commands
 from fscale import __version__
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import is_text
+from fscale.model.helptext import group_options, laid_out
 from fscale.model.terminal import say
 from fscale.system import streams
+
+# The commands in the order in which a user needs them, by the headings of `fscale --help`.
+_PANELS = {
+    "Measure": ("doctor", "list", "run"),
+    "Compare": ("compare", "ab", "gate", "bisect", "noise"),
+    "Diagnose": ("locks",),
+    "Report and export": ("report", "show", "export", "history", "import"),
+    "Guests and simulator": ("vm", "simulate"),
+    "Maintain": ("restore", "schema"),
+}
+_PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
+_EPILOG = """
+Example:
+
+    fscale run quick --fs ext4,xfs --output results/today
+    fscale report results/today
+
+`fscale COMMAND --help` describes a command and shows an example of it.
+"""
 
 app = typer.Typer(
     name="fscale",
@@ -25,6 +45,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Does this file system scale with cores, why does it stop, and did my patch change that?",
+    epilog=laid_out(_EPILOG),
 )
 
 
@@ -44,25 +65,43 @@ def _options(
 
 
 def _modules() -> list[str]:
-    """The command that was asked for; all of them for the help and for who imports `app`.
+    """Return the requested command; all commands for the help and for importers of `app`.
 
-    The imports of all commands together take seconds, in an emulated guest half a minute.
+    Importing all commands takes seconds, in an emulated guest half a minute.
     """
-    names = sorted(m.name for m in pkgutil.iter_modules(fscale.commands.__path__) if not m.ispkg)
+    found = {m.name for m in pkgutil.iter_modules(fscale.commands.__path__) if not m.ispkg}
+    ordered = [name for names in _PANELS.values() for name in names if name in found]
+    names = [*ordered, *sorted(found.difference(ordered))]
     started = Path(sys.argv[0]) == Path(__file__).with_name("__main__.py")
     words = sys.argv
-    if "_FSCALE_COMPLETE" in os.environ:  # a shell asks, with the words so far: bash, then others
+    if "_FSCALE_COMPLETE" in os.environ:  # a shell asks for completions: bash, then others
         typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
         words = typed.split()
     asked = words[1] if started and len(words) > 1 else ""
     return [asked] if asked in names else names
 
 
+def _lay_out(of: typer.Typer) -> None:
+    """Group the options of all commands, and make the texts wrap at the terminal's width."""
+    for command in of.registered_commands:
+        if command.callback:
+            group_options(command.callback)
+        command.help = laid_out(command.help or getattr(command.callback, "__doc__", None) or "")
+        command.epilog = laid_out(command.epilog) if command.epilog else None
+    for group in of.registered_groups:
+        group.epilog = laid_out(group.epilog) if isinstance(group.epilog, str) else group.epilog
+        if group.typer_instance:
+            _lay_out(group.typer_instance)
+
+
 for _module in _modules():
     importlib.import_module(f"fscale.commands.{_module}").register(app)
+for _info in (*app.registered_commands, *app.registered_groups):
+    _info.rich_help_panel = _PANEL_OF.get(_info.name)
+_lay_out(app)
 
 
-# What scripts of before give, and what it is called now.
+# Former names of options and arguments, which older scripts use, and the present ones.
 _OLDER_WORDS = {
     "--bench": "--workload",
     "--repeat": "--repetitions",
@@ -75,20 +114,20 @@ _OLDER_WORDS = {
 GIT_STOPS = 128
 _NO_VERDICT = (Exit.USAGE, Exit.INTERRUPTED)
 _SIGINT = 128 + signal.SIGINT  # typer's code for it
-_ANY_ADVICE = "see that it is there and that you may use it"
+_ANY_ADVICE = "check that it exists and that you have access"
 _ADVICE = {
-    errno.ENOSPC: "make room, or name another place",
-    errno.EDQUOT: "make room, or name another place",
-    errno.EROFS: "name a place that can be written",
+    errno.ENOSPC: "free some space, or give another path",
+    errno.EDQUOT: "free some space, or give another path",
+    errno.EROFS: "give a path on a writable file system",
     errno.EMFILE: "raise `ulimit -n`",
     errno.ENOMEM: "free some memory",
 }
 
 
 def _renewed(words: list[str]) -> list[str]:
-    """The words of a command line with those that have another name now; says which.
+    """The words of a command line, with former names replaced; prints a note for each.
 
-    What follows `--` is a command of somebody else's.
+    Words after `--` are another program's command line and stay as they are.
     """
     own = words.index("--") if "--" in words else len(words)
     renewed = []
@@ -96,7 +135,7 @@ def _renewed(words: list[str]) -> list[str]:
         name, equals, value = word.partition("=")
         now = _OLDER_WORDS.get(name, name)
         if now != name:
-            typer.echo(f"fscale: {name} is called {now} now", err=True)
+            typer.echo(f"fscale: {name} is now called {now}; please use that name", err=True)
         renewed.append(f"{now}{equals}{value}")
     return renewed + words[own:]
 
@@ -104,8 +143,8 @@ def _renewed(words: list[str]) -> list[str]:
 def main() -> None:
     """Run the command line and exit with one of the codes of `fscale.model.errors.Exit`.
 
-    What the world refuses (a full disk, a directory of somebody else's) is wrong use; an error of
-    ours is a traceback.
+    An error of the environment (a full disk, a directory without access) is reported as wrong
+    usage; a bug of fscale is a traceback.
     """
     streams.take_over()
     try:
@@ -118,15 +157,17 @@ def main() -> None:
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
     sys.stderr.flush()
-    # For git bisect a code below 128 is a verdict about the commit, which wrong use is not.
+    # git bisect takes a code below 128 for a verdict about the commit, which wrong usage is not.
     sys.exit(GIT_STOPS if sys.argv[1:2] == ["bisect"] and code in _NO_VERDICT else code)
 
 
 def _ended(words: list[str]) -> int:
-    """Run a command line; the code with which it ended."""
+    """Run a command line and return its exit code."""
     for word in words:
         if not is_text(word):
-            raise FscaleError(f"{word}: it is not UTF-8, and results are; give it another name")
+            raise FscaleError(
+                f"{word}: this argument is not valid UTF-8, which results need; give another name"
+            )
     try:
         app(_renewed(words), prog_name="fscale")
     except SystemExit as end:
@@ -142,9 +183,7 @@ def _refused(text: str, code: int) -> int:
 
 
 def _explained(error: OSError) -> str:
-    """A sentence about an error that no command has explained; where it came from, if it has no
-    name of a file.
-    """
+    """Describe an error that no command has explained, by its file or else its line of code."""
     where = error.filename
     if where is None:
         frame = traceback.extract_tb(error.__traceback__)[-1]

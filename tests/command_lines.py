@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whether fscale takes a command line, without running it."""
 
+import itertools
+import re
+import shlex
 from collections.abc import Sequence
 
 import typer
@@ -10,6 +13,15 @@ from fscale.cli import app
 
 COMMAND = typer.main.get_command(app)
 REFUSED = ("Missing ", "No such ", "Got unexpected ")
+SUBSTITUTED = re.compile(r"\$\(.*?\)")
+AFTER = "();<>|&"  # what a shell or a reader takes for something else
+
+
+def words_of(arguments: str) -> list[str]:
+    """The words of a command line up to a comment, a remark or another command."""
+    lexer = shlex.shlex(arguments, posix=True, punctuation_chars=AFTER)
+    lexer.whitespace_split = True
+    return list(itertools.takewhile(lambda word: word[0] not in AFTER, lexer))
 
 
 def refusal(arguments: Sequence[str]) -> str | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the commands of `fscale vm` share: starting a guest, saying how it ended."""
+"""What the commands of `fscale vm` share: they start a guest and report how it ended."""
 
 import shlex
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fscale.model.helptext import MEASURED
 from vm import guest as guests
 from vm import kernel as kernels
 from vm import module_build, rootfs
@@ -19,7 +20,13 @@ from vm.steps import Steps
 
 FilesystemOption = Annotated[
     list[Path] | None,
-    typer.Option("--filesystem", help="A TOML file for a file system of your own; for --fs."),
+    typer.Option(
+        "--filesystem",
+        metavar="FILE.toml",
+        help="TOML file that describes a file system of your own. --fs and sides name it without "
+        ".toml. Repeatable.",
+        rich_help_panel=MEASURED,
+    ),
 ]
 
 
@@ -32,8 +39,8 @@ def start(
 ) -> guests.Outcome | None:
     """Boot the kernel that the options name and run `job`; None after a dry run.
 
-    What the `filesystems` bring in source is built and handed in; `own` are TOML files of the
-    user's that may describe some of them.
+    Builds the sources of the `filesystems` and copies the result into the guest; `own` are TOML
+    files of the user's that may describe some of them.
     """
     steps = Steps(Console(stderr=True))
     kernel = kernels.resolve(
@@ -52,7 +59,7 @@ def start(
 
 
 def guest_files(suite: Path, filesystems: list[Path] | None) -> tuple[dict[str, Path], str]:
-    """Configuration files to hand in, and the suite as its name is in the guest."""
+    """Return the configuration files to copy into the guest, and the suite's name there."""
     files = {f"filesystems/{path.name}": path for path in filesystems or []}
     if not suite.is_file():
         return files, str(suite)
@@ -60,14 +67,14 @@ def guest_files(suite: Path, filesystems: list[Path] | None) -> tuple[dict[str, 
 
 
 def finish(outcome: guests.Outcome | None) -> None:
-    """Say how the guest ended and leave with the exit code for that."""
+    """Print how the guest ended and exit with the code for that."""
     if outcome is None:
         return
     console = Console(stderr=True)
     if outcome.end != "finished":
         raise guests.GuestError(outcome)
     console.print(
-        f"guest done in {outcome.seconds:.0f} s (boot {outcome.boot_seconds or 0:.1f} s)",
+        f"guest finished after {outcome.seconds:.0f} s (boot: {outcome.boot_seconds or 0:.1f} s)",
         highlight=False,
     )
     if outcome.summary:

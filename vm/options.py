@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The options of every command that boots a guest."""
+"""The options of all commands that boot a guest."""
 
 import functools
 from dataclasses import dataclass
@@ -9,51 +9,111 @@ from typing import Annotated
 import typer
 
 from fscale.model.bundle import bundle
+from fscale.model.helptext import GUESTS
 from fscale.model.limits import MOST_SECONDS
 
+KernelOption = Annotated[
+    str,
+    typer.Option(
+        metavar="KERNEL",
+        help="Kernel to boot: bookworm (6.1), trixie (6.12), sid, SUITE:PACKAGE, a .deb, a bzImage "
+        "or a built tree.",
+        rich_help_panel=GUESTS,
+    ),
+]
 KernelTreeOption = Annotated[
-    Path | None, typer.Option("--kernel-tree", help="A built kernel tree; instead of --kernel.")
+    Path | None,
+    typer.Option(
+        "--kernel-tree",
+        metavar="DIR",
+        help="Built kernel tree, instead of --kernel.",
+        rich_help_panel=GUESTS,
+    ),
+]
+ModuleOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE.ko",
+        help="Module to load before the run; repeatable.",
+        rich_help_panel=GUESTS,
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """Which kernel boots, in what guest. A field is an option of the same name."""
+    """The kernel and the guest that runs it. Each field is an option of the same name."""
 
-    kernel: Annotated[
-        str,
-        typer.Option(
-            help="bookworm, trixie (or 6.1, 6.12), SUITE:PACKAGE, a .deb, a bzImage, a built tree."
-        ),
-    ] = "bookworm"
+    kernel: KernelOption = "bookworm"
     modules: Annotated[
         Path | None,
-        typer.Option(help="Of a bzImage: the directory with its lib/modules/RELEASE."),
+        typer.Option(
+            metavar="DIR",
+            help="Directory with the modules of a bzImage, as `make modules_install "
+            "INSTALL_MOD_PATH=DIR` fills it.",
+            rich_help_panel=GUESTS,
+        ),
     ] = None
     kernel_tree: KernelTreeOption = None
-    module: Annotated[
-        list[Path] | None, typer.Option(help="A .ko to load before the run; repeat for more.")
-    ] = None
-    smp: Annotated[int, typer.Option(min=1, max=255, help="Virtual CPUs.")] = 4
-    memory: Annotated[str, typer.Option(help="The guest's memory, as 4G.")] = "4G"
+    module: ModuleOption = None
+    smp: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=255,
+            metavar="N",
+            help="Number of virtual CPUs.",
+            rich_help_panel=GUESTS,
+        ),
+    ] = 4
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE", help="Memory of the guest, such as 4G.", rich_help_panel=GUESTS
+        ),
+    ] = "4G"
     accel: Annotated[
-        str, typer.Option(help="auto (KVM where it boots the kernel), kvm or tcg.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Accelerator: kvm, tcg (emulation), or auto: KVM if it can boot the kernel, else "
+            "emulation.",
+            rich_help_panel=GUESTS,
+        ),
     ] = "auto"
     deterministic: Annotated[
         bool,
         typer.Option(
             "--deterministic",
-            help="Count instructions (icount, one thread): repeatable cost an operation, "
-            "no scaling.",
+            help="Emulate with a clock that counts instructions (QEMU's icount): the cost per "
+            "operation is repeatable. The virtual CPUs take turns, so nothing scales.",
+            rich_help_panel=GUESTS,
         ),
     ] = False
-    append: Annotated[str, typer.Option(help="More kernel parameters.")] = ""
+    append: Annotated[
+        str,
+        typer.Option(
+            metavar="PARAMETERS",
+            help="Parameters to append to the kernel command line.",
+            rich_help_panel=GUESTS,
+        ),
+    ] = ""
     timeout: Annotated[
-        float, typer.Option(min=1, max=MOST_SECONDS, help="Seconds after which the guest is ended.")
+        float,
+        typer.Option(
+            min=1,
+            max=MOST_SECONDS,
+            metavar="SECONDS",
+            help="Stop the guest after this many seconds.",
+            rich_help_panel=GUESTS,
+        ),
     ] = 3600
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print the commands; boot nothing. Set-up is still made."),
+        typer.Option(
+            "--dry-run",
+            help="Print the QEMU command and exit; whatever the guest needs is still prepared.",
+        ),
     ] = False
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One module a command; each has `register(app)`, and `fscale.cli` finds them by name."""
+"""One module per command; each has `register(app)`, and `fscale.cli` finds them by name."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale ab`: both sides interleaved on this machine, until the data decide."""
+"""`fscale ab`: measures both sides in alternation until each point has a verdict."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,19 +9,18 @@ import typer
 from rich.console import Console
 
 from analysis.compare.settings import Settings
-from fscale.commands.compare import AllOption
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions
 from fscale.commands.options.output import OutputOptions
-from fscale.commands.run import RunSeedOption
+from fscale.commands.options.shared import AllOption, MinutesOption, ResultsOption
 from fscale.model import catalogue
 from fscale.model.bundle import bundle
 from fscale.model.errors import Exit
-from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS
+from fscale.model.helptext import REPEATED
+from fscale.model.limits import MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import say
 from fscale.model.variant import Variant, parse
 from fscale.runner.dry import tell
-from fscale.system.outputs import directory_to_write
 from vm.cli import guest_files
 from vm.options import GuestOptions
 from vm.steps import Steps
@@ -31,26 +30,51 @@ if TYPE_CHECKING:
     from fscale.ab.plan import Plan
 
 _EPILOG = """
-Examples:\n\n
-fscale ab --base ext4 --new ext4:mount=data=journal --workload DWSL --output results/journal\n\n
-fscale ab --base xfs --new xfs:mount=wsync --cores 1,2 --max-minutes 20 --output results/wsync\n\n
-fscale ab --base ext4 --new ext4:mount=nodelalloc --workload MWCL --whole --output results/w\n\n
-fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj\n\n
-fscale ab --base ext4 --new ext4:set=/proc/sys/vm/dirty_background_ratio=1 --output results/d\n\n
-fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/guests\n\n
+More examples:
+
+    fscale ab --base xfs --new xfs:mount=wsync --cores 1,2 --max-minutes 20 --output results/wsync
+    fscale ab --base ext4 --new ext4:mount=nodelalloc --workload MWCL --whole --output results/w
+    fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj
+    fscale ab --base ext4 --new ext4:set=/proc/sys/vm/dirty_background_ratio=1 --output results/d
+    fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/guests
+
 A side is FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE][:binary=FILE].
-Options and arguments are merged into those of the file system; set= writes a file below /sys or
-/proc/sys while it is mounted ({name} in it stands for the device) and puts it back; binary= is
-another microbenchmark. With [:kernel=KERNEL][:module=FILE], or as kernel:KERNEL, it is measured in
-a guest.
+
+mount= and mkfs= add to the options and arguments that the file system has in its TOML file. set=
+writes VALUE to a file below /sys or /proc/sys while the file system is mounted and restores it
+afterwards; {name} in it stands for the device. binary= is another microbenchmark. A side with
+:kernel=KERNEL or :module=FILE, or of the form kernel:KERNEL, is measured in a guest.
 """
 
+BaseOption = Annotated[
+    str,
+    typer.Option(
+        metavar="SIDE", help="Side A, the baseline, such as ext4; the syntax is described below."
+    ),
+]
+NewOption = Annotated[
+    str,
+    typer.Option(metavar="SIDE", help="Side B, which is judged, such as ext4:mount=data=journal."),
+]
+FixedOption = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        max=MOST_REPETITIONS,
+        metavar="N",
+        help="Fixed number of repetitions per side, or of pairs in slices; disables early "
+        "stopping. In guests a repetition is a boot.",
+        rich_help_panel=REPEATED,
+    ),
+]
 SlicesOption = Annotated[
     bool | None,
     typer.Option(
         "--slices/--whole",
-        help="Mount both sides at once and switch between them every few milliseconds, or measure "
-        "whole repetitions in turn. Default: slices where both sides support them.",
+        help="--slices: mount both sides at once and alternate between them every few "
+        "milliseconds. --whole: alternate whole repetitions. Default: slices where both sides "
+        "support them.",
+        rich_help_panel=REPEATED,
     ),
 ]
 DryRunOption = Annotated[
@@ -59,12 +83,12 @@ DryRunOption = Annotated[
 
 
 def say_unheeded_duration(plan: "Plan", duration: float | None) -> None:
-    """Say of which points a duration is not, as they take turns."""
+    """Print which workloads ignore --duration because they are measured in slices."""
     sliced = dict.fromkeys(p.base.workload for p in plan.points if p.slicing)
     if duration is not None and sliced:
         say(
-            f"note: --duration is not of {', '.join(sliced)}: what takes turns works as long as "
-            "they take; --whole measures whole repetitions",
+            f"note: --duration has no effect on {', '.join(sliced)}, measured in slices; --whole "
+            "measures whole repetitions",
             error=True,
         )
 
@@ -72,11 +96,15 @@ def say_unheeded_duration(plan: "Plan", duration: float | None) -> None:
 def handed_in(
     suite: Path, filesystems: list[Path] | None, *sides: Variant
 ) -> tuple[dict[str, Path], str]:
-    """The files that guests get, and the suite as its name is in there; FscaleError."""
+    """Return the files to copy into guests, and the name of the suite there.
+
+    Raises:
+        FscaleError: the TOML file of a side is invalid.
+    """
     own = [side.own_file for side in sides if side.own_file]
     for side in sides:
         if side.own_file:
-            catalogue.load_filesystem(side.filesystem)  # what is wrong is said before a boot
+            catalogue.load_filesystem(side.filesystem)  # reports errors before a boot
     return guest_files(suite, list(dict.fromkeys([*(filesystems or []), *own])))
 
 
@@ -99,9 +127,9 @@ def measure_in_guests(
     """Compare two guests; `given` are options of `fscale run`, without the suite.
 
     `filesystems` are TOML files of the user's. Returns the settings to judge by, which may have
-    fewer metrics where it is `bisecting`. Raises what `fscale.ab.guests.execute` does.
+    fewer metrics if `bisecting`. Raises the errors of `fscale.ab.guests.execute`.
     """
-    from fscale.ab.guest_plan import make  # noqa: PLC0415 - it brings in the statistics
+    from fscale.ab.guest_plan import make  # noqa: PLC0415 - imports the statistics
     from fscale.ab.guests import execute  # noqa: PLC0415
     from fscale.ab.told import Told  # noqa: PLC0415
 
@@ -123,9 +151,9 @@ def measure_in_guests(
     )
     progress = execute(source, 60 * minutes, Told(steps))
     for reason in progress.given_up.values():
-        steps.note(f"given up: {reason}")
+        steps.note(f"gave up on a point: {reason}")
     if progress.out_of_time:
-        steps.note(f"the time is spent; {len(progress.open)} points are undecided")
+        steps.note(f"time limit reached (--max-minutes); {len(progress.open)} points are undecided")
     return source.plan.settings
 
 
@@ -139,28 +167,23 @@ def register(app: typer.Typer) -> None:
 @bundle("written", OutputOptions)
 def _ab(
     context: typer.Context,
-    base: Annotated[str, typer.Option(help="Side A, as described below.")],
-    new: Annotated[str, typer.Option(help="Side B, in the same way.")],
-    output: Annotated[
-        Path,
-        typer.Option(
-            callback=directory_to_write,
-            help="Results directory; an interrupted run in it is resumed.",
-        ),
-    ],
+    base: BaseOption,
+    new: NewOption,
+    output: ResultsOption,
     *,
-    repetitions: Annotated[
+    repetitions: FixedOption = None,
+    max_minutes: MinutesOption = 30,
+    seed: Annotated[
         int | None,
         typer.Option(
-            min=2,
-            max=MOST_REPETITIONS,
-            help="Fixed repetitions per side; disables early stopping.",
+            min=0,
+            max=MOST_SEED,
+            metavar="N",
+            help="Random seed for run order and workloads. Default: in guests 1, else a random "
+            "one, which a resumed run keeps.",
+            rich_help_panel=REPEATED,
         ),
     ] = None,
-    max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this many minutes.")
-    ] = 30,
-    seed: RunSeedOption = None,
     slices: SlicesOption = None,
     everything: AllOption = False,
     dry_run: DryRunOption = False,
@@ -168,11 +191,16 @@ def _ab(
     judged: JudgeOptions,
     written: OutputOptions,
 ) -> None:
-    """Compare two variants of a file system, interleaved as A B B A.
+    """Measure two variants of a file system in alternation and judge the difference.
 
-    Both sides are measured until each point is decided or the time is up; a decided point is not
-    measured again. The error rates account for the repeated looks at the data
-    (docs/design/statistics.md). Exit codes are those of `fscale compare`.
+    Example: fscale ab --base ext4 --new ext4:mount=data=journal --output results/journal
+
+    The sides are interleaved as A B B A, so that drift of the machine affects both equally. A point
+    is measured until it has a verdict or the time is up. The false discovery rate accounts for
+    these repeated tests (docs/design/statistics.md).
+
+    Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
+    the sides cannot be compared. 3: interrupted; the same command resumes.
     """
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
@@ -213,7 +241,7 @@ def _ab(
 
 
 def judge(output: Path, settings: Settings, outputs: "Outputs", everything: bool) -> None:
-    """Judge a paired run, write what was asked for, and end with 1 where something is worse."""
+    """Judge a paired run and write the outputs; exits with 1 if there is a regression."""
     from analysis.compare.compare import compare  # noqa: PLC0415
     from analysis.compare.sides import open_sides  # noqa: PLC0415
     from analysis.verdicts.outputs import give  # noqa: PLC0415

@@ -16,12 +16,11 @@ from analysis.compare.settings import (
     Settings,
 )
 from fscale.commands.ab import measure_in_guests
-from fscale.commands.compare import AllowOption
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.options.shared import AllowOption, MinutesOption
 from fscale.model.bundle import bundle
 from fscale.model.errors import FscaleError
-from fscale.model.limits import MOST_MINUTES
 from fscale.model.terminal import terminal
 from fscale.model.variant import Variant, parse
 from fscale.runner.request import Request
@@ -30,16 +29,18 @@ from vm.cli import FilesystemOption
 from vm.guest import GuestError
 
 GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
-"""What git bisect takes them for: 1 to 124, 126 and 127 are bad, from 128 it stops."""
+"""Exit codes for git bisect: 1 to 124, 126 and 127 are bad; from 128 on it stops."""
 
 _EPILOG = """
-Examples:\n\n
-git bisect run fscale bisect --base ext4:binary=/srv/good/fscale-bench --new ext4 --workload MWCL
---output /srv/bisect -- make -C microbench\n\n
-git bisect run fscale bisect --base my:kernel=6.12:module=good.ko --new
-my:kernel=6.12:module=my.ko --filesystem my.toml --cores 1 --output /srv/bisect -- make my.ko\n\n
-git bisect run fscale bisect --reference /srv/results/v6.17 --output /srv/bisect -- ./build-and-run
-{output}
+More examples:
+
+    git bisect run fscale bisect --base my:kernel=6.12:module=good.ko \\
+        --new my:kernel=6.12:module=my.ko --filesystem my.toml --cores 1 \\
+        --output /srv/bisect -- make my.ko
+    git bisect run fscale bisect --reference /srv/results/v6.17 --output /srv/bisect \\
+        -- ./build-and-run {output}
+
+The sides have the syntax of `fscale ab`. {output} stands for the directory of the commit.
 """
 
 
@@ -55,39 +56,49 @@ def _bisect(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Builds this commit; with --reference also measures it into {output}.",
+            help="Command that builds the commit; with --reference it also measures the commit "
+            "into {output}.",
         ),
     ] = None,
     *,
     output: Annotated[
         Path,
         typer.Option(
-            callback=directory_to_write, help="Directory for results: one below it per commit."
+            callback=directory_to_write,
+            metavar="DIR",
+            help="Directory for results; each commit gets a subdirectory.",
         ),
     ],
-    base: Annotated[str | None, typer.Option(help="The good side, as for `fscale ab`.")] = None,
-    new: Annotated[str | None, typer.Option(help="The side that the build changes.")] = None,
-    reference: Annotated[
-        Path | None, typer.Option(help="A run of the good commit, instead of two sides.")
+    base: Annotated[
+        str | None, typer.Option(metavar="SIDE", help="Side A, the good one, as for `fscale ab`.")
     ] = None,
-    max_minutes: Annotated[
-        float,
+    new: Annotated[
+        str | None,
+        typer.Option(metavar="SIDE", help="Side B, which the command builds, as for `fscale ab`."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
         typer.Option(
-            min=0.1, max=MOST_MINUTES, help="Stop a commit's measurement after so many minutes."
+            metavar="DIR", help="Results of the good commit, instead of --base and --new."
         ),
-    ] = 30,
+    ] = None,
+    max_minutes: MinutesOption = 30,
     filesystem: FilesystemOption = None,
     allow_different: AllowOption = None,
     measured: MeasureOptions,
     judged: JudgeOptions,
 ) -> None:
-    """Build and judge the commit that is checked out; sides in guests are measured in slices.
+    """Build the commit that is checked out and judge it: one step of `git bisect run`.
 
-    Guests without KVM are judged by counted instructions unless --metric says otherwise.
+    Example: git bisect run fscale bisect --base ext4:binary=/srv/good/fscale-bench --new ext4
+    --output /srv/bisect -- make -C microbench
 
-    Exit code 0: nothing is slower (good); 1: something is, or broke (bad); 125: it does not build,
-    or the data cannot tell (skip); 128: a mistake or a machine that cannot do it (the bisection
-    stops).
+    Sides in guests are measured in slices. In guests without KVM, counted instructions are judged
+    unless --metric says otherwise.
+
+    Exit codes, as git expects them: 0: nothing is slower (good). 1: something is slower or broken
+    (bad). 125: the commit does not build, or the data cannot tell (skip). 128: wrong usage,
+    interrupted, or this machine cannot measure; the bisection stops.
     """
     from fscale.ab.ways import Way, refuse_unheeded, way_of  # noqa: PLC0415
 
@@ -106,7 +117,7 @@ def _bisect(
         way.refuse_others(*sides)
         argv = [part.replace("{output}", str(results)) for part in command or []]
         if argv and subprocess.run(argv, check=False).returncode != 0:
-            console.print(f"fscale: {argv[0]} failed at this commit: skipped", markup=False)
+            console.print(f"fscale: {argv[0]} failed: this commit is skipped", markup=False)
             raise typer.Exit(SKIP)
         if reference:
             comparison = _compare(reference, results, settings)
@@ -131,7 +142,7 @@ def _bisect(
             request = measured.request(results, None)
             comparison = _measure(request, sides, settings, max_minutes, measured.wait)
     except GuestError as error:
-        console.print(f"fscale: {error}: skipped", markup=False, soft_wrap=True)
+        console.print(f"fscale: {error}: this commit is skipped", markup=False, soft_wrap=True)
         raise typer.Exit(SKIP) from None
     except (FscaleError, OSError) as error:
         console.print(f"fscale: {error}", markup=False, soft_wrap=True)
@@ -147,7 +158,9 @@ def _commit() -> str:
     argv = ["git", "rev-parse", "--short=12", "HEAD"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise FscaleError("this is no git repository; start it by `git bisect run` in one")
+        raise FscaleError(
+            f"{Path.cwd()} is not in a git repository; start `git bisect run` inside one"
+        )
     return done.stdout.strip()
 
 
@@ -178,11 +191,11 @@ def _measure(
 
 
 def verdict(comparison: Comparison) -> int:
-    """What to tell git: bad, good, or skip.
+    """Return the exit code for git: bad, good, or skip.
 
-    Bad when anything is slower or broken; good when every rate is decided. A point that was lost
-    without a fault of the file system (a tool is missing, the run was cut short) says nothing
-    about the commit.
+    Bad if anything is slower or broken; good if every rate has a verdict. A point that was lost
+    for another reason than a fault of the file system (a tool is missing, the run was cut short)
+    says nothing about the commit.
     """
     if comparison.count("slower") or comparison.of_kind("broken"):
         return BAD

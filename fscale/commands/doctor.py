@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale doctor`: what this machine can do."""
+"""`fscale doctor`: shows what this machine can measure."""
 
 import json
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from apps.adapter import loads
+from fscale.commands.options.shared import JsonFlag
 from fscale.model.errors import Exit
 from fscale.runner.doctor import examine
 
 
 def _doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
-    """Say what this machine can and cannot measure, and what would help.
+    """Show what this machine can and cannot measure, and what to install or change.
 
-    Exit code 2 when nothing at all can be measured.
+    Example: fscale doctor
+
+    Exit codes: 0: this machine can measure something. 2: it can measure nothing.
     """
     findings = examine(loads())
     if as_json:
@@ -35,4 +37,4 @@ def _doctor(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("doctor", epilog="Example: fscale doctor --json")(_doctor)
+    app.command("doctor")(_doctor)

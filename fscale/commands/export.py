@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale export`: a run in the format of another program."""
+"""`fscale export`: writes a run in the format of another program."""
 
 import sys
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from fscale.model.terminal import say
 from fscale.system.outputs import TERMINAL, file_to_write
 
 _EPILOG = """
-Examples:\n\n
-fscale export results/today --format csv --output today.csv\n\n
-fscale export results/today --format junit --output fscale.xml\n\n
-fscale export results/today --format ktap | less\n\n
-fscale export results/today --format kcidb --output kcidb.json
+More examples:
+
+    fscale export results/today --format junit --output fscale.xml
+    fscale export results/today --format ktap | less
+    fscale export results/today --format kcidb --output kcidb.json
 """
 
 
 class Format(StrEnum):
-    """What can be written, as `analysis.formats.FORMATS` has it."""
+    """The formats, with the names of `analysis.formats.FORMATS`."""
 
     CSV = "csv"
     JSON = "json"
@@ -36,17 +36,24 @@ class Format(StrEnum):
 
 
 def _export(
-    run: Annotated[Path, typer.Argument(help="A results directory.")],
-    form: Annotated[Format, typer.Option("--format", help="Whose format.")],
+    run: Annotated[Path, typer.Argument(help="Results directory to export.")],
+    form: Annotated[
+        Format, typer.Option("--format", help="Format to write (docs/reference/formats.md).")
+    ],
     output: Annotated[
         Path | None,
-        typer.Option(callback=file_to_write, help="File to write; standard output without it."),
+        typer.Option(
+            callback=file_to_write, metavar="FILE", help="File to write. Default: standard output."
+        ),
     ] = None,
 ) -> None:
-    """Write all repetitions of a run for another program: an entry for each, failed ones too.
+    """Write all repetitions of a run in the format of another program.
 
-    What was measured beside others' load or simulated is marked, what failed has a reason and no
-    figure. docs/reference/formats.md says what each format holds.
+    Example: fscale export results/today --format csv --output today.csv
+
+    Each repetition has an entry. A failed one has its reason and no value. Repetitions that were
+    simulated, or disturbed by other load, are marked. docs/reference/formats.md describes each
+    format.
     """
     write(run, {form: TERMINAL if output is None else output})
 
@@ -54,11 +61,12 @@ def _export(
 def write(run: Path, outputs: Mapping[Format, Path]) -> None:
     """Write the run of a results directory in each format; `-` is standard output.
 
-    Raises FscaleError when there is no run, or a file cannot be written.
+    Raises:
+        FscaleError: there is no run, or a file cannot be written.
     """
     if not outputs:
         return
-    from analysis.formats import FORMATS  # noqa: PLC0415 - the statistics take a second to load
+    from analysis.formats import FORMATS  # noqa: PLC0415 - imports the statistics
     from analysis.reader import load  # noqa: PLC0415
 
     results = load(run)
@@ -71,7 +79,7 @@ def write(run: Path, outputs: Mapping[Format, Path]) -> None:
             write_named(output, text)
         except OSError as error:
             raise FscaleError(
-                f"cannot write {output}: {error.strerror}; give a file that you may write"
+                f"cannot write {output}: {error.strerror}; give another file"
             ) from error
     absent = {"planned cells left no result": results.missing}
     absent["files of cells cannot be read"] = len(results.unreadable)

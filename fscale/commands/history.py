@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale history`: the index of runs."""
+"""`fscale history`: keeps the index of runs, and shows trends."""
 
 import json
 import tempfile
@@ -10,61 +10,74 @@ import typer
 from rich.table import Table
 
 from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT
+from fscale.commands.options.shared import JsonFlag
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import say, terminal
 from fscale.system.outputs import directory_to_write
 
 DbOption = Annotated[
-    Path, typer.Option("--db", envvar="FSCALE_HISTORY", help="The index, a SQLite file.")
+    Path,
+    typer.Option(
+        "--db",
+        envvar="FSCALE_HISTORY",
+        metavar="FILE",
+        help="Index of runs, a SQLite file.",
+        show_default="results/history.sqlite",
+    ),
 ]
-MetricOption = Annotated[str, typer.Option(help=f"{THROUGHPUT} or {CPU_EFFICIENCY}.")]
+MetricOption = Annotated[
+    str, typer.Option(metavar="METRIC", help=f"Metric to show: {THROUGHPUT} or {CPU_EFFICIENCY}.")
+]
 MarginOption = Annotated[
-    float, typer.Option(min=0.001, max=0.9, help="Smallest step, as a fraction.")
+    float,
+    typer.Option(
+        min=0.001,
+        max=0.9,
+        metavar="FRACTION",
+        help="Ignore relative changes smaller than this.",
+    ),
 ]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RESULTS = paths.ROOT / "results"
 DB = RESULTS / "history.sqlite"
 MOST_SHOWN = 8
 PIPE_COLUMNS = 160
 
 _EPILOG = """
-Examples:\n\n
-fscale history rebuild results   |   fscale history add results/today\n\n
-fscale history tag results/today v6.18   |   fscale compare v6.17 v6.18\n\n
-fscale history trend --workload MWCM --fs ext4\n\n
-fscale history report --output site   |   fscale history report results --output site
+Examples:
+
+    fscale history rebuild results
+    fscale history tag results/today v6.18
+    fscale compare v6.17 v6.18    # tags instead of directories
+    fscale history trend --workload MWCM --fs ext4
+    fscale history report --output site
 """
 _REPORT_EPILOG = """
-Examples:\n\n
-fscale history report --output site   (all runs of the index)\n\n
-fscale history report results --output site --margin 0.03   (the runs below results, no index)
+More examples:
+
+    fscale history report results --output site --margin 0.03    # the runs below results, no index
 """
 
 
 def register(app: typer.Typer) -> None:
     """Add the command with its subcommands."""
     history = typer.Typer(
-        no_args_is_help=True, help="List and tag runs; show trends and their steps."
+        no_args_is_help=True, help="Index and tag runs; show trends and the runs that changed them."
     )
-    for function, example in (
-        (_add, "add results/today results/yesterday"),
-        (_rebuild, "rebuild results /srv/results"),
-        (_list, "list --json"),
-        (_tag, "tag results/today v6.18"),
-        (_path, "path v6.18"),
-        (_trend, "trend --workload MWCM --fs ext4 --margin 0.03"),
-    ):
-        name = function.__name__.removeprefix("_")
-        history.command(name, epilog=f"Example: fscale history {example}")(function)
+    for function in (_add, _rebuild, _list, _tag, _path, _trend):
+        history.command(function.__name__.removeprefix("_"))(function)
     history.command("report", epilog=_REPORT_EPILOG)(_report)
     app.add_typer(history, name="history", epilog=_EPILOG)
 
 
 def _add(
-    runs: Annotated[list[Path], typer.Argument(help="Results directories.")], db: DbOption = DB
+    runs: Annotated[list[Path], typer.Argument(help="Results directories to index.")],
+    db: DbOption = DB,
 ) -> None:
-    """Index runs, or index them again."""
+    """Add runs to the index; a run that is in it is indexed again.
+
+    Example: fscale history add results/today results/yesterday
+    """
     from analysis.history import index  # noqa: PLC0415
 
     with index.opened(db) as connection:
@@ -73,49 +86,56 @@ def _add(
             say(f"{row.name}: {row.values} values")
             for tag in row.refused:
                 say(
-                    f"{row.path} claims the tag {tag}, which stays where it is; "
-                    f"`fscale history tag` moves it",
+                    f"{row.path} claims the tag {tag}, which stays with another run; "
+                    f"move it with `fscale history tag`",
                     error=True,
                 )
 
 
 def _rebuild(
     roots: Annotated[
-        list[Path] | None, typer.Argument(help="Directories to look for runs in (results/).")
+        list[Path] | None, typer.Argument(help="Directories to search for runs. Default: results.")
     ] = None,
     db: DbOption = DB,
 ) -> None:
-    """Make the index anew from the result files, which are the truth."""
+    """Create the index anew from the results below some directories.
+
+    Example: fscale history rebuild results /srv/results
+    """
     from analysis.history import index  # noqa: PLC0415
 
     roots = roots or [RESULTS]
     _check_roots(roots)
     owned = index.owners(db)
     if db.exists() and not db.is_file():
-        raise FscaleError(f"{db} is not a file, so it is not an index; name another --db")
+        raise FscaleError(f"--db {db} is not a file; give another one")
     if not index.replaceable(db):
         raise FscaleError(
-            f"{db} is not an index of runs, so it is not replaced; name another --db, or remove it"
+            f"--db {db} is not an index of runs and is not overwritten; give another file"
         )
     try:
         db.unlink(missing_ok=True)
     except OSError as error:
-        raise FscaleError(f"{db} cannot be replaced: {error.strerror}") from None
+        raise FscaleError(
+            f"cannot replace --db {db}: {error.strerror}; give another file"
+        ) from None
     with index.opened(db) as connection:
         rows, problems = index.rebuild(connection, roots, owned)
-        say(f"{len(rows)} runs are in {db}")
+        say(f"indexed {len(rows)} runs in {db}")
     _tell(problems)
 
 
 def _check_roots(roots: list[Path]) -> None:
     for root in roots:
         if not root.is_dir():
-            raise FscaleError(f"{root} is no directory; give the one that holds the runs")
+            raise FscaleError(f"{root} is not a directory; give a directory that contains runs")
 
 
 def _check_metric(metric: str) -> None:
     if metric not in (THROUGHPUT, CPU_EFFICIENCY):
-        raise FscaleError(f"--metric is {THROUGHPUT} or {CPU_EFFICIENCY}")
+        raise FscaleError(
+            f"--metric {metric}: no such metric; give {THROUGHPUT} or {CPU_EFFICIENCY}"
+        )
 
 
 def _tell(problems: list[str]) -> None:
@@ -124,7 +144,10 @@ def _tell(problems: list[str]) -> None:
 
 
 def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
-    """All runs, the oldest first."""
+    """List all runs of the index, oldest first.
+
+    Example: fscale history list
+    """
     from analysis.history import index  # noqa: PLC0415
 
     with index.opened(db) as connection:
@@ -145,7 +168,9 @@ def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
         typer.echo(json.dumps({"schema": 1, "runs": rows}, indent=1))
         return
     if not rows:
-        typer.echo("the index is empty; `fscale history add DIR` or `fscale history rebuild`")
+        typer.echo(
+            "the index is empty; fill it with `fscale history add DIR` or `fscale history rebuild`"
+        )
         return
     table = Table(*rows[0], box=None, pad_edge=False)
     for row in rows:
@@ -155,15 +180,22 @@ def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
 
 
 def _tag(
-    run: Annotated[str, typer.Argument(help="A run: its directory, its name or another tag.")],
-    name: Annotated[str, typer.Argument(help="The tag; `compare` takes it for a directory.")],
+    run: Annotated[str, typer.Argument(help="Run to tag: its directory, its name or another tag.")],
+    name: Annotated[
+        str, typer.Argument(help="Tag; `fscale compare` accepts it instead of a directory.")
+    ],
     db: DbOption = DB,
 ) -> None:
-    """Give a run a name; a run that had it before loses it."""
+    """Give a run a tag; another run that has the tag loses it.
+
+    Example: fscale history tag results/today v6.18
+    """
     from analysis.history import index  # noqa: PLC0415
 
     if not index.is_tag(name):
-        raise FscaleError("a tag is a name without a slash, of at most 100 characters")
+        raise FscaleError(
+            f"{name!r} cannot be a tag; give a name without a slash, of at most 100 characters"
+        )
     with index.opened(db) as connection:
         if (Path(run) / "run.json").exists():
             row = index.add(connection, Path(run))
@@ -174,28 +206,40 @@ def _tag(
 
 
 def _path(
-    tag: Annotated[str, typer.Argument(help="A tag; nothing else is taken for one.")],
+    tag: Annotated[str, typer.Argument(help="Tag of a run; not its name or directory.")],
     db: DbOption = DB,
 ) -> None:
-    """Print the directory of the run that bears a tag; exit code 2 when none does."""
+    """Print the directory of the run that has a tag.
+
+    Example: fscale history path v6.18
+
+    Exit codes: 0: printed. 2: wrong usage, or no run has the tag.
+    """
     from analysis.history import index  # noqa: PLC0415
 
     with index.opened(db) as connection:
         run = index.tagged(connection, tag)
     if run is None:
-        raise FscaleError(f"no run has the tag {tag}; `fscale history list` shows what there is")
+        raise FscaleError(f"no run has the tag {tag}; `fscale history list` shows all tags")
     typer.echo(run.path)
 
 
 def _trend(
-    workload: Annotated[str | None, typer.Option(help="A workload.")] = None,
-    fs: Annotated[str | None, typer.Option(help="A file system.")] = None,
+    workload: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show only this workload.")
+    ] = None,
+    fs: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show only this file system.")
+    ] = None,
     metric: MetricOption = THROUGHPUT,
     margin: MarginOption = 0.05,
     db: DbOption = DB,
     as_json: JsonFlag = False,
 ) -> None:
-    """How each point developed, and at which run it made a step."""
+    """Show how each point developed from run to run, and at which runs it changed in a step.
+
+    Example: fscale history trend --workload MWCM --fs ext4 --margin 0.03
+    """
     from dataclasses import asdict  # noqa: PLC0415
 
     from analysis.compare import wording  # noqa: PLC0415
@@ -210,14 +254,14 @@ def _trend(
         typer.echo(json.dumps({"schema": 1, "trends": [asdict(t) for t in found]}, indent=1))
         return
     if not found:
-        typer.echo("no such point in the index; `fscale history list` shows the runs")
+        typer.echo("the index has no such point; `fscale history list` shows the runs")
         return
     table = Table("point", "runs", f"latest {MOST_SHOWN} ({metric})", "steps", box=None)
     for trend in found:
         values = [wording.number(v.median) for v in trend.values[-MOST_SHOWN:]]
         steps = [f"{wording.change(s.ratio)} at {s.first.run}" for s in trend.steps]
         few = len(trend.values) < FEWEST_RUNS
-        none = f"too few runs (from {FEWEST_RUNS})" if few else "none"
+        none = f"too few runs (needs {FEWEST_RUNS})" if few else "none"
         table.add_row(
             trend.subject, str(len(trend.values)), " ".join(values), "; ".join(steps) or none
         )
@@ -226,20 +270,27 @@ def _trend(
 
 def _report(
     output: Annotated[
-        Path, typer.Option(callback=directory_to_write, help="The directory to write the pages to.")
+        Path,
+        typer.Option(
+            callback=directory_to_write, metavar="DIR", help="Directory to write the pages to."
+        ),
     ],
     roots: Annotated[
         list[Path] | None,
-        typer.Argument(help="Directories to look for runs in; the index is then left as it is."),
+        typer.Argument(help="Directories to search for runs, instead of reading the index."),
     ] = None,
     metric: MetricOption = THROUGHPUT,
     margin: MarginOption = 0.05,
     db: DbOption = DB,
 ) -> None:
-    """Write all series as a static site: what moved lately, and a page for each curve.
+    """Write all trends as a static web site: recent changes, and a page for each curve.
 
-    It needs no network and no server: open index.html, or keep the directory as an artefact of CI.
-    Exit code 0 also when something moved.
+    Example: fscale history report --output site
+
+    The site needs no network and no server: open index.html, or keep the directory as a CI
+    artefact.
+
+    Exit codes: 0: written, also when a point changed. 2: wrong usage, or there is no run to show.
     """
     from analysis.history import index, site  # noqa: PLC0415
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale import`: results of other programs as a run of ours."""
+"""`fscale import`: converts results of other programs into a run."""
 
 from collections import Counter
 from pathlib import Path
@@ -13,36 +13,48 @@ from fscale.model.terminal import say
 from fscale.system.outputs import directory_to_write
 
 _EPILOG = """
-Examples:\n\n
-fscale import fxmark logs/2016-01-30-11-02-14.755097/fxmark.log --output results/old\n\n
-fscale import fxmark monday.log tuesday.log --started 2016-01-30 --output results/old\n\n
-fscale report results/old --paper
+More examples:
+
+    fscale import fxmark monday.log tuesday.log --started 2016-01-30 --output results/old
+    fscale report results/old --paper    # draws what was imported
 """
 
 
 def _fxmark(
     logs: Annotated[
-        list[Path], typer.Argument(help="fxmark.log of one machine and kernel; several repeat.")
+        list[Path],
+        typer.Argument(
+            help="fxmark.log files, all of one machine and kernel; several are repetitions."
+        ),
     ],
     output: Annotated[
-        Path, typer.Option(callback=directory_to_write, help="Results directory to make.")
+        Path,
+        typer.Option(
+            callback=directory_to_write, metavar="DIR", help="Results directory to create."
+        ),
     ],
     started: Annotated[
         str | None,
         typer.Option(
-            help="When it was measured, in ISO 8601; by default as the log's folder says."
+            metavar="DATE",
+            help="Time of the measurement in ISO 8601, such as 2016-01-30. Default: the time in "
+            "the name of the log's directory.",
         ),
     ] = None,
 ) -> None:
-    """Make a run of the logs of FxMark itself (bin/run-fxmark.py), to be drawn and exported.
+    """Convert logs of FxMark itself (bin/run-fxmark.py) into a run that can be drawn and exported.
 
-    What the logs do not hold is not made up: a point that was measured once has no spread.
-    Exit code 1 where no cell has a figure.
+    Example: fscale import fxmark logs/2016-01-30-11-02-14.755097/fxmark.log --output results/old
+
+    Values that the logs lack stay absent: a point that was measured once has no spread.
+
+    Exit codes: 0: at least one cell has a result. 1: no cell has a result. 2: wrong usage, or a
+    log cannot be read.
     """
     from analysis.formats.fxmark import read  # noqa: PLC0415 - takes a second to load
 
     if (output / RUN_FILE).exists():
-        raise FscaleError(f"{output} holds a run already; give another directory")
+        raise FscaleError(f"{output} already contains a run; give another directory")
     imported = read(logs, started)
     store = Store(output)
     try:
@@ -51,7 +63,7 @@ def _fxmark(
         store.save_run(imported.run)
     except OSError as error:
         raise FscaleError(
-            f"cannot write to {output}: {error.strerror}; give a directory that you may write to"
+            f"cannot write to {output}: {error.strerror}; give another directory"
         ) from error
     ended = Counter(cell.status for cell in imported.cells)
     points = len({cell.key.point for cell in imported.cells})
@@ -60,12 +72,14 @@ def _fxmark(
     for reason in imported.left_out:
         say(f"left out: {reason}", error=True)
     if not ended["ok"]:
-        say("no cell has a figure: `fscale show` says of each why", error=True)
+        say(f"no cell has a result; `fscale report {output}` lists the reasons", error=True)
         raise typer.Exit(Exit.FAILED)
 
 
 def register(app: typer.Typer) -> None:
     """Add the command with its subcommands."""
-    programs = typer.Typer(no_args_is_help=True, help="Make a run of another program's results.")
+    programs = typer.Typer(
+        no_args_is_help=True, help="Convert results of another program into a run."
+    )
     programs.command("fxmark", epilog=_EPILOG)(_fxmark)
-    app.add_typer(programs, name="import", epilog=_EPILOG)
+    app.add_typer(programs, name="import")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale list`: what can be measured, on what."""
+"""`fscale list`: shows workloads, file systems, media and suites."""
 
 import json
 from collections.abc import Iterable
@@ -55,23 +55,23 @@ def _completed(incomplete: str, names: Iterable[str]) -> list[str]:
 
 
 def complete_workloads(incomplete: str) -> list[str]:
-    """What the last name of a list of workloads may become, for the shell."""
+    """Return completions for the last of several workloads, for the shell."""
     loads = [*microbench.find(paths.BENCH), *adapter.loads()]
     return _completed(incomplete, [load.descriptor.id for load in loads])
 
 
 def complete_filesystems(incomplete: str) -> list[str]:
-    """The same for file systems."""
+    """Return completions for the last of several file systems."""
     return _completed(incomplete, catalogue.names(paths.FILESYSTEMS))
 
 
 def complete_media(incomplete: str) -> list[str]:
-    """The same for media."""
+    """Return completions for the last of several media."""
     return _completed(incomplete, catalogue.names(paths.MEDIA))
 
 
 def complete_suites(incomplete: str) -> list[str]:
-    """The suites whose names begin so."""
+    """Return the suites whose names begin with a text."""
     return [name for name in catalogue.names(paths.SUITES) if name.startswith(incomplete)]
 
 
@@ -90,11 +90,23 @@ def _cell(value: object) -> str:
 
 
 def _list(
-    what: Annotated[What, typer.Argument(help="What to list.")],
-    as_json: Annotated[bool, typer.Option("--json", help="All that is known, as JSON.")] = False,
-    binary: Annotated[Path, typer.Option(help="The microbenchmark.")] = paths.BENCH,
+    what: Annotated[What, typer.Argument(help="Kind of thing to list.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead of a table, with all fields.")
+    ] = False,
+    binary: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Microbenchmark program whose workloads are listed.",
+            show_default="build/microbench/fscale-bench",
+        ),
+    ] = paths.BENCH,
 ) -> None:
-    """List workloads, file systems, media or suites, and what this machine lacks for them."""
+    """List workloads, file systems, media or suites, and what this machine lacks for each.
+
+    Example: fscale list workloads
+    """
     makers = {"filesystems": _filesystems, "media": _media, "suites": _suites}
     rows = _workloads(binary) if what == "workloads" else makers[what]()
     if as_json:
@@ -113,4 +125,4 @@ def _list(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list", epilog="Example: fscale list workloads --json")(_list)
+    app.command("list")(_list)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale locks`: what limits each profiled cell of a run, in the terminal."""
+"""`fscale locks`: shows what limits each profiled cell of a run."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +16,7 @@ from analysis.diagnosis.triage import Suspect, Triage
 from analysis.hot import as_json, told
 from analysis.reader import Results, load
 from analysis.summary import Point, summarise
+from fscale.commands.options.shared import JsonFlag
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable, write_named
@@ -23,12 +24,12 @@ from fscale.model.terminal import terminal
 from fscale.system.outputs import directory_to_write, file_to_write
 
 _EPILOG = """
-Examples:\n\n
-fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p\n\n
-fscale locks results/p\n\n
-fscale locks results/p MWCM-ext4 --stacks   (points whose name begins so)\n\n
-fscale locks results/p --json\n\n
-fscale locks results/p --flames flames/
+More examples:
+
+    fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p    # first
+    fscale locks results/p MWCM-ext4 --stacks    # only points whose name begins with MWCM-ext4
+    fscale locks results/p --json
+    fscale locks results/p --flames flames/
 """
 _LINES = 8
 _COLUMNS = (
@@ -40,36 +41,40 @@ _COLUMNS = (
 def _locks(
     run: Annotated[Path, typer.Argument(help="Results directory of a run with profiles.")],
     cell: Annotated[
-        str | None, typer.Argument(help="A cell, or how its name begins; all without it.")
+        str | None, typer.Argument(help="Name of a cell, or its beginning. Default: all cells.")
     ] = None,
     stacks: Annotated[
-        bool, typer.Option("--stacks", help="Show the callers of each object.")
+        bool, typer.Option("--stacks", help="Show the call stacks of each contended object.")
     ] = False,
     flames: Annotated[
         Path | None,
         typer.Option(
-            callback=directory_to_write, help="Write flame graphs (SVG) into this directory."
+            callback=directory_to_write,
+            metavar="DIR",
+            help="Also write flame graphs (SVG) to this directory.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonFlag = False,
     markdown: Annotated[
         Path | None,
         typer.Option(
             callback=file_to_write,
-            help="Write one table of all points in Markdown; - is the terminal.",
+            metavar="FILE",
+            help="Write one Markdown table of all points to this file; - is standard output.",
         ),
     ] = None,
 ) -> None:
-    """Say why cells stop scaling: the contended objects, by the time that goes to them.
+    """Show why cells stop scaling: the contended objects, ordered by the time lost to them.
 
-    Exit code 0 also when there is contention; 2 when the run has no profiles.
+    Example: fscale locks results/p
+
+    Exit codes: 0: shown, also when there is contention. 2: wrong usage, or the run has no profiles.
     """
     results = load(run)
     simulated = results.run.machine.simulated
     if simulated and flames is not None:
         raise FscaleError(
-            f"{run} is simulated: it has cache lines and no stacks, so there are no flame graphs; "
-            "leave --flames out"
+            f"--flames: {run} is simulated and has no call stacks to draw; leave --flames out"
         )
     found = diagnose(results, _wanted(results, cell))
     if flames is not None:
@@ -100,7 +105,7 @@ def _locks(
 
 
 def _points(found: Diagnosis, results: Results) -> list[Point]:
-    """The scored points of those that are diagnosed, in their order."""
+    """The scored points that belong to the diagnosed ones, in the same order."""
     scored = {point.key.point: point for point in summarise(results.scored)}
     return [scored[one.key.point] for one in found.points]
 
@@ -118,7 +123,8 @@ def _wanted(results: Results, cell: str | None) -> list[str]:
     points = profiled(results)
     if not points:
         raise FscaleError(
-            f"{results.path} has no profiles; measure with --profile locks,cpu,offcpu"
+            f"{results.path} has no profiles; measure it with `fscale run --profile "
+            "locks,cpu,offcpu`"
         )
     if cell is None:
         return list(points)
@@ -185,7 +191,7 @@ def _micro(value: float | None) -> str:
 
 
 def _lock_stat(classes: list[LockClass]) -> Table:
-    """What Table 1 of SpanFS (ATC'15) shows of a lock class, and how long it was held."""
+    """The columns of Table 1 of SpanFS (ATC'15) for each lock class, and how long it was held."""
     grid = Table(box=None, pad_edge=False)
     grid.add_column("/proc/lock_stat")
     for title in ("bounces", "waits", "waited", "mean", "longest", "taken", "held"):
@@ -218,12 +224,12 @@ def _show_rest(console: Console, triage: Triage) -> None:
         console.print("\n".join([f"{name}:", *lines[: 4 * _LINES]]), markup=False)
     if triage.preempted > 0.05:
         console.print(
-            f"note: workers were off their CPU while runnable {100 * triage.preempted:.0f}% of the "
-            f"time: something else ran",
+            f"note: workers were runnable but preempted {100 * triage.preempted:.0f}% of the time: "
+            "other tasks used their CPUs",
             markup=False,
         )
     if triage.incomplete:
-        console.print("note: the tracer's table was full; some contention is missing")
+        console.print("note: the tracer's table was full, so some contention is not recorded")
     for note in triage.notes:
         console.print(f"note: {note}", markup=False)
     for file, why in triage.unreadable.items():
@@ -233,7 +239,7 @@ def _show_rest(console: Console, triage: Triage) -> None:
 def _show_run(console: Console, found: Diagnosis, results: Results) -> None:
     rows = table(found, results)
     if rows:
-        console.rule("the bottlenecks of this run")
+        console.rule("bottlenecks of this run")
         grid = Table(box=None, pad_edge=False)
         for title in ("FS", "bottleneck", "object", "scope", "operation", "evidence"):
             grid.add_column(title)
@@ -249,8 +255,8 @@ def _show_run(console: Console, found: Diagnosis, results: Results) -> None:
         console.print(grid)
     for cost in found.costs:
         console.print(
-            f"cost of the {cost.profiler} profile: {cost.ratio:.3f} of the unprofiled throughput "
-            f"({cost.low:.3f} to {cost.high:.3f}, {cost.points} points)",
+            f"cost of the {cost.profiler} profile: {cost.ratio:.3f} times the unprofiled "
+            f"throughput ({cost.low:.3f} to {cost.high:.3f}, {cost.points} points)",
             markup=False,
         )
     for warning in found.warnings:
@@ -258,7 +264,7 @@ def _show_run(console: Console, found: Diagnosis, results: Results) -> None:
 
 
 def _markdown(found: Diagnosis) -> list[str]:
-    """What was seen, for the docs: the first suspect of each point with more than one core."""
+    """One table row per point with more than one core: its first suspect."""
     lines = [
         f"| {' | '.join(_COLUMNS)} |",
         f"|{'---|' * len(_COLUMNS)}",

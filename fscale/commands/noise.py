@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale noise`: what change could be seen on this machine at all?"""
+"""`fscale noise`: the smallest change that is detectable on this machine."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,22 +9,28 @@ from rich.table import Table
 from fscale.commands.ab import DryRunOption, SlicesOption, say_unheeded_duration
 from fscale.commands.list import complete_filesystems
 from fscale.commands.options.measure import MeasureOptions
-from fscale.commands.run import RunSeedOption
+from fscale.commands.options.shared import (
+    WHOLE_MINUTES,
+    JsonFlag,
+    MinutesOption,
+    ResultsOption,
+    RunSeedOption,
+)
 from fscale.model.bundle import bundle
 from fscale.model.errors import Exit
-from fscale.model.limits import MOST_MINUTES, MOST_REPETITIONS
+from fscale.model.helptext import JUDGING, REPEATED
+from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.terminal import terminal
 from fscale.model.variant import parse
 from fscale.runner.dry import tell
-from fscale.system.outputs import directory_to_write
 
 if TYPE_CHECKING:
     from analysis.compare.noise import NoiseReport
 
 _EPILOG = """
-Examples:\n\n
-fscale noise --fs ext4 --workload DRBL,MWCL,MWRL --output results/noise\n\n
-fscale noise --fs tmpfs --repetitions 20 --budget 10 --wanted 0.05 --output results/noise
+More examples:
+
+    fscale noise --fs tmpfs --repetitions 20 --budget 10 --wanted 0.05 --output results/noise
 """
 
 
@@ -40,40 +45,61 @@ def _noise(
     fs: Annotated[
         str,
         typer.Option(
-            help="One side, as for `fscale ab`; both sides are this.",
+            metavar="SIDE",
+            help="File system that is measured as both sides, such as ext4; as for `fscale ab`.",
             autocompletion=complete_filesystems,
         ),
     ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            callback=directory_to_write,
-            help="Results directory; an interrupted run in it is resumed.",
-        ),
-    ],
+    output: ResultsOption,
     *,
     repetitions: Annotated[
-        int, typer.Option(min=8, max=MOST_REPETITIONS, help="Repetitions per side.")
+        int,
+        typer.Option(
+            min=8,
+            max=MOST_REPETITIONS,
+            metavar="N",
+            help="Repetitions per side, or pairs in slices.",
+            rich_help_panel=REPEATED,
+        ),
     ] = 10,
-    max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this many minutes.")
-    ] = 30,
+    max_minutes: MinutesOption = 30,
     budget: Annotated[
         float,
-        typer.Option(min=0.1, max=MOST_MINUTES, help="Minutes that a later comparison may take."),
+        typer.Option(
+            min=0.1,
+            max=WHOLE_MINUTES,
+            metavar="MINUTES",
+            help="Duration of a later comparison, in minutes, to predict the smallest change that "
+            "it would detect.",
+            rich_help_panel=JUDGING,
+        ),
     ] = 30,
     wanted: Annotated[
-        float, typer.Option(min=0.001, max=0.9, help="Relative change that must be visible.")
+        float,
+        typer.Option(
+            min=0.001,
+            max=0.9,
+            metavar="FRACTION",
+            help="Relative change that has to be detectable within --budget.",
+            rich_help_panel=JUDGING,
+        ),
     ] = 0.10,
     seed: RunSeedOption = None,
     slices: SlicesOption = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_output: JsonFlag = False,
     dry_run: DryRunOption = False,
     measured: MeasureOptions,
 ) -> None:
-    """Measure A against A and say what this machine can show: spread, drift, steal, others.
+    """Measure a file system against itself: how small a change can this machine detect?
 
-    Exit code 1 when a change of --wanted would not show within --budget on some point.
+    Example: fscale noise --fs ext4 --workload DRBL,MWCL --output results/noise
+
+    The table shows the spread, the drift, CPU time taken by the hypervisor (steal) and by other
+    processes, and the smallest change that a comparison would detect.
+
+    Exit codes: 0: a change of --wanted is detectable at all points within --budget. 1: at some
+    point it is not. 2: wrong usage, or this machine cannot run the suite. 3: interrupted; the same
+    command resumes.
     """
     from analysis.compare.noise import measure_noise  # noqa: PLC0415
     from analysis.compare.settings import Settings  # noqa: PLC0415
@@ -120,8 +146,8 @@ def _show(report: "NoiseReport") -> None:
         "aligned",
         "drift",
         "correlation",
-        "seen by 10",
-        f"in {report.budget_minutes:g} min",
+        "smallest, n=10",
+        f"smallest, {report.budget_minutes:g} min",
         "A/A",
     ):
         table.add_column(name, justify="right")
@@ -140,21 +166,21 @@ def _show(report: "NoiseReport") -> None:
     console.print(table)
     console.print(
         f"steal {_known(report.steal, '.2%')} (at worst {_known(report.worst_steal, '.2%')}); "
-        f"others used {_known(report.others_cpus, '.2f')} CPUs; {report.disturbed} of "
+        f"other processes used {_known(report.others_cpus, '.2f')} CPUs; {report.disturbed} of "
         f"{report.repetitions} repetitions were disturbed"
     )
     blind = report.blind()
     if blind:
         console.print(
-            f"too noisy: a change of {report.wanted:.0%} would not show within "
-            f"{report.budget_minutes:g} minutes on {len(blind)} of {len(report.points)}; quieten "
-            "the machine, give more time, or trust only the metrics that are not among them:",
+            f"too noisy: a change of {report.wanted:.0%} is not detectable within "
+            f"{report.budget_minutes:g} minutes for {len(blind)} of {len(report.points)} points "
+            "and metrics; reduce other load, raise --budget, or do not rely on these:",
             soft_wrap=True,
         )
         for p in blind:
             console.print(f"  {p.subject.name}, {p.metric}", markup=False)
     else:
-        console.print(f"a change of {report.wanted:.0%} would show on every point")
+        console.print(f"a change of {report.wanted:.0%} is detectable at every point")
 
 
 def _known(value: float | None, form: str) -> str:

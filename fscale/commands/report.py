@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale report`: draws the report of a run, or one report of several."""
+"""`fscale report`: writes the report of a run, or one report of several runs."""
 
 import gc
 from pathlib import Path
@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from fscale.commands.compare import AllowOption
+from fscale.commands.options.shared import AllowOption
 from fscale.model.errors import FscaleError
 from fscale.system.outputs import directory_to_write
 
 _EPILOG = """
-Examples:\n\n
-fscale report results/today\n\n
-fscale report results/sim --output paper/ --paper\n\n
-fscale report results/6.1 results/6.12 results/6.18 --output results/kernels\n\n
-fscale report results/v1=stock results/v2=patched --output results/both\n\n
-fscale report a b --output c --allow-different filesystems.ext4.mount_options
+More examples:
+
+    fscale report results/sim --output paper/ --paper
+    fscale report results/6.1 results/6.12 results/6.18 --output results/kernels
+    fscale report results/v1=stock results/v2=patched --output results/both
+    fscale report a b --output c --allow-different filesystems.ext4.mount_options
 """
 
 
@@ -26,52 +26,58 @@ def _report(
         list[str],
         typer.Argument(
             metavar="RUN...",
-            help="A results directory; several are drawn in one report, each as DIR or DIR=LABEL. "
-            "Without labels what differs names them.",
+            help="Results directories, each as DIR or DIR=LABEL; several are drawn in one report. "
+            "The default label is what differs between the runs, such as the kernel.",
         ),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
             callback=directory_to_write,
-            help="Where to write; of one run beside the results by default.",
+            metavar="DIR",
+            help="Directory to write to; required for several runs. Default: the run's own.",
         ),
     ] = None,
     paper: Annotated[
-        bool, typer.Option("--paper", help="Lay what FxMark's paper says beside the curves.")
+        bool,
+        typer.Option("--paper", help="Show next to the curves what the FxMark paper reports."),
     ] = False,
     plots: Annotated[
         bool,
-        typer.Option(help="Write the plots as PDF and SVG files too; without, in half the time."),
+        typer.Option(
+            help="--no-plots: write no PDF and SVG files, which takes half the time.",
+        ),
     ] = True,
     allow_different: AllowOption = None,
 ) -> None:
-    """Draw the report of a run: report.html, and the plots as PDF and SVG.
+    """Write the report of a run: report.html, and its plots as PDF and SVG files.
 
-    Several runs, as of several kernels, share all plots, and a table has each beside the first,
-    judged as `fscale compare` does. It only reads results, so it works on any machine and while a
-    run goes on.
+    Example: fscale report results/today
+
+    Several runs, such as those of several kernels, are drawn in the same plots, and a table
+    compares each with the first by the rules of `fscale compare`. The command only reads results:
+    it works on any machine, and while the run is still in progress.
     """
-    from analysis.report.members import Asked  # noqa: PLC0415 - it brings in the statistics
+    from analysis.report.members import Asked  # noqa: PLC0415 - imports the statistics
 
     asked = [Asked.parse(text) for text in runs]
     for one in asked:
         if not (one.path / "run.json").exists():
             raise FscaleError(
-                f"{one.path} holds no fscale run (no run.json); give a directory of fscale run"
+                f"{one.path} contains no fscale run (no run.json); give a directory of `fscale run`"
             )
-    # Drawing makes millions of objects that are all still needed: to look for cycles among them
-    # after every 700 of them took a seventh of the time.
+    # Drawing creates millions of objects that stay alive: looking for cycles among them after every
+    # 700 took a seventh of the time.
     gc.set_threshold(200_000, 20, 100)
     from analysis.report import build, build_several  # noqa: PLC0415 - matplotlib takes a second
 
     if len(asked) > 1:
         if output is None:
-            raise FscaleError("several runs: say where their report goes, with --output DIR")
+            raise FscaleError("a report of several runs needs --output DIR")
         allow = tuple(allow_different or ())
         typer.echo(build_several(asked, output, paper=paper, plots=plots, allow=allow))
     elif asked[0].label is not None or allow_different:
-        raise FscaleError("a label and --allow-different are for several runs; give a second one")
+        raise FscaleError("labels and --allow-different need several runs; give a second run")
     else:
         typer.echo(build(asked[0].path, output, paper=paper, plots=plots))
 

@@ -1,42 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale restore`: puts the machine back after a run that was cut off."""
-
-from typing import Annotated
+"""`fscale restore`: restores the machine's state after a run that was killed."""
 
 import typer
 
+from fscale.commands.options.shared import WaitOption
 from fscale.model import paths
 from fscale.model.errors import FscaleError
-from fscale.model.limits import MOST_SECONDS
 from fscale.runner.machine.journal import exclusive, recover
 from fscale.runner.signals import Signals
 
 
 def _restore(
-    wait: Annotated[
-        float,
-        typer.Option(
-            min=0, max=MOST_SECONDS, help="Seconds to wait for another run to leave the machine."
-        ),
-    ] = 0,
+    wait: WaitOption = 0,
 ) -> None:
-    """Undo what a killed run left behind: CPUs, mounts, loop devices, files, processes.
+    """Restore this machine after a killed run: offline CPUs, mounts, loop devices, processes.
 
-    It may be called at any time; with nothing to undo it does nothing. A run that is going on is
-    left alone (exit code 2).
+    Example: fscale restore
+
+    The command is safe at any time. It changes nothing if there is nothing to restore, and never
+    touches a run in progress.
+
+    Exit codes: 0: restored, or nothing to restore. 2: wrong usage, another run is in progress, or
+    something could not be restored.
     """
     state = paths.state_dir()
     signals = Signals()
     with signals.installed(), signals.deferred(), exclusive(state, wait):
         undone, failures = recover(state)
     for what in undone:
-        typer.echo(f"put back: {what}")
+        typer.echo(f"restored: {what}")
     if failures:
-        raise FscaleError(f"could not be put back: {'; '.join(failures)}")
+        raise FscaleError(f"could not restore: {'; '.join(failures)}")
     if not undone:
-        typer.echo("nothing to put back")
+        typer.echo("nothing to restore")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("restore", epilog="Example: fscale restore --wait 60")(_restore)
+    app.command("restore")(_restore)

@@ -13,17 +13,27 @@ from analysis.compare.repetitions import shortage
 from analysis.compare.settings import Settings
 from apps.adapter import loads
 from fscale.commands.export import Format, write
-from fscale.commands.list import (
-    complete_filesystems,
-    complete_media,
-    complete_suites,
-    complete_workloads,
+from fscale.commands.options.shared import ResultsOption, RunSeedOption, WaitOption
+from fscale.commands.options.suite import (
+    BinaryOption,
+    CoresOption,
+    DeviceOption,
+    DirectoryOption,
+    FilesystemsOption,
+    LoadOption,
+    MediaOption,
+    ModeOption,
+    SetOption,
+    SuiteArgument,
+    WorkloadOption,
+    YesFormatOption,
 )
 from fscale.model import paths
 from fscale.model.bench import Mode
 from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import Exit, FscaleError, Interrupted
-from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS, MOST_SEED
+from fscale.model.helptext import MEASURED, OUTPUT, REPEATED
+from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS
 from fscale.model.results import Cell, CellKey
 from fscale.model.runs import now
 from fscale.model.terminal import say, terminal
@@ -37,46 +47,19 @@ from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.runner.turn_server import Line, offer
 from fscale.system.executor import DryExecutor, Executor
-from fscale.system.outputs import TERMINAL, directory_to_write, file_to_write, refuse_same
+from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
 _EPILOG = """
-Examples:\n\n
-fscale run configs/suites/quick.toml --output results/today\n\n
-fscale run quick --workload DRBL --fs ext4,xfs --cores 1,2 --repetitions 5 --output results/x\n\n
-fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p\n\n
-fscale run quick --set latency=true --set warmup=1 --output results/l\n\n
-fscale run quick --dir /srv/scratch --output results/y   (without root)\n\n
-fscale run quick --output results/ci --junit fscale.xml --ktap fscale.ktap\n\n
-fscale run quick --device /dev/disk/by-id/NAME --output results/z
-"""
+More examples:
 
-CoresOption = Annotated[
-    str | None, typer.Option(help="Core counts: 1,2,4 or topology, powers, all.")
-]
-ModeOption = Annotated[
-    str | None, typer.Option(help="I/O modes, separated by commas: buffered, direct, dontcache.")
-]
-RunSeedOption = Annotated[
-    int | None, typer.Option(min=0, max=MOST_SEED, help="Random seed for run order and workloads.")
-]
-WorkloadOption = Annotated[
-    str | None,
-    typer.Option(help="Workloads, separated by commas.", autocompletion=complete_workloads),
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", help="KEY=VALUE: any key of the suite, the value as in TOML; repeatable."
-    ),
-]
-DeviceOption = Annotated[
-    Path | None,
-    typer.Option(help="Measure on this block device: by-id, by-path, by-partuuid or by-diskseq."),
-]
-YesFormatOption = Annotated[
-    str | None,
-    typer.Option(help="NAMEs of devices whose content may be lost, separated by commas."),
-]
+    fscale run quick --workload DRBL --fs ext4,xfs --cores 1,2 --output results/x
+    fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p
+    fscale run quick --set latency=true --set warmup=1 --output results/l
+    fscale run quick --dir /srv/scratch --output results/y    # without root
+    fscale run quick --output results/ci --junit fscale.xml --ktap fscale.ktap
+    fscale run quick --device /dev/disk/by-id/NAME --output results/z
+    fscale run configs/suites/quick.toml --dry-run --output results/d
+"""
 
 
 def _names(text: str) -> list[str]:
@@ -84,55 +67,46 @@ def _names(text: str) -> list[str]:
 
 
 def _run(
-    suite: Annotated[
-        Path,
-        typer.Argument(
-            help="TOML file, or the name of one in configs/suites.", autocompletion=complete_suites
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            callback=directory_to_write,
-            help="Results directory; an interrupted run in it is resumed.",
-        ),
-    ],
-    fs: Annotated[
-        str | None,
-        typer.Option(
-            help="File systems, separated by commas: names or TOML files, with "
-            ":mount=OPTIONS and :mkfs=ARGUMENTS merged into what these say.",
-            autocompletion=complete_filesystems,
-        ),
-    ] = None,
+    suite: SuiteArgument,
+    output: ResultsOption,
+    fs: FilesystemsOption = None,
     workload: WorkloadOption = None,
     cores: CoresOption = None,
-    media: Annotated[
-        str | None,
-        typer.Option(help="Media, separated by commas.", autocompletion=complete_media),
-    ] = None,
+    media: MediaOption = None,
     mode: ModeOption = None,
     duration: Annotated[
-        float | None, typer.Option(min=0, max=MOST_SECONDS, help="Timed seconds per cell.")
+        float | None,
+        typer.Option(
+            min=0,
+            max=MOST_SECONDS,
+            metavar="SECONDS",
+            help="Timed seconds per repetition. Default: that of the suite.",
+            rich_help_panel=MEASURED,
+        ),
     ] = None,
     repetitions: Annotated[
-        int | None, typer.Option(min=1, max=MOST_REPETITIONS, help="Cells per point.")
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_REPETITIONS,
+            metavar="N",
+            help="Repetitions per point, each on a fresh file system. Default: that of the suite.",
+            rich_help_panel=REPEATED,
+        ),
     ] = None,
     seed: RunSeedOption = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
-    ] = None,
+    option: LoadOption = None,
     settings: SetOption = None,
     device: DeviceOption = None,
-    directory: Annotated[
-        Path | None, typer.Option("--dir", help="Measure in this directory, without root.")
-    ] = None,
+    directory: DirectoryOption = None,
     yes_format: YesFormatOption = None,
     profile: Annotated[
         str | None,
         typer.Option(
-            help="Profilers, separated by commas, or all: each gets repetitions of its own "
-            "(locks, cpu, offcpu, counts, hardware, c2c, lockstat, perf-lock)."
+            metavar="NAME,...",
+            help="Profilers, separated by commas, or all: locks, cpu, offcpu, counts, hardware, "
+            "c2c, lockstat, perf-lock. Each runs in repetitions of its own.",
+            rich_help_panel=MEASURED,
         ),
     ] = None,
     partitions: Annotated[
@@ -140,48 +114,60 @@ def _run(
         typer.Option(
             min=1,
             max=MOST_PARTITIONS,
-            help="Measure each file system on a disk also on this many partitions of the medium "
-            "(exim, rocksdb); the same as --fs ext4,ext4:K.",
+            metavar="N",
+            help="Measure each file system on a disk also on N partitions of the medium (exim, "
+            "rocksdb); the same as --fs ext4,ext4:N.",
+            rich_help_panel=MEASURED,
         ),
     ] = None,
     junit: Annotated[
         Path | None,
-        typer.Option(callback=file_to_write, help="Write JUnit XML too: a case for each cell."),
+        typer.Option(
+            callback=file_to_write,
+            metavar="FILE",
+            help="Also write JUnit XML to this file: one test case per cell.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     ktap: Annotated[
         Path | None,
         typer.Option(
             callback=file_to_write,
-            help="Write KTAP too: a test for each cell; - is the terminal, alone.",
+            metavar="FILE",
+            help="Also write KTAP to this file: one test per cell; - is standard output, and the "
+            "summary then goes to standard error.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    wait: Annotated[
-        float,
-        typer.Option(
-            min=0, max=MOST_SECONDS, help="Seconds to wait for another run to leave the machine."
-        ),
-    ] = 0,
+    wait: WaitOption = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the commands and exit.")
+        bool,
+        typer.Option("--dry-run", help="Print the commands of all cells and exit."),
     ] = False,
-    binary: Annotated[Path, typer.Option(help="The microbenchmark.")] = paths.BENCH,
+    binary: BinaryOption = paths.BENCH,
     turns: Annotated[
         Path | None,
         typer.Option(hidden=True, help="Serve cells to a remote controller on this serial port."),
     ] = None,
     turn_seconds: Annotated[float, typer.Option(hidden=True, min=1e-4, max=MOST_SECONDS)] = 0.02,
 ) -> None:
-    """Measure a suite: fresh file system, chosen CPUs, one cell at a time.
+    """Measure a suite on this machine: throughput of each point at each core count.
 
-    --junit and --ktap say of each cell whether it has a figure, also where the run was interrupted.
+    Example: fscale run quick --fs ext4,xfs --output results/today
 
-    Exit code 0 when all cells are good, 1 when one failed, 2 when it was asked for wrongly or the
-    machine cannot do it, 3 when interrupted (start it again with the same --output to go on), 77
-    when something is missing.
+    A cell is one repetition of one point. Cells run one at a time, each on a fresh file system and
+    with the CPUs that are not under test offline. --junit and --ktap report for each cell whether
+    it has a result, also where the run was interrupted.
+
+    Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage, or this machine cannot
+    run the suite. 3: interrupted; the same command resumes. 77: something that the run needs is
+    missing on this machine.
     """
     modes = _names(mode) if mode else None
     if modes and (wrong := set(modes) - set(get_args(Mode))):
-        raise FscaleError(f"unknown mode {', '.join(wrong)}; there are {', '.join(get_args(Mode))}")
+        raise FscaleError(
+            f"--mode {', '.join(wrong)}: no such mode; give one of {', '.join(get_args(Mode))}"
+        )
     asked: dict[str, Any] = {
         "filesystems": None if fs is None else split_filesystems(fs),
         "workloads": _names(workload) if workload else None,
@@ -232,11 +218,11 @@ def _run(
 
 @contextlib.contextmanager
 def _written(run: Path, outputs: Mapping[Format, Path]) -> Iterator[None]:
-    """Write the outputs at the end, good or not."""
+    """Write the outputs at the end, also after an error."""
     try:
         yield
     except BaseException:
-        with contextlib.suppress(FscaleError):  # why it ended matters more
+        with contextlib.suppress(FscaleError):  # the first error matters more
             write(run, outputs)
         raise
     write(run, outputs)
@@ -257,7 +243,7 @@ def _estimate(prepared: Prepared) -> str:
 
 
 def _say_shortage(prepared: Prepared) -> None:
-    """Say before the first cell that the run cannot be compared, and what that would take."""
+    """Print before the first cell that the run has too few repetitions to be compared."""
     if lacking := shortage([k for k in prepared.cells if not k.control], Settings()):
         _say(f"note: {lacking} (--repetitions {lacking.needed}, or the suite regression)")
 
@@ -269,11 +255,11 @@ def _print_plan(prepared: Prepared) -> None:
     )
     with session.opened():
         for number, key in enumerate(prepared.cells, 1):
-            done = " (finished already)" if prepared.store.finished(key) else ""
+            done = " (already finished)" if prepared.store.finished(key) else ""
             tell(f"# cell {number}/{len(prepared.cells)}: {key.id}{done}")
             if not done:
                 session.cell(key)
-        tell("# put the machine back")
+        tell("# restore the machine's state")
 
 
 def _measure(
@@ -283,13 +269,13 @@ def _measure(
     todo = _todo(prepared)
     reporter = Reporter(len(prepared.cells), len(prepared.cells) - len(todo))
     if prepared.resumed:
-        reporter.say(f"going on: {len(prepared.cells) - len(todo)} cells are finished")
+        reporter.say(f"resuming: {len(prepared.cells) - len(todo)} cells are already finished")
     for warning in run.warnings:
         reporter.say(f"warning: {warning}")
     reporter.say(_estimate(prepared))
     store.save_run(run)
     session = Session(prepared.setup, store, paths.state_dir(), Executor(new_tag()), signals)
-    run.state = "failed"  # unless it ends in one of the ways below
+    run.state = "failed"  # unless replaced below
     try:
         with session.opened(), reporter:
             session.refuse_without_effect(todo)
@@ -299,15 +285,15 @@ def _measure(
                 measured = cell(session, key)
                 if measured and session.refused and key not in refused:
                     refused.append(key)
-                    reporter.say(f"{key.id}: {measured.reason}; it is tried again at the end")
+                    reporter.say(f"{key.id}: {measured.reason}; this cell is retried at the end")
                 elif measured:
                     reporter.ends(measured)
         run.state = "complete"
     except Interrupted as error:
         run.state = "interrupted"
         raise Interrupted(
-            f"{error}; the machine is as it was and finished cells are in {store.directory}; "
-            f"the same command goes on from there"
+            f"{error}; the machine's state is restored and finished cells are kept in "
+            f"{store.directory}; the same command resumes the run"
         ) from None
     finally:
         for warning in session.cpus.warnings:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale schema`: the JSON Schemas of the files that are written, made from the models."""
+"""`fscale schema`: prints the JSON Schemas of result files, generated from the models."""
 
 import json
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ MODELS: dict[str, type[Strict]] = {"run": Run, "cell": Cell, "compare": Comparis
 
 
 def text(name: str) -> str:
-    """The schema of one kind of file, as it is kept in docs/schemas."""
+    """Return the schema of one kind of file, as docs/schemas contains it."""
     schema = MODELS[name].model_json_schema(by_alias=True, mode="serialization")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return json.dumps(schema, indent=1, sort_keys=True) + "\n"
@@ -23,11 +23,17 @@ def text(name: str) -> str:
 
 def _schema(
     name: Annotated[
-        Literal["run", "cell", "compare"] | None, typer.Argument(help="Which file.")
+        Literal["run", "cell", "compare"] | None,
+        typer.Argument(help="Kind of file. Default: all three."),
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Renew docs/schemas.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the schemas to docs/schemas.")
+    ] = False,
 ) -> None:
-    """Print the JSON Schema of run.json, of a cell's file or of `compare --json`."""
+    """Print the JSON Schema of run.json, of a cell's file, or of `fscale compare --json`.
+
+    Example: fscale schema run
+    """
     if write:
         for chosen in MODELS:
             path = paths.SCHEMAS / f"{chosen}.schema.json"
@@ -39,4 +45,4 @@ def _schema(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("schema", epilog="Example: fscale schema run > run.schema.json")(_schema)
+    app.command("schema")(_schema)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale show`: the curves and the matrix of a run in the terminal."""
+"""`fscale show`: draws the curves and the matrix of a run in the terminal."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,30 +14,39 @@ from fscale.model.errors import FscaleError
 from fscale.model.terminal import only_ascii, terminal
 
 _EPILOG = """
-Examples:\n\n
-fscale show results/today\n\n
-fscale show results/today --workload MWCL --fs ext4,xfs   (one plot, with its figures)\n\n
-fscale show results/today | less\n\n
-fscale show results/today --ascii   (of its own accord where the locale has no UTF-8)
+More examples:
+
+    fscale show results/today --workload MWCL --fs ext4,xfs    # one plot, with its values
+    fscale show results/today | less
+    fscale show results/today --ascii
 """
 
 
 def _show(
-    run: Annotated[Path, typer.Argument(help="A results directory.")],
+    run: Annotated[Path, typer.Argument(help="Results directory to draw.")],
     workload: Annotated[
-        str | None, typer.Option(help="Workloads, comma-separated; all without it.")
+        str | None,
+        typer.Option(metavar="NAME,...", help="Workloads, separated by commas. Default: all."),
     ] = None,
     fs: Annotated[
-        str | None, typer.Option("--fs", help="File systems, comma-separated; all without it.")
+        str | None,
+        typer.Option(
+            "--fs", metavar="FS,...", help="File systems, separated by commas. Default: all."
+        ),
     ] = None,
     ascii_only: Annotated[
-        bool, typer.Option("--ascii", help="Draw with ASCII alone, as on a dumb terminal.")
+        bool,
+        typer.Option(
+            "--ascii", help="Draw with ASCII only; the default where the locale is not UTF-8."
+        ),
     ] = False,
 ) -> None:
-    """Draw the curves of a run, and which of its points scale, as text.
+    """Draw the curves of a run in the terminal, and show which of its points scale.
 
-    Marks tell the file systems apart without colours; there are none with NO_COLOR or in a pipe.
-    The lines are as long as the terminal is wide (COLUMNS in a pipe, else 80).
+    Example: fscale show results/today
+
+    Each file system has its own mark, so that the plots are readable without colours, as in a pipe
+    or with NO_COLOR. The plots are as wide as the terminal; in a pipe as COLUMNS says, or 80.
     """
     # Matplotlib takes a second to load.
     from analysis.report.members import Member  # noqa: PLC0415
@@ -51,10 +60,10 @@ def _show(
 
 
 def _chosen(results: Results, workload: str | None, fs: str | None) -> Results:
-    """The results with the cells of these workloads and file systems alone.
+    """Return the results with only the cells of these workloads and file systems.
 
     Raises:
-        FscaleError: a name is not measured in the run, or nothing that is left has a figure.
+        FscaleError: the run did not measure a name, or no selected cell has a result.
     """
     cells = results.cells
     workloads = _names("workload", workload, (c.key.workload for c in cells))
@@ -65,8 +74,8 @@ def _chosen(results: Results, workload: str | None, fs: str | None) -> Results:
     chosen = replace(results, cells=left)
     if not chosen.scored:
         raise FscaleError(
-            f"no cell of these in {results.path} has a figure; `fscale report {results.path}` "
-            "lists what became of each"
+            f"no selected cell in {results.path} has a result; `fscale report {results.path}` "
+            "lists the reasons"
         )
     return chosen
 
@@ -83,7 +92,7 @@ def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:
 
 
 def _split(text: str, known: Iterable[str]) -> list[str]:
-    """The names of a text with commas; a name that is known may have some itself."""
+    """Split names at commas; a known name may itself contain commas."""
     names, words = set(known), [word.strip() for word in text.split(",")]
     found = []
     while words:

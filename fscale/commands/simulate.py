@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale simulate`: scaling curves to many cores, simulated."""
+"""`fscale simulate`: simulates scaling curves up to many cores."""
 
 import tomllib
-from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -10,33 +9,36 @@ from pydantic import ValidationError
 
 from analysis.whatif import answers
 from fscale.commands.list import complete_filesystems, complete_media, complete_workloads
+from fscale.commands.options.shared import ResultsOption
+from fscale.commands.options.suite import FILESYSTEMS, LoadOption
 from fscale.model import catalogue
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_MEMORY, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import terminal
 from fscale.runner.progress import summary, tally
 from fscale.runner.request import parse_cores
 from fscale.runner.signals import Signals
-from fscale.system.outputs import directory_to_write
 from sim import campaign, sweep, whatif
 from sim import free as freeing
 from sim.machine import MACHINES, Method
 from sim.plan import Windows
-from vm.options import KernelTreeOption
+from vm.options import KernelOption, KernelTreeOption, ModuleOption
 from vm.steps import Steps
 
 _EPILOG = """
-Examples:\n\n
-fscale simulate --fs tmpfs,ext4 --workload DRBH,MWCM,MWRL --cores 1,8,80 --output results/sim\n\n
-fscale simulate --fs ext4 --cores 4 --machine server --seeds 3 --output results/seeds\n\n
-fscale simulate --fs ext4 --workload DRBH --cores 8 --set quantum=50 --output results/q50\n\n
-Then: fscale report results/sim
+More examples:
+
+    fscale simulate --fs tmpfs,ext4 --workload DRBH,MWCM,MWRL --cores 1,8,80 --output results/sim
+    fscale simulate --fs ext4 --cores 4 --machine server --seeds 3 --output results/seeds
+    fscale simulate --fs ext4 --workload DRBH --cores 8 --set quantum=50 --output results/q50
+    fscale report results/sim    # draws the curves
 """
 
 
 def names_of(text: str) -> list[str]:
-    """Names from `a,b`."""
+    """Split `a,b` into names."""
     return catalogue.split_names(text)
 
 
@@ -47,14 +49,50 @@ def _complete_machines(start: str) -> list[str]:
 MachineOption = Annotated[
     str,
     typer.Option(
-        help="configs/machines: which one to simulate, or a TOML file.",
+        metavar="NAME",
+        help="Machine to simulate: a name from configs/machines, or a TOML file.",
         autocompletion=_complete_machines,
+        rich_help_panel=SIMULATION,
+    ),
+]
+MemoryOption = Annotated[
+    int,
+    typer.Option(
+        min=512,
+        max=MOST_MEMORY,
+        metavar="MIB",
+        help="Memory of each guest in MiB.",
+        rich_help_panel=GUESTS,
+    ),
+]
+BootSeedOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=MOST_SEED,
+        metavar="N",
+        help="Random seed of the first boot; each further boot has the next number.",
+        rich_help_panel=REPEATED,
+    ),
+]
+JobsOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=MOST_JOBS,
+        metavar="N",
+        help="Guests to run at the same time; each uses one CPU of the host.",
+        rich_help_panel=GUESTS,
     ),
 ]
 
 
 def numbers_of(text: str) -> list[int]:
-    """Core counts from `1,8,80`."""
+    """Split `1,8,80` into core counts.
+
+    Raises:
+        FscaleError: the text is not a list of numbers.
+    """
     counts = parse_cores(text)
     if isinstance(counts, str):
         raise FscaleError(f"--cores {text}: give numbers such as 1,8,80")
@@ -66,7 +104,7 @@ def _mode(text: str) -> Mode:
     for mode in modes:
         if mode == text:
             return mode
-    raise FscaleError(f"unknown mode {text}; there are {', '.join(modes)}")
+    raise FscaleError(f"--mode {text}: no such mode; give one of {', '.join(modes)}")
 
 
 def _method(settings: list[str]) -> Method:
@@ -83,70 +121,103 @@ def _method(settings: list[str]) -> Method:
 
 
 def _simulate(
-    output: Annotated[
-        Path,
-        typer.Option(
-            callback=directory_to_write,
-            help="Results directory; an interrupted run in it is resumed.",
-        ),
-    ],
+    output: ResultsOption,
     fs: Annotated[
         str,
         typer.Option(
-            help="File systems, separated by commas: names or TOML files, with :mount=OPTIONS "
-            "and :mkfs=ARGUMENTS merged into what these say.",
+            metavar="FS,...",
+            help=FILESYSTEMS,
             autocompletion=complete_filesystems,
+            rich_help_panel=MEASURED,
         ),
     ] = "tmpfs,ext4",
     workload: Annotated[
         str | None,
         typer.Option(
-            help="Workloads, separated by commas; without it all.",
+            metavar="NAME,...",
+            help="Workloads, separated by commas (`fscale list workloads`). Default: all.",
             autocompletion=complete_workloads,
+            rich_help_panel=MEASURED,
         ),
     ] = None,
-    cores: Annotated[str, typer.Option(help="Core counts, separated by commas.")] = "1,8,80",
+    cores: Annotated[
+        str,
+        typer.Option(
+            metavar="N,...", help="Core counts, separated by commas.", rich_help_panel=MEASURED
+        ),
+    ] = "1,8,80",
     media: Annotated[
-        str, typer.Option(help="brd or null_blk.", autocompletion=complete_media)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Medium: brd or null_blk.",
+            autocompletion=complete_media,
+            rich_help_panel=MEASURED,
+        ),
     ] = "brd",
-    mode: Annotated[str, typer.Option(help="I/O mode: buffered, direct, dontcache.")] = "buffered",
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="I/O mode: buffered, direct or dontcache.",
+            rich_help_panel=MEASURED,
+        ),
+    ] = "buffered",
     seeds: Annotated[
         int,
         typer.Option(
             min=1,
             max=MOST_REPETITIONS,
-            help="Repetitions per point: each a boot with its own seed.",
+            metavar="N",
+            help="Repetitions per point: boots, each with a random seed of its own.",
+            rich_help_panel=REPEATED,
         ),
     ] = 1,
-    seed: Annotated[
-        int, typer.Option(min=1, max=MOST_SEED, help="Random seed of the first boot.")
-    ] = 1,
-    windows: Annotated[int, typer.Option(min=1, max=MOST_COUNT, help="Windows per point.")] = 5,
+    seed: BootSeedOption = 1,
+    windows: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_COUNT,
+            metavar="N",
+            help="Number of simulated windows per point; the result is their median.",
+            rich_help_panel=SIMULATION,
+        ),
+    ] = 5,
     window_ops: Annotated[
         int,
-        typer.Option(min=1, max=MOST_COUNT, help="Operations of a window, of all cores together."),
+        typer.Option(
+            min=1,
+            max=MOST_COUNT,
+            metavar="N",
+            help="Operations per window, of all cores together; at least 4 per core.",
+            rich_help_panel=SIMULATION,
+        ),
     ] = 512,
     machine: MachineOption = "paper",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="KEY=VALUE: how it is simulated, such as quantum=50."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set a parameter of the simulator, such as quantum=50 (docs/design/simulator.md); "
+            "repeatable.",
+            rich_help_panel=SIMULATION,
+        ),
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE or WORKLOAD.NAME=VALUE; repeatable.")
-    ] = None,
-    kernel: Annotated[
-        str, typer.Option(help="bookworm (6.1), trixie (6.12), sid, SUITE:PACKAGE, .deb, bzImage.")
-    ] = "bookworm",
+    option: LoadOption = None,
+    kernel: KernelOption = "bookworm",
     kernel_tree: KernelTreeOption = None,
-    module: Annotated[
-        list[Path] | None, typer.Option(help="A module under test (.ko); repeatable.")
-    ] = None,
-    memory: Annotated[
-        int, typer.Option(min=512, max=MOST_MEMORY, help="MiB of each guest.")
-    ] = 4096,
+    module: ModuleOption = None,
+    memory: MemoryOption = 4096,
     free: Annotated[
         str | None,
-        typer.Option(help="Symbols of the kernel whose cache lines cost nothing, by commas."),
+        typer.Option(
+            metavar="SYMBOL,...",
+            help="Kernel symbols, separated by commas, whose cache-line transfers cost nothing: "
+            "static objects, or functions for the lines that they access.",
+            rich_help_panel=SIMULATION,
+        ),
     ] = None,
     what_if: Annotated[
         int,
@@ -154,25 +225,32 @@ def _simulate(
             "--what-if",
             min=0,
             max=MOST_COUNT,
-            help="At the most cores: so many of the hottest objects, each made to cost nothing.",
+            metavar="N",
+            help="Simulate the points of most cores again, once for each of their N hottest "
+            "objects, with the cache-line transfers of that object free.",
+            rich_help_panel=SIMULATION,
         ),
     ] = 0,
-    jobs: Annotated[
-        int, typer.Option(min=1, max=MOST_JOBS, help="Guests at a time, one host CPU each.")
-    ] = 1,
+    jobs: JobsOption = 1,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan; what is missing is still made.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the plan of each boot and exit; whatever a boot needs is still prepared.",
+        ),
     ] = False,
 ) -> None:
     """Simulate a stock kernel on many cores: curves, counts per operation, hot cache lines.
 
-    A kernel boots in QEMU under a plugin that gives each CPU a clock and simulates the coherence of
-    its caches. Figures are good for shapes and counts, never beside measured ones;
-    docs/design/simulator-model.md says what is in the model. The first call fetches QEMU and a
-    kernel.
+    Example: fscale simulate --fs ext4 --workload MWCM --cores 1,8,80 --output results/sim
 
-    Exit code 0 when all cells are good, 1 when one failed, 3 when interrupted (start it again with
-    the same --output to go on).
+    A kernel boots in QEMU under a plugin that gives each CPU a clock and simulates the coherence of
+    the caches. The results show the shape of curves and counts per operation; do not compare them
+    with measured values. docs/design/simulator-model.md describes the model. The first call fetches
+    QEMU and a kernel.
+
+    Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage. 3: interrupted; the same
+    command resumes.
     """
     steps = Steps(terminal(error=True))
     prepared = sweep.prepare(
@@ -214,7 +292,7 @@ def _simulate(
         key = answer.key
         console.print(
             f"{key.workload} {key.filesystem} x{key.cores} without {answer.object}: "
-            f"{answer.gain:.2f} times",
+            f"{answer.gain:.2f} times the throughput",
             soft_wrap=True,
         )
     console.print(f"{tally(cells)}; results are in {output}", markup=False, soft_wrap=True)

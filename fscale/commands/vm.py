@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale vm`: the suite in a QEMU guest, with any kernel and with modules under test."""
+"""`fscale vm`: runs suites in a QEMU guest, with any kernel and with modules under test."""
 
 import json
 import os
@@ -14,14 +14,16 @@ import typer
 from rich.console import Console
 
 from fscale.ab.ways import refuse_here, refuse_unheeded, way_of
-from fscale.commands.ab import judge, measure_in_guests
-from fscale.commands.compare import AllOption
+from fscale.commands.ab import FixedOption, judge, measure_in_guests
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.output import OutputOptions
+from fscale.commands.options.shared import AllOption, MinutesOption, ResultsOption
+from fscale.commands.options.suite import SuiteArgument, SuiteOption
 from fscale.model import catalogue
 from fscale.model.bundle import bundle
 from fscale.model.errors import Exit, FscaleError
-from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_MINUTES, MOST_REPETITIONS, MOST_SEED
+from fscale.model.helptext import GUESTS, REPEATED, TESTED
+from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_SEED
 from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.system.outputs import directory_to_write
 from vm import crash as crashes
@@ -32,52 +34,79 @@ from vm.options import GuestOptions, KernelTreeOption, guest_options
 from vm.place import Job
 from vm.steps import Steps
 
-# What a command does not know goes to the guest.
+# Options that a command does not know are passed to the guest.
 PASSING_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+_RUN_EPILOG = """
+More examples:
+
+    fscale vm run smoke --kernel-tree ~/linux --module my.ko --filesystem my.toml --fs my
+"""
+_AB_EPILOG = """
+More examples:
+
+    fscale vm ab --slices --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/k
+    fscale vm ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
+
+A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE], or
+kernel:KERNEL[:module=FILE] with the file systems of the suite or of --fs.
+"""
+_KERNEL_EPILOG = """
+More examples:
+
+    fscale vm run quick --kernel-tree $(fscale vm kernel build trixie --config lockstat)
+"""
+_CRASH_EPILOG = """
+More examples:
+
+    fscale vm crash --fs ext4 --plant lost-flush    # proves that the test detects faults
+    fscale vm crash --fs lanefs --remount journal=serial --remount journal=concurrent
+"""
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Run the suite in a guest: another kernel, a module under test, F2FS, more CPUs.",
+    help="Run a suite in a QEMU guest: another kernel, a module under test, more CPUs.",
 )
 
-kernel_app = typer.Typer(no_args_is_help=True, help="Kernels for guests.")
-module_app = typer.Typer(no_args_is_help=True, help="Modules under test.")
+kernel_app = typer.Typer(no_args_is_help=True, help="Build kernels for guests.")
+module_app = typer.Typer(no_args_is_help=True, help="Build modules under test.")
 app.add_typer(kernel_app, name="kernel")
 app.add_typer(module_app, name="module")
 
 
-@app.command(context_settings=PASSING_ON)
+@app.command(context_settings=PASSING_ON, epilog=_RUN_EPILOG)
 @guest_options(timeout=6 * 3600)
 def run(
     context: typer.Context,
     *,
-    suite: Annotated[Path, typer.Argument(help="A suite's TOML file or name, as for fscale run.")],
+    suite: SuiteArgument,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             callback=directory_to_write,
-            help="Results directory; an interrupted run in it is resumed.",
+            metavar="DIR",
+            help="Results directory, created if missing. An interrupted run in it is resumed. "
+            "Default: results/vm-DATE-TIME.",
         ),
     ] = None,
     filesystem: FilesystemOption = None,
     guest: GuestOptions,
 ) -> None:
-    """Run a suite in a guest; every other option goes to `fscale run` in there.
+    """Run a suite in a guest; all other options are passed to `fscale run` in the guest.
 
-    The first call sets up a Debian root, the kernel and QEMU in the cache (minutes). Figures from
-    an emulated guest are good for ratios only; the results say so.
+    Example: fscale vm run quick --kernel trixie --smp 4 --fs f2fs,ext4
 
-    Examples:
+    The first call takes minutes: it puts a Debian root, the kernel and QEMU into a cache. Values
+    from an emulated guest are meaningful only as ratios, which the results say.
 
-        fscale vm run quick --kernel trixie --smp 4 --fs f2fs,ext4
-
-        fscale vm run smoke --kernel-tree ~/linux --module my.ko --filesystem my.toml --fs my
+    Exit codes: those of `fscale run` in the guest. 1 also if the guest ended early, such as by a
+    panic, a hang or --timeout; the message names the reason.
     """
     files, inside = guest_files(suite, filesystem)
     if guest.deterministic and guest.smp != 1:
         Console(stderr=True).print(
-            "--deterministic: the vCPUs take turns, so figures of several cores show no scaling"
+            "--deterministic: the virtual CPUs take turns, so no curve scales"
         )
     if output is None:
         output = Path("results") / f"vm-{datetime.now():%Y%m%d-%H%M%S}"
@@ -101,85 +130,97 @@ def execute(
     *,
     fs: Annotated[
         str | None,
-        typer.Option("--fs", help="Build and load what these file systems bring in source."),
+        typer.Option(
+            "--fs",
+            metavar="FS,...",
+            help="File systems, separated by commas, whose modules and tools are built from source "
+            "and installed in the guest first.",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             callback=directory_to_write,
-            help="A host directory that is /results in there.",
+            metavar="DIR",
+            help="Directory of the host that is mounted on /results in the guest.",
         ),
     ] = None,
     guest: GuestOptions,
 ) -> None:
-    """Run any command in a guest, as root, with the repository in /fscale.
+    """Run any command in a guest, as root.
 
-    Example:
+    Example: fscale vm exec --kernel trixie --smp 8 -- lscpu
 
-        fscale vm exec --kernel trixie --smp 8 -- lscpu
+    This repository is in /fscale in the guest.
+
+    Exit codes: those of the command. 1 also if the guest ended early, such as by a panic, a hang or
+    --timeout; the message names the reason.
     """
     if not context.args:
-        raise FscaleError("no command: fscale vm exec [OPTIONS] -- COMMAND [ARGUMENT]...")
+        raise FscaleError(
+            "the command to run is missing: fscale vm exec [OPTIONS] -- COMMAND [ARGUMENT]..."
+        )
     job = Job(argv=context.args, output=output.resolve() if output else None)
     finish(start(job, guest, filesystems=catalogue.split_filesystems(fs) if fs else ()))
 
 
-@app.command("ab", context_settings=PASSING_ON)
+@app.command("ab", context_settings=PASSING_ON, epilog=_AB_EPILOG)
 @guest_options("kernel", "modules", "kernel_tree", "module", "dry_run")
 @bundle("judged", JudgeOptions)
 @bundle("written", OutputOptions)
 def compare_kernels(
     context: typer.Context,
     *,
-    base: Annotated[str, typer.Option(help="Side A: kernel:KERNEL[:module=KO] or FS:kernel=...")],
-    new: Annotated[str, typer.Option(help="Side B, in the same way.")],
-    output: Annotated[
-        Path,
+    base: Annotated[
+        str,
         typer.Option(
-            callback=directory_to_write,
-            help="Results directory; an interrupted run in it is resumed.",
+            metavar="SIDE",
+            help="Side A, the baseline, such as kernel:6.1; the syntax is described below.",
         ),
     ],
-    suite: Annotated[Path, typer.Option(help="A suite's name or TOML file.")] = Path("quick"),
+    new: Annotated[
+        str,
+        typer.Option(metavar="SIDE", help="Side B, which is judged, such as kernel:6.12."),
+    ],
+    output: ResultsOption,
+    suite: SuiteOption = Path("quick"),
     filesystem: FilesystemOption = None,
-    repetitions: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            max=MOST_REPETITIONS,
-            help="Fixed boots per side (in slices pairs of boots); disables early stopping.",
-        ),
-    ] = None,
+    repetitions: FixedOption = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=MOST_SEED, help="Random seed of the order of boots.")
+        int,
+        typer.Option(
+            min=0,
+            max=MOST_SEED,
+            metavar="N",
+            help="Random seed for the order of boots.",
+            rich_help_panel=REPEATED,
+        ),
     ] = 1,
     slices: Annotated[
         bool,
         typer.Option(
             "--slices",
-            help="Boot both sides at once and let them take turns, one stopped while the other "
-            "runs, and judge after each pair of boots until it is decided.",
+            help="Boot both sides at once and alternate between them: one is stopped while the "
+            "other runs. Default: boot one side after the other.",
+            rich_help_panel=REPEATED,
         ),
     ] = False,
-    max_minutes: Annotated[
-        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Stop after this many minutes.")
-    ] = 30,
+    max_minutes: MinutesOption = 30,
     everything: AllOption = False,
     judged: JudgeOptions,
     written: OutputOptions,
     guest: GuestOptions,
 ) -> None:
-    """Compare two kernels: boots interleaved as A B B A, one repetition a boot.
+    """Compare two kernels or modules in guests, with boots interleaved as A B B A.
 
-    Every other option goes to `fscale run` in the guests. It goes on until every point is decided
-    or the time is spent. Exit codes as `fscale compare`.
+    Example: fscale vm ab --base kernel:6.1 --new kernel:6.12 --fs ext4 --output results/kernels
 
-    Example:
+    Each boot is one repetition. Boots continue until every point has a verdict or the time is up.
+    All other options are passed to `fscale run` in the guests.
 
-        fscale vm ab --base kernel:6.1 --new kernel:6.12 --fs ext4 --output results/kernels
-
-        fscale vm ab --base my:module=old.ko --new my:module=new.ko --filesystem my.toml --output X
+    Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
+    the sides cannot be compared. 3: interrupted; the same command resumes.
     """
     way = way_of(in_guests=True, slices=slices)
     refuse_unheeded(context, way)
@@ -203,59 +244,123 @@ def compare_kernels(
     judge(output, settings, outputs, everything)
 
 
-@app.command()
+@app.command(epilog=_CRASH_EPILOG)
 @guest_options(smp=2, memory="3G")
 def crash(
     *,
-    fs: Annotated[str, typer.Option("--fs", help="As in fscale list filesystems.")],
-    workload: Annotated[str, typer.Option(help=f"{', '.join(crashload.WORKLOADS)}.")] = "mix",
-    points: Annotated[int, typer.Option(min=1, max=MOST_COUNT, help="Crash points to test.")] = 200,
+    fs: Annotated[
+        str,
+        typer.Option(
+            "--fs",
+            metavar="FS",
+            help="File system to test: a name (`fscale list filesystems`) or a TOML file.",
+        ),
+    ],
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"Operations of the workload: {', '.join(crashload.WORKLOADS)}.",
+            rich_help_panel=TESTED,
+        ),
+    ] = "mix",
+    points: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_COUNT,
+            metavar="N",
+            help="Number of crash points to test.",
+            rich_help_panel=TESTED,
+        ),
+    ] = 200,
     workers: Annotated[
-        int, typer.Option(min=1, max=MOST_JOBS, help="Processes that write at once.")
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_JOBS,
+            metavar="N",
+            help="Number of processes that write concurrently.",
+            rich_help_panel=TESTED,
+        ),
     ] = 4,
     seed: Annotated[
-        int, typer.Option(min=0, max=MOST_SEED, help="Random seed of the operations.")
+        int,
+        typer.Option(
+            min=0,
+            max=MOST_SEED,
+            metavar="N",
+            help="Random seed for the operations.",
+            rich_help_panel=TESTED,
+        ),
     ] = 1,
     fsck: Annotated[
-        str | None, typer.Option(help="Check command with {device}; must change nothing.")
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Check command, such as 'fsck.myfs -n {device}'; it must change nothing and fail "
+            "on damage. Default: that of the file system's TOML file.",
+            rich_help_panel=TESTED,
+        ),
     ] = None,
     mount_options: Annotated[
-        str | None, typer.Option(help="Instead of the configured ones, separated by commas.")
+        str | None,
+        typer.Option(
+            metavar="OPTIONS",
+            help="Mount options, separated by commas, which replace those of the file system.",
+            rich_help_panel=TESTED,
+        ),
     ] = None,
     plant: Annotated[
         str | None,
-        typer.Option(help="A fault that the test must find: no-flush, lost-flush (see docs)."),
+        typer.Option(
+            metavar="FAULT",
+            help="Inject a fault into the disk that the test must detect: no-flush (drops all "
+            "flushes) or lost-flush (delays every third one).",
+            rich_help_panel=TESTED,
+        ),
     ] = None,
     subsets: Annotated[
         int,
         typer.Option(
             min=0,
             max=MOST_COUNT,
-            help="At each flush, also so many random parts of what it writes.",
+            metavar="N",
+            help="At each flush, also test N states in which a random part of the writes since the "
+            "last flush is on the disk.",
+            rich_help_panel=TESTED,
         ),
     ] = 0,
     remount: Annotated[
         list[str] | None,
-        typer.Option(help="Options of a remount while it runs; several take turns."),
+        typer.Option(
+            metavar="OPTIONS",
+            help="Remount with these options while the workload runs; repeat for several, which "
+            "are used in turn.",
+            rich_help_panel=TESTED,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", callback=directory_to_write, help="Keep what was found."),
+        typer.Option(
+            "--output",
+            callback=directory_to_write,
+            metavar="DIR",
+            help="Directory in which the findings and the console log are kept.",
+        ),
     ] = None,
     guest: GuestOptions,
 ) -> None:
-    """Cut the power after every flush: does the file system keep what it promised?
+    """Simulate power cuts: is everything that was fsync'd still there after a crash?
 
-    Records all writes of a workload that fsyncs, replays them up to each flush, mounts, compares
-    with what was fsync'd, runs fsck. Exit code 1 and the first failing point when one fails.
+    Example: fscale vm crash --fs ext4 --points 200
 
-    Examples:
+    The test records all writes of a workload that calls fsync. For each crash point it replays the
+    writes up to that point, mounts the file system, compares it with what was fsync'd, and runs
+    the check command.
 
-        fscale vm crash --fs ext4 --points 200
-
-        fscale vm crash --fs ext4 --plant lost-flush     (proves that the test finds faults)
-
-        fscale vm crash --fs lanefs --remount journal=serial --remount journal=concurrent
+    Exit codes: 0: all crash points passed. 1: a crash point failed, and the first one is printed;
+    or the guest ended early. 2: wrong usage, or the workload made fewer flushes than --points.
     """
     spec = crashes.specify(
         catalogue.load_filesystem(fs),
@@ -290,30 +395,48 @@ def crash(
         raise typer.Exit(Exit.FAILED)
     if result.tested < points:
         raise FscaleError(
-            f"only {result.tested} of {points} crash points: the workload made too few flushes"
+            f"tested only {result.tested} of {points} crash points: the workload made too few "
+            "flushes; give a smaller --points"
         )
 
 
-@kernel_app.command("build")
+@kernel_app.command("build", epilog=_KERNEL_EPILOG)
 def kernel_build(
     source: Annotated[
-        str, typer.Argument(help="A kernel source tree, or bookworm, trixie, sid: Debian's source.")
+        str,
+        typer.Argument(
+            help="Kernel source tree, or bookworm, trixie or sid for the source of that Debian "
+            "suite."
+        ),
     ],
     config_name: Annotated[
-        str, typer.Option("--config", help=f"{', '.join(kbuild.configs())}.")
+        str,
+        typer.Option(
+            "--config",
+            metavar="NAME",
+            help=f"Configuration: {', '.join(kbuild.configs())} (docs/design/guests.md).",
+        ),
     ] = "default",
     jobs: Annotated[
-        int, typer.Option(min=1, max=MOST_JOBS, help="Compilers at once.")
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_JOBS,
+            metavar="N",
+            help="Compilers to run at the same time.",
+            show_default="number of CPUs",
+        ),
     ] = os.cpu_count() or 1,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the options only.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the options of the configuration and exit."),
+    ] = False,
 ) -> None:
-    """Build a small kernel for guests; prints the built tree, for --kernel-tree.
+    """Build a small kernel for guests and print the built tree, for --kernel-tree.
 
-    About ten minutes on two cores. An unchanged source is not built again.
+    Example: fscale vm kernel build trixie --config lockstat
 
-    Example:
-
-        fscale vm run quick --kernel-tree $(fscale vm kernel build trixie --config lockstat)
+    The build takes about ten minutes on two cores. An unchanged source is not built again.
     """
     if dry_run:
         typer.echo(kbuild.fragment(config_name))
@@ -323,18 +446,27 @@ def kernel_build(
 
 @module_app.command("build")
 def module_build(
-    source: Annotated[Path, typer.Argument(help="The module's directory, with its Makefile.")],
-    kernel: Annotated[str, typer.Option("--kernel", help="bookworm, trixie, 6.1, 6.12, sid.")] = "",
+    source: Annotated[Path, typer.Argument(help="Directory of the module, with its Makefile.")],
+    kernel: Annotated[
+        str,
+        typer.Option(
+            "--kernel",
+            metavar="KERNEL",
+            help="Debian suite whose newest kernel the module is built for: bookworm (6.1), trixie "
+            "(6.12) or sid.",
+            rich_help_panel=GUESTS,
+        ),
+    ] = "",
     kernel_tree: KernelTreeOption = None,
 ) -> None:
-    """Build an out-of-tree module for a kernel; prints the .ko, for --module.
+    """Build an out-of-tree module for a kernel and print the .ko file, for --module.
 
-    Example:
-
-        fscale vm module build tests/fixtures/trivialfs --kernel trixie
+    Example: fscale vm module build tests/fixtures/trivialfs --kernel trixie
     """
     if bool(kernel) == bool(kernel_tree):
-        raise FscaleError("give --kernel or --kernel-tree")
+        raise FscaleError(
+            "the kernel is missing or given twice; give either --kernel or --kernel-tree"
+        )
     steps = Steps(Console(stderr=True))
     target = kbuild.tree_target(kernel_tree) if kernel_tree else kbuild.latest(kernel, steps)
     for path in kbuild.build_module(source, target, steps):

@@ -42,7 +42,10 @@ def small(tmp_path: Path) -> Request:
         (["--cores", "0"], "at least 1 core"),
         (["--cores", "9999"], "9999 cores are asked for, but this run may use"),
         (["--cores", "one"], "give numbers such as 1,2,4"),
-        (["--mode", "odirect"], "unknown mode odirect"),
+        (
+            ["--mode", "odirect"],
+            "--mode odirect: no such mode; give one of buffered, direct, dontcache",
+        ),
         (["--option", "open"], "give NAME=VALUE"),
         (["--option", "opne=stat"], "no option opne"),
         (["--repetitions", "0"], "'--repetitions'"),

@@ -312,7 +312,7 @@ def test_interrupted_restored_and_continued(tmp_path: Path, number: signal.Signa
     child.send_signal(number)
     _, err = child.communicate(timeout=60)
     assert child.returncode == Exit.INTERRUPTED, err
-    assert f"stopped by {number.name}; the machine is as it was" in err
+    assert number.name in err and "state is restored" in err
     assert run(tmp_path).state == "interrupted"
     told = JUnitXml.fromfile(str(tmp_path / "run.xml"))
     assert told.errors >= 1  # what it did not come to

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the tests of a file system in a guest, from the host's side."""
+"""Runs the tests of a file system in a guest; this is the host's side."""
 
 import json
 import subprocess
@@ -28,37 +28,44 @@ app = typer.Typer(add_completion=False)
 @guest_options("deterministic", smp=4, memory="3G", accel="tcg")
 def run(
     *,
-    fs: Annotated[str, typer.Option(help="As in fscale list filesystems.")] = "lanefs",
+    fs: Annotated[
+        str, typer.Option(help="File system to test (`fscale list filesystems`).")
+    ] = "lanefs",
     part: Annotated[
-        list[str] | None, typer.Option(help=f"{', '.join(PARTS)}; repeat for more.")
+        list[str] | None,
+        typer.Option(help=f"Part to run: {', '.join(PARTS)}; repeatable. Default: all."),
     ] = None,
-    test: Annotated[list[str] | None, typer.Option(help="Function tests; default: all.")] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="Function test to run; repeatable. Default: all.")
+    ] = None,
     portion: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Of the seconds for which they put load on.")
+        float,
+        typer.Option(
+            min=0.01, max=1, help="Scale the seconds of load in the function tests by this."
+        ),
     ] = 1,
-    mkfs: Annotated[str, typer.Option(help="More options of mkfs, in one text.")] = "",
-    options: Annotated[str, typer.Option("-o", help="More mount options.")] = "",
-    mib: Annotated[int, typer.Option(help="MiB of the device.")] = 256,
-    ops: Annotated[int, typer.Option(help="Random operations of each process and round.")] = 20_000,
-    processes: Annotated[int, typer.Option(help="Of the random operations.")] = 4,
-    rounds: Annotated[int, typer.Option(help="Of random operations.")] = 2,
-    seed: Annotated[int, typer.Option(help="Of random operations and corrupted images.")] = 1,
-    images: Annotated[int, typer.Option(help="Corrupted images.")] = 200,
-    names: Annotated[int, typer.Option(help="Of one directory, in part names.")] = 20_000,
-    points: Annotated[int, typer.Option(help="Power cuts, in part recoveries.")] = 20,
-    output: Annotated[Path | None, typer.Option(help="Keep what was found.")] = None,
+    mkfs: Annotated[str, typer.Option(help="Options to add to mkfs, in one argument.")] = "",
+    options: Annotated[str, typer.Option("-o", help="Mount options to add.")] = "",
+    mib: Annotated[int, typer.Option(help="Size of the device in MiB.")] = 256,
+    ops: Annotated[int, typer.Option(help="Random operations per process and round.")] = 20_000,
+    processes: Annotated[int, typer.Option(help="Processes that run random operations.")] = 4,
+    rounds: Annotated[int, typer.Option(help="Rounds of random operations.")] = 2,
+    seed: Annotated[int, typer.Option(help="Random seed of operations and images.")] = 1,
+    images: Annotated[int, typer.Option(help="Number of corrupted images.")] = 200,
+    names: Annotated[int, typer.Option(help="Names in the directory of part names.")] = 20_000,
+    points: Annotated[int, typer.Option(help="Power cuts in part recoveries.")] = 20,
+    output: Annotated[Path | None, typer.Option(help="Directory for findings and logs.")] = None,
     guest: GuestOptions,
 ) -> None:
-    """Function tests, random operations against a model, a full disk, corrupted images, many names,
-    crashed images recovered in every way.
+    """Test a file system in a guest: functions, random operations, full disk, damage, recovery.
 
-    Exit code 1 when a part fails, with what failed; the console log says more.
+    Example: python -m tests.lanefs --kernel trixie --part functions --part model
 
-    Examples:
+    The parts are function tests, random operations against a model, a full disk, corrupted images,
+    a directory of many names, and crashed images that are recovered in every way. With --fs ext4
+    they show whether the tests themselves are right.
 
-        python -m tests.lanefs --kernel trixie --part functions --part model
-
-        python -m tests.lanefs --fs ext4 --part full --ops 5000    (are the tests right?)
+    Exit codes: 0: all parts passed. 1: a part failed; the console log has the details.
     """
     parts = part or list(PARTS)
     if unknown := set(parts) - set(PARTS):

@@ -36,14 +36,14 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def measure(
-    fs: Annotated[list[str], typer.Option(help="NAME, or NAME:MOUNT-OPTIONS; more than once.")],
-    cores: Annotated[str, typer.Option(help="How many tasks, one a CPU, by commas.")] = "1,2,4,8",
-    delay: Annotated[int, typer.Option(help="Milliseconds of each read, write and flush.")] = 2,
-    seconds: Annotated[int, typer.Option(min=1, help="Of each row.")] = 5,
-    rounds: Annotated[int, typer.Option(min=1, help="Of all; file systems take turns.")] = 1,
+    fs: Annotated[list[str], typer.Option(help="NAME or NAME:MOUNT-OPTIONS; repeatable.")],
+    cores: Annotated[str, typer.Option(help="Numbers of tasks, one per CPU.")] = "1,2,4,8",
+    delay: Annotated[int, typer.Option(help="Delay of each read, write and flush in ms.")] = 2,
+    seconds: Annotated[int, typer.Option(min=1, help="Seconds per row.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds over all file systems.")] = 1,
 ) -> None:
-    """Print a row for each file system and core count: fsyncs a second, their p50 and p99 in ms,
-    commits a second, handles a commit."""
+    """Print a row for each file system and core count: fsyncs per second, their p50 and p99 in ms,
+    commits per second, handles per commit."""
     command(["modprobe", "null_blk", "nr_devices=0"])
     print("fs cores fsyncs/s p50_ms p99_ms commits/s handles/commit")
     for count in (int(word) for word in cores.split(",")):

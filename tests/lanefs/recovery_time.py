@@ -89,15 +89,17 @@ WAYS: dict[str, Callable[[str], None]] = {
 
 @app.command()
 def measure(
-    domains: Annotated[int, typer.Option(help="Of the file system.")] = 4,
+    domains: Annotated[int, typer.Option(help="Domains of the file system.")] = 4,
     log: Annotated[
-        int, typer.Option(help="MiB of all journals together; half of it is filled.")
+        int, typer.Option(help="Size of all journals together in MiB; half is filled.")
     ] = 32,
-    delay: Annotated[list[int] | None, typer.Option(help="Milliseconds; more than once.")] = None,
-    way: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(WAYS)}.")] = None,
-    rounds: Annotated[int, typer.Option(help="Of each; the ways take turns.")] = 3,
+    delay: Annotated[list[int] | None, typer.Option(help="Device delay in ms; repeatable.")] = None,
+    way: Annotated[
+        list[str] | None, typer.Option(help=f"Way to recover: {', '.join(WAYS)}.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Rounds; each runs every way once.")] = 3,
 ) -> None:
-    """Print the seconds of each way, in turns, and what the kernel says of it."""
+    """Print the recovery time of each way in seconds, and the kernel's messages about it."""
     mib = 6 * log + 64
     make_ram_disks(mib)
     sectors = mib * 2048

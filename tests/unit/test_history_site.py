@@ -250,9 +250,9 @@ def test_no_history_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(FscaleError, match="no run to show"):
         site(tmp_path)
     assert not (tmp_path / "s").exists()
-    with pytest.raises(FscaleError, match="is no directory"):
+    with pytest.raises(FscaleError, match=r"none is not a directory"):
         fscale("history", "report", tmp_path / "none", "--output", tmp_path / "s")
-    with pytest.raises(FscaleError, match="--metric is"):
+    with pytest.raises(FscaleError, match="--metric speed"):
         site(tmp_path, "--metric", "speed")
 
 

@@ -441,7 +441,7 @@ def test_a_run_is_not_written_over(tmp_path: Path) -> None:
     assert imported(log, tmp_path / "run").code == 0
     done = imported(log, tmp_path / "run")
     assert done.code == 2
-    assert "holds a run already" in done.error
+    assert "already contains a run" in done.error
 
 
 @pytest.mark.slow

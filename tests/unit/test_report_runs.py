@@ -179,7 +179,7 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(one)
     assert "given twice" in refusal(one, tmp_path / "link", *out)
     for bad in ("empty", "file", "nowhere"):
-        assert "holds no fscale run" in refusal(one, tmp_path / bad, *out)
+        assert "no run.json" in refusal(one, tmp_path / bad, *out)
     assert "--output DIR" in refusal(one, other)
     assert "another --output" in refusal(one, other, "--output", one)
     assert "two runs are named x" in refusal(f"{one}=x", f"{other}=x", *out)

@@ -254,7 +254,7 @@ def test_what_is_no_run_is_an_error(tmp_path: Path) -> None:
         show(tmp_path)
     (made,) = grid((1,), 1, ("DRBL",), ("ext4",))
     failed = made.model_copy(update={"status": "error", "reason": "no space"})
-    with pytest.raises(FscaleError, match=r"no cell of these in .* has a figure"):
+    with pytest.raises(FscaleError, match=r"no selected cell in .* has a result"):
         show(write_run(tmp_path, [failed], workloads=("DRBL",)))
 
 

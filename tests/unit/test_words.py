@@ -75,5 +75,6 @@ def test_an_older_command_line_is_one(capsys: pytest.CaptureFixture[str]) -> Non
     old = ["run", "quick", "--bench=MWCL", "--repeat", "3", "--fs", "bench", "--", "--bench", "x"]
     new = ["run", "quick", "--workload=MWCL", "--repetitions", "3", "--fs", "bench", "--"]
     assert _renewed(old) == [*new, "--bench", "x"]
-    assert "--bench is called --workload now" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--bench" in said and "--workload" in said
     assert parse("ext4:bench=/x").binary == parse("ext4:binary=/x").binary

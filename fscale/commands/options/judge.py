@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""By what rules it is judged."""
+"""The rules by which a comparison is judged."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,22 +8,30 @@ import typer
 
 from analysis.compare.settings import METRICS, Metric, Settings
 from fscale.model.errors import FscaleError
+from fscale.model.helptext import JUDGING
 
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """By what rules it is judged."""
+    """The rules by which a comparison is judged."""
 
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help=f"Judge only {' or '.join(METRICS)}; repeatable."),
+        typer.Option(
+            "--metric",
+            metavar="METRIC",
+            help=f"Judge only this metric: {', '.join(METRICS)}; repeatable. Default: all.",
+            rich_help_panel=JUDGING,
+        ),
     ] = None
     margin: Annotated[
         float | None,
         typer.Option(
             min=0.001,
             max=0.9,
-            help="Ignore relative changes up to this (default 0.05; in slices 0.02).",
+            metavar="FRACTION",
+            help="Ignore relative changes smaller than this. Default: 0.05 (5%), in slices 0.02.",
+            rich_help_panel=JUDGING,
         ),
     ] = None
     count_margin: Annotated[
@@ -31,16 +39,29 @@ class JudgeOptions:
         typer.Option(
             min=0.0001,
             max=0.9,
-            help="Ignore relative changes of counted work per operation up to this.",
+            metavar="FRACTION",
+            help="Ignore relative changes of counted work per operation smaller than this.",
+            rich_help_panel=JUDGING,
         ),
     ] = 0.01
     fdr: Annotated[
-        float, typer.Option(min=0.0001, max=0.5, help="False discovery rate over all tests.")
+        float,
+        typer.Option(
+            min=0.0001,
+            max=0.5,
+            metavar="FRACTION",
+            help="False discovery rate over all tests of the comparison together.",
+            rich_help_panel=JUDGING,
+        ),
     ] = 0.01
 
     @property
     def settings(self) -> Settings:
-        """The rules; one margin is that of whole repetitions and of slices. FscaleError."""
+        """The rules; --margin applies to whole repetitions and to slices.
+
+        Raises:
+            FscaleError: there is no such metric.
+        """
         given = (
             {} if self.margin is None else dict.fromkeys(("margin", "slice_margin"), self.margin)
         )
@@ -53,8 +74,14 @@ class JudgeOptions:
 
 
 def parse_metrics(names: list[str] | None) -> tuple[Metric, ...]:
-    """The metrics to judge: all when none is named."""
+    """Return the metrics to judge: all if none is named.
+
+    Raises:
+        FscaleError: there is no such metric.
+    """
     wrong = set(names or ()) - set(METRICS)
     if wrong:
-        raise FscaleError(f"--metric {', '.join(sorted(wrong))}: there are {', '.join(METRICS)}")
+        raise FscaleError(
+            f"--metric {', '.join(sorted(wrong))}: no such metric; give one of {', '.join(METRICS)}"
+        )
     return tuple(m for m in METRICS if not names or m in names)

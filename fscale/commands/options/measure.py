@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is measured of each side, and on what."""
+"""What is measured on both sides, and where."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,62 +8,62 @@ from typing import Annotated, Any
 import typer
 
 from apps.adapter import loads
-from fscale.commands.list import complete_media, complete_suites
-from fscale.commands.run import (
+from fscale.commands.options.shared import WaitOption
+from fscale.commands.options.suite import (
+    BinaryOption,
     CoresOption,
     DeviceOption,
+    DirectoryOption,
     ModeOption,
+    OneMediumOption,
     SetOption,
+    SuiteOption,
     WorkloadOption,
     YesFormatOption,
 )
 from fscale.model import paths
 from fscale.model.errors import FscaleError
+from fscale.model.helptext import MEASURED
 from fscale.model.limits import MOST_SECONDS
 from fscale.runner.request import Request, named_in, parse_cores, parse_settings, read_suite
 from vm.options import GuestOptions
 
-# Suite keys that are no matter of the suite in a paired run.
+# Suite keys that a paired run sets itself.
 OWN = {"filesystems", "repetitions", "profile_repetitions"}
 
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """What is measured of each side, and on what."""
+    """What is measured on both sides, and where."""
 
-    suite: Annotated[
-        Path,
-        typer.Option(
-            help="What to measure: a suite, by file or name.", autocompletion=complete_suites
-        ),
-    ] = Path("quick")
+    suite: SuiteOption = Path("quick")
     workload: WorkloadOption = None
     cores: CoresOption = None
-    media: Annotated[
-        str | None,
-        typer.Option(help="Medium, as in `fscale list media`.", autocompletion=complete_media),
-    ] = None
+    media: OneMediumOption = None
     mode: ModeOption = None
     duration: Annotated[
         float | None,
-        typer.Option(min=0.001, max=MOST_SECONDS, help="Timed seconds per repetition."),
+        typer.Option(
+            min=0.001,
+            max=MOST_SECONDS,
+            metavar="SECONDS",
+            help="Timed seconds per repetition; not used in slices. Default: that of the suite.",
+            rich_help_panel=MEASURED,
+        ),
     ] = None
     suite_keys: SetOption = None
     device: DeviceOption = None
     yes_format: YesFormatOption = None
-    directory: Annotated[
-        Path | None, typer.Option("--dir", help="Measure in this directory, without root.")
-    ] = None
-    binary: Annotated[Path, typer.Option(help="The microbenchmark.")] = paths.BENCH
-    wait: Annotated[
-        float,
-        typer.Option(
-            min=0, max=MOST_SECONDS, help="Seconds to wait for another run to leave the machine."
-        ),
-    ] = 0
+    directory: DirectoryOption = None
+    binary: BinaryOption = paths.BENCH
+    wait: WaitOption = 0
 
     def request(self, output: Path, seed: int | None) -> Request:
-        """A request for one side; its file system comes later. FscaleError."""
+        """Return a request for one side, still without its file system.
+
+        Raises:
+            FscaleError: an option is invalid.
+        """
         asked: dict[str, Any] = {
             "workloads": self.workload.split(",") if self.workload else None,
             "cores": None if self.cores is None else parse_cores(self.cores),
@@ -76,8 +76,8 @@ class MeasureOptions:
         overrides |= parse_settings(self.suite_keys or [], overrides)
         if own := sorted(OWN & overrides.keys()):
             raise FscaleError(
-                f"--set {own[0]}: paired runs decide that themselves; the sides name the file "
-                "systems, --repetitions says how many, and nothing is profiled"
+                f"--set {own[0]}: a paired run sets this key itself; name file systems in --base "
+                "and --new, give --repetitions, or profile with `fscale run`"
             )
         request = Request(
             suite=self.suite,
@@ -91,12 +91,12 @@ class MeasureOptions:
             binary=self.binary,
             applications=loads,
         )
-        read_suite(request)  # what is wrong in it is said before another run is waited for
+        read_suite(request)  # reports errors in the suite before waiting for another run
         return request
 
     @property
     def in_guest(self) -> list[str]:
-        """The same as options of `fscale run` in a guest."""
+        """These options as arguments of `fscale run` in a guest."""
         options = {"workload": self.workload, "cores": self.cores, "media": self.media}
         options |= {
             "mode": self.mode,
@@ -107,6 +107,6 @@ class MeasureOptions:
 
     @property
     def guest(self) -> GuestOptions:
-        """Guests with as many CPUs as are measured at most, where the numbers are given."""
+        """Guests with as many CPUs as the largest core count, if --cores gives numbers."""
         counts = [int(part) for part in (self.cores or "").split(",") if part.isdigit()]
         return GuestOptions(smp=max(counts)) if counts else GuestOptions()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The forms in which a comparison is written."""
+"""The files and formats in which a comparison is written."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fscale.commands.history import JsonFlag
+from fscale.commands.options.shared import JsonFlag
+from fscale.model.helptext import OUTPUT
 from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
 if TYPE_CHECKING:
@@ -16,39 +17,65 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """The forms in which a comparison is written."""
+    """The files and formats in which a comparison is written."""
 
     as_json: JsonFlag = False
-    junit: Annotated[Path | None, typer.Option(callback=file_to_write, help="Write JUnit XML.")] = (
-        None
-    )
+    junit: Annotated[
+        Path | None,
+        typer.Option(
+            callback=file_to_write,
+            metavar="FILE",
+            help="Write JUnit XML to this file: one test case per verdict.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
     markdown: Annotated[
         Path | None,
         typer.Option(
-            callback=file_to_write, help="Write Markdown for a pull request; - is the terminal."
+            callback=file_to_write,
+            metavar="FILE",
+            help="Write Markdown for a pull request to this file; - is standard output.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None
     mail: Annotated[
         Path | None,
         typer.Option(
             callback=file_to_write,
-            help="Write plain text of 72 columns for a mailing list; - is the terminal.",
+            metavar="FILE",
+            help="Write plain text of 72 columns, for a mailing list, to this file; - is standard "
+            "output.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None
     html: Annotated[
         Path | None,
         typer.Option(
-            callback=file_to_write, help="Write a page: verdicts, ratios drawn, curves of both."
+            callback=file_to_write,
+            metavar="FILE",
+            help="Write a web page to this file: verdicts, a plot of the ratios, and the curves "
+            "of both sides.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None
     ktap: Annotated[
-        Path | None, typer.Option(callback=file_to_write, help="Write KTAP; - is the terminal.")
+        Path | None,
+        typer.Option(
+            callback=file_to_write,
+            metavar="FILE",
+            help="Write KTAP to this file: one test per verdict; - is standard output.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None
 
     @property
     def outputs(self) -> "Outputs":
-        """Where they go; FscaleError where two go to the same place."""
-        from analysis.verdicts.outputs import Outputs  # noqa: PLC0415 - it brings in the statistics
+        """The formats with their files.
+
+        Raises:
+            FscaleError: two of them name the same file.
+        """
+        from analysis.verdicts.outputs import Outputs  # noqa: PLC0415 - imports the statistics
 
         named = {"--junit": self.junit, "--markdown": self.markdown, "--mail": self.mail}
         named |= {"--html": self.html, "--ktap": self.ktap}

@@ -27,47 +27,49 @@ app = typer.Typer(add_completion=False)
 def run(
     *,
     output: Annotated[
-        Path, typer.Option(help="What was run is noted here; the same one goes on.")
+        Path, typer.Option(help="Directory for results; with the same one a test run resumes.")
     ] = Path("results/lanefs-torture"),
     kernel: Annotated[
-        list[str] | None, typer.Option(help=f"{', '.join(KERNELS)}; default: both.")
+        list[str] | None,
+        typer.Option(help=f"Kernel: {', '.join(KERNELS)}; repeatable. Default: both."),
     ] = None,
     kernel_tree: Annotated[
-        Path | None, typer.Option(help="A built tree instead, such as one with KASAN and lockdep.")
+        Path | None, typer.Option(help="Built kernel tree instead, such as one with KASAN.")
     ] = None,
     part: Annotated[
-        list[str] | None, typer.Option(help="Only this part; repeat for more (see --dry-run).")
+        list[str] | None, typer.Option(help="Part to run (--dry-run lists them); repeatable.")
     ] = None,
-    slices: Annotated[int, typer.Option(min=0, help="Stop after so many; 0: run all.")] = 0,
+    slices: Annotated[int, typer.Option(min=0, help="Stop after this many slices; 0: all.")] = 0,
     limit: Annotated[
-        int, typer.Option(min=60, help="Seconds after which a slice's guest is ended.")
+        int, typer.Option(min=60, help="Stop the guest of a slice after this many seconds.")
     ] = LIMIT,
-    append: Annotated[str, typer.Option(help="More kernel parameters of the guests.")] = "",
+    append: Annotated[str, typer.Option(help="Kernel parameters to append.")] = "",
     log: Annotated[
-        bool, typer.Option("--log", help="Of a log, with collectors always at work.")
+        bool,
+        typer.Option("--log", help="Test the log-structured mode, with cleaners always at work."),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the slices and exit.")] = False,
 ) -> None:
-    """Functions, 1,000,000 random operations, 2,000 bad images, 1,000 power cuts, all workloads.
+    """Run every test of lanefs at length, in slices: guests of some minutes each.
 
-    For each kernel: function tests; random operations against a model, also with little memory
-    and on a full disk; corrupted images; cuts of the power (with torn writes) over every mix of
-    operations; the suite's 19 workloads at 1, 2, 4 and 8 CPUs; Exim, RocksDB and DBENCH; a
-    directory of a million names. Each slice is a guest of some minutes.
-    All of it takes some three hours on two idle cores without KVM (extrapolated).
+    Example: python -m tests.lanefs.torture --kernel trixie --part crash
 
-    A slice that passed is not run again until a source of lanefs changes. Exit code 1 when one
-    failed; its log is in OUTPUT/SOURCE-HASH/.
+    For each kernel: function tests; 1,000,000 random operations against a model, also with little
+    memory and on a full disk; 2,000 corrupted images; 1,000 power cuts (with torn writes) over
+    every mix of operations; the suite's 19 workloads at 1, 2, 4 and 8 CPUs; Exim, RocksDB and
+    DBENCH; a directory of a million names. All of it takes some three hours on two idle cores
+    without KVM (extrapolated). A slice that passed is not run again until a source of lanefs
+    changes.
 
-    Examples:
+    Exit codes: 0: all slices passed. 1: a slice failed; its log is in OUTPUT/SOURCE-HASH/.
 
-        python -m tests.lanefs.torture --kernel trixie --part crash
+    More examples:
 
-        python -m tests.lanefs.torture --log --part full      (a log that is 95% full)
+        python -m tests.lanefs.torture --log --part full    # a log that is 95% full
 
-        python -m tests.lanefs.torture --slices 1        (one guest, then the table)
+        python -m tests.lanefs.torture --slices 1    # one guest, then the table
 
-        python -m tests.lanefs.torture --limit 3600 --kernel-tree TREE     (KASAN, lockdep)
+        python -m tests.lanefs.torture --limit 3600 --kernel-tree TREE    # KASAN, lockdep
     """
     if unknown := set(kernel or []) - set(KERNELS):
         raise FscaleError(f"no kernel {', '.join(unknown)}; there are {', '.join(KERNELS)}")
