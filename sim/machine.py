@@ -19,7 +19,7 @@ MOST_CPUS = 255  # QEMU's q35 without an interrupt remapper
 
 
 class Latencies(Strict):
-    """What a transfer of a cache line costs, in cycles; an access that hits costs nothing more."""
+    """The cost of a transfer of a cache line, in cycles; a hit costs nothing more."""
 
     clean: int = Field(ge=0, description="a read of a line that others of the socket share: LLC")
     clean_remote: int = Field(ge=0, description="a read of a line that only other sockets share")
@@ -36,7 +36,7 @@ class Latencies(Strict):
 
 
 class Costs(Strict):
-    """What some instructions cost beside `cpi`, in cycles."""
+    """The cost of some instructions beside `cpi`, in cycles."""
 
     lock: int = Field(ge=0, description="an instruction with a LOCK prefix, or xchg with memory")
     pause: int = Field(ge=0, description="PAUSE, the instruction of spin loops")
@@ -51,7 +51,7 @@ class Machine(Strict):
     cores_per_socket: int = Field(ge=1)
     clock_mhz: int = Field(ge=1, description="of every core, always")
     cpi: float = Field(gt=0, description="cycles an instruction, where all accesses hit")
-    string_bytes: int = Field(ge=1, description="bytes a cycle that rep movs and rep stos move")
+    string_bytes: int = Field(ge=1, description="bytes per cycle that rep movs and rep stos move")
     latency: Latencies
     cost: Costs
 

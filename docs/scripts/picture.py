@@ -16,8 +16,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from analysis.report import build
 
-WIDTH, HEIGHT = 1280, 860
-FIRST = "document.querySelector('figure[id]').scrollIntoView(); window.scrollBy(0, -90)"
+WIDTH, HEIGHT = 1280, 900
+FIRST = "document.querySelector('figure[id]').scrollIntoView(); window.scrollBy(0, -72)"
 DRAWN = "return document.body.dataset.drawn === 'all'"
 
 

@@ -299,7 +299,7 @@ def crash(
         typer.Option(
             metavar="COMMAND",
             help="Check command, such as 'fsck.myfs -n {device}'; it must change nothing and fail "
-            "on damage. Default: that of the file system's TOML file.",
+            "on damage. Default: as its TOML file says.",
             rich_help_panel=TESTED,
         ),
     ] = None,

@@ -47,7 +47,7 @@ class MeasureOptions:
             min=0.001,
             max=MOST_SECONDS,
             metavar="SECONDS",
-            help="Timed seconds per repetition; not used in slices. Default: that of the suite.",
+            help="Timed seconds per repetition; not used in slices. Default: the suite's.",
             rich_help_panel=MEASURED,
         ),
     ] = None

@@ -75,7 +75,7 @@ OneMediumOption = Annotated[
     typer.Option(
         "--media",
         metavar="NAME",
-        help="One medium for both sides (`fscale list media`). Default: that of the suite.",
+        help="One medium for both sides (`fscale list media`). Default: the suite's.",
         autocompletion=complete_media,
         rich_help_panel=MEASURED,
     ),
