@@ -110,6 +110,7 @@ build:
 	$(MAKE) -C microbench
 	$(MAKE) -C apps
 	$(MAKE) -C lockprofile
+	$(MAKE) -C calibrate
 	$(MAKE) -C lanefs tools
 
 setup: packages $(VENV)/.installed

@@ -51,6 +51,12 @@ enum step crew_start(struct bench *b)
 	files.rlim_cur = files.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		return bench_fail(b, "setrlimit", NULL);
+	if (b->cfg->workload->inherit) {
+		const char *failed = b->cfg->workload->inherit();
+
+		if (failed)
+			return bench_fail(b, failed, NULL);
+	}
 	for (unsigned int id = 0; id < b->processes; id++) {
 		pid_t pid = fork();
 

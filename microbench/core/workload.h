@@ -103,6 +103,8 @@ struct workload {
 	const char *batch;			/* the option that says how many come at once, or NULL */
 	const struct stock_desc *stock;		/* NULL: it consumes nothing */
 
+	/* In the parent, before it forks: open what all workers inherit; the call that failed, or NULL. */
+	const char *(*inherit)(void);
 	/* Untimed, by all workers at the same time; by one at a time before windows by count. */
 	enum outcome (*setup)(struct worker *w);
 	/*

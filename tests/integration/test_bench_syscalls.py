@@ -45,6 +45,11 @@ OPERATION = {
     "MWRL": [r'rename\("{id}/([0-9a-f]{{8}})", "{id}/\1\.2"\) = 0'],
     "MWRM": [r'rename\("{id}/([0-9a-f]{{8}})", "share/{id}\.\1"\) = 0'],
     "control_syscall": [r"umask\(077\) = 077"],
+    "primitive_atomic": [r"dup\(\d+\) = \d+", CLOSE],
+    "primitive_mutex": [r"ioctl\(\d+, FIONREAD, \[0\]\) = 0"],
+    "primitive_rwsem_read": [r"uname\(\{{sysname=.*\}}\) = 0"],
+    "primitive_rwsem_write": [r"lseek\(\d+, 0, SEEK_DATA\) = -1 ENXIO .*"],
+    "primitive_spinlock": [r"fcntl\(\d+, F_SETFL, O_RDONLY\) = 0"],
 }
 # One operation of the writer beside one reader.
 BACKGROUND = {
@@ -134,8 +139,8 @@ def test_the_control_in_user_space_makes_no_calls(tmp_path):
     assert out.executed_ops >= out.ops > 50
 
 
-@pytest.mark.parametrize("workload", ["control_syscall", COMPUTED])
-def test_controls_leave_nothing_behind(workload, tmp_path):
+@pytest.mark.parametrize("workload", [COMPUTED, *(w for w in OPERATION if w.islower())])
+def test_what_touches_no_file_leaves_nothing_behind(workload, tmp_path):
     bench.run_good(workload, tmp_path / "d", *QUICK)
     assert list((tmp_path / "d").iterdir()) == []
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "../core/workload.h"
+
+static int ends[2];
+
+static const char *make_pipe(void)
+{
+	return pipe2(ends, O_CLOEXEC) ? "pipe2" : NULL;
+}
+
+static enum outcome set_up(struct worker *w)
+{
+	(void)w;
+	return OP_OK;
+}
+
+/* pipe_ioctl() holds the pipe's mutex while it counts what waits in it: nothing. */
+static inline enum outcome operation(struct worker *w)
+{
+	int waiting;
+
+	return ioctl(ends[0], FIONREAD, &waiting) ? worker_fail(w, "ioctl", NULL) : OP_OK;
+}
+DEFINE_LOOPS(operation)
+
+static const struct workload primitive_mutex = {
+	.id = "primitive_mutex",
+	.title = "Take a shared mutex for some loads",
+	.operation = "ioctl(pipe, FIONREAD)",
+	.type = TYPE_DATA,
+	.action = ACTION_READ,
+	.sharing = SHARING_HIGH,
+	.contention = "mutex of a shared pipe",
+	.setup_text = "an empty pipe that all processes inherit",
+	.min_cores = 1,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.apart = true,
+	.inherit = make_pipe,
+	.setup = set_up,
+	.run = operation_run,
+	.run_latency = operation_run_latency,
+	.run_turn = operation_run_turn,
+	.run_counted = operation_run_counted,
+};
+REGISTER_WORKLOAD(primitive_mutex);

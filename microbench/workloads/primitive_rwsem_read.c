@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <sys/utsname.h>
+
+#include "../core/workload.h"
+
+static enum outcome set_up(struct worker *w)
+{
+	(void)w;
+	return OP_OK;
+}
+
+/* uname() copies the names while it holds uts_sem for reading. */
+static inline enum outcome operation(struct worker *w)
+{
+	struct utsname names;
+
+	return uname(&names) ? worker_fail(w, "uname", NULL) : OP_OK;
+}
+DEFINE_LOOPS(operation)
+
+static const struct workload primitive_rwsem_read = {
+	.id = "primitive_rwsem_read",
+	.title = "Take a shared read-write semaphore for reading",
+	.operation = "uname()",
+	.type = TYPE_DATA,
+	.action = ACTION_READ,
+	.sharing = SHARING_HIGH,
+	.contention = "uts_sem",
+	.setup_text = "nothing",
+	.min_cores = 1,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.apart = true,
+	.setup = set_up,
+	.run = operation_run,
+	.run_latency = operation_run_latency,
+	.run_turn = operation_run_turn,
+	.run_counted = operation_run_counted,
+};
+REGISTER_WORKLOAD(primitive_rwsem_read);
