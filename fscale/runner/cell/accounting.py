@@ -136,7 +136,7 @@ def watched(cpus: Collection[int]) -> list[int]:
 def busy(before: Snapshot, after: Snapshot, cpus: Collection[int]) -> float:
     """Return the seconds that some CPUs were busy between two snapshots.
 
-    They are computed from idle time, which a NO_HZ kernel measures exactly, while it samples busy
+    They are computed from idle time, which a NO_HZ kernel measures well, while it samples busy
     time with the tick.
     """
     there = [cpu for cpu in cpus if cpu in before.cpus and cpu in after.cpus]
