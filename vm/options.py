@@ -18,7 +18,7 @@ KernelTreeOption = Annotated[
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """Which kernel boots, in what guest. A field is an option of the same name."""
+    """The kernel and the guest to boot. Each field is an option of the same name."""
 
     kernel: Annotated[
         str,
