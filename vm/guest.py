@@ -62,7 +62,7 @@ class Outcome:
     report: str | None
     console: Path
     stood_still: int = 0
-    """boots before this one that stood still before the job began"""
+    """earlier boots that stalled before the job began"""
 
 
 class GuestError(FscaleError):
@@ -74,8 +74,8 @@ class GuestError(FscaleError):
         what = {
             "panic": "the guest's kernel panicked",
             "oom": "the guest ran out of memory (give it more with --memory)",
-            "still": f"the guest stood still while it booted ({outcome.stood_still + 1} times)",
-            "hang": f"the guest hung: no sign of life for {SILENT_SECONDS:.0f} s",
+            "still": f"the guest stalled during its boot ({outcome.stood_still + 1} times)",
+            "hang": f"the guest hung: it sent no heartbeat for {SILENT_SECONDS:.0f} s",
             "timeout": f"the time limit ended the guest after {outcome.seconds:.0f} s (--timeout)",
             "died": "QEMU ended early",
             "finished": "the guest finished",
