@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs one application benchmark by itself: `python -m apps --workload dbench --dir /mnt ...`.
 
-This is the process that the runner starts for a cell. It prints one JSON object, also when it
-fails. Exit codes: 0 good, 1 error, 2 usage, 3 interrupted, 77 something is not installed.
+The runner starts this process for a cell. It prints one JSON object, even if it fails. Exit codes:
+0 good, 1 error, 2 usage, 3 interrupted, 77 a requirement is not installed.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def _ready(fds: tuple[int, int] | None, turns: Turns | None) -> None:
     read, write = fds
     os.write(write, b"ready\n")
     if not turns and not os.read(read, 1):
-        raise AppError("the runner went away before the timed window")
+        raise AppError("the runner ended before the timed window began")
 
 
 def _fds(text: str) -> tuple[int, int]:
@@ -91,16 +91,18 @@ def _turns(app: App, arguments: argparse.Namespace) -> Turns | None:
     if not arguments.slice:
         return None
     if not app.sliced:
-        raise AppError(f"{app.descriptor.id} does not take turns")
+        raise AppError(f"{app.descriptor.id} cannot work in turns; leave --slices out")
     return Turns(arguments.slice, arguments.settle, *arguments.sync_fds)
 
 
 def hasten() -> None:
-    """Come before the load on its own CPUs, so that the edges of its window are seen in time.
+    """Raise this process's priority, so that it notices the edges of the timed window in time.
 
-    This process sleeps but at the edges. What it starts is not hastened.
+    This process sleeps except at the edges. Processes that it starts keep the normal priority.
     """
-    with contextlib.suppress(PermissionError):  # without root the edges may be late, and say so
+    with contextlib.suppress(
+        PermissionError
+    ):  # without root the edges may be late, which the result records
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
@@ -117,7 +119,7 @@ def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> Measured
     os.sched_setaffinity(0, arguments.cpus)
     for directory in arguments.dir:
         if not directory.is_dir():
-            raise AppError(f"{directory} is no directory")
+            raise AppError(f"{directory} is not a directory")
     site = Site(
         dirs=[directory.resolve() for directory in arguments.dir],
         cpus=arguments.cpus,
@@ -131,7 +133,10 @@ def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> Measured
     hasten()
     measured = app.run(site, timing, options, lambda: _ready(arguments.sync_fds, turns))
     if not measured.amount > 0 or not measured.seconds > 0:
-        raise AppError(f"{app.descriptor.id} did nothing: {measured.amount} {measured.unit}")
+        raise AppError(
+            f"{app.descriptor.id} did nothing in the timed window: "
+            f"{measured.amount} {measured.unit}"
+        )
     measured.extra["options"] = options
     measured.extra["version"] = app.version()
     measured.extra["partitions"] = len(site.dirs)
@@ -145,7 +150,7 @@ def _result(app: App, arguments: argparse.Namespace) -> tuple[dict[str, Any], in
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     try:
-        # The programs run in a directory of their own, so a relative path would lead them astray.
+        # The programs run in another directory, so relative paths would not work.
         parent = arguments.scratch.resolve() if arguments.scratch else None
         with tempfile.TemporaryDirectory(prefix="fscale-", dir=parent) as scratch:
             measured = _measure(app, arguments, Path(scratch))
@@ -172,7 +177,7 @@ def _result(app: App, arguments: argparse.Namespace) -> tuple[dict[str, Any], in
 
 
 def main() -> int:
-    """Run what the command line says."""
+    """Run the application that the command line names."""
     apps = {app.descriptor.id: app for app in applications()}
     arguments = _arguments(list(apps))
     if arguments.list:

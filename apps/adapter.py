@@ -14,14 +14,14 @@ from fscale.model.bench import CpuTimes
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import Command, Status
 
-# How late the edges of the window may be noticed, in seconds and as a share of the window.
+# Limits of the delay in noticing the edges of the window, in seconds and as a share of the window.
 LATE_SECONDS = 0.02
 LATE_SHARE = 0.05
 LAUNCHER = paths.ROOT / "bin" / "fscale-app"
 
 
 class AppOutput(BaseModel):
-    """What `bin/fscale-app` prints."""
+    """The output of `bin/fscale-app`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,7 +42,7 @@ class AppOutput(BaseModel):
 
 
 def too_late(late: float, window: float) -> bool:
-    """Whether edges noticed so late, in seconds, leave nothing certain of a window so long."""
+    """Whether edges were noticed too late, in seconds, for a window of that length."""
     return late > max(LATE_SECONDS, LATE_SHARE * window)
 
 
@@ -57,7 +57,7 @@ class AppLoad:
     """One application."""
 
     synced = True
-    named = False  # other people's programs bear their own names
+    named = False  # the programs keep their own process names
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -65,12 +65,12 @@ class AppLoad:
         self.sliced = app.sliced
 
     def missing(self) -> str | None:
-        """The package that would help."""
+        """The missing package, if any, and how to install it."""
         package = self.app.missing()
         return f"it needs {package}; make setup-apps installs it" if package else None
 
     def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
-        """Nothing: the application sets itself up before it says that it is ready."""
+        """Do nothing: the application sets itself up before it reports that it is ready."""
 
     def command(
         self, target: Target, settings: Settings, sync: tuple[int, int] | None
@@ -110,7 +110,8 @@ class AppLoad:
             status, reason = (
                 "invalid",
                 f"the edges of the timed window were noticed {output.late_seconds:.2f} s late, so "
-                "CPU times and profiles are of another window: the machine stalled, or is too busy",
+                "CPU times and profiles do not match the window: the machine stalled or is too "
+                "busy",
             )
         others = None
         if output.own_cpu_seconds is not None and output.busy_cpu_seconds is not None:
@@ -130,5 +131,5 @@ class AppLoad:
 
 
 def loads() -> list[Load]:
-    """All applications, also those that are not installed (`missing` says so)."""
+    """All applications, including those that are not installed (see `missing`)."""
     return [AppLoad(app) for app in applications()]

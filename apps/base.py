@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What every application driver has in common: where it runs, what it returns, how it fails."""
+"""The interface of application drivers: where they run, what they return, how they fail."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,23 +16,23 @@ Options = dict[str, int | str]
 
 
 class AppError(FscaleError):
-    """The application did not do its work, so there is an error and no result."""
+    """The application failed, so there is an error and no result."""
 
     code = Exit.FAILED
 
 
 class AppSkipped(FscaleError):  # noqa: N818 - it is no failure
-    """The machine lacks what the application needs; the text names it."""
+    """The machine lacks a requirement of the application; the text names it."""
 
     code = Exit.SKIPPED
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where one run takes place."""
+    """The place of one run: directories, CPUs, cgroup."""
 
     dirs: Sequence[Path]  # one empty directory on each file system under test
-    cpus: Sequence[int]  # everything that the driver starts is confined to these
+    cpus: Sequence[int]  # all processes of the driver are confined to these
     scratch: Path  # logs and sockets; not on a file system under test
     space: int  # bytes that the load may fill over all `dirs`
     seed: int = 1
@@ -46,21 +46,21 @@ class Site:
 
 @dataclass(frozen=True)
 class Turns:
-    """How the runner asks for turns: a byte for each, and an answer in a line."""
+    """How the runner requests turns: a byte for each, answered by a line."""
 
     seconds: float
-    settle: bool  # whether what a turn leaves is written out after it
-    asked: int  # file descriptor; its end is the end of the run
+    settle: bool  # whether deferred work of a turn is written out after it
+    asked: int  # file descriptor; end of file ends the run
     answers: int  # file descriptor
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of the timed window and before it."""
+    """The seconds of the timed window and of the warm-up before it."""
 
     duration: float
     warmup: float = 0.0
-    margin: float = 60.0  # beyond both, until a program that hangs is killed
+    margin: float = 60.0  # after both, until a program that hangs is killed
     turns: Turns | None = None  # instead of one window
 
 
@@ -77,7 +77,7 @@ class Measured:
 
     @property
     def rate(self) -> float:
-        """`amount` a second."""
+        """`amount` per second."""
         return self.amount / self.seconds
 
 
@@ -87,7 +87,7 @@ class App(Protocol):
     descriptor: Descriptor
     unit: str
     sliced: bool
-    """whether it can work in turns, so that two can be compared side by side"""
+    """whether it can work in turns, so that two sides can alternate"""
 
     def missing(self) -> str | None:
         """The Debian package that this machine lacks, or None."""
@@ -100,35 +100,38 @@ class App(Protocol):
     ) -> Measured:
         """Set up, call `ready` (set-up is over), measure, stop everything.
 
-        In turns, there is one for each byte that `timing` says where to read, after `ready`.
-        Raises AppError when anything went wrong: a figure is returned only for a clean run.
+        With turns in `timing`, after `ready` a turn is measured for each byte that is read. Raises
+        AppError if anything failed: a figure is returned only for a clean run.
         """
 
 
 def settings(descriptor: Descriptor, given: Options) -> Options:
-    """The descriptor's defaults, overridden by `given`; AppError for what does not exist."""
+    """The descriptor's defaults, overridden by `given`; AppError for unknown options or values."""
     known = {option.name: option for option in descriptor.options}
     result: Options = {name: option.default for name, option in known.items()}
     for name, said in given.items():
         option = known.get(name)
         if option is None:
             raise AppError(
-                f"{descriptor.id} has no option {name}; it has {', '.join(known) or 'none'}"
+                f"{descriptor.id} has no option {name}; its options: {', '.join(known) or 'none'}"
             )
         try:
             value = int(said) if isinstance(option.default, int) else str(said)
         except ValueError:
-            raise AppError(f"{descriptor.id}: {name} is a number, not {said!r}") from None
+            raise AppError(
+                f"{descriptor.id}: option {name} must be a number, not {said!r}"
+            ) from None
         if option.choices and str(value) not in option.choices:
             raise AppError(
-                f"{descriptor.id}: {name} is one of {', '.join(option.choices)}, not {value!r}"
+                f"{descriptor.id}: option {name} must be one of {', '.join(option.choices)}, not "
+                f"{value!r}"
             )
         result[name] = value
     return result
 
 
 def build(name: str) -> Path:
-    """A program or library of `apps/Makefile`; AppSkipped when it is not built."""
+    """A program or library of `apps/Makefile`; AppSkipped if it is not built."""
     path = paths.ROOT / "build" / "apps" / name
     if not path.exists():
         raise AppSkipped(f"{path} is missing; build it with `make -C apps`")

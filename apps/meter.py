@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The edges of the timed window: CPU times are read there, and profilers are told of them."""
+"""Marks the edges of the timed window: reads CPU times there, and notifies profilers."""
 
 import os
 import time
@@ -18,7 +18,7 @@ _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal
 
 @dataclass(frozen=True)
 class Edge:
-    """What the counters said at one moment."""
+    """The counters at one moment."""
 
     clock: float  # CLOCK_MONOTONIC, seconds
     ticks: tuple[int, ...]  # one count a column of /proc/stat, summed over the CPUs
@@ -30,20 +30,22 @@ class Usage:
     """CPU time between two edges, in seconds."""
 
     seconds: float
-    cpu: CpuTimes | None  # of all on the CPUs; None for turns, which another side's lie between
-    own: float | None  # of the cgroup, where there is one; in turns of the load's processes
-    late: float = 0.0  # how long after the load's own edges these were read
+    cpu: (
+        CpuTimes | None
+    )  # of all processes on the CPUs; None for turns, which alternate with another side's
+    own: float | None  # of the cgroup, if there is one; for turns, of the load's processes
+    late: float = 0.0  # delay of reading these after the load's own edges
 
     @property
     def busy(self) -> float | None:
-        """CPU time of everything on the CPUs under test, steal left out."""
+        """CPU time of all processes on the CPUs under test, without steal."""
         if self.cpu is None:
             return None
         return self.cpu.user + self.cpu.system + self.cpu.irq + self.cpu.softirq
 
 
 class Meter:
-    """Reads the counters of `cpus` and, where given, of the cgroup v2 directory `cgroup`."""
+    """Reads the counters of `cpus` and, if given, of the cgroup v2 directory `cgroup`."""
 
     def __init__(self, cpus: Sequence[int], cgroup: Path | None, stat: Path = _STAT) -> None:
         self._names = {f"cpu{cpu}" for cpu in cpus}
@@ -51,7 +53,7 @@ class Meter:
         self._stat = stat
 
     def read(self) -> Edge:
-        """The counters as they are now."""
+        """The current counters."""
         sums = [0] * len(_COLUMNS)
         for line in self._stat.read_text().splitlines():
             name, *values = line.split()
@@ -61,12 +63,12 @@ class Meter:
         return Edge(time.monotonic(), tuple(sums), self._cgroup_seconds())
 
     def open(self) -> Edge:
-        """The timed window begins: this process takes the name that profilers wait for."""
+        """Begin the timed window: this process takes the name that profilers wait for."""
         _COMM.write_text(COMM)
         return self.read()
 
     def close(self) -> Edge:
-        """The timed window has ended."""
+        """End the timed window."""
         edge = self.read()
         _COMM.write_text("fscale-app")
         return edge
@@ -84,7 +86,7 @@ class Meter:
 def between(start: Edge, end: Edge, window: tuple[int, int] | None = None) -> Usage:
     """The CPU time from `start` to `end`.
 
-    `window` is when the load itself began and ended, CLOCK_MONOTONIC in nanoseconds.
+    `window` has the begin and end of the load itself, CLOCK_MONOTONIC in nanoseconds.
     """
     hertz = os.sysconf("SC_CLK_TCK")
     spent = [(b - a) / hertz for a, b in zip(start.ticks, end.ticks, strict=True)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A mount namespace of our own: what is mounted in it vanishes with the last process in it."""
+"""A private mount namespace: its mounts disappear with the last process in it."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str) -> None:
 
 
 def private_mounts() -> None:
-    """From now on only this process and its children see what they mount. Needs root.
+    """Enter a private mount namespace for this process and its children. Needs root.
 
     Raises AppError.
     """
@@ -51,17 +51,19 @@ def private_mounts() -> None:
 def private_tree(dirs: Sequence[Path], busy: Sequence[Path]) -> tuple[Path, list[Path]]:
     """Make a tmpfs that every user can enter, with `dirs` bound into it.
 
-    A daemon that runs as a user of its own reaches them there wherever they really are, and its
-    logs are neither on the file system under test nor on a disk. Only this process and its
-    children see it; it covers a directory that holds none of `busy`. Needs root. Returns the
-    tmpfs and the bound directories. Raises AppError.
+    A daemon with its own user can reach the directories there, wherever they really are, and its
+    logs are neither on the file system under test nor on a disk. Only this process and its children
+    see it; it is mounted on a directory that contains none of `busy`. Needs root. Returns the tmpfs
+    and the bound directories. Raises AppError.
     """
     held = [path.resolve() for path in (*dirs, *busy)]
     for place in _PLACES:
         if Path(place).is_dir() and not any(path.is_relative_to(place) for path in held):
             break
     else:
-        raise AppError(f"nothing can be mounted on any of {', '.join(_PLACES)}")
+        raise AppError(
+            f"cannot mount a tmpfs on any of {', '.join(_PLACES)}: each has a directory in use"
+        )
     private_mounts()
     _mount("fscale", place, "tmpfs", 0, "mode=0711,size=25%")
     bound = []

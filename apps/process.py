@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Starts the programs of one run on the CPUs under test, and makes sure that none outlives it."""
+"""Starts the programs of one run on the CPUs under test, and ends them all with the run."""
 
 import contextlib
 import errno
@@ -26,11 +26,11 @@ _COMPLAINT = re.compile(
     r"error|fail|cannot|invalid|denied|expected|assertion|No such", re.IGNORECASE
 )
 _TICK = 0.1  # seconds
-_KILL_PATIENCE = 10.0  # seconds that a killed process gets to leave, also from D state
+_KILL_PATIENCE = 10.0  # seconds that a killed process gets to exit, even from D state
 
 
 def cpu_list(cpus: Sequence[int]) -> str:
-    """`0,1,4` as taskset, fio and the C programs read it."""
+    """CPUs in the form `0,1,4`, for taskset, fio and the C programs."""
     return ",".join(str(cpu) for cpu in cpus)
 
 
@@ -45,10 +45,10 @@ class FileSystemFullError(AppError):
 
 
 def failure(program: str, returncode: int, output: str, dirs: Sequence[Path] = ()) -> AppError:
-    """What went wrong with a program that failed: how it ended and its last words.
+    """The error of a failed program: how it ended, and its last output.
 
-    Not every program says that the file system is full, so `dirs` are looked at too. That cannot
-    be asked again later: what the program frees when it ends makes room.
+    Not every program reports that the file system is full, so `dirs` are checked as well. This must
+    happen at once, because the program frees space when it ends.
     """
     if _NO_SPACE in output or any(map(_full, dirs)):
         return FileSystemFullError(program)
@@ -65,13 +65,13 @@ def failure(program: str, returncode: int, output: str, dirs: Sequence[Path] = (
 def _full(directory: Path) -> bool:
     with contextlib.suppress(OSError):
         stat = os.statvfs(directory)
-        # A file system that lives in memory without a limit says that it has no blocks.
+        # A file system in memory without a size limit reports zero blocks.
         return stat.f_blocks > 0 and stat.f_bavail * 100 < stat.f_blocks
     return False
 
 
 def told(lines: Iterable[str]) -> str | None:
-    """The error that one of our C programs tells in its JSON object, or None."""
+    """The error in the JSON object of one of fscale's C programs, or None."""
     for line in lines:
         with contextlib.suppress(ValueError, KeyError, TypeError):
             error = json.loads(line)["error"]
@@ -80,7 +80,7 @@ def told(lines: Iterable[str]) -> str | None:
 
 
 def ask(*argv: str) -> str:
-    """What a short command prints (about its version, say), whatever its exit code."""
+    """The output of a short command, such as its version, whatever its exit code."""
     done = subprocess.run(
         [which(argv[0]) or argv[0], *argv[1:]],
         capture_output=True,
@@ -92,11 +92,11 @@ def ask(*argv: str) -> str:
 
 
 class Processes:
-    """The processes of one run: a context manager that kills what is left when it ends.
+    """The processes of one run: a context manager that kills the remaining ones at its end.
 
-    Each program starts in a session of its own. Where the site has a cgroup, the driver itself is
-    in it and so are all children; it is killed as a whole at the end, but for the driver, so that
-    not even a daemon's children survive.
+    Each program starts in a session of its own. If the site has a cgroup, the driver and all its
+    children are in it. At the end all processes in it except the driver are killed, so that not
+    even the children of a daemon survive.
     """
 
     def __init__(self, site: Site) -> None:
@@ -127,7 +127,7 @@ class Processes:
         """Start `argv` on the CPUs under test; `env` is added to a plain environment."""
         full = ["taskset", "--cpu-list", cpu_list(self._site.cpus), *argv]
         environment = {"PATH": paths.TOOL_PATH, "LC_ALL": "C", "HOME": str(self._site.scratch)}
-        if TAG in os.environ:  # by which the runner finds the processes of a run that was killed
+        if TAG in os.environ:  # the runner uses it to find processes of a killed run
             environment[TAG] = os.environ[TAG]
         try:
             process = subprocess.Popen(
@@ -140,7 +140,7 @@ class Processes:
                 start_new_session=True,
             )
         except OSError as error:
-            raise AppError(f"{argv[0]} cannot be started: {error.strerror}") from None
+            raise AppError(f"cannot start {argv[0]}: {error.strerror}") from None
         self._running.append((process, full, time.monotonic()))
         return process
 
@@ -157,8 +157,8 @@ class Processes:
     ) -> str:
         """Run `argv` to its end and return what it printed (stdout and stderr together).
 
-        `watch` sees each line as it is printed; `tick` is called about every 0.1 s. Raises
-        AppError for a non-zero exit code and when it is still running after `timeout` seconds (it
+        `watch` is called with each line when it is printed, `tick` about every 0.1 s. Raises
+        AppError for a non-zero exit code, and if the program still runs after `timeout` seconds (it
         is killed then).
         """
         process = self.start(argv, output=subprocess.PIPE, stdin=stdin, cwd=cwd, env=env)
@@ -185,7 +185,7 @@ class Processes:
             while True:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise AppError(f"{Path(name).name} hung: killed after {timeout:.0f} s")
+                    raise AppError(f"{Path(name).name} hung and was killed after {timeout:.0f} s")
                 readable = selector.select(min(left, _TICK) if tick else left)
                 if tick:
                     tick()
@@ -211,8 +211,8 @@ class Processes:
             )
 
     def kill(self) -> None:
-        """Kill everything that is still running, and wait until it is gone."""
-        # A leader that is dead already may have left its group behind.
+        """Kill all remaining processes, and wait until they have exited."""
+        # A dead leader may have left other processes in its group.
         groups = {process.pid for process, _, _ in self._running}
         _kill("what was started", lambda: in_groups(groups))
         if self._site.cgroup is not None:
@@ -222,19 +222,20 @@ class Processes:
                 process.wait(_KILL_PATIENCE)
             except subprocess.TimeoutExpired:
                 raise AppError(
-                    f"process {process.pid} does not die (D state?); see /proc/{process.pid}/stack"
+                    f"process {process.pid} does not exit after SIGKILL (D state?); see "
+                    f"/proc/{process.pid}/stack"
                 ) from None
             self._record(process)
 
 
 def kill_cgroup(cgroup: Path) -> None:
-    """Kill all processes of a cgroup v2 directory (never ourselves) and wait until it is empty.
+    """Kill all processes of a cgroup v2 directory except this one and wait until it is empty.
 
-    Raises AppError when one is left after ten seconds.
+    Raises AppError if one is left after ten seconds.
     """
     _kill(str(cgroup), lambda: [pid for pid in in_cgroup(cgroup) if pid != os.getpid()])
 
 
 def _kill(name: str, find: Callable[[], list[int]]) -> None:
     if left := kill(find, _KILL_PATIENCE):
-        raise AppError(f"{name} does not die: {where(left[0])}")
+        raise AppError(f"{name} does not exit after SIGKILL: {where(left[0])}")

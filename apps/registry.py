@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Finds the applications: each package in here with a module `driver` has a list `APPS`."""
+"""Finds the applications: each package in this directory with a module `driver` lists `APPS`."""
 
 import importlib
 import importlib.util

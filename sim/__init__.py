@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The manycore simulator: stock kernels in QEMU, under a plugin that simulates cache coherence."""
+"""The manycore simulator: stock kernels in QEMU with a plugin that simulates cache coherence."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One boot of a simulated guest: starts it, follows what it writes, says how it ended."""
+"""One boot of a simulated guest: starts it, reads its output, reports how it ended."""
 
 import contextlib
 import os
@@ -23,8 +23,8 @@ from vm import console, untrusted
 from vm.cache import cache_root
 from vm.qemu import protected
 
-# Signs of life come every 5 s while clocks are kept; none come while the guest boots, makes file
-# systems and takes CPUs off line.
+# Heartbeats come every 5 s while clocks are kept; there are none while the guest boots, makes file
+# systems and takes CPUs offline.
 STUCK_SECONDS = 60.0
 SILENT_SECONDS = 600.0
 MOST_STACKS = 16
@@ -32,12 +32,12 @@ MOST_STACKS = 16
 LARGEST = 64 << 20
 LOG_BYTES = 1 << 20
 MONITOR_PROMPT = b"(qemu) "
-# How far behind its symbol's address each CPU has its own of a per-CPU object.
+# The offset of each CPU's copy of a per-CPU object from the address of its symbol.
 PER_CPU_OFFSETS = "__per_cpu_offset"
 
 
 class BootError(FscaleError):
-    """A guest that ended before its plan was done, or hung; `point` is the one it was at."""
+    """A guest ended before its plan was done, or hung; `point` is the one that it simulated."""
 
     code = Exit.FAILED
 
@@ -48,7 +48,7 @@ class BootError(FscaleError):
 
 @dataclass
 class Measured:
-    """What came of a point: either the windows and the bench's output, or why not."""
+    """The result of a point: the windows and the bench's output, or why there are none."""
 
     point: Point
     windows: list[Window] = field(default_factory=list)
@@ -59,14 +59,14 @@ class Measured:
     failed: str | None = None
     said: str = ""
     host_seconds: float = 0.0
-    """since the point before, or since the guest was up"""
+    """seconds since the previous point, or since the guest was up"""
 
 
 class Boot:
-    """A QEMU process with a plan; a context manager that leaves none behind."""
+    """A QEMU process with a plan; a context manager that always ends it."""
 
     def __init__(self, points: Sequence[Point], plan: str, free: Sequence[str]) -> None:
-        """`free`: rules of what costs nothing, GROUP:RULE, as sim/rules.py has them."""
+        """`free`: rules of objects that cost nothing, GROUP:RULE, as in sim/rules.py."""
         base = cache_root() / "run"
         base.mkdir(parents=True, exist_ok=True)
         self.place = Place(Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-simulated-")))
@@ -94,7 +94,7 @@ class Boot:
                 stdout=errors,
                 stderr=errors,
                 env=environment,
-                # Ctrl-C is for this process, which then ends the guest.
+                # Only this process gets Ctrl-C; it then ends the guest.
                 start_new_session=True,
             )
 
@@ -105,7 +105,7 @@ class Boot:
         self.close()
 
     def close(self) -> None:
-        """End QEMU where it runs, and remove the files of the boot."""
+        """End QEMU if it runs, and remove the files of the boot."""
         if self._process is not None:
             if self._process.poll() is None:
                 self._process.kill()
@@ -119,7 +119,7 @@ class Boot:
 
     @property
     def current(self) -> int | None:
-        """The number of the point that is being simulated; None when all are done."""
+        """The number of the point that is being simulated; None if all are done."""
         return next((number for number in self.points if number not in self._done), None)
 
     @property
@@ -130,7 +130,7 @@ class Boot:
     def poll(self) -> list[Measured]:
         """The points that ended since the last call.
 
-        BootError when the guest is gone, hangs, or the plugin gave up.
+        BootError if the guest has ended or hangs, or if the plugin gave up.
         """
         assert self._process is not None
         gone = self._process.poll() is not None
@@ -138,7 +138,7 @@ class Boot:
             self._last = time.monotonic()
             self.up = self._last - self._started
             self._tell_rules()
-        # Before the windows: who sees a point's end here finds all of its windows there.
+        # Read this before the windows: if it shows a point's end, all windows of it are written.
         numbers = self._newly_done()
         for record in self._stream.read():
             match record:
@@ -155,7 +155,7 @@ class Boot:
                     pass
         found = [self._measured(number) for number in numbers]
         if found:
-            return found  # what is wrong with the guest is said when these are safe
+            return found  # errors of the guest are raised after these are stored
         if self._trouble is not None:
             raise BootError(f"the simulator gave up: {self._trouble}", self.current)
         if gone and not self.ended:
@@ -165,7 +165,7 @@ class Boot:
         return []
 
     def logs(self) -> dict[str, bytes]:
-        """What explains how it ended, by names: the last of what guest, QEMU and plugin said."""
+        """Logs that explain how it ended, by name: the last output of guest, QEMU and plugin."""
         files = (self.place.console, self.place.errors, self.place.output)
         return {path.name: path.read_bytes()[-LOG_BYTES:] for path in files if path.exists()}
 
@@ -190,17 +190,19 @@ class Boot:
 
     @property
     def done(self) -> bool:
-        """Whether the guest came to the end of its plan."""
+        """Whether the guest reached the end of its plan."""
         return (self.place.shared / "done").exists()
 
     def _tell_rules(self) -> None:
-        """Tell the plugin what is free, and the guest that it can go on."""
+        """Tell the plugin which objects are free, and let the guest continue."""
         told = []
         for group, _, words in (rule.partition(":") for rule in self._free):
             try:
                 told.append(f"{group}:{rules.placed(words, self.symbols())}\n")
             except KeyError as error:
-                raise BootError(f"the guest has no {error}, which is to be free", None) from None
+                raise BootError(
+                    f"the guest has no {error}, which should cost nothing (--free)", None
+                ) from None
         self.place.rules.write_text("".join(told))
         (self.place.shared / "go").touch()
 
@@ -246,41 +248,41 @@ class Boot:
         own = re.findall(r"^fscale-sim: (.*)$", console.plain(text), re.M)
         said = self.place.errors.read_text(errors="replace").strip()
         words = own[-1:] or [verdict.summary or "", *said.splitlines()[-3:]]
-        return "the guest ended early: " + ("; ".join(filter(None, words)) or "without a word")
+        return "the guest ended early: " + ("; ".join(filter(None, words)) or "it printed nothing")
 
     def _hung(self) -> str | None:
         now = time.monotonic()
         if now - max(self._alive, self._signed) > SILENT_SECONDS:
-            return f"there was no sign of life for {SILENT_SECONDS:.0f} s"
-        # Signs come, and say the same.
+            return f"the guest sent no heartbeat for {SILENT_SECONDS:.0f} s"
+        # There are heartbeats, but all with the same progress.
         if self._signed - self._alive > STUCK_SECONDS and self._sign is not None:
             return (
                 f"no instruction was simulated for {STUCK_SECONDS:.0f} s "
-                f"(it is the turn of CPU {self._sign.vcpu})"
+                f"(CPU {self._sign.vcpu} is to run next)"
             )
         return None
 
     def stacks(self) -> str:
-        """Where each CPU is that is not idle: the function of its program counter."""
+        """The functions in which the CPUs are that are not idle."""
         with contextlib.suppress(OSError, FscaleError):
             return _where(self._ask("info registers -a"), self.symbols())
-        return "QEMU does not say where its CPUs are."
+        return "QEMU does not report the state of its CPUs."
 
     def _words(self, address: int, count: int) -> list[int]:
-        """So many words of the guest's memory; none where QEMU does not tell them."""
+        """Words of the guest's memory; none if QEMU does not return them."""
         with contextlib.suppress(OSError):
             found = _words(self._ask(f"x/{count}gx {address:#x}"))
             return found if len(found) == count else []
         return []
 
     def _ask(self, command: str) -> str:
-        """What QEMU's monitor answers; OSError where there is none."""
+        """The answer of QEMU's monitor; OSError if there is none."""
         said = b""
         with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(5)
             line.connect(str(self.place.monitor))
             line.sendall(f"{command}\n".encode())
-            # A prompt when it is there, and one after the answer.
+            # The monitor sends a prompt at the start, and one after the answer.
             with contextlib.suppress(TimeoutError):
                 while said.count(MONITOR_PROMPT) < 2 and (chunk := line.recv(65536)):
                     said += chunk
@@ -288,17 +290,17 @@ class Boot:
 
 
 def _where(registers: str, symbols: Symbols) -> str:
-    """`info registers -a` in words: how many CPUs are in which function."""
+    """Summarise `info registers -a`: the CPUs in each function."""
     places: dict[str, list[str]] = {}
     for cpu, pc, halted in re.findall(r"CPU#(\d+).*?RIP=([0-9a-f]+).*?HLT=(\d)", registers, re.S):
         if halted == "0":
             places.setdefault(symbols.function(int(pc, 16)), []).append(cpu)
-    told = [f"{name} (CPU {', '.join(cpus[:4])})" for name, cpus in places.items()]
-    return f"CPUs that are not idle: {', '.join(told[:MOST_STACKS]) or 'none'}"
+    shown = [f"{name} (CPU {', '.join(cpus[:4])})" for name, cpus in places.items()]
+    return f"CPUs that are not idle: {', '.join(shown[:MOST_STACKS]) or 'none'}"
 
 
 def _words(dump: str) -> list[int]:
-    """The words in what `x/gx` answers."""
+    """The words in the output of `x/gx`."""
     rows = re.findall(r"^[0-9a-f]{16}:((?: 0x[0-9a-f]{16})+)", dump, re.M)
     return [int(word, 16) for row in rows for word in row.split()]
 

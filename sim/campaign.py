@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Boots the guests of a sweep, several at a time, and stores each cell as it comes."""
+"""Boots the guests of a sweep, several at a time, and stores each cell when it is done."""
 
 import contextlib
 import os
@@ -26,13 +26,13 @@ KEPT = "guest"
 
 
 class SweepError(FscaleError):
-    """Guests ended early again and again."""
+    """Guests ended early repeatedly."""
 
     code = Exit.FAILED
 
 
 class SweepReporter(Reporter):
-    """Says how much is left by what the cells cost: those of most cores come first."""
+    """Estimates the time left from the cost of cells: those with the most cores come first."""
 
     def __init__(self, keys: Sequence[CellKey], done: Sequence[CellKey]) -> None:
         super().__init__(len(keys), len(done))
@@ -60,7 +60,7 @@ class _Running:
 
 
 def show(prepared: Prepared, jobs: int) -> None:
-    """Print what `run` would do."""
+    """Print the boots and points of `run` without simulating them."""
     for number, points in enumerate(boots(prepared, jobs), 1):
         ordered = order(points)
         seed = ordered[0].seed
@@ -74,18 +74,18 @@ _EXAMPLE = Path("RUN")
 
 
 def run(prepared: Prepared, jobs: int) -> list[Cell]:
-    """Simulate all cells that are not finished; all cells of the sweep.
+    """Simulate all unfinished cells, and return all cells of the sweep.
 
     Raises:
         Interrupted: the user stopped it; finished cells are kept.
-        SweepError: guests end early without finishing a point.
+        SweepError: guests ended early without finishing a point.
     """
     store, about = prepared.store, prepared.run
     todo = prepared.todo
     done = [key for key in prepared.cells if key not in todo]
     reporter = SweepReporter(prepared.cells, done)
     if prepared.resumed:
-        reporter.say(f"going on: {len(done)} cells are finished")
+        reporter.say(f"resuming: {len(done)} cells are finished")
     for warning in about.warnings:
         reporter.say(f"note: {warning}")
     store.save_run(about)
@@ -97,7 +97,7 @@ def run(prepared: Prepared, jobs: int) -> list[Cell]:
     except Interrupted as error:
         about.state = "interrupted"
         raise Interrupted(
-            f"{error}; finished cells are in {store.directory}; the same command goes on from there"
+            f"{error}; finished cells are in {store.directory}; the same command resumes from there"
         ) from None
     finally:
         about.finished = now()
@@ -127,18 +127,21 @@ def _all(prepared: Prepared, jobs: int, reporter: SweepReporter) -> None:
                     fruitless = fruitless + 1 if len(rest) == len(one.points) else 0
                     waiting.append(rest)
                 if fruitless == 2:
-                    raise SweepError("two guests in a row ended without a point; see above")
+                    raise SweepError(
+                        "two consecutive guests ended without finishing a point; see the warnings "
+                        "above"
+                    )
 
 
 def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple[list[Point], bool]:
-    """What is left to do, and whether the boot has ended."""
+    """Process the output of a boot: the points that are left, and whether it has ended."""
     store = prepared.store
     at = now()
     try:
         found = one.boot.poll()
     except BootError as error:
         replace_dir.replace(store.directory / KEPT, one.boot.logs())
-        reporter.say(f"warning: {error}\nits logs are in {store.directory / KEPT}")
+        reporter.say(f"warning: {error}\nThe logs of the guest are in {store.directory / KEPT}")
         rest = one.boot.unfinished
         if error.point is not None and one.boot.up is not None:
             lost = next(point for point in rest if point.number == error.point)
@@ -149,7 +152,7 @@ def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple
         return rest, True
     if one.boot.up is not None and not one.told_up:
         one.told_up = True
-        reporter.say(f"a guest of {prepared.vcpus} CPUs is up after {one.boot.up:.0f} s")
+        reporter.say(f"a guest with {prepared.vcpus} CPUs is up after {one.boot.up:.0f} s")
     if found:
         symbols = one.boot.symbols()
     for measured in found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From what a guest and the plugin left to a cell like any other."""
+"""Makes a cell from the output of a guest and of the plugin."""
 
 import math
 import statistics
@@ -34,17 +34,17 @@ OWN_PART = 0.8
 LINES = 12
 MOVED = 0.2
 USERS = 12
-# What is left out of these is less than a hundredth of a file system operation.
+# The functions beyond these have less than a hundredth of a file system operation.
 FUNCTIONS = 250
 PROGRAM = "(the program)"
-# Of several static objects in a line those count by which this part of its moves are made.
+# If a line has several static objects, those count that cause at least this part of its moves.
 OBJECT_PART = 0.05
 
 
 def cell(
     measured: Measured, symbols: Symbols, types: Types | None, started: str, free: Sequence[str]
 ) -> Cell:
-    """The cell of a point; one that went wrong says why. `started` is UTC, ISO 8601."""
+    """The cell of a point; a failed one has the reason. `started` is UTC, ISO 8601."""
     key = measured.point.key
     bench, reason = _bench(measured)
     status: Status = bench.status if bench else "error"
@@ -56,7 +56,7 @@ def cell(
     windows = simulated.windows
     ops, seconds = sum(w.ops for w in windows), sum(w.seconds for w in windows)
     if status == "ok" and not (ops and seconds):
-        status, reason = "error", "the simulator reported no window"
+        status, reason = "error", "the simulator reported no timed window"
     return Cell(
         id=key.id,
         key=key,
@@ -76,7 +76,7 @@ def cell(
 
 
 def rate(windows: Sequence[SimulatedWindow]) -> float:
-    """Operations per simulated second: of the median window, for a timer tick may be in one."""
+    """Operations per simulated second in the median window, because a tick may disturb one."""
     rates = [window.ops / window.seconds for window in windows if window.seconds]
     return statistics.median(rates) if rates else 0.0
 
@@ -87,7 +87,7 @@ def failed(key: CellKey, reason: str, started: str) -> Cell:
 
 
 def counts(simulated: Simulation) -> dict[str, float]:
-    """What one operation takes: figures that no noise of a host can touch."""
+    """The counts per operation, which do not depend on the noise of the host."""
     ops = simulated.total("ops")
     return {
         "instructions": simulated.total("instructions") / ops,
@@ -119,7 +119,7 @@ def _bench(measured: Measured) -> tuple[BenchOutput | None, str | None]:
         bench = BenchOutput.model_validate_json(measured.bench or "")
     except ValidationError as error:
         why = measured.said or explain(error)
-        return None, f"the microbenchmark failed in the guest (exit {measured.status}): {why}"
+        return None, f"the microbenchmark failed in the guest (exit code {measured.status}): {why}"
     return bench, bench.reason
 
 
@@ -142,7 +142,7 @@ def _transfers(moved: Transfers) -> dict[str, int]:
 
 
 def code(blocks: Iterable[tuple[str, int]], symbols: Symbols) -> list[FunctionWork]:
-    """The functions of the most instructions."""
+    """The functions with the most instructions."""
     done: Counter[str] = Counter()
     for pc, instructions in blocks:
         done[_function(int(pc, 16), symbols)] += instructions
@@ -150,7 +150,7 @@ def code(blocks: Iterable[tuple[str, int]], symbols: Symbols) -> list[FunctionWo
 
 
 def waits(windows: Iterable[Window], symbols: Symbols) -> list[FunctionWait]:
-    """The functions that wait longest for lines, of the instructions that the plugin tells of."""
+    """The functions that wait longest for lines, among the instructions that the plugin lists."""
     waited: Counter[str] = Counter()
     for pc in (pc for window in windows for pc in window.pcs):
         waited[_function(int(pc.pc, 16), symbols)] += pc.stall
@@ -162,9 +162,10 @@ def _function(address: int, symbols: Symbols) -> str:
 
 
 def lines(windows: Sequence[Window], symbols: Symbols, types: Types | None) -> list[HotLine]:
-    """The lines of all windows added up by their address, the most waited for first.
+    """The lines of all windows, summed by their address, those with the longest waits first.
 
-    Those of the LINES things that are waited for most: a lock of each inode is one thing.
+    Only lines of the LINES kinds of object with the longest waits are kept; the lock of each inode
+    is one kind.
     """
     places: dict[str, list[Line]] = defaultdict(list)
     taken: Counter[int] = Counter()
@@ -206,7 +207,7 @@ def _line(
 
 
 def _object(same: list[Line], symbols: Symbols) -> str:
-    """What lies in a line; of several static objects all by which it is taken, most first."""
+    """The objects in a line; of several static objects, all by which it is taken, most first."""
     start = int(same[-1].va, 16)
     moves: Counter[str] = Counter()
     for pc in (pc for line in same for pc in line.pcs):
@@ -217,20 +218,20 @@ def _object(same: list[Line], symbols: Symbols) -> str:
         symbol = symbols.find(address) if address >= KERNEL.start else None
         if symbol is None:
             return symbols.object(start)
-        # What begins in the line is named without an offset, a long object by the line's.
+        # Objects that begin in the line have no offset; a longer one has the line's offset.
         inside = max(0, symbol.offset - address % LINE_BYTES)
         moves[str(replace(symbol, offset=inside))] += pc.reads + pc.writes
     return _most_taken(moves) or symbols.object(start)
 
 
 def _most_taken(moves: Counter[str]) -> str:
-    """Of the things in a line those by which it is taken, most first."""
+    """The objects in a line by which it is taken, most first."""
     least = OBJECT_PART * moves.total()
     return ", ".join(name for name, times in moves.most_common() if times >= least)
 
 
 def _members(same: list[Line], types: Types | None) -> str:
-    """Of memory in a slab what lies in the line, the most taken first, after a colon."""
+    """For slab memory, a colon and the members in the line, the most taken first."""
     last = same[-1]
     if types is None or last.cache is None:
         return ""
@@ -244,10 +245,10 @@ def _members(same: list[Line], types: Types | None) -> str:
 
 
 def _rules(same: list[Line], symbols: Symbols, taken: Mapping[int, int]) -> list[str]:
-    """What names the object of a line in another boot.
+    """The rules that identify the object of a line in another boot.
 
-    A static object keeps its place. Of others the instructions are what stays, as long as they
-    take hardly any other line: those of locks and lists take all locks and lists.
+    A static object keeps its address. Other objects are identified by the instructions that take
+    them, if these take hardly any other line: code of locks and lists takes all locks and lists.
     """
     last = same[-1]
     virtual = int(last.va, 16)

@@ -16,9 +16,9 @@ from vm.steps import Steps, need
 PLUGIN = paths.ROOT / "build" / "sim" / "fscale-sim.so"
 # Callbacks that fire on a condition, and counters for each vCPU.
 OLDEST = (9, 1)
-# Without the hypervisor bit the kernel takes its queued spinlocks; without a TSC the guest's time
-# is the simulated one; la57, erms, fsrm: what costs much only under emulation. Kernels copy pages
-# by rep movsq on CPUs that are known to be good at it, as this family is.
+# Without the hypervisor bit the kernel uses its queued spinlocks. Without a TSC the guest's time is
+# the simulated one. la57, erms and fsrm are slow only under emulation. Kernels copy pages by rep
+# movsq on CPUs that are known to do it fast, such as this family.
 CPU = "max,tsc=off,hypervisor=off,la57=off,erms=off,fsrm=off,family=25,model=1,stepping=1"
 KERNEL_LINE = (
     "console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off nowatchdog "
@@ -38,30 +38,30 @@ class Place(Boot):
 
     @property
     def rules(self) -> Path:
-        """What costs nothing (sim/rules.h); the guest waits for it."""
+        """The rules of objects that cost nothing (sim/rules.h); the guest waits for this file."""
         return self.base / "rules"
 
     @property
     def output(self) -> Path:
-        """What the plugin writes."""
+        """The output of the plugin."""
         return self.base / "windows.jsonl"
 
 
 def build_plugin(steps: Steps) -> Path:
-    """Build the plugin where its sources are newer."""
+    """Build the plugin if its sources are newer."""
     steps.run([need("make", "make"), "-s", "-C", str(paths.ROOT / "sim")], "building the simulator")
     if not PLUGIN.exists():
-        raise FscaleError(f"`make -C sim` left no {PLUGIN}")
+        raise FscaleError(f"`make -C sim` succeeded but did not create {PLUGIN}")
     return PLUGIN
 
 
 def check_version(emulator: Qemu) -> None:
-    """FscaleError when this QEMU lacks what the plugin needs."""
+    """FscaleError if this QEMU is too old for the plugin."""
     major, minor = (int(part) for part in emulator.version.split(".")[:2])
     if (major, minor) < OLDEST:
         raise FscaleError(
-            f"QEMU {emulator.version} is too old for the simulator: it needs "
-            f"{OLDEST[0]}.{OLDEST[1]}"
+            f"QEMU {emulator.version} is too old for the simulator; install "
+            f"{OLDEST[0]}.{OLDEST[1]} or later"
         )
 
 
@@ -95,7 +95,7 @@ def command(
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-accel", "tcg,thread=multi,tb-size=512", "-cpu", CPU),
         *("-smp", arranged.option, "-m", f"{parameters['memory_mib']}M", "-seed", str(seed)),
-        # The same time of day in each boot.
+        # Each boot starts at the same time of day.
         *("-rtc", "clock=vm,base=2026-01-01"),
         *("-kernel", str(kernel.image), "-initrd", str(initramfs), "-append", KERNEL_LINE),
         *("-serial", f"file:{place.console}"),
@@ -109,7 +109,7 @@ def command(
 
 
 def _preloaded(emulator: Qemu, plugin: Path) -> list[str]:
-    """QEMU's first words, with the plugin as a library too: that is how it keeps the clock."""
+    """QEMU's first words; the plugin is also preloaded as a library, to control the clock."""
     first, *rest = emulator.argv
     if "ld-linux" in Path(first).name:
         return [first, "--preload", str(plugin), *rest]

@@ -12,12 +12,12 @@ from sim.rules import CODE, DATA, rule
 from sim.sweep import Freed, Prepared
 from sim.symbols import Symbols
 
-# A guest of one CPU without points is up and down in ten seconds on an idle host.
+# A guest with one CPU and no points boots and ends within ten seconds on an idle host.
 BOOT_SECONDS = 300.0
 
 
 def applied(prepared: Prepared, names: Sequence[str]) -> Prepared:
-    """The sweep with all the named things free in each of its cells."""
+    """The sweep, with all named objects free in each of its cells."""
     known = symbols(prepared)
     found = tuple(rule_of(known, name) for name in names)
     freed = Freed(", ".join(names), found)
@@ -30,17 +30,20 @@ def rule_of(known: Symbols, name: str) -> str:
     if found is None:
         raise FscaleError(
             f"--free {name}: the kernel has no such symbol; give a static object such as "
-            "rename_lock, or a function whose lines are meant"
+            "rename_lock, or a function, to make the lines free that it takes"
         )
     extent, code = found
     told = rule(known, CODE if code else DATA, extent)
     if told is None:
-        raise FscaleError(f"--free {name}: it does not stay in one place, or has its name from two")
+        raise FscaleError(
+            f"--free {name}: its address differs between boots, or two symbols have this name; "
+            "give another symbol"
+        )
     return told
 
 
 def symbols(prepared: Prepared) -> Symbols:
-    """The guest's symbols; a short boot tells them, once for each image."""
+    """The guest's symbols, from a short boot, once per image."""
     kept = prepared.initramfs.parent / "kallsyms"
     if not kept.exists():
         partial = kept.with_suffix(".partial")
@@ -55,7 +58,7 @@ def _boot(prepared: Prepared) -> str:
         ends = time.monotonic() + BOOT_SECONDS
         while not boot.done:
             if time.monotonic() > ends:
-                raise BootError("the guest that tells its symbols did not end", None)
+                raise BootError("the short boot that lists the guest's symbols did not end", None)
             boot.poll()
             time.sleep(0.2)
         return boot.kallsyms()

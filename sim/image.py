@@ -30,10 +30,10 @@ def build(
     parts: Parts,
     steps: Steps,
 ) -> Path:
-    """The archive for all points of a sweep, from the cache where it has been made before.
+    """The archive for all points of a sweep, from the cache if it exists there.
 
-    `parts` are modules and tools under test. FscaleError where the kernel lacks a module, and
-    MissingTool where this machine lacks a mkfs.
+    `parts` are modules and tools under test. FscaleError if the kernel lacks a module, MissingTool
+    if this machine lacks a mkfs.
     """
     files = _files(filesystems.values(), parts)
     kinds = {medium.kind for medium in media}
@@ -83,7 +83,7 @@ def _files(filesystems: Iterable[FileSystem], parts: Parts) -> dict[str, Path]:
 
 
 def _needs(module: Path) -> list[str]:
-    """What a module under test wants loaded before it: `depends`, and `softdep`'s `pre`."""
+    """The modules to load before a module under test: `depends`, and `pre` of `softdep`."""
     argv = [need("modinfo", "kmod"), "-F"]
     depends, soft = (
         subprocess.run([*argv, key, module], capture_output=True, text=True, check=True).stdout
@@ -94,7 +94,7 @@ def _needs(module: Path) -> list[str]:
 
 
 def _libraries(program: Path) -> list[Path]:
-    """The shared libraries of a program, its loader among them; none of a static one."""
+    """The shared libraries of a program, including its loader; none for a static program."""
     said = subprocess.run(
         [need("ldd", "libc-bin"), str(program)], capture_output=True, text=True, check=False
     )
@@ -129,23 +129,26 @@ class _Modules:
         self._steps.run([*argv, str(self._image), *wanted], "unpacking kernel modules")
 
     def modular(self, name: str) -> bool:
-        """Whether it is a module that there is; FscaleError when the kernel has it in no way."""
+        """Whether the module exists; False if built in; FscaleError if the kernel has neither."""
         if name in self._known:
             return True
         if name in self._builtin or name == "tmpfs":  # which every kernel has
             return False
-        raise FscaleError(f"the kernel {self.directory.name} has no {name}")
+        raise FscaleError(
+            f"kernel {self.directory.name} has no {name}, neither as a module nor built in; use "
+            "another kernel"
+        )
 
     def called(self, name: str) -> list[str]:
-        """The modules of a name, of which an algorithm of the kernel's has several, or none."""
+        """The modules of a name: several for some algorithms of the kernel, or none."""
         algorithm = name.removeprefix("crypto-")
         given = [algorithm.replace("-", "_"), *self._aliases.get(algorithm, [])]
         return [one for one in given if one in self._known]
 
     def with_soft(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The modules, each behind those that modules.softdep wants to be loaded before it.
+        """The modules, each after those that modules.softdep requires before it.
 
-        Without them a file system asks user space for its checksum, where nobody answers.
+        Without them a file system would ask user space for its checksum, and get no answer.
         """
         before: dict[str, list[str]] = {}
         for line in (self.directory / "modules.softdep").read_text().splitlines():
@@ -161,5 +164,5 @@ class _Modules:
         return tuple(order)
 
     def remove(self) -> None:
-        """Delete what was unpacked."""
+        """Delete the unpacked files."""
         self._steps.run(["rm", "-rf", str(self._root)], "removing the unpacked modules")

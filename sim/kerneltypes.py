@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The types of a simulated kernel: where it keeps its slabs, and what lies in their objects."""
+"""The types of a simulated kernel: the location of slabs, and the members of their objects."""
 
 import bisect
 import functools
@@ -19,24 +19,24 @@ from vm.kernel import Kernel, module_of
 from vm.module_build import own_name
 from vm.vmlinux import types_in
 
-# A member of at most so many bytes is one thing (a lock, a list's head), a larger one has several.
+# A member of at most this many bytes is one object (a lock, a list head); a larger one has several.
 SMALL = 64
-# Caches that hold whatever has the size: mm/slab_common.c.
+# Caches for any object of a size: mm/slab_common.c.
 _ANYTHING = re.compile(r"kmalloc-(?:cg-|rnd-\d+-)?(\d+)(k?)")
 _CLASSES = (0, 8, 16, 32, 64, 96, 128, 192, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10)
 
 
 def btf_of(elf: bytes, base: Btf | None = None) -> Btf | None:
-    """The type information in an ELF file, which may have lost its sections' names.
+    """The type information in an ELF file, which may have lost its section names.
 
-    `elf` is a kernel, or a module of the kernel that `base` is of. None where it was built without.
+    `elf` is a kernel, or a module of the kernel with the types `base`. None if it has no types.
     """
     found = types_in(elf)
     return Btf(found, base) if found is not None else None
 
 
 def memory_of(btf: Btf) -> KernelMemory | None:
-    """Where a kernel without KASLR keeps what; None where it keeps its pages otherwise."""
+    """The memory layout of a kernel without KASLR; None if its pages are organised otherwise."""
     shape = memory.shape_of(btf)
     if shape is None:
         return None
@@ -44,7 +44,7 @@ def memory_of(btf: Btf) -> KernelMemory | None:
 
 
 class Types:
-    """What is known of a kernel's memory without looking into it."""
+    """The static knowledge about a kernel's memory."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class Types:
         structs: Iterable[str],
         modules: Iterable[Btf] = (),
     ) -> None:
-        """`caches`: the struct that a slab cache holds, where it is named otherwise.
+        """`caches`: the struct in a slab cache, if its name differs from the cache's.
 
-        `structs`: those with locks that may be in a cache for anything of a size. `modules`: types
-        on top of the kernel's.
+        `structs`: structs with locks that may be in a cache for any object of a size. `modules`:
+        types on top of the kernel's.
         """
         self._all = [btf, *modules]
         self._caches = caches
@@ -68,7 +68,7 @@ class Types:
 
     @property
     def slab(self) -> str | None:
-        """How the plugin finds slab objects (sim/slab.h); None where they are kept otherwise."""
+        """How the plugin finds slab objects (sim/slab.h); None for another memory layout."""
         found = memory_of(self._all[0])
         return ":".join(str(number) for number in astuple(found)) if found else None
 
@@ -77,7 +77,7 @@ class Types:
         return next((btf for btf in self._all if btf.size(name) is not None), self._all[0])
 
     def member(self, cache: str, offset: int) -> str:
-        """What lies `offset` bytes into an object of a slab cache."""
+        """The members at `offset` bytes in an object of a slab cache."""
         name = self._caches.get(cache, cache)
         offsets, paths = self._members(name)
         at = bisect.bisect_right(offsets, offset) - 1
@@ -105,7 +105,7 @@ class Types:
 
     @functools.cache  # noqa: B019 - a kernel's types live as long as the program
     def _members(self, name: str) -> tuple[list[int], list[str]]:
-        """Offsets in rising order, and paths, of the members that are one thing."""
+        """Offsets in ascending order, and paths, of the members that are single objects."""
         found = sorted(self._things(name))
         return [offset for offset, _ in found], [path for _, path in found]
 

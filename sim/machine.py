@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The machine that is simulated, and how: every number that the plugin gets.
+"""The simulated machine and the method of simulation: all numbers that the plugin gets.
 
-`configs/machines/<name>.toml` describes a machine; what is no property of a machine but of the
-way of simulating has its defaults here. Cycles are those of the simulated core.
+`configs/machines/<name>.toml` describes a machine; parameters of the method of simulation have
+their defaults here. Cycles are those of the simulated core.
 """
 
 from pathlib import Path
@@ -19,26 +19,26 @@ MOST_CPUS = 255  # QEMU's q35 without an interrupt remapper
 
 
 class Latencies(Strict):
-    """The cost of a transfer of a cache line, in cycles; a hit costs nothing more."""
+    """Cost of a cache-line transfer in cycles; an access that hits adds no cost."""
 
-    clean: int = Field(ge=0, description="a read of a line that others of the socket share: LLC")
-    clean_remote: int = Field(ge=0, description="a read of a line that only other sockets share")
-    dirty: int = Field(ge=0, description="a line that a core of the same socket has modified")
-    dirty_remote: int = Field(ge=0, description="a line that a core of another socket has modified")
-    upgrade: int = Field(ge=0, description="a write to a line that others of the socket share too")
-    upgrade_remote: int = Field(ge=0, description="a write to a line that other sockets share too")
-    memory: int = Field(ge=0, description="a line that no core has")
+    clean: int = Field(ge=0, description="read of a line that other cores of the socket share: LLC")
+    clean_remote: int = Field(ge=0, description="read of a line that only other sockets share")
+    dirty: int = Field(ge=0, description="access to a line modified in the same socket")
+    dirty_remote: int = Field(ge=0, description="access to a line modified in another socket")
+    upgrade: int = Field(ge=0, description="write to a line that other cores of the socket share")
+    upgrade_remote: int = Field(ge=0, description="write to a line that other sockets share")
+    memory: int = Field(ge=0, description="access to a line that no core has")
     occupy_shared: int = Field(
         ge=0,
-        description="how long a shared read keeps the line from others; a dirty transfer and an "
-        "upgrade keep it for as long as they take",
+        description="time for which a shared read occupies the line; a dirty transfer and an "
+        "upgrade occupy it for their whole duration",
     )
 
 
 class Costs(Strict):
-    """The cost of some instructions beside `cpi`, in cycles."""
+    """Additional cost of some instructions in cycles, besides `cpi`."""
 
-    lock: int = Field(ge=0, description="an instruction with a LOCK prefix, or xchg with memory")
+    lock: int = Field(ge=0, description="instruction with a LOCK prefix, or xchg with memory")
     pause: int = Field(ge=0, description="PAUSE, the instruction of spin loops")
 
 
@@ -46,11 +46,11 @@ class Machine(Strict):
     """`configs/machines/<name>.toml`: sockets of equal cores, one hardware thread each."""
 
     title: Plain
-    source: Plain = Field(description="where the numbers come from, and what they are worth")
+    source: Plain = Field(description="source of the numbers, and their reliability")
     sockets: int = Field(ge=1)
     cores_per_socket: int = Field(ge=1)
-    clock_mhz: int = Field(ge=1, description="of every core, always")
-    cpi: float = Field(gt=0, description="cycles an instruction, where all accesses hit")
+    clock_mhz: int = Field(ge=1, description="constant frequency of every core")
+    cpi: float = Field(gt=0, description="cycles per instruction if all accesses hit")
     string_bytes: int = Field(ge=1, description="bytes per cycle that rep movs and rep stos move")
     latency: Latencies
     cost: Costs
@@ -58,43 +58,47 @@ class Machine(Strict):
     @model_validator(mode="after")
     def _fits(self) -> "Machine":
         if self.cores > MOST_CPUS:
-            raise ValueError(f"has {self.cores} cores; {MOST_CPUS} can be emulated")
+            raise ValueError(f"has {self.cores} cores, but at most {MOST_CPUS} can be emulated")
         return self
 
     @property
     def cores(self) -> int:
-        """All of them."""
+        """The total number of cores."""
         return self.sockets * self.cores_per_socket
 
 
 class Method(Strict):
-    """How it is simulated; docs/design/simulator-model.md says what each key is for."""
+    """Parameters of the simulation; docs/design/simulator-model.md explains them."""
 
     quantum: int = Field(
-        default=200, ge=1, description="cycles that a core may be ahead of the slowest one"
+        default=200, ge=1, description="most cycles that a core may be ahead of the slowest one"
     )
     quantum_ordered: int = Field(
-        default=3000, ge=1, description="the same outside of the windows, without caches"
+        default=3000, ge=1, description="the same outside of the timed windows, without caches"
     )
-    slice_max: int = Field(default=2000, ge=1, description="cycles between two looks at the clock")
+    slice_max: int = Field(
+        default=2000, ge=1, description="most cycles between two checks of the clock"
+    )
     park: int = Field(
         default=3000, ge=0, description="most cycles that an unchanged spin loop is skipped"
     )
     grace: int = Field(
-        default=60, ge=0, description="cycles that a core goes on with a line that it just got"
+        default=60, ge=0, description="cycles for which a core keeps a line that it just got"
     )
-    graces: int = Field(default=2, ge=0, description="how often in a row")
+    graces: int = Field(
+        default=2, ge=0, description="how many times in a row a core may keep a line"
+    )
     boot_slowdown: int = Field(
-        default=20, ge=1, description="how much slower the guest's time is while it boots"
+        default=20, ge=1, description="factor by which the guest's time is slower during its boot"
     )
     coherence: int = Field(default=1, ge=0, le=1, description="0: transfers cost nothing")
     queueing: int = Field(default=1, ge=0, le=1, description="0: a line is never occupied")
     skew: int = Field(default=2000, ge=0, description="cycles over which the starts are spread")
-    hot_lines: int = Field(default=256, ge=1, description="lines that are listed a window")
+    hot_lines: int = Field(default=256, ge=1, description="lines that are listed per window")
 
 
 def load(name: str) -> Machine:
-    """A machine by name or by the path of its TOML file; FscaleError with near names."""
+    """A machine by name or by the path of its TOML file; FscaleError with similar names."""
     if name.endswith(".toml"):
         return load_toml(Path(name), Machine)
     path = MACHINES / f"{name}.toml"
@@ -104,7 +108,7 @@ def load(name: str) -> Machine:
 
 
 def parameters(machine: Machine, method: Method, vcpus: int, memory_mib: int) -> dict[str, int]:
-    """Everything that the plugin is told, under its names (docs/design/simulator-model.md)."""
+    """All parameters of the plugin by their names; docs/design/simulator-model.md lists them."""
     return {
         "vcpus": vcpus,
         "memory_mib": memory_mib,

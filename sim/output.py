@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the plugin writes: JSON lines, each whole or not there yet."""
+"""Reads the output of the plugin: JSON lines, each complete or absent."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +13,13 @@ FORMAT = 1
 
 
 class _Lenient(BaseModel):
-    """Keys that a newer plugin adds are no error: what is used here is named."""
+    """Only the named keys are used; other keys, which a newer plugin may add, are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class Transfers(_Lenient):
-    """How often a line moved, by what it cost; `remote` are those of them that left the socket."""
+    """Transfers of a line by kind; `remote` counts those of all kinds that left the socket."""
 
     memory: int
     clean: int
@@ -30,9 +30,9 @@ class Transfers(_Lenient):
 
 
 class PcOnLine(_Lenient):
-    """An instruction that took a line: how often, and what it waited, in cycles.
+    """An instruction that took a line: how often, and its wait in cycles.
 
-    `va` is the address by which it did so last.
+    `va` is the last virtual address that it used.
     """
 
     pc: str
@@ -43,9 +43,9 @@ class PcOnLine(_Lenient):
 
 
 class Line(Transfers):
-    """A cache line by its physical address; `va` is the last virtual one that it was used by.
+    """A cache line by its physical address; `va` is the last virtual address used for it.
 
-    Of memory in a slab `cache` is its name, and an object of `size` bytes begins at `object`.
+    For slab memory, `cache` is the slab cache's name; an object of `size` bytes begins at `object`.
     """
 
     pa: str
@@ -60,7 +60,7 @@ class Line(Transfers):
 
 
 class Pc(_Lenient):
-    """An instruction over all lines."""
+    """An instruction, summed over all lines."""
 
     pc: str
     transfers: int
@@ -91,7 +91,7 @@ class Window(_Lenient):
 
 
 class Code(_Lenient):
-    """How many instructions of all windows of a point are of which block, by its address."""
+    """The instructions of each block in all windows of a point, by the block's address."""
 
     type: Literal["code"]
     point: int
@@ -99,7 +99,7 @@ class Code(_Lenient):
 
 
 class Parameters(BaseModel):
-    """The first line: everything that the plugin was told."""
+    """The first line: all parameters of the plugin."""
 
     model_config = ConfigDict(extra="allow")
     type: Literal["parameters"]
@@ -107,7 +107,7 @@ class Parameters(BaseModel):
 
 
 class Sign(_Lenient):
-    """A sign of life, every five seconds while clocks are kept; `vcpu`: whose turn it is."""
+    """A heartbeat every five seconds while clocks are kept; `vcpu`: the CPU that runs next."""
 
     type: Literal["progress"]
     mode: Literal["ordered", "detailed"]
@@ -118,7 +118,7 @@ class Sign(_Lenient):
 
 
 class Trouble(_Lenient):
-    """The plugin gives up."""
+    """The plugin gives up, with the reason."""
 
     type: Literal["error"]
     text: str
@@ -143,9 +143,9 @@ class Stream:
         self._rest = b""
 
     def read(self) -> Iterator[Record]:
-        """The records that have come since the last call.
+        """The records since the last call.
 
-        FscaleError when a line is none, or of a plugin of another format.
+        FscaleError if a line is not a record, or if the plugin has another format.
         """
         if not self._path.exists():
             return
@@ -165,10 +165,11 @@ def parse(line: bytes) -> Record:
     except ValidationError as error:
         first: Any = error.errors()[0]
         raise FscaleError(
-            f"the plugin wrote what is no record ({first['msg']}): {line[:200]!r}"
+            f"the plugin wrote a line that is not a valid record ({first['msg']}): {line[:200]!r}"
         ) from None
     if isinstance(record, Parameters) and record.format != FORMAT:
         raise FscaleError(
-            f"the plugin writes format {record.format}; this fscale reads {FORMAT}: make -C sim"
+            f"the plugin writes format {record.format}, but this fscale reads {FORMAT}; rebuild it "
+            "with `make -C sim`"
         )
     return record

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a guest is told to measure: its points, and the script that init.sh reads."""
+"""The plan of a guest: its points, and the script that init.sh reads."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -12,17 +12,17 @@ from sim.machine import Machine
 
 DEVICES = {"brd": "/dev/ram0", "null_blk": "/dev/nullb0"}
 NO_MEDIUM = "none"
-# With fewer a window sees no worker come round again.
+# With fewer operations, a window would not include a second operation of the same worker.
 MIN_OPS = 4
 
 
 @dataclass(frozen=True)
 class Windows:
-    """How long a point is simulated."""
+    """The length of a point's simulation."""
 
     count: int
     ops: int
-    """operations of each, all workers together, but MIN_OPS a worker at least"""
+    """operations per window of all workers together, but at least MIN_OPS per worker"""
 
     def of(self, cores: int) -> int:
         """Operations of a window of a point."""
@@ -31,7 +31,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Point:
-    """A cell to simulate. `number` is its own in its boot; `group` that of the free objects."""
+    """A cell to simulate. `number`: unique in its boot; `group`: that of its free objects."""
 
     number: int
     key: CellKey
@@ -41,7 +41,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sockets:
-    """How QEMU's CPUs are arranged, so that the guest sees the sockets that the model has."""
+    """The topology of QEMU's CPUs, so that the guest has the same sockets as the model."""
 
     vcpus: int
     sockets: int
@@ -55,18 +55,18 @@ class Sockets:
 
 
 def sockets(machine: Machine, vcpus: int) -> Sockets:
-    """The first `vcpus` cores of a machine; FscaleError when it has fewer."""
+    """The first `vcpus` cores of a machine; FscaleError if it has fewer."""
     if vcpus > machine.cores:
         raise FscaleError(
-            f"{vcpus} cores are asked for; {machine.title} has {machine.cores}: "
-            "give another --machine"
+            f"{vcpus} cores were requested, but {machine.title} has {machine.cores}; give another "
+            "--machine"
         )
     each = min(machine.cores_per_socket, vcpus)
     return Sockets(vcpus, -(-vcpus // each), each)
 
 
 def order(points: Iterable[Point]) -> list[Point]:
-    """The order within a boot: the most cores first, for CPUs only go off line."""
+    """The order within a boot: the most cores first, because CPUs are only taken offline."""
     return sorted(points, key=lambda point: -point.key.cores)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What costs nothing, in words that hold in each boot of a kernel, and as the plugin takes it.
+"""Rules of objects that cost nothing: in a form valid for all boots, and in the plugin's form.
 
 `va:0xA-0xB` are the lines at the addresses from A up to B, `pc:0xA-0xB` those that the instructions
 there take. Modules lie elsewhere in each boot: `va:MODULE:SYMBOL:0xA-0xB` counts from a symbol.
@@ -11,15 +11,15 @@ from sim.symbols import KERNEL, Symbols
 
 LINE_BYTES = 64
 DATA, CODE = "va", "pc"
-# It is loaded anew for each point (init.sh), and may lie elsewhere then.
+# This module is reloaded for each point (init.sh), so its address may change.
 RELOADED = "brd"
 _RULE = re.compile(r"(va|pc):(?:(\w+):([^:\s]+):)?0x([0-9a-f]+)-0x([0-9a-f]+)")
 
 
 def rule(symbols: Symbols, kind: str, extent: range) -> str | None:
-    """A rule for addresses of the kernel's image or of one module; None where no words hold.
+    """A rule for addresses of the kernel's image or of one module; None if there is none.
 
-    Lines are whole in every rule of data.
+    Rules for data cover whole cache lines.
     """
     symbol = symbols.find(extent.start) if extent.start >= KERNEL.start else None
     if symbol is None:
@@ -35,15 +35,15 @@ def rule(symbols: Symbols, kind: str, extent: range) -> str | None:
 
 
 def placed(words: str, symbols: Symbols) -> str:
-    """A rule as the plugin takes it, in the boot that these symbols are of.
+    """A rule in the plugin's form, for the boot with these symbols.
 
     Raises:
         KeyError: the boot lacks the module or its symbol.
-        ValueError: it is no rule.
+        ValueError: it is not a rule.
     """
     found = _RULE.fullmatch(words)
     if found is None:
-        raise ValueError(f"{words} is no rule")
+        raise ValueError(f"{words} is not a rule such as va:0xA-0xB or pc:0xA-0xB")
     kind, module, name, *ends = found.groups()
     low, high = (int(end, 16) for end in ends)
     if module is None:
@@ -55,7 +55,7 @@ def placed(words: str, symbols: Symbols) -> str:
 
 
 def _at(kind: str, extent: range) -> str:
-    """A rule for addresses: of data the whole cache lines that they lie in."""
+    """A rule for addresses; for data it covers whole cache lines."""
     start, stop = extent.start, extent.stop
     if kind == DATA:
         start, stop = start & ~(LINE_BYTES - 1), -(-stop // LINE_BYTES) * LINE_BYTES

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From what the user asked for to cells, boots, and the run that they belong to."""
+"""Turns the user's request into cells, boots, and the run to which they belong."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ MEDIA = ("brd", "null_blk")
 
 @dataclass(frozen=True)
 class Freed:
-    """Something whose transfers cost nothing: what it is, and its rules (sim/rules.py)."""
+    """An object whose transfers cost nothing: its name, and its rules (sim/rules.py)."""
 
     words: str
     rules: tuple[str, ...]
@@ -41,7 +41,7 @@ class Freed:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is to be simulated."""
+    """The requested simulation."""
 
     filesystems: Sequence[str]
     """as `fscale run --fs` takes them"""
@@ -67,7 +67,7 @@ class Sweep:
 
 @dataclass
 class Prepared:
-    """A checked sweep: all that its boots need."""
+    """A checked sweep, with everything that its boots need."""
 
     sweep: Sweep
     run: Run
@@ -84,11 +84,11 @@ class Prepared:
     freed: dict[str, Freed] = field(default_factory=dict)
     """by the id of a cell"""
     types: Mapping[str, Types] = field(default_factory=dict)
-    """of the kernel, by file system; none where it has none"""
+    """types of the kernel, by file system; empty if it has none"""
 
     @property
     def vcpus(self) -> int:
-        """CPUs of every guest: those of the largest point."""
+        """The number of CPUs of every guest, which is that of the largest point."""
         return self.parameters["vcpus"]
 
     @property
@@ -98,12 +98,14 @@ class Prepared:
 
 
 def of_side(side: variant.Variant, sweep: Sweep) -> Sweep:
-    """The sweep of a side: of its file system, kernel and modules; FscaleError."""
+    """The sweep of a side, with its file system, kernel and modules. Raises FscaleError."""
     if side.name is None:
-        raise FscaleError(f"{side.text}: name a file system, such as ext4:kernel={side.kernel}")
+        raise FscaleError(
+            f"{side.text} names no file system; give one, such as ext4:kernel={side.kernel}"
+        )
     for module in side.modules:
         if not module.is_file():
-            raise FscaleError(f"{module} does not exist")
+            raise FscaleError(f"the module {module} does not exist")
     return replace(
         sweep,
         filesystems=[side.filesystem],
@@ -198,12 +200,17 @@ def _media(sweep: Sweep, filesystems: dict[str, FileSystem]) -> dict[str, Medium
     medium = catalogue.load_medium(sweep.medium)
     if medium.kind not in MEDIA:
         raise FscaleError(
-            f"{sweep.medium} cannot be simulated: give a medium of the kinds {' or '.join(MEDIA)}"
+            f"medium {sweep.medium} cannot be simulated; give one of the kind {' or '.join(MEDIA)}"
         )
     if medium.latency_ns:
-        raise FscaleError(f"{sweep.medium} has a latency, which the simulator does not know")
+        raise FscaleError(
+            f"medium {sweep.medium} has a latency, which the simulator does not support; give one "
+            "without"
+        )
     if split := [name for name, fs in filesystems.items() if fs.partitions > 1]:
-        raise FscaleError(f"{', '.join(split)}: partitions are not simulated")
+        raise FscaleError(
+            f"{', '.join(split)}: the simulator does not support partitions; leave them out"
+        )
     return {catalogue.short_name(sweep.medium): medium}
 
 
@@ -219,7 +226,7 @@ def _suite(sweep: Sweep, filesystems: dict[str, FileSystem]) -> Suite:
             "duration": 1,
             "repetitions": sweep.repetitions,
             "order": "cores",
-            "control": 0,  # a simulated core is as fast beside others as alone
+            "control": 0,  # a simulated core does not slow down if other cores are busy
             "options": parse_options(list(sweep.options)),
         }
     )
@@ -286,13 +293,13 @@ def boots(prepared: Prepared, jobs: int) -> list[list[Point]]:
 
 
 def _groups(prepared: Prepared, keys: Iterable[CellKey]) -> dict[Freed | None, int]:
-    """The plugin's number for each thing that is free in some of the cells, from 1."""
+    """The plugin's number, from 1, for each object that is free in some of the cells."""
     found = dict.fromkeys(f for key in keys if (f := prepared.freed.get(key.id)))
     return {freed: number for number, freed in enumerate(found, 1)}
 
 
 def rules(prepared: Prepared, points: Iterable[Point]) -> tuple[str, ...]:
-    """What is free in a boot: GROUP:RULE (sim/rules.py)."""
+    """The rules of free objects in a boot: GROUP:RULE (sim/rules.py)."""
     found: dict[str, None] = {}
     for point in points:
         freed = prepared.freed.get(point.key.id)
@@ -302,7 +309,7 @@ def rules(prepared: Prepared, points: Iterable[Point]) -> tuple[str, ...]:
 
 
 def split(keys: Sequence[CellKey], parts: int) -> list[list[CellKey]]:
-    """Cells in so many groups of about the same cost, none empty."""
+    """Split cells into groups of about the same cost, none empty."""
     groups: list[list[CellKey]] = [[] for _ in range(min(parts, len(keys)))]
     for key in sorted(keys, key=lambda key: -key.cores):
         min(groups, key=lambda group: sum(cost(one) for one in group)).append(key)
@@ -310,5 +317,5 @@ def split(keys: Sequence[CellKey], parts: int) -> list[list[CellKey]]:
 
 
 def cost(key: CellKey) -> float:
-    """What a cell takes in comparison: its instructions grow with its cores."""
+    """The relative cost of a cell, whose instructions grow with its cores."""
     return 2.0 + key.cores

@@ -16,13 +16,13 @@ PAGE = 4096
 STRUCT_PAGE = 64
 # Per-CPU symbols are offsets into each CPU's part, which is smaller than this.
 MOST_PER_CPU = 1 << 24
-# What lies this far behind a symbol is hardly its own any more.
+# An address this far after a symbol hardly belongs to it.
 LONGEST = 1 << 20
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """A name and how far behind its start an address lies, in bytes."""
+    """A name, and the offset of an address from its start in bytes."""
 
     name: str
     offset: int
@@ -36,9 +36,9 @@ class Symbols:
     """The symbols of a running kernel."""
 
     def __init__(self, lines: Iterable[str], per_cpu: Sequence[int] = ()) -> None:
-        """`per_cpu`: how far behind its symbol's address each CPU has its own of a per-CPU object.
+        """`per_cpu`: the offset of each CPU's copy of a per-CPU object from its symbol's address.
 
-        The first CPU's comes first.
+        The first CPU's offset comes first.
         """
         found: list[tuple[int, str, str | None, str]] = []
         inside: list[tuple[int, str]] = []
@@ -46,7 +46,7 @@ class Symbols:
             address, kind, name, *module = line.split()
             if kind in "aA" and int(address, 16) < MOST_PER_CPU:
                 inside.append((int(address, 16), name))
-            # Keys of lock classes are empty without lockdep: what lies there is the next object.
+            # Keys of lock classes are empty without lockdep: their address is the next object's.
             if kind not in "aA" and not name.startswith(
                 ("__pfx_", "__cfi_", "__ksymtab", "__kstrtab", "__key.")
             ):
@@ -61,12 +61,12 @@ class Symbols:
         self._cpus = sorted((start, cpu) for cpu, start in enumerate(per_cpu))
 
     def find(self, address: int) -> Symbol | None:
-        """The symbol that an address lies in or behind; None where none is near."""
+        """The symbol that contains or precedes an address; None if none is near."""
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0:
             return None
         start, name, module, _ = self._all[at]
-        # Of several names for one address the first in /proc/kallsyms is the plain one.
+        # If an address has several names, the first in /proc/kallsyms is the plain one.
         while at > 0 and self._starts[at - 1] == start:
             at -= 1
             _, name, module, _ = self._all[at]
@@ -74,7 +74,7 @@ class Symbols:
         return Symbol(name, offset, module) if offset < LONGEST else None
 
     def per_cpu(self, virtual: int) -> str | None:
-        """A static per-CPU object that an address lies in; None where it lies in none."""
+        """The static per-CPU object that contains an address; None if there is none."""
         at = bisect.bisect_right(self._cpus, (virtual, len(self._cpus))) - 1
         if at < 0 or not self._per_cpu:
             return None
@@ -87,7 +87,7 @@ class Symbols:
         return f"{PER_CPU} {Symbol(name, inside - first)} (of CPU {cpu})"
 
     def start(self, name: str, module: str) -> int | None:
-        """Where a module's symbol is; None where it has none, or several of that name."""
+        """The address of a module's symbol; None if it has none, or several of that name."""
         found = {start for start, *known, _ in self._all if known == [name, module]}
         return found.pop() if len(found) == 1 else None
 
@@ -100,12 +100,12 @@ class Symbols:
         return None
 
     def function(self, pc: int) -> str:
-        """The function of an instruction; the address itself where it has no name."""
+        """The function of an instruction, or its address if it has no name."""
         symbol = self.find(pc)
         return symbol.name if symbol else f"{pc:#x}"
 
     def object(self, virtual: int) -> str:
-        """What lies at a kernel address, as far as the address tells."""
+        """The object at a kernel address, as far as the address determines it."""
         if virtual in VMEMMAP:
             page = (virtual - VMEMMAP.start) // STRUCT_PAGE
             return f"struct page (of the page at {page * PAGE:#x})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What if an object were not shared: the points again, with each of the hottest objects free."""
+"""What-if runs: simulates points again with each of their hottest objects free of cost."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +12,7 @@ PREFIX = "free-"
 
 
 def objects(lines: Iterable[HotLine], most: int) -> list[Freed]:
-    """The hottest things that can be made free, at most `most`.
+    """The hottest objects that can be made free, at most `most`.
 
     Lines with an instruction or a symbol in common are one object.
     """
@@ -32,7 +32,7 @@ def objects(lines: Iterable[HotLine], most: int) -> list[Freed]:
 
 
 def words(line: HotLine) -> str:
-    """An object for people: what it is, and who touches it."""
+    """Describe an object for the user: its name, and the functions that use it."""
     kind = line.object.partition(" (")[0] if line.object.startswith("struct page") else line.object
     kind = (line.members or "heap memory") if kind.startswith(HEAP) else kind
     users = ", ".join(user.function for user in line.users[:2])
@@ -40,7 +40,7 @@ def words(line: HotLine) -> str:
 
 
 def questions(prepared: Prepared, cells: Iterable[Cell], most: int) -> Prepared:
-    """The second stage: the points of most cores again, once for each of their objects."""
+    """The second stage: points with the most cores again, once for each of their objects."""
     good = [c for c in cells if c.status == "ok" and c.simulation and c.key.side is None]
     top: dict[tuple[str, str], Cell] = {}
     for cell in sorted(good, key=lambda c: (-c.key.cores, c.key.repetition)):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""QEMU guests: the suite inside any kernel, modules under test, crash testing."""
+"""QEMU guests: runs the suite with any kernel, tests modules, and tests crash consistency."""

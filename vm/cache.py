@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The cache of everything that takes long to make: roots, kernels, images.
+"""The cache of everything that takes long to build: root file systems, kernels, images.
 
-An entry is a directory named after the digest of what it was made from, so that it never goes
-stale; it appears by one rename, so that it is whole or absent.
+An entry is a directory named after the digest of its inputs, so that it never becomes stale. It is
+created by a single rename, so that it is complete or absent.
 """
 
 import contextlib
@@ -40,16 +40,16 @@ def file_digest(paths: Iterable[Path]) -> str:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Only one process is in the `with` block of one path; the others wait."""
+    """Lock a path: only one process is in the `with` block; the others wait."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def entry(kind: str, key: str, build: Callable[[Path], None]) -> Path:
-    """The cache entry `kind/key`; when absent, `build` fills a temporary directory that becomes it.
+    """The cache entry `kind/key`; if absent, `build` fills a temporary directory that becomes it.
 
-    Two processes that want the same entry build it once: the second waits.
+    If two processes need the same entry, the second waits until the first has built it.
     """
     directory = cache_root() / kind
     final = directory / key
@@ -59,15 +59,15 @@ def entry(kind: str, key: str, build: Callable[[Path], None]) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FscaleError(
-            f"{directory} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a directory "
-            "with about 2 GiB of space"
+            f"cannot create {directory}: {error.strerror}; set XDG_CACHE_HOME to a directory with "
+            "about 2 GiB of space"
         ) from None
     with locked(directory / f".{key}.lock"):
         if final.is_dir():
             return final
         partial = Path(tempfile.mkdtemp(dir=directory, prefix=f".{key}."))
         try:
-            # Other users read what mkdtemp would keep to its owner.
+            # mkdtemp makes the directory private, but other users read the cache.
             partial.chmod(0o755)
             build(partial)
             partial.rename(final)
@@ -78,7 +78,7 @@ def entry(kind: str, key: str, build: Callable[[Path], None]) -> Path:
 
 
 def prune(keep: Path, days: float = 7) -> None:
-    """Remove the entries beside `keep`, of the same kind, made more than `days` ago."""
+    """Remove the entries of the same kind as `keep` that were made more than `days` ago."""
     oldest = time.time() - days * 86400
     for path in keep.parent.iterdir():
         if path != keep and path.is_dir() and path.stat().st_mtime < oldest:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the commands of `fscale vm` share: they start a guest and report how it ended."""
+"""Functions that the commands of `fscale vm` share: start a guest, report how it ended."""
 
 import shlex
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ def start(
 ) -> guests.Outcome | None:
     """Boot the kernel that the options name and run `job`; None after a dry run.
 
-    Builds the sources of the `filesystems` and copies the result into the guest; `own` are TOML
-    files of the user's that may describe some of them.
+    Modules and tools that `filesystems` have as source are built and passed to the guest; `own` are
+    TOML files of the user that may describe some of them.
     """
     steps = Steps(Console(stderr=True))
     kernel = kernels.resolve(
@@ -59,7 +59,7 @@ def start(
 
 
 def guest_files(suite: Path, filesystems: list[Path] | None) -> tuple[dict[str, Path], str]:
-    """Return the configuration files to copy into the guest, and the suite's name there."""
+    """The configuration files to pass to the guest, and the suite's name in the guest."""
     files = {f"filesystems/{path.name}": path for path in filesystems or []}
     if not suite.is_file():
         return files, str(suite)
@@ -67,7 +67,7 @@ def guest_files(suite: Path, filesystems: list[Path] | None) -> tuple[dict[str, 
 
 
 def finish(outcome: guests.Outcome | None) -> None:
-    """Print how the guest ended and exit with the code for that."""
+    """Report how the guest ended, and exit with the matching exit code."""
     if outcome is None:
         return
     console = Console(stderr=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a guest's console log says about how the guest ended."""
+"""Reads from a guest's console log how the guest ended."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 
 Trouble = Literal["panic", "oom"]
 
-# The first line of every kind of report that the kernel ends with a stack.
+# The first lines of kernel reports that include a stack.
 START = re.compile(
     r"BUG: |Oops: |Kernel panic - not syncing|kernel BUG at |general protection fault|"
     r"Unable to handle kernel|divide error: |WARNING: CPU: |watchdog: BUG|INFO: task .* blocked|"
@@ -24,7 +24,7 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Verdict:
-    """Fatal trouble, if any, and the kernel's first report in full."""
+    """The fatal problem, if any, and the kernel's first report in full."""
 
     trouble: Trouble | None
     summary: str | None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Crash testing from the host's side: which commands, and what the guest found."""
+"""The host's side of crash testing: specifies the test, and reads the result of the guest."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from fscale.model.errors import FscaleError
 from vm import crashload, untrusted
 from vm.crashtest import PLANTS, Result, Spec
 
-# mkfs.xfs makes nothing smaller than 300 MiB.
+# mkfs.xfs refuses devices smaller than 300 MiB.
 SIZE = 320 << 20
 
 
@@ -26,20 +26,22 @@ def specify(
     subsets: int = 0,
     remounts: list[str] | None = None,
 ) -> Spec:
-    """The test of a file system as configured; FscaleError when something lacks."""
+    """The specification of a crash test; FscaleError if something is missing."""
     if filesystem.nodev:
-        raise FscaleError(f"{filesystem.title} keeps nothing over a power cut; nothing to test")
+        raise FscaleError(
+            f"{filesystem.title} keeps nothing after a power cut, so there is nothing to test"
+        )
     if workload not in crashload.WORKLOADS:
         raise FscaleError(
-            f"no crash workload {workload}; there are {', '.join(crashload.WORKLOADS)}"
+            f"unknown crash workload {workload}; choose one of {', '.join(crashload.WORKLOADS)}"
         )
     if plant not in (None, *PLANTS):
-        raise FscaleError(f"no fault {plant} to plant; there are {', '.join(PLANTS)}")
+        raise FscaleError(f"unknown fault {plant} to plant; choose one of {', '.join(PLANTS)}")
     check = fsck or filesystem.check or filesystem.fsck
     if not check:
         raise FscaleError(
-            f"how is {filesystem.title} checked? Give --fsck 'COMMAND {{device}}', or fsck in "
-            "its TOML file, one that changes nothing and fails when it finds damage"
+            f"no fsck command for {filesystem.title} is known; give --fsck 'COMMAND {{device}}', "
+            "or fsck in its TOML file; the command must change nothing and fail if it finds damage"
         )
     return Spec(
         filesystem=filesystem.kernel,
@@ -48,8 +50,8 @@ def specify(
         fsck=check,
         workload=workload,
         workers=workers,
-        # An operation is two fsyncs: about two points, more than one even where workers share a
-        # flush.
+        # An operation has two fsyncs, so about two points, and more than one even if workers share
+        # a flush.
         operations=points // workers + 1,
         points=points,
         seed=seed,
@@ -61,24 +63,24 @@ def specify(
 
 
 def load(path: Path) -> Result:
-    """What the guest found; FscaleError when it found nothing."""
+    """The result of the guest; FscaleError if there is none."""
     try:
         return Result(**json.loads(untrusted.read(path)))
     except FileNotFoundError:
         raise FscaleError(
-            "the crash test in the guest failed before it found anything; see above"
+            "the crash test failed in the guest before it had a result; see its output above"
         ) from None
     except (TypeError, ValueError) as error:
-        raise FscaleError(f"{path} is no result of a crash test: {error}") from None
+        raise FscaleError(f"{path} is not the result of a crash test: {error}") from None
 
 
 def verdict(name: str, spec: Spec, result: Result) -> str:
-    """One paragraph that says what was found of the file system of that name."""
+    """A paragraph with the result for the file system of that name."""
     total = f"{result.tested} crash points ({result.flushes} flushes, {result.entries} log entries)"
     if spec.subsets:
         total += f" and {result.subsets} with a part of the writes under way"
     if result.first is None:
-        return f"{name}: {total}: all recover, pass fsck and keep what was fsync'd"
+        return f"{name}: {total}: all recover, pass fsck and keep all fsync'd data"
     return (
         f"{name}: {result.failing} of {total} FAIL. The first: after log entry "
         f"{result.first['entry']}, {result.first['what']} fails:\n{result.first['text']}"

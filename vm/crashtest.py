@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The crash test itself; runs inside the guest: `python3 -m vm.crashtest SPEC.json RESULT.json`.
+"""The crash test, which runs inside the guest: `python3 -m vm.crashtest SPEC.json RESULT.json`.
 
-Records a workload's writes with dm-log-writes, then replays them up to each crash point, and there
-mounts a snapshot (which recovers the file system), checks what was fsync'd, unmounts, runs fsck.
+It records a workload's writes with dm-log-writes and replays them up to each crash point. There it
+mounts a snapshot (which recovers the file system), checks the fsync'd data, unmounts and runs fsck.
 """
 
 import itertools
@@ -24,46 +24,46 @@ from fscale.model.errors import FscaleError
 from vm import crashload, devmapper, logwrites
 from vm.crashload import Model
 
-# RAM disks: the file system, its write log, the replayed image, what a mounted snapshot changes.
+# RAM disks: the file system, its write log, the replayed image, the changes of a mounted snapshot.
 DATA, LOG, IMAGE, CHANGES = (Path(f"/dev/ram{n}") for n in range(4))
 WHOLE, RECORDER, SNAPSHOT = "fscale-data", "fscale-log", "fscale-snap"
 MOUNT = Path("/mnt")
 CHUNK = 1 << 20
 REMOUNT_SECONDS = 0.05
 PLANTS = {
-    "no-flush": "the device says that it has no volatile cache, so that no flush is sent",
-    "lost-flush": "the device keeps every third flush for later, though it says that it is done",
+    "no-flush": "the device reports no volatile cache, so the kernel sends no flushes",
+    "lost-flush": "the device reports every third flush as done but performs it later",
 }
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What to test; the host writes it as JSON."""
+    """The specification of the test; the host writes it as JSON."""
 
     filesystem: str
     """for mount -t"""
     mkfs: list[str]
     mount_options: list[str]
     fsck: list[str]
-    """argv that changes nothing and exits non-zero when it finds damage"""
+    """argv of a command that changes nothing and exits non-zero if it finds damage"""
     workload: str
     workers: int
     operations: int
     points: int
     seed: int
     size: int
-    """bytes of the device, at most those of the RAM disks"""
+    """size of the device in bytes, at most that of the RAM disks"""
     plant: str | None
     """the planted fault, one of PLANTS"""
     subsets: int = 0
-    """at each point, so many random parts of the writes that the next flush was to make durable"""
+    """random subsets to test at each point, of the writes that the next flush makes durable"""
     remounts: list[str] = field(default_factory=list)
-    """options of remounts while the workload runs, in turn, over and over"""
+    """mount options of remounts during the workload, used in rotation"""
 
 
 @dataclass
 class Result:
-    """What was found; the host reads it as JSON."""
+    """The result; the host reads it as JSON."""
 
     entries: int = 0
     flushes: int = 0
@@ -77,7 +77,7 @@ class Result:
 
 
 def command(argv: Sequence[str]) -> None:
-    """Run a command that must succeed; FscaleError with what it said."""
+    """Run a command that must succeed; FscaleError with its output if it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise FscaleError(f"{' '.join(argv)} failed: {(done.stderr or done.stdout).strip()}")
@@ -90,14 +90,14 @@ def mapped(name: str, table: str) -> Iterator[str]:
     try:
         yield f"/dev/mapper/{name}"
     except BaseException:
-        # The first fault counts: what holds the device is part of it.
+        # Report the first error only: that the device is busy follows from it.
         subprocess.run(["dmsetup", "remove", name], capture_output=True, check=False)
         raise
     command(["dmsetup", "--retry", "remove", name])
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a device; zeros are left out, the target being a fresh RAM disk."""
+    """Copy a device to a fresh RAM disk, without the zeros."""
     with source.open("rb") as old, target.open("r+b") as new:
         position = 0
         while block := old.read(CHUNK):
@@ -120,14 +120,14 @@ def _worker(spec: Spec, number: int) -> None:
 
 
 def _remount(options: Sequence[str], workers: Sequence[BaseProcess]) -> None:
-    """Remount with these options in turn, until the workers have ended; once at least."""
+    """Remount with these options in rotation until the workers have ended, at least once."""
     for number in itertools.count():
         if not any(worker.is_alive() for worker in workers):
             break
         command(["mount", "-o", f"remount,{options[number % len(options)]}", str(MOUNT)])
         time.sleep(REMOUNT_SECONDS)
     if not number:
-        raise FscaleError("the workload was over before the first remount: more --points")
+        raise FscaleError("the workload ended before the first remount; give more --points")
 
 
 def record(spec: Spec) -> None:
@@ -151,7 +151,7 @@ def record(spec: Spec) -> None:
             for worker in workers:
                 worker.join()
             if any(worker.exitcode != 0 for worker in workers):
-                raise FscaleError("a worker of the workload failed; see its message above")
+                raise FscaleError("a worker of the workload failed; see its output above")
         finally:
             command(["umount", str(MOUNT)])
 
@@ -162,9 +162,9 @@ Examine = Callable[[Spec, Sequence[Model], Add | None], tuple[str, str] | None]
 
 @contextmanager
 def power_cut(spec: Spec, add: Add | None) -> Iterator[str]:
-    """A snapshot of IMAGE as after a power cut: what is written to it goes with it.
+    """A snapshot of IMAGE as after a power cut; writes to it are discarded with it.
 
-    `add` writes to the snapshot what else the disk may hold.
+    `add` writes further data to the snapshot that the disk may hold.
     """
     table = f"0 {spec.size // 512} snapshot {IMAGE} {CHANGES} N 8"
     with mapped(SNAPSHOT, table) as device:
@@ -177,7 +177,7 @@ def power_cut(spec: Spec, add: Add | None) -> Iterator[str]:
 
 
 def examine(spec: Spec, models: Sequence[Model], add: Add | None = None) -> tuple[str, str] | None:
-    """Mount it after a power cut; (what failed, its text), None when well."""
+    """Mount and check it after a power cut; (what failed, its text), or None if all is well."""
     with power_cut(spec, add) as device:
         options = ",".join(spec.mount_options)
         mount = ["mount", "-t", spec.filesystem, "-o", options, device, str(MOUNT)]
@@ -204,7 +204,7 @@ def examine(spec: Spec, models: Sequence[Model], add: Add | None = None) -> tupl
 
 
 def spaced(points: list[int], most: int) -> set[int]:
-    """At most `most` of the points, evenly spaced, the last one among them."""
+    """At most `most` of the points, evenly spaced, including the last one."""
     if len(points) <= most:
         return set(points)
     return {points[(number + 1) * len(points) // most - 1] for number in range(most)}
@@ -212,7 +212,7 @@ def spaced(points: list[int], most: int) -> set[int]:
 
 @dataclass
 class Replay:
-    """The state of a replay: how far the image is, and what the workload was promised."""
+    """The state of a replay: the position of the image, and the data promised as durable."""
 
     spec: Spec
     result: Result
@@ -225,7 +225,7 @@ class Replay:
     flushes: int = 0
 
     def step(self, entry: logwrites.Entry, chosen: bool) -> None:
-        """Take the next entry; test the states that a cut here may leave, when it is chosen."""
+        """Replay the next entry; if the point is chosen, test the states that a cut may leave."""
         self.cached.append(entry)
         if entry.durable:
             self.flushes += 1
@@ -243,7 +243,7 @@ class Replay:
             self._test(entry, "", None)
 
     def _parts(self, entry: logwrites.Entry) -> None:
-        """Cuts during the flush: the disk holds some of what was under way."""
+        """Test cuts during the flush, when the disk has some of the pending writes."""
         group = logwrites.under_way(self.cached)
         for number in range(self.spec.subsets if group else 0):
             seed = f"{self.spec.seed}/{entry.index}/{number}"
@@ -265,7 +265,7 @@ class Replay:
 
 
 def replay(spec: Spec, result: Result, examine: Examine = examine) -> None:
-    """Go through the log and examine what each cut leaves; `result` is filled as it goes."""
+    """Replay the log and test the state after each cut; fills `result`."""
     kinds = crashload.WORKLOADS[spec.workload]
     models = [
         Model(list(crashload.operations(spec.seed, n, spec.operations, kinds)))
@@ -287,7 +287,7 @@ def replay(spec: Spec, result: Result, examine: Examine = examine) -> None:
 
 
 def main(spec_path: Path, result_path: Path) -> None:
-    """Run the test that `spec_path` describes and write what was found."""
+    """Run the test that `spec_path` describes and write the result."""
     spec = Spec(**json.loads(spec_path.read_text()))
     result = Result()
     kib = spec.size >> 10

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian packages of any suite, whatever the host runs: a private apt with its own state."""
+"""Fetches Debian packages of any suite on any host, with a private apt and its own state."""
 
 import re
 import subprocess
@@ -14,10 +14,10 @@ from vm.steps import StepError, Steps, need
 MIRROR = "http://deb.debian.org/debian"
 SECURITY = "http://deb.debian.org/debian-security"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-# What Debian has released, and where its next release grows: that has no updates of its own.
+# Debian's releases, and the development suites, which have no separate updates.
 RELEASED = ("bookworm", "trixie")
 SUITES = (*RELEASED, "sid")
-# The package lists are fetched anew when older than this.
+# Package lists older than this are fetched again.
 LISTS_SECONDS = 24 * 3600
 
 
@@ -34,7 +34,7 @@ class Apt:
 
     def __init__(self, suite: str, steps: Steps) -> None:
         if suite not in SUITES:
-            raise FscaleError(f"no Debian suite {suite}; there are {', '.join(SUITES)}")
+            raise FscaleError(f"unknown Debian suite {suite}; choose one of {', '.join(SUITES)}")
         self.suite = suite
         self.steps = steps
         self.base = cache_root() / "apt" / suite
@@ -58,7 +58,7 @@ class Apt:
         return [f"-o{name}={value}" for name, value in pairs.items()]
 
     def _update(self) -> None:
-        """Fetch the lists, unless they are new; apt-get itself fails where another does so."""
+        """Fetch the lists unless they are recent; apt-get fails if another process fetches them."""
         self.base.mkdir(parents=True, exist_ok=True)
         with locked(self.base / "lock"):
             self._update_alone()
@@ -73,7 +73,7 @@ class Apt:
         (self.base / "etc" / "sources.list").write_text(sources(self.suite))
         try:
             self.steps.run(
-                # Without the mode, a mirror that cannot be reached is a warning.
+                # Without this mode, apt-get only warns if it cannot reach a mirror.
                 [self._apt_get, *self._options(), "-oAPT::Update::Error-Mode=any", "-qq", "update"],
                 f"fetching the package lists of {self.suite}",
             )
@@ -81,32 +81,33 @@ class Apt:
             said = str(error).splitlines()[-1]
             if not any((self.base / "state" / "lists").glob("*_Packages*")):
                 raise FscaleError(
-                    f"the package lists of {self.suite} could not be fetched: {said}; give this "
-                    "machine a network, or a --kernel that is here (a bzImage, a .deb or a tree)"
+                    f"cannot fetch the package lists of {self.suite}: {said}; connect this machine "
+                    "to a network, or give a local --kernel (a bzImage, a .deb or a tree)"
                 ) from None
-            self.steps.note(f"{said}; the lists of before are taken")
+            self.steps.note(f"{said}; using the package lists that were fetched before")
             return
         stamp.touch()
 
     def latest_kernel(self) -> str:
-        """The image package that `linux-image-amd64` stands for now."""
+        """The image package on which `linux-image-amd64` currently depends."""
         self._update()
         found = self._needs("linux-image-amd64", "linux-image-")
         if not found:
-            raise FscaleError(f"{self.suite} has no linux-image-amd64")
+            raise FscaleError(f"Debian suite {self.suite} has no package linux-image-amd64")
         return found[0]
 
     def kernel_parts(self, package: str) -> list[str]:
-        """The packages that hold the kernel that an image package stands for.
+        """The packages that contain the kernel of an image package.
 
-        Up to Debian 13 that is itself; later its kernel and its modules have packages of their own.
+        Up to Debian 13 that is the package itself; later ones have separate packages for the kernel
+        and its modules.
         """
         self._update()
         parts = ("linux-base-", "linux-binary-", "linux-modules-")
         return self._needs(package, *parts) or [package]
 
     def _needs(self, package: str, *prefixes: str) -> list[str]:
-        """Those of the packages that one depends on whose names begin so."""
+        """The dependencies of a package whose names have the given prefix."""
         shown = subprocess.run(
             [self._apt_cache, *self._options(), "show", "--no-all-versions", package],
             stdout=subprocess.PIPE,
@@ -119,7 +120,7 @@ class Apt:
         return [name for name in names if name.startswith(prefixes)]
 
     def download(self, packages: Sequence[str], directory: Path) -> list[Path]:
-        """Fetch the .deb of each package into `directory`; StepError when there is none."""
+        """Fetch the .deb of each package into `directory`; StepError if there is none."""
         self._update()
         self.steps.run(
             [self._apt_get, *self._options(), "-qq", "download", *packages],

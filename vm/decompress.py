@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernels and modules as distributions pack them."""
+"""Decompresses kernels and modules of distributions."""
 
 import lzma
 import subprocess
@@ -9,7 +9,7 @@ from vm.steps import need
 
 
 def unpacked(data: bytes) -> bytes | None:
-    """What gzip, xz or zstd has packed; None where none of them has."""
+    """The content decompressed by gzip, xz or zstd; None if it is none of these formats."""
     if data.startswith(b"\x1f\x8b"):
         return zlib.decompressobj(wbits=31).decompress(data)
     if data.startswith(b"\xfd7zXZ\0"):

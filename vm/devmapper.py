@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Messages to device-mapper targets by ioctl (include/uapi/linux/dm-ioctl.h).
 
-`dmsetup message` takes tens of milliseconds in an emulated guest; a mark must be in the write log
-before anything else is.
+`dmsetup message` takes tens of milliseconds in an emulated guest, but a mark must be in the write
+log before any later write.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ def request(name: str, message: str) -> bytes:
 
 
 def send(name: str, message: str) -> None:
-    """Send a message; OSError when the device or the target does not take it."""
+    """Send a message; OSError if the device or the target rejects it."""
     fd = os.open(CONTROL, os.O_RDWR)
     try:
         fcntl.ioctl(fd, _TARGET_MSG, bytearray(request(name, message)))

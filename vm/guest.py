@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One boot of a guest: starts it, relays its output, ends it, says how it went."""
+"""One boot of a guest: starts it, relays its output, ends it, and reports the outcome."""
 
 import contextlib
 import json
@@ -29,18 +29,18 @@ from vm.steps import Steps
 
 End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died", "ended"]
 
-# A guest that boots says so well within this, even on a busy machine.
+# A guest boots and reports within this time, even on a busy machine.
 BOOT_SECONDS = 180.0
-# An emulated guest that stands still before its init runs is booted again (docs/design/guests.md).
+# An emulated guest that stalls before its init runs is booted again: see docs/design/guests.md.
 BOOTS = 3
-# It says every 5 s that it lives.
+# A guest sends a heartbeat every 5 s.
 SILENT_SECONDS = 90.0
 DUMP_SECONDS = 7.0
 
 
 @dataclass
 class Hold:
-    """What who stops and continues a guest says about it, from another thread."""
+    """State that the controller of a paused guest sets from another thread."""
 
     alive: float = 0
     """when (`time.monotonic`) it last did what it was told to"""
@@ -52,7 +52,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a boot ended. `returncode` is the job's; None when it never got that far."""
+    """How a boot ended. `returncode` is the job's; None if the job did not end."""
 
     end: End
     returncode: int | None
@@ -62,11 +62,11 @@ class Outcome:
     report: str | None
     console: Path
     stood_still: int = 0
-    """boots before this one that stood still before the job began"""
+    """earlier boots that stalled before the job began"""
 
 
 class GuestError(FscaleError):
-    """A guest that did not end by itself: panic, out of memory, hang, time limit."""
+    """A guest did not end by itself: panic, out of memory, hang, or time limit."""
 
     code = Exit.FAILED
 
@@ -74,8 +74,8 @@ class GuestError(FscaleError):
         what = {
             "panic": "the guest's kernel panicked",
             "oom": "the guest ran out of memory (give it more with --memory)",
-            "still": f"the guest stood still while it booted ({outcome.stood_still + 1} times)",
-            "hang": f"the guest hung: no sign of life for {SILENT_SECONDS:.0f} s",
+            "still": f"the guest stalled during its boot ({outcome.stood_still + 1} times)",
+            "hang": f"the guest hung: it sent no heartbeat for {SILENT_SECONDS:.0f} s",
             "timeout": f"the time limit ended the guest after {outcome.seconds:.0f} s (--timeout)",
             "died": "QEMU ended early",
             "finished": "the guest finished",
@@ -88,7 +88,7 @@ class GuestError(FscaleError):
 
 
 class Machine:
-    """A QEMU process; a context manager that leaves none behind."""
+    """A QEMU process; a context manager that always ends it."""
 
     def __init__(self, argv: list[str], environment: dict[str, str], where: Place) -> None:
         self.where = where
@@ -99,7 +99,7 @@ class Machine:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=environment,
-            # Ctrl-C is for this process, which then ends the guest in its own order.
+            # Only this process gets Ctrl-C; it then ends the guest in order.
             start_new_session=True,
         )
 
@@ -115,7 +115,7 @@ class Machine:
         self.process.stdout.close()
 
     def autopsy(self, booted: bool) -> int:
-        """Get out of a stuck guest what it can still say; the console's length before that.
+        """Make a stuck guest print its state; returns the console's length before that.
 
         A live one that has booted shows its blocked tasks; then an NMI makes the kernel panic with
         the stacks of all CPUs.
@@ -137,7 +137,7 @@ class Machine:
 
 
 def describe(guest: qemu.Guest, emulator: qemu.Qemu, stood_still: int = 0) -> dict[str, str | int]:
-    """What results from this guest must carry: `machine.guest` in run.json."""
+    """The description of the guest for its results: `machine.guest` in run.json."""
     return {
         "kernel": guest.kernel.name,
         "release": guest.kernel.release,
@@ -179,7 +179,7 @@ def run(
 
     The job's output goes to `output` (default: standard output) as it comes. The console log, the
     QEMU command and the outcome stay in `guest/` of the results, without results in the cache. An
-    emulated guest that stands still before the job begins is booted again, up to BOOTS times.
+    emulated guest that stalls before the job begins is booted again, up to BOOTS times.
     """
     most = 1 if guest.accelerator == "kvm" else BOOTS
     silenced: list[bytes] = []
@@ -187,7 +187,7 @@ def run(
         with place(job, describe(guest, emulator, len(silenced))) as where:
             argv = plan(guest, emulator, job, where)
             steps.note(f"booting {guest.kernel.name} ({guest.kernel.release}), {guest.accelerator}")
-            # The last time it gets the whole limit: it may be slow for a reason not thought of.
+            # The last attempt gets the whole limit: the guest may be slow for another reason.
             patient = len(silenced) + 1 == most
             sink = output or sys.stdout.buffer
             outcome = _boot(argv, emulator, job, where, patient, steps, sink, hold or Hold())
@@ -195,8 +195,7 @@ def run(
                 return _keep(where, job, argv, outcome, silenced)
             silenced.append(_bytes(where.console))
         steps.note(
-            f"the guest stood still while it booted; it is booted again "
-            f"({len(silenced) + 1} of {most})"
+            f"the guest stalled during its boot; booting it again ({len(silenced) + 1} of {most})"
         )
 
 
@@ -210,7 +209,7 @@ def _boot(
     sink: IO[bytes],
     hold: Hold,
 ) -> Outcome:
-    """One boot. A `patient` one is not taken for still before BOOT_SECONDS."""
+    """One boot. A `patient` one does not count as stalled before BOOT_SECONDS."""
     started = time.monotonic()
     try:
         with Machine(argv, emulator.environment(), where) as machine:
@@ -221,7 +220,7 @@ def _boot(
     except KeyboardInterrupt:
         raise Interrupted(
             "the guest was stopped; what it finished is kept, and the same command with the "
-            "same --output goes on from there"
+            "same --output resumes from there"
         ) from None
     return _judge(where, end, booted, time.monotonic() - started, own_words)
 
@@ -260,7 +259,7 @@ def _follow(
                 alive = max(alive, now - max(age, 0.0))
                 if booted is None:
                     booted = now - started
-                    steps.note(f"up after {booted:.1f} s")
+                    steps.note(f"the guest is up after {booted:.1f} s")
             if booted is None and (now - started > BOOT_SECONDS or (watch and watch.still())):
                 return "still", None
             if booted is not None and now - alive > SILENT_SECONDS:
@@ -272,10 +271,10 @@ def _follow(
 def _judge(
     where: Place, end: End, booted: float | None, seconds: float, own_words: int | None
 ) -> Outcome:
-    """Put together the exit status, the console and the way it ended.
+    """The outcome from the exit status, the console and the way in which the guest ended.
 
-    `own_words`: length of the console before we made the guest panic; what follows is a report but
-    no complaint.
+    `own_words`: length of the console before this process made the guest panic; what follows is a
+    report, but not a problem of the kernel.
     """
     raw = _bytes(where.console)
     text = raw.decode(errors="replace")
@@ -298,7 +297,7 @@ def _judge(
 
 
 def _returncode(status: Path) -> int | None:
-    """The job's exit status; None when the guest wrote none."""
+    """The job's exit status; None if the guest wrote none."""
     try:
         text = untrusted.read(status, 16).strip()
     except (FileNotFoundError, FscaleError):
@@ -314,10 +313,10 @@ def _bytes(log: Path) -> bytes:
 def _keep(
     where: Place, job: Job, argv: list[str], outcome: Outcome, silenced: list[bytes]
 ) -> Outcome:
-    """Leave what explains the outcome in the results; in the cache when there are none.
+    """Save the logs that explain the outcome in the results, or in the cache if there are none.
 
-    A results directory without a run must stay empty: the runner refuses to start in another's.
-    `silenced` are the consoles of the boots that stood still.
+    A results directory without a run must stay empty, because the runner refuses to start in a
+    directory with other files. `silenced` are the consoles of the stalled boots.
     """
     kept = cache_root() / "last-guest"
     if job.output is not None and (job.output / "run.json").exists():
@@ -337,9 +336,9 @@ def _keep(
 
 
 def check_memory(memory: str) -> None:
-    """The guest's memory (as "4G") can be had below our control groups' limits, or FscaleError.
+    """FscaleError if the guest's memory (such as "4G") exceeds the limits of the control groups.
 
-    Else the kernel would kill the guest when it has used that up.
+    Otherwise the kernel would kill the guest when it reaches a limit.
     """
     left = cgroups.memory_left(cgroups.chain("memory"))
     try:
@@ -348,9 +347,9 @@ def check_memory(memory: str) -> None:
         return  # QEMU says what is wrong with it
     if left and wanted > left.value:
         raise FscaleError(
-            f"no space: a guest of {memory} does not fit into the {int(left.value) >> 20} MiB that "
-            f"are left below the limit of this control group ({left.file}); lower --memory, or "
-            f"raise the limit"
+            f"not enough memory: a guest of {memory} does not fit into the "
+            f"{int(left.value) >> 20} MiB that are left below the limit of this control group "
+            f"({left.file}); lower --memory, or raise the limit"
         )
 
 
@@ -359,7 +358,7 @@ def prepare(
 ) -> tuple[qemu.Guest, qemu.Qemu]:
     """Choose QEMU and the accelerator for a kernel; `images` are those of `rootfs.images`.
 
-    Raises FscaleError, also where a control group leaves less memory than the guest has.
+    Raises FscaleError, also if a control group leaves less memory than the guest needs.
     """
     check_memory(options.memory)
     emulator = qemu.find(steps)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether a guest that boots stands still: its console is silent and its CPUs want nothing."""
+"""Detects a guest that stalls during its boot: its console is silent and its CPUs are idle."""
 
 import contextlib
 import time
@@ -7,12 +7,12 @@ from pathlib import Path
 
 # Ten good boots with 6.1, beside a load of ten, were silent and idle for 1.5 s at most.
 STILL_SECONDS = 20.0
-# A kernel without work wakes now and then.
+# An idle kernel still wakes up now and then.
 IDLE_CPUS = 0.1
 
 
 def scheduled(thread: Path) -> tuple[float, float]:
-    """CPU seconds that a thread (`/proc/PID/task/TID`) had, and waited for.
+    """CPU seconds that a thread (`/proc/PID/task/TID`) ran, and that it waited for a CPU.
 
     Source: schedstat in Documentation/scheduler/sched-stats.rst. Raises OSError.
     """
@@ -21,9 +21,9 @@ def scheduled(thread: Path) -> tuple[float, float]:
 
 
 def wanted(pid: int) -> float:
-    """CPU seconds that the threads of a process had or waited for; inf when that is not known.
+    """CPU seconds that the threads of a process ran or waited for; inf if that is not known.
 
-    A guest on a busy machine wants CPU time and does not get it: it does not stand still.
+    A guest that waits for CPU time on a busy machine has not stalled.
     """
     total = 0.0
     try:
@@ -36,7 +36,7 @@ def wanted(pid: int) -> float:
 
 
 class Watch:
-    """Looks at a guest again and again from its start until it says that it lives."""
+    """Monitors a guest from its start until its first heartbeat."""
 
     def __init__(self, pid: int, console: Path) -> None:
         self._pid = pid
@@ -52,7 +52,7 @@ class Watch:
         self._wanted = wants
 
     def still(self) -> bool:
-        """Whether for STILL_SECONDS nothing was said and less than IDLE_CPUS were wanted."""
+        """Whether the console was silent and less than IDLE_CPUS were used for STILL_SECONDS."""
         said, wants = self._said(), wanted(self._pid)
         moved = wants - self._wanted > IDLE_CPUS * STILL_SECONDS
         if said != self._before or moved or wants == float("inf"):

@@ -27,7 +27,8 @@ def module_name(path: str) -> str:
 def load_order(modules: Path, wanted: tuple[str, ...] = WANTED) -> list[str]:
     """Paths below `modules` of the wanted modules and what they depend on, in loading order.
 
-    Built-in ones are left out; FscaleError when the kernel has a wanted one in neither way.
+    Built-in ones are left out; FscaleError if the kernel has a wanted one neither as a module nor
+    built in.
     """
     depends: dict[str, list[str]] = {}
     paths: dict[str, str] = {}
@@ -42,13 +43,16 @@ def load_order(modules: Path, wanted: tuple[str, ...] = WANTED) -> list[str]:
         if name in builtin:
             continue
         if name not in paths:
-            raise FscaleError(f"the kernel {modules.name} lacks {name}, which every guest needs")
+            raise FscaleError(
+                f"kernel {modules.name} has no {name}, which every guest needs; use a kernel with "
+                "it, as a module or built in"
+            )
         order += [*depends[name], paths[name]]
     return list(dict.fromkeys(order))
 
 
 def _plain(source: Path, target: Path) -> None:
-    """Copy a module, unpacked: busybox's insmod takes no compressed ones."""
+    """Copy a module uncompressed, because busybox's insmod cannot load compressed ones."""
     packed = source.read_bytes()
     target.write_bytes(unpacked(packed) or packed)
 
@@ -70,7 +74,7 @@ def build(
     busybox = need("busybox", "busybox-static")
     with Path(busybox).open("rb") as file:
         if b"ld-linux" in file.read(4096):
-            raise FscaleError(f"{busybox} is not static: apt-get install busybox-static")
+            raise FscaleError(f"{busybox} is not static; apt-get install busybox-static")
     tree = target.with_suffix(".tree")
     for directory in ("bin", "dev", "proc", "sys", "modules"):
         (tree / directory).mkdir(parents=True)

@@ -25,7 +25,7 @@ BUILDER = ("make", "gcc", "libc6-dev", "pahole")
 
 
 def configs() -> list[str]:
-    """The names that `--config` takes."""
+    """The valid names for `--config`."""
     return sorted(path.stem for path in FRAGMENTS.glob("*.config"))
 
 
@@ -33,13 +33,15 @@ def fragment(name: str) -> str:
     """The options of a configuration: the default ones, then its own."""
     path = FRAGMENTS / f"{name}.config"
     if not path.exists():
-        raise FscaleError(f"no kernel configuration {name}; there are {', '.join(configs())}")
+        raise FscaleError(
+            f"unknown kernel configuration {name}; choose one of {', '.join(configs())}"
+        )
     text = (FRAGMENTS / "default.config").read_text()
     return text if name == "default" else text + path.read_text()
 
 
 def unmet(wanted: str, config: str) -> list[str]:
-    """The lines of a fragment that a .config does not fulfil, last word first."""
+    """The lines of a fragment that a .config does not fulfil; the last line of an option counts."""
     asked: dict[str, str] = {}
     for line in wanted.splitlines():
         if found := re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set)", line):
@@ -54,7 +56,7 @@ def unmet(wanted: str, config: str) -> list[str]:
 
 
 def source_digest(source: Path) -> str:
-    """16 hexadecimal digits over names, sizes and times of a source tree, build products left out.
+    """16 hexadecimal digits over names, sizes and times of a source tree, without build products.
 
     Reading a kernel tree in full takes longer than an incremental build.
     """
@@ -102,16 +104,16 @@ def build_kernel(source: str, config: str, jobs: int, steps: Steps) -> Path:
     for tool, package in TOOLS.items():
         need(tool, package)
     if not Path("/usr/include/libelf.h").exists():
-        raise FscaleError("libelf.h is missing: apt-get install libelf-dev")
+        raise FscaleError("libelf.h is missing; apt-get install libelf-dev")
     wanted = fragment(config)
     suite = ALIASES.get(source, source)
     tree = debian_source(suite, steps) if suite in SUITES else Path(source).resolve()
     if not (tree / "Kconfig").exists():
-        raise FscaleError(f"{tree} is no kernel source tree: it has no Kconfig")
+        raise FscaleError(f"{tree} is not a kernel source tree: it has no Kconfig")
     if (tree / ".config").exists():
         raise FscaleError(
-            f"{tree} was built in place, which keeps it from being built elsewhere: "
-            "run `make mrproper` there, or give the built tree with --kernel-tree"
+            f"{tree} was built in place, so kbuild refuses to build it in another directory; run "
+            "`make mrproper` there, or give the built tree with --kernel-tree"
         )
 
     def build(directory: Path) -> None:
@@ -123,7 +125,8 @@ def build_kernel(source: str, config: str, jobs: int, steps: Steps) -> Path:
         lacking = unmet(wanted, (directory / "build" / ".config").read_text())
         if lacking:
             raise FscaleError(
-                f"{tree} cannot have {', '.join(lacking)}; a dependency was renamed or is missing"
+                f"{tree} does not support {', '.join(lacking)}: a dependency was renamed or is "
+                "missing"
             )
         steps.run(
             ["nice", "-n", "19", *make, f"-j{jobs}", "bzImage", "modules"],
@@ -147,7 +150,7 @@ def module_files(source: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Target:
-    """What a module is built for: a Debian suite's kernel, or a built tree."""
+    """The kernel for which to build a module: a Debian suite's, or a built tree."""
 
     suite: str | None
     release: str
@@ -161,8 +164,8 @@ def suite_target(kernel: str, release: str) -> Target:
     suite = ALIASES.get(suite, suite)
     if suite not in SUITES:
         raise FscaleError(
-            f"modules are built for {' or '.join(SUITES)} or a built tree (--kernel-tree), "
-            f"not for {kernel}"
+            f"cannot build a module for {kernel}; use {' or '.join(SUITES)}, or a built tree "
+            "(--kernel-tree)"
         )
     return Target(suite, release, None, release)
 
@@ -171,7 +174,7 @@ def tree_target(tree: Path) -> Target:
     """A built kernel tree (or its O= directory)."""
     image = tree / "arch" / "x86" / "boot" / "bzImage"
     if not image.exists():
-        raise FscaleError(f"{tree} holds no arch/x86/boot/bzImage: run make there first")
+        raise FscaleError(f"{tree} contains no arch/x86/boot/bzImage; run make there first")
     tree = tree.resolve()
     return Target(None, release_of(image), tree, f"{tree} {file_digest([image])}")
 
@@ -191,7 +194,7 @@ def build_module(source: Path, target: Target, steps: Steps) -> list[Path]:
     """
     files = module_files(source)
     if not any((source / name).exists() for name in ("Makefile", "Kbuild")):
-        raise FscaleError(f"{source} has no Makefile or Kbuild: it is no module's source")
+        raise FscaleError(f"{source} is not the source of a module: it has no Makefile or Kbuild")
 
     def build(directory: Path) -> None:
         if target.suite is None:
@@ -230,7 +233,7 @@ def build_module(source: Path, target: Target, steps: Steps) -> list[Path]:
 def _add_types(work: Path, builder: Path, target: Target, steps: Steps) -> None:
     """Give modules their types (BTF), on top of the kernel's, so that profiles name members.
 
-    The kernel's own makefile needs a vmlinux for it, which the headers' package has not.
+    The kernel's own makefile needs a vmlinux for that, which the headers package does not contain.
     """
     kernel = resolve(f"{target.suite}:linux-image-{target.release}", steps)
     types = types_in(kernel.image.read_bytes())

@@ -18,7 +18,7 @@ from vm.debian import LISTS_SECONDS, SUITES, Apt
 from vm.decompress import unpacked
 from vm.steps import Steps, need
 
-# What people call Debian's kernels.
+# Versions by which users name Debian's kernels.
 ALIASES = {"6.1": "bookworm", "6.12": "trixie"}
 # Raised when the layout of a cache entry changes.
 RECIPE = 2
@@ -32,23 +32,25 @@ class Kernel:
     name: str
     release: str
     image: Path
-    """what QEMU starts: the uncompressed kernel, or the bzImage where it has no PVH entry"""
+    """the file that QEMU starts: the uncompressed kernel, or the bzImage if it has no PVH entry"""
     initramfs: Path
     modules: Path | None
-    """squashfs image of lib/modules; None when everything is built in"""
+    """squashfs image of lib/modules; None if everything is built in"""
 
 
 def release_of(image: Path) -> str:
     """The release string in a bzImage's header (Documentation/arch/x86/boot.rst).
 
-    FscaleError when the file is no bzImage.
+    FscaleError if the file is not a bzImage.
     """
     try:
         data = image.read_bytes()
     except OSError as error:
-        raise FscaleError(f"{image} cannot be read: {error.strerror}") from None
+        raise FscaleError(
+            f"cannot read {image}: {error.strerror}; give a bzImage that you may read"
+        ) from None
     if data[0x202:0x206] != b"HdrS":
-        raise FscaleError(f"{image} is no x86 bzImage")
+        raise FscaleError(f"{image} is not an x86 bzImage")
     start = struct.unpack_from("<H", data, 0x20E)[0] + 0x200
     return data[start : start + 256].split(b"\0")[0].split(b" ")[0].decode()
 
@@ -76,13 +78,13 @@ def resolve(
     if path.is_file():
         return from_image(path, modules, steps)
     raise FscaleError(
-        f"no kernel {spec}: give {', '.join([*SUITES, *ALIASES])}, SUITE:PACKAGE, a .deb, "
+        f"unknown kernel {spec}; give {', '.join([*SUITES, *ALIASES])}, SUITE:PACKAGE, a .deb, "
         "a bzImage or the directory of a built kernel"
     )
 
 
 def module_of(kernel: Kernel, name: str) -> bytes | None:
-    """A kernel's module by its name, uncompressed; None where it is built in or there is none."""
+    """A kernel's module by its name, uncompressed; None if it is built in or does not exist."""
     if kernel.modules is None:
         return None
     listed = _member(kernel.modules, f"{kernel.release}/modules.dep").decode()
@@ -102,7 +104,7 @@ def _member(archive: Path, path: str) -> bytes:
 
 
 def from_debian(suite: str, package: str | None, steps: Steps) -> Kernel:
-    """Debian's kernel of a suite; which one is newest is asked at most once a day."""
+    """Debian's newest kernel of a suite; the package lists are updated at most once a day."""
     if package is None:
         known = cache_root() / "kernel" / f"{suite}.latest"
         if known.exists() and time.time() - known.stat().st_mtime < LISTS_SECONDS:
@@ -141,7 +143,9 @@ def _unpack(debs: Sequence[Path], stage: Path, steps: Steps) -> tuple[Path, Path
     places = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz")
     images = sorted(path for place in places for path in tree.glob(place))
     if not images:
-        raise FscaleError(f"{names} holds no {' or '.join(places)}: it is no kernel image package")
+        raise FscaleError(
+            f"{names} is not a kernel image package: it contains no {' or '.join(places)}"
+        )
     modules = tree / "lib" / "modules" / release_of(images[0])
     return images[0], modules if modules.is_dir() else None
 
@@ -155,7 +159,7 @@ def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
         found = next((path for path in tries if (path / "modules.order").exists()), None)
         if found is None:
             raise FscaleError(
-                f"{modules} holds no modules of {release}: give the directory that "
+                f"{modules} contains no modules of {release}; give the directory that "
                 "`make modules_install INSTALL_MOD_PATH=DIR` filled"
             )
     key = digest("image", file_digest([image]), _modules_key(found) if found else None)
@@ -166,7 +170,7 @@ def from_tree(tree: Path, steps: Steps) -> Kernel:
     """A built kernel tree (or its O= directory)."""
     image = tree / "arch" / "x86" / "boot" / "bzImage"
     if not image.exists():
-        raise FscaleError(f"{tree} holds no arch/x86/boot/bzImage: run make there first")
+        raise FscaleError(f"{tree} contains no arch/x86/boot/bzImage; run make there first")
     order = tree / "modules.order"
     built = order.read_text().split() if order.exists() else []
     objects = [tree / Path(name).with_suffix(".ko") for name in built]
@@ -249,5 +253,5 @@ def version(release: str) -> tuple[int, int]:
     """(major, minor) of a release string."""
     found = re.match(r"(\d+)\.(\d+)", release)
     if not found:
-        raise FscaleError(f"{release} is no kernel release")
+        raise FscaleError(f"{release} is not a kernel release such as 6.12.1")
     return int(found[1]), int(found[2])

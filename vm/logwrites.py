@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The log of dm-log-writes: every write to a device in the order in which it became durable.
+"""Reads the log of dm-log-writes: all writes to a device in the order in which they became durable.
 
-The kernel logs a completed write only when a flush (or its own FUA) makes it durable, so that the
-log up to any entry is what a disk with a volatile cache is sure to hold after a power cut then.
+The kernel logs a completed write only when a flush (or its own FUA) makes it durable. So the log up
+to any entry has what a disk with a volatile cache certainly holds after a power cut at that time.
 Format: Documentation/admin-guide/device-mapper/log-writes.rst and drivers/md/dm-log-writes.c.
 """
 
@@ -17,7 +17,7 @@ from fscale.model.errors import FscaleError
 MAGIC = 0x6A736677736872
 VERSION = 1
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
-# What a disk writes whole or not at all.
+# The unit that a disk writes atomically.
 SECTOR = 512
 
 _SUPER = struct.Struct("<QQQI")
@@ -37,19 +37,21 @@ class Entry:
 
     @property
     def durable(self) -> bool:
-        """Whether the writer was told that everything up to here is on the disk."""
+        """Whether the device confirmed to the writer that everything up to here is durable."""
         return bool(self.flags & (FLUSH | FUA))
 
 
 def read_log(log: BinaryIO) -> list[Entry]:
-    """All entries of a log device; FscaleError when it holds none of ours."""
+    """All entries of a log device; FscaleError if it has no valid log."""
     log.seek(0)
     head = log.read(_SUPER.size)
     if len(head) < _SUPER.size:
-        raise FscaleError("the log device is too small")
+        raise FscaleError(f"the log device has only {len(head)} bytes, too few for a log")
     magic, version, count, sector_size = _SUPER.unpack(head)
     if magic != MAGIC or version != VERSION:
-        raise FscaleError(f"no dm-log-writes log (magic {magic:#x}, version {version})")
+        raise FscaleError(
+            f"the log device has no dm-log-writes log (magic {magic:#x}, version {version})"
+        )
     return list(_entries(log, count, sector_size))
 
 
@@ -59,7 +61,9 @@ def _entries(log: BinaryIO, count: int, sector_size: int) -> Iterator[Entry]:
         log.seek(position)
         head = log.read(sector_size)
         if len(head) < sector_size:
-            raise FscaleError(f"the log ends within entry {index} of {count}: give it more space")
+            raise FscaleError(
+                f"the log ends within entry {index} of {count}; the log device needs more space"
+            )
         sector, sectors, flags, label_length = _ENTRY.unpack_from(head)
         label = None
         if flags & MARK:
@@ -72,10 +76,10 @@ def _entries(log: BinaryIO, count: int, sector_size: int) -> Iterator[Entry]:
 
 
 def crash_points(entries: list[Entry]) -> list[int]:
-    """Indices of the entries after which a power cut is worth a look.
+    """Indices of the entries after which a power cut is worth testing.
 
-    After each flush or FUA write the disk holds something new for sure; after each mark the
-    workload relies on more. Of marks in a row the last one asks for most.
+    After each flush or FUA write more data is durable; after each mark the workload relies on more.
+    Of consecutive marks only the last one is used, because it is the strictest.
     """
     points = []
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
@@ -95,10 +99,10 @@ def apply(log: BinaryIO, entry: Entry, device: BinaryIO) -> None:
 
 
 def under_way(group: list[Entry]) -> list[Entry]:
-    """Of the entries after one flush, up to and with the next, those that a cut may have kept.
+    """The entries after one flush, up to and including the next, that a cut may have kept.
 
-    A disk may write what it holds in its cache in any order before it is flushed, so a power cut
-    during the flush may keep any of them. A write that carries a flush begins after it.
+    A disk may write the data in its cache in any order before it is flushed, so a power cut during
+    the flush may keep any of them. A write that carries a flush begins after that flush.
     """
     *before, last = group
     found = [e for e in before if e.length and not e.flags & (DISCARD | MARK)]
@@ -108,7 +112,7 @@ def under_way(group: list[Entry]) -> list[Entry]:
 
 
 def apply_some(log: BinaryIO, group: list[Entry], device: BinaryIO, rng: random.Random) -> None:
-    """Write some of the entries to `device`, and of some of these only some sectors."""
+    """Write a random subset of the entries to `device`, some of them only in part."""
     share = rng.choice((0.1, 0.5, 0.9))
     for entry in group:
         if rng.random() >= share:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""File systems whose sources are here: their modules and tools, built for a guest's kernel."""
+"""Builds modules and tools of file systems with local sources for a guest's kernel."""
 
 import contextlib
 import itertools
@@ -24,31 +24,31 @@ from vm.steps import Steps, need
 
 @dataclass(frozen=True)
 class Parts:
-    """What a guest gets besides the suite: modules to load, and tools as /control/bin/NAME."""
+    """Additional parts for a guest: modules to load, and tools as /control/bin/NAME."""
 
     modules: tuple[Path, ...] = ()
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def besides(self, given: Iterable[Path]) -> list[Path]:
-        """The modules that none of those given by hand replaces, which have the same name."""
+        """The modules without those that a module given by the user replaces by its name."""
         replaced = {own_name(path) for path in given}
         return [path for path in self.modules if own_name(path) not in replaced]
 
     def added(self, job: Job) -> Job:
-        """The job with these parts, as far as no module given by hand replaces them."""
+        """The job with these parts, unless a module given by the user replaces them."""
         modules = [*job.modules, *self.besides(job.modules)]
         return replace(job, modules=modules, files={**job.files, **self.files})
 
 
 def own_name(module: Path) -> str:
-    """What the kernel calls a module, whatever its file is called."""
+    """The kernel's name of a module, which may differ from its file name."""
     argv = [need("modinfo", "kmod"), "-F", "name", str(module)]
     said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
     return said or module_name(str(module))
 
 
 def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:
-    """The file systems that `fscale run SUITE ARGUMENT...` measures, as they are named there."""
+    """The names of the file systems that `fscale run SUITE ARGUMENT...` measures."""
     for names in _values(arguments, "--fs"):
         return catalogue.split_filesystems(names)
     for text in _values(arguments, "--set"):
@@ -74,10 +74,10 @@ def provide(
     tree: Path | None,
     steps: Steps,
 ) -> Parts:
-    """Build what the named file systems bring in source; cached by content.
+    """Build the modules and tools of the named file systems from source; cached by content.
 
-    `own` are TOML files of the user's. `spec` and `tree` are what `kernels.resolve` made the
-    kernel from. A name that is no file system is left to the guest to refuse.
+    `own` are TOML files of the user. `spec` and `tree` are the inputs from which `kernels.resolve`
+    made the kernel. Unknown names are ignored here: the guest refuses them.
     """
     if tree is None and Path(spec).is_dir():
         tree = Path(spec)
@@ -91,7 +91,7 @@ def provide(
         if source is None:
             continue
         target = kbuild.tree_target(tree) if tree else kbuild.suite_target(spec, kernel.release)
-        # Two file systems of the same source, with other options, share one module.
+        # File systems of the same source with different options share one module.
         modules += [m for m in kbuild.build_module(source, target, steps) if m not in modules]
         tools |= {f"bin/{tool.name}": tool for tool in build_tools(source, steps)}
     return Parts(tuple(modules), tools)
@@ -106,8 +106,8 @@ def _source(path: Path) -> Path | None:
 def build_tools(source: Path, steps: Steps) -> list[Path]:
     """The programs that `make -C SOURCE OUT=DIR tools` leaves in DIR.
 
-    None where no Kbuild stands beside the Makefile, which is the module's then. They are built
-    here: a guest's root has the libraries of this host's Debian suite.
+    None if there is no Kbuild beside the Makefile, because then the Makefile is the module's. The
+    programs are built on this host: a guest's root has the libraries of the host's Debian suite.
     """
     if not all((source / name).exists() for name in ("Makefile", "Kbuild")):
         return []

@@ -42,7 +42,7 @@ ModuleOption = Annotated[
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """The kernel and the guest that runs it. Each field is an option of the same name."""
+    """The kernel and the guest to boot. Each field is an option of the same name."""
 
     kernel: KernelOption = "bookworm"
     modules: Annotated[

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest that runs only when it is told to: stopped and continued through QMP, with its clocks.
+"""A guest that runs only on request: it is paused and continued through QMP, with its clocks.
 
-QEMU's virtual clock stands while a guest is stopped, and with it the guest's timers and its time
-stamp counter: so it finds nothing that is due when it goes on, and puts nothing off meanwhile.
+QEMU's virtual clock stops while a guest is paused, and so do the guest's timers and its time stamp
+counter. So no timer has expired when the guest continues, and no work has accumulated.
 """
 
 import contextlib
@@ -29,12 +29,12 @@ from vm.steps import Steps
 
 QMP_SECONDS = 60.0
 LONGEST_LINE = 1 << 16
-# How often a guest that cannot be reached yet, or any more, is looked for.
+# The interval of attempts to reach a guest that does not answer yet, or no longer.
 LOOK_SECONDS = 0.1
 
 
 class Gone(FscaleError):  # noqa: N818
-    """The guest has ended, or says nothing any more."""
+    """The guest has ended, or no longer answers."""
 
 
 class Machine:
@@ -53,7 +53,7 @@ class Machine:
             raise
 
     def execute(self, command: str) -> Any:
-        """What a command without arguments returns; Gone where QEMU does not say that it did."""
+        """The result of a command without arguments; Gone if QEMU does not confirm it."""
         try:
             self._file.write(json.dumps({"execute": command}).encode() + b"\n")
             self._file.flush()
@@ -64,23 +64,23 @@ class Machine:
                 if "error" in answer:
                     raise Gone(f"QEMU refuses to {command}: {answer['error']}")
         except (OSError, ValueError) as error:
-            raise Gone(f"QEMU does not {command}: {error}") from None
-        raise Gone(f"QEMU ended when it was to {command}")
+            raise Gone(f"QEMU did not answer the command {command}: {error}") from None
+        raise Gone(f"QEMU ended during the command {command}")
 
     def cpu_threads(self) -> list[Path]:
-        """The threads that are the guest's CPUs; those of several may be one."""
+        """The threads of the guest's CPUs; several CPUs may share one."""
         ids = {int(cpu["thread-id"]) for cpu in self.execute("query-cpus-fast")}
         return [Path(f"/proc/{number}/task/{number}") for number in sorted(ids)]
 
     def close(self) -> None:
-        """Leave QEMU alone."""
+        """Close the connection to QEMU."""
         self._socket.close()
 
 
 class Held:
-    """A guest that runs beside this process while the `with` block lasts.
+    """A guest that runs beside this process during the `with` block.
 
-    It runs when the block begins; what its job prints goes to the file `log`.
+    It is running when the block begins; the output of its job goes to the file `log`.
     """
 
     def __init__(self, guest: Guest, emulator: Qemu, job: Job, log: Path, steps: Steps) -> None:
@@ -125,11 +125,11 @@ class Held:
             self._error = error
 
     def _connect(self) -> None:
-        """Reach the guest's QEMU if there is one; it is another one where a boot was repeated."""
+        """Connect to the guest's QEMU if there is one; a repeated boot has a new one."""
         if self._line:
             return
         try:
-            # First: when QEMU answers here, it has made the line.
+            # Connect here first: QEMU creates the line before it answers.
             machine = Machine(self._sockets / QMP)
             self._cpus = machine.cpu_threads()
         except (OSError, Gone):
@@ -162,7 +162,7 @@ class Held:
             self._hold.alive = time.monotonic()
             return line.decode(errors="replace")
         if len(self._heard) > LONGEST_LINE:
-            raise Gone("the guest says a line without an end")
+            raise Gone("the guest sent a line that is too long")
         if not self._thread.is_alive():
             raise Gone("the guest has ended")
         return None
@@ -184,28 +184,28 @@ class Held:
         self._heard = b""  # it is booted again
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the job may have said something, or until that time has passed."""
+        """Sleep until the job may have sent something, or until the timeout."""
         if self._line:
             select.select([self._line], [], [], seconds)
         else:
             time.sleep(min(seconds, LOOK_SECONDS))
 
     def say(self, letter: str) -> None:
-        """Give the job a letter. Raises Gone."""
+        """Send the job a letter. Raises Gone."""
         try:
             assert self._line
             self._line.sendall(letter.encode())
         except OSError as error:
-            raise Gone(f"the guest cannot be reached: {error}") from None
+            raise Gone(f"cannot reach the guest: {error}") from None
 
     def stop(self) -> None:
-        """Stop it, and its clocks. Raises Gone."""
+        """Pause the guest and its clocks. Raises Gone."""
         assert self._machine
         self._machine.execute("stop")
         self._hold.stopped = True
 
     def go_on(self) -> None:
-        """Let it run if it is stopped. Raises Gone."""
+        """Continue the guest if it is paused. Raises Gone."""
         if not self._machine or not self._hold.stopped:
             return
         self._hold.alive = time.monotonic()
@@ -213,21 +213,21 @@ class Held:
         self._machine.execute("cont")
 
     def waited(self) -> float:
-        """CPU seconds that its CPUs' threads have waited for since they began. Raises Gone."""
+        """Seconds that the threads of its CPUs have waited for a host CPU so far. Raises Gone."""
         try:
             return sum(scheduled(thread)[1] for thread in self._cpus)
         except OSError as error:
-            raise Gone(f"the guest's CPUs have gone: {error}") from None
+            raise Gone(f"cannot read the times of the guest's CPUs: {error}") from None
 
     def explain(self) -> None:
-        """Raise what ended it, if something did that was no good end."""
+        """Raise the error that ended the guest, if there was one."""
         if not self._thread.is_alive():
             self.ended()
 
     def ended(self) -> Outcome:
-        """Let it run to its end, and say how that was.
+        """Let the guest run to its end, and return the outcome.
 
-        Raises GuestError where it did not end by itself, and what its boot raised.
+        Raises GuestError if it did not end by itself, and the exceptions of its boot.
         """
         with contextlib.suppress(Gone):
             self.go_on()
@@ -241,9 +241,9 @@ class Held:
 
 
 def answers(held: Mapping[str, Held], seconds: float) -> dict[str, str]:
-    """Let these guests run until each has said a line; each is stopped as soon as it has.
+    """Let these guests run until each has sent a line; each is paused as soon as it has.
 
-    Raises Gone where one has said nothing within `seconds`, or has ended.
+    Raises Gone if one has sent nothing within `seconds`, or has ended.
     """
     said: dict[str, str] = {}
     deadline = time.monotonic() + seconds
@@ -256,7 +256,7 @@ def answers(held: Mapping[str, Held], seconds: float) -> dict[str, str]:
                 held[name].go_on()
         left = deadline - time.monotonic()
         if left < 0 and held.keys() - said.keys():
-            raise Gone(f"a guest said nothing for {seconds:g} s")
+            raise Gone(f"a guest did not answer for {seconds:g} s")
         for name in held.keys() - said.keys():
             held[name].wait(min(left, LOOK_SECONDS) if len(held) > 1 else left)
     return said

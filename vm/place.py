@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The directories of a boot: what the guest reads, what it writes, what it cannot reach."""
+"""The directories of a boot: those that the guest reads, writes, and cannot reach."""
 
 import contextlib
 import errno
@@ -17,22 +17,22 @@ from fscale.model.revision import revision
 from vm.cache import cache_root
 
 INIT = Path(__file__).parent / "init" / "guest.sh"
-# What nothing else loads; a kernel may lack it or have it built in. A file system's module comes
-# with its first mount: all of them would take an emulated guest seconds.
+# Modules that nothing else loads; a kernel may lack them or have them built in. Modules of file
+# systems are loaded at their first mount: loading all would take an emulated guest seconds.
 MODULES = ("loop", "configfs")
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a guest is to do."""
+    """The job of a guest."""
 
     argv: Sequence[str]
     output: Path | None = None
-    """host directory that the guest sees as /results"""
+    """host directory that is /results in the guest"""
     modules: Sequence[Path] = ()
     """modules under test, loaded in this order"""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """host files by the name they get in the guest's /control"""
+    """host files by their names in the guest's /control"""
     environment: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 3600.0
     held: Path | None = None
@@ -50,18 +50,18 @@ class Share:
 
 @dataclass(frozen=True)
 class Boot:
-    """Where a boot of QEMU keeps its files."""
+    """The files of a boot of QEMU."""
 
     base: Path
 
     @property
     def console(self) -> Path:
-        """What the guest's kernel said."""
+        """The console log of the guest's kernel."""
         return self.base / "console.log"
 
     @property
     def errors(self) -> Path:
-        """What QEMU said."""
+        """The output of QEMU."""
         return self.base / "qemu.log"
 
     @property
@@ -72,11 +72,11 @@ class Boot:
 
 @dataclass(frozen=True)
 class Place(Boot):
-    """The same where a job is done for the host; only the shares are the guest's to see."""
+    """The directories of a boot that runs a job; the guest can see the shares only."""
 
     @property
     def control(self) -> Path:
-        """What the guest is to do, and what the host tells it meanwhile; read-only in there."""
+        """The job, and messages of the host during it; read-only in the guest."""
         return self.base / "control"
 
     @property
@@ -85,7 +85,7 @@ class Place(Boot):
         return self.base / "state"
 
     def shares(self, job: Job) -> list[Share]:
-        """All that the guest sees of the host."""
+        """All directories of the host that the guest can see."""
         return [
             Share("control", self.control, writable=False),
             Share("state", self.state, writable=True),
@@ -95,9 +95,9 @@ class Place(Boot):
 
 @contextlib.contextmanager
 def place(job: Job, about: Mapping[str, object]) -> Iterator[Place]:
-    """The directories of one boot of `job`; those whose process was killed are removed.
+    """Create the directories of one boot of `job`; remove those of killed processes.
 
-    `about` describes the guest to the results that it makes.
+    `about` describes the guest for its results.
     """
     base = cache_root() / "run"
     base.mkdir(parents=True, exist_ok=True)
@@ -148,10 +148,11 @@ def write_control(control: Path, job: Job, about: Mapping[str, object]) -> None:
 
 
 def mapping(directory: Path) -> str:
-    """How 9p keeps the owners, modes and kinds that a guest gives its files in `directory`.
+    """The 9p mapping that stores owners, modes and types of a guest's files in `directory`.
 
-    Either way a guest's link or device is a plain file here. In extended attributes, but for a
-    file system that has none for users, as tmpfs before Linux 6.6: there in `.virtfs_metadata`.
+    With each mapping, a guest's link or device is a plain file on the host. The attributes are
+    stored in extended attributes, or in `.virtfs_metadata` if the file system has no user
+    attributes, such as tmpfs before Linux 6.6.
     """
     try:
         os.getxattr(directory, "user.virtfs.mode")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""QEMU: which one, which accelerator, which command line."""
+"""Chooses QEMU and its accelerator, and builds its command line."""
 
 import os
 import re
@@ -20,25 +20,25 @@ from vm.place import Share, mapping
 from vm.steps import Steps, need
 
 Accelerator = Literal["kvm", "tcg", "tcg-icount"]
-# Debian 12's 7.2 takes over three times as long for a fork and exec as Debian 13's 10.0.
+# QEMU 7.2 of Debian 12 takes over three times as long for a fork and exec as 10.0 of Debian 13.
 OLDEST = 10
 # A counting guest's clock advances by so many powers of two nanoseconds an instruction.
 ICOUNT_SHIFT = 1
 INSTRUCTIONS_A_SECOND = 1_000_000_000 >> ICOUNT_SHIFT
-# Sockets in the directory of who holds a guest, and the device that the line is in there.
+# Sockets in the directory of a paused guest's controller, and the guest's device for the line.
 QMP, LINE = "qmp", "line"
 LINE_DEVICE = "/dev/ttyS2"
 PROBE_SECONDS = 10.0
 
-# What a guest that breaks out of the emulator cannot do: start a program, change its user.
+# Confinement: a guest that breaks out of the emulator cannot start programs or change its user.
 SANDBOX = (
     "-sandbox",
     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 )
 
-# `no_timer_check`: a busy host makes the check of the 8254 fail. The mitigations cost time that
-# says nothing about a file system; the results record that they are off. panic_print adds the
-# stacks of all CPUs.
+# `no_timer_check`: the check of the 8254 fails on a busy host. Mitigations are off because their
+# cost does not depend on the file system; the results record that. panic_print adds the stacks of
+# all CPUs.
 KERNEL_LINE = (
     "console=ttyS0 no_timer_check mitigations=off nokaslr panic=-1 oops=panic unknown_nmi_panic=1 "
     "panic_print=0x40 loglevel=6 systemd.unified_cgroup_hierarchy=1"
@@ -72,7 +72,7 @@ class Guest:
     """squashfs images by serial number, beside the kernel's modules"""
 
     def label(self) -> str:
-        """How figures from this guest are to be read."""
+        """A label that says how to interpret figures from this guest."""
         return {
             "kvm": "virtualised",
             "tcg": "emulated: ratios only",
@@ -81,22 +81,21 @@ class Guest:
 
 
 def _version(argv: list[str], env: dict[str, str]) -> str | None:
-    """What `--version` says, such as 10.0.13; None when it was built without its sandbox."""
+    """The version, such as 10.0.13; None if QEMU was built without its sandbox."""
     ask = [*argv, *SANDBOX, "--version"]
     said = subprocess.run(ask, capture_output=True, text=True, env=env, check=False)
     if said.returncode != 0:
         return None
     found = re.search(r"version (\d+\.\d+\.\d+)", said.stdout)
     if not found:
-        raise FscaleError(f"{argv[0]} does not tell its version: {said.stdout.strip()}")
+        raise FscaleError(
+            f"cannot find a version in the output of {argv[0]} --version: {said.stdout.strip()}"
+        )
     return found[1]
 
 
 def find(steps: Steps) -> Qemu:
-    """The host's QEMU, else Debian 13's, unpacked into the cache once.
-
-    The host's does when it is new enough and can be confined.
-    """
+    """The host's QEMU if it is new enough and can be confined; else Debian 13's from the cache."""
     host = shutil.which("qemu-system-x86_64", path=TOOL_PATH)
     if host:
         version = _version([host], dict(os.environ))
@@ -104,7 +103,10 @@ def find(steps: Steps) -> Qemu:
             return Qemu((host,), None, version)
 
     def build(directory: Path) -> None:
-        steps.note("unpacking QEMU of Debian trixie: the host's is missing or does not do")
+        steps.note(
+            "unpacking QEMU of Debian trixie, because the host's is missing, too old or cannot be "
+            "confined"
+        )
         rootfs.bootstrap("trixie", "extract", ("qemu-system-x86",), directory / "tree", steps)
 
     tree = entry("qemu", digest("trixie", "qemu-system-x86", 1), build) / "tree"
@@ -119,14 +121,16 @@ def find(steps: Steps) -> Qemu:
     modules = str(libraries / "qemu")
     unpacked = _version(argv[:4], {**os.environ, "QEMU_MODULE_DIR": modules})
     if not unpacked:
-        raise FscaleError(f"{argv[3]} does not start; delete {tree.parent}")
+        raise FscaleError(
+            f"{argv[3]} does not start; delete {tree.parent}, so that it is unpacked again"
+        )
     return Qemu(tuple(argv), modules, unpacked)
 
 
 def machine_options(guest: Guest) -> list[str]:
-    """CPU, memory, kernel: what a probe and a run have in common."""
-    # Without what costs much only under emulation: a fifth level of page tables at each miss of the
-    # TLB, and "fast" string moves, which TCG does byte by byte.
+    """The options that a probe and a run share: CPU, memory, kernel."""
+    # Without features that are slow under emulation: a fifth level of page tables at each TLB miss,
+    # and "fast" string moves, which TCG does byte by byte.
     cpu = ("-cpu", "max,la57=off,erms=off,fsrm=off")
     accelerator = {
         "kvm": ["-accel", "kvm", "-cpu", "host"],
@@ -163,7 +167,7 @@ def command(
     """
     argv = [*qemu.argv, *SANDBOX, *machine_options(guest)]
     argv += ["-append", f"{KERNEL_LINE} {guest.append}".rstrip()]
-    # Line buffered by QEMU as it comes: what a panic prints last must not be lost.
+    # QEMU must write each line at once, so that the last lines of a panic are not lost.
     argv += ["-serial", f"file:{console}", "-serial", "stdio"]
     argv += ["-monitor", f"unix:{monitor},server=on,wait=off"]
     if held:
@@ -171,7 +175,7 @@ def command(
         argv += [
             "-chardev",
             f"socket,id=line,path={_escaped(held / LINE)},server=on,wait=off",
-            # Of its own interrupt: not every kernel shares the one that this port has on a PC.
+            # The port has its own interrupt, because not every kernel shares that of a PC's port.
             *("-device", "isa-serial,chardev=line,index=2,irq=5"),
         ]
     for serial, path in images.items():
@@ -180,7 +184,7 @@ def command(
             *("-device", f"virtio-blk-pci,drive={serial},serial={serial}"),
         ]
     for share in shares:
-        # A host user reads the results: 9p would leave them to the owner alone.
+        # Other users of the host read the results; 9p would make them private.
         access = "fmode=0644,dmode=0755" if share.writable else "readonly=on"
         argv += [
             "-fsdev",
@@ -197,14 +201,15 @@ def _escaped(path: Path) -> str:
 
 
 def protected(argv: list[str]) -> list[str]:
-    """The command so that it dies with this process, even when that is killed outright."""
+    """The command, wrapped so that it is killed when this process dies, even by SIGKILL."""
     return [need("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", *argv]
 
 
 def kvm_works(qemu: Qemu, kernel: Kernel, steps: Steps) -> bool:
-    """Whether this kernel boots under KVM here; tried once a host kernel, QEMU and guest kernel.
+    """Whether this kernel boots under KVM; tested once per host kernel, QEMU and guest kernel.
 
-    A /dev/kvm says little: nested virtualisation may offer it and start no stock kernel.
+    The existence of /dev/kvm is not enough: nested virtualisation may have it and still fail to
+    boot a stock kernel.
     """
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
@@ -243,12 +248,14 @@ def accelerator(
     """The accelerator to use: `wanted` is auto, kvm or tcg; `deterministic` means tcg-icount."""
     if deterministic:
         if wanted == "kvm":
-            raise FscaleError("--deterministic counts instructions; KVM cannot")
+            raise FscaleError(
+                "--deterministic counts instructions, which KVM cannot; leave --accel kvm out"
+            )
         return "tcg-icount"
     if wanted == "tcg" or (wanted == "auto" and not kvm_works(qemu, kernel, steps)):
         return "tcg"
     if wanted in ("auto", "kvm"):
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-            raise MissingTool("/dev/kvm is missing or closed to this user; use --accel tcg")
+            raise MissingTool("/dev/kvm is missing or not accessible to this user; use --accel tcg")
         return "kvm"
-    raise FscaleError(f"no accelerator {wanted}; there are auto, kvm, tcg")
+    raise FscaleError(f"unknown accelerator {wanted}; choose auto, kvm or tcg")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What stays on the host of a guest's boots."""
+"""Replaces a directory on the host that a guest may have written."""
 
 import fcntl
 import os
@@ -11,10 +11,10 @@ from vm import untrusted
 
 
 def replace(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Make `directory` anew, with these files.
+    """Create `directory` again, with these files.
 
-    The guest may have left anything under its name: that is removed and never followed. The guest
-    must have ended.
+    The guest may have left anything under its name; it is removed, and links are never followed.
+    The guest must have ended.
     """
     parent = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -15,7 +15,7 @@ from vm import debian
 from vm.cache import digest, entry, file_digest, prune
 from vm.steps import Steps, need
 
-# What the suite runs inside a guest beside mkfs, and what init/guest.sh needs.
+# Programs that the suite and init/guest.sh need in a guest, besides mkfs.
 PACKAGES = (
     "busybox-static",
     "bpftrace",
@@ -36,7 +36,7 @@ PACKAGES = (
     "util-linux",
 )
 PYTHONS = {"bookworm": (3, 11), "trixie": (3, 13)}
-# Never imported in a guest, and most of the packages' size: the tests' tools and the analysis'.
+# Packages of tests and analysis: a guest never imports them, and they are most of the size.
 HOST_ONLY = (
     *("mypy", "mypyc", "ruff", "selenium", "trio", "hypothesis", "pytest", "_pytest", "uv", "pip"),
     *("setuptools", "scipy", "scipy.libs", "scipy-stubs", "matplotlib", "mpl_toolkits"),
@@ -46,14 +46,14 @@ SQUASHFS = ("-comp", "lz4", "-no-progress", "-quiet", "-noappend")
 
 
 def root_suite(python: tuple[int, int] = sys.version_info[:2]) -> str:
-    """The Debian suite whose Python takes this one's packages; FscaleError when there is none."""
+    """The Debian suite with the same Python version as this one; FscaleError if there is none."""
     for suite, version in PYTHONS.items():
         if version == python:
             return suite
     known = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS.values())
     raise FscaleError(
-        f"guests use the packages of this Python, which is {python[0]}.{python[1]}; they need "
-        f"{known}: make the virtual environment with that"
+        f"guests use the packages of this Python, which is {python[0]}.{python[1]}, but they need "
+        f"{known}; create the virtual environment with such a version"
     )
 
 
@@ -102,7 +102,7 @@ def bootstrap(
 ) -> None:
     """Make a Debian tree of `suite` in `target` with mmdebstrap."""
     if not debian.KEYRING.exists():
-        raise FscaleError(f"{debian.KEYRING} is missing: apt-get install debian-archive-keyring")
+        raise FscaleError(f"{debian.KEYRING} is missing; apt-get install debian-archive-keyring")
     with_updates = [line.strip() for line in debian.sources(suite).splitlines()]
     steps.run(
         [
@@ -137,8 +137,8 @@ def python_image(steps: Steps) -> Path:
     packages = Path(sysconfig.get_path("purelib"))
     if sys.prefix == sys.base_prefix:
         raise FscaleError(
-            f"fscale runs with {sys.executable}; guests need the packages of a virtual "
-            "environment: run `make setup` and start bin/fscale"
+            f"fscale runs with {sys.executable}, but guests need the packages of a virtual "
+            "environment; run `make setup` and start bin/fscale"
         )
 
     def build(directory: Path) -> None:
@@ -160,7 +160,7 @@ def python_image(steps: Steps) -> Path:
 def compile_python(tree: Path, inside: str, names: Iterable[Path], steps: Steps) -> None:
     """Compile Python files below `tree`, which is `inside` in the guest.
 
-    There it would take seconds at every start: the images are read-only and the guest is emulated.
+    A guest would need seconds for it at every start, because the images are read-only.
     """
     steps.run(
         [
@@ -211,6 +211,6 @@ def repository_image(steps: Steps) -> Path:
 
     key = digest([str(name) for name in names], file_digest(ROOT / name for name in names))
     made = entry("repository", key, build)
-    # Every change makes one; the other kinds change rarely.
+    # Each change of the repository makes a new entry; the other kinds change rarely.
     prune(made)
     return made / "fscale.squashfs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Commands of the set-up: run one after another, each shown with its time."""
+"""Runs the commands of a set-up one after another, and shows the time of each."""
 
 import shlex
 import shutil
@@ -15,21 +15,21 @@ from fscale.model.paths import TOOL_PATH
 
 
 class StepError(FscaleError):
-    """A command of the set-up failed; the text carries the end of what it said."""
+    """A command of the set-up failed; the text has the end of its output."""
 
     code = Exit.FAILED
 
 
 def need(tool: str, package: str) -> str:
-    """The path of `tool`; MissingTool that names the Debian package when there is none."""
+    """The path of `tool`; MissingTool with the Debian package if it is not installed."""
     path = shutil.which(tool, path=TOOL_PATH)
     if path is None:
-        raise MissingTool(f"{tool} is missing: apt-get install {package}")
+        raise MissingTool(f"{tool} is missing; apt-get install {package}")
     return path
 
 
 class Steps:
-    """Runs the commands of a set-up and tells how long each took.
+    """Runs the commands of a set-up and reports how long each took.
 
     With `dry`, commands are printed and not executed. A step that takes longer than a few
     seconds shows its last line of output while it runs.
@@ -41,7 +41,7 @@ class Steps:
         self._start = time.monotonic()
 
     def note(self, text: str) -> None:
-        """One line, with the seconds since the command started."""
+        """Print a line with the seconds since the start of fscale's command."""
         elapsed = time.monotonic() - self._start
         line = f"[{elapsed:6.1f} s] {text}"
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -54,7 +54,7 @@ class Steps:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """Run `argv` to its end; StepError with its last lines when it fails."""
+        """Run `argv` to its end; StepError with its last lines if it fails."""
         if self.dry:
             self.console.print(shlex.join(argv), markup=False, highlight=False, soft_wrap=True)
             return
@@ -78,7 +78,8 @@ class Steps:
                 raise
         if process.returncode != 0:
             raise StepError(
-                f"{what}: {shlex.join(argv)} failed ({process.returncode}):\n" + "\n".join(tail)
+                f"{what}: {shlex.join(argv)} failed with exit code {process.returncode}:\n"
+                + "\n".join(tail)
             )
 
     def _follow(self, lines: Iterable[str], tail: list[str]) -> None:

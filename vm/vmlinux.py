@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The uncompressed kernel in a bzImage: an emulated guest takes seconds to unpack itself.
+"""Extracts the uncompressed kernel from a bzImage, and type information from kernels and modules.
 
-And the type information that a kernel, or a module, carries (Documentation/bpf/btf.rst).
-Layout of a bzImage: Documentation/arch/x86/boot.rst. QEMU starts an ELF file by its PVH entry,
-which an ELF note names (xen/include/public/elfnote.h, XEN_ELFNOTE_PHYS32_ENTRY).
+An emulated guest would take seconds to decompress the kernel. Layout of a bzImage:
+Documentation/arch/x86/boot.rst. QEMU starts an ELF file at its PVH entry, which is in an ELF note
+(xen/include/public/elfnote.h, XEN_ELFNOTE_PHYS32_ENTRY). Format of type information:
+Documentation/bpf/btf.rst.
 """
 
 import struct
@@ -20,7 +21,7 @@ _PHYS32_ENTRY = 18
 
 
 def extract(bzimage: bytes) -> bytes | None:
-    """The ELF file in a bzImage; None when it is compressed in a way that is not known here."""
+    """The ELF file in a bzImage; None if its compression is not supported."""
     start = (bzimage[0x1F1] + 1) * 512
     offset, length = struct.unpack_from("<II", bzimage, 0x248)
     # The last four bytes are the uncompressed size.
@@ -33,7 +34,7 @@ def has_pvh_entry(elf: bytes) -> bool:
 
 
 def types_in(elf: bytes) -> bytes | None:
-    """The type information (BTF) in an ELF file, which may have lost its sections' names."""
+    """The type information (BTF) in an ELF file, which may have lost its section names."""
     start = elf.find(_BTF_BEGINS)
     if start < 0:
         return None

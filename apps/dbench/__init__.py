@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""DBENCH, a file server's load."""
+"""DBENCH, the load of a file server."""

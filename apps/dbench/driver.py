@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""DBENCH: MB and operations a second of N clients that replay its client.txt."""
+"""DBENCH: MB and operations per second of N clients that replay its client.txt."""
 
 import re
 import time
@@ -45,17 +45,17 @@ _TROUBLE = re.compile(r"^.*(?:failed for|No space|ERROR|Child failed|failed \().
 
 @dataclass(frozen=True)
 class Report:
-    """What dbench prints at its end, about the time after the warm-up."""
+    """The final output of dbench, which covers the time after the warm-up."""
 
     mb_per_second: float
-    mb_seconds: int  # over which dbench took mb_per_second: its last report
+    mb_seconds: int  # period of mb_per_second, as of dbench's last report
     clients: int
     operations: dict[str, int]
-    seconds: int  # over which the operations were counted
+    seconds: int  # period in which the operations were counted
 
 
 def parse(text: str) -> Report:
-    """Read the output; AppError when a client failed or nothing was done."""
+    """Read the output; AppError if a client failed or nothing was done."""
     if trouble := _TROUBLE.search(text):
         raise AppError(f"dbench: a client failed: {trouble[0].strip()}")
     throughput = _THROUGHPUT.search(text)
@@ -63,7 +63,7 @@ def parse(text: str) -> Report:
     cleanup = _CLEANUP.search(text)
     operations = {name: int(count) for name, count, *_ in _OPERATION.findall(text)}
     if not (throughput and execute and cleanup):
-        raise AppError(f"dbench did not get to its end: {text.strip()[-200:]}")
+        raise AppError(f"dbench did not finish; its last output: {text.strip()[-200:]}")
     if not float(throughput[1]) or not sum(operations.values()):
         raise AppError("dbench did nothing in its timed window")
     return Report(
@@ -83,7 +83,7 @@ class Dbench:
     sliced = False
 
     def missing(self) -> str | None:
-        """The package, unless dbench is there."""
+        """The package, unless dbench is installed."""
         return None if which("dbench") else "dbench"
 
     def version(self) -> str:
@@ -93,14 +93,14 @@ class Dbench:
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
     ) -> Measured:
-        """Replay the load file; dbench itself warms up, and its own figures leave that out."""
+        """Replay the load file; dbench warms up by itself and leaves that out of its figures."""
         if timing.duration < _LEAST_SECONDS:
             raise AppError(
-                f"dbench has a warm-up from {_LEAST_SECONDS} s only; give a longer duration"
+                f"dbench needs at least {_LEAST_SECONDS} s for a warm-up; give a longer duration"
             )
         load = Path(str(options["load"]))
         if not load.is_file():
-            raise AppError(f"dbench: there is no load file {load}")
+            raise AppError(f"dbench: the load file {load} does not exist")
         seconds = round(timing.duration)
         clients = int(options["clients"]) or site.cores
         argv = ["dbench", "-t", str(seconds), "-c", str(load), "-D", str(site.dirs[0])]
@@ -129,9 +129,9 @@ class Dbench:
 
 
 class _Window:
-    """CPU times of the timed part. dbench says that it began only when its first second is over.
+    """CPU times of the timed part. dbench reports its begin only after the first second.
 
-    So the times are those of a moment ago, and profilers miss that second.
+    So the counters of a moment ago are used, and profilers miss that second.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -141,12 +141,12 @@ class _Window:
         self._end: Edge | None = None
 
     def tick(self) -> None:
-        """Remember the counters until the beginning is known."""
+        """Store the counters until the beginning is known."""
         if self._start is None:
             self._past.append(self._meter.read())
 
     def watch(self, line: str) -> None:
-        """See a line of the output."""
+        """Process a line of the output."""
         if self._start is None and _EXECUTE.search(line):
             began = time.monotonic() - int(_EXECUTE.findall(line)[0][1])
             self._start = min(self._past, key=lambda edge: abs(edge.clock - began))

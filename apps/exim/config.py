@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Exim's configuration: nothing of the system's mail, no DNS, no ident, loopback only."""
+"""Exim's configuration: separate from the system's mail, no DNS, no ident, loopback only."""
 
 from pathlib import Path
 
 USER = "Debian-exim"  # compiled into Debian's build
 
-# Why each departure from Exim's defaults is there stands beside it, for the reader of a result.
+# Each departure from Exim's defaults has its reason beside it, for the reader of a result.
 _BODY = """\
 # Names are ours and never looked up.
 primary_hostname = fscale.invalid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Exim: messages delivered a second, over SMTP on loopback, to mail boxes on the file system."""
+"""Exim: messages delivered per second, over SMTP on loopback, to mail boxes on the file system."""
 
 import contextlib
 import json
@@ -88,21 +88,21 @@ class Spool:
 
 
 class Exim:
-    """Debian's exim4-daemon-light with a configuration of ours."""
+    """Debian's exim4-daemon-light with fscale's own configuration."""
 
     descriptor = DESCRIPTOR
     unit = "messages"
     sliced = False
 
     def missing(self) -> str | None:
-        """The package, unless its program and its user are there."""
+        """The package, unless its program and its user exist."""
         with contextlib.suppress(KeyError):
             if which("exim4") and pwd.getpwnam(config.USER):
                 return None
         return "exim4-daemon-light"
 
     def version(self) -> str:
-        """As `exim4 -bV` says."""
+        """The version in the output of `exim4 -bV`."""
         return ask("exim4", "-C", "/dev/null", "-bV").splitlines()[0]
 
     def run(
@@ -110,11 +110,12 @@ class Exim:
     ) -> Measured:
         """Start the daemons, send messages, count deliveries, check that none is lost."""
         if os.geteuid() != 0:
-            raise AppSkipped("exim needs root: it changes to its own user")
+            raise AppSkipped("exim needs root, because it changes to its own user")
         spools = int(options["spools"])
         if spools < len(site.dirs):
             raise AppError(
-                f"{len(site.dirs)} partitions need as many spool directories: spools={spools}"
+                f"{len(site.dirs)} partitions need as many spool directories, not {spools}; give "
+                f"spools={len(site.dirs)}"
             )
         scratch, dirs = private_tree(site.dirs, [paths.ROOT, site.scratch])
         site = replace(site, dirs=dirs, scratch=scratch)
@@ -150,7 +151,7 @@ def _own(path: Path) -> Path:
 
 
 def _mail_boxes(site: Site, boxes: int, spread: bool) -> Path:
-    """A directory `mail` with one entry a box, each a link into the partitions in turn."""
+    """A directory `mail` with one entry per box, each a link to the partitions in rotation."""
     mail = _own(site.scratch / "mail")
     for number in range(boxes):
         where = site.dirs[number % len(site.dirs) if spread else 0]
@@ -196,7 +197,7 @@ def _start(
 
 
 class _PortInUseError(AppError):
-    """Somebody else listens on a daemon's port."""
+    """Another program listens on a daemon's port."""
 
 
 def _start_daemons(
@@ -263,7 +264,9 @@ def _generate(
     try:
         processes.run(argv, timeout=timeout, watch=watch)
     except FileSystemFullError:
-        raise FileSystemFullError("exim") from None  # and not the clients, who only saw it
+        raise FileSystemFullError(
+            "exim"
+        ) from None  # rather than the error of the clients, which results from it
     except FscaleError as error:
         raise AppError(_why(lines) or str(error)) from None
     return parse(lines[-1]), (edges[0], edges[1])
@@ -273,7 +276,7 @@ def _why(lines: list[str]) -> str | None:
     error = told(lines)
     if error is None:
         return None
-    # Exim tells of a short write without errno, and frees the space again.
+    # Exim reports a short write without errno, and frees the space again.
     short = "journal" in error or "writing spool file" in error
     full = " (most likely the file system is full)" if short else ""
     return f"exim: {error}{full}"
@@ -284,21 +287,21 @@ def parse(text: str) -> dict[str, Any]:
     try:
         said: dict[str, Any] = json.loads(text)
     except ValueError:
-        raise AppError(f"the SMTP clients printed no result but: {text[:200]}") from None
+        raise AppError(f"the SMTP clients printed no valid result: {text[:200]}") from None
     if said["error"]:
         raise AppError(f"exim: {said['error']}")
     if not said["delivered"]:
         raise AppError("exim: no message was delivered in the timed window")
     if said["delivered_in_all"] != said["accepted_in_all"]:
         raise AppError(
-            f"exim: {said['accepted_in_all']} messages were accepted, "
-            f"{said['delivered_in_all']} delivered"
+            f"exim: {said['accepted_in_all']} messages were accepted, but only "
+            f"{said['delivered_in_all']} were delivered"
         )
     return said
 
 
 def count_messages(mail: Path) -> int:
-    """Messages in all mail boxes: each begins with a line `From ` of Exim's."""
+    """The number of messages in all mail boxes: each begins with a `From ` line of Exim."""
     return sum(
         line.startswith(b"From ")
         for box in mail.glob("*/mbox")
@@ -311,22 +314,22 @@ def _spooled(site: Site) -> list[Path]:
 
 
 def _wait_for_spools(site: Site) -> None:
-    """Exim logs that a message is completed before it has removed the last file of it."""
+    """Wait for the spool: Exim logs the completion before it removes a message's last file."""
     deadline = time.monotonic() + _DRAIN_SECONDS
     while _spooled(site) and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
 def _check(said: dict[str, Any], site: Site, mail: Path) -> None:
-    """The mail boxes must hold what the log says, and the spools nothing."""
+    """AppError unless the mail boxes have all logged messages and the spools are empty."""
     boxes = count_messages(mail)
     if boxes != said["delivered_in_all"]:
         raise AppError(
-            f"exim: the log tells of {said['delivered_in_all']} deliveries, "
-            f"the mail boxes hold {boxes} messages"
+            f"exim: the log has {said['delivered_in_all']} deliveries, "
+            f"but the mail boxes have {boxes} messages"
         )
     if left := _spooled(site):
-        raise AppError(f"exim: {len(left)} files are left in the spool, such as {left[0]}")
+        raise AppError(f"exim: {len(left)} files remain in the spool, such as {left[0]}")
 
 
 def _extra(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio with job files of ours."""
+"""fio with the job files in this directory."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio with the job files beside this one: random writes, synced log writes, a database's mix."""
+"""fio with the job files in this directory: random writes, synced log writes, a database mix."""
 
 import json
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def _descriptor(
 
 @dataclass(frozen=True)
 class Report:
-    """What fio counted, over all jobs."""
+    """The counts of fio over all jobs."""
 
     reads: int
     writes: int
@@ -51,12 +51,12 @@ class Report:
 
 
 def parse(text: str) -> Report:
-    """Read fio's JSON; AppError when a job failed or nothing was done."""
+    """Read fio's JSON; AppError if a job failed or nothing was done."""
     begin = text.find("{\n")  # warnings may precede it
     try:
         said: dict[str, Any] = json.loads(text[begin:])
     except ValueError:
-        raise AppError(f"fio printed no JSON but: {text.strip()[-200:]}") from None
+        raise AppError(f"fio printed no JSON; its last output: {text.strip()[-200:]}") from None
     jobs = said["jobs"]
     for job in jobs:
         if job["error"]:
@@ -65,7 +65,7 @@ def parse(text: str) -> Report:
     writes = sum(job["write"]["total_ios"] for job in jobs)
     seconds = max(job[way]["runtime"] for job in jobs for way in ("read", "write")) / 1000
     if not reads + writes or not seconds:
-        raise AppError("fio did no I/O")
+        raise AppError("fio did no I/O in its timed window")
     return Report(
         reads=reads,
         writes=writes,
@@ -99,11 +99,11 @@ class Fio:
         self.job = Path(__file__).with_name(f"{job}.fio")
 
     def missing(self) -> str | None:
-        """The package, unless fio is there."""
+        """The package, unless fio is installed."""
         return None if which("fio") else "fio"
 
     def version(self) -> str:
-        """As `fio --version` says."""
+        """The version in the output of `fio --version`."""
         return ask("fio", "--version")
 
     def run(
@@ -139,7 +139,7 @@ class Fio:
         )
 
     def _environment(self, site: Site, timing: Timing, options: Options) -> dict[str, str]:
-        """What the job file's variables stand for."""
+        """The values of the job file's variables."""
         environment = {
             "DIRECTORY": str(site.dirs[0]),
             "RUNTIME": f"{max(1, round(timing.duration))}s",
@@ -150,7 +150,10 @@ class Fio:
         log = int(options.get("log_mb", 0)) * _MB
         size = min(int(options["file_mb"]) * _MB, (site.space - log) // files) // _MB * _MB
         if size < _MB:
-            raise AppError(f"{site.space} bytes are too few for {files} files")
+            raise AppError(
+                f"{site.space} bytes of space are too few for {files} files; use a larger medium "
+                "or fewer files"
+            )
         environment["SIZE"] = str(size)
         if log:
             environment["TOTAL"] = str(size * files)
@@ -160,7 +163,7 @@ class Fio:
         return environment
 
 
-_FILE = OptionHelp(name="file_mb", default=128, help="MiB of a file, as space allows")
+_FILE = OptionHelp(name="file_mb", default=128, help="MiB per file, less if space is short")
 APPS = [
     Fio(
         "randwrite",

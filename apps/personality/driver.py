@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Varmail, fileserver and catd: a C program of ours, one worker process a core."""
+"""Varmail, fileserver and catd: a C program with one worker process per core."""
 
 import json
 import os
@@ -29,10 +29,10 @@ _SET_OPTIONS = [
 
 def _set_options(files: int, width: int, size: int) -> list[OptionHelp]:
     return [
-        OptionHelp(name="files", default=files, help="of a file set, as space allows"),
-        OptionHelp(name="width", default=width, help="entries of a directory"),
-        OptionHelp(name="size", default=size, help="mean bytes of a file"),
-        OptionHelp(name="append", default=16384, help="mean bytes of an append"),
+        OptionHelp(name="files", default=files, help="files per file set, fewer if space is short"),
+        OptionHelp(name="width", default=width, help="entries per directory"),
+        OptionHelp(name="size", default=size, help="mean file size in bytes"),
+        OptionHelp(name="append", default=16384, help="mean size of an append in bytes"),
         *_SET_OPTIONS,
     ]
 
@@ -101,12 +101,12 @@ def parse(text: str) -> dict[str, Any]:
     try:
         said: dict[str, Any] = json.loads(text.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        raise AppError(f"{_PROGRAM} printed no result but: {text[-200:]}") from None
+        raise AppError(f"{_PROGRAM} printed no valid result: {text[-200:]}") from None
     if said["error"]:
         raise AppError(f"{said['personality']}: {said['error']}")
     idle = [name for name, phase in said["phases"].items() if not phase["ops"]]
     if idle:
-        raise AppError(f"{said['personality']}: nothing was done in {', '.join(idle)}")
+        raise AppError(f"{said['personality']}: no operation was done in phase {', '.join(idle)}")
     return said
 
 
@@ -182,7 +182,7 @@ def _go(
     phase: str,
     ready: Callable[[], None],
 ) -> tuple[str, list[Edge]]:
-    """Run the program; what it printed, and the edges of the phase that is the figure."""
+    """Run the program; return its output, and the edges of the scored phase."""
     meter = Meter(site.cpus, site.cgroup)
     edges: list[Edge] = []
     lines: list[str] = []

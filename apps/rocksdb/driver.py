@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RocksDB: operations a second of db_bench's `overwrite`, without compression."""
+"""RocksDB: operations per second of db_bench's `overwrite`, without compression."""
 
 import re
 from collections.abc import Callable
@@ -51,7 +51,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True)
 class Report:
-    """The line that db_bench prints about `overwrite`."""
+    """The line about `overwrite` in the output of db_bench."""
 
     ops: int
     seconds: float
@@ -60,8 +60,8 @@ class Report:
 
 
 def parse(text: str) -> Report:
-    """Find the line about `overwrite`; AppError when there is none or nothing was written."""
-    # Progress reports precede the line, ended by carriage returns only.
+    """Find the line about `overwrite`; AppError if there is none or nothing was written."""
+    # Progress reports, which end with carriage returns only, precede the line.
     match = _LINE.search(text.replace("\r", "\n"))
     if match is None:
         raise AppError(f"db_bench printed no figure for overwrite: {text.strip()[-200:]}")
@@ -69,7 +69,7 @@ def parse(text: str) -> Report:
         int(match["ops"]), float(match["seconds"]), float(match["micros"]), float(match["mb"])
     )
     if not report.ops or not report.seconds:
-        raise AppError("db_bench did no operation")
+        raise AppError("db_bench did no operation in its timed window")
     return report
 
 
@@ -81,11 +81,11 @@ class RocksDb:
     sliced = False
 
     def missing(self) -> str | None:
-        """The package, unless db_bench is there."""
+        """The package, unless db_bench is installed."""
         return None if which("db_bench") else "rocksdb-tools"
 
     def version(self) -> str:
-        """As `db_bench --version` says."""
+        """The version in the output of `db_bench --version`."""
         return ask("db_bench", "--version")
 
     def run(
@@ -94,14 +94,20 @@ class RocksDb:
         """Fill the databases (untimed), then overwrite for the timed window."""
         databases = int(options["databases"])
         if databases < len(site.dirs):
-            raise AppError(f"{len(site.dirs)} partitions need databases={len(site.dirs)} or more")
+            raise AppError(
+                f"{len(site.dirs)} partitions need at least as many databases; give "
+                f"databases={len(site.dirs)} or more"
+            )
         keys = min(int(options["keys"]), site.space // _COPIES // (_KEY + _VALUE)) // databases
         if keys < 1:
-            raise AppError(f"{site.space} bytes are too few for {databases} databases")
+            raise AppError(
+                f"{site.space} bytes of space are too few for {databases} databases; use a larger "
+                "medium or fewer databases"
+            )
         place = _spread(site, databases)
         common = _common(place, databases, keys, options)
         with Processes(site) as processes:
-            # One writer: with more, fillseq writes all keys once a thread.
+            # One writer, because fillseq writes all keys once per thread.
             fill = ["db_bench", "--benchmarks=fillseq", "--threads=1", *common]
             processes.run(fill, timeout=timing.margin * 5)
             ready()

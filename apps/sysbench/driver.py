@@ -48,7 +48,7 @@ _NUMBER = {
 
 @dataclass(frozen=True)
 class Report:
-    """What `sysbench fileio run` prints at its end."""
+    """The final output of `sysbench fileio run`."""
 
     writes_per_second: float
     fsyncs_per_second: float
@@ -58,7 +58,7 @@ class Report:
 
 
 def parse(text: str) -> Report:
-    """Read the output; AppError when a figure is missing, an error shows, or nothing was done."""
+    """Read the output; AppError if a figure is missing, there is an error, or nothing was done."""
     if trouble := re.search(r"^FATAL: .*$", text, re.MULTILINE):
         raise AppError(f"sysbench: {trouble[0]}")
     values = {}
@@ -69,7 +69,7 @@ def parse(text: str) -> Report:
         values[name] = float(match[1])
     report = Report(**values)
     if not report.writes_per_second or not report.seconds:
-        raise AppError("sysbench wrote nothing")
+        raise AppError("sysbench wrote nothing in its timed window")
     return report
 
 
@@ -81,11 +81,11 @@ class Sysbench:
     sliced = False
 
     def missing(self) -> str | None:
-        """The package, unless sysbench is there."""
+        """The package, unless sysbench is installed."""
         return None if which("sysbench") else "sysbench"
 
     def version(self) -> str:
-        """As `sysbench --version` says."""
+        """The version in the output of `sysbench --version`."""
         return ask("sysbench", "--version")
 
     def run(
@@ -105,7 +105,7 @@ class Sysbench:
             f"--file-fsync-all={'on' if options['fsync'] == 'each' else 'off'}",
             "--file-fsync-end=off",
             f"--threads={site.cores}",
-            # It takes 31 bits, and the runner's seeds have 32.
+            # sysbench accepts 31 bits, but the runner's seeds have 32.
             f"--rand-seed={site.seed % 2**31}",
         ]
         run = [*common, f"--time={max(1, round(timing.duration))}", "--events=0"]

@@ -141,7 +141,7 @@ def merged(
     if len(revisions) > 1:
         whole.warnings.append(f"the boots ran several revisions of fscale: {', '.join(revisions)}")
     if stood_still:
-        whole.warnings.append(f"{stood_still} boots stopped making progress and were repeated")
+        whole.warnings.append(f"{stood_still} boots stalled and were repeated")
     guest = {**(whole.machine.guest or {}), "B": first["B"].machine.guest}
     whole.machine.guest = {**guest, "stood_still": stood_still}
     whole.machine.boots = all_boots(machines)

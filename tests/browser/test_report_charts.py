@@ -270,7 +270,7 @@ def test_the_keyboard_alone_does_it_all(browser: Any, html: Path) -> None:
     press(browser, Keys.ENTER)
     dialog = browser.find_element(By.ID, "detail")
     assert dialog.is_displayed()
-    assert "To measure it again" in dialog.text
+    assert "Command to measure this point again" in dialog.text
     assert "point=" in fragment(browser)
     press(browser, Keys.ESCAPE)
     assert not dialog.is_displayed()

@@ -265,9 +265,9 @@ def test_a_full_file_system_is_an_error(name: str, tmp_path: Path, cgroup: Path)
 
 def test_bad_input(tmp_path: Path, cgroup: Path) -> None:
     for name, options, message in (
-        ("catd", ["phase=sideways"], "phase is one of create"),
+        ("catd", ["phase=sideways"], "phase must be one of create"),
         ("catd", ["colour=red"], "has no option colour"),
-        ("dbench", ["load=/nonexistent"], "there is no load file"),
+        ("dbench", ["load=/nonexistent"], "/nonexistent"),
     ):
         need(name)
         code, said = run(name, tmp_path, cgroup=cgroup, options=options, duration=5)

@@ -115,4 +115,5 @@ def test_who_takes_no_turn_is_no_success(tmp_path: Path) -> None:
 
 def test_an_application_that_cannot_take_turns_says_so(tmp_path: Path) -> None:
     code, result = Turns("catd", tmp_path).end()
-    assert (code, result["reason"]) == (1, "catd does not take turns")
+    assert code == 1
+    assert "catd cannot work in turns" in result["reason"]

@@ -222,7 +222,7 @@ def test_too_little_time_for_a_judgement_is_told_after_the_first_pair(
     said = StringIO()
     state = measure(plan_of(tmp_path), seconds, Steps(Console(file=said)))
     assert state.out_of_time is told
-    assert ("a judgement 4 pairs" in said.getvalue()) is told
+    assert ("needs 4 pairs" in said.getvalue()) is told
 
 
 def test_a_comparison_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -280,7 +280,8 @@ def test_a_guest_that_idles_counts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_
     assert verdicts(tmp_path).keys() == {("DWSL", m) for m in (THROUGHPUT, CPU_EFFICIENCY)}
     run = Store(tmp_path).load_run()
     assert run is not None
-    assert run.warnings == ["DWSL: the counting guest was idle for 30%: no instructions"]
+    (warning,) = run.warnings
+    assert warning.startswith("DWSL: the counting guest was idle for 30%")
 
 
 def test_the_time_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

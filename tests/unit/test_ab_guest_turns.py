@@ -192,7 +192,7 @@ def test_words_that_are_no_answer_are_no_figures() -> None:
     machine = Machine()
     for answer in ("1e9 1.0 1.0 0.0 time", f"-{TURN}", "100 inf inf inf time", TURN[:-5]):
         a, b = Guest(machine, "A", ["DRBL"]), Guest(machine, "B", ["DRBL"], answer=answer)
-        with pytest.raises(FscaleError, match="no answer to a turn"):
+        with pytest.raises(FscaleError, match="answered a turn with"):
             measure(a, b)
 
 
@@ -204,7 +204,7 @@ def test_a_guest_that_falls_silent_is_gone(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(guest_turns, "TURN_SECONDS", 0.05)
     machine = Machine()
-    with pytest.raises(Gone, match=r"said nothing for 0\.05 s"):
+    with pytest.raises(Gone, match=r"for 0\.05 s"):
         measure(Guest(machine, "A", ["DRBL"]), Silent(machine, "B", ["DRBL"]))
 
 
@@ -212,5 +212,5 @@ def test_a_guest_that_says_something_else_is_refused() -> None:
     machine = Machine()
     a, b = (Guest(machine, name, ["DRBL"]) for name in "AB")
     b.lines = ["login: "]
-    with pytest.raises(FscaleError, match="should have named its next cell, and said 'login: '"):
+    with pytest.raises(FscaleError, match=r"should have named its next cell.*'login: '"):
         measure(a, b)

@@ -251,16 +251,14 @@ def test_repetitions_are_fixed_and_even_or_there_are_looks(
 
 
 def test_too_few_repetitions_are_refused_with_the_number(prepare: Preparer, tmp_path: Path) -> None:
-    assert refusal(tmp_path / "a", 2) == (
-        "2 repetitions a side are too few: a single change among 7 tests is found with 7 or more; "
-        "give --repetitions 7, or fewer workloads or cores"
-    )
-    assert "4 or more" in refusal(tmp_path / "a", 3, slicing=Slicing())
-    assert refusal(tmp_path / "a", metrics=("count",)) == (
-        "nothing that is measured here has such a metric: counted work comes from profiled "
-        "repetitions, which `fscale ab` does not make, and only what writes and takes turns is "
-        "settled; give --metric throughput or per-cpu-second"
-    )
+    few = refusal(tmp_path / "a", 2)
+    assert few.startswith("2 repetitions per side are too few")
+    assert "among 7 tests" in few
+    assert "give --repetitions 7" in few
+    assert "at least 4 " in refusal(tmp_path / "a", 3, slicing=Slicing())
+    without = refusal(tmp_path / "a", metrics=("count",))
+    assert "counts come from profiling repetitions" in without
+    assert without.endswith("give --metric throughput or per-cpu-second")
 
 
 def test_repetitions_are_counted_in_blocks(prepare: Preparer, tmp_path: Path) -> None:
@@ -292,11 +290,9 @@ def test_what_cannot_be_paired_is_refused(prepare: Preparer, tmp_path: Path) -> 
         prepared.setup.devices = {"nvme": name}  # type: ignore[dict-item]
 
     prepare.change = other_device
-    assert refusal(tmp_path / "a") == (
-        "the device became another one while it was checked; it is left alone"
-    )
+    assert "the device changed" in refusal(tmp_path / "a")
     prepare.media = {"ram": RAM, "ssd": RAM}
-    assert refusal(tmp_path / "a") == ("`fscale ab` measures on one medium; give one with --media")
+    assert "not on 2 (ram, ssd); give one with --media" in refusal(tmp_path / "a")
 
 
 @pytest.mark.parametrize("odd", ["side-a", "side-b"])

@@ -92,8 +92,8 @@ def test_a_shortage_is_said_up_to_the_last_repetition() -> None:
     found = shortage(keys([1, 2], 6), Settings())
     assert found == Shortage(6, 5, 7)
     assert str(found) == (
-        "too few repetitions for `fscale compare` (6): a single change among 5 tests is found "
-        "with 7 or more"
+        "too few repetitions for `fscale compare` (6): it takes at least 7 to detect a single "
+        "change among 5 tests"
     )
     # 0.002 / 5 takes 8, and 9 only where the runs are interleaved in blocks.
     assert shortage(keys([1, 2], 8), Settings(fdr=0.002)) is None

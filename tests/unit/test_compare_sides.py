@@ -57,10 +57,8 @@ def judged(base: Path, new: Path | None = None, **settings: Any) -> Comparison:
 
 def said(base: Path, new: Path) -> list[str]:
     first, *others = judged(base, new).warnings
-    assert first == (
-        "the sides were not interleaved: what changed on the machine between the two runs is "
-        "counted as a change (`fscale ab` avoids that)"
-    )
+    assert first.startswith("the sides were not interleaved")
+    assert "`fscale ab`" in first
     return others
 
 
@@ -161,8 +159,8 @@ def test_two_file_systems_are_compared_in_health_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "says"),
     [
-        (None, "{0} is a single run and not one of `fscale ab`; give a second run to compare it "
-         "with"),
+        (None, "{0} is a single run, not an interleaved one of `fscale ab`; give a second run to "
+         "compare it with"),
         ([], "cannot use {0}/ab.json: the file: Input should be an object; run `fscale ab` again"),
         ({}, "cannot use {0}/ab.json: base: Field required (and 2 more); run `fscale ab` again"),
         ("link", "cannot use {0}/ab.json: it is a link; links in a results directory are not "
@@ -206,16 +204,16 @@ def test_what_makes_figures_doubtful_is_said(tmp_path: Path) -> None:
     other = written(tmp_path / "other", [*new, profiled], state="interrupted")
     (other / "cells" / "x.json").write_text("{")
     assert said(first, other) == [
-        "CPUs were taken away by hotplug on one side and by affinity on the other",
+        "unused CPUs were excluded by hotplug on one side and by affinity on the other",
         "2 of 6 repetitions of BASE gave no value",
-        "3 of 6 repetitions of NEW ran beside others' load",
-        "1 cell files of NEW cannot be read: not used",
+        "other processes disturbed 3 of 6 repetitions of NEW",
+        "1 cell files of NEW cannot be read and are not used",
         "the run of NEW is interrupted",
     ]
     assert said(other, first)[1:] == [
-        "3 of 6 repetitions of BASE ran beside others' load",
+        "other processes disturbed 3 of 6 repetitions of BASE",
         "2 of 6 repetitions of NEW gave no value",
-        "1 cell files of BASE cannot be read: not used",
+        "1 cell files of BASE cannot be read and are not used",
         "the run of BASE is interrupted",
     ]
 
@@ -238,10 +236,9 @@ def test_guests_are_named_once(tmp_path: Path) -> None:
 def test_sides_without_a_common_cell_are_refused_unless_something_broke(tmp_path: Path) -> None:
     one = written(tmp_path / "one")
     other = written(tmp_path / "other", cells(workload="MWCL"))
-    assert refusal(one, other) == (
-        "the two sides have no cell in common: same workload, file system, medium, mode, "
-        "cores, duration and options; run the same suite for both"
-    )
+    told = refusal(one, other)
+    assert told.startswith("the two sides have no cell in common")
+    assert told.endswith("run the same suite for both")
     cut = written(tmp_path / "cut", cells(workload="MWCL"), planned_cells=7)
     found = judged(one, cut)
     assert [(h.kind, h.subject.workload) for h in found.health] == [("lost", "DRBL")]

@@ -147,7 +147,7 @@ def test_sampled_waits_are_said_to_be(run: Path, tmp_path: Path) -> None:
     output = "\n".join(json.dumps({"type": "map", "data": one}) for one in maps)
     profile = {"profiler": "locks", "output": output, "samples": {}}
     path.write_bytes(gzip.compress(json.dumps(profile).encode()))
-    said = "one wait in 128 was looked at; its sums are scaled, with a standard error of 3.2%"
+    said = "one wait in 128 was sampled; its sums are scaled, with a standard error of 3.2%"
     text = CliRunner().invoke(app, ["locks", str(run)]).stdout
     assert said in " ".join(text.split())
     assert said in build(run, tmp_path / "out", plots=False).read_text()
@@ -158,14 +158,14 @@ def test_sampled_waits_are_said_to_be(run: Path, tmp_path: Path) -> None:
 
 
 def test_turns_are_said_where_locks_were_looked_at_in_turns(run: Path, tmp_path: Path) -> None:
-    assert "of the time; sums" not in CliRunner().invoke(app, ["locks", str(run)]).stdout
+    assert "of the time; the sums" not in CliRunner().invoke(app, ["locks", str(run)]).stdout
     (path,) = (run / "profiles").glob("*/locks.json.gz")
     waits = {"0,16,-131384255322904,down_write\npath_openat\n": {"count": 9, "total": 10**9}}
     maps = [{"@active": 10**11}, {"@looked": 26 * 10**9}, {"@wait": waits}]
     output = "\n".join(json.dumps({"type": "map", "data": one}) for one in maps)
     profile = {"profiler": "locks", "output": output, "samples": {}}
     path.write_bytes(gzip.compress(json.dumps(profile).encode()))
-    said = "waits were looked at in 26% of the time; sums are scaled"
+    said = "waits were recorded only 26% of the time"
     assert said in " ".join(CliRunner().invoke(app, ["locks", str(run)]).stdout.split())
     assert said in build(run, tmp_path / "out", plots=False).read_text()
     data = json.loads(CliRunner().invoke(app, ["locks", str(run), "--json"]).stdout)

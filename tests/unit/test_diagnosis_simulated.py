@@ -65,7 +65,7 @@ def test_lines_of_one_thing_are_added_up_and_locks_told_apart() -> None:
     assert [(s.name.object, s.sort, s.blocked, s.spinning) for s in found.suspects] == [
         (RWSEM, LOCK, 0.04, 0.46),
         ("rename_lock", LINE, 0.05, 0.0),
-        ("halted: sleeping, or nothing to do", WAIT, 0.02, 0.0),
+        ("halted (sleeping or idle)", WAIT, 0.02, 0.0),
         ("memory at 0x3000", LINE, 0.001, 0.0),
     ]
     lock = found.suspects[0]
@@ -91,7 +91,7 @@ def test_a_line_that_is_spun_for_is_a_locks(stall: int, spin: int, sort: str, ki
     kinds = {one.name.object: (one.sort, one.kind) for one in found}
     assert kinds == {
         "rename_lock": (sort, kind),
-        "halted: sleeping, or nothing to do": (WAIT, WAIT),
+        "halted (sleeping or idle)": (WAIT, WAIT),
     }
 
 
@@ -135,6 +135,6 @@ def test_the_verdict_names_what_is_spun_for(run: Path) -> None:
 def test_the_report_says_why_it_stops_scaling(run: Path, tmp_path: Path) -> None:
     html = build(run, tmp_path / "out", plots=False).read_text()
     assert "Why it stops scaling" in html
-    assert "From what the simulator saw" in html
-    assert "From profiling repetitions" not in html
+    assert "The simulator recorded" in html
+    assert "profiles come from" not in html
     assert f"because of {RWSEM}" in html

@@ -277,8 +277,8 @@ def test_a_lock_with_all_its_figures() -> None:
     )  # fmt: skip
     assert list(found.histogram) == [32, 64]
     assert found.sampling == (
-        "i_rwsem: so often contended that in the end one wait in 2 was looked at; its sums are "
-        "scaled, with a standard error of 10.0%"
+        "i_rwsem was contended so often that at the end only one wait in 2 was sampled; its sums "
+        "are scaled, with a standard error of 10.0%"
     )
     assert Suspect(INODE, LOCK, "mutex").sampling is None
 

@@ -60,9 +60,7 @@ def test_nonsense_is_refused() -> None:
         usl.fit([1, 2, 4, 8], [1, 2, 3])
     with pytest.raises(FscaleError) as caught:
         usl.fit([1, 2, 2, 4], [1, 2, 2, 4])
-    assert str(caught.value) == (
-        "the scaling law has three parameters: measure at 4 or more core counts (there are 3)"
-    )
+    assert "only 3 core counts; measure at 4 or more" in str(caught.value)
 
 
 def test_the_law_by_hand() -> None:

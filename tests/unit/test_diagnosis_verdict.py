@@ -182,8 +182,8 @@ def test_the_cause_of_an_application_is_never_certain() -> None:
     assert judge_point(weak, COLLAPSED).confidence is Confidence.POSSIBLE
 
 
-NOWHERE = "no profile shows what its cores wait for; take locks, offcpu, cpu."
-UNSEEN = "MWCM on ext4 at 4 cores: no lock wait, but only a cpu profile shows spinning"
+NOWHERE = "no profile shows what its cores wait for; measure it with --profile locks,offcpu,cpu."
+UNSEEN = "MWCM on ext4 at 4 cores: no lock waits; spinning is not known without a cpu profile"
 EXPLAINS = "no lock, wait or shared counter explains it"
 
 
@@ -191,17 +191,17 @@ EXPLAINS = "no lock, wait or shared counter explains it"
     ("points", "share", "profiles", "disturbed", "sentence"),
     [
         (SCALING, 0.5, "locks", False,
-         "MWCM on ext4 scales to 4 cores (96% of linear); contended is a: 50.0% of "
+         "MWCM on ext4 scales to 4 cores (96% of linear); contention on a: 50.0% of "
          "the cores' time."),
         (None, 0.5, "locks", True,
-         "MWCM on ext4 at 4 cores; contended is a: 50.0% of the cores' time; measured beside "
-         "other load."),
+         "MWCM on ext4 at 4 cores; contention on a: 50.0% of the cores' time; other "
+         "processes disturbed the measurement."),
         (SATURATED, 0.5, "locks", True,
          "MWCM on ext4 saturates from 2 cores on (40% of linear) because of a: 50.0% of the "
-         "cores' time (certain); measured beside other load."),
+         "cores' time (certain); other processes disturbed the measurement."),
         (SATURATED, 0.02, "locks", True,
          f"MWCM on ext4 saturates from 2 cores on (40% of linear); {EXPLAINS}; the largest is a: "
-         "2.0% of the cores' time (profiles: locks); measured beside other load."),
+         "2.0% of the cores' time (profiles: locks); other processes disturbed the measurement."),
         (SCALING, 0.0, "locks cpu", False,
          "MWCM on ext4 scales to 4 cores (96% of linear): no contention (profiles: locks, cpu)."),
         (SCALING, 0.0, "", False, f"MWCM on ext4 scales to 4 cores (96% of linear): {NOWHERE}"),
@@ -236,7 +236,7 @@ def test_without_a_cpu_profile_contention_is_not_ruled_out() -> None:
     triage = diagnosed()
     assert "no contention" in judge_point(triage, None).sentence
     del triage.profiles["cpu"]
-    assert "only a cpu profile shows spinning" in judge_point(triage, None).sentence
+    assert "spinning is not known without a cpu profile" in judge_point(triage, None).sentence
 
 
 def test_from_lock_stat_alone_nothing_is_judged() -> None:

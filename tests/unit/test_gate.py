@@ -79,7 +79,7 @@ def test_an_operation_that_begins_to_share_a_line_fails_and_the_line_is_named() 
     shared = counted.judge(boots(9000, 0.02, old), boots(9005, 0.77, old, planted, seed=2))[1]
     assert (shared.verdict, shared.worse) == ("newly shared", True)
     assert "lanefs_begin (writes)" in shared.reason
-    assert "0.75 more an operation" in shared.reason
+    assert "0.75 more per operation" in shared.reason
     assert "jiffies" not in shared.reason
 
 
@@ -108,7 +108,7 @@ def test_of_the_heap_no_name_is_new() -> None:
     found = counted.judge(boots(100, 21, plain), boots(100, 41, more, seed=11))[1]
     assert (
         found.reason
-        == "memory at 0x80: ext4_inode_info.i_flags, 20.80 more an operation, by seek (writes)"
+        == "memory at 0x80: ext4_inode_info.i_flags, 20.80 more per operation, by seek (writes)"
     )
 
 

@@ -156,9 +156,9 @@ def test_noise_alone_moves_nothing(tmp_path: Path) -> None:
 def test_one_run_is_shown_and_not_judged(tmp_path: Path) -> None:
     write_history(tmp_path / "runs", 1)
     out = site(tmp_path)
-    assert "A series is judged from 6 runs on." in (out / "index.html").read_text()
+    assert "at least 6 runs." in (out / "index.html").read_text()
     page = page_of(out, "MWCL", "xfs")
-    assert "Steps are looked for from 6 runs on." in page.read_text()
+    assert "at least 6 runs." in page.read_text()
     assert len(Table(page, "Table of values").rows) == 1
 
 
@@ -169,7 +169,7 @@ def test_series_begin_and_end(tmp_path: Path) -> None:
     out = site(tmp_path)
     rows = Table(out / "index.html", "Table of host (2 x made-up CPU)").rows
     last = {(row[0], row[1], row[2]): row[8] for row in rows}
-    assert last["MWCL", "xfs", "1"] == "2026-03-08 (8 newer runs without it)"
+    assert last["MWCL", "xfs", "1"] == "2026-03-08 (not in 8 newer runs)"
     assert last["MWCL", "btrfs", "1"] == "2026-03-16"
     assert (
         "8 newer runs of this machine have no figure of it"
@@ -215,7 +215,7 @@ def test_two_builds_of_a_kernel_are_told_apart(tmp_path: Path) -> None:
         started = f"2026-03-{number + 1:02}T00:00:00Z"
         write_run(path, cells, id=path.name, started=started, machine=there)
     (row,) = Table(site(tmp_path) / "index.html", "Table of changes").rows
-    assert row[8] == "6.12.0 another build: #1 SMP → #2 SMP"
+    assert row[8] == "6.12.0 different builds: #1 SMP → #2 SMP"
 
 
 def test_a_corrupt_run_is_left_out_and_named(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_runs_of_sides_have_no_history(tmp_path: Path) -> None:
         for made in grid([1], 1, ["MWCL"], ["ext4"])
     ]
     write_run(tmp_path / "runs" / "ab", cells)
-    with pytest.raises(FscaleError, match="sides of `fscale ab` have no history"):
+    with pytest.raises(FscaleError, match="`fscale ab`, whose sides have no history"):
         site(tmp_path)
 
 

@@ -423,11 +423,11 @@ def test_a_tag_that_another_run_has_stays_there(place: Place, original: Path) ->
     theirs = place.fscale("history", "path", "theirs", "--db", db).output.strip()
     assert theirs == str(place.results)
     rebuilt = place.fscale("history", "rebuild", place.root, "--db", db)
-    assert f"the tag good of {place.results}: it is that of {ours}" in rebuilt.error
+    assert f"tag good of {place.results} is left out because it belongs to {ours}" in rebuilt.error
     assert place.fscale("history", "path", "good", "--db", db).output.strip() == str(ours)
     db.unlink()
     rebuilt = place.fscale("history", "rebuild", place.root, "--db", db)
-    assert "several claim it" in rebuilt.error
+    assert "several runs claim it" in rebuilt.error
     assert place.fscale("history", "path", "good", "--db", db).code == 2
 
 
@@ -438,7 +438,7 @@ def test_a_name_that_several_runs_have_is_refused(place: Place, original: Path) 
     assert place.fscale("history", "add", ours, place.results, "--db", db).code == 0
     done = place.fscale("history", "tag", "synthetic", "x", "--db", db)
     assert done.code == 2
-    assert "are all named synthetic; give the directory" in done.error
+    assert "several runs have the id synthetic" in done.error
     assert place.fscale("history", "tag", ours, "x", "--db", db).code == 0
 
 

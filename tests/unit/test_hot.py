@@ -96,7 +96,7 @@ def test_a_simulated_run_is_told_in_words_and_as_json(tmp_path: Path) -> None:
     first, *lines = hot.told([point()])
     said = done.stdout.splitlines()
     assert said[0] == first
-    assert said[1].startswith("    DRBH on ext4 at 4 cores; contended is rename_lock: 25.0%")
+    assert said[1].startswith("    DRBH on ext4 at 4 cores; contention on rename_lock: 25.0%")
     assert said[2 : 2 + len(lines)] == lines
     done = CliRunner().invoke(app, ["locks", str(run), "DRBH-ext4", "--json"])
     data = json.loads(done.stdout)
@@ -159,7 +159,10 @@ def test_the_functions_that_wait_for_lines_are_told() -> None:
         FunctionWait(function="memcpy", stall=150),
         FunctionWait(function="memcmp", stall=4),
     ]
-    assert hot.told([made])[-1] == "    of the cores' time, waiting for lines: memcpy 15.0%"
+    assert (
+        hot.told([made])[-1]
+        == "    waiting for cache lines, share of the cores' time: memcpy 15.0%"
+    )
     assert hot.as_json([made])[0]["waits"] == [
         {"function": "memcpy", "share": 0.15},
         {"function": "memcmp", "share": 0.004},

@@ -175,7 +175,7 @@ def test_logs_of_one_machine_are_repetitions(tmp_path: Path) -> None:
 def test_logs_of_two_kernels_are_no_run(tmp_path: Path) -> None:
     text = HEAD + plain("mem:ext4:DWOL:1", 100.0)
     logs = [written(tmp_path, text), written(tmp_path, text.replace("4.2.0", "4.3.0"), "b")]
-    with pytest.raises(FscaleError, match=r"SYSTEM differs.*directories of their own"):
+    with pytest.raises(FscaleError, match=r"SYSTEM differs.*separate directories"):
         read(logs)
 
 
@@ -198,7 +198,7 @@ def test_a_file_of_two_kernels_is_no_run(change: tuple[str, str], tmp_path: Path
     first = HEAD + ONE
     log = written(tmp_path, first + (HEAD + ONE).replace(*change))
     line = first.count("\n") + 1
-    with pytest.raises(FscaleError, match=rf"line {line} is not of the same machine and kernel"):
+    with pytest.raises(FscaleError, match=rf"line {line} comes from another machine or kernel"):
         read([log])
 
 
@@ -214,7 +214,7 @@ def test_a_copy_is_not_a_repetition(tmp_path: Path) -> None:
     assert [cell.ops_per_second for cell in found.cells] == [100.5]
     assert found.run.planned_cells == 1
     (said,) = found.left_out
-    assert "a copy, not a repetition (2 times)" in said
+    assert "a copy and not a repetition (2 times)" in said
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_cpu_times_that_are_left_out_are_said(tmp_path: Path) -> None:
     text = HEAD + profiled("mem:ext4:DWOL:2:bufferedio", 200.0, "30 0 30 900 0 0 0 0")
     found = read([written(tmp_path, text)])
     assert found.cells[0].cpu is None
-    assert any("more than the cores that worked" in reason for reason in found.left_out)
+    assert any("exceed those of the cores in use" in reason for reason in found.left_out)
 
 
 @pytest.mark.parametrize(
@@ -405,18 +405,18 @@ def test_a_log_that_is_cut_off_has_no_wrong_figure(bytes_: int, tmp_path: Path) 
     ("change", "said"),
     [
         (lambda text: text.replace("### DURATION", "## DURATION"), r"line 3: .* is no cell"),
-        (lambda text: text.replace("= 30s", "= -1s"), "cannot be a duration"),
-        (lambda text: text.replace("DWOL:4:", "DWOL:999999:"), "cannot be the cores"),
-        (lambda text: text.replace("CHIPS = 2", "CHIPS = 0"), "cannot be PHYSICAL_CHIPS"),
+        (lambda text: text.replace("= 30s", "= -1s"), "not a duration"),
+        (lambda text: text.replace("DWOL:4:", "DWOL:999999:"), "not valid as the cores"),
+        (lambda text: text.replace("CHIPS = 2", "CHIPS = 0"), "not valid as PHYSICAL_CHIPS"),
         (lambda text: text.replace("Linux testhost", "FreeBSD"), "uname -a"),
-        (lambda text: text.replace("0,1,2", "zero,1"), "cannot be CORE_SEQ"),
-        (lambda text: re.sub("(## .*:)[a-z]+io", r"\1mmap", HEAD + ONE), "mmap is no I/O mode"),
+        (lambda text: text.replace("0,1,2", "zero,1"), "not a valid CORE_SEQ"),
+        (lambda text: re.sub("(## .*:)[a-z]+io", r"\1mmap", HEAD + ONE), "unknown I/O mode mmap"),
         (lambda text: HEAD + text.replace("30s", "5s"), "second header"),
-        (lambda text: "", "holds no cell"),
-        (lambda text: "\0" * 4096, "holds no cell"),
+        (lambda text: "", "contains no cell"),
+        (lambda text: "\0" * 4096, "contains no cell"),
         (lambda text: "## ssd:f2fs:MWUL:1\n# Fail to run\n", "neither a line `### DURATION"),
-        (lambda text: text.replace("DWOL:4", "../DWOL:4"), "is no cell"),
-        (lambda text: text[: text.index("## mem")], "holds no cell"),
+        (lambda text: text.replace("DWOL:4", "../DWOL:4"), "is not a cell"),
+        (lambda text: text[: text.index("## mem")], "contains no cell"),
     ],
 )
 def test_what_is_no_log_is_an_error(tmp_path: Path, change: object, said: str) -> None:
@@ -454,8 +454,8 @@ def test_the_report_says_what_the_log_does_not_hold(tmp_path: Path) -> None:
         flags=re.DOTALL,
     )
     words = " ".join(re.sub(r"<[^>]+>", " ", text).split()).replace("&#39;", "'")
-    assert "Made of FxMark's log" in words
-    assert "the log does not hold others' load" in words
+    assert "imported from FxMark's log" in words
+    assert "log does not record the load" in words
     assert "Memory not recorded" in words
     assert "Frequency governor not recorded" in words
     assert "Every point was measured once" in words

@@ -179,7 +179,10 @@ def test_an_operation_that_is_not_the_papers_is_named_and_not_judged(tmp_path: P
     assert [row.panel.name for row in beside(page)] == ["DRBL"]
     assert other_operations(page) == ["MWCL keep=10"]
     run = write_run(tmp_path / "run", cells, workloads=["DRBL", "MWCL"])
-    assert "Not beside the paper: MWCL keep=10." in build(run, paper=True, plots=False).read_text()
+    assert (
+        "Not compared with the paper: MWCL keep=10."
+        in build(run, paper=True, plots=False).read_text()
+    )
 
 
 def test_the_report_has_the_paper_when_asked(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_point_is_of_the_control_of_most_of_its_cells(
 def test_points_of_two_controls_are_warned_of(tmp_path: Path) -> None:
     results = read(tmp_path / "x", [*mixed(1, 3, 0), *mixed(2, 0, 3)])
     assert len(results.scored) == 6
-    (said,) = [text for text in results.run.warnings if "one curve" in text]
+    (said,) = [text for text in results.run.warnings if "affinity, with all CPUs online" in text]
     assert said.startswith("1 points were measured by hotplug and 1 by affinity")
 
 

@@ -236,7 +236,7 @@ def test_slower_cores_are_marked_and_linear_does_not_count_them() -> None:
     assert panel.ideal is not None
     assert panel.ideal.factors[-1] == (12, 4)
     page = arrange(summarise(scored), ["ext4"], {}, there)[0]
-    assert "slower cores join" in [name for _, name in layout_keys(page)]
+    assert "slower cores from here" in [name for _, name in layout_keys(page)]
     assert _law("DRBL", curve).fit is None  # three counts of equal cores
 
 

@@ -81,4 +81,4 @@ def test_what_paired_runs_decide_cannot_be_set(tmp_path: Path, command: str) -> 
 def test_guests_have_no_device(tmp_path: Path) -> None:
     sides = ["--base", "kernel:6.1", "--new", "kernel:6.12"]
     given = ["ab", *sides, "--output", str(tmp_path / "out"), "--device", "/dev/null"]
-    assert "--device: not for guests" in str(CliRunner().invoke(app, given).exception)
+    assert "--device: not supported with guests" in str(CliRunner().invoke(app, given).exception)

@@ -92,7 +92,7 @@ def test_every_workload_has_a_plot_and_a_row(run: Path) -> None:
 def test_the_matrix_ends_what_a_terminal_of_24_lines_shows(run: Path) -> None:
     last = show(run).splitlines()[-22:]
     assert last[0].startswith("workload ")
-    assert last[-1].endswith("loses much")
+    assert last[-1].endswith("loses a lot")
 
 
 def test_a_file_system_without_a_figure_is_a_dot_and_an_early_end_a_dagger(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_terminal_s_size_is_honoured(run: Path) -> None:
 
 def test_one_core_count_has_figures_and_no_plot(tmp_path: Path) -> None:
     output = show(write_run(tmp_path, grid((1,), 1, ("DRBL", "MWCL"), ("ext4",))))
-    assert "median a second at 1 core" in output
+    assert "median per second at 1 core" in output
     assert not set(FRAME) & set(output)
 
 

@@ -152,7 +152,7 @@ def test_guests_that_never_come_up_end_the_sweep(prepared: Prepared) -> None:
 
 def test_an_interrupted_sweep_keeps_what_is_finished(prepared: Prepared) -> None:
     Guest.scripts = [(2, "interrupt")]
-    with pytest.raises(Interrupted, match="the same command goes on"):
+    with pytest.raises(Interrupted, match="the same command resumes"):
         campaign.run(prepared, 1)
     assert prepared.run.state == "interrupted"
     assert len(prepared.store.cells()) == 2

@@ -208,7 +208,7 @@ def test_a_growing_file_is_read_by_whole_lines(tmp_path: Path) -> None:
     "text", [b"", b"{", b'{"type":"window"}', b'{"type":"parameters","format":2}']
 )
 def test_what_is_no_record_is_refused(text: bytes) -> None:
-    with pytest.raises(FscaleError, match=r"no record|format 2"):
+    with pytest.raises(FscaleError, match=r"not a valid record|format 2"):
         output.parse(text)
 
 

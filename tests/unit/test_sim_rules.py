@@ -53,5 +53,5 @@ def test_no_words_hold_for_what_has_no_name_of_its_own() -> None:
 def test_what_a_boot_lacks_is_said() -> None:
     with pytest.raises(KeyError, match=r"nothing \[ext4\]"):
         placed("va:ext4:nothing:0x0-0x4", symbols())
-    with pytest.raises(ValueError, match="is no rule"):
+    with pytest.raises(ValueError, match="is not a rule"):
         placed("pa:0x0-0x40", symbols())

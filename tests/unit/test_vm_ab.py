@@ -207,7 +207,7 @@ def test_boots_of_several_revisions_are_told(tmp_path):
     measured(tmp_path, 2)
     run = Store(tmp_path).load_run()
     assert run is not None
-    assert run.warnings == ["boots are of several revisions of fscale: old, new"]
+    assert run.warnings == ["the boots ran several revisions of fscale: old, new"]
 
 
 def test_boots_that_stood_still_are_told(tmp_path):
@@ -218,7 +218,7 @@ def test_boots_that_stood_still_are_told(tmp_path):
     run = Store(tmp_path).load_run()
     assert run is not None and run.machine.guest is not None
     assert run.machine.guest["stood_still"] == 2
-    assert run.warnings == ["2 boots stood still and were made again"]
+    assert run.warnings == ["2 boots stalled and were repeated"]
 
 
 def test_a_kernel_that_was_built_anew_does_not_go_on_with_a_comparison(tmp_path):

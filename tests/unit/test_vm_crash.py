@@ -319,7 +319,7 @@ def test_the_test_of_ext4_uses_its_own_mkfs_and_fsck():
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"workload": "mxi"}, "no crash workload"), ({"plant": "nothing"}, "no fault nothing")],
+    [({"workload": "mxi"}, "crash workload mxi"), ({"plant": "nothing"}, "fault nothing")],
 )
 def test_bad_crash_options_are_refused(changes, message):
     with pytest.raises(FscaleError, match=message):
@@ -343,7 +343,7 @@ def test_tmpfs_cannot_be_crash_tested():
 def test_the_verdict_names_the_first_point():
     good = crashtest.Result(entries=9, flushes=3, possible=3, tested=3)
     told = crash.verdict("lanefs_log", spec(), good)
-    assert told.startswith("lanefs_log: 3 crash points") and "keep what was fsync'd" in told
+    assert told.startswith("lanefs_log: 3 crash points") and "fsync'd" in told
     bad = crashtest.Result(
         tested=3, failing=2, first={"entry": 5, "what": "fsck", "text": "bad count"}
     )
@@ -367,5 +367,5 @@ def test_remounts_take_turns_until_the_workers_end(monkeypatch):
     monkeypatch.setattr(crashtest, "REMOUNT_SECONDS", 0)
     crashtest._remount(["a=1", "a=2"], [Worker(3)])
     assert asked == ["remount,a=1", "remount,a=2", "remount,a=1"]
-    with pytest.raises(FscaleError, match="over before the first remount: more --points"):
+    with pytest.raises(FscaleError, match=r"before the first remount.*--points"):
         crashtest._remount(["a=1", "a=2"], [Worker(0)])

@@ -93,7 +93,7 @@ def test_a_file_system_without_attributes_for_users_has_them_in_files(tmp_path, 
 def test_the_result_of_a_crash_test_is_no_link(tmp_path):
     (tmp_path / "host.json").write_text('{"tested": 5}')
     (tmp_path / "crash.json").symlink_to(tmp_path / "host.json")
-    with pytest.raises(FscaleError, match="no regular file"):
+    with pytest.raises(FscaleError, match="not a regular file"):
         crash.load(tmp_path / "crash.json")
 
 
