@@ -312,6 +312,6 @@ def test_no_control_where_there_is_no_curve_or_none_is_wanted() -> None:
 def test_no_file_system_is_named_as_the_cells_without_one(tmp_path: Path) -> None:
     config = tmp_path / "none.toml"
     config.write_text((paths.FILESYSTEMS / "tmpfs.toml").read_text())
-    with pytest.raises(FscaleError, match="another name"):
+    with pytest.raises(FscaleError, match="name none is reserved"):
         catalogue.load_filesystem(str(config))
     assert catalogue.load_filesystem(str(config.rename(tmp_path / "some.toml"))).nodev
