@@ -20,9 +20,15 @@ html_extra_path = ["schemas"]
 templates_path: list[str] = []
 nitpicky = True
 
+
+def _summary(page: Path) -> str:
+    """The first sentence of a page, which stands below its title."""
+    return page.read_text().split("\n\n")[1].replace("\n", " ").partition(". ")[0].rstrip(".")
+
+
 _COMMANDS = sorted((Path(__file__).parent / "reference/commands").glob("*.md"))
 man_pages = [
-    (f"reference/commands/{page.stem}", f"fscale-{page.stem}", f"fscale {page.stem}", author, 1)
+    (f"reference/commands/{page.stem}", f"fscale-{page.stem}", _summary(page), author, 1)
     for page in _COMMANDS
     if page.stem != "index"
 ] + [
