@@ -76,7 +76,7 @@ def test_a_planted_delay_is_found(tmp_path: Path, slowed: Path) -> None:
 def test_an_application_takes_turns(tmp_path: Path) -> None:
     argv = [str(ROOT / "bin" / "fscale"), "ab", "--slices", "--base", "ext4"]
     argv += ["--new", "ext4:mount=data=journal", "--workload", "fileserver", "--cores", "1"]
-    argv += ["--set", "options={fileserver={files=500}}"]
+    argv += ["--set", "options={fileserver={files=200}}"]
     argv += ["--repetitions", "4", "--seed", "1", "--metric", "throughput", "--json"]
     argv += ["--wait", "200", "--output", str(tmp_path / "out")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=280)

@@ -299,8 +299,8 @@ def histogram(path):
 def test_the_warm_up_takes_no_room_from_the_latencies(tmp_path, fast):
     """Nor does any number of operations: here as many as 32 MiB a worker once held."""
     (tmp_path / "l").mkdir()
-    more = ("--warmup", "6", "--duration", "3", "--latency", str(tmp_path / "l"))
-    out = bench.run_good("DRBL", fast / "d", *more)
+    more = ("--warmup", "2.5", "--duration", "1.2", "--latency", str(tmp_path / "l"))
+    out = bench.run_good("control_syscall", fast / "d", *more)
     recorded = histogram(tmp_path / "l/worker-0.hist")
     assert sum(recorded.values()) == pytest.approx(out.ops, rel=0.01)
     assert out.executed_ops > 1.5 * out.ops

@@ -20,7 +20,7 @@ from tests.runner_support import (
 )
 
 # `make kills` tries more.
-MOMENTS = int(os.environ.get("FSCALE_KILLS", "8"))
+MOMENTS = int(os.environ.get("FSCALE_KILLS", "6"))
 
 
 @pytest.mark.root
