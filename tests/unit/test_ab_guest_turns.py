@@ -177,7 +177,7 @@ def test_what_another_process_took_is_not_the_guests(monkeypatch: pytest.MonkeyP
 
 def test_guests_that_do_not_measure_the_same_are_refused() -> None:
     machine = Machine()
-    with pytest.raises(FscaleError, match=r"do not measure the same: DRBL.* and MWCL"):
+    with pytest.raises(FscaleError, match=r"do not measure the same cell: .*DRBL.*MWCL"):
         measure(Guest(machine, "A", ["DRBL"]), Guest(machine, "B", ["MWCL"]))
 
 

@@ -265,7 +265,7 @@ def test_repetitions_are_counted_in_blocks(prepare: Preparer, tmp_path: Path) ->
     # 0.002 / 7 takes 8 without blocks of four.
     settings = Settings(fdr=0.002)
     asked = request(tmp_path / "a"), parse("ext4"), parse("xfs"), settings
-    with pytest.raises(FscaleError, match="is found with 9 or more"):
+    with pytest.raises(FscaleError, match="at least 9 "):
         plan.make(*asked, 8)
     found = plan.make(*asked, 10)
     assert found.settings is settings
@@ -304,9 +304,8 @@ def test_what_takes_no_turns_is_refused(prepare: Preparer, tmp_path: Path, odd: 
             prepared.setup.loads = {"MWCL": Load(), "DRBL": load, "not wanted": load}  # type: ignore[dict-item]
 
     prepare.change = whole
-    assert refusal(tmp_path / "a", slicing=Slicing()) == (
-        "this cannot be measured in slices: DRBL does not take turns; leave --slices out"
-    )
+    without = refusal(tmp_path / "a", slicing=Slicing())
+    assert "DRBL cannot take turns; leave --slices out" in without
     assert not any(point.slicing for point in make(tmp_path / "a").points)
 
 
@@ -330,7 +329,7 @@ def test_what_can_is_cut_and_what_puts_work_off_settles(
     # The settled rate is one more test of each of DRBL's two points.
     for metrics, tests in ((("throughput",), 4), (("throughput", "settled"), 6)):
         said = refusal(tmp_path / "few", 3, slicing=Slicing(), metrics=metrics)
-        assert f"a single change among {tests} tests is" in said
+        assert f"a single change among {tests} tests" in said
     recorded = {n: (own["settle"], own["drain"]) for n, own in found.run.suite["slices"].items()}
     assert recorded == {"DRBL": (True, 0.02), "MWCL": (False, 0.0)}
     found = plan.make(request(tmp_path / "d"), *sides, Settings(), 9, slices=False)

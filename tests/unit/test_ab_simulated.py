@@ -129,4 +129,4 @@ def test_compare_judges_it_again_and_refuses_what_is_of_rates(tmp_path: Path) ->
     for option in (["--margin", "0.1"], ["--metric", "throughput"], ["--allow-different", "x"]):
         refused = CliRunner().invoke(app, ["compare", str(tmp_path), *option])
         assert isinstance(refused.exception, FscaleError)
-        assert str(refused.exception).startswith(f"{option[0]}: not for")
+        assert str(refused.exception).startswith(f"{option[0]}: not supported")

@@ -82,14 +82,14 @@ def test_each_turn_is_followed_by_a_pause_for_what_it_frees_later(
 
 
 def test_operations_that_are_long_for_a_turn_are_no_matter_of_turns() -> None:
-    with pytest.raises(FscaleError, match="only 7 operations per worker in a turn of 10 ms"):
+    with pytest.raises(FscaleError, match="only 7 operations in a turn of 10 ms"):
         alternate(Side(100), Side(100, ops=7))
 
 
 @pytest.mark.parametrize("cores", [2, 3, 16])
 def test_each_worker_needs_its_operations(cores: int) -> None:
     assert alternate(Side(100), Side(100), 5)["A"].slices  # 100 operations: 20 each
-    with pytest.raises(FscaleError, match="operations per worker"):
+    with pytest.raises(FscaleError, match="operations in a turn"):
         alternate(Side(100, ops=20 * cores), Side(100, ops=20 * cores - 1), cores)
     assert alternate(Side(100, ops=20 * cores), Side(100, ops=20 * cores), cores)["B"].slices
 

@@ -117,12 +117,12 @@ def test_mail_boxes_must_hold_what_the_log_says(site: Site, tmp_path: Path) -> N
     (mail / "0").mkdir(parents=True)
     (mail / "0" / "mbox").write_bytes(b"From a@b Fri\n\nx\n" * 3)
     exim._check({"delivered_in_all": 3}, site, mail)
-    with pytest.raises(AppError, match="tells of 4 deliveries, the mail boxes hold 3"):
+    with pytest.raises(AppError, match="has 4 deliveries, but the mail boxes have 3"):
         exim._check({"delivered_in_all": 4}, site, mail)
     left = tmp_path / "spool" / "0" / "input" / "1abc-D"
     left.parent.mkdir(parents=True)
     left.touch()
-    with pytest.raises(AppError, match="1 files are left in the spool"):
+    with pytest.raises(AppError, match="1 files remain in the spool"):
         exim._check({"delivered_in_all": 3}, site, mail)
 
 
@@ -137,7 +137,7 @@ def test_a_runner_that_went_away() -> None:
     gone, write = os.pipe()
     os.close(far)
     try:
-        with pytest.raises(AppError, match="the runner went away"):
+        with pytest.raises(AppError, match="the runner ended"):
             command._ready((read, write), None)
     finally:
         for fd in (read, gone, write):
@@ -199,5 +199,5 @@ def test_what_stays_in_the_spool_is_an_error(
     journal.parent.mkdir(parents=True)
     journal.touch()
     exim._wait_for_spools(site)
-    with pytest.raises(AppError, match="1 files are left in the spool"):
+    with pytest.raises(AppError, match="1 files remain in the spool"):
         exim._check({"delivered_in_all": 0}, site, tmp_path / "mail")

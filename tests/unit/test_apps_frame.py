@@ -88,8 +88,8 @@ def test_settings() -> None:
     assert settings(DESCRIPTOR, {"spools": "3"})["spools"] == 3
     for wrong, message in (
         ({"spool": 1}, "has no option spool"),
-        ({"spools": "many"}, "is a number"),
-        ({"fsync": "maybe"}, "is one of on, off"),
+        ({"spools": "many"}, "must be a number"),
+        ({"fsync": "maybe"}, "must be one of on, off"),
     ):
         with pytest.raises(AppError, match=message):
             settings(DESCRIPTOR, wrong)

@@ -91,7 +91,7 @@ def test_kinds_of_machines_are_named(run: Run) -> None:
         with pytest.raises(FscaleError) as caught:
             refuse_other_kind(base, new)
         assert str(caught.value) == (
-            f"{says}: such figures never mix; measure both in the same way"
+            f"{says}, and such figures cannot be compared; measure both in the same way"
         )
 
 
@@ -105,7 +105,7 @@ def test_simulated_figures_are_told_first_and_differ_by_their_model(run: Run) ->
     one = on(run, guest=guest)
     other = changed(one, suite=one.suite | {"order": "cores"})
     assert notes(one, other, cells(), cells(), []) == [
-        "both sides are simulated: counts per operation say more than rates",
+        "both sides are simulated: counts per operation are more reliable than rates",
         "the sides differ in suite.order: random and cores",
     ]
     assert meaning(one, "MRPL", "xfs", "none")["machine.model.l1"] == 32
@@ -142,8 +142,8 @@ def test_a_refusal_names_all_that_differs_and_how_to_allow_it(run: Run) -> None:
         notes(run, new, cells(), cells(), [])
     assert str(caught.value) == (
         "the figures of the two sides mean different things: filesystems.ext4.mkfs: `mkfs.ext4` "
-        "and none; suite.warmup: 0.1 and 2. Measure one side again as the other was; where the "
-        "difference is what you want to judge, add --allow-different filesystems.ext4.mkfs "
+        "and none; suite.warmup: 0.1 and 2. Measure one side again like the other, or, if "
+        "you want to judge this very difference, add --allow-different filesystems.ext4.mkfs "
         "--allow-different suite.warmup"
     )
     with pytest.raises(FscaleError, match=r"things: suite.warmup: 0.1 and 2\. .*suite.warmup$"):

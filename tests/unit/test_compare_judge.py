@@ -90,7 +90,7 @@ def test_more_counted_work_is_slower_from_its_own_margin_on() -> None:
     assert verdict(more, 0.001, COUNT + "alloc").margin == 0.01
 
 
-DIFFER = "the distributions differ, their medians do not clearly: look at the values"
+DIFFER = "the distributions differ, but their medians not clearly: look at the values"
 
 
 def undecided(**changes: Any) -> Judgement:
@@ -282,7 +282,7 @@ def test_what_has_too_few_repetitions_says_how_many_it_takes() -> None:
         found = deciding.too_few(compared(4, 4, interleaved=interleaved), 100, SETTINGS)
         assert found.reason == f"4 of at least {needed} repetitions"
     first, second = judge([few, many], SETTINGS)
-    assert first.reason == "4 of at least 5 repetitions"
+    assert first.reason == "too few repetitions: 4 of at least 5"
     assert (first.p, second.p) == (None, 1.0)
 
 
@@ -298,7 +298,7 @@ def test_what_can_reach_the_level_is_judged() -> None:
 
 def test_nothing_is_refused_where_it_must_not_be() -> None:
     (found,) = judge([compared(3, 3)], SETTINGS, refuse=False)
-    assert (found.verdict, found.reason) == ("undecided", "3 of at least 5 repetitions")
+    assert (found.verdict, found.reason) == ("undecided", "too few repetitions: 3 of at least 5")
     with pytest.raises(FscaleError):
         judge([compared(3, 3)], SETTINGS)
     assert judge([], SETTINGS) == []

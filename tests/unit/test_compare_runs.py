@@ -128,7 +128,7 @@ def test_too_few_repetitions_are_refused_with_the_number(tmp_path: Path) -> None
     base = run(tmp_path / "base", noisy(flat, 0.01, "a"), repetitions=3)
     # Two metrics of six points, and three tests of two curves.
     needed = minimum_repetitions(Settings(), 18, interleaved=False)
-    with pytest.raises(FscaleError, match=rf"at most 3 a side.*--repetitions {needed}$"):
+    with pytest.raises(FscaleError, match=rf"at most 3 per side.*--repetitions {needed}$"):
         judged(base, base)
     base = run(tmp_path / "less", noisy(flat, 0.01, "a"), repetitions=needed - 1)
     with pytest.raises(FscaleError, match=f"among 18 tests .* --repetitions {needed}$"):

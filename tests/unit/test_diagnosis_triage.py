@@ -213,7 +213,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_used(tmp_path: Path) -> Non
     damaged = profiled(tmp_path, 1, "cpu", [])
     good = profiled(tmp_path, 1, "locks", locks(1000, 100))
     found = triage(tmp_path, [damaged, good])
-    assert found.unreadable == {"profiles/cpu-1.json.gz": "it is no profile"}
+    assert found.unreadable == {"profiles/cpu-1.json.gz": "it is not a profile (a JSON object)"}
     assert found.profiles == {"locks": 1}
 
 

@@ -130,7 +130,7 @@ def test_cpu_times_are_the_logs_where_they_can_be(tmp_path: Path) -> None:
 def test_what_failed_has_a_reason_and_no_figure(tmp_path: Path) -> None:
     cells = by_point(read([written(tmp_path)]).cells)
     nothing = cells["DWOL", "xfs", "ram", "buffered", 4]
-    assert (nothing.status, nothing.reason) == ("error", "the log has no result of it")
+    assert (nothing.status, nothing.reason) == ("error", "the log has no result for it")
     empty = cells["DWOL", "btrfs", "ram", "buffered", 1]
     assert (empty.status, empty.reason) == ("invalid", "FxMark counted nothing")
     assert nothing.ops_per_second == empty.ops_per_second == 0
@@ -404,7 +404,7 @@ def test_a_log_that_is_cut_off_has_no_wrong_figure(bytes_: int, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda text: text.replace("### DURATION", "## DURATION"), r"line 3: .* is no cell"),
+        (lambda text: text.replace("### DURATION", "## DURATION"), r"line 3: .* is not a cell"),
         (lambda text: text.replace("= 30s", "= -1s"), "not a duration"),
         (lambda text: text.replace("DWOL:4:", "DWOL:999999:"), "not valid as the cores"),
         (lambda text: text.replace("CHIPS = 2", "CHIPS = 0"), "not valid as PHYSICAL_CHIPS"),

@@ -197,4 +197,4 @@ def test_the_report_has_the_paper_when_asked(tmp_path: Path) -> None:
 
 def test_a_run_that_the_paper_does_not_know_says_so(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", grid((1, 2), 1, ["DRBL"], ["lanefs"]), workloads=["DRBL"])
-    assert "The paper says nothing" in build(run, paper=True, plots=False).read_text()
+    assert "The paper makes no statement" in build(run, paper=True, plots=False).read_text()

@@ -49,7 +49,7 @@ def test_sockets_are_those_of_the_model() -> None:
     assert plan.sockets(paper, 80).option == "80,sockets=8,cores=10,threads=1,maxcpus=80"
     assert plan.sockets(paper, 16).option == "16,sockets=2,cores=10,threads=1,maxcpus=20"
     assert plan.sockets(paper, 4).option == "4,sockets=1,cores=4,threads=1,maxcpus=4"
-    with pytest.raises(FscaleError, match="81 cores are asked for"):
+    with pytest.raises(FscaleError, match="81 cores were requested"):
         plan.sockets(paper, 81)
 
 
