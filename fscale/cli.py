@@ -97,9 +97,9 @@ def _lay_out(of: typer.Typer) -> None:
 for _module in _modules():
     importlib.import_module(f"fscale.commands.{_module}").register(app)
 for _command in app.registered_commands:
-    _command.rich_help_panel = _PANEL_OF.get(_command.name)
+    _command.rich_help_panel = _PANEL_OF.get(_command.name or "")
 for _group in app.registered_groups:
-    _group.rich_help_panel = _PANEL_OF.get(_group.name)
+    _group.rich_help_panel = _PANEL_OF.get(_group.name or "")
 _lay_out(app)
 
 
