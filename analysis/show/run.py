@@ -71,15 +71,13 @@ def _page(report: Report, page: Page, width: int, height: int) -> Iterator[Rende
     if len(panels) == 1:
         yield Text("")
         yield from tables.figures(panels[0], width)
-        yield Text(
-            "median per second, and half the spread around it; !: other processes disturbed it"
-        )
+        yield Text("median per second, and half the spread; !: other processes disturbed it")
         return
     yield Text("")
     yield from tables.matrix(page, width)
     if len(page.cores) > 1:
         most = f"speed-up at {page.cores[-1]} cores (†: at fewer)"
-        yield Text(f"columns: cores at the peak, {most}, and {tables.LEGEND}")
+        yield Text(f"cores at the peak, {most}, and: {tables.LEGEND}")
     else:
         yield Text(f"median per second at {plural(page.cores[0], 'core')}")
 

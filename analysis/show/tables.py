@@ -18,7 +18,7 @@ LONGEST_NAME = 24
 # Lower bound of log(speed-up) / log(linear), sign, colour.
 SCALE = ((0.75, "++", "blue"), (0.25, "+", "cyan"), (-0.25, "=", ""), (-0.75, "-", "yellow"))
 LOSS = ("--", "red")
-LEGEND = "++ near linear, + gains, = no gain, - loses, -- loses a lot"
+LEGEND = "++ near linear, + gains, = no gain, - loses, -- loses much"
 
 
 def matrix(page: Page, width: int) -> Iterator[Table]:

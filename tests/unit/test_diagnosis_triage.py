@@ -189,7 +189,7 @@ def test_where_idle_time_is_not_recorded_shares_of_cycles_are_of_busy_time(tmp_p
     found = asleep(tmp_path, "cycles", own_cpu_seconds=None, cpu=None)
     assert found.cpu is not None
     assert (found.cpu.busy, found.cpu.cpu_share) == (None, 1.0)
-    assert "at most" in found.notes[0]
+    assert "upper bound" in found.notes[0]
 
 
 def test_a_pmu_that_did_not_count_is_said(tmp_path: Path) -> None:

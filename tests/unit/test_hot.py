@@ -143,7 +143,7 @@ def test_the_functions_of_the_most_instructions_are_told() -> None:
         FunctionWork(function="ext4_match", instructions=300),
         FunctionWork(function="memcmp", instructions=45),
     ]
-    assert hot.told([made])[-1] == "    of the instructions: ext4_match 30%, memcmp 4%"
+    assert hot.told([made])[-1] == "    share of the instructions: ext4_match 30%, memcmp 4%"
     assert hot.as_json([made])[0]["code"] == [
         {"function": "ext4_match", "share": 0.3},
         {"function": "memcmp", "share": 0.045},

@@ -92,7 +92,7 @@ def test_every_workload_has_a_plot_and_a_row(run: Path) -> None:
 def test_the_matrix_ends_what_a_terminal_of_24_lines_shows(run: Path) -> None:
     last = show(run).splitlines()[-22:]
     assert last[0].startswith("workload ")
-    assert last[-1].endswith("loses a lot")
+    assert last[-1].endswith("loses much")
 
 
 def test_a_file_system_without_a_figure_is_a_dot_and_an_early_end_a_dagger(tmp_path: Path) -> None:
