@@ -30,7 +30,7 @@ def _schema(
         bool, typer.Option("--write", help="Write the schemas to docs/schemas.")
     ] = False,
 ) -> None:
-    """Print the JSON Schema of run.json, of a cell's file, or of `fscale compare --json`.
+    """Print the JSON Schema of run.json, of a cell's file, or of a comparison.
 
     Example: fscale schema run
     """

@@ -63,11 +63,15 @@ class Suite(Strict):
             return data
         return {_OLDER_KEYS.get(key, key): value for key, value in data.items()}
 
-    title: str
+    title: str = Field(description="one line that reports show")
     workloads: list[str] | Literal["all"] = Field(description="ids as in `fscale list workloads`")
-    filesystems: list[str] = Field(min_length=1)
-    media: list[str] = Field(min_length=1)
-    modes: list[Mode] = Field(default=["buffered"], min_length=1)
+    filesystems: list[str] = Field(
+        min_length=1, description="names or TOML files, with options as --fs takes them"
+    )
+    media: list[str] = Field(min_length=1, description="names or TOML files")
+    modes: list[Mode] = Field(
+        default=["buffered"], min_length=1, description="how workloads read and write files"
+    )
     cores: list[Annotated[int, Field(ge=1)]] | Preset = Field(
         default="topology",
         description='core counts to measure: a list; "topology": powers of two, each full socket, '
@@ -148,7 +152,7 @@ class Geometry(Strict):
 class FileSystem(Strict):
     """`configs/filesystems/<name>.toml`: how a file system is made, mounted and counted."""
 
-    title: str
+    title: str = Field(description="one line that reports show")
     kernel: str = Field(description="name in /proc/filesystems and for mount -t")
     nodev: bool = Field(default=False, description="in memory, without a medium and without mkfs")
     mkfs: list[str] = Field(default=[], description="argv; {device} is replaced by the medium")
@@ -265,7 +269,7 @@ class FileSystem(Strict):
 class Medium(Strict):
     """`configs/media/<name>.toml`: the storage below a file system."""
 
-    title: str
+    title: str = Field(description="one line that reports show")
     kind: Literal["loop", "brd", "null_blk", "device", "dir"]
     size: SizeOrShare | None = Field(
         default=None, description='bytes, or a share of memory such as "25%"; device and dir: none'

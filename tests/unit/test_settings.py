@@ -75,7 +75,7 @@ def test_wrong_settings_end_every_command(
 
 @pytest.mark.parametrize("command", ["ab", "noise", "bisect"])
 def test_what_paired_runs_decide_cannot_be_set(tmp_path: Path, command: str) -> None:
-    assert "decide that themselves" in said_by(command, tmp_path, "--set", "repetitions=3")
+    assert "--set repetitions: a paired run" in said_by(command, tmp_path, "--set", "repetitions=3")
 
 
 def test_guests_have_no_device(tmp_path: Path) -> None:
