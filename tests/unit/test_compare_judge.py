@@ -282,9 +282,9 @@ def test_what_has_too_few_repetitions_says_how_many_it_takes() -> None:
     assert deciding.too_few(compared(4, 4, COUNT + "x"), 2, SETTINGS).margin == 0.01
     for interleaved, needed in ((False, 9), (True, 10)):
         found = deciding.too_few(compared(4, 4, interleaved=interleaved), 100, SETTINGS)
-        assert found.reason == f"4 of at least {needed} repetitions"
+        assert re.findall(r"\d+", found.reason or "") == ["4", str(needed)]
     first, second = judge([few, many], SETTINGS)
-    assert first.reason == "too few repetitions: 4 of at least 5"
+    assert re.findall(r"\d+", first.reason or "") == ["4", "5"]
     assert (first.p, second.p) == (None, 1.0)
 
 
