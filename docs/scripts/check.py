@@ -27,7 +27,7 @@ ERRORS = ("FscaleError", "ValueError")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 # A question begins so, and a sentence should not.
 SUBJECTLESS = re.compile(
-    r"(?:What|Who|Whose|Of)\b(?! (?:course|these|those|the|all|each|\d)\b)[^?]*$"
+    r"(?:What(?!-if)|Who|Whose|Of)\b(?! (?:course|these|those|the|all|each|\d)\b)[^?]*$"
 )
 SENTENCE = re.compile(r"(?<=[.!?:]) +(?=[A-Z])")
 
