@@ -14,6 +14,8 @@ myst_heading_anchors = 4
 exclude_patterns = ["ci/**", "scripts/**"]
 # A link into the source tree leads out of the site; docs.scripts.check looks whether it is there.
 suppress_warnings = ["myst.xref_missing"]
+# Options begin with two hyphens, not with a dash.
+smartquotes = False
 html_theme = "furo"
 html_title = "fscale"
 html_extra_path = ["schemas"]
