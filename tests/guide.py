@@ -67,6 +67,7 @@ def commands(text: str) -> list[str]:
 _MASKS = (
     (re.compile(r"^\[\d+/\d+, .*"), "PROGRESS"),
     (re.compile(r"^ *\d+\.\d\d% .*"), "SUSPECT"),
+    (re.compile(r"^(\w+ on \w+) (scales|saturates|collapses)\b.*"), r"\1 DIAGNOSIS"),
     (re.compile(r"^(yes|no)\b"), "WHETHER"),
     (re.compile(r"; \d+ disturbed by others"), ""),
     (re.compile(r"\b[kM] ops/s"), "ops/s"),
@@ -87,8 +88,9 @@ def masked(line: str) -> str:
     return line.strip()
 
 
-# Warnings are the machine's own, and curves and the frames around tables say nothing of the form.
-_LEFT_OUT = re.compile(r"^warning:|^ *[\d.]*[│┤┌└┏┃┡]")
+# Warnings are the machine's own; curves, frames of tables, and what goes on from the line above, as
+# long as the terminal is narrow, depend on the numbers.
+_LEFT_OUT = re.compile(r"^warning:|^ *[\d.]*[│┤┌└┏┃┡]|^ {25}")
 
 
 def _lines(lines: Sequence[str]) -> list[str]:
