@@ -205,7 +205,7 @@ def test_looking_again_costs() -> None:
 
 def test_too_few_pairs_are_refused() -> None:
     sides = run(3, -0.05, random.Random(7))
-    with pytest.raises(FscaleError, match=r"at most 3, and .* less than 4; .*--max-minutes"):
+    with pytest.raises(FscaleError, match=r"at most 3, and .* at least 4; .*--max-minutes"):
         verdicts(sides)
 
 
@@ -216,7 +216,7 @@ def test_the_result_says_how_it_was_measured() -> None:
     assert (judgement.pairs, judgement.blocks) == (6, 12)
     assert judgement.slice_seconds == pytest.approx(0.018)
     assert judgement.margin == SETTINGS.slice_margin
-    assert re.search(r"6 pairs of 12 blocks of 18 ms, [\d.]+% between", remark(judgement))
+    assert re.search(r"6 pairs of 12 blocks of 18 ms, deviation [\d.]+% between", remark(judgement))
     whole = [[c.model_copy(update={"slices": None}) for c in side] for side in sides]
     for one in judge(pair(*whole, interleaved=True).tests, SETTINGS, refuse=False):
         assert (one.pairs, one.blocks, one.margin) == (None, None, SETTINGS.margin)

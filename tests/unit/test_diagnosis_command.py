@@ -122,7 +122,7 @@ def test_the_report_says_nothing_of_shares_that_no_profile_shows(run: Path, tmp_
     path.write_bytes(b"no profile")
     html = build(run, tmp_path / "out", plots=False).read_text()
     assert "No object took" not in html
-    assert html.count("No profile shows shares of time.") == 2  # the table's and the point's
+    assert html.count("No profile measures shares of time.") == 2  # the table's and the point's
 
 
 def test_profiling_cells_stand_among_the_scored_ones() -> None:
