@@ -38,6 +38,8 @@ def refusal(arguments: Sequence[str]) -> str | None:
         return None  # a sentence names a command
     try:
         command.make_context(context.info_name, words, parent=context.parent)
+    except typer.Exit:
+        return None  # --help
     except typer.TyperException as error:
         if error.format_message().startswith(REFUSED):
             return f"{error.format_message()} (fscale {' '.join(arguments)})"

@@ -146,4 +146,4 @@ def test_what_cannot_take_turns_says_so(tmp_path: Path) -> None:
     assert done.returncode in (2, 77)  # 77: dbench is not installed
     assert "Traceback" not in done.stderr
     if done.returncode == 2:
-        assert "dbench cannot work in turns" in done.stderr
+        assert "dbench cannot" in done.stderr

@@ -150,7 +150,7 @@ def test_acceptance_is_no_delivery(binary: Path, serve: Callable[..., Server]) -
     server = serve(deliver="")
     code, said, _ = load(binary, server)
     assert code == 1
-    assert "messages were accepted, but only 0 were delivered" in said["error"]
+    assert "messages were accepted, 0 delivered" in said["error"]
     assert server.messages <= 8 + 4  # the backlog, and what four clients were sending
 
 
@@ -195,7 +195,7 @@ def test_a_server_that_never_answers_is_an_error(
     silent.set()
     assert code == 1
     assert said["delivered"] == 0
-    assert "0 messages were accepted, but only 0 were delivered" in said["error"]
+    assert "0 messages were accepted, 0 delivered" in said["error"]
 
 
 def test_a_generator_that_dies_is_an_error(binary: Path, serve: Callable[..., Server]) -> None:

@@ -187,7 +187,7 @@ def test_what_others_left_on_the_device_between_cells_is_kept(tmp_path: Path, ou
             before = content(ours)
             cell = session.cell(prepared.cells[1])
     assert cell.status == "error"
-    assert "holds ext4 precious" in (cell.reason or "")
+    assert "ext4 precious" in (cell.reason or "")
     assert content(ours) == before
 
 

@@ -241,7 +241,7 @@ def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
     [
         (("--workload", "MWCM_"), "the run has no workload MWCM_; did you mean MWCM"),
         (("--fs", "ext3"), "the run has no file system ext3; did you mean ext4"),
-        (("--fs", ""), "no cell of these"),
+        (("--fs", ""), "no selected cell"),
     ],
 )
 def test_a_wrong_name_is_an_error(run: Path, more: tuple[str, ...], said: str) -> None:
