@@ -236,7 +236,7 @@ class Boot:
             measured.bench = _text(self._left(number, ".json"))
             measured.said = _text(self._left(number, ".stderr")).strip()
             status = _text(self._left(number, ".status")).strip()
-            measured.status = int(status) if status.isdigit() else 1
+            measured.status = int(status) if status.isdecimal() else 1
         self._done.add(number)
         self._alive = now
         return measured

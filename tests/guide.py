@@ -69,7 +69,7 @@ _MASKS = (
     (re.compile(r"^ *\d+\.\d\d% .*"), "SUSPECT"),
     (re.compile(r"^(\w+ on \w+) (scales|saturates|collapses)\b.*"), r"\1 DIAGNOSIS"),
     (re.compile(r"^(yes|no)\b"), "WHETHER"),
-    (re.compile(r"; \d+ disturbed by others"), ""),
+    (re.compile(r"; \d+ disturbed by other load"), ""),
     (re.compile(r"\b[kM] ops/s"), "ops/s"),
     (re.compile(r"(?<![\w.])/[^\s,;:)]+"), "PATH"),
     (re.compile(r"\b(slower|faster|same|undecided)\b"), "VERDICT"),

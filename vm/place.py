@@ -103,7 +103,7 @@ def place(job: Job, about: Mapping[str, object]) -> Iterator[Place]:
     base.mkdir(parents=True, exist_ok=True)
     for stale in base.iterdir():
         pid = stale.name.split("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists():
+        if pid.isdecimal() and not Path("/proc", pid).exists():
             shutil.rmtree(stale, ignore_errors=True)
     made = Place(Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-")))
     try:

@@ -73,7 +73,7 @@ def read(profile: dict[str, Any]) -> OffCpuProfile:
     folded: Counter[tuple[str, ...]] = Counter()
     for key, value in entries(maps.get("@blocked")).items():
         state, _, text = key.partition(",")
-        if not isinstance(value, dict) or not state.strip().isdigit():
+        if not isinstance(value, dict) or not state.strip().isdecimal():
             continue
         total, count = number(value.get("total")), number(value.get("count"))
         frames = stacks.parse(text)

@@ -210,7 +210,7 @@ def split_partitions(text: str) -> tuple[str, int]:
     if colon and parts:
         raise FscaleError(f"{text}: the number of partitions is given twice; give it once")
     counts = [count] if colon else parts
-    if any(not one.isdigit() or not 2 <= int(one) <= MOST_PARTITIONS for one in counts):
+    if any(not one.isdecimal() or not 2 <= int(one) <= MOST_PARTITIONS for one in counts):
         raise FscaleError(
             f"file system {text}: {next(iter(counts))!r} after the colon is not a number of "
             f"partitions, 2 to {MOST_PARTITIONS}; give {SYNTAX}"

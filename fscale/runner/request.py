@@ -52,7 +52,7 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
                 f"--option {text} is not an option with a value; give NAME=VALUE or "
                 "WORKLOAD.NAME=VALUE"
             )
-        parsed = int(value) if value.lstrip("-").isdigit() else value
+        parsed = int(value) if value.lstrip("-").isdecimal() else value
         options.setdefault(workload if dot else "all", {})[option] = parsed
     return options
 

@@ -147,7 +147,7 @@ def throttled(groups: Chain | None) -> dict[Path, Throttled]:
 def statistics(file: Path) -> dict[str, int]:
     """Parse the `NAME NUMBER` lines of a file; empty if it cannot be read."""
     pairs = (line.split() for line in (text(file) or "").splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
 
 
 def _smallest(groups: Chain | None, limits: Callable[[Path], Iterable[Limit]]) -> Limit | None:
@@ -168,7 +168,7 @@ def _quota(group: Path) -> Iterator[Limit]:
 
 def _bytes(file: Path) -> int | None:
     value = text(file) or ""
-    return int(value) if value.isdigit() and int(value) < _UNLIMITED else None
+    return int(value) if value.isdecimal() and int(value) < _UNLIMITED else None
 
 
 def _file_cache(counted: dict[str, int]) -> int:

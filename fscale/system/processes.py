@@ -16,7 +16,7 @@ PROC = Path("/proc")
 def pids() -> Iterator[int]:
     """Yield the ids of all visible processes."""
     for entry in os.scandir(PROC):
-        if entry.name.isdigit():
+        if entry.name.isdecimal():
             yield int(entry.name)
 
 

@@ -108,5 +108,5 @@ class MeasureOptions:
     @property
     def guest(self) -> GuestOptions:
         """Guests with as many CPUs as the largest core count, if --cores gives numbers."""
-        counts = [int(part) for part in (self.cores or "").split(",") if part.isdigit()]
+        counts = [int(part) for part in (self.cores or "").split(",") if part.isdecimal()]
         return GuestOptions(smp=max(counts)) if counts else GuestOptions()

@@ -79,7 +79,7 @@ def _cpufreq(root: Path, cpus: list[int]) -> int | None:
     shown = [
         text(root / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq") for cpu in cpus
     ]
-    khz = [int(one) for one in shown if one and one.isdigit() and int(one) > 0]
+    khz = [int(one) for one in shown if one and one.isdecimal() and int(one) > 0]
     return round(sum(khz) / len(khz)) if len(khz) == len(cpus) else None
 
 
@@ -90,7 +90,7 @@ def _throttles(root: Path, cpus: list[int]) -> dict[Path, int]:
         for which in ("core", "package")
     )
     shown = {path: text(path) for path in files}
-    return {path: int(one) for path, one in shown.items() if one and one.isdigit()}
+    return {path: int(one) for path, one in shown.items() if one and one.isdecimal()}
 
 
 @contextlib.contextmanager

@@ -218,7 +218,7 @@ class Partitions(Setting):
 
     def node(self, number: int) -> str:
         """Return the device node of partition `number`, from 1."""
-        return f"{self.device}{'p' if self.device[-1].isdigit() else ''}{number}"
+        return f"{self.device}{'p' if self.device[-1].isdecimal() else ''}{number}"
 
     @property
     def each(self) -> int:
