@@ -302,7 +302,7 @@ def _returncode(status: Path) -> int | None:
         text = untrusted.read(status, 16).strip()
     except (FileNotFoundError, FscaleError):
         return None
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdigit() else None
 
 
 def _bytes(log: Path) -> bytes:
