@@ -7,8 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LINE 64
-/* Two lines, so that no prefetcher of pairs of lines joins what is meant to be apart. */
+/* Two cache lines, so that no prefetcher of pairs of lines joins what is meant to be apart. */
 #define APART 128
 
 struct team {

@@ -9,13 +9,14 @@ import typer.cli
 
 from fscale.cli import app
 
-ORDER = "fscale"
+EXAMPLE = "Example: "
+"""before the command that each help text begins with"""
 
 
 def pages() -> dict[str, str]:
     """File name -> Markdown of each command's page, and of an index."""
     root: Any = typer.main.get_command(app)
-    context = typer.Context(root, info_name=ORDER)
+    context = typer.Context(root, info_name=app.info.name)
     made = {
         f"commands/{name}.md": _page(command, context, name)
         for name, command in sorted(root.commands.items())
@@ -57,13 +58,13 @@ def _show_examples(command: Any) -> None:
 def _as_code(text: str | None) -> str | None:
     if not text:
         return text
-    paragraphs = [part.strip() for part in text.replace("\b", "").split("\n\n")]
-    shown = []
-    for part in paragraphs:
-        lead, found, rest = part.partition("fscale ")
-        if found and lead.strip() in ("", "Example:", "Examples:"):
-            heading = f"{lead.strip()}\n\n" if lead.strip() else ""
-            shown.append(f"{heading}```console\n$ fscale {rest}\n```")
-        else:
-            shown.append(part)
-    return "\n\n".join(part for part in shown if part).replace("\n```\n\n```console\n", "\n")
+    return "\n\n".join(map(_paragraph, text.split("\n\n")))
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith(EXAMPLE):
+        return f"{EXAMPLE.strip()}\n\n{_paragraph(text.removeprefix(EXAMPLE))}"
+    if not text.startswith("fscale "):
+        return text
+    lines = [f"$ {line}" if line.startswith("fscale ") else line for line in text.splitlines()]
+    return "\n".join(["```console", *lines, "```"])

@@ -4,7 +4,7 @@
 import textwrap
 from pathlib import Path
 
-from docs.scripts import commands, keys
+from docs.scripts import commands, keys, write_pages
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 WIDTH = 100
@@ -32,14 +32,5 @@ def _wrapped(text: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main() -> None:
-    """Write each page that differs."""
-    for name, text in pages().items():
-        path = REFERENCE / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
-
-
 if __name__ == "__main__":
-    main()
+    write_pages(REFERENCE, pages())

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from analysis.report.render import rate
+from docs.scripts import write_pages
+
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-CONTROL = "control_"
-CONTROL_USED = "control_syscall"
 Curve = dict[int, list[float]]
 """core count -> operations per second of each repetition"""
 
@@ -59,16 +60,9 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 def _curves(data: dict[str, Any]) -> dict[tuple[str, str], Curve]:
     found: dict[tuple[str, str], Curve] = defaultdict(lambda: defaultdict(list))
-    for workload, filesystem, _, cores, _, rate, _ in data["cells"]:
-        found[workload, filesystem][cores].append(rate)
+    for workload, filesystem, _, cores, _, ops_per_second, _ in data["cells"]:
+        found[workload, filesystem][cores].append(ops_per_second)
     return found
-
-
-def _rate(value: float) -> str:
-    for unit, scale in (("M", 1e6), ("K", 1e3)):
-        if value >= scale:
-            return f"{value / scale:.3g}{unit}"
-    return f"{value:.3g}"
 
 
 def _of_cells(data: dict[str, Any], source: str) -> str:
@@ -97,7 +91,7 @@ def _of_cells(data: dict[str, Any], source: str) -> str:
 def _row(name: tuple[str, str], curve: Curve, counts: list[int]) -> list[str]:
     middle = {n: statistics.median(rates) for n, rates in curve.items()}
     first = counts[0]
-    row = [*name, _rate(middle[first]) if first in middle else "", _rate(middle[max(middle)])]
+    row = [*name, rate(middle[first]) if first in middle else "", rate(middle[max(middle)])]
     for n in counts[1:]:
         if n not in middle or first not in middle:
             row.append("")
@@ -154,13 +148,5 @@ def _of_table(path: Path) -> str:
     return "\n".join([*body, *_table(rows[0], rows[1:])]) + "\n"
 
 
-def main() -> None:
-    """Write each page that differs."""
-    for name, text in pages().items():
-        path = RESULTS / name
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
-
-
 if __name__ == "__main__":
-    main()
+    write_pages(RESULTS, pages())

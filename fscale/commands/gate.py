@@ -16,6 +16,7 @@ from fscale.commands.simulate import (
     JobsOption,
     MachineOption,
     MemoryOption,
+    PlanFlag,
     names_of,
     numbers_of,
 )
@@ -75,13 +76,7 @@ def _gate(
     machine: MachineOption = "paper",
     memory: MemoryOption = 2048,
     jobs: JobsOption = 1,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Print the plan of each boot and exit; whatever a boot needs is still prepared.",
-        ),
-    ] = False,
+    dry_run: PlanFlag = False,
     *,
     written: OutputOptions,
 ) -> None:

@@ -65,6 +65,13 @@ MemoryOption = Annotated[
         rich_help_panel=GUESTS,
     ),
 ]
+PlanFlag = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print the plan of each boot and exit; whatever a boot needs is still prepared.",
+    ),
+]
 BootSeedOption = Annotated[
     int,
     typer.Option(
@@ -232,13 +239,7 @@ def _simulate(
         ),
     ] = 0,
     jobs: JobsOption = 1,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Print the plan of each boot and exit; whatever a boot needs is still prepared.",
-        ),
-    ] = False,
+    dry_run: PlanFlag = False,
 ) -> None:
     """Simulate a stock kernel on many cores: curves, counts per operation, hot cache lines.
 

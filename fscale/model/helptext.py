@@ -21,7 +21,7 @@ OUTPUT = "Output"
 GUESTS = "Guests"
 SIMULATION = "Simulation"
 _ORDER = (MEASURED, TESTED, PLACE, REPEATED, SIMULATION, GUESTS, JUDGING, OUTPUT)
-MOST_UNGROUPED = 12
+MAX_UNGROUPED = 12
 """so many options need no headings"""
 INDENT = " " * 4
 
@@ -36,7 +36,7 @@ def group_options(command: Callable[..., Any]) -> None:
     parameters = [
         p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values()
     ]
-    if sum(any(isinstance(i, OptionInfo) for i in _infos(p)) for p in parameters) > MOST_UNGROUPED:
+    if sum(any(isinstance(i, OptionInfo) for i in _infos(p)) for p in parameters) > MAX_UNGROUPED:
         parameters.sort(key=_place)
     else:
         parameters = [_without_heading(p) for p in parameters]

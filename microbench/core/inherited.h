@@ -21,10 +21,4 @@ static inline const char *inherited_open(void)
 	return inherited_file < 0 ? "memfd_create" : NULL;
 }
 
-static inline enum outcome inherited_ready(struct worker *w)
-{
-	(void)w;
-	return OP_OK;
-}
-
 #endif

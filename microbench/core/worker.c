@@ -201,7 +201,9 @@ static void pass_turn(struct worker *w, uint32_t sequence)
 
 static enum outcome set_up(struct worker *w)
 {
-	return is_background(w) ? w->workload->background_setup(w) : w->workload->setup(w);
+	if (is_background(w))
+		return w->workload->background_setup(w);
+	return w->workload->setup ? w->workload->setup(w) : OP_OK;
 }
 
 static enum outcome fill(struct worker *w)

@@ -105,7 +105,7 @@ struct workload {
 
 	/* In the parent, before it forks: open what all workers inherit; the call that failed, or NULL. */
 	const char *(*inherit)(void);
-	/* Untimed, by all workers at the same time; by one at a time before windows by count. */
+	/* NULL, or untimed, by all workers at the same time; by one at a time before windows by count. */
 	enum outcome (*setup)(struct worker *w);
 	/*
 	 * Untimed: make `stock` units available, which are no fewer than before:

@@ -12,12 +12,6 @@ static const char *make_pipe(void)
 	return pipe2(ends, O_CLOEXEC) ? "pipe2" : NULL;
 }
 
-static enum outcome set_up(struct worker *w)
-{
-	(void)w;
-	return OP_OK;
-}
-
 /* pipe_ioctl() holds the pipe's mutex while it counts what waits in it: nothing. */
 static inline enum outcome operation(struct worker *w)
 {
@@ -40,7 +34,6 @@ static const struct workload primitive_mutex = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.apart = true,
 	.inherit = make_pipe,
-	.setup = set_up,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
 	.run_turn = operation_run_turn,

@@ -3,12 +3,6 @@
 
 #include "../core/workload.h"
 
-static enum outcome set_up(struct worker *w)
-{
-	(void)w;
-	return OP_OK;
-}
-
 /* uname() copies the names while it holds uts_sem for reading. */
 static inline enum outcome operation(struct worker *w)
 {
@@ -30,7 +24,6 @@ static const struct workload primitive_rwsem_read = {
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.apart = true,
-	.setup = set_up,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
 	.run_turn = operation_run_turn,

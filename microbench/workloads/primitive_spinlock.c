@@ -21,7 +21,6 @@ static const struct workload primitive_spinlock = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.apart = true,
 	.inherit = inherited_open,
-	.setup = inherited_ready,
 	.run = operation_run,
 	.run_latency = operation_run_latency,
 	.run_turn = operation_run_turn,

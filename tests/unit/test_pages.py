@@ -23,6 +23,12 @@ def test_no_reference_page_is_of_a_command_that_is_gone() -> None:
     assert there == {Path(name).name for name in REFERENCE if "commands/" in name}
 
 
+def test_each_command_of_a_box_has_a_prompt() -> None:
+    lines = [line for text in REFERENCE.values() for line in text.splitlines()]
+    assert [line for line in lines if line.startswith("fscale ")] == []
+    assert sum(line.startswith("$ fscale ") for line in lines) > 50
+
+
 @pytest.mark.parametrize("name", sorted(RESULTS))
 def test_results_are_made_of_their_data(name: str) -> None:
     assert (ROOT / "docs/results" / name).read_text() == RESULTS[name], "run `make results`"
