@@ -15,6 +15,7 @@ from analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, flame_name, p
 from analysis.diagnosis.triage import Suspect, Triage
 from analysis.hot import as_json, told
 from analysis.reader import Results, load
+from analysis.report.render import plural
 from analysis.summary import Point, summarise
 from fscale.commands.options.shared import JsonFlag
 from fscale.model.catalogue import suggest
@@ -140,8 +141,10 @@ def _wanted(results: Results, cell: str | None) -> list[str]:
 
 def _show(console: Console, point: Diagnosed, stacks: bool) -> None:
     key = point.key
-    console.rule(f"{key.workload} {key.filesystem} {key.medium} {key.mode}, {key.cores} cores")
-    console.print(point.judgement.sentence, markup=False)
+    cores = plural(key.cores, "core")
+    console.rule(f"{key.workload} {key.filesystem} {key.medium} {key.mode}, {cores}")
+    if key.cores > 1:  # the sentence is about the curve
+        console.print(point.judgement.sentence, markup=False)
     listed = [s for s in point.triage.suspects if s.share >= 1e-4][:_LINES]
     if listed:
         console.print(_suspect_table(listed))
@@ -170,7 +173,8 @@ def _suspect_table(suspects: list[Suspect]) -> Table:
         ("sort", "left"),
         ("named by", "left"),
     ):
-        grid.add_column(title, justify=justify, no_wrap=title != "object")  # type: ignore[arg-type]
+        words = title in ("object", "sort", "named by")
+        grid.add_column(title, justify=justify, no_wrap=not words, overflow="fold")  # type: ignore[arg-type]
     for s in suspects:
         grid.add_row(
             f"{100 * s.share:.2f}%",
@@ -301,7 +305,8 @@ def _write_markdown(found: Diagnosis, path: Path) -> None:
 def _write_flames(found: Diagnosis, directory: Path) -> None:
     folder = Folder(directory)
     for point in found.points:
-        title = f"{point.key.workload} {point.key.filesystem}, {point.key.cores} cores"
+        cores = plural(point.key.cores, "core")
+        title = f"{point.key.workload} {point.key.filesystem}, {cores}"
         if point.triage.cpu is not None and point.triage.cpu.samples.total:
             drawn = flame.svg(flame.fold_cpu(point.triage.cpu), f"{title}: on CPU")
             folder.write(flame_name(point.key, "cpu"), drawn)

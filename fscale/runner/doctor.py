@@ -9,6 +9,7 @@ from pathlib import Path
 from fscale.model import catalogue, paths
 from fscale.model.load import Load
 from fscale.runner.machine import confinement, host
+from fscale.runner.profilers.base import BTF, needs_event, needs_tracefs
 from fscale.runner.storage import filesystem, medium
 from fscale.system import powers
 from fscale.system.executor import which
@@ -102,17 +103,25 @@ def _kernel() -> Iterator[Finding]:
     )
     for name, path, hint in (
         ("loop devices", "/dev/loop-control", "a kernel with CONFIG_BLK_DEV_LOOP"),
-        ("tracefs", "/sys/kernel/tracing/events", "mount -t tracefs none /sys/kernel/tracing"),
-        (
-            "lock tracepoints",
-            "/sys/kernel/tracing/events/lock/contention_begin",
-            "Linux 5.19 or newer, and root",
-        ),
-        ("BTF", "/sys/kernel/btf/vmlinux", "a kernel with CONFIG_DEBUG_INFO_BTF"),
+        ("BTF", str(BTF), "a kernel with CONFIG_DEBUG_INFO_BTF"),
         ("KVM device", "/dev/kvm", "hardware virtualization; guests are emulated without it"),
     ):
         there = Path(path).exists()
         yield Finding(name, there, path if there else f"no {path}", hint)
+    no_tracefs = needs_tracefs()
+    yield Finding(
+        "tracefs",
+        no_tracefs is None,
+        no_tracefs or "is mounted, or a run with profiles mounts it",
+        "run as root, on a kernel with CONFIG_TRACING",
+    )
+    no_event = needs_event("lock:contention_begin")
+    yield Finding(
+        "lock tracepoints",
+        no_event is None,
+        no_event or "lock:contention_begin and its end",
+        "run as root, on Linux 5.19 or newer",
+    )
 
 
 def _filesystems() -> Iterator[Finding]:

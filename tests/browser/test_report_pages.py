@@ -27,8 +27,8 @@ from tests.synthetic import BACKGROUND, PAPER, cell, grid, key, machine, sliced,
 FILESYSTEMS = ("ext4", "xfs", "btrfs")
 SOME = ("DRBL", "DWOM", "MWCL", "MWCM")
 KERNELS = {"6.1": 1.0, "6.12": 0.8, "6.18": 1.2}
-CORES = (1, 2, 4, 8)
-WIDTHS = (360, 768, 1280, 2560)
+CORES = (1, 2, 4)
+WIDTHS = (360, 1280)
 DRBL = "panel-0-DRBL"
 RATIOS = "#ratios-0 .handles path"
 CLICK = """document.querySelector(arguments[0]).dispatchEvent(
@@ -60,7 +60,7 @@ def several_runs(root: Path) -> Path:
         run(root / kernel, kernel, factor, repetitions=1 if kernel == "6.18" else 12)
         for kernel, factor in KERNELS.items()
     ]
-    first = next((paths[1] / "cells").glob("MWCL-xfs-*-8c-*-r1.json"))
+    first = next((paths[1] / "cells").glob("MWCL-xfs-*-4c-*-r1.json"))
     content = json.loads(first.read_text())
     first.write_text(json.dumps(content | {"status": "error", "reason": "no space"}))
     return build_several([Asked(path) for path in paths], root / "out", plots=False)
@@ -233,8 +233,8 @@ def test_ratios_say_pairs_interval_and_verdict(browser: Any, ab: Path) -> None:
     assert "12 blocks" in said[1]
     ticks = browser.find_elements(By.CSS_SELECTOR, "#ratios-0 .ticks path")
     assert len(ticks) == len(SOME) * len(CORES) * 8 * 12
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#ratios-0 .margins path")) == 16
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#ratios-0 .intervals line")) == 16
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#ratios-0 .margins path")) == 12
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#ratios-0 .intervals line")) == 12
     assert len(labels(browser)) == 2 * len(CORES)
     quiet(browser)
 
@@ -267,7 +267,7 @@ def test_whole_repetitions_have_dots_of_blocks(browser: Any, tmp_path: Path) -> 
     show(browser, html)
     said = labels(browser, RATIOS)
     assert len(said) == len(SOME) * len(CORES) * (1 + 2)  # eight repetitions are two blocks
-    assert sum("block 2: " in label and "4 and 4 repetitions" in label for label in said) == 16
+    assert sum("block 2: " in label and "4 and 4 repetitions" in label for label in said) == 12
     quiet(browser)
 
 

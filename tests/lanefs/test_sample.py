@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A sample of all that is tested of lanefs in guests, for `make test`: some minutes."""
 
-import json
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -50,7 +48,7 @@ def test_parts(half: int) -> None:
     parts, functions = HALVES[half]
     said = module(
         *("tests.lanefs", "--kernel", KERNEL, "--portion", "0.2", "--processes", "8"),
-        *("--ops", "250", "--images", "6", "--names", "2000", "--points", "2", "--timeout", "1500"),
+        *("--ops", "250", "--images", "3", "--names", "2000", "--points", "2", "--timeout", "1500"),
         # Each vCPU of a guest is a thread that spins while the host runs another test.
         *("--smp", "2"),
         *(word for part in parts for word in ("--part", part)),
@@ -63,26 +61,13 @@ def test_parts(half: int) -> None:
 
 
 def test_power_cuts() -> None:
-    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "mix", "--points", "12")
-    assert "12 crash points" in module("fscale", "vm", "crash", "--fs", "lanefs", *cut)
+    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "mix", "--points", "6")
+    assert "6 crash points" in module("fscale", "vm", "crash", "--fs", "lanefs", *cut)
 
 
 def test_power_cuts_of_a_log() -> None:
     """With collectors that always work."""
-    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "overwrite", "--points", "6")
+    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "overwrite", "--points", "4")
     always = ("--append", "lanefs.gc_low=100")
     said = module("fscale", "vm", "crash", "--fs", "lanefs_log", *cut, *always)
-    assert "6 crash points" in said
-
-
-def test_the_suite(tmp_path: Path) -> None:
-    module(
-        *("fscale", "vm", "run", "smoke", "--kernel", KERNEL, "--accel", "tcg"),
-        *("--smp", "2", "--cores", "2", "--duration", "0.2", "--fs", "lanefs,lanefs_single"),
-        *("--workload", "MWUL,DWSL", "--output", str(tmp_path / "run")),
-    )
-    found = [path.read_text() for path in (tmp_path / "run" / "cells").glob("*.json")]
-    cells = [json.loads(text) for text in found]
-    assert len(cells) == 4
-    assert all(cell["status"] == "ok" and cell["ops"] > 0 for cell in cells)
-    assert all('"fsck.lanefs"' in text for text in found)
+    assert "4 crash points" in said

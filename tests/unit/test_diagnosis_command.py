@@ -178,3 +178,23 @@ def test_unknown_profilers_are_refused() -> None:
     assert parse_names("locks, cpu,locks") == ["locks", "cpu"]
     with pytest.raises(FscaleError, match="no profiler 'lock'"):
         parse_names("lock")
+
+
+def test_one_core_has_no_sentence_of_a_curve(run: Path) -> None:
+    two, one = (key(n, profile="locks").id for n in (2, 1))
+    (run / "profiles" / one).mkdir()
+    shutil.copy(run / f"profiles/{two}/locks.json.gz", run / f"profiles/{one}/locks.json.gz")
+    made = json.loads((run / f"cells/{two}.json").read_text())
+    made["key"]["cores"] = 1
+    made["profiles"]["locks"] = f"profiles/{one}/locks.json.gz"
+    (run / f"cells/{one}.json").write_text(json.dumps(made))
+    said = CliRunner().invoke(app, ["locks", str(run)]).stdout
+    first, second = said.index("1 core "), said.index("2 cores ")
+    assert first < second
+    assert "collapses" not in said[first:second]
+    assert "collapses" in said[second:]
+
+
+def test_names_of_objects_are_shown_whole(run: Path) -> None:
+    said = CliRunner().invoke(app, ["locks", str(run)], env={"COLUMNS": "80"}).stdout
+    assert "\u2026" not in said

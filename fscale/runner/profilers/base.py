@@ -23,6 +23,8 @@ from fscale.system.executor import which
 
 ATTACH_SECONDS = 60.0
 STOP_SECONDS = 120.0
+BTF = Path("/sys/kernel/btf/vmlinux")
+FILESYSTEMS = Path("/proc/filesystems")
 
 
 class ProfilerError(FscaleError):
@@ -126,16 +128,31 @@ def needs_root() -> str | None:
 def needs_event(event: str) -> str | None:
     """Return why a tracepoint (`subsystem:event`) cannot be used; None if it can.
 
-    While tracefs is not mounted (a run mounts it), all events are assumed to exist.
+    While tracefs is not mounted (a run mounts it), the kernel's BTF says which events it has.
+    Without BTF, all events are assumed to exist.
     """
     if missing := needs_root():
         return missing
-    if not (TRACEFS / "events").is_dir():
-        there = "tracefs" in Path("/proc/filesystems").read_text().split()
-        return None if there else "this kernel was built without tracing (no tracefs)"
-    if (TRACEFS / "events" / event.replace(":", "/")).is_dir():
+    if (TRACEFS / "events").is_dir():
+        there = (TRACEFS / "events" / event.replace(":", "/")).is_dir()
+        return None if there else f"this kernel has no tracepoint {event}"
+    if missing := needs_tracefs():
+        return missing
+    # Each tracepoint has a type of this name, for programs that attach to it.
+    name = f"btf_trace_{event.partition(':')[2]}".encode()
+    if not BTF.exists() or name in BTF.read_bytes():
         return None
     return f"this kernel has no tracepoint {event}"
+
+
+def needs_tracefs() -> str | None:
+    """Return why tracefs cannot be had; None if it is mounted, or if a run can mount it."""
+    if (TRACEFS / "events").is_dir():
+        return None
+    if "tracefs" not in FILESYSTEMS.read_text().split():
+        return "this kernel was built without tracing (no tracefs)"
+    reason = powers.no_mount()
+    return f"tracefs cannot be mounted: {reason}" if reason else None
 
 
 class Tool:
