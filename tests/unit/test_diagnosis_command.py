@@ -33,22 +33,26 @@ def key(cores: int, repetition: int = 1, profile: str | None = None) -> CellKey:
     )  # fmt: skip
 
 
+def written(directory: Path, *profiled: int) -> Path:
+    """Six scored cells that fall from one core to two, and lock profiles that cost 5%."""
+    rates = {1: 100.0, 2: 60.0}
+    cells: list[Cell] = [cell(key(n, r), rates[n] + r) for n in (1, 2) for r in (1, 2, 3)]
+    for cores in profiled:
+        name = key(cores, profile="locks").id
+        made = cell(key(cores, profile="locks"), 0.95 * (rates[cores] + 2))
+        made.profiles["locks"] = f"profiles/{name}/locks.json.gz"
+        made.counts = {"kmem:kmem_cache_alloc": 8.1772}
+        cells.append(made)
+        (directory / "profiles" / name).mkdir(parents=True)
+        golden = GOLDEN / "MWCM-btrfs-locks.json.gz"
+        shutil.copy(golden, directory / "profiles" / name / "locks.json.gz")
+    return write_run(directory, cells)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Six scored cells that fall from one core to two, and a lock profile that cost 5%."""
-    cells: list[Cell] = [
-        cell(key(n, r), {1: 100.0, 2: 60.0}[n] + r) for n in (1, 2) for r in (1, 2, 3)
-    ]
-    name = key(2, profile="locks").id
-    profiled = cell(key(2, profile="locks"), 0.95 * 62)
-    profiled.profiles["locks"] = f"profiles/{name}/locks.json.gz"
-    profiled.counts = {"kmem:kmem_cache_alloc": 8.1772}
-    directory = write_run(tmp_path / "run", [*cells, profiled])
-    (directory / "profiles" / name).mkdir(parents=True)
-    shutil.copy(
-        GOLDEN / "MWCM-btrfs-locks.json.gz", directory / "profiles" / name / "locks.json.gz"
-    )
-    return directory
+    """A run whose point of two cores has a lock profile."""
+    return written(tmp_path / "run", 2)
 
 
 def test_json_holds_the_verdict_and_the_table(run: Path) -> None:
@@ -180,15 +184,9 @@ def test_unknown_profilers_are_refused() -> None:
         parse_names("lock")
 
 
-def test_one_core_has_no_sentence_of_a_curve(run: Path) -> None:
-    two, one = (key(n, profile="locks").id for n in (2, 1))
-    (run / "profiles" / one).mkdir()
-    shutil.copy(run / f"profiles/{two}/locks.json.gz", run / f"profiles/{one}/locks.json.gz")
-    made = json.loads((run / f"cells/{two}.json").read_text())
-    made["key"]["cores"] = 1
-    made["profiles"]["locks"] = f"profiles/{one}/locks.json.gz"
-    (run / f"cells/{one}.json").write_text(json.dumps(made))
-    said = CliRunner().invoke(app, ["locks", str(run)]).stdout
+def test_one_core_has_no_sentence_of_a_curve(tmp_path: Path) -> None:
+    both = written(tmp_path / "both", 1, 2)
+    said = CliRunner().invoke(app, ["locks", str(both)]).stdout
     first, second = said.index("1 core "), said.index("2 cores ")
     assert first < second
     assert "collapses" not in said[first:second]
