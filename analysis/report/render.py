@@ -12,6 +12,7 @@ from markupsafe import Markup
 from analysis.style import variables
 from analysis.summary import Ratio
 from fscale.model.files import printable
+from fscale.model.words import plural
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "reports"
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -57,11 +58,6 @@ def span(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def plural(count: int, noun: str) -> str:
-    """ "1 cell", "2 cells"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def pretty(value: object) -> str:

@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.curves import Page, Panel
-from analysis.report.render import plural
 from analysis.report.section import Report
 from analysis.show import plot, tables
 from fscale.model.topology import machine_layout
+from fscale.model.words import plural
 
 PANEL = (38, 11)  # columns and lines of one of several plots
 LARGEST = (100, 22)  # columns and lines of a single one

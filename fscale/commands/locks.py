@@ -15,13 +15,13 @@ from analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, flame_name, p
 from analysis.diagnosis.triage import Suspect, Triage
 from analysis.hot import as_json, told
 from analysis.reader import Results, load
-from analysis.report.render import plural
 from analysis.summary import Point, summarise
 from fscale.commands.options.shared import JsonFlag
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable, write_named
 from fscale.model.terminal import terminal
+from fscale.model.words import plural
 from fscale.system.outputs import directory_to_write, file_to_write
 
 _EPILOG = """

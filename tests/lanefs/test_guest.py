@@ -30,6 +30,13 @@ def test_lanefs_survives_power_cuts(workload):
     module("fscale", "vm", *argv, "--points", "60", "--workload", workload)
 
 
+def test_a_log_whose_collectors_always_work_survives_power_cuts():
+    cut = ("--kernel", "trixie", "--accel", "tcg", "--workload", "overwrite", "--points", "20")
+    always = ("--append", "lanefs.gc_low=100")
+    said = module("fscale", "vm", "crash", "--fs", "lanefs_log", *cut, *always)
+    assert "20 crash points" in said
+
+
 def test_a_suite_runs_on_lanefs_and_checks_it(tmp_path: Path):
     output = tmp_path / "run"
     module(

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every command that the README and the docs show is one that fscale takes."""
+"""Every command that the README and the docs show is one that fscale takes.
+
+test_guide has the pages of the guide.
+"""
 
 import re
 
@@ -7,6 +10,7 @@ import pytest
 
 from fscale.model.paths import ROOT
 from tests.command_lines import SUBSTITUTED, refusal, words_of
+from tests.guide import GUIDE
 
 SHOWN = re.compile(r"^ {4}(?:bin/)?fscale ([a-z].*)$|`(?:bin/)?fscale ([a-z][^`]*)`")
 
@@ -14,7 +18,8 @@ SHOWN = re.compile(r"^ {4}(?:bin/)?fscale ([a-z].*)$|`(?:bin/)?fscale ([a-z][^`]
 def shown() -> list[tuple[str, str]]:
     """(where, arguments) of each."""
     found = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    pages = [page for page in sorted((ROOT / "docs").rglob("*.md")) if GUIDE not in page.parents]
+    for page in [ROOT / "README.md", *pages]:
         text = SUBSTITUTED.sub("PATH", page.read_text().replace("\\\n", " "))
         for number, line in enumerate(text.splitlines(), 1):
             for match in SHOWN.finditer(line):

@@ -15,7 +15,8 @@ from markupsafe import Markup
 from analysis.compare.wording import change
 from analysis.history.site.arrange import Page
 from analysis.history.trend import Trend, Value
-from analysis.report.render import plural, rate, read
+from analysis.report.render import rate, read
+from fscale.model.words import plural
 
 DIGITS = 6  # significant, of a figure
 WIDTH = 900  # pixels of the still drawing
