@@ -17,6 +17,7 @@ from typing import Any
 
 from apps.base import App, AppError, AppSkipped, Measured, Options, Site, Timing, Turns, settings
 from apps.registry import applications
+from fscale.model.catalogue import suggest
 from fscale.model.errors import Exit, FscaleError
 
 
@@ -42,7 +43,8 @@ def _option(text: str) -> tuple[str, str]:
 def _arguments(known: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m apps", description=__doc__)
     parser.add_argument("--list", action="store_true", help="print the applications as JSON")
-    parser.add_argument("--workload", choices=known, metavar="ID", help=", ".join(known))
+    parser.add_argument("--workload", metavar="ID", help=", ".join(known))
+    parser.add_argument("--load", metavar="FILE.toml", help="the file of a load of one's own")
     parser.add_argument(
         "--dir", type=Path, action="append", default=[], help="repeat for each partition"
     )
@@ -60,7 +62,7 @@ def _arguments(known: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--slice", type=float, metavar="SEC", help="a turn for each byte on R")
     parser.add_argument("--settle", action="store_true", help="after each turn")
-    parser.add_argument("--mode", choices=["buffered"], default="buffered")
+    parser.add_argument("--mode", help="one that the application has; its first by default")
     arguments = parser.parse_args()
     if not arguments.list and not (arguments.workload and arguments.dir and arguments.cpus):
         parser.error("--workload, --dir and --cpus are needed")
@@ -173,16 +175,34 @@ def _result(app: App, arguments: argparse.Namespace) -> tuple[dict[str, Any], in
         "busy_cpu_seconds": measured.usage.busy,
         "extra": measured.extra,
         "commands": [command.model_dump() for command in measured.commands],
+        "latency": measured.latency,
     }, Exit.GOOD
+
+
+def _refusal(apps: dict[str, App], arguments: argparse.Namespace) -> str | None:
+    if arguments.workload not in apps:
+        return f"there is no application {arguments.workload}{suggest(arguments.workload, apps)}"
+    modes = apps[arguments.workload].descriptor.modes
+    if arguments.mode and arguments.mode not in modes:
+        return f"{arguments.workload} has no mode {arguments.mode}; give {' or '.join(modes)}"
+    return None
 
 
 def main() -> int:
     """Run the application that the command line names."""
-    apps = {app.descriptor.id: app for app in applications()}
-    arguments = _arguments(list(apps))
+    arguments = _arguments([app.descriptor.id for app in applications()])
+    try:
+        found = applications([arguments.load] if arguments.load else [])
+    except FscaleError as error:
+        print(f"fscale-app: {error}", file=sys.stderr)
+        return Exit.USAGE
+    apps = {app.descriptor.id: app for app in found}
     if arguments.list:
         print(json.dumps([app.descriptor.model_dump() for app in apps.values()], indent=1))
         return Exit.GOOD
+    if refused := _refusal(apps, arguments):
+        print(f"fscale-app: {refused}", file=sys.stderr)
+        return Exit.USAGE
     result, code = _result(apps[arguments.workload], arguments)
     print(json.dumps({"schema_version": 1, "workload": arguments.workload, **result}, indent=1))
     return code

@@ -2,7 +2,7 @@
 """The applications as loads of the runner: each cell runs `bin/fscale-app` once."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -39,6 +39,7 @@ class AppOutput(BaseModel):
     busy_cpu_seconds: float | None = None
     extra: dict[str, object] = {}
     commands: list[Command] = []
+    latency: dict[str, object] | None = None
 
 
 def too_late(late: float, window: float) -> bool:
@@ -59,8 +60,10 @@ class AppLoad:
     synced = True
     named = False  # the programs keep their own process names
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, file: str | None = None) -> None:
+        """`file` is the TOML file of a load that is not in `configs/loads`."""
         self.app = app
+        self._file = file
         self.descriptor = app.descriptor
         self.sliced = app.sliced
 
@@ -78,6 +81,7 @@ class AppLoad:
         """The command line of `bin/fscale-app`."""
         key = target.key
         argv = [str(LAUNCHER), "--workload", key.workload]
+        argv += ["--load", self._file] if self._file else []
         for directory in directories(target):
             argv += ["--dir", str(directory)]
         argv += ["--cpus", ",".join(str(cpu) for cpu in target.cpus), "--mode", key.mode]
@@ -126,10 +130,19 @@ class AppLoad:
             cpu=output.cpu,
             own_cpu_seconds=output.own_cpu_seconds,
             others_cpu_seconds=others,
+            latency=output.latency,
             extra={**output.extra, "commands": commands, "usage_seconds": output.usage_seconds},
         )
 
 
-def loads() -> list[Load]:
-    """All applications, including those that are not installed (see `missing`)."""
-    return [AppLoad(app) for app in applications()]
+def loads(own: Sequence[str] = ()) -> list[Load]:
+    """All applications, including those that are not installed (see `missing`).
+
+    `own` are paths of TOML files.
+
+    Raises:
+        FscaleError: one of them is not valid.
+    """
+    found = applications(own)
+    files = [None] * (len(found) - len(own)) + [str(Path(path).resolve()) for path in own]
+    return [AppLoad(app, file) for app, file in zip(found, files, strict=True)]

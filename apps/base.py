@@ -73,6 +73,7 @@ class Measured:
     seconds: float
     usage: Usage  # CPU time over (about) the same seconds
     commands: list[Command]
+    latency: dict[str, Any] | None = None  # as in `results.Cell`
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property

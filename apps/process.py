@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Protocol
 
 from apps.base import AppError, Site
 from fscale.model import paths
@@ -25,8 +25,16 @@ _NO_SPACE = os.strerror(errno.ENOSPC)
 _COMPLAINT = re.compile(
     r"error|fail|cannot|invalid|denied|expected|assertion|No such", re.IGNORECASE
 )
+_JSON = re.compile(r"""["{}\[\]]""")
 _TICK = 0.1  # seconds
 _KILL_PATIENCE = 10.0  # seconds that a killed process gets to exit, even from D state
+
+
+class User(Protocol):
+    """The ids as which a program runs; None: those of this process."""
+
+    uid: int | None
+    gid: int | None
 
 
 def cpu_list(cpus: Sequence[int]) -> str:
@@ -56,7 +64,9 @@ def failure(program: str, returncode: int, output: str, dirs: Sequence[Path] = (
         end = f"was killed by {signal.Signals(-returncode).name}"
     else:
         end = f"ended with exit code {returncode}"
-    words = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    # fio prints its JSON although it failed.
+    words = [line for line in lines if not _JSON.match(line)] or lines
     complaints = [line for line in words if _COMPLAINT.search(line)]
     last = " | ".join((complaints or words)[-3:])
     return AppError(f"{program} {end}: {last or 'it printed nothing'}")
@@ -123,9 +133,14 @@ class Processes:
         stdin: int = subprocess.DEVNULL,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        user: User | None = None,
+        cpus: Sequence[int] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start `argv` on the CPUs under test; `env` is added to a plain environment."""
-        full = ["taskset", "--cpu-list", cpu_list(self._site.cpus), *argv]
+        """Start `argv` on the CPUs under test, or on some of them; `env` is added to a plain one.
+
+        It has the ids of `user`, and no other groups.
+        """
+        full = ["taskset", "--cpu-list", cpu_list(cpus or self._site.cpus), *argv]
         environment = {"PATH": paths.TOOL_PATH, "LC_ALL": "C", "HOME": str(self._site.scratch)}
         if TAG in os.environ:  # the runner uses it to find processes of a killed run
             environment[TAG] = os.environ[TAG]
@@ -138,6 +153,9 @@ class Processes:
                 cwd=cwd or self._site.scratch,
                 env={**environment, **(env or {})},
                 start_new_session=True,
+                user=user.uid if user else None,
+                group=user.gid if user else None,
+                extra_groups=[] if user and user.uid is not None else None,
             )
         except OSError as error:
             raise AppError(f"cannot start {argv[0]}: {error.strerror}") from None
@@ -152,6 +170,8 @@ class Processes:
         stdin: int = subprocess.DEVNULL,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        user: User | None = None,
+        cpus: Sequence[int] | None = None,
         watch: Callable[[str], None] | None = None,
         tick: Callable[[], None] | None = None,
     ) -> str:
@@ -161,7 +181,9 @@ class Processes:
         AppError for a non-zero exit code, and if the program still runs after `timeout` seconds (it
         is killed then).
         """
-        process = self.start(argv, output=subprocess.PIPE, stdin=stdin, cwd=cwd, env=env)
+        process = self.start(
+            argv, output=subprocess.PIPE, stdin=stdin, cwd=cwd, env=env, user=user, cpus=cpus
+        )
         text = self._read(process, argv[0], timeout, watch, tick)
         returncode = process.wait()
         self._record(process)

@@ -4,15 +4,31 @@
 import importlib
 import importlib.util
 import pkgutil
+from collections.abc import Sequence
 
 import apps
 from apps.base import App
+from apps.own import driver
+from fscale.model.errors import FscaleError
 
 
-def applications() -> list[App]:
-    """All applications, in the order of their packages' names."""
+def applications(own: Sequence[str] = ()) -> list[App]:
+    """All applications, in the order of their packages' names, and loads by their TOML files.
+
+    Raises:
+        FscaleError: a TOML file in `own` is not valid, or two loads have one name.
+    """
     found: list[App] = []
     for name in sorted(m.name for m in pkgutil.iter_modules(apps.__path__) if m.ispkg):
         if importlib.util.find_spec(f"apps.{name}.driver"):
             found += importlib.import_module(f"apps.{name}.driver").APPS
+    named = {app.descriptor.id for app in found}
+    for path in own:
+        made = driver.app(path)
+        if made.descriptor.id in named:
+            raise FscaleError(
+                f"{path}: there is already a load called {made.descriptor.id}; rename the file"
+            )
+        named.add(made.descriptor.id)
+        found.append(made)
     return found

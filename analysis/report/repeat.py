@@ -4,6 +4,8 @@
 import shlex
 
 from analysis.reader import as_typed
+from fscale.model.catalogue import short_name, split_names
+from fscale.model.loadfile import is_path
 from fscale.model.results import CellKey, Run
 
 # Options that the point determines, and the output directory.
@@ -23,7 +25,7 @@ def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
     if words[:1] != ["bin/fscale"]:
         return None
     kept = _without(words, _OWN)
-    kept += ["--output", "results/again", "--workload", key.workload]
+    kept += ["--output", "results/again", "--workload", _load(words, key.workload)]
     if _SIDES not in words[1:2]:
         kept += ["--fs", key.filesystem]
     if medium:
@@ -32,6 +34,14 @@ def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
         for name, value in sorted(key.options.items()):
             kept += ["--option", f"{key.workload}.{name}={value}"]
     return f"{shlex.join(kept)} --cores "
+
+
+def _load(words: list[str], name: str) -> str:
+    """The name, or the path of the TOML file by which the run named that load."""
+    given = [word.partition("=")[2] for word in words if word.startswith("--workload=")]
+    given += [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--workload"]
+    named = [one for text in given for one in split_names(text)]
+    return next((one for one in named if is_path(one) and short_name(one) == name), name)
 
 
 def _without(words: list[str], options: tuple[str, ...]) -> list[str]:

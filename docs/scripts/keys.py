@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from fscale.model.config import FileSystem, Medium, Suite
+from fscale.model.loadfile import LoadFile
 from fscale.model.results import Cell, Run
 from sim.machine import Machine
 
@@ -25,6 +26,12 @@ PAGES: dict[str, tuple[str, str, type[BaseModel]]] = {
         "Keys of a medium",
         "A medium is a TOML file: `configs/media/NAME.toml`, or any path.",
         Medium,
+    ),
+    "load-keys.md": (
+        "Keys of a load",
+        "A load of your own is a TOML file: `configs/loads/NAME.toml`, or any path that "
+        "`--workload` names.",
+        LoadFile,
     ),
     "machine-keys.md": (
         "Keys of a simulated machine",

@@ -21,6 +21,7 @@ from fscale.model.limits import MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import say
 from fscale.model.variant import Variant, parse
 from fscale.runner.dry import tell
+from vm import loads
 from vm.cli import guest_files
 from vm.options import GuestOptions
 from vm.steps import Steps
@@ -135,12 +136,13 @@ def measure_in_guests(
 
     steps = Steps(Console(stderr=True))
     files, inside = handed_in(suite, filesystems, base, new)
+    own, arguments = loads.handed_in(given)
     source = make(
         base,
         new,
-        [inside, *given],
+        [inside, *arguments],
         slices=slices,
-        files=files,
+        files=files | own,
         options=options,
         output=output,
         seed=seed,

@@ -170,7 +170,7 @@ def _run(
         )
     asked: dict[str, Any] = {
         "filesystems": None if fs is None else split_filesystems(fs),
-        "workloads": _names(workload) if workload else None,
+        "workloads": split_names(workload) if workload else None,
         "cores": None if cores is None else parse_cores(cores),
         "media": split_names(media) if media else None,
         "modes": modes,

@@ -27,7 +27,7 @@ from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_SEED
 from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.system.outputs import directory_to_write
 from vm import crash as crashes
-from vm import crashload, kbuild, untrusted
+from vm import crashload, kbuild, loads, untrusted
 from vm.cli import FilesystemOption, finish, guest_files, start
 from vm.module_build import wanted
 from vm.options import GuestOptions, KernelTreeOption, guest_options
@@ -104,6 +104,7 @@ def run(
     panic, a hang or --timeout; the message names the reason.
     """
     files, inside = guest_files(suite, filesystem)
+    own, arguments = loads.handed_in(context.args)
     if guest.deterministic and guest.smp != 1:
         Console(stderr=True).print(
             "--deterministic: the virtual CPUs take turns, so no curve scales"
@@ -111,9 +112,9 @@ def run(
     if output is None:
         output = Path("results") / f"vm-{datetime.now():%Y%m%d-%H%M%S}"
     job = Job(
-        argv=["python3", "-m", "fscale", "run", inside, "--output", "/results", *context.args],
+        argv=["python3", "-m", "fscale", "run", inside, "--output", "/results", *arguments],
         output=output.resolve(),
-        files=files,
+        files=files | own,
     )
     names = wanted(suite, context.args)
     for name in names:

@@ -81,6 +81,10 @@ class Descriptor(Strict):
     partitions: bool = Field(default=False, description="can be spread over several file systems")
     modes: list[Mode]
     options: list[OptionHelp]
+    definition: dict[str, str] | None = Field(
+        default=None,
+        description="file name -> content of the files that define a load of a user's own",
+    )
 
 
 class CpuTimes(Strict):

@@ -134,7 +134,12 @@ def split_filesystems(text: str) -> list[str]:
     return found
 
 
-def _find(name: str, directory: Path, what: str) -> Path:
+def find(name: str, directory: Path, what: str) -> Path:
+    """Return the TOML file of a name in a directory, or the path that a name is.
+
+    Raises:
+        FscaleError: the name is unknown (with similar names).
+    """
     if name.endswith(".toml"):
         return Path(name)
     path = directory / f"{name}.toml"
@@ -160,7 +165,7 @@ def load_filesystem(text: str) -> FileSystem:
             f"{text}: the name {NO_FILESYSTEM} is reserved for cells without a file system; rename "
             "the TOML file"
         )
-    return asked.apply(load_toml(_find(asked.name, paths.FILESYSTEMS, "file system"), FileSystem))
+    return asked.apply(load_toml(find(asked.name, paths.FILESYSTEMS, "file system"), FileSystem))
 
 
 def filesystems() -> list[FileSystem]:
@@ -174,4 +179,4 @@ def load_medium(name: str) -> Medium:
     Raises:
         FscaleError: the name is unknown (with similar names), or the file is not valid.
     """
-    return load_toml(_find(name, paths.MEDIA, "medium"), Medium)
+    return load_toml(find(name, paths.MEDIA, "medium"), Medium)

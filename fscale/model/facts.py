@@ -6,6 +6,7 @@ compared. docs/reference/comparison-outputs.md explains it.
 """
 
 import functools
+import hashlib
 import json
 import re
 import shlex
@@ -52,6 +53,7 @@ TABLE = (
         "refuse",
     ),
     Rule(r"media\..*", "refuse", "ignore"),
+    Rule(r"workloads\..*\.definition", "refuse", "refuse"),
     # On resume, the digest of the microbenchmark covers the workloads.
     Rule(r"workloads\..*", "ignore", "refuse"),
     Rule(r"machine\.(debug|model\..*)", "refuse", "refuse"),
@@ -138,6 +140,9 @@ def collect_facts(run: Run) -> dict[str, Any]:
         # A run that predates an option compares equal to one in which the option is off.
         if options := workload.get("options"):
             described["options"] = [o for o in options if o.get("default") != 0]
+        if definition := workload.get("definition"):
+            text = json.dumps(definition, sort_keys=True)
+            described["definition"] = hashlib.sha256(text.encode()).hexdigest()[:12]
         found |= {f"workloads.{workload['id']}.{key}": v for key, v in described.items()}
     found |= {f"machine.{key}": value for key, value in _machine(run.machine).items()}
     found |= {k: run.versions[k] for k in sorted(run.versions) if k.startswith(_TOOLS)}

@@ -106,10 +106,12 @@ class Microbench:
             bench=bench,
         )
         if bench.latency:
-            from fscale.runner import latency  # noqa: PLC0415 - numpy takes its time to load
+            # numpy takes its time to load.
+            from fscale.model.histogram import summarise  # noqa: PLC0415
+            from fscale.runner.latency import counts  # noqa: PLC0415
 
             files = [target.scratch / Path(name).name for name in bench.latency.files]
-            outcome.latency = latency.summarise(files, sum(bench.latency.dropped))
+            outcome.latency = summarise(counts(files), sum(bench.latency.dropped))
         return outcome
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fscale.model import runs
+from fscale.model import catalogue, runs
 from fscale.model.config import FileSystem, Suite
 from fscale.model.load import Settings
 from fscale.model.results import CellKey, Machine, Mounted, Run
@@ -81,6 +81,9 @@ def prepare(request: Request) -> Prepared:
     suite = suite.model_copy(update={"filesystems": list(filesystems)})
     loads = resources.loads_of(request, suite)
     descriptors = {name: load.descriptor for name, load in loads.items()}
+    if suite.workloads != "all":
+        named = [catalogue.short_name(name) for name in suite.workloads]
+        suite = suite.model_copy(update={"workloads": named})
     plan.check_names(suite, descriptors)
     machine = host.read_machine()
     confinement.look_for_hidden_quota(machine)

@@ -2,7 +2,7 @@
 """The request of a user: a suite with overrides, read and validated."""
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -33,8 +33,8 @@ class Request:
     partitions: int | None = None
     binary: Path = paths.BENCH
     by_id: Path = disk.BY_ID
-    applications: Callable[[], list[Load]] = list
-    """loads that can be measured besides the microbenchmarks"""
+    applications: Callable[[Sequence[str]], list[Load]] = lambda _: []
+    """loads that can be measured besides the microbenchmarks, and those of TOML files by path"""
 
 
 def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:

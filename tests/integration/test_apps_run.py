@@ -30,7 +30,7 @@ SMALL = {
     "sysbench": ["files=4", "total_mb=16"],
     "fio_randwrite": ["file_mb=8"],
     "fio_logwrite": ["file_mb=8"],
-    "fio_oltp": ["file_mb=1", "log_mb=4"],
+    "fio_oltp": ["data_mb=28", "log_mb=4"],
     "exim": ["spools=3"],
 }
 STALL_SECONDS = 3

@@ -9,7 +9,7 @@ import pytest
 from apps.base import AppError
 from apps.dbench import driver as dbench
 from apps.exim import driver as exim
-from apps.fio import driver as fio
+from apps.own import fio
 from apps.personality import driver as personality
 from apps.rocksdb import driver as rocksdb
 from apps.sysbench import driver as sysbench

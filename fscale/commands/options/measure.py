@@ -22,6 +22,7 @@ from fscale.commands.options.suite import (
     YesFormatOption,
 )
 from fscale.model import paths
+from fscale.model.catalogue import split_names
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import MEASURED
 from fscale.model.limits import MOST_SECONDS
@@ -65,7 +66,7 @@ class MeasureOptions:
             FscaleError: an option is invalid.
         """
         asked: dict[str, Any] = {
-            "workloads": self.workload.split(",") if self.workload else None,
+            "workloads": split_names(self.workload) if self.workload else None,
             "cores": None if self.cores is None else parse_cores(self.cores),
             "media": [self.media] if self.media else None,
             "modes": self.mode.split(",") if self.mode else None,

@@ -47,7 +47,8 @@ WorkloadOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,...",
-        help=f"Workloads, separated by commas (`fscale list workloads`). {_OF_SUITE}",
+        help="Workloads, separated by commas: names (`fscale list workloads`), or TOML files that "
+        f"describe a load of your own. {_OF_SUITE}",
         autocompletion=complete_workloads,
         rich_help_panel=MEASURED,
     ),

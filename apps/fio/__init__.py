@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0-only
-"""fio with the job files in this directory."""
