@@ -198,7 +198,7 @@ def test_exim_that_dies_in_the_middle(tmp_path: Path, cgroup: Path) -> None:
 WORKING = {
     "rocksdb": "--benchmarks=overwrite",
     "dbench": "-t",
-    "fio_randwrite": "--output-format=json",
+    "fio_randwrite": "--output-format=json+",
     "sysbench": "run",
     "varmail": "--personality",
 }
