@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Finds the applications: each package in this directory with a module `driver` lists `APPS`."""
+"""Finds the applications: the packages here whose module `driver` lists `APPS`, and TOML files."""
 
 import importlib
 import importlib.util
@@ -8,23 +8,27 @@ from collections.abc import Sequence
 
 import apps
 from apps.base import App
-from apps.own import driver
+from apps.own import load
+from fscale.model import catalogue, paths
 from fscale.model.errors import FscaleError
 
 
 def applications(own: Sequence[str] = ()) -> list[App]:
-    """All applications, in the order of their packages' names, and loads by their TOML files.
+    """All applications, in the order of their packages' names, then the loads of `configs/loads`.
+
+    `own` are paths of further TOML files.
 
     Raises:
-        FscaleError: a TOML file in `own` is not valid, or two loads have one name.
+        FscaleError: a TOML file is not valid, or two loads have one name.
     """
     found: list[App] = []
     for name in sorted(m.name for m in pkgutil.iter_modules(apps.__path__) if m.ispkg):
         if importlib.util.find_spec(f"apps.{name}.driver"):
             found += importlib.import_module(f"apps.{name}.driver").APPS
+    found += [load.app(name) for name in catalogue.names(paths.LOADS)]
     named = {app.descriptor.id for app in found}
     for path in own:
-        made = driver.app(path)
+        made = load.app(path)
         if made.descriptor.id in named:
             raise FscaleError(
                 f"{path}: there is already a load called {made.descriptor.id}; rename the file"

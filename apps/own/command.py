@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from apps.base import AppError, Measured, Options, Site, Timing
+from apps.base import Measured, Options, Site, Timing
 from apps.meter import Meter, between
 from apps.own.account import Account
 from apps.own.figures import figures, latencies
@@ -68,7 +68,7 @@ class CommandLoad:
             ]
             try:
                 outputs = [one.result() for one in running]
-            except AppError:
+            except BaseException:  # a signal, too: the pool waits for its threads
                 processes.kill()
                 raise
             end = meter.close()

@@ -127,9 +127,15 @@ class LoadFile(Strict):
         "file says so",
     )
     paper: str = Field(default="none: a load of a user's own", description="its source")
-    type: Literal["data", "metadata"] = "data"
-    action: Literal["read", "write"] = "write"
-    sharing: Literal["low", "medium", "high"] = "medium"
+    type: Literal["data", "metadata"] = Field(
+        default="data", description="what it works on, by which workloads are grouped"
+    )
+    action: Literal["read", "write"] = Field(
+        default="write", description="what it does, by which workloads are grouped"
+    )
+    sharing: Literal["low", "medium", "high"] = Field(
+        default="medium", description="how much its processes share, by which they are grouped"
+    )
     contention: str = Field(default="not known", description="the expected contention")
     mode: Mode | None = Field(
         default=None,
@@ -142,8 +148,8 @@ class LoadFile(Strict):
     options: dict[str, LoadOption] = Field(
         default={}, description="$NAME of a job file and {name} of a command have the values"
     )
-    fio: FioJob | None = None
-    command: Command | None = None
+    fio: FioJob | None = Field(default=None, description="the load is a fio job")
+    command: Command | None = Field(default=None, description="the load is a command")
 
     @model_validator(mode="after")
     def _one_kind(self) -> "LoadFile":

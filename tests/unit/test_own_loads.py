@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Loads of a user's own: what their files may say, and what is refused."""
 
+import getpass
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from analysis.report.repeat import command as repeated
+from apps.adapter import LAUNCHER
 from apps.base import AppError
-from apps.own import driver, jobs
+from apps.own import jobs
 from apps.own.figures import figures, latencies
+from apps.own.load import app
 from apps.registry import applications
-from fscale.model import loadfile
-from fscale.model.errors import FscaleError
+from fscale.cli import app as cli
+from fscale.model import loadfile, paths
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.facts import collect_facts, find_rule
 from fscale.model.loadfile import Command
 from tests.synthetic import cell, key, write_run
@@ -100,7 +109,7 @@ def test_the_mode_is_what_the_jobs_say(text: str, direct: bool) -> None:
 )
 def test_a_file_that_is_wrong_is_refused_by_its_key(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(FscaleError) as refused:
-        driver.app(own(tmp_path, text))
+        app(own(tmp_path, text))
     assert says in str(refused.value)
 
 
@@ -121,7 +130,7 @@ def test_the_name_is_that_of_the_file(tmp_path: Path) -> None:
 def test_another_definition_is_another_load(tmp_path: Path) -> None:
     facts = []
     for number in (1, 2):
-        load = driver.app(own(tmp_path, job=f"{JOB}bs={number}k\n"))
+        load = app(own(tmp_path, job=f"{JOB}bs={number}k\n"))
         run = write_run(tmp_path / str(number), [cell(key(1, workload="own"), 1.0)])
         from analysis.reader import load as read  # noqa: PLC0415
 
@@ -192,3 +201,38 @@ def test_the_command_that_measures_a_point_again_has_the_path(tmp_path: Path) ->
     again = repeated(read(made).run, key(1, workload="own"))
     assert again is not None
     assert "--workload ./loads/own.toml " in again
+
+
+def test_a_load_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+    """The launcher ends at once on SIGTERM, and so do all copies."""
+    mark = f"{60 + os.getpid() / 1e7:.7f}"
+    text = COMMAND + f'run = ["sleep", "{mark}"]\ncopies = 2\nops = 1\nlimit = 50\n'
+    path = own(tmp_path, f'user = "{getpass.getuser()}"\n{text}', job=None)
+    (tmp_path / "d").mkdir()
+    launcher = subprocess.Popen(
+        [str(LAUNCHER), "--load", path, "--workload", "own", "--dir", str(tmp_path / "d"),
+         "--cpus", str(min(os.sched_getaffinity(0)))],
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+    def sleeping() -> bool:
+        return subprocess.run(["pgrep", "-cfx", f"sleep {mark}"], check=False,
+                              capture_output=True, text=True).stdout.strip() == "2"  # fmt: skip
+
+    deadline = time.monotonic() + 60
+    while not sleeping() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert sleeping()
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(20) == Exit.INTERRUPTED
+    assert not sleeping()
+
+
+def test_a_broken_file_among_the_shipped_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "LOADS", tmp_path)
+    own(tmp_path, "title = 1\n")
+    done = CliRunner().invoke(cli, ["list", "workloads"])
+    assert isinstance(done.exception, FscaleError)
+    assert "own.toml" in str(done.exception)

@@ -4,7 +4,7 @@
 from apps.base import App
 from apps.own.command import CommandLoad
 from apps.own.fio import Fio
-from fscale.model import catalogue, loadfile, paths
+from fscale.model import loadfile
 
 
 def app(text: str) -> App:
@@ -15,6 +15,3 @@ def app(text: str) -> App:
     """
     load = loadfile.read(text)
     return Fio(load) if load.file.fio else CommandLoad(load)
-
-
-APPS = [app(name) for name in catalogue.names(paths.LOADS)]
