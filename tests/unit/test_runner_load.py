@@ -12,12 +12,14 @@ from hdrh.histogram import HdrHistogram
 from analysis.summary import latency_quantile
 from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
+from fscale.model.histogram import summarise
 from fscale.model.load import Settings, Target
 from fscale.model.paths import ROOT
 from fscale.model.results import CellKey
-from fscale.runner import latency, microbench
+from fscale.runner import microbench
 from fscale.runner.cell import accounting
 from fscale.runner.cell.measure import seed_of
+from fscale.runner.latency import counts
 from fscale.runner.session import new_cell
 from fscale.system import namespaces, processes
 from tests.runner_support import fake_bench
@@ -130,7 +132,8 @@ def test_latencies_become_a_histogram(tmp_path: Path) -> None:
     pairs = np.stack([values, np.ones_like(values)], axis=1)
     pairs[:5000].tofile(tmp_path / "worker-0.hist")
     pairs[5000:].tofile(tmp_path / "worker-1.hist")
-    made = latency.summarise([tmp_path / f"worker-{n}.hist" for n in (0, 1)], dropped=3)
+    files = [tmp_path / f"worker-{n}.hist" for n in (0, 1)]
+    made = summarise(counts(files), dropped=3)
     assert made["count"] == 10000
     assert made["dropped"] == 3
     assert made["covered"] == pytest.approx(10000 / 10003)
@@ -147,7 +150,7 @@ def test_latencies_of_a_part_of_the_operations_tell_nothing(
 ) -> None:
     file = tmp_path / "worker-0.hist"
     np.array([[5000, count]] if count else [], dtype="<u8").tofile(file)
-    made = latency.summarise([file], dropped)
+    made = summarise(counts([file]), dropped)
     assert set(made["quantiles"].values()) == {None}
     assert made["mean"] is None
     assert made["covered"] == (count / (count + dropped) if count + dropped else None)
