@@ -40,10 +40,10 @@ def _option(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _arguments(known: list[str]) -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m apps", description=__doc__)
     parser.add_argument("--list", action="store_true", help="print the applications as JSON")
-    parser.add_argument("--workload", metavar="ID", help=", ".join(known))
+    parser.add_argument("--workload", metavar="ID", help="an id that --list prints")
     parser.add_argument("--load", metavar="FILE.toml", help="the file of a load of one's own")
     parser.add_argument(
         "--dir", type=Path, action="append", default=[], help="repeat for each partition"
@@ -190,7 +190,7 @@ def _refusal(apps: dict[str, App], arguments: argparse.Namespace) -> str | None:
 
 def main() -> int:
     """Run the application that the command line names."""
-    arguments = _arguments([app.descriptor.id for app in applications()])
+    arguments = _arguments()
     try:
         found = applications([arguments.load] if arguments.load else [])
     except FscaleError as error:

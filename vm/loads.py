@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fscale.model import loadfile
-from fscale.model.catalogue import split_names
+from fscale.model.catalogue import is_path, split_names
 from fscale.model.errors import FscaleError
 
 _OPTION = "--workload"
@@ -35,7 +35,7 @@ def handed_in(arguments: Sequence[str]) -> tuple[dict[str, Path], list[str]]:
 def _in_guest(text: str, files: dict[str, Path]) -> str:
     names = []
     for name in split_names(text):
-        if not loadfile.is_path(name):
+        if not is_path(name):
             names.append(name)
             continue
         load = loadfile.read(name)

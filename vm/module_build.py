@@ -2,15 +2,15 @@
 """Builds modules and tools of file systems with local sources for a guest's kernel."""
 
 import contextlib
-import itertools
 import os
 import subprocess
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fscale.model import catalogue, paths
+from fscale.model.argv import values
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.model.variant import split_partitions
@@ -49,21 +49,13 @@ def own_name(module: Path) -> str:
 
 def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:
     """The names of the file systems that `fscale run SUITE ARGUMENT...` measures."""
-    for names in _values(arguments, "--fs"):
+    for names in values(arguments, "--fs"):
         return catalogue.split_filesystems(names)
-    for text in _values(arguments, "--set"):
+    for text in values(arguments, "--set"):
         with contextlib.suppress(tomllib.TOMLDecodeError):  # which the guest refuses
             if listed := tomllib.loads(text).get("filesystems"):
                 return list(listed)
     return catalogue.load_suite(suite).filesystems
-
-
-def _values(arguments: Sequence[str], option: str) -> Iterator[str]:
-    for argument, after in itertools.zip_longest(arguments, arguments[1:]):
-        if argument == option and after is not None:
-            yield after
-        elif argument.startswith(f"{option}="):
-            yield argument.removeprefix(f"{option}=")
 
 
 def provide(
@@ -85,7 +77,7 @@ def provide(
     modules: list[Path] = []
     tools: dict[str, Path] = {}
     for name in dict.fromkeys(split_partitions(name)[0] for name in names):
-        named = Path(name) if name.endswith(".toml") else paths.FILESYSTEMS / f"{name}.toml"
+        named = Path(name) if catalogue.is_path(name) else paths.FILESYSTEMS / f"{name}.toml"
         path = files.get(name, named)
         source = _source(path) if path.exists() else None
         if source is None:

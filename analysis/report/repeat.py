@@ -4,8 +4,8 @@
 import shlex
 
 from analysis.reader import as_typed
-from fscale.model.catalogue import short_name, split_names
-from fscale.model.loadfile import is_path
+from fscale.model.argv import values
+from fscale.model.catalogue import is_path, short_name, split_names
 from fscale.model.results import CellKey, Run
 
 # Options that the point determines, and the output directory.
@@ -38,9 +38,7 @@ def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
 
 def _load(words: list[str], name: str) -> str:
     """The name, or the path of the TOML file by which the run named that load."""
-    given = [word.partition("=")[2] for word in words if word.startswith("--workload=")]
-    given += [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--workload"]
-    named = [one for text in given for one in split_names(text)]
+    named = [one for text in values(words, "--workload") for one in split_names(text)]
     return next((one for one in named if is_path(one) and short_name(one) == name), name)
 
 

@@ -13,7 +13,7 @@ from apps.own.account import Account
 from apps.own.options import filled
 from apps.process import Processes, ask
 from fscale.model.histogram import summarise
-from fscale.model.loadfile import FioJob, Named
+from fscale.model.loadfile import Named
 from fscale.system.executor import which
 
 _WAYS = ("read", "write", "trim")
@@ -100,11 +100,6 @@ class Fio:
         self.unit = load.file.unit
         mode = load.file.mode or ("direct" if self._jobs.direct else "buffered")
         self.descriptor = load.descriptor([mode])
-
-    @property
-    def fio(self) -> FioJob:
-        """What the TOML file says of the job."""
-        return self._fio
 
     def missing(self) -> str | None:
         """The package, unless fio is installed."""

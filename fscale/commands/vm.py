@@ -383,7 +383,7 @@ def crash(
         untrusted.remove(found)
         written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
         argv = ["python3", "-m", "vm.crashtest", f"/control/{written.name}", "/results/crash.json"]
-        own = [Path(fs)] if fs.endswith(".toml") else []
+        own = [Path(fs)] if catalogue.is_path(fs) else []
         job = Job(argv=argv, output=results, files={written.name: written})
         outcome = start(job, guest, filesystems=[fs], own=own)
         if outcome is None:

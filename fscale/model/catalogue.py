@@ -102,7 +102,7 @@ def is_filesystem(name: str) -> bool:
     """Return whether a text begins with a file system's name or with the path of a TOML file."""
     with contextlib.suppress(FscaleError):
         first = variant.parse(name).name or ""
-        return first.endswith(".toml") or (paths.FILESYSTEMS / f"{first}.toml").exists()
+        return is_path(first) or (paths.FILESYSTEMS / f"{first}.toml").exists()
     return False
 
 
@@ -134,13 +134,18 @@ def split_filesystems(text: str) -> list[str]:
     return found
 
 
+def is_path(name: str) -> bool:
+    """Return whether a name is the path of a TOML file."""
+    return name.endswith(_TOML)
+
+
 def find(name: str, directory: Path, what: str) -> Path:
     """Return the TOML file of a name in a directory, or the path that a name is.
 
     Raises:
         FscaleError: the name is unknown (with similar names).
     """
-    if name.endswith(".toml"):
+    if is_path(name):
         return Path(name)
     path = directory / f"{name}.toml"
     if not path.exists():

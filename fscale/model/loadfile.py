@@ -235,8 +235,3 @@ def read(text: str) -> Named:
             said = error.strerror if isinstance(error, OSError) else "it is no text"
             raise FscaleError(f"{path}: the job file {job} cannot be read: {said}") from None
     return Named(path.stem, path.resolve(), file, texts)
-
-
-def is_path(name: str) -> bool:
-    """Return whether a workload is given by the path of a TOML file."""
-    return name.endswith(".toml")

@@ -9,7 +9,6 @@ from fscale.model import catalogue, variant
 from fscale.model.config import FileSystem, Medium, Suite, resolve_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.load import Load
-from fscale.model.loadfile import is_path
 from fscale.model.results import Machine, Mounted
 from fscale.runner import guard, microbench
 from fscale.runner.profilers import Profiler, parse_names, usable
@@ -127,7 +126,7 @@ def loads_of(request: Request, suite: Suite) -> dict[str, Load]:
     """Return all loads by id; applications only if the suite names its workloads."""
     loads: dict[str, Load] = {w.descriptor.id: w for w in microbench.find(request.binary)}
     if suite.workloads != "all":
-        own = [name for name in suite.workloads if is_path(name)]
+        own = [name for name in suite.workloads if catalogue.is_path(name)]
         for load in request.applications(list(dict.fromkeys(own))):
             if load.descriptor.id in loads:
                 raise FscaleError(
