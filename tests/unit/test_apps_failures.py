@@ -156,7 +156,7 @@ def test_nothing_done_is_no_result(
     argv = ["x", "--workload", "catd", "--dir", str(tmp_path), "--cpus", str(CPU)]
     monkeypatch.setattr("sys.argv", argv)
     with pytest.raises(AppError, match="catd did nothing"):
-        command._measure(app, command._arguments(["catd"]), tmp_path)
+        command._measure(app, command._arguments(), tmp_path)
 
 
 def generate(site: Site, tmp_path: Path, body: str) -> None:
