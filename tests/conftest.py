@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the tests are spread over workers, the guests that take minutes begin at once."""
+"""What all tests share. Spread over workers, the guests that take minutes begin at once."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +32,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ordered += own + short[:rest]
         short = short[rest:]
     items[:] = ordered
+
+
+@pytest.fixture
+def fast() -> Iterator[Path]:
+    """A directory in memory: operations are quick, so that small stocks run out."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)

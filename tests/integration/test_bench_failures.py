@@ -4,25 +4,18 @@
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-import bench_support as bench
 import pytest
-from bench_support import mounted, needs_root
+
+from tests import bench_support as bench
+from tests.bench_support import mounted, needs_root
 
 pytestmark = pytest.mark.live
 
 QUICK = ("--duration", "0.1", "--warmup", "0.02")
 LONG = ("--duration", "60", "--warmup", "0.02")
-
-
-@pytest.fixture
-def fast():
-    """A directory in memory."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        yield Path(directory)
 
 
 def tmpfs(where, options):
@@ -323,17 +316,6 @@ def test_cgroup(tmp_path):
             group.rmdir()
     charged = sum(w.user_seconds + w.system_seconds for w in out.workers)
     assert out.cgroup_cpu_seconds == pytest.approx(charged, rel=0.15)
-
-
-@pytest.mark.parametrize("workload", bench.WORKLOADS)
-def test_sanitizers(workload, tmp_path, fast, monkeypatch):
-    log = tmp_path / "sanitizer"
-    monkeypatch.setenv("ASAN_OPTIONS", f"log_path={log}")
-    monkeypatch.setenv("UBSAN_OPTIONS", f"log_path={log}:print_stacktrace=1")
-    long = ("--duration", "0.3", "--warmup", "0.02")  # for an operation that takes this much longer
-    code, out = bench.run(workload, fast, *long, binary=bench.SANITIZED)
-    reports = [p.read_text() for p in tmp_path.glob("sanitizer.*")]
-    assert (code, out.status, reports) == (0, "ok", [])
 
 
 def usage(*argv):

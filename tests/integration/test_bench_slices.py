@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-import bench_support as bench
 import pytest
-from bench_support import mounted, needs_root
+
+from tests import bench_support as bench
+from tests.bench_support import mounted, needs_root
 
 pytestmark = pytest.mark.live
 

@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import bench_support as bench
 import pytest
+
+from tests import bench_support as bench
 
 pytestmark = pytest.mark.live
 

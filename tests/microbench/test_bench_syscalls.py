@@ -13,8 +13,9 @@ import shutil
 import subprocess
 from collections import Counter
 
-import bench_support as bench
 import pytest
+
+from tests import bench_support as bench
 
 pytestmark = [
     pytest.mark.live,
@@ -190,7 +191,9 @@ def test_calls_of_a_steady_state(workload, tmp_path):
 
 
 def test_appends_of_a_steady_state(tmp_path):
-    out, workers = trace("DWAL", tmp_path / "d", tmp_path, *QUICK, "--option", "keep=300")
+    out, workers = trace(
+        "DWAL", tmp_path / "d", tmp_path, *QUICK, "--duration", "1", "--option", "keep=300"
+    )
     calls = named(workers[0], "fscale-run")
     punched = [call for call in calls if call.startswith("fallocate")]
     wrote = [call for call in calls if not call.startswith("fallocate")]

@@ -3,9 +3,10 @@
 
 import subprocess
 
-import bench_support as bench
 import pytest
 from scipy.stats import chisquare
+
+from tests import bench_support as bench
 
 PATHS = 8**5
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-import bench_support as bench
+from tests import bench_support as bench
 
 
 def test_page_is_current():

@@ -3,12 +3,11 @@
 
 import os
 import subprocess
-import tempfile
 import time
-from pathlib import Path
 
-import bench_support as bench
 import pytest
+
+from tests import bench_support as bench
 
 pytestmark = pytest.mark.live
 
@@ -16,13 +15,6 @@ pytestmark = pytest.mark.live
 QUICK = ("--duration", "0.1", "--warmup", "0", "--min-window", "0.0001")
 CONSUMING = ["DWAL", "DWTL", "MWCL", "MWCM", "MWRL", "MWRM", "MWUL", "MWUM"]
 BLOCK = 4096
-
-
-@pytest.fixture
-def fast():
-    """A directory in memory: operations are quick, so that small stocks run out."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        yield Path(directory)
 
 
 def walk(directory, within=""):

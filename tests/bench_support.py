@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Building and running the microbenchmarks, for their tests."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -13,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from fscale.model.bench import BenchOutput, Descriptor
+from fscale.model.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "microbench"
 BENCH = BUILD / "fscale-bench"
 WORKLOADS = sorted(p.stem for p in (ROOT / "microbench" / "workloads").glob("*.c"))
@@ -38,7 +39,9 @@ def mounted(where: Path, *argv: str) -> Iterator[Path]:
 def build(target: str) -> None:
     """Make a target of microbench/Makefile, once a session."""
     argv = ["make", "-C", str(ROOT / "microbench"), "-j2", target]
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    with (ROOT / "microbench" / "Makefile").open() as lock:  # other workers make it as well
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
