@@ -12,8 +12,9 @@ MEDIA := $$($(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
 .PHONY: help run simulate test test-unit test-guest fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
 .PHONY: packages packages-check packages-test fresh docs reference results
-# Two installations at once do not go.
+# Two installations at once do not go, but objects are compiled on all CPUs.
 .NOTPARALLEL:
+JOBS := -j$(shell nproc)
 
 help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
@@ -107,11 +108,11 @@ results: $(VENV)/.installed
 	$(VENV)/bin/python -m docs.scripts.results
 
 build:
-	$(MAKE) -C microbench
-	$(MAKE) -C apps
-	$(MAKE) -C lockprofile
-	$(MAKE) -C calibrate
-	$(MAKE) -C lanefs tools
+	$(MAKE) $(JOBS) -C microbench
+	$(MAKE) $(JOBS) -C apps
+	$(MAKE) $(JOBS) -C lockprofile
+	$(MAKE) $(JOBS) -C calibrate
+	$(MAKE) $(JOBS) -C lanefs tools
 
 setup: packages $(VENV)/.installed
 	$(MAKE) build
