@@ -3,7 +3,7 @@
 #ifndef FSCALE_WAITS_H
 #define FSCALE_WAITS_H
 
-#define COMM "fscale-run" /* a worker's name while its gate is open: fscale/model/load.py */
+#define COMM "fscale-run" /* a worker's name while it executes operations: fscale/model/load.py */
 #define FRAMES 14 /* of a stack; two or three are of the tracepoint */
 #define NAME 32 /* of a slab cache */
 #define SETTINGS ".rodata.settings"

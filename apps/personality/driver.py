@@ -187,13 +187,13 @@ def _go(
     edges: list[Edge] = []
     lines: list[str] = []
     turns = timing.turns
-    gate, opener = os.pipe()
+    go_read, go_write = os.pipe()
 
     def watch(line: str) -> None:
         lines.append(line)
         if line == "ready":
             ready()
-            os.write(opener, b"g")
+            os.write(go_write, b"g")
         elif turns and line.startswith(_TURN):
             os.write(turns.answers, f"{line.removeprefix(_TURN)}\n".encode())
         elif line == f"start {phase}":
@@ -203,7 +203,7 @@ def _go(
 
     try:
         timeout = timing.warmup + timing.duration + 2 * timing.margin
-        asked = turns.asked if turns else gate
+        asked = turns.asked if turns else go_read
         return processes.run(argv, timeout=timeout, stdin=asked, watch=watch), edges
     except FileSystemFullError:
         raise
@@ -212,8 +212,8 @@ def _go(
             raise
         raise AppError(f"{_PROGRAM}: {why}") from None
     finally:
-        os.close(gate)
-        os.close(opener)
+        os.close(go_read)
+        os.close(go_write)
 
 
 APPS = [

@@ -224,7 +224,7 @@ static int make_directories(struct flow *f, unsigned int id)
 	}
 	/* The others of a shared set wait for worker 0. */
 	while (o->shared && !atomic_load(&f->state->worker[0].ready)) {
-		if (atomic_load(&f->state->gate) == GATE_STOP)
+		if (atomic_load(&f->state->barrier) == BARRIER_STOP)
 			return -1;
 		usleep(1000);
 	}

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../common/options.h"
-#include "gate.h"
+#include "barrier.h"
 #include "run.h"
 #include "stint.h"
 #include "turns.h"
@@ -133,14 +133,14 @@ static bool is_set(const atomic_bool *flag)
 	return atomic_load_explicit(flag, memory_order_relaxed);
 }
 
-/* Round after round between a gate and a halt, until all is over. */
+/* Round after round between a barrier and a halt, until all is over. */
 static int rounds(const struct run *run, unsigned int id, void *own)
 {
 	struct state *state = run->state;
 	struct worker *worker = &state->worker[id];
-	int gate;
+	int barrier;
 
-	for (gate = GATE_FIRST; gate_pass(state, worker, gate); gate++) {
+	for (barrier = BARRIER_FIRST; barrier_pass(state, worker, barrier); barrier++) {
 		worker->stint.before_ns = 0;
 		while (!is_set(&state->halted) && !is_set(&state->counting)) {
 			stint_round(worker);
@@ -172,7 +172,7 @@ static int work(void *context, unsigned int id)
 	if (p->phases == 1)
 		return rounds(run, id, own);
 	for (phase = 0; phase < p->phases; phase++) {
-		if (!gate_pass(state, worker, GATE_FIRST + (int)phase))
+		if (!barrier_pass(state, worker, BARRIER_FIRST + (int)phase))
 			return 1;
 		if (p->run(state, id, own, phase))
 			return 1;
@@ -208,7 +208,7 @@ static int timed(struct run *run)
 	unsigned long ops[2], bytes[2];
 	uint64_t from;
 
-	gate_open(run->state, GATE_FIRST);
+	barrier_open(run->state, BARRIER_FIRST);
 	if (crew_until(&run->crew, now_ns() + (uint64_t)(o->warmup * 1e9), NAP_NS, run_at_work))
 		return -1;
 	say_edge(run, "start", 0);
@@ -239,8 +239,8 @@ static int phased(struct run *run)
 		run_add_up(run, &before, &run->bytes);
 		say_edge(run, "start", phase);
 		this->start_ns = now_ns();
-		gate_open(run->state, GATE_FIRST + (int)phase);
-		if (run_gather(run, GATE_FIRST + (int)phase + 1))
+		barrier_open(run->state, BARRIER_FIRST + (int)phase);
+		if (run_gather(run, BARRIER_FIRST + (int)phase + 1))
 			return -1;
 		say_edge(run, "end", phase);
 		for (last = 0, i = 0; i < run->options.workers; i++) {
@@ -258,7 +258,7 @@ static int phased(struct run *run)
 static int finish(struct run *run)
 {
 	atomic_store(&run->state->halted, true);
-	gate_open(run->state, GATE_STOP);
+	barrier_open(run->state, BARRIER_STOP);
 	do {
 		nap(NAP_NS);
 		if (crew_look(&run->crew))
@@ -269,7 +269,7 @@ static int finish(struct run *run)
 
 static int measure(struct run *run)
 {
-	if (crew_start(&run->crew) || run_gather(run, GATE_FIRST))
+	if (crew_start(&run->crew) || run_gather(run, BARRIER_FIRST))
 		return -1;
 	say("ready");
 	if (run->options.slice > 0) {
@@ -320,7 +320,7 @@ int main(int argc, char **argv)
 	if (run.personality->prepare && run.personality->prepare(run.state))
 		return 2;
 	bad = measure(&run);
-	gate_open(run.state, GATE_STOP);
+	barrier_open(run.state, BARRIER_STOP);
 	crew_kill(&run.crew);
 	print(&run);
 	return bad ? 1 : 0;

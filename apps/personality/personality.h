@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The frame of a personality: worker processes, one a CPU, between common gates. */
+/* The frame of a personality: worker processes, one a CPU, between common barriers. */
 #ifndef APPS_PERSONALITY_H
 #define APPS_PERSONALITY_H
 
@@ -46,19 +46,19 @@ struct worker {
 	_Alignas(CACHE_LINE) atomic_ulong ops; /* counted by the parent at the window's edges */
 	atomic_ulong bytes;
 	atomic_ulong loops;
-	atomic_int ready;           /* the gate that it waits at, from 1 */
+	atomic_int ready;           /* the barrier that it waits at, from 1 */
 	atomic_ullong ended_ns[MAX_PHASES];
 	struct stint stint;
 	char error[256];            /* empty: none */
 };
 
-/* Gate 1 is the file set's own, in the set-up. Each phase, or each turn, has one from here on. */
-enum gate { GATE_FIRST = 2, GATE_STOP = INT_MAX };
+/* Barrier 1 is the file set's own, in the set-up. Each phase, or each turn, has one from here on. */
+enum barrier { BARRIER_FIRST = 2, BARRIER_STOP = INT_MAX };
 
 struct state {
 	const struct options *options;
-	_Alignas(CACHE_LINE) atomic_int gate; /* the last gate that is open; GATE_STOP ends all */
-	atomic_bool halted;                   /* timed: to the next gate after this round */
+	_Alignas(CACHE_LINE) atomic_int barrier; /* the last barrier that is open; BARRIER_STOP ends all */
+	atomic_bool halted;                   /* timed: to the next barrier after this round */
 	atomic_bool counting;                 /* the warm-up of this turn is over */
 	void *files;                          /* the personality's own shared memory */
 	struct worker worker[];
@@ -70,7 +70,7 @@ struct personality {
 	const char *const *phase_names;
 	/* Before the workers are forked; -1 with a message printed. */
 	int (*prepare)(struct state *state);
-	/* In the worker, before its first gate. -1 with worker->error. */
+	/* In the worker, before its first barrier. -1 with worker->error. */
 	int (*setup)(struct state *state, unsigned int id, void **own);
 	/* One round of a timed personality, or a whole phase. -1 with worker->error. */
 	int (*run)(struct state *state, unsigned int id, void *own, unsigned int phase);

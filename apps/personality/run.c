@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-int run_gather(struct run *run, int gate)
+int run_gather(struct run *run, int barrier)
 {
 	struct crew *crew = &run->crew;
 	unsigned int i, there;
@@ -13,7 +13,7 @@ int run_gather(struct run *run, int gate)
 		if (crew_look(crew))
 			return -1;
 		for (there = 0, i = 0; i < crew->size; i++)
-			there += atomic_load(&run->state->worker[i].ready) >= gate ||
+			there += atomic_load(&run->state->worker[i].ready) >= barrier ||
 				 !crew->pids[i];
 	} while (there < crew->size);
 	return 0;

@@ -23,8 +23,8 @@ struct run {
 	unsigned long bytes;
 };
 
-/* Wait until all workers stand at `gate`, or have ended; -1 with an error. */
-int run_gather(struct run *run, int gate);
+/* Wait until all workers stand at `barrier`, or have ended; -1 with an error. */
+int run_gather(struct run *run, int barrier);
 
 /* What all workers have done since they began. */
 void run_add_up(const struct run *run, unsigned long *ops, unsigned long *bytes);

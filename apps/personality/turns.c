@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gate.h"
+#include "barrier.h"
 #include "stint.h"
 
 /* The first part of a slice fills caches that the other side had, and is not counted. */
@@ -69,7 +69,7 @@ static void enter(struct run *run, uint64_t begin_ns, uint64_t end_ns, uint64_t 
 	say(line);
 }
 
-static int turn(struct run *run, int gate)
+static int turn(struct run *run, int barrier)
 {
 	long slice = (long)(run->options.slice * 1e9), ramp = (long)(RAMP_PART * (double)slice);
 	struct state *state = run->state;
@@ -77,14 +77,14 @@ static int turn(struct run *run, int gate)
 
 	atomic_store(&state->halted, false);
 	atomic_store(&state->counting, false);
-	gate_open(state, gate);
+	barrier_open(state, barrier);
 	nap(ramp);
 	begin_ns = now_ns();
 	atomic_store(&state->counting, true);
 	nap(slice - ramp);
 	end_ns = now_ns();
 	atomic_store(&state->halted, true);
-	if (run_gather(run, gate + 1) || run_at_work(run))
+	if (run_gather(run, barrier + 1) || run_at_work(run))
 		return -1;
 	if (run->options.settle && settle(run, &settled_ns))
 		return -1;
@@ -96,10 +96,10 @@ int turns_take(struct run *run)
 {
 	char byte;
 	ssize_t n;
-	int gate;
+	int barrier;
 
-	for (gate = GATE_FIRST; (n = read(STDIN_FILENO, &byte, 1)) > 0; gate++)
-		if (turn(run, gate))
+	for (barrier = BARRIER_FIRST; (n = read(STDIN_FILENO, &byte, 1)) > 0; barrier++)
+		if (turn(run, barrier))
 			return -1;
 	return n ? turn_failed(run, "standard input", errno) : 0;
 }

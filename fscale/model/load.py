@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from fscale.model.bench import BenchOutput, CpuTimes, Descriptor
 from fscale.model.results import CellKey, Status
 
-COMM = "fscale-run"  # the name of a worker while its gate is open
+COMM = "fscale-run"  # the name of a worker while it executes operations
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,16 @@
 #include "events.h"
 
 enum step crew_start(struct bench *b);
-/* Give a command; returns when all have done it (CMD_PILOT, CMD_WINDOW: when all are at the gate). */
+/*
+ * Give a command, and return when all workers have executed it (CMD_PILOT,
+ * CMD_WINDOW: when all are at the start barrier).
+ */
 enum step crew_command(struct bench *b, enum command command);
-/* Open the gate. */
+/* Release the workers from the start barrier. */
 void crew_go(struct bench *b);
 /*
- * Close the gate and wait until all have finished their last operation. One
- * that does not come back is an error; who is not patient does not wait to see.
+ * Stop the workers and wait until all have finished their last operation. A
+ * worker that does not finish is an error; without `patient` the wait is short.
  */
 enum step crew_halt(struct bench *b, bool patient);
 /* One event, turned into a step; STEP_OK: look at what it was in *event. */

@@ -34,7 +34,7 @@ static void window_edge(struct shared *shm, uint64_t number)
 	uint64_t windows = shm->tally.windows;
 
 	if (number > windows)
-		return; /* of operations that were under way when the gate closed */
+		return; /* of operations that were under way at PHASE_STOP */
 	if (number > 0)
 		roi_end();
 	if (number < windows) {

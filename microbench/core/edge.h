@@ -6,7 +6,7 @@
 #include "../../sim/roi.h"
 #include "shm.h"
 
-/* A worker is past the gate; the last one starts the counting. */
+/* A worker has passed the start barrier; counting begins with the last one. */
 void edge_start(struct shared *shm, uint32_t workers);
 /* The warm-up is over, or window `number` begins, or the last one is over. */
 void edge(struct shared *shm, uint32_t workers, enum mark mark, uint64_t number);

@@ -14,12 +14,12 @@
 #define LINE 128
 
 enum phase {
-	PHASE_ARMED,	/* workers spin at the start gate */
-	PHASE_RUN,	/* the gate is open */
+	PHASE_ARMED,	/* workers spin at the start barrier */
+	PHASE_RUN,	/* workers execute operations */
 	PHASE_STOP,
 };
 
-/* Where the open gate is in its window. */
+/* How far the window has come while workers execute operations. */
 enum timed {
 	TIMED_NOT_YET,	/* it warms up */
 	TIMED_NOW,
@@ -43,7 +43,7 @@ enum command {
 struct stint {
 	uint64_t before_ns;	/* when the last operation of the warm-up began; 0: there was none */
 	uint64_t first_ns;	/* when it ended; from here on operations count */
-	uint64_t last_ns;	/* when the last one ended, behind the closed gate */
+	uint64_t last_ns;	/* when the last one ended, after PHASE_STOP */
 	uint64_t cpu_ns;	/* the worker's own, from first_ns to last_ns */
 	uint64_t ops;
 };
@@ -51,7 +51,7 @@ struct stint {
 /* What one worker publishes. The counter has a line of its own. */
 struct slot {
 	_Alignas(LINE) _Atomic uint64_t ops;
-	_Alignas(LINE) _Atomic uint32_t arrived;	/* last command done, or gate reached */
+	_Alignas(LINE) _Atomic uint32_t arrived;	/* last command done, or barrier reached */
 	_Atomic uint32_t finished;			/* last run that came to its end */
 	_Atomic uint32_t turn;				/* last command that it may begin; a futex */
 	struct stint stint;
@@ -97,8 +97,8 @@ void snapshot_take(const struct shared *shm, struct snapshot *snap);
 uint64_t now_ns(void);
 
 /*
- * End the window for all workers, once. The snapshot is taken before the gate
- * closes, so that it is exact for the others too.
+ * End the window for all workers, once. The snapshot is taken before they
+ * stop, so that it is exact for the others too.
  */
 void shm_end_window(struct shared *shm);
 

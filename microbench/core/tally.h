@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct tally {
-	_Atomic uint32_t started;	/* workers past the gate; nothing counts before all are */
+	_Atomic uint32_t started;	/* workers past the start barrier; nothing counts before all are */
 	_Atomic uint64_t done;		/* operations of all workers since then */
 	_Atomic uint64_t base;		/* where the first window begins; UINT64_MAX: not yet known */
 	uint64_t warmup;		/* operations before that is decided */

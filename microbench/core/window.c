@@ -123,7 +123,7 @@ static enum step sleep_until(struct bench *b, uint64_t deadline)
 	return STEP_OK;
 }
 
-/* A snapshot while the gate is open; false where a worker ran out meanwhile. */
+/* Take a snapshot inside the window; false if a worker ran out of stock meanwhile. */
 static bool snapshot_inside(const struct bench *b, struct snapshot *snap)
 {
 	snapshot_take(b->shm, snap);

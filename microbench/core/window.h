@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One timed window: gate, ramp, snapshots, accounting. */
+/* One timed window: start barrier, warm-up, snapshots, accounting. */
 #ifndef FSCALE_WINDOW_H
 #define FSCALE_WINDOW_H
 

@@ -132,7 +132,7 @@ void stint_end(struct worker *w)
 }
 
 /* Spinning starts all at one time; in windows by count they sleep, for a spinner looks busy. */
-static void wait_gate(struct worker *w)
+static void wait_at_barrier(struct worker *w)
 {
 	_Atomic uint32_t *phase = &w->shm->phase;
 
@@ -150,7 +150,7 @@ static enum outcome run(struct worker *w, bool pilot, uint32_t sequence)
 	enum outcome outcome;
 
 	notify_parent(&w->slot->arrived, sequence);
-	wait_gate(w);
+	wait_at_barrier(w);
 
 	if (!pilot)
 		prctl(PR_SET_NAME, is_background(w) ? COMM_BACKGROUND : COMM_RUN);

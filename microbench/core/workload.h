@@ -135,7 +135,8 @@ enum outcome worker_unsupported(struct worker *w, const char *call, const char *
 long long option_number(const struct worker *w, const char *name);
 const char *option_text(const struct worker *w, const char *name);
 
-static inline bool gate_open(const struct worker *w)
+/* Whether workers execute operations: from the start barrier to the end of the window. */
+static inline bool may_run(const struct worker *w)
 {
 	return atomic_load_explicit(&w->shm->phase, memory_order_relaxed) == PHASE_RUN;
 }
@@ -166,7 +167,7 @@ static enum outcome name(struct worker *w)					\
 	uint64_t ops = ops_done(w);						\
 	enum outcome outcome = OP_OK;						\
 										\
-	while (gate_open(w)) {							\
+	while (may_run(w)) {							\
 		outcome = op(w);						\
 		if (__builtin_expect(outcome != OP_OK, 0))			\
 			break;							\
@@ -187,7 +188,7 @@ static enum outcome op##_run_latency(struct worker *w)				\
 	uint64_t ops = ops_done(w);						\
 	enum outcome outcome = OP_OK;						\
 										\
-	while (gate_open(w)) {							\
+	while (may_run(w)) {							\
 		uint64_t before = now_ns();					\
 										\
 		outcome = op(w);						\
@@ -205,7 +206,7 @@ static enum outcome op##_run_turn(struct worker *w)				\
 	enum outcome outcome = OP_OK;						\
 										\
 	w->slot->stint = (struct stint){ 0 };					\
-	while (gate_open(w) && timed(w) == TIMED_NOT_YET) {			\
+	while (may_run(w) && timed(w) == TIMED_NOT_YET) {			\
 		w->slot->stint.before_ns = now_ns();				\
 		outcome = op(w);						\
 		if (__builtin_expect(outcome != OP_OK, 0))			\
@@ -223,7 +224,7 @@ static enum outcome op##_run_counted(struct worker *w)				\
 	enum outcome outcome = OP_OK;						\
 										\
 	edge_start(w->shm, w->workers);						\
-	while (gate_open(w)) {							\
+	while (may_run(w)) {							\
 		outcome = op(w);						\
 		if (__builtin_expect(outcome != OP_OK, 0))			\
 			break;							\

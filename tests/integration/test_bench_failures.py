@@ -23,7 +23,7 @@ def tmpfs(where, options):
 
 
 def start(workload, directory, *more, count=None):
-    """A run that goes on; returns when its workers are inside the gate."""
+    """Start a run; return it and its workers once these execute operations."""
     argv = bench.argv(workload, directory, *more, count=count)
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 40

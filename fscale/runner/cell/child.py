@@ -69,7 +69,7 @@ class Child:
         return os.read(self._ready, 16).startswith(b"ready")
 
     def go(self) -> None:
-        """Open the gate: let the load work."""
+        """Release the workers from the start barrier."""
         with contextlib.suppress(BrokenPipeError):  # it has died; wait() reports that
             os.write(self._go, b"g")
 

@@ -60,7 +60,7 @@ def application(context: Context) -> tuple[int, Path]:
 
 
 def _by_name(pid: int | None) -> Workers:
-    """Identify workers by the name COMM, which they have while their gate is open.
+    """Identify workers by the name COMM, which they have while they execute operations.
 
     They change it with prctl, which fires task:task_rename. With `pid` only the children of that
     process count, if the kernel has BTF.
