@@ -20,7 +20,7 @@ int crew_start(struct crew *crew)
 
 	crew->pids = calloc(crew->size, sizeof(*crew->pids));
 	if (!crew->pids) {
-		snprintf(crew->error, sizeof(crew->error), "no memory for %u processes",
+		snprintf(crew->error, sizeof(crew->error), "not enough memory for %u processes",
 			 crew->size);
 		return -1;
 	}
@@ -43,7 +43,7 @@ int crew_start(struct crew *crew)
 
 int crew_look(struct crew *crew)
 {
-	const char *said;
+	const char *error;
 	unsigned int i;
 	int status;
 	pid_t pid;
@@ -58,12 +58,17 @@ int crew_look(struct crew *crew)
 		}
 		crew->pids[i] = 0;
 		crew->ended++;
-		said = crew->said(crew->run, i);
-		if (*said)
+		error = crew->error_of(crew->run, i);
+		if (*error)
 			snprintf(crew->error, sizeof(crew->error), "%s %u: %s", crew->name, i,
-				 said);
-		else if (!WIFEXITED(status) || WEXITSTATUS(status))
-			snprintf(crew->error, sizeof(crew->error), "%s %u died", crew->name, i);
+				 error);
+		else if (WIFSIGNALED(status))
+			snprintf(crew->error, sizeof(crew->error),
+				 "%s %u was killed by signal %d (%s)", crew->name, i,
+				 WTERMSIG(status), strsignal(WTERMSIG(status)));
+		else if (WEXITSTATUS(status))
+			snprintf(crew->error, sizeof(crew->error), "%s %u exited with code %d",
+				 crew->name, i, WEXITSTATUS(status));
 	}
 	return crew->error[0] ? -1 : 0;
 }
@@ -97,9 +102,9 @@ void nap(long ns)
 	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
 }
 
-void say(const char *word)
+void print_line(const char *line)
 {
-	puts(word);
+	puts(line);
 	fflush(stdout);
 }
 

@@ -15,8 +15,8 @@ long long number(const char *name, const char *text, long long least, long long 
 	errno = 0;
 	value = strtoll(text, &end, 10);
 	if (errno || end == text || *end || value < least || value > most) {
-		fprintf(stderr, "--%s: %s is no number from %lld to %lld\n", name, text, least,
-			most);
+		fprintf(stderr, "--%s takes a whole number from %lld to %lld; it was given \"%s\"\n", name,
+			least, most, text);
 		exit(2);
 	}
 	return value;
@@ -28,7 +28,7 @@ static double seconds(const char *name, const char *text)
 	double value = strtod(text, &end);
 
 	if (end == text || *end || !isfinite(value) || value < 0 || value > 1e6) {
-		fprintf(stderr, "--%s: %s is no number of seconds\n", name, text);
+		fprintf(stderr, "--%s takes seconds from 0 to 1000000; it was given \"%s\"\n", name, text);
 		exit(2);
 	}
 	return value;

@@ -59,7 +59,7 @@ void *shared_alloc(size_t bytes)
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED) {
-		fprintf(stderr, "mmap of %zu bytes: %s\n", bytes, strerror(errno));
+		fprintf(stderr, "cannot allocate %zu bytes of shared memory: %s\n", bytes, strerror(errno));
 		exit(1);
 	}
 	return memory;

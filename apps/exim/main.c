@@ -54,10 +54,19 @@ struct given {
 
 static void usage(void)
 {
-	fputs("usage: fscale-smtp-load --port PORT --log FILE [--port PORT --log FILE]...\n"
-	      "           [--clients N] [--processes N] [--boxes N] [--per-connection N]\n"
-	      "           [--backlog N] [--size BYTES] [--seed N]\n"
-	      "           [--warmup SEC] [--duration SEC] [--drain SEC]\n",
+	fputs("usage: fscale-smtp-load --port PORT --log FILE [--port PORT --log FILE]... [OPTION]...\n"
+	      "  --port PORT          port of an Exim daemon on loopback\n"
+	      "  --log FILE           main log of this daemon\n"
+	      "  --clients N          SMTP clients, all processes together (4)\n"
+	      "  --processes N        processes that run the clients, at most one per client (1)\n"
+	      "  --boxes N            mail boxes per client (4)\n"
+	      "  --per-connection N   messages per connection (10)\n"
+	      "  --backlog N          most messages that are accepted and not yet delivered (8)\n"
+	      "  --size BYTES         size of a message's body (20)\n"
+	      "  --seed N             random seed (1)\n"
+	      "  --warmup SEC         untimed seconds (1)\n"
+	      "  --duration SEC       timed seconds (5)\n"
+	      "  --drain SEC          longest wait for deliveries after the window (30)\n",
 	      stderr);
 	exit(2);
 }
@@ -112,12 +121,13 @@ static void parse(struct run *run, int argc, char **argv)
 		usage();
 	run->logs = calloc(given.nlogs, sizeof(*run->logs));
 	if (!run->logs) {
-		fputs("no memory for the logs\n", stderr);
+		fputs("not enough memory for the log files\n", stderr);
 		exit(1);
 	}
 	for (i = 0; i < given.nlogs; i++) {
 		if (log_open(&run->logs[i], given.logs[i])) {
-			fprintf(stderr, "%s: %s\n", given.logs[i], strerror(errno));
+			fprintf(stderr, "cannot open the log %s: %s\n", given.logs[i],
+				strerror(errno));
 			exit(1);
 		}
 	}
@@ -130,7 +140,7 @@ static int work(void *context, unsigned int id)
 	return generate(&run->load, run->shared, id);
 }
 
-static const char *said(void *context, unsigned int id)
+static const char *error_of(void *context, unsigned int id)
 {
 	struct run *run = context;
 
@@ -151,7 +161,7 @@ static int poll_all(struct run *run)
 
 	for (i = 0; i < run->load.nports; i++) {
 		if (log_follow(&run->logs[i], &run->counts)) {
-			snprintf(crew->error, sizeof(crew->error), "reading a log: %s",
+			snprintf(crew->error, sizeof(crew->error), "cannot read a log of Exim: %s",
 				 strerror(errno));
 			return -1;
 		}
@@ -162,14 +172,14 @@ static int poll_all(struct run *run)
 		nap(SETTLE_NS);
 		crew_look(crew);
 		length = strlen(crew->error);
-		snprintf(crew->error + length, sizeof(crew->error) - length, "%sExim says: %s",
+		snprintf(crew->error + length, sizeof(crew->error) - length, "%sExim's log: %s",
 			 length ? "; " : "", run->counts.first);
 		return -1;
 	}
 	if (crew_look(crew))
 		return -1;
 	if (crew->ended && atomic_load(&run->shared->phase) == PHASE_RUN) {
-		snprintf(crew->error, sizeof(crew->error), "a generator stopped before the end");
+		snprintf(crew->error, sizeof(crew->error), "a generator ended before the window did");
 		return -1;
 	}
 	return 0;
@@ -203,7 +213,7 @@ static int edge(struct run *run, struct edge *edge, const char *name)
 	edge->cpu_ns = own_cpu_ns();
 	for (i = 0; i < run->load.processes; i++)
 		edge->cpu_ns += atomic_load(&run->shared->generator[i].cpu_ns);
-	say(name);
+	print_line(name);
 	return 0;
 }
 
@@ -217,7 +227,7 @@ static int drain(struct run *run)
 	while (crew->ended < crew->size || run->counts.delivered < accepted(run)) {
 		if (now_ns() > end) {
 			snprintf(crew->error, sizeof(crew->error),
-				 "%lu messages were accepted, %lu delivered %.0f s after the end",
+				 "Exim accepted %lu messages and delivered %lu by %.0f s after the window",
 				 accepted(run), run->counts.delivered, run->drain);
 			return -1;
 		}
@@ -245,7 +255,7 @@ static int measure(struct run *run, struct edge *a, struct edge *b)
 		return -1;
 	if (b->delivered == a->delivered) {
 		snprintf(crew->error, sizeof(crew->error),
-			 "no message was delivered in the window");
+			 "Exim delivered no message in the window; use a longer --duration");
 		return -1;
 	}
 	return 0;
@@ -282,7 +292,7 @@ int main(int argc, char **argv)
 	run.shared = shared_alloc(sizeof(*run.shared) +
 				  run.load.processes * sizeof(struct generator));
 	run.crew = (struct crew){ .name = "generator", .size = run.load.processes, .run = &run,
-				  .work = work, .said = said };
+				  .work = work, .error_of = error_of };
 	failed = measure(&run, &a, &b);
 	atomic_store(&run.shared->phase, PHASE_ABORT);
 	crew_kill(&run.crew);

@@ -15,8 +15,8 @@
 
 #define REPLY_MAX 1024
 #define EVENTS 64
-#define PAUSED_MS 1 /* how soon clients that wait for deliveries look again */
-#define IDLE_MS 50  /* how soon a quiet process notices a new phase */
+#define PAUSED_MS 1 /* until clients that wait for deliveries look again */
+#define IDLE_MS 50  /* until an idle process looks at the phase */
 
 /* What a client waits for: the reply to this. */
 enum step { STEP_IDLE, STEP_CONNECT, STEP_HELO, STEP_MAIL, STEP_RCPT, STEP_DATA, STEP_DOT, STEP_QUIT };
@@ -79,15 +79,16 @@ static bool running(const struct process *p)
 	return atomic_load_explicit(&p->shared->phase, memory_order_relaxed) == PHASE_RUN;
 }
 
-static int say(struct process *p, struct client *c, enum step step, const char *text, size_t length)
+static int send_line(struct process *p, struct client *c, enum step step, const char *text,
+		     size_t length)
 {
 	ssize_t n = send(c->fd, text, length, MSG_NOSIGNAL);
 
 	if (n < 0)
-		return fail(p, "send of %s to port %u: %s", steps[step].name, c->port, strerror(errno));
+		return fail(p, "cannot send %s to port %u: %s", steps[step].name, c->port, strerror(errno));
 	if ((size_t)n != length)
-		return fail(p, "send of %s to port %u: %zd of %zu bytes", steps[step].name, c->port, n,
-			    length);
+		return fail(p, "sent only %zd of %zu bytes of %s to port %u", n, length,
+			    steps[step].name, c->port);
 	c->step = step;
 	return 0;
 }
@@ -107,7 +108,7 @@ static int open_connection(struct process *p, struct client *c)
 	if (setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
 		return fail(p, "TCP_NODELAY: %s", strerror(errno));
 	if (connect(c->fd, (struct sockaddr *)&to, sizeof(to)))
-		return fail(p, "connect to port %u: %s", c->port, strerror(errno));
+		return fail(p, "cannot connect to port %u: %s", c->port, strerror(errno));
 	if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, c->fd, &event))
 		return fail(p, "epoll_ctl: %s", strerror(errno));
 	c->step = STEP_CONNECT;
@@ -133,7 +134,7 @@ static int close_connection(struct process *p, struct client *c)
  */
 static int quit(struct process *p, struct client *c)
 {
-	if (say(p, c, STEP_QUIT, "QUIT\r\n", 6))
+	if (send_line(p, c, STEP_QUIT, "QUIT\r\n", 6))
 		return -1;
 	return shutdown(c->fd, SHUT_WR) ? fail(p, "shutdown: %s", strerror(errno)) : 0;
 }
@@ -152,7 +153,7 @@ static int next_message(struct process *p, struct client *c)
 		return 0;
 	}
 	n = snprintf(line, sizeof(line), "MAIL FROM:<c%u@fscale.invalid>\r\n", c->id);
-	return say(p, c, STEP_MAIL, line, (size_t)n);
+	return send_line(p, c, STEP_MAIL, line, (size_t)n);
 }
 
 static int on_reply(struct process *p, struct client *c)
@@ -162,21 +163,21 @@ static int on_reply(struct process *p, struct client *c)
 
 	if (strncmp(c->reply, steps[c->step].code, 3)) {
 		c->reply[strcspn(c->reply, "\r\n")] = '\0';
-		return fail(p, "%s was answered: %s", steps[c->step].name, c->reply);
+		return fail(p, "Exim answered %s with: %s", steps[c->step].name, c->reply);
 	}
 	switch (c->step) {
 	case STEP_CONNECT:
-		return say(p, c, STEP_HELO, "HELO client.invalid\r\n", 21);
+		return send_line(p, c, STEP_HELO, "HELO client.invalid\r\n", 21);
 	case STEP_HELO:
 		return next_message(p, c);
 	case STEP_MAIL:
 		n = snprintf(line, sizeof(line), "RCPT TO:<u%lu@fscale.invalid>\r\n",
 			     (unsigned long)c->id * p->load->boxes + c->box++ % p->load->boxes);
-		return say(p, c, STEP_RCPT, line, (size_t)n);
+		return send_line(p, c, STEP_RCPT, line, (size_t)n);
 	case STEP_RCPT:
-		return say(p, c, STEP_DATA, "DATA\r\n", 6);
+		return send_line(p, c, STEP_DATA, "DATA\r\n", 6);
 	case STEP_DATA:
-		return say(p, c, STEP_DOT, p->body, p->body_length);
+		return send_line(p, c, STEP_DOT, p->body, p->body_length);
 	case STEP_DOT:
 		atomic_fetch_add_explicit(&p->self->accepted, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&p->shared->accepted, 1, memory_order_relaxed);
@@ -189,7 +190,7 @@ static int on_reply(struct process *p, struct client *c)
 	case STEP_IDLE:
 		break;
 	}
-	return fail(p, "a reply that nobody waits for: %s", c->reply);
+	return fail(p, "port %u sent an unexpected reply: %s", c->port, c->reply);
 }
 
 static int on_input(struct process *p, struct client *c)
@@ -197,7 +198,7 @@ static int on_input(struct process *p, struct client *c)
 	ssize_t n = recv(c->fd, c->reply + c->have, REPLY_MAX - 1 - c->have, 0);
 
 	if (n < 0)
-		return fail(p, "reply to %s: %s", steps[c->step].name, strerror(errno));
+		return fail(p, "cannot read the reply to %s: %s", steps[c->step].name, strerror(errno));
 	if (n == 0)
 		return fail(p, "port %u closed the connection before its reply to %s", c->port,
 			    steps[c->step].name);
@@ -205,12 +206,13 @@ static int on_input(struct process *p, struct client *c)
 	c->reply[c->have] = '\0';
 	if (c->reply[c->have - 1] != '\n') {
 		if (c->have == REPLY_MAX - 1)
-			return fail(p, "reply to %s is too long", steps[c->step].name);
+			return fail(p, "the reply to %s is longer than %d bytes",
+				    steps[c->step].name, REPLY_MAX - 2);
 		return 0;
 	}
 	c->have = 0;
 	if (c->paused)
-		return fail(p, "while idle, port %u said: %s", c->port, c->reply);
+		return fail(p, "port %u sent without a request: %s", c->port, c->reply);
 	return on_reply(p, c);
 }
 
@@ -222,7 +224,7 @@ static int make_body(struct process *p)
 
 	p->body = malloc(sizeof(head) + size + size / 64 * 2 + 16);
 	if (!p->body)
-		return fail(p, "no memory for the message");
+		return fail(p, "not enough memory for the message");
 	at = sizeof(head) - 1;
 	memcpy(p->body, head, at);
 	for (i = 0; i < size; i++) {
@@ -279,7 +281,7 @@ static int start_clients(struct process *p, unsigned int index)
 	p->count = (p->load->clients - index + p->load->processes - 1) / p->load->processes;
 	p->clients = calloc(p->count, sizeof(*p->clients));
 	if (!p->clients)
-		return fail(p, "no memory for %u clients", p->count);
+		return fail(p, "not enough memory for %u clients", p->count);
 	for (i = index; i < p->load->clients; i += p->load->processes, n++) {
 		p->clients[n].id = i;
 		if (open_connection(p, &p->clients[n]))

@@ -10,7 +10,7 @@ bool barrier_pass(struct state *state, struct worker *worker, int barrier)
 	int open;
 
 	atomic_store(&worker->ready, barrier);
-	/* It returns early where the barrier has moved meanwhile, or for a signal. */
+	/* The call returns early if another barrier has opened meanwhile, or on a signal. */
 	while ((open = atomic_load(&state->barrier)) < barrier)
 		syscall(SYS_futex, &state->barrier, FUTEX_WAIT, open, NULL, NULL, 0);
 	return open != BARRIER_STOP;

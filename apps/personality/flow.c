@@ -51,6 +51,15 @@ static int step_failed(struct flow *f, const char *call)
 	return failed(f->worker, call, f->path);
 }
 
+/* Other workers use all files of the set that this step could take. */
+static int no_file(struct flow *f, const char *state)
+{
+	snprintf(f->worker->error, sizeof(f->worker->error),
+		 "none of the %u files of the file set is %s; use a larger --files", f->set->count,
+		 state);
+	return -1;
+}
+
 static int write_all(struct flow *f, int fd, unsigned int bytes)
 {
 	unsigned int left = bytes, chunk;
@@ -99,11 +108,8 @@ static int visit(struct flow *f, unsigned int steps)
 	int flags = O_CLOEXEC | O_RDWR | (create ? O_CREAT | O_EXCL : 0);
 	int fd, result = 0;
 
-	if (index < 0) {
-		errno = create ? ENOSPC : ENOENT;
-		snprintf(f->path, sizeof(f->path), "the file set");
-		return step_failed(f, "take from");
-	}
+	if (index < 0)
+		return no_file(f, create ? "absent" : "idle");
 	fileset_path(f->set, (unsigned int)index, f->path, sizeof(f->path));
 	fd = openat(f->root, f->path, flags | (steps & APPEND ? O_APPEND : 0), 0644);
 	if (fd < 0)
@@ -128,11 +134,8 @@ static int delete_one(struct flow *f)
 {
 	long index = fileset_take(f->set, FILE_IDLE, &f->random);
 
-	if (index < 0) {
-		errno = ENOENT;
-		snprintf(f->path, sizeof(f->path), "the file set");
-		return step_failed(f, "delete from");
-	}
+	if (index < 0)
+		return no_file(f, "idle");
 	fileset_path(f->set, (unsigned int)index, f->path, sizeof(f->path));
 	if (unlinkat(f->root, f->path, 0))
 		return step_failed(f, "unlink");
@@ -146,11 +149,8 @@ static int stat_one(struct flow *f)
 	long index = fileset_take(f->set, FILE_IDLE, &f->random);
 	struct stat st;
 
-	if (index < 0) {
-		errno = ENOENT;
-		snprintf(f->path, sizeof(f->path), "the file set");
-		return step_failed(f, "stat of");
-	}
+	if (index < 0)
+		return no_file(f, "idle");
 	fileset_path(f->set, (unsigned int)index, f->path, sizeof(f->path));
 	if (fstatat(f->root, f->path, &st, 0))
 		return step_failed(f, "stat");
@@ -179,7 +179,7 @@ static int prepare(struct state *state)
 	struct fileset *set = shared_alloc(sets * sizeof(*set));
 
 	if (state->options->shared && state->options->ndirs > 1) {
-		fputs("a shared file set cannot lie on several partitions\n", stderr);
+		fputs("--shared takes one --dir: a shared file set cannot be on several partitions\n", stderr);
 		return -1;
 	}
 	for (i = 0; i < sets; i++)

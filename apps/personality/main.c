@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fscale-personality: varmail, fileserver and catd with one worker process a CPU.
+ * fscale-personality: varmail, fileserver and catd with one worker process per CPU.
  *
  * Prints "ready" when set up, then "start PHASE" and "end PHASE" at the edges of each phase (the driver
  * reads CPU times then), and one JSON object. After "ready" it waits for a byte, or the end, of its
- * standard input. With --slice it takes a turn for each byte, and prints "turn" with what it did.
+ * standard input. With --slice it takes a turn for each byte, and prints "turn" with its figures.
  * Exit codes: 0 good, 1 an error (also in the JSON), 2 wrong usage.
  */
 #include <errno.h>
@@ -38,9 +38,19 @@ int failed(struct worker *worker, const char *call, const char *path)
 static void usage(void)
 {
 	fputs("usage: fscale-personality --personality varmail|fileserver|catd --dir DIR [--dir DIR]...\n"
-	      "           --cpus 0,1,... [--files N] [--width N] [--size BYTES] [--append BYTES]\n"
-	      "           [--shared] [--seed N] [--warmup SEC] [--duration SEC]\n"
-	      "           [--slice SEC [--settle]]\n",
+	      "           --cpus 0,1,... [OPTION]...\n"
+	      "  --dir DIR        directory of a partition; worker w uses number w modulo their count\n"
+	      "  --cpus LIST      CPUs with commas between them; one worker per CPU\n"
+	      "  --files N        files per file set (1000)\n"
+	      "  --width N        entries per directory (1000000)\n"
+	      "  --size BYTES     mean size of a file (16384)\n"
+	      "  --append BYTES   mean size of an append (16384)\n"
+	      "  --shared         one file set for all workers instead of one per worker\n"
+	      "  --seed N         random seed (1)\n"
+	      "  --warmup SEC     untimed seconds (1)\n"
+	      "  --duration SEC   timed seconds (5)\n"
+	      "  --slice SEC      work for SEC seconds for each byte of standard input\n"
+	      "  --settle         call syncfs() after each slice\n",
 	      stderr);
 	exit(2);
 }
@@ -76,7 +86,7 @@ static void take_cpus(void *to, const char *text)
 	char *part;
 
 	if (!copy) {
-		fputs("no memory for --cpus\n", stderr);
+		fputs("not enough memory for the CPUs of --cpus\n", stderr);
 		exit(1);
 	}
 	o->cpus = cpus;
@@ -114,7 +124,7 @@ static void parse(struct run *run, int argc, char **argv)
 	if (!run->personality || !o->ndirs || !o->workers)
 		usage();
 	if (o->slice >= 1 || (o->slice > 0 && run->personality->phases > 1)) {
-		fputs("--slice is of less than a second, and not for what runs in phases\n", stderr);
+		fputs("--slice takes less than 1 second, and a personality without phases (not catd)\n", stderr);
 		exit(2);
 	}
 }
@@ -133,7 +143,7 @@ static bool is_set(const atomic_bool *flag)
 	return atomic_load_explicit(flag, memory_order_relaxed);
 }
 
-/* Round after round between a barrier and a halt, until all is over. */
+/* Execute rounds from each barrier until `halted`, and end at BARRIER_STOP. */
 static int rounds(const struct run *run, unsigned int id, void *own)
 {
 	struct state *state = run->state;
@@ -181,7 +191,7 @@ static int work(void *context, unsigned int id)
 	return 0;
 }
 
-static const char *said(void *context, unsigned int id)
+static const char *error_of(void *context, unsigned int id)
 {
 	struct run *run = context;
 
@@ -193,12 +203,12 @@ static const char *phase_name(const struct personality *p, unsigned int phase)
 	return p->phase_names ? p->phase_names[phase] : "all";
 }
 
-static void say_edge(const struct run *run, const char *edge, unsigned int phase)
+static void print_edge(const struct run *run, const char *edge, unsigned int phase)
 {
 	char line[64];
 
 	snprintf(line, sizeof(line), "%s %s", edge, phase_name(run->personality, phase));
-	say(line);
+	print_line(line);
 }
 
 static int timed(struct run *run)
@@ -211,7 +221,7 @@ static int timed(struct run *run)
 	barrier_open(run->state, BARRIER_FIRST);
 	if (crew_until(&run->crew, now_ns() + (uint64_t)(o->warmup * 1e9), NAP_NS, run_at_work))
 		return -1;
-	say_edge(run, "start", 0);
+	print_edge(run, "start", 0);
 	from = now_ns();
 	run_add_up(run, &ops[0], &bytes[0]);
 	if (crew_until(&run->crew, from + (uint64_t)(o->duration * 1e9), NAP_NS, run_at_work))
@@ -219,7 +229,7 @@ static int timed(struct run *run)
 	all->start_ns = from;
 	all->end_ns = now_ns();
 	run_add_up(run, &ops[1], &bytes[1]);
-	say_edge(run, "end", 0);
+	print_edge(run, "end", 0);
 	all->ns = all->end_ns - all->start_ns;
 	all->ops = ops[1] - ops[0];
 	run->bytes = bytes[1] - bytes[0];
@@ -237,12 +247,12 @@ static int phased(struct run *run)
 		struct phase *this = &run->phase[phase];
 
 		run_add_up(run, &before, &run->bytes);
-		say_edge(run, "start", phase);
+		print_edge(run, "start", phase);
 		this->start_ns = now_ns();
 		barrier_open(run->state, BARRIER_FIRST + (int)phase);
 		if (run_gather(run, BARRIER_FIRST + (int)phase + 1))
 			return -1;
-		say_edge(run, "end", phase);
+		print_edge(run, "end", phase);
 		for (last = 0, i = 0; i < run->options.workers; i++) {
 			ended = atomic_load(&run->state->worker[i].ended_ns[phase]);
 			last = ended > last ? ended : last;
@@ -271,7 +281,7 @@ static int measure(struct run *run)
 {
 	if (crew_start(&run->crew) || run_gather(run, BARRIER_FIRST))
 		return -1;
-	say("ready");
+	print_line("ready");
 	if (run->options.slice > 0) {
 		if (turns_take(run))
 			return -1;
@@ -283,7 +293,7 @@ static int measure(struct run *run)
 	if (finish(run))
 		return -1;
 	if (!run->phase[0].ops) {
-		snprintf(run->crew.error, sizeof(run->crew.error), "no operation was done");
+		snprintf(run->crew.error, sizeof(run->crew.error), "the workers completed no operation; use a longer --duration or --slice");
 		return -1;
 	}
 	return 0;
@@ -316,7 +326,7 @@ int main(int argc, char **argv)
 	run.state = shared_alloc(sizeof(*run.state) + run.options.workers * sizeof(struct worker));
 	run.state->options = &run.options;
 	run.crew = (struct crew){ .name = "worker", .size = run.options.workers, .run = &run,
-				  .work = work, .said = said };
+				  .work = work, .error_of = error_of };
 	if (run.personality->prepare && run.personality->prepare(run.state))
 		return 2;
 	bad = measure(&run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The frame of a personality: worker processes, one a CPU, between common barriers. */
+/* The frame of a personality: worker processes, one per CPU, that meet at barriers. */
 #ifndef APPS_PERSONALITY_H
 #define APPS_PERSONALITY_H
 
@@ -13,7 +13,7 @@
 #define MAX_PHASES 4
 
 struct options {
-	const char **dirs; /* one a partition; worker w works in dirs[w % ndirs] */
+	const char **dirs; /* one per partition; worker w uses dirs[w % ndirs] */
 	unsigned int ndirs;
 	unsigned int workers;
 	const int *cpus;
@@ -21,11 +21,11 @@ struct options {
 	unsigned int width;   /* entries of a directory */
 	unsigned int size;    /* mean bytes of a file */
 	unsigned int append;  /* mean bytes of an append */
-	bool shared;          /* one file set for all workers, else one each */
+	bool shared;          /* one file set for all workers, else one per worker */
 	uint64_t seed;
 	double warmup, duration;
 	double slice;         /* seconds of a turn; 0: one window */
-	bool settle;          /* write out what a turn has left */
+	bool settle;          /* syncfs() after each turn */
 };
 
 /*
@@ -52,7 +52,7 @@ struct worker {
 	char error[256];            /* empty: none */
 };
 
-/* Barrier 1 is the file set's own, in the set-up. Each phase, or each turn, has one from here on. */
+/* The set-up of the file set uses barrier 1; each phase or turn uses one from 2 on. */
 enum barrier { BARRIER_FIRST = 2, BARRIER_STOP = INT_MAX };
 
 struct state {
@@ -78,7 +78,7 @@ struct personality {
 
 extern const struct personality varmail, fileserver, catd;
 
-/* Say in the worker's error what failed, with errno; returns -1. */
+/* Set the worker's error from `call`, `path` and errno; returns -1. */
 int failed(struct worker *worker, const char *call, const char *path);
 
 static inline void did(struct worker *worker, unsigned long ops)

@@ -38,7 +38,7 @@ int run_at_work(void *context)
 	if (crew_look(crew))
 		return -1;
 	if (crew->ended) {
-		snprintf(crew->error, sizeof(crew->error), "a worker ended too early");
+		snprintf(crew->error, sizeof(crew->error), "a worker ended before the window did");
 		return -1;
 	}
 	return 0;

@@ -23,10 +23,10 @@ struct run {
 	unsigned long bytes;
 };
 
-/* Wait until all workers stand at `barrier`, or have ended; -1 with an error. */
+/* Wait until all workers have reached `barrier` or have ended; -1 with an error. */
 int run_gather(struct run *run, int barrier);
 
-/* What all workers have done since they began. */
+/* Sum up the operations and bytes of all workers since they began. */
 void run_add_up(const struct run *run, unsigned long *ops, unsigned long *bytes);
 
 /* -1 with an error when a worker has ended; gets a struct run, as crew_until() wants it. */

@@ -10,7 +10,7 @@
 #include "barrier.h"
 #include "stint.h"
 
-/* The first part of a slice fills caches that the other side had, and is not counted. */
+/* The first part of a slice is not counted: caches fill again after the other side's turn. */
 #define RAMP_PART 0.1
 
 static int turn_failed(struct run *run, const char *call, int error)
@@ -19,7 +19,7 @@ static int turn_failed(struct run *run, const char *call, int error)
 	return -1;
 }
 
-/* Write out what a turn has left, on all file systems; *ns long. */
+/* Write back all file systems, and set *ns to how long that took. */
 static int settle(struct run *run, uint64_t *ns)
 {
 	uint64_t from = now_ns();
@@ -39,7 +39,7 @@ static int settle(struct run *run, uint64_t *ns)
 	return 0;
 }
 
-/* Add up the stints of a turn that counts from begin_ns on, and say them. */
+/* Add up the stints of a turn that counts from begin_ns on, and print the sums. */
 static void enter(struct run *run, uint64_t begin_ns, uint64_t end_ns, uint64_t settled_ns)
 {
 	struct phase *all = &run->phase[0];
@@ -66,7 +66,7 @@ static void enter(struct run *run, uint64_t begin_ns, uint64_t end_ns, uint64_t 
 	all->ops += ops;
 	snprintf(line, sizeof(line), "turn %lu %.9f %.9f %.9f time", ops, (double)ns / 1e9,
 		 (double)cpu_ns / 1e9, (double)settled_ns / 1e9);
-	say(line);
+	print_line(line);
 }
 
 static int turn(struct run *run, int barrier)

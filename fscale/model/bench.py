@@ -167,7 +167,7 @@ class BenchError(Strict):
 
 
 class Stock(Strict):
-    """How the stock of a workload was sized whose operations use it up."""
+    """How the stock of a consuming workload was sized."""
 
     unit: str = Field(description="file, block, ...")
     steady: bool = Field(

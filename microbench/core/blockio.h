@@ -15,7 +15,7 @@
 #endif
 
 #define BLOCK_OPTION								\
-	{ .name = "block", .help = "bytes that one operation moves", .value = 4096, \
+	{ .name = "block", .help = "bytes per operation", .value = 4096, \
 	  .min = 512, .max = 1 << 20, .multiple_of = 512 }
 
 extern const struct option_desc block_options[];

@@ -20,37 +20,38 @@ static const char help[] =
 "Usage: fscale-bench --list\n"
 "       fscale-bench --workload ID --dir DIR --cpus LIST [OPTION]...\n"
 "\n"
-"Runs one microbenchmark in DIR, an empty directory, with one pinned process a\n"
+"Runs one microbenchmark in DIR, an empty directory, with one pinned process per\n"
 "CPU, and prints one JSON object.\n"
 "\n"
-"  --list                 print the workloads as JSON\n"
-"  --workload ID          what to run, such as DRBL\n"
-"  --dir DIR              where; what is created there stays there\n"
-"  --cpus LIST            on which CPUs, such as 0,2-5\n"
+"  --list                 print the workloads and their options as JSON\n"
+"  --workload ID          workload to run, such as DRBL\n"
+"  --dir DIR              empty directory to run in; what the run creates there stays there\n"
+"  --cpus LIST            CPUs to run on, such as 0,2-5; one worker per CPU\n"
 "  --mode MODE            buffered (default), direct or dontcache\n"
 "  --duration SEC         timed seconds (5)\n"
 "  --warmup SEC           untimed seconds before them (0.2)\n"
-"  --min-window SEC       shortest window to trust (0.02)\n"
-"  --interval SEC         length of the slices that are counted (0.1)\n"
-"  --seed N               of the random paths (1)\n"
-"  --option NAME=VALUE    an option of the workload; --list shows them\n"
-"  --max-stock N          largest stock of a consuming workload, a worker (1048576)\n"
-"  --space BYTES          how much space a stock may take (default: 3/4 of what is free)\n"
-"  --inodes N             how many inodes a stock may take (default: 9/10 of what is free)\n"
+"  --min-window SEC       shortest timed window that is trusted, in seconds (0.02)\n"
+"  --interval SEC         length in seconds of the intervals that are counted apart (0.1)\n"
+"  --seed N               random seed of the workload (1)\n"
+"  --option NAME=VALUE    set an option of the workload; --list shows them\n"
+"  --max-stock N          largest stock of a consuming workload, in units per worker (1048576)\n"
+"  --space BYTES          bytes that all stocks together may take (default: 3/4 of the free space)\n"
+"  --inodes N             inodes that all stocks together may take (default: 9/10 of the free ones)\n"
 "  --cgroup DIR           join this cgroup (v2) and record its CPU time\n"
-"  --latency DIR          histogram of the operations' latencies in DIR/worker-<id>.hist\n"
-"  --counter FILE         a file with a number, the result says by how much it grew\n"
+"  --latency DIR          write a histogram of each worker's latencies to DIR/worker-<id>.hist\n"
+"  --counter FILE         report by how much the number in FILE grew; up to 8 times\n"
 "  --sync-fds R,W         after set-up write \"ready\" to fd W, wait for a byte on fd R\n"
-"  --slice SEC            with --sync-fds: run for SEC each time that a byte comes, and write\n"
-"                         what was done to fd W, until fd R ends; --duration sizes the stock\n"
-"  --settle               syncfs() after each slice, so that it leaves nothing for later\n"
-"  --windows N            windows by count instead of time, marked for a simulator and one window\n"
-"                         of the result, without CPU times\n"
-"  --window-ops N         least operations of each of them, all workers together (512)\n"
-"  --roi P,S,F            number of the point, seed and group of free objects for the simulator\n"
+"  --slice SEC            with --sync-fds: execute operations for SEC seconds for each byte that\n"
+"                         comes on fd R, report each slice on fd W, and end when fd R ends;\n"
+"                         --duration sizes the stock\n"
+"  --settle               call syncfs() after each slice, so that no write-back is left for later\n"
+"  --windows N            N windows of a fixed number of operations instead of timed ones, with\n"
+"                         marks for a simulator; the result has one window and no CPU times\n"
+"  --window-ops N         operations of each of these windows, all workers together (512)\n"
+"  --roi P,S,F            point, random seed and group of free objects, for the simulator\n"
 "\n"
 "Exit status: 0 good, 1 failed or invalid, 2 wrong use, 3 interrupted, 77 the file\n"
-"system cannot do it.\n"
+"system does not support the workload.\n"
 "\n"
 "Example: fscale-bench --workload MWCL --dir /mnt/test --cpus 0-3 --duration 10\n";
 
@@ -74,8 +75,8 @@ static double seconds(const char *option, const char *text, bool zero)
 	errno = 0;
 	value = strtod(text, &end);
 	if (errno || end == text || *end || !(value >= 0 && value <= 1e6) || (!zero && value == 0))
-		usage_error("--%s wants %s seconds, not \"%s\"", option,
-			    zero ? "zero or more" : "more than zero", text);
+		usage_error("--%s takes seconds, %s; it was given \"%s\"", option,
+			    zero ? "0 or more" : "more than 0", text);
 	return value;
 }
 
@@ -87,7 +88,7 @@ static uint64_t number(const char *option, const char *text, uint64_t min, uint6
 	errno = 0;
 	value = strtoull(text, &end, 10);
 	if (errno || !isdigit((unsigned char)*text) || *end || value < min || value > max)
-		usage_error("--%s wants a whole number from %llu to %llu, not \"%s\"", option,
+		usage_error("--%s takes a whole number from %llu to %llu; it was given \"%s\"", option,
 			    (unsigned long long)min, (unsigned long long)max, text);
 	return value;
 }
@@ -97,7 +98,7 @@ static enum mode mode_parse(const char *text)
 	for (unsigned int mode = 0; mode < MODES; mode++)
 		if (!strcmp(mode_names[mode], text))
 			return mode;
-	usage_error("--mode is buffered, direct or dontcache, not \"%s\"", text);
+	usage_error("--mode takes buffered, direct or dontcache; it was given \"%s\"", text);
 }
 
 static const struct workload *workload_parse(const char *id)
@@ -118,13 +119,13 @@ static void sync_fds_parse(struct config *cfg, const char *text)
 
 	if (sscanf(text, "%d,%d%c", &cfg->sync_read, &cfg->sync_write, &rest) != 2 ||
 	    cfg->sync_read < 0 || cfg->sync_write < 0)
-		usage_error("--sync-fds wants two open file descriptors as R,W, not \"%s\"", text);
+		usage_error("--sync-fds takes two open file descriptors as R,W; it was given \"%s\"", text);
 }
 
 static void counter_add(struct config *cfg, const char *path)
 {
 	if (cfg->ncounters == COUNTERS_MAX)
-		usage_error("--counter can be given %d times", COUNTERS_MAX);
+		usage_error("--counter can be given at most %d times", COUNTERS_MAX);
 	cfg->counters[cfg->ncounters++] = path;
 }
 
@@ -135,7 +136,7 @@ static void roi_parse(struct config *cfg, const char *text)
 
 	if (sscanf(text, "%" SCNu32 ",%" SCNu32 ",%" SCNu32 "%c", &roi->point, &roi->seed, &roi->free,
 		   &rest) != 3)
-		usage_error("--roi wants three numbers as POINT,SEED,FREE, not \"%s\"", text);
+		usage_error("--roi takes three numbers as POINT,SEED,FREE; it was given \"%s\"", text);
 }
 
 static void option_set(struct config *cfg, const struct option_desc *option, unsigned int index,
@@ -150,7 +151,7 @@ static void option_set(struct config *cfg, const struct option_desc *option, uns
 				value->text = *choice;
 				return;
 			}
-		usage_error("option %s of %s cannot be \"%s\"; see `fscale-bench --list`",
+		usage_error("option %s of %s cannot be \"%s\"; `fscale-bench --list` shows its choices",
 			    option->name, cfg->workload->id, text);
 	}
 	errno = 0;
@@ -158,7 +159,7 @@ static void option_set(struct config *cfg, const struct option_desc *option, uns
 	if (errno || end == text || *end || value->number < option->min ||
 	    value->number > option->max ||
 	    (option->multiple_of && value->number % option->multiple_of))
-		usage_error("option %s of %s is a number from %lld to %lld%s, not \"%s\"",
+		usage_error("option %s of %s takes a whole number from %lld to %lld%s; it was given \"%s\"",
 			    option->name, cfg->workload->id, option->min, option->max,
 			    option->multiple_of ? " and a multiple of 512" : "", text);
 }
@@ -169,7 +170,7 @@ static void option_parse(struct config *cfg, const char *text)
 	const char *equals = strchr(text, '=');
 
 	if (!equals)
-		usage_error("--option wants NAME=VALUE, not \"%s\"", text);
+		usage_error("--option takes NAME=VALUE; it was given \"%s\"", text);
 	for (unsigned int i = 0; options && options[i].name; i++)
 		if (strlen(options[i].name) == (size_t)(equals - text) &&
 		    !strncmp(options[i].name, text, (size_t)(equals - text))) {
@@ -207,7 +208,7 @@ static void check_dir(struct config *cfg, const char *dir)
 	DIR *stream;
 
 	if (!dir)
-		usage_error("say where to run: --dir DIR, an empty directory");
+		usage_error("--dir is missing: give an empty directory to run in");
 	stream = opendir(dir);
 	if (!stream)
 		usage_error("cannot open the directory %s: %s; give --dir an existing, empty directory",
@@ -215,7 +216,7 @@ static void check_dir(struct config *cfg, const char *dir)
 	while ((errno = 0, entry = readdir(stream)))
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
 		    strcmp(entry->d_name, "lost+found"))
-			usage_error("%s is not empty (it holds %s); give --dir an empty directory",
+			usage_error("%s is not empty (it contains %s); give --dir an empty directory",
 				    dir, entry->d_name);
 	if (errno)
 		usage_error("cannot read the directory %s: %s", dir, strerror(errno));
@@ -234,18 +235,18 @@ static void check_cpus(struct config *cfg, const char *text)
 	int count;
 
 	if (!text)
-		usage_error("say which CPUs to use: --cpus LIST, such as 0-3");
+		usage_error("--cpus is missing: give the CPUs to run on, such as 0-3");
 	count = cpulist_parse(text, &cfg->cpus);
 	if (count < 0)
-		usage_error("--cpus wants a list of different CPUs such as 0,2-5, not \"%s\"", text);
+		usage_error("--cpus takes a list of different CPUs such as 0,2-5; it was given \"%s\"", text);
 	for (int i = 0; i < count; i++)
 		if (!cpu_online(cfg->cpus[i]))
 			usage_error("CPU %d is not online; /sys/devices/system/cpu/online lists those that are",
 				    cfg->cpus[i]);
 	cfg->ncpus = (unsigned int)count;
 	if (cfg->ncpus < wl->min_cores)
-		usage_error("%s wants at least %u CPUs (%s); --cpus names %u", wl->id, wl->min_cores,
-			    wl->background_run ? "the last one is the writer's" : "as it shares",
+		usage_error("%s needs at least %u CPUs (%s); --cpus names %u", wl->id, wl->min_cores,
+			    wl->background_run ? "the last one runs the writer" : "its workers share a file or directory",
 			    cfg->ncpus);
 	cfg->workers = cfg->ncpus - (wl->background_run ? 1 : 0);
 }
@@ -261,7 +262,7 @@ static void check_mode(const struct config *cfg)
 			strcat(modes, *modes ? ", " : "");
 			strcat(modes, mode_names[mode]);
 		}
-	usage_error("%s has no mode %s; it has: %s", cfg->workload->id, mode_names[cfg->mode], modes);
+	usage_error("%s has no mode %s; its modes: %s", cfg->workload->id, mode_names[cfg->mode], modes);
 }
 
 static void check_writable_dir(const char *option, const char *dir)
@@ -269,7 +270,7 @@ static void check_writable_dir(const char *option, const char *dir)
 	struct stat st;
 
 	if (stat(dir, &st) || !S_ISDIR(st.st_mode) || access(dir, W_OK | X_OK))
-		usage_error("--%s wants a directory that you may write to, not \"%s\"", option, dir);
+		usage_error("--%s takes a directory that you may write to; it was given \"%s\"", option, dir);
 }
 
 enum {
@@ -348,26 +349,27 @@ void config_parse(struct config *cfg, int argc, char **argv)
 			break;
 		case OPT_ROI: roi_parse(cfg, optarg); break;
 		case OPT_HELP: fputs(help, stdout); exit(EXIT_GOOD);
-		default: usage_error("see `fscale-bench --help`");
+		default: usage_error("`fscale-bench --help` shows the options");
 		}
 	}
 	if (optind < argc)
-		usage_error("\"%s\" is not an option; see `fscale-bench --help`", argv[optind]);
+		usage_error("\"%s\" is not an option; `fscale-bench --help` shows the options", argv[optind]);
 	if (cfg->list)
 		goto out;
 	if (!cfg->workload)
-		usage_error("say what to run: --workload ID; `fscale-bench --list` shows all");
+		usage_error("--workload is missing; `fscale-bench --list` shows all workloads");
 	if (cfg->duration < cfg->min_window)
-		usage_error("--duration %g is shorter than --min-window %g", cfg->duration,
+		usage_error("--duration %g s is shorter than --min-window %g s; give a longer --duration", cfg->duration,
 			    cfg->min_window);
 	if (cfg->slice && cfg->sync_read < 0)
-		usage_error("--slice needs --sync-fds: who asks for slices and is told of them");
+		usage_error("--slice needs --sync-fds: the file descriptors for requests and answers");
 	if (cfg->slice && cfg->slice < cfg->min_window)
-		usage_error("--slice %g is shorter than --min-window %g", cfg->slice, cfg->min_window);
+		usage_error("--slice %g s is shorter than --min-window %g s; give a longer --slice",
+			    cfg->slice, cfg->min_window);
 	if (cfg->settle && !cfg->slice)
-		usage_error("--settle needs --slice: it comes after each of them");
+		usage_error("--settle needs --slice: it calls syncfs() after each slice");
 	if (cfg->windows && (cfg->slice || cfg->latency))
-		usage_error("--windows go with neither --slice nor --latency: nothing reads a clock in them");
+		usage_error("--windows cannot be combined with --slice or --latency: no clock is read in them");
 	options_default(cfg);
 	for (unsigned int i = 0; i < noptions; i++)
 		option_parse(cfg, options[i]);

@@ -77,7 +77,7 @@ static void check_whole(struct bench *b)
 	b->result.status = STATUS_INVALID;
 	b->result.end = END_EXHAUSTED;
 	snprintf(b->result.reason, sizeof(b->result.reason),
-		 "a worker used up its stock of %llu units before the last window was full",
+		 "a worker used up its stock of %llu units before the last window ended",
 		 (unsigned long long)b->result.stock.per_worker);
 }
 

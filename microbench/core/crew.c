@@ -86,7 +86,7 @@ static void record_death(struct bench *b, unsigned int id, pid_t pid, int status
 		snprintf(what, sizeof(what), "worker %u (pid %d) was killed by signal %d (%s)", id,
 			 (int)pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		snprintf(what, sizeof(what), "worker %u (pid %d) exited with %d", id, (int)pid,
+		snprintf(what, sizeof(what), "worker %u (pid %d) exited with code %d", id, (int)pid,
 			 WEXITSTATUS(status));
 	/* Where the worker recorded why, that came first and stays. */
 	error_record(&b->shm->error, (int)id, "waitpid", NULL, NULL, 0, what);
@@ -194,8 +194,8 @@ enum step crew_halt(struct bench *b, bool patient)
 		if (event == EVENT_DEADLINE && !patient)
 			return STEP_INTERRUPTED;
 		if (event == EVENT_DEADLINE) {
-			snprintf(what, sizeof(what), "worker %u did not come back from its last operation",
-				 missing);
+			snprintf(what, sizeof(what), "worker %u has not returned from its last operation for %u s",
+				 missing, (unsigned int)(HALT_NS / 1000000000u));
 			error_record(&b->shm->error, (int)missing, "wait", NULL, NULL, ETIMEDOUT, what);
 			return STEP_FAILED;
 		}

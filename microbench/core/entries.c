@@ -4,7 +4,7 @@
 #include "files.h"
 
 const struct option_desc entries_options[] = {
-	{ .name = "entries", .help = "files in a directory", .value = 1000, .min = 1,
+	{ .name = "entries", .help = "files per directory", .value = 1000, .min = 1,
 	  .max = 10000000 },
 	{ .name = NULL },
 };

@@ -50,7 +50,7 @@ bool output_list(void)
 
 	for (unsigned int i = 0; i < count; i++)
 		if (json_array_append_new(list, descriptor(all[i]))) {
-			fprintf(stderr, "fscale-bench: the descriptor of %s lacks a text\n", all[i]->id);
+			fprintf(stderr, "fscale-bench: the descriptor of %s lacks a title, operation, contention or set-up text\n", all[i]->id);
 			exit(EXIT_FAILED);
 		}
 	good = !json_dumpf(list, stdout, JSON_INDENT(2)) && putchar('\n') != EOF && !fflush(stdout);

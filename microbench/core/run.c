@@ -103,7 +103,7 @@ static void check_pinned(struct bench *b)
 		return;
 	b->result.status = STATUS_INVALID;
 	snprintf(b->result.reason, sizeof(b->result.reason),
-		 "worker %d lost its binding to CPU %d: was the CPU taken offline?", id,
+		 "worker %d is no longer pinned to CPU %d; the kernel unpins it when the CPU goes offline", id,
 		 b->cfg->cpus[id]);
 }
 
@@ -115,7 +115,7 @@ static void check_worked(struct bench *b)
 			return;
 	b->result.status = STATUS_INVALID;
 	snprintf(b->result.reason, sizeof(b->result.reason),
-		 "no operation ended in the timed window: it is too short, or the machine too busy");
+		 "no operation completed in the timed window; use a longer --duration, or stop other processes");
 }
 
 static enum step run(struct bench *b)
@@ -214,7 +214,7 @@ int bench_run(const struct config *cfg, struct bench *b)
 		size_t used = strlen(b->result.reason);
 
 		snprintf(b->result.reason + used, sizeof(b->result.reason) - used,
-			 "%s%u workers cannot be killed: they are stuck in the kernel", used ? "; " : "",
+			 "%s%u workers are stuck in the kernel and cannot be killed; the kernel log may say where", used ? "; " : "",
 			 b->alive);
 		if (b->result.status != STATUS_INTERRUPTED)
 			b->result.status = STATUS_ERROR;

@@ -34,11 +34,14 @@
 #define SPACE_PART 0.75
 #define INODES_PART 0.9
 
-static const char *const bound_texts[] = {
-	[BOUND_PILOT] = "the pilot",
-	[BOUND_SPACE] = "the free space",
-	[BOUND_INODES] = "the free inodes",
-	[BOUND_MAXIMUM] = "--max-stock",
+/* What limits a stock, and what to do about it. */
+static const struct {
+	const char *text, *hint;
+} bounds[] = {
+	[BOUND_PILOT] = { "the rate of the pilot", "use fewer CPUs or a shorter --min-window" },
+	[BOUND_SPACE] = { "the free space or --space", "use a larger device or fewer CPUs" },
+	[BOUND_INODES] = { "the free inodes or --inodes", "use more inodes or fewer CPUs" },
+	[BOUND_MAXIMUM] = { "--max-stock", "use a larger --max-stock" },
 };
 
 static uint64_t memory_available(void)
@@ -104,7 +107,7 @@ enum step stock_limit(struct bench *b)
 	const struct stock_desc *desc = cfg->workload->stock;
 	struct stock *stock = &b->result.stock;
 	uint64_t bytes = 0, inodes = 0;
-	char what[128];
+	char what[160];
 
 	if (free_resources(b, &bytes, &inodes))
 		return STEP_FAILED;
@@ -122,8 +125,8 @@ enum step stock_limit(struct bench *b)
 		limit_by(stock, inodes / desc->inodes / cfg->workers, BOUND_INODES);
 	if (stock->limit)
 		return STEP_OK;
-	snprintf(what, sizeof(what), "%s leave no room for a stock of one %s a worker",
-		 bound_texts[stock->limit_bound], desc->unit);
+	snprintf(what, sizeof(what), "no room for a stock of one %s per worker, bounded by %s: %s", desc->unit,
+		 bounds[stock->limit_bound].text, bounds[stock->limit_bound].hint);
 	error_record(&b->shm->error, -1, "statvfs", NULL, cfg->dir, ENOSPC, what);
 	return STEP_FAILED;
 }
@@ -224,9 +227,9 @@ static void too_short(struct bench *b)
 	if (*b->result.reason)
 		return;
 	snprintf(b->result.reason, sizeof(b->result.reason),
-		 "a stock of %llu units a worker, bounded by %s, does not last for the %g s that a window must have to be trusted; give more room or fewer CPUs",
-		 (unsigned long long)stock->per_worker, bound_texts[stock->bound],
-		 b->cfg->min_window);
+		 "a stock of %llu units per worker, bounded by %s, is used up before the %g s of --min-window: %s",
+		 (unsigned long long)stock->per_worker, bounds[stock->bound].text, b->cfg->min_window,
+		 bounds[stock->bound].hint);
 }
 
 enum step stock_measure(struct bench *b)

@@ -9,7 +9,7 @@
 static const char *const accesses[] = { "open", "stat", NULL };
 
 const struct option_desc lookup_options[] = {
-	{ .name = "access", .help = "open and close the file as in the paper, or stat it",
+	{ .name = "access", .help = "system call per operation: open (and close) as in the paper, or stat",
 	  .choices = accesses },
 	{ .name = NULL },
 };

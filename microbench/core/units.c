@@ -3,7 +3,7 @@
 
 const struct stock_desc stock_of_files = { .unit = "file", .bytes = 2048, .inodes = 1 };
 
-const struct option_desc unit_options[] = { KEEP_OPTION("so many files"), { .name = NULL } };
+const struct option_desc unit_options[] = { KEEP_OPTION("files"), { .name = NULL } };
 
 void units_private(const struct worker *w, struct name *name, const char *suffix)
 {

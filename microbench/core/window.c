@@ -99,7 +99,7 @@ static bool uncertain(struct bench *b, const struct edges *e, double length)
 	if (length < b->cfg->min_window || skew <= SKEW_MAX * length)
 		return false;
 	snprintf(b->result.reason, sizeof(b->result.reason),
-		 "the edges of a window of %.4f s are uncertain by %.6f s: the machine is too busy",
+		 "the start and end of a window of %.4f s are known only to %.6f s, because other processes kept the CPU; stop them or measure longer",
 		 length, skew);
 	return true;
 }

@@ -43,7 +43,7 @@ union option_value {
 	const char *text;
 };
 
-/* What a consuming workload uses up, a unit an operation. */
+/* What a consuming workload uses up: one unit per operation. */
 struct stock_desc {
 	const char *unit;
 	uint64_t bytes;		/* space that one unit takes; 0: `block` bytes */
@@ -51,13 +51,13 @@ struct stock_desc {
 };
 
 /*
- * A steady state instead of a stock: so many units are there before the window, and with each new
- * one the oldest goes, so that a window may be as long as it likes.
+ * A steady state instead of a stock: this many units exist before the window, and each operation
+ * adds one and removes the oldest, so that a window may be of any length.
  */
 #define KEEP "keep"
 #define KEEP_OPTION(units)							\
-	{ .name = KEEP, .help = "a steady state: " units " stay, and the oldest goes for each new " \
-	  "one in the same operation; 0: a stock is used up", .max = 99999999 }
+	{ .name = KEEP, .help = "steady state: keep this many " units "; each operation adds one " \
+	  "and removes the oldest. 0: use up a stock", .max = 99999999 }
 
 struct worker {
 	unsigned int id;

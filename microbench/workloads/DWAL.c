@@ -66,7 +66,7 @@ static const struct stock_desc stock_of_blocks = { .unit = "block" };
 
 static const struct option_desc options[] = {
 	BLOCK_OPTION,
-	KEEP_OPTION("so many blocks"),
+	KEEP_OPTION("blocks"),
 	{ .name = NULL },
 };
 

@@ -74,12 +74,12 @@ static const char *const files[] = { "private", "shared", NULL };
 
 static const struct option_desc options[] = {
 	BLOCK_OPTION,
-	{ .name = "file", .help = "each its own, or all the same", .choices = files },
-	{ .name = "fill", .help = "percent of the file system that the files take; 0: 1 MiB each",
+	{ .name = "file", .help = "a file per worker, or one file that all share", .choices = files },
+	{ .name = "fill", .help = "percent of the file system that the files fill; 0: 1 MiB each",
 	  .value = 0, .min = 0, .max = 99 },
-	{ .name = "age", .help = "percent of the files that is overwritten before the window", .value = 100,
-	  .min = 0, .max = 10000 },
-	{ .name = "sync", .help = "blocks between two fsync(); 0: none", .value = 256,
+	{ .name = "age", .help = "bytes that the set-up overwrites, in percent of the files' size",
+	  .value = 100, .min = 0, .max = 10000 },
+	{ .name = "sync", .help = "blocks from one fsync() to the next; 0: no fsync()", .value = 256,
 	  .min = 0, .max = 1 << 20 },
 	{ .name = NULL }
 };

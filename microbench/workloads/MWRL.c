@@ -33,7 +33,7 @@ DEFINE_LOOPS(operation)
 static const char *const files[] = { "many", "one", NULL };
 
 static const struct option_desc options[] = {
-	{ .name = "files", .help = "each of many once as in the paper, or one over and over as in FxMark's code",
+	{ .name = "files", .help = "rename each of many files once as in the paper, or one file again and again as in FxMark's code",
 	  .choices = files },
 	{ .name = NULL },
 };

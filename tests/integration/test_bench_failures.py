@@ -127,7 +127,7 @@ def test_a_window_without_operations(tmp_path):
         os.kill(pid, signal.SIGCONT)
     code, out = bench.finish(process, timeout=5)
     assert (code, out.status, out.ops) == (1, "invalid", 0)
-    assert "no operation ended in the timed window" in out.reason
+    assert "--duration" in out.reason
 
 
 def test_short_read(tmp_path):
@@ -135,7 +135,7 @@ def test_short_read(tmp_path):
     os.truncate(tmp_path / "d/0/data", 100)
     code, out = bench.finish(process, timeout=5)
     assert (code, out.error.call, out.error.name) == (1, "pread", "EIO")
-    assert "moved 100 of 4096 bytes" in out.error.message
+    assert "100 of 4096 bytes" in out.error.message
 
 
 def test_too_many_open_files(tmp_path):
@@ -196,13 +196,14 @@ def test_given_bounds(flag, value, bound, fast):
 def test_no_room_at_all(tmp_path):
     code, out = bench.run("DWAL", tmp_path / "d", *QUICK, "--space", "4000")
     assert (code, out.status, out.end, out.error.name) == (1, "error", "no_space", "ENOSPC")
-    assert "no room for a stock of one block" in out.reason
+    assert "--space" in out.reason
 
 
 def test_window_too_short(tmp_path):
     code, out = bench.run("MWCL", tmp_path / "d", *QUICK, "--max-stock", "20")
     assert (code, out.status, out.end) == (1, "invalid", "exhausted")
-    assert "20 units a worker, bounded by --max-stock" in out.reason
+    assert (out.stock.bound, out.stock.per_worker) == ("maximum", 20)
+    assert "--max-stock" in out.reason
     assert (out.windows, out.ops, out.ops_per_second, out.error) == ([], 0, 0, None)
 
 
@@ -263,7 +264,7 @@ def test_worker_stuck_in_the_kernel(tmp_path):
             subprocess.run(["fsfreeze", "-u", str(mount)], check=True)
         assert gone(workers)
     assert (code, out.status) == (3, "interrupted")
-    assert "1 workers cannot be killed" in out.reason
+    assert "1 workers are stuck" in out.reason
 
 
 def test_latency(tmp_path):
@@ -327,40 +328,42 @@ def usage(*argv):
 
 
 def test_usage(tmp_path):
+    """Each error names the option or value at fault and what is right instead."""
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
-    good = ("--dir", str(tmp_path / "empty"), "--cpus", "0")
-    assert "did you mean DRBL" in usage("--workload", "DRBLL", *good)
-    assert "say what to run" in usage(*good)
-    assert "say where to run" in usage("--workload", "DRBL", "--cpus", "0")
-    assert "Not a directory" in usage("--workload", "DRBL", "--dir", str(tmp_path / "file"),
-                                      "--cpus", "0")  # fmt: skip
-    assert "No such file" in usage("--workload", "DRBL", "--dir", "/no/where", "--cpus", "0")
-    assert "not empty (it holds" in usage(
-        "--workload", "DRBL", "--dir", str(tmp_path), "--cpus", "0"
-    )
-    for wrong in ("", "x", "0,0", "1-0", "0,", "99999999"):
-        assert "list of different CPUs" in usage(
-            "--workload", "DRBL", "--dir", good[1], "--cpus", wrong
-        )
-    assert "CPU 4095 is not online" in usage("--workload", "DRBL", *good[:2], "--cpus", "4095")
-    assert "at least 2 CPUs" in usage("--workload", "DRBL_bg", *good)
-    assert "no mode direct; it has: buffered" in usage(
-        "--workload", "MWCL", *good, "--mode", "direct"
-    )
-    assert "--mode is buffered, direct" in usage("--workload", "MWCL", *good, "--mode", "x")
-    assert "no option" in usage("--workload", "DRBL", *good, "--option", "size=4")
-    assert "NAME=VALUE" in usage("--workload", "DRBL", *good, "--option", "block")
-    assert "multiple of 512" in usage("--workload", "DRBL", *good, "--option", "block=1000")
-    assert "cannot be" in usage("--workload", "MRPL", *good, "--option", "access=read")
-    for flag in ("--duration", "--interval"):
-        assert "more than zero seconds" in usage("--workload", "DRBL", *good, flag, "0")
-    assert "more than zero seconds" in usage("--workload", "DRBL", *good, "--duration", "nan")
-    assert "shorter than --min-window" in usage("--workload", "DRBL", *good, "--duration", "0.01")
-    assert "whole number" in usage("--workload", "DRBL", *good, "--max-stock", "-1")
-    assert "R,W" in usage("--workload", "DRBL", *good, "--sync-fds", "3")
-    assert "--latency wants a directory" in usage("--workload", "DRBL", *good, "--latency", "/no")
-    assert "is not an option" in usage("--workload", "DRBL", *good, "stray")
+    directory = ("--dir", str(tmp_path / "empty"))
+    good = (*directory, "--cpus", "0")
+    cpu = ("--cpus", "0")
+    wrong: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+        (("--workload", "DRBLL", *good), ('"DRBLL"', " DRBL?", "--list")),
+        (good, ("--workload", "--list")),
+        (("--workload", "DRBL", *cpu), ("--dir",)),
+        (("--workload", "DRBL", *directory), ("--cpus",)),
+        (("--workload", "DRBL", "--dir", str(tmp_path / "file"), *cpu), ("Not a directory",)),
+        (("--workload", "DRBL", "--dir", "/no/where", *cpu), ("/no/where", "No such file")),
+        (("--workload", "DRBL", "--dir", str(tmp_path), *cpu), ("not empty", "--dir")),
+        (("--workload", "DRBL", *directory, "--cpus", "4095"), ("CPU 4095", "online")),
+        (("--workload", "DRBL_bg", *good), ("at least 2 CPUs", "names 1")),
+        (("--workload", "MWCL", *good, "--mode", "direct"), ("direct", ": buffered")),
+        (("--workload", "MWCL", *good, "--mode", "x"), ("--mode", "dontcache", '"x"')),
+        (("--workload", "DRBL", *good, "--option", "size=4"), ('"size"', "--list")),
+        (("--workload", "DRBL", *good, "--option", "block"), ("NAME=VALUE", '"block"')),
+        (("--workload", "DRBL", *good, "--option", "block=1000"), ("multiple of 512", '"1000"')),
+        (("--workload", "MRPL", *good, "--option", "access=read"), ('"read"', "--list")),
+        (("--workload", "DRBL", *good, "--interval", "0"), ("--interval", "more than 0", '"0"')),
+        (("--workload", "DRBL", *good, "--duration", "0"), ("--duration", "more than 0", '"0"')),
+        (("--workload", "DRBL", *good, "--duration", "nan"), ("--duration", '"nan"')),
+        (("--workload", "DRBL", *good, "--duration", "0.01"), ("0.01 s", "--min-window 0.02 s")),
+        (("--workload", "DRBL", *good, "--max-stock", "-1"), ("--max-stock", "from 1", '"-1"')),
+        (("--workload", "DRBL", *good, "--sync-fds", "3"), ("R,W", '"3"')),
+        (("--workload", "DRBL", *good, "--latency", "/no"), ("--latency", '"/no"')),
+        (("--workload", "DRBL", *good, "stray"), ('"stray"', "--help")),
+    ]
+    for bad in ("", "x", "0,0", "1-0", "0,", "99999999"):
+        wrong.append((("--workload", "DRBL", *directory, "--cpus", bad), ("--cpus", f'"{bad}"')))
+    for argv, named in wrong:
+        message = usage(*argv)
+        assert [word for word in named if word not in message] == [], message
     assert list((tmp_path / "empty").iterdir()) == []
 
 
@@ -368,6 +371,6 @@ def test_usage(tmp_path):
 @pytest.mark.root
 def test_read_only_directory(tmp_path):
     with tmpfs(tmp_path / "m", "ro") as mount:
-        said = usage("--workload", "DRBL", "--dir", str(mount), "--cpus", "0")
-    assert "cannot write to" in said
-    assert "Read-only file system" in said
+        message = usage("--workload", "DRBL", "--dir", str(mount), "--cpus", "0")
+    assert str(mount) in message
+    assert "Read-only file system" in message
