@@ -79,7 +79,7 @@ int lanefs_alloc_start(struct lanefs_domain *domain)
 			return err;
 	}
 	if (!lanefs_own_blocks_used(domain)) {
-		lanefs_error(domain->d_sbi, "domain %u: its bitmap says that its own blocks are free",
+		lanefs_error(domain->d_sbi, "domain %u: the block bitmap marks metadata blocks as free",
 			     domain->d_id);
 		return -EUCLEAN;
 	}
@@ -172,7 +172,7 @@ static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from
 	return true;
 }
 
-static void lanefs_group_untake(struct lanefs_domain *domain, u32 number, u32 bit, u32 count)
+static void lanefs_group_release(struct lanefs_domain *domain, u32 number, u32 bit, u32 count)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
 
@@ -270,7 +270,7 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 	if (!want)
 		return -ENOSPC;
 	if (!lanefs_take_blocks(domain, lanefs_goal(domain, goal), want, start, count)) {
-		lanefs_error(domain->d_sbi, "domain %u: reserved blocks are not there",
+		lanefs_error(domain->d_sbi, "domain %u: fewer blocks are free than reserved",
 			     domain->d_id);
 		return -EUCLEAN;
 	}
@@ -297,7 +297,7 @@ static int lanefs_clear_used(struct lanefs_handle *h, struct lanefs_domain *doma
 	spin_unlock(&group->g_lock);
 	if (used)
 		return 0;
-	lanefs_error(domain->d_sbi, "domain %u: blocks to be freed are free already", domain->d_id);
+	lanefs_error(domain->d_sbi, "domain %u: blocks are freed twice", domain->d_id);
 	return -EUCLEAN;
 }
 
@@ -329,7 +329,7 @@ int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 
 	if (start < domain->d_layout.data || start >= domain->d_layout.end ||
 	    count > domain->d_layout.end - start) {
-		lanefs_error(domain->d_sbi, "domain %u: blocks %llu+%llu are not to be freed",
+		lanefs_error(domain->d_sbi, "domain %u: blocks %llu+%llu are outside the data area and cannot be freed",
 			     domain->d_id, start, count);
 		return -EUCLEAN;
 	}
@@ -351,7 +351,7 @@ int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 /* Blocks of one group can be used again. */
 void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 count)
 {
-	lanefs_group_untake(domain, group, bit, count);
+	lanefs_group_release(domain, group, bit, count);
 	lanefs_give_free(domain, count);
 }
 

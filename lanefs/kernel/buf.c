@@ -25,7 +25,7 @@ int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_o
 	bio_init(&bio, sbi->s_vfs->s_bdev, &vec, 1, opf);
 	bio.bi_iter.bi_sector = block << LANEFS_SECTOR_SHIFT;
 	if (opf & REQ_META)
-		lanefs_for_all(&bio);
+		lanefs_bio_no_cgroup(&bio);
 	__bio_add_page(&bio, page, LANEFS_BLOCK_SIZE, 0);
 	err = submit_bio_wait(&bio);
 	bio_uninit(&bio);
@@ -173,7 +173,7 @@ struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 
 	int err = 0;
 
 	if (block < domain->d_layout.ibitmap || block >= domain->d_layout.end) {
-		lanefs_error(sbi, "domain %u: block %llu is not one of its metadata blocks",
+		lanefs_error(sbi, "domain %u: block %llu is not a metadata block of this domain",
 			     domain->d_id, block);
 		return ERR_PTR(-EUCLEAN);
 	}
@@ -196,7 +196,7 @@ struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 
 		return buf;
 	lanefs_buf_put(buf);
 	if (err == -EUCLEAN)
-		lanefs_error(sbi, "domain %u: block %llu is damaged, or not of kind %#x of %llu",
+		lanefs_error(sbi, "domain %u: block %llu is damaged, or not of kind %#x with owner %llu",
 			     domain->d_id, block, magic, owner);
 	else
 		lanefs_error(sbi, "domain %u: block %llu cannot be read (%d)", domain->d_id, block,
@@ -241,7 +241,7 @@ struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domai
 	lanefs_buf_put(found);
 	if (!used)
 		return lanefs_buf_new(h, domain, block, magic, owner);
-	lanefs_error(domain->d_sbi, "domain %u: block %llu is in use, and free in the bitmap",
+	lanefs_error(domain->d_sbi, "domain %u: block %llu is in use, but free in the bitmap",
 		     domain->d_id, block);
 	return ERR_PTR(-EUCLEAN);
 }

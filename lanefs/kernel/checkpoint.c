@@ -25,7 +25,7 @@ struct lanefs_home_write {
 };
 
 struct lanefs_home_io {
-	struct lanefs_joint joint;
+	struct lanefs_coop coop;
 	struct lanefs_sb *sbi;
 	const struct lanefs_home_write *batch;
 	unsigned int count;
@@ -96,9 +96,9 @@ static void lanefs_home_written(struct lanefs_domain *domain, struct lanefs_home
 	lanefs_buf_put(buf);
 }
 
-static void lanefs_home_step(struct lanefs_joint *joint, unsigned int step)
+static void lanefs_home_step(struct lanefs_coop *coop, unsigned int step)
 {
-	struct lanefs_home_io *io = container_of(joint, struct lanefs_home_io, joint);
+	struct lanefs_home_io *io = container_of(coop, struct lanefs_home_io, coop);
 	unsigned int i = step * LANEFS_HOME_STEP, end = min(i + LANEFS_HOME_STEP, io->count);
 	struct blk_plug plug;
 	struct bio *bio;
@@ -108,7 +108,7 @@ static void lanefs_home_step(struct lanefs_joint *joint, unsigned int step)
 		bio = bio_alloc(io->sbi->s_vfs->s_bdev, 1, REQ_OP_WRITE | REQ_META, GFP_NOFS);
 		bio->bi_iter.bi_sector = io->batch[i].buf->b_block <<
 					 LANEFS_SECTOR_SHIFT;
-		lanefs_for_all(bio);
+		lanefs_bio_no_cgroup(bio);
 		bio->bi_private = io;
 		bio->bi_end_io = lanefs_home_ended;
 		__bio_add_page(bio, io->batch[i].page, LANEFS_BLOCK_SIZE, 0);
@@ -122,7 +122,7 @@ static int lanefs_home_write_batch(struct lanefs_domain *domain, struct lanefs_h
 				   unsigned int count)
 {
 	struct lanefs_home_io io = {
-		.joint = { .work = lanefs_home_step, .steps = DIV_ROUND_UP(count, LANEFS_HOME_STEP) },
+		.coop = { .work = lanefs_home_step, .steps = DIV_ROUND_UP(count, LANEFS_HOME_STEP) },
 		.sbi = domain->d_sbi,
 		.batch = batch,
 		.count = count,
@@ -132,7 +132,7 @@ static int lanefs_home_write_batch(struct lanefs_domain *domain, struct lanefs_h
 
 	init_completion(&io.done);
 	sort(batch, count, sizeof(*batch), lanefs_home_order, NULL);
-	lanefs_joint_run(domain, &io.joint, &domain->j_home_joint, &domain->j_wait_join);
+	lanefs_coop_run(domain, &io.coop, &domain->j_home_coop, &domain->j_wait_join);
 	if (!atomic_dec_and_test(&io.pending))
 		wait_for_completion(&io.done);
 	for (i = 0; i < count; i++)

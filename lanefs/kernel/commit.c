@@ -180,7 +180,7 @@ static bool lanefs_commit_over(const struct lanefs_domain *domain, u64 seq)
 /* Whether there is something to do for who waits for a commit. */
 static bool lanefs_commit_work(struct lanefs_domain *domain)
 {
-	return READ_ONCE(domain->j_log_joint) ||
+	return READ_ONCE(domain->j_log_coop) ||
 	       (lanefs_waiters_commit(domain) && !mutex_is_locked(&domain->j_commit_mutex));
 }
 
@@ -198,8 +198,8 @@ int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
 				    state, 1, 0, schedule());
 		if (lanefs_commit_over(domain, seq))
 			break;
-		if (READ_ONCE(domain->j_log_joint))
-			lanefs_joint_help(domain, &domain->j_log_joint);
+		if (READ_ONCE(domain->j_log_coop))
+			lanefs_coop_help(domain, &domain->j_log_coop);
 		else if (lanefs_waiters_commit(domain) && mutex_trylock(&domain->j_commit_mutex))
 			lanefs_commit_and_unlock(domain);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * File data through iomap; what is written to a log goes its own way (rewrite.c). Blocks get into a
- * file as unwritten extents: at writeback (delay.c), or when it is written to directly; when their
+ * file as unwritten extents: at writeback (delalloc.c), or when it is written to directly; when their
  * data is on the device an I/O end makes them written ones and moves the size on disk. So no crash
  * shows blocks that were not written.
  */
@@ -15,10 +15,10 @@
 #define LANEFS_PREALLOC_FROM	16	/* logical block; smaller files are given what they use */
 #define LANEFS_PREALLOC_MAX	1024	/* blocks */
 
-/* Of a folio that is to be written to, which is in the cache and locked. */
+/* Whether the map is still valid for a cached, locked folio that is to be written to. */
 static bool lanefs_iomap_valid(struct inode *inode, const struct iomap *iomap)
 {
-	lanefs_cached(inode);
+	lanefs_count_cached(inode);
 	return iomap->validity_cookie == READ_ONCE(LANEFS_I(inode)->li_map_seq);
 }
 
@@ -51,8 +51,8 @@ static void lanefs_iomap_fill(struct inode *inode, const struct lanefs_map *map,
 	iomap->iomap_checks = &lanefs_iomap_checks;
 }
 
-/* How many blocks more to allocate after a write of `count`, where a file grows. */
-u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count)
+/* How many blocks to preallocate behind a write of `count` that makes a file grow. */
+u64 lanefs_prealloc_blocks(const struct inode *inode, const struct lanefs_map *map, u64 count)
 {
 	u64 end = DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
 
@@ -97,7 +97,7 @@ int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs
 
 /*
  * Sees to it that there are blocks at map->logical, from this domain, for a write of `count`; *map
- * is what is there then. -EAGAIN: they have been promised meanwhile.
+ * is what is there then. -EAGAIN: they have been reserved meanwhile.
  */
 static int lanefs_allocate_from(struct lanefs_domain *domain, struct inode *inode, u64 count,
 				bool ahead, struct lanefs_map *map, u32 *seq)
@@ -118,12 +118,12 @@ static int lanefs_allocate_from(struct lanefs_domain *domain, struct inode *inod
 	err = lanefs_map_find(inode, map->logical, map);
 	if (err || map->block)
 		goto out;
-	lanefs_delay_look(inode, map, U64_MAX);
+	lanefs_delalloc_clip(inode, map, U64_MAX);
 	if (map->delayed) {
 		err = -EAGAIN;
 		goto out;
 	}
-	want = count + (ahead ? lanefs_ahead(inode, map, count) : 0);
+	want = count + (ahead ? lanefs_prealloc_blocks(inode, map, count) : 0);
 	want = min_t(u64, min_t(u64, want, map->length), LANEFS_BITMAP_BITS);
 	err = lanefs_reserve(&h, lanefs_domain_of(inode), 2 * lanefs_tree_blocks_needed(inode),
 			     LANEFS_FOR_METADATA);
@@ -171,7 +171,7 @@ int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_ma
 	int err, retries = 0;
 
 	do {
-		err = lanefs_delay_allocate(inode, map, seq);
+		err = lanefs_delalloc_allocate(inode, map, seq);
 		if (!err && !map->block)
 			err = lanefs_allocate_anywhere(inode, count, ahead, map, seq);
 	} while (err == -EAGAIN ||
@@ -179,8 +179,8 @@ int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_ma
 	return err;
 }
 
-/* Whether a write will most likely need a promise: one that appends, or to a log. */
-static bool lanefs_promise_first(const struct inode *inode, loff_t pos, unsigned int flags)
+/* Whether a write most likely needs a reservation: it appends, or it writes to a log. */
+static bool lanefs_reserves_first(const struct inode *inode, loff_t pos, unsigned int flags)
 {
 	const unsigned int others = IOMAP_DIRECT | IOMAP_FAULT | IOMAP_NOWAIT | IOMAP_ZERO;
 
@@ -201,9 +201,9 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 
 	if (first >= LANEFS_MAX_FILE_BLOCKS)
 		return -EFBIG;
-	if (lanefs_promise_first(inode, pos, flags)) {
+	if (lanefs_reserves_first(inode, pos, flags)) {
 		map.logical = first;
-		err = lanefs_delay(inode, count, false, &map, &seq);
+		err = lanefs_delalloc_reserve(inode, count, false, &map, &seq);
 		goto out;
 	}
 	if (!(flags & IOMAP_NOWAIT))
@@ -215,9 +215,9 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 		return -EAGAIN;
 	}
 	err = lanefs_map_find(inode, first, &map);
-	/* To what reads pages, a hole: the page of a promised block is there, and dirty. */
+	/* A hole to readers of pages: the page of a reserved block is cached and dirty. */
 	if (!err && (flags & (IOMAP_REPORT | IOMAP_WRITE | IOMAP_ZERO)))
-		lanefs_delay_look(inode, &map, first + count);
+		lanefs_delalloc_clip(inode, &map, first + count);
 	seq = li->li_map_seq;
 	rewritten = li->li_rewritten;
 	up_read(&li->li_tree_sem);
@@ -226,13 +226,13 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 	    map.length < count)
 		return -EAGAIN;
 	if (!err && ((flags & IOMAP_WRITE) || ((flags & IOMAP_ZERO) && map.block)) &&
-	    ((flags & IOMAP_DIRECT) || !map.delayed) && lanefs_delay_wanted(inode, &map)) {
+	    ((flags & IOMAP_DIRECT) || !map.delayed) && lanefs_delalloc_wanted(inode, &map)) {
 		if (flags & IOMAP_NOWAIT)
 			return -EAGAIN;
 		if (flags & IOMAP_DIRECT)
 			err = lanefs_allocate(inode, count, true, &map, &seq);
 		else
-			err = lanefs_delay(inode, count, flags & IOMAP_FAULT, &map, &seq);
+			err = lanefs_delalloc_reserve(inode, count, flags & IOMAP_FAULT, &map, &seq);
 	}
 out:
 	if (err)
@@ -244,22 +244,22 @@ out:
 	return 0;
 }
 
-/* A buffered write that ends early gives back what was promised to the rest. */
+/* A buffered write that ends early releases the reservation of the rest. */
 static int lanefs_iomap_end(struct inode *inode, loff_t pos, loff_t length, ssize_t written,
 			    unsigned int flags, struct iomap *iomap)
 {
-	bool promised = (iomap->type == IOMAP_DELALLOC && (iomap->flags & IOMAP_F_NEW)) ||
+	bool reserved = (iomap->type == IOMAP_DELALLOC && (iomap->flags & IOMAP_F_NEW)) ||
 			(iomap->type == IOMAP_MAPPED && (iomap->flags & IOMAP_F_PRIVATE));
 	u64 from = (pos + written) >> LANEFS_BLOCK_SHIFT;
 	u64 to = (iomap->offset + iomap->length) >> LANEFS_BLOCK_SHIFT;
 
-	if (!promised || (flags & IOMAP_FAULT) || written >= length)
+	if (!reserved || (flags & IOMAP_FAULT) || written >= length)
 		return 0;
 	/* Who makes zeros keeps page faults away. */
 	if (flags & IOMAP_ZERO)
-		lanefs_delay_undo_locked(inode, from, to);
+		lanefs_delalloc_undo_locked(inode, from, to);
 	else
-		lanefs_delay_undo(inode, from, to);
+		lanefs_delalloc_undo(inode, from, to);
 	return 0;
 }
 
@@ -283,8 +283,8 @@ const struct iomap_ops lanefs_iomap_ops = {
 	.iomap_end = lanefs_iomap_end,
 };
 
-/* To iomap, what is to lie elsewhere is a block that is shared until it is written. */
-static int lanefs_again_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
+/* To iomap, a block that will be written elsewhere is shared until it is written. */
+static int lanefs_redirty_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
 			      struct iomap *iomap, struct iomap *srcmap)
 {
 	int err = lanefs_iomap_begin(inode, pos, length, flags, iomap, srcmap);
@@ -296,17 +296,17 @@ static int lanefs_again_begin(struct inode *inode, loff_t pos, loff_t length, un
 	return err;
 }
 
-static const struct iomap_ops lanefs_again_ops = {
-	.iomap_begin = lanefs_again_begin,
+static const struct iomap_ops lanefs_redirty_ops = {
+	.iomap_begin = lanefs_redirty_begin,
 	.iomap_end = lanefs_iomap_end,
 };
 
-/* Makes the block dirty that begins at `pos`, with what is in it. The inode is locked, or is shared. */
-int lanefs_write_again(struct inode *inode, loff_t pos)
+/* Dirties the block at `pos` with its own content. The inode is locked, or is shared. */
+int lanefs_redirty(struct inode *inode, loff_t pos)
 {
 	loff_t length = min_t(loff_t, i_size_read(inode) - pos, LANEFS_BLOCK_SIZE);
 
-	return length > 0 ? iomap_file_unshare(inode, pos, length, &lanefs_again_ops) : 0;
+	return length > 0 ? iomap_file_unshare(inode, pos, length, &lanefs_redirty_ops) : 0;
 }
 
 /*
@@ -433,12 +433,12 @@ static int lanefs_map_blocks(LANEFS_MAP_BLOCKS_ARGS)
 			lanefs_iomap_fill(inode, &map, 0, &wpc->iomap);
 		return err;
 	}
-	/* A hole may have got promises since. */
+	/* A hole may have been reserved since. */
 	if (wpc->iomap.type != IOMAP_HOLE && offset >= wpc->iomap.offset &&
 	    offset < wpc->iomap.offset + wpc->iomap.length &&
 	    writeback->seq == READ_ONCE(li->li_map_seq))
 		return 0;
-	err = lanefs_delay_allocate(inode, &map, &writeback->seq);
+	err = lanefs_delalloc_allocate(inode, &map, &writeback->seq);
 	if (!err)
 		lanefs_iomap_fill(inode, &map, writeback->seq, &wpc->iomap);
 	return err;
@@ -449,17 +449,17 @@ static void lanefs_discard_folio(struct folio *folio, loff_t pos)
 {
 	u64 at = pos >> LANEFS_BLOCK_SHIFT;
 
-	lanefs_delay_drop(folio->mapping->host, at, at + 1);
+	lanefs_delalloc_drop(folio->mapping->host, at, at + 1);
 }
 
 /*
  * The memory of a page has failed: it leaves the cache, and what it would have written is lost. The
- * promise goes first, as the inode may go once the page has.
+ * reservation goes first, because the inode may go once the page has.
  */
 int lanefs_error_remove(struct address_space *mapping, struct folio *folio)
 {
 	if (folio->mapping == mapping)
-		lanefs_delay_drop(mapping->host, folio->index, folio->index + 1);
+		lanefs_delalloc_drop(mapping->host, folio->index, folio->index + 1);
 	return lanefs_generic_error_remove(mapping, folio);
 }
 
@@ -485,13 +485,13 @@ static int lanefs_writepages(struct address_space *mapping, struct writeback_con
 
 static int lanefs_read_folio(struct file *file, struct folio *folio)
 {
-	lanefs_cached(folio->mapping->host);
+	lanefs_count_cached(folio->mapping->host);
 	return iomap_read_folio(folio, &lanefs_iomap_ops);
 }
 
 static void lanefs_readahead(struct readahead_control *rac)
 {
-	lanefs_cached(rac->mapping->host);
+	lanefs_count_cached(rac->mapping->host);
 	iomap_readahead(rac, &lanefs_iomap_ops);
 }
 
@@ -499,7 +499,7 @@ static void lanefs_readahead(struct readahead_control *rac)
 static int lanefs_migrate_folio(struct address_space *mapping, struct folio *to,
 				struct folio *from, enum migrate_mode mode)
 {
-	lanefs_cached(mapping->host);
+	lanefs_count_cached(mapping->host);
 	return filemap_migrate_folio(mapping, to, from, mode);
 }
 #else

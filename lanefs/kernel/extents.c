@@ -40,7 +40,7 @@ static int lanefs_map_fill(struct inode *inode, const struct lanefs_extent *exte
 	domain = lanefs_block_domain(sbi, map->block);
 	if (domain && map->block + map->length <= domain->d_layout.end)
 		return 0;
-	lanefs_error(sbi, "inode %lu: an extent lies at %llu+%llu", inode->i_ino, map->block,
+	lanefs_error(sbi, "inode %lu: an extent maps blocks %llu+%llu, outside the data area", inode->i_ino, map->block,
 		     map->length);
 	return -EUCLEAN;
 }
@@ -61,7 +61,7 @@ int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map)
 	if (at >= 0 && logical < lanefs_extent_end(&records.extents[at])) {
 		err = lanefs_map_fill(inode, &records.extents[at], map);
 		if (!err && lanefs_extent_end(&records.extents[at]) > path.p_next) {
-			lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu: an extent goes on in the next leaf",
+			lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu: an extent crosses the end of its leaf",
 				     inode->i_ino);
 			err = -EUCLEAN;
 		}

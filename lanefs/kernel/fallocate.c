@@ -25,7 +25,7 @@ static int lanefs_count_holes(struct inode *inode, u64 at, u64 end, u64 *holes)
 	for (; at < end && !err; at += map.length) {
 		err = lanefs_map_find(inode, at, &map);
 		if (!err)
-			lanefs_delay_look(inode, &map, end);
+			lanefs_delalloc_clip(inode, &map, end);
 		if (!err && !map.block && !map.delayed)
 			*holes += min(map.length, end - at);
 	}
@@ -49,7 +49,7 @@ static int lanefs_fill_range(struct inode *inode, u64 at, u64 end)
 	if (err)
 		return err;
 	if (holes > lanefs_data_room_all(LANEFS_SB(inode->i_sb)) &&
-	    (!lanefs_delay_flush(inode->i_sb) ||
+	    (!lanefs_delalloc_flush(inode->i_sb) ||
 	     holes > lanefs_data_room_all(LANEFS_SB(inode->i_sb))))
 		return -ENOSPC;
 	for (; at < end; at += map.length) {
@@ -101,7 +101,7 @@ static int lanefs_punch(struct inode *inode, loff_t start, loff_t end)
 			return err;
 	}
 	truncate_pagecache_range(inode, first, last - 1);
-	lanefs_delay_drop(inode, first >> LANEFS_BLOCK_SHIFT, last >> LANEFS_BLOCK_SHIFT);
+	lanefs_delalloc_drop(inode, first >> LANEFS_BLOCK_SHIFT, last >> LANEFS_BLOCK_SHIFT);
 	do {
 		err = lanefs_free_range(inode, first >> LANEFS_BLOCK_SHIFT,
 					last >> LANEFS_BLOCK_SHIFT);

@@ -22,7 +22,7 @@ static int lanefs_zero_cached(struct inode *inode, loff_t size)
 
 	if (IS_ERR(folio))
 		return PTR_ERR(folio);
-	err = lanefs_is_log(inode->i_sb) ? lanefs_delay(inode, 1, false, &map, &seq) : 0;
+	err = lanefs_is_log(inode->i_sb) ? lanefs_delalloc_reserve(inode, 1, false, &map, &seq) : 0;
 	if (err) {
 		folio_put(folio);
 		return err;
@@ -144,7 +144,7 @@ static void lanefs_give_back_on_close(struct inode *inode)
 
 /*
  * The inode is locked, so what moves its end, or fills holes, waits for the I/O. All holes have
- * blocks promised to them before anything is written: -ENOSPC leaves the file as it was.
+ * blocks reserved for them before anything is written: -ENOSPC leaves the file as it was.
  */
 static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 {
@@ -158,14 +158,14 @@ static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t count;
 	int err;
 
-	err = lanefs_delay_range(inode, first, end);
+	err = lanefs_delalloc_reserve_range(inode, first, end);
 	if (err)
 		return err;
 	if (wait)
 		inode_dio_wait(inode);
 	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops,
 			     wait ? IOMAP_DIO_FORCE_WAIT : 0, NULL, 0);
-	lanefs_delay_undo(inode, first, end);
+	lanefs_delalloc_undo(inode, first, end);
 	if (clean && count != asked)
 		lanefs_give_back_on_close(inode);
 	/* The page cache could not be emptied: write through it. */
@@ -213,11 +213,11 @@ static ssize_t lanefs_direct_to_log(struct kiocb *iocb, struct iov_iter *from)
 
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
-	count = lanefs_delay_range(inode, first, end);
+	count = lanefs_delalloc_reserve_range(inode, first, end);
 	if (count)
 		return count;
 	count = lanefs_write_rest(iocb, from, 0);
-	lanefs_delay_undo(inode, first, end);
+	lanefs_delalloc_undo(inode, first, end);
 	return count;
 }
 
@@ -334,7 +334,7 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 		if (result != VM_FAULT_SIGBUS || flushed)
 			break;
 		flushed = true;
-	} while (lanefs_delay_flush(inode->i_sb));
+	} while (lanefs_delalloc_flush(inode->i_sb));
 	sb_end_pagefault(inode->i_sb);
 	return result;
 }
@@ -491,7 +491,7 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 		return err;
 	filemap_invalidate_lock(inode->i_mapping);
 	truncate_setsize(inode, size);
-	lanefs_delay_drop(inode, DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE), LANEFS_MAX_FILE_BLOCKS);
+	lanefs_delalloc_drop(inode, DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE), LANEFS_MAX_FILE_BLOCKS);
 	if (size > old)
 		err = lanefs_log_size(inode, size);
 	else

@@ -67,7 +67,7 @@ int lanefs_inodes_start(struct lanefs_domain *domain)
 		       lanefs_bits(domain->d_inode_bits[i]), LANEFS_BODY_SIZE);
 	if (find_next_zero_bit_le(domain->d_inode_map, LANEFS_FIRST_INDEX, 0) <
 	    LANEFS_FIRST_INDEX) {
-		lanefs_error(domain->d_sbi, "domain %u: reserved inodes are free", domain->d_id);
+		lanefs_error(domain->d_sbi, "domain %u: the inode bitmap marks reserved inodes as free", domain->d_id);
 		return -EUCLEAN;
 	}
 	for (at = find_next_bit_le(domain->d_inode_map, inodes, 0); at < inodes;
@@ -85,8 +85,8 @@ void lanefs_inodes_stop(struct lanefs_domain *domain)
 	lanefs_bitmap_drop(domain, &domain->d_orphan_bits);
 }
 
-/* The domain for a new object in `dir`: as the mount option says, or the next that has room. */
-u32 lanefs_place(struct inode *dir)
+/* Chooses the domain of a new object in `dir`: by the mount option, or the next one with room. */
+u32 lanefs_choose_domain(struct inode *dir)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
 	struct lanefs_domain *domain;

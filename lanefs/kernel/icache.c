@@ -19,7 +19,7 @@
 
 #include "lanefs.h"
 
-static bool lanefs_lanes(const struct super_block *sb)
+static bool lanefs_own_icache(const struct super_block *sb)
 {
 	return LANEFS_SB(sb)->s_options.inodes == LANEFS_INODES_LANE;
 }
@@ -44,7 +44,7 @@ struct inode *lanefs_icache_new(struct super_block *sb)
 {
 	struct inode *inode;
 
-	if (!lanefs_lanes(sb))
+	if (!lanefs_own_icache(sb))
 		return new_inode(sb);
 	inode = lanefs_alloc_inode(sb);
 	if (!inode)
@@ -87,7 +87,7 @@ int lanefs_icache_add(struct inode *inode)
 {
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 
-	if (!lanefs_lanes(inode->i_sb))
+	if (!lanefs_own_icache(inode->i_sb))
 		return insert_inode_locked(inode);
 	if (lanefs_icache_lives(domain, inode->i_ino))
 		return -EBUSY;
@@ -189,7 +189,7 @@ struct inode *lanefs_icache_get(struct super_block *sb, u64 ino, s64 generation)
 	struct lanefs_domain *domain = lanefs_domain_of_ino(LANEFS_SB(sb), ino);
 	struct inode *inode;
 
-	if (!lanefs_lanes(sb))
+	if (!lanefs_own_icache(sb))
 		return lanefs_icache_get_vfs(sb, ino, generation);
 	for (;;) {
 		wait_event(domain->d_inode_wait,
@@ -222,7 +222,7 @@ static void lanefs_icache_remove(struct inode *inode)
 /* It failed before it was unlocked: nobody finds it any more, and the last reference ends it. */
 void lanefs_icache_forget(struct inode *inode)
 {
-	if (!lanefs_lanes(inode->i_sb)) {
+	if (!lanefs_own_icache(inode->i_sb)) {
 		remove_inode_hash(inode);
 		return;
 	}
@@ -233,7 +233,7 @@ void lanefs_icache_forget(struct inode *inode)
 /* Its eviction ends. */
 void lanefs_icache_evict(struct inode *inode)
 {
-	if (!lanefs_lanes(inode->i_sb))
+	if (!lanefs_own_icache(inode->i_sb))
 		return;
 	lanefs_icache_remove(inode);
 	/* The superblock does not count it among those without links. */
@@ -270,7 +270,7 @@ void lanefs_icache_list(struct lanefs_sb *sbi)
 	unsigned int j;
 	u32 i;
 
-	if (!lanefs_lanes(sbi->s_vfs))
+	if (!lanefs_own_icache(sbi->s_vfs))
 		return;
 	for (i = 0; i < sbi->s_domains; i++)
 		for (j = 0; j < lanefs_shards(sbi->s_domain[i]); j++)
@@ -285,7 +285,7 @@ void lanefs_set_links(struct inode *inode, unsigned int links)
 {
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 
-	if (!lanefs_lanes(inode->i_sb)) {
+	if (!lanefs_own_icache(inode->i_sb)) {
 		set_nlink(inode, links);
 		return;
 	}

@@ -231,7 +231,7 @@ static struct inode *lanefs_iget_known(struct super_block *sb, u64 ino, s64 gene
 struct inode *lanefs_iget(struct super_block *sb, u64 ino)
 {
 	if (!lanefs_ino_used(LANEFS_SB(sb), ino)) {
-		lanefs_error(LANEFS_SB(sb), "there is no inode %llu", ino);
+		lanefs_error(LANEFS_SB(sb), "inode number %llu is out of range", ino);
 		return ERR_PTR(-EUCLEAN);
 	}
 	return lanefs_iget_known(sb, ino, LANEFS_GENERATION_NAMED);
@@ -296,7 +296,7 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 		li->li_parent = dir->i_ino;
 	if (lanefs_icache_add(inode)) {
 		/* Only if the bitmap had lost it. */
-		lanefs_error(sbi, "inode %llu is given out twice", ino);
+		lanefs_error(sbi, "inode %llu is allocated twice", ino);
 		make_bad_inode(inode);
 		iput(inode);
 		return ERR_PTR(-EUCLEAN);
@@ -395,7 +395,7 @@ void lanefs_evict_inode(struct inode *inode)
 	struct lanefs_inode *li = LANEFS_I(inode);
 
 	truncate_inode_pages_final(&inode->i_data);
-	lanefs_delay_evict(inode);
+	lanefs_delalloc_evict(inode);
 	if (!inode->i_nlink && !is_bad_inode(inode) && li->li_buf && !sb_rdonly(inode->i_sb)) {
 		sb_start_intwrite(inode->i_sb);
 		lanefs_delete(inode);

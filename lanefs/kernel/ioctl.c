@@ -34,7 +34,7 @@ static int lanefs_shutdown(struct lanefs_sb *sbi, u32 keep)
 		return 0;
 	if (err)
 		return err;
-	pr_notice("lanefs (%s): shut down, as asked\n", sb->s_id);
+	pr_notice("lanefs (%s): shut down by ioctl\n", sb->s_id);
 	lanefs_abort(sbi);
 	return 0;
 }

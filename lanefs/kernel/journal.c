@@ -287,10 +287,10 @@ static void lanefs_wait_join(struct lanefs_domain *domain, unsigned int credits,
 {
 	for (;;) {
 		wait_event(domain->j_wait_join,
-			   READ_ONCE(domain->j_home_joint) || lanefs_admits(domain, credits, waiter));
-		if (!READ_ONCE(domain->j_home_joint))
+			   READ_ONCE(domain->j_home_coop) || lanefs_admits(domain, credits, waiter));
+		if (!READ_ONCE(domain->j_home_coop))
 			return;
-		lanefs_joint_help(domain, &domain->j_home_joint);
+		lanefs_coop_help(domain, &domain->j_home_coop);
 	}
 }
 

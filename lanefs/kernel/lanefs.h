@@ -8,7 +8,7 @@
  *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
  *     A task that waits for one domain to let it in holds no handle of another.
  *     lockdep knows handles as s_handle_map, and who may wait for a commit by lanefs_may_wait().
- *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Promises (delay.c) take
+ *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Delayed allocation (delalloc.c) takes
  *     li_tree_sem without a handle, and open none below it.
  *   sh_mutex of a shard of a domain's inodes
  *   b_mutex of a metadata block
@@ -165,12 +165,12 @@ struct lanefs_slot {
 	u64 s_inode_hint;	/* where the next search begins (not locked) */
 	atomic64_t s_free;	/* blocks of its own (space.c) */
 	s64 s_pending;		/* freed, not stable; of all CPUs together */
-	s64 s_delayed;		/* promised, with what extent maps may need; the same */
+	s64 s_delayed;		/* reserved for delayed allocation, with what extent maps may need; the same */
 	u64 s_goal;		/* where the next search for blocks begins (not locked) */
 	struct lanefs_stream s_stream;	/* of data (segments.c) */
 } ____cacheline_aligned_in_smp;
 
-/* So many inodes in a row are of one shard: whole blocks of the table, whole words of bitmaps. */
+/* Runs of this many inodes belong to one shard: whole blocks of the table, whole words of bitmaps. */
 #define LANEFS_SHARD_RUN	(LANEFS_INODES_PER_BLOCK * 64)
 #define LANEFS_MAX_SHARDS	64
 
@@ -180,14 +180,14 @@ struct lanefs_shard {
 	struct xarray sh_inodes;	/* in memory, by index (icache.c) */
 } ____cacheline_aligned_in_smp;
 
-/* Who waits to join a domain, and has to be left room. */
+/* A task that waits to join a domain, for which room is left. */
 struct lanefs_waiter {
 	struct list_head w_node;
 	u64 w_ticket;
 	unsigned int w_credits;
 };
 
-/* What is written together lies together, apart from what others write (and from what is read). */
+/* Fields that one task writes together share cache lines, apart from fields that others write or read. */
 struct lanefs_domain {
 	struct lanefs_sb *d_sbi;
 	u32 d_id;
@@ -234,12 +234,12 @@ struct lanefs_domain {
 	u64 j_wanted;		/* commit up to this sequence */
 	u64 j_head;		/* where the next transaction goes: block of the journal */
 	struct list_head j_log;	/* transactions in the log, from j_tail_seq, by sequence */
-	struct mutex j_commit_mutex;	/* who commits */
+	struct mutex j_commit_mutex;	/* held by the committer */
 	struct mutex j_stable_mutex;
 	wait_queue_head_t j_wait_drained;	/* the commit waits for handles */
 	wait_queue_head_t j_wait_committed[2];	/* by the transaction's sequence, modulo 2 */
 	wait_queue_head_t j_wait_helped;	/* a commit or checkpoint waits for helpers */
-	struct lanefs_joint *j_log_joint;	/* what is written of the log now (joint.c) */
+	struct lanefs_coop *j_log_coop;	/* what is written of the log now (coop.c) */
 	wait_queue_head_t j_wait_commit_work;
 
 	/* journal: the checkpoint */
@@ -250,7 +250,7 @@ struct lanefs_domain {
 	spinlock_t d_home_lock;
 	struct list_head d_home;	/* stable blocks that are not in place yet */
 	struct mutex j_checkpoint_mutex;
-	struct lanefs_joint *j_home_joint;	/* what is written in place now (joint.c) */
+	struct lanefs_coop *j_home_coop;	/* what is written in place now (coop.c) */
 
 	/* freed by stable transactions, to be discarded before they are free */
 	spinlock_t d_discard_lock;
@@ -258,7 +258,7 @@ struct lanefs_domain {
 	struct work_struct d_discard_work;
 
 	/* blocks */
-	atomic64_t d_free ____cacheline_aligned_in_smp;	/* in no CPU's batch, not reserved or promised */
+	atomic64_t d_free ____cacheline_aligned_in_smp;	/* in no CPU's batch, and not reserved */
 	spinlock_t d_batch_lock;	/* batches are gathered, or counted */
 	atomic64_t d_returns ____cacheline_aligned_in_smp;	/* how often blocks of the groups became free */
 
@@ -314,7 +314,7 @@ enum lanefs_recovery_mode {
 
 enum lanefs_journal {
 	LANEFS_JOURNAL_CONCURRENT,	/* join by slots; commits as with parallel */
-	LANEFS_JOURNAL_PARALLEL,	/* who waits for a commit does it, and others help */
+	LANEFS_JOURNAL_PARALLEL,	/* a waiter commits itself, and others help */
 	LANEFS_JOURNAL_SERIAL,
 };
 
@@ -328,7 +328,7 @@ enum lanefs_victims {
 	LANEFS_VICTIMS_COSTBENEFIT,
 };
 
-/* A technique of ScaleLFS's (victims.c, collect.c): without it there is a lock in its place. */
+/* A technique of ScaleLFS's (victims.c, gc.c): without it there is a lock in its place. */
 enum lanefs_technique {
 	LANEFS_TECHNIQUE_ON,
 	LANEFS_TECHNIQUE_OFF,
@@ -414,7 +414,7 @@ struct lanefs_inode {
 	bool li_orphan;
 	bool li_preallocated;			/* blocks past the end to be given back on close */
 	atomic_t li_writers;			/* open files that can write */
-	struct xarray li_delayed;		/* promised blocks (delay.c), by li_tree_sem */
+	struct xarray li_delayed;		/* reserved blocks (delalloc.c), by li_tree_sem */
 	u64 li_delayed_blocks;
 	u64 li_delayed_runs;			/* of consecutive ones */
 	u64 li_delayed_meta;			/* set aside for the extent map */
@@ -446,7 +446,7 @@ static inline struct lanefs_sb *LANEFS_SB(const struct super_block *sb)
 	return sb->s_fs_info;
 }
 
-/* Whether data is not written over, but by an fsync of one page (writeout.c). */
+/* Whether the file system is log-structured: only an fsync of one page writes in place (writeout.c). */
 static inline bool lanefs_is_log(const struct super_block *sb)
 {
 	return LANEFS_SB(sb)->s_incompat & LANEFS_INCOMPAT_LOG;
@@ -474,7 +474,7 @@ struct lanefs_handle {
 	} h_part[LANEFS_HANDLE_PARTS];
 };
 
-/* The caller may wait for commits, which wait for all handles: it holds nothing that they need. */
+/* For lockdep: the caller may wait for a commit, which waits for handles: it holds no lock of theirs. */
 static inline void lanefs_may_wait(struct lanefs_sb *sbi)
 {
 	rwsem_acquire(&sbi->s_handle_map, 0, 0, _THIS_IP_);
@@ -493,8 +493,8 @@ static inline void lanefs_may_wait(struct lanefs_sb *sbi)
  */
 #define LANEFS_CREDITS_INODE	12
 
-/* A journal is everybody's: the limits of one's cgroup must not hold up all who wait for it. */
-static inline void lanefs_for_all(struct bio *bio)
+/* All tasks wait for the journal, so I/O limits of one task's cgroup must not delay it. */
+static inline void lanefs_bio_no_cgroup(struct bio *bio)
 {
 	bio_associate_blkg_from_css(bio, blkcg_root_css);
 }
@@ -553,17 +553,17 @@ int lanefs_journal_start(struct lanefs_domain *domain);
 void lanefs_journal_stop(struct lanefs_domain *domain);
 u64 lanefs_log_need(u64 blocks, u64 revokes);
 
-/* joint.c */
-struct lanefs_joint {
-	void (*work)(struct lanefs_joint *joint, unsigned int step);
+/* coop.c */
+struct lanefs_coop {
+	void (*work)(struct lanefs_coop *joint, unsigned int step);
 	unsigned int steps;
 	unsigned int helpers;	/* tasks other than the one whose it is (j_lock) */
 	atomic_t next;
 };
 
-void lanefs_joint_run(struct lanefs_domain *domain, struct lanefs_joint *joint,
-		      struct lanefs_joint **where, wait_queue_head_t *queue);
-void lanefs_joint_help(struct lanefs_domain *domain, struct lanefs_joint **where);
+void lanefs_coop_run(struct lanefs_domain *domain, struct lanefs_coop *joint,
+		      struct lanefs_coop **where, wait_queue_head_t *queue);
+void lanefs_coop_help(struct lanefs_domain *domain, struct lanefs_coop **where);
 
 /* log.c */
 int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue);
@@ -614,7 +614,7 @@ static inline u32 lanefs_segment_end(u32 bit)
 }
 
 /* Whether none is left for the streams of data, or (strict=on) not one for each CPU. */
-static inline bool lanefs_segments_out(const struct lanefs_domain *domain)
+static inline bool lanefs_segments_exhausted(const struct lanefs_domain *domain)
 {
 	u32 kept = domain->d_segments_kept;
 
@@ -634,7 +634,7 @@ bool lanefs_segments_emptied(struct super_block *sb, u64 block);
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
 bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
 			u64 *block);
-bool lanefs_data_take(struct lanefs_domain *domain, u64 *block);
+bool lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block);
 
 /* victims.c */
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);
@@ -651,14 +651,14 @@ static inline int lanefs_throttle(struct inode *inode)
 {
 	struct lanefs_domain *domain = lanefs_domain_of(inode);
 
-	return lanefs_segments_out(domain) ? lanefs_throttle_wait(domain) : 0;
+	return lanefs_segments_exhausted(domain) ? lanefs_throttle_wait(domain) : 0;
 }
 
-/* collect.c */
-int lanefs_collectors_start(struct lanefs_domain *domain);
-void lanefs_collectors_stop(struct lanefs_domain *domain);
-void lanefs_collect(struct lanefs_domain *domain);
-void lanefs_collect_allow(struct lanefs_sb *sbi, bool allowed);
+/* gc.c */
+int lanefs_gc_start(struct lanefs_domain *domain);
+void lanefs_gc_stop(struct lanefs_domain *domain);
+void lanefs_gc_wake(struct lanefs_domain *domain);
+void lanefs_gc_allow(struct lanefs_sb *sbi, bool allowed);
 
 /* owners.c */
 int lanefs_owners_set(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count,
@@ -696,7 +696,7 @@ u64 lanefs_region(const struct lanefs_domain *domain, unsigned int cpu);
 /* ialloc.c */
 int lanefs_inodes_start(struct lanefs_domain *domain);
 void lanefs_inodes_stop(struct lanefs_domain *domain);
-u32 lanefs_place(struct inode *dir);
+u32 lanefs_choose_domain(struct inode *dir);
 int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u64 *ino,
 		       struct lanefs_buf **buf);
 void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode);
@@ -728,7 +728,7 @@ struct lanefs_map {
 	u64 block;	/* 0: hole */
 	u64 length;
 	bool unwritten;
-	bool delayed;	/* a hole with blocks promised to it (lanefs_delay_look()) */
+	bool delayed;	/* a hole with reserved blocks (lanefs_delalloc_clip()) */
 	bool fresh;	/* just now */
 };
 
@@ -860,7 +860,7 @@ int lanefs_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 star
 ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from);
 
 /* readpath.c */
-void lanefs_cached(struct inode *inode);
+void lanefs_count_cached(struct inode *inode);
 ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to);
 
 /* writeout.c */
@@ -872,9 +872,9 @@ void lanefs_writeout_wait_all(struct lanefs_sb *sbi);
 /* data.c */
 extern const struct address_space_operations lanefs_aops;
 extern const struct iomap_ops lanefs_iomap_ops;
-int lanefs_write_again(struct inode *inode, loff_t pos);
+int lanefs_redirty(struct inode *inode, loff_t pos);
 extern const struct iomap_ops lanefs_seek_ops;
-u64 lanefs_ahead(const struct inode *inode, const struct lanefs_map *map, u64 count);
+u64 lanefs_prealloc_blocks(const struct inode *inode, const struct lanefs_map *map, u64 count);
 int lanefs_error_remove(struct address_space *mapping, struct folio *folio);
 int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
 		     u64 want, struct lanefs_map *map);
@@ -889,28 +889,28 @@ int lanefs_rewrite_map(struct lanefs_handle *h, struct inode *inode, struct lane
 		       const struct lanefs_map *map);
 int lanefs_rewritten(struct inode *inode, loff_t offset, size_t size, u64 block, int err);
 
-/* delay.c */
-/* Whether a write to what is there needs a promise: to what is written, if it is not written over. */
-static inline bool lanefs_delay_wanted(const struct inode *inode, const struct lanefs_map *map)
+/* delalloc.c */
+/* Whether a write needs a reservation: to a hole, and in a log to a written block. */
+static inline bool lanefs_delalloc_wanted(const struct inode *inode, const struct lanefs_map *map)
 {
 	return !map->block || (lanefs_is_log(inode->i_sb) && !map->unwritten);
 }
 
-struct lanefs_domain *lanefs_delay_take(struct inode *inode, u64 logical);
-void lanefs_delay_waive(struct inode *inode, u64 logical);
-u64 lanefs_delay_lend(struct lanefs_handle *h, struct inode *inode);
-void lanefs_delay_return(struct lanefs_handle *h, struct inode *inode, u64 lent);
-void lanefs_delay_settle(struct inode *inode);
-void lanefs_delay_look(struct inode *inode, struct lanefs_map *map, u64 end);
-bool lanefs_delay_flush(struct super_block *sb);
-int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq);
-int lanefs_delay_range(struct inode *inode, u64 at, u64 end);
-void lanefs_delay_drop(struct inode *inode, u64 from, u64 to);
-void lanefs_delay_undo(struct inode *inode, u64 from, u64 to);
-void lanefs_delay_undo_locked(struct inode *inode, u64 from, u64 to);
-int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq);
-void lanefs_delay_check(struct lanefs_sb *sbi);
-void lanefs_delay_evict(struct inode *inode);
+struct lanefs_domain *lanefs_delalloc_use(struct inode *inode, u64 logical);
+void lanefs_delalloc_cancel(struct inode *inode, u64 logical);
+u64 lanefs_delalloc_lend(struct lanefs_handle *h, struct inode *inode);
+void lanefs_delalloc_return(struct lanefs_handle *h, struct inode *inode, u64 lent);
+void lanefs_delalloc_release_excess(struct inode *inode);
+void lanefs_delalloc_clip(struct inode *inode, struct lanefs_map *map, u64 end);
+bool lanefs_delalloc_flush(struct super_block *sb);
+int lanefs_delalloc_reserve(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq);
+int lanefs_delalloc_reserve_range(struct inode *inode, u64 at, u64 end);
+void lanefs_delalloc_drop(struct inode *inode, u64 from, u64 to);
+void lanefs_delalloc_undo(struct inode *inode, u64 from, u64 to);
+void lanefs_delalloc_undo_locked(struct inode *inode, u64 from, u64 to);
+int lanefs_delalloc_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq);
+void lanefs_delalloc_check(struct lanefs_sb *sbi);
+void lanefs_delalloc_evict(struct inode *inode);
 
 /* options.c */
 extern const struct fs_parameter_spec lanefs_parameters[];

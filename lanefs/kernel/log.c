@@ -14,7 +14,7 @@
 
 /* What is being written of a transaction. */
 struct lanefs_log_io {
-	struct lanefs_joint joint;
+	struct lanefs_coop coop;
 	struct lanefs_txn *txn;
 	struct page **headers;	/* descriptors, then blocks of revocations */
 	atomic_t pending;
@@ -60,7 +60,7 @@ static void lanefs_log_write(struct lanefs_log_writer *writer, struct page *page
 					REQ_OP_WRITE | REQ_META | REQ_SYNC, GFP_NOFS);
 		writer->bio->bi_iter.bi_sector = (domain->d_layout.journal + writer->next) <<
 						 LANEFS_SECTOR_SHIFT;
-		lanefs_for_all(writer->bio);
+		lanefs_bio_no_cgroup(writer->bio);
 		writer->bio->bi_private = writer->io;
 		writer->bio->bi_end_io = lanefs_log_ended;
 		__bio_add_page(writer->bio, page, LANEFS_BLOCK_SIZE, 0);
@@ -120,9 +120,9 @@ static void lanefs_log_descriptor(struct lanefs_log_writer *writer, unsigned int
 }
 
 /* Each run of copies has its descriptor before it. */
-static void lanefs_log_step(struct lanefs_joint *joint, unsigned int step)
+static void lanefs_log_step(struct lanefs_coop *coop, unsigned int step)
 {
-	struct lanefs_log_io *io = container_of(joint, struct lanefs_log_io, joint);
+	struct lanefs_log_io *io = container_of(coop, struct lanefs_log_io, coop);
 	unsigned int i = step * LANEFS_LOG_STEP, end;
 	struct lanefs_log_writer writer;
 	struct lanefs_txn *txn = io->txn;
@@ -203,10 +203,10 @@ int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue)
 	init_completion(&io.done);
 	headers = descriptors + DIV_ROUND_UP(txn->t_revokes, LANEFS_JOURNAL_RECORDS);
 	io.headers = kcalloc(headers, sizeof(*io.headers), GFP_NOFS | __GFP_NOFAIL);
-	io.joint.work = lanefs_log_step;
-	io.joint.steps = DIV_ROUND_UP(txn->t_nbufs, LANEFS_LOG_STEP);
+	io.coop.work = lanefs_log_step;
+	io.coop.steps = DIV_ROUND_UP(txn->t_nbufs, LANEFS_LOG_STEP);
 	lanefs_log_revokes(&io, descriptors);
-	lanefs_joint_run(txn->t_domain, &io.joint, &txn->t_domain->j_log_joint, queue);
+	lanefs_coop_run(txn->t_domain, &io.coop, &txn->t_domain->j_log_coop, queue);
 	if (!atomic_dec_and_test(&io.pending))
 		wait_for_completion(&io.done);
 	err = READ_ONCE(io.err);

@@ -58,7 +58,7 @@ static int lanefs_reserve_names(struct lanefs_handle *h, struct inode *dir, u64 
 }
 
 /* Takes back an inode that could not get its name. */
-static void lanefs_uncreate(struct lanefs_handle *h, struct inode *inode)
+static void lanefs_undo_create(struct lanefs_handle *h, struct inode *inode)
 {
 	/* Its number may be given out again at once. */
 	lanefs_icache_forget(inode);
@@ -91,7 +91,7 @@ static int lanefs_name_new(struct lanefs_handle *h, struct inode *dir, struct de
  * After -ENOSPC: whether it was the domain chosen for the object that others filled meanwhile, and
  * not the directory's. Then another one is tried.
  */
-static bool lanefs_place_again(struct inode *dir, u32 *attempts)
+static bool lanefs_choose_again(struct inode *dir, u32 *attempts)
 {
 	return ++*attempts < LANEFS_SB(dir->i_sb)->s_domains &&
 	       lanefs_has_room(lanefs_domain_of(dir), lanefs_tree_blocks_needed(dir),
@@ -113,7 +113,7 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 			    const struct lanefs_acls *acls)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
-	u32 domains[2] = { LANEFS_I(dir)->li_domain, lanefs_place(dir) };
+	u32 domains[2] = { LANEFS_I(dir)->li_domain, lanefs_choose_domain(dir) };
 	struct lanefs_handle h;
 	struct inode *inode;
 	int err;
@@ -139,7 +139,7 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 	if (!err)
 		err = lanefs_name_new(&h, dir, dentry, inode);
 	if (err) {
-		lanefs_uncreate(&h, inode);
+		lanefs_undo_create(&h, inode);
 		lanefs_end(&h);
 		discard_new_inode(inode);
 		return err;
@@ -170,7 +170,7 @@ static int lanefs_create_object(struct mnt_idmap *idmap, struct inode *dir, stru
 		return err;
 	do {
 		err = lanefs_create_in(idmap, dir, dentry, mode, rdev, target, &acls);
-	} while (err == -ENOSPC && (lanefs_place_again(dir, &attempts) ||
+	} while (err == -ENOSPC && (lanefs_choose_again(dir, &attempts) ||
 				    lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
 	lanefs_acls_release(&acls);
 	return err ?: lanefs_dirsync(dir);
@@ -207,7 +207,7 @@ static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *di
 				       const struct lanefs_acls *acls)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
-	u32 domain = lanefs_place(dir);
+	u32 domain = lanefs_choose_domain(dir);
 	struct lanefs_handle h;
 	struct inode *inode;
 	int err;
@@ -222,7 +222,7 @@ static struct inode *lanefs_tmpfile_in(struct mnt_idmap *idmap, struct inode *di
 	if (!err)
 		err = lanefs_xattr_init_security(&h, inode, dir, NULL);
 	if (err) {
-		lanefs_uncreate(&h, inode);
+		lanefs_undo_create(&h, inode);
 		lanefs_end(&h);
 		discard_new_inode(inode);
 		return ERR_PTR(err);
@@ -249,7 +249,7 @@ static int lanefs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct fil
 	do {
 		inode = lanefs_tmpfile_in(idmap, dir, mode, &acls);
 	} while (PTR_ERR_OR_ZERO(inode) == -ENOSPC &&
-		 (lanefs_place_again(dir, &attempts) ||
+		 (lanefs_choose_again(dir, &attempts) ||
 		  lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
 	lanefs_acls_release(&acls);
 	if (!IS_ERR(inode)) {
@@ -511,7 +511,7 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 	int err;
 
 	if (flags & RENAME_WHITEOUT)
-		domain = lanefs_place(from->dir);
+		domain = lanefs_choose_domain(from->dir);
 	err = lanefs_rename_begin(&h, from, to, flags & RENAME_WHITEOUT ? &domain : NULL);
 	if (err)
 		return err;
@@ -546,7 +546,7 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 	return err;
 take_back:
 	if (whiteout)
-		lanefs_uncreate(&h, whiteout);
+		lanefs_undo_create(&h, whiteout);
 	lanefs_end(&h);
 	if (whiteout)
 		discard_new_inode(whiteout);

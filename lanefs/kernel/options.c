@@ -202,7 +202,7 @@ int lanefs_check_features(struct super_block *sb, const struct lanefs_options *a
 	for (option = 0; option < ARRAY_SIZE(lanefs_choices) && !lanefs_is_log(sb); option++) {
 		value = lanefs_choice(asked, option);
 		if (lanefs_choices[option].log && value)
-			return invalf(fc, "%s=%s is for what was made with mkfs.lanefs --alloc log",
+			return invalf(fc, "%s=%s needs a file system made with mkfs.lanefs --alloc log",
 				      lanefs_parameters[option].name,
 				      lanefs_choices[option].values[value].name);
 	}
@@ -218,19 +218,19 @@ int lanefs_check_options(struct super_block *sb, const struct lanefs_options *as
 
 	/* An option that would do nothing is refused. */
 	if (asked->discard && !bdev_max_discard_sectors(sb->s_bdev))
-		return invalf(fc, "discard: the device cannot");
+		return invalf(fc, "discard: the device does not support it");
 	for (option = 0; now && option < ARRAY_SIZE(lanefs_choices); option++)
 		if (lanefs_choices[option].fixed &&
 		    lanefs_choice(asked, option) != lanefs_choice(now, option))
-			return invalf(fc, "%s= is for the whole mount: unmount first",
+			return invalf(fc, "%s= cannot be changed by a remount: unmount first",
 				      lanefs_parameters[option].name);
 	if (now && lanefs_check_features(sb, asked, fc))
 		return -EINVAL;
 	if (now && asked->norecovery != now->norecovery)
-		return invalf(fc, "norecovery is for the whole mount: unmount first");
+		return invalf(fc, "norecovery cannot be changed by a remount: unmount first");
 	if (asked->norecovery && !read_only)
 		return invalf(fc, now ? "mounted with norecovery: unmount, and mount without it" :
-					"norecovery is for read-only mounts: mount -o ro,norecovery");
+					"norecovery needs a read-only mount: mount -o ro,norecovery");
 	return 0;
 }
 

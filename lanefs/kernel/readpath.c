@@ -38,8 +38,8 @@ static DEFINE_PER_CPU(u8 [PAGE_SIZE], lanefs_bounce);
 
 static DEFINE_PER_CPU(unsigned int, lanefs_reads);
 
-/* A page is in the inode's cache, or will come there, and may become up to date next. */
-void lanefs_cached(struct inode *inode)
+/* Counts a page that is in the inode's cache, or enters it, before it becomes up to date. */
+void lanefs_count_cached(struct inode *inode)
 {
 	smp_mb__before_atomic();
 	atomic_inc(&LANEFS_I(inode)->li_cached);

@@ -126,7 +126,7 @@ static int lanefs_log_check_end(struct lanefs_log *log, struct lanefs_log_reader
 	}
 	if (!end.last)
 		return 0;
-	pr_err("lanefs (%s): domain %u: block %llu is damaged or lost, and with it transactions %llu to %llu, which were committed; fsck.lanefs -n tells more, norecovery reads what is in place\n",
+	pr_err("lanefs (%s): domain %u: block %llu is damaged or lost, and with it transactions %llu to %llu, which were committed; fsck.lanefs -n shows more, mount -o ro,norecovery skips the replay\n",
 	       domain->d_sbi->s_vfs->s_id, domain->d_id, wrong, seq, end.last);
 	return -EUCLEAN;
 }
@@ -357,7 +357,7 @@ int lanefs_recover(struct lanefs_sb *sbi)
 	if (!err)
 		err = lanefs_cut_logs(recovery.logs, sbi->s_domains);
 	if (!err)
-		err = lanefs_recovery_phase(&recovery, lanefs_log_replay_work, "put into place");
+		err = lanefs_recovery_phase(&recovery, lanefs_log_replay_work, "replayed");
 	if (!err)
 		err = blkdev_issue_flush(sbi->s_vfs->s_bdev);
 	if (!err)

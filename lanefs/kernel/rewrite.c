@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Writeback of a log does not write data over, nor is it in a file's map before it is on the device:
- * a block for each dirty page is taken from the CPU's stream, in memory only; when the data is there
- * one handle maps it, says whose it is, and frees what was mapped before. A crash leaves the old
- * block or the new one.
+ * Writeback of a log writes data out of place, and maps it only when it is on the device: a block for
+ * each dirty page is taken from the CPU's stream, in memory only; when the data is on the device, one
+ * handle maps the block, records its owner, and frees the block that was mapped before. A crash
+ * leaves the old block or the new one.
  *
- * A page that becomes dirty over a written block has one promised to it (delay.c), as over a hole.
- * What fallocate() allocated ahead is unwritten, and written in place: there is nothing to lose.
- * Where such a page was dirty again before its first write was at an end there is no promise, and a
- * block of those is taken that are kept for the ends of I/O.
+ * A page that becomes dirty over a written block has a block reserved for it (delalloc.c), as over a
+ * hole. Blocks that fallocate() preallocated are unwritten, and are written in place: there is
+ * nothing to lose. If such a page becomes dirty again before its first write ends, it has no
+ * reservation, and takes one of the blocks kept for I/O completions.
  */
 #include "lanefs.h"
 
 #define LANEFS_REWRITE_PIECES	8	/* in one handle */
 
-/* A domain that has a block to which none was promised, and which is taken from the free ones. */
-static struct lanefs_domain *lanefs_unpromised(struct inode *inode)
+/* The domain of a free block, for a page without a reservation; the block is taken. */
+static struct lanefs_domain *lanefs_unreserved(struct inode *inode)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_domain *domain;
@@ -29,7 +29,7 @@ static struct lanefs_domain *lanefs_unpromised(struct inode *inode)
 	return NULL;
 }
 
-/* -ENOSPC: there is no promise, and no block either. */
+/* -ENOSPC: there is no reservation, and no free block either. */
 static int lanefs_rewrite_try(struct inode *inode, struct lanefs_map *map)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -38,18 +38,18 @@ static int lanefs_rewrite_try(struct inode *inode, struct lanefs_map *map)
 	int err = 0;
 
 	down_write(&li->li_tree_sem);
-	domain = lanefs_delay_take(inode, logical);
+	domain = lanefs_delalloc_use(inode, logical);
 	if (!domain) {
 		err = lanefs_map_find(inode, logical, map);
 		if (err || !map->block || map->unwritten)
 			goto out;
-		domain = lanefs_unpromised(inode);
+		domain = lanefs_unreserved(inode);
 		err = domain ? 0 : -ENOSPC;
 		if (err)
 			goto out;
 	}
-	if (!lanefs_data_take(domain, &block)) {
-		lanefs_error(domain->d_sbi, "domain %u: promised blocks are not there",
+	if (!lanefs_stream_take_data(domain, &block)) {
+		lanefs_error(domain->d_sbi, "domain %u: reserved blocks are missing",
 			     domain->d_id);
 		err = -EUCLEAN;
 		goto out;
@@ -66,8 +66,8 @@ out:
 }
 
 /*
- * Where the dirty page at map->logical, which is locked, is to be written: to a block of its own,
- * which lanefs_rewritten() is to be told of; or in place, if what is there is unwritten.
+ * Chooses where to write the dirty, locked page at map->logical: to a new block, which the caller
+ * passes to lanefs_rewritten() later; or in place, if the mapped block is unwritten.
  */
 int lanefs_rewrite(struct inode *inode, struct lanefs_map *map)
 {
@@ -81,7 +81,7 @@ int lanefs_rewrite(struct inode *inode, struct lanefs_map *map)
 	return err;
 }
 
-/* They could not be written, or not be mapped. */
+/* Frees blocks that could not be written or mapped. */
 static void lanefs_rewrite_lost(struct inode *inode, u64 block, u64 count)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -89,7 +89,7 @@ static void lanefs_rewrite_lost(struct inode *inode, u64 block, u64 count)
 	lanefs_give_blocks(lanefs_block_domain(LANEFS_SB(inode->i_sb), block), block, count);
 	down_write(&li->li_tree_sem);
 	li->li_rewritten -= count;
-	lanefs_delay_settle(inode);
+	lanefs_delalloc_release_excess(inode);
 	up_write(&li->li_tree_sem);
 }
 
@@ -189,7 +189,7 @@ static int lanefs_rewritten_some(struct inode *inode, loff_t size, struct lanefs
 	if (err)
 		return err;
 	down_write(&li->li_tree_sem);
-	lent = lanefs_delay_lend(&h, inode);
+	lent = lanefs_delalloc_lend(&h, inode);
 	for (pieces = 0; pieces < LANEFS_REWRITE_PIECES && !err && done->at < done->end &&
 	     lanefs_rewrite_more(&h); pieces++)
 		err = lanefs_rewrite_piece(&h, inode, done);
@@ -198,7 +198,7 @@ static int lanefs_rewritten_some(struct inode *inode, loff_t size, struct lanefs
 	if (size > li->li_disk_size)
 		li->li_disk_size = size;
 	lanefs_inode_log(&h, inode, true);
-	lanefs_delay_return(&h, inode, lent);
+	lanefs_delalloc_return(&h, inode, lent);
 	up_write(&li->li_tree_sem);
 	if (err && err != -ENOSPC && err != -EAGAIN)
 		lanefs_abort(sbi);

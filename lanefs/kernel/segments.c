@@ -226,7 +226,7 @@ static bool lanefs_stream_find(struct lanefs_domain *domain, struct lanefs_strea
 	u32 i, number, first;
 
 	if (lanefs_segments_low(domain, false))
-		lanefs_collect(domain);
+		lanefs_gc_wake(domain);
 	if (atomic_read(&domain->d_segments_free) <= keep)
 		return false;
 	first = lanefs_part_written(domain);
@@ -292,7 +292,7 @@ bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stre
 }
 
 /* The same for this CPU's data, or the next hole: a segment is left to each collector. */
-bool lanefs_data_take(struct lanefs_domain *domain, u64 *block)
+bool lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block)
 {
 	struct lanefs_stream *stream = &raw_cpu_ptr(domain->d_slots)->s_stream;
 	u32 count;

@@ -48,7 +48,7 @@ struct lanefs_shard *lanefs_shard_of(const struct lanefs_domain *domain, u64 ind
 	return &domain->d_shards[domain->d_shard_bits ? hash_64(run, domain->d_shard_bits) : 0];
 }
 
-/* The first inode of the CPU's region. */
+/* The first inode of the region where this CPU looks first. */
 u64 lanefs_region(const struct lanefs_domain *domain, unsigned int cpu)
 {
 	unsigned int lane = domain->d_id % nr_cpu_ids;

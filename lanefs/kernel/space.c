@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How many blocks of a domain are free: neither in use, nor reserved by a handle, nor promised to
- * data that waits to be written (delay.c), nor being written and not in use yet (rewrite.c). Which
+ * How many blocks of a domain are free: neither in use, nor reserved by a handle, nor by
+ * data that waits to be written (delalloc.c), nor being written and not in use yet (rewrite.c). Which
  * ones the allocator decides (alloc.c).
  *
  * As long as there is plenty, each CPU has a batch of them for itself (in its slot), so that CPUs
@@ -16,8 +16,8 @@
 #define LANEFS_FREE_BATCH	256	/* blocks that a CPU takes at a time; it keeps up to twice that */
 
 /*
- * Blocks that data leaves to metadata, and metadata to the ends of I/O that must not fail: a file
- * that is allocated ahead and as large as its domain may be written in every second block, in any
+ * Blocks that data leaves to metadata, and metadata to I/O completions, which must not fail: a file
+ * that is preallocated and as large as its domain may be written in every second block, in any
  * order, with 126 extents to a half-full leaf.
  */
 static u64 lanefs_keep(const struct lanefs_domain *domain, enum lanefs_reserve purpose)
@@ -203,7 +203,7 @@ void lanefs_add_pending(struct lanefs_domain *domain, s64 count)
 	this_cpu_add(domain->d_slots->s_pending, count);
 }
 
-/* Promised, with what extent maps may need. */
+/* Reserved for delayed allocation, with the blocks that extent maps may need. */
 void lanefs_add_delayed(struct lanefs_domain *domain, s64 count)
 {
 	this_cpu_add(domain->d_slots->s_delayed, count);
@@ -242,7 +242,7 @@ bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 
 	if (++*retries > 3)
 		return false;
-	if (flush && *retries == 1 && lanefs_delay_flush(sbi->s_vfs))
+	if (flush && *retries == 1 && lanefs_delalloc_flush(sbi->s_vfs))
 		return true;
 	for (i = 0; i < sbi->s_domains; i++)
 		pending |= lanefs_pending(sbi->s_domain[i]) > 0;

@@ -97,7 +97,7 @@ int lanefs_span_start(struct lanefs_sb *sbi)
 				return PTR_ERR(inode);
 			sbi->s_domain[i]->d_span[j] = inode;
 			if (!S_ISDIR(inode->i_mode) || !inode->i_nlink) {
-				lanefs_error(sbi, "domain %u: span directory %u is none, or has no links",
+				lanefs_error(sbi, "domain %u: span directory %u is not a directory, or has no links",
 					     i, j);
 				return -EUCLEAN;
 			}

@@ -120,10 +120,10 @@ static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
 }
 
 /*
- * Extends `need` to the closure of what each domain is to have on disk, and makes that stable.
- * With `force` missing commits are done, all domains at once; otherwise -EAGAIN if there are any.
+ * Extends `need` to the closure of the transactions that must be on disk, and makes them stable.
+ * With `force` it commits the missing ones, in all domains at once; otherwise it returns -EAGAIN.
  */
-static int lanefs_close(struct lanefs_sb *sbi, u64 *need, bool force)
+static int lanefs_stabilise_closure(struct lanefs_sb *sbi, u64 *need, bool force)
 {
 	u64 *seen = kcalloc(2 * sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
 	u64 *committed = seen + sbi->s_domains;
@@ -207,7 +207,7 @@ int lanefs_durable(struct lanefs_domain *domain, u64 seq)
 	}
 	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
 	need[domain->d_id] = seq;
-	err = lanefs_close(sbi, need, true);
+	err = lanefs_stabilise_closure(sbi, need, true);
 	kfree(need);
 	return err;
 }
@@ -239,7 +239,7 @@ int lanefs_stabilise_all(struct lanefs_sb *sbi)
 		need[i] = domain->j_next_seq - 1;
 		spin_unlock(&domain->j_lock);
 	}
-	err = lanefs_close(sbi, need, true);
+	err = lanefs_stabilise_closure(sbi, need, true);
 	kfree(need);
 	return err;
 }
@@ -266,6 +266,6 @@ void lanefs_stable_try(struct lanefs_domain *domain)
 		return;
 	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
 	need[domain->d_id] = committed;
-	lanefs_close(sbi, need, false);
+	lanefs_stabilise_closure(sbi, need, false);
 	kfree(need);
 }

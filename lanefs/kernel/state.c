@@ -103,7 +103,7 @@ int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc)
 	if (err)
 		return err;
 	if (le32_to_cpu(super->sb_header.lh_magic) != LANEFS_MAGIC_SUPER)
-		return invalf(fc, "no lanefs file system");
+		return invalf(fc, "not a lanefs file system");
 	if (!lanefs_block_good(super, LANEFS_MAGIC_SUPER, 0, super->sb_header.lh_uuid)) {
 		errorf(fc, "the superblock is damaged; run fsck.lanefs");
 		return -EUCLEAN;
@@ -116,9 +116,9 @@ int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc)
 		return invalf(fc, "unknown incompatible features %#llx", unknown);
 	unknown = le64_to_cpu(super->sb_ro_compat) & ~LANEFS_RO_COMPAT_KNOWN;
 	if (unknown && !sb_rdonly(sb))
-		return invalf(fc, "unknown features %#llx: it can be mounted read-only", unknown);
+		return invalf(fc, "unknown features %#llx: only a read-only mount is possible", unknown);
 	if (!lanefs_geometry_sound(super, bdev_nr_bytes(sb->s_bdev) >> LANEFS_BLOCK_SHIFT)) {
-		errorf(fc, "the superblock's sizes make no sense, or the device is too small");
+		errorf(fc, "the superblock's sizes are invalid, or larger than the device");
 		return -EUCLEAN;
 	}
 	memcpy(sbi->s_uuid, super->sb_header.lh_uuid, sizeof(sbi->s_uuid));
@@ -169,7 +169,7 @@ int lanefs_start(struct lanefs_sb *sbi)
 	if (!err)
 		WRITE_ONCE(sbi->s_started, true);
 	if (!err)
-		lanefs_collect_allow(sbi, true);
+		lanefs_gc_allow(sbi, true);
 	for (i = 0; i < sbi->s_domains && err; i++)
 		lanefs_journal_stop(sbi->s_domain[i]);
 	return err;
@@ -197,7 +197,7 @@ int lanefs_stop(struct lanefs_sb *sbi)
 	int err = 0;
 	u32 i;
 
-	lanefs_collect_allow(sbi, false);
+	lanefs_gc_allow(sbi, false);
 	WRITE_ONCE(sbi->s_started, false);
 	for (i = 0; i < sbi->s_domains; i++)
 		wake_up_all(&sbi->s_domain[i]->j_wait_join);

@@ -15,7 +15,7 @@ static struct lock_class_key lanefs_handle_key;
 
 static unsigned int lanefs_gc_low = 2;
 module_param_named(gc_low, lanefs_gc_low, uint, 0644);
-MODULE_PARM_DESC(gc_low, "of a log, at its mount: percent of free segments below which collectors begin");
+MODULE_PARM_DESC(gc_low, "percent of free segments below which garbage collection of a log begins; read at mount");
 
 /* Stops all changes: what is not stable is given up, and the next mount recovers. */
 void lanefs_abort(struct lanefs_sb *sbi)
@@ -26,7 +26,7 @@ void lanefs_abort(struct lanefs_sb *sbi)
 
 	if (xchg(&sbi->s_aborted, true))
 		return;
-	pr_err("lanefs (%s): aborted, read-only from now on\n", sb->s_id);
+	pr_err("lanefs (%s): aborted; read-only until the next mount\n", sb->s_id);
 	/* syncfs() does not ask what is read-only, and is to say that changes are lost. */
 	errseq_set(&sb->s_wb_err, -EIO);
 	/* A thaw does nothing for what is read-only: where it freezes, or has, the flag comes after. */
@@ -153,7 +153,7 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 	/* The first that is not there ends them: there was no memory for it. */
 	for (i = 0; i < sbi->s_domains && sbi->s_domain[i]; i++) {
 		domain = sbi->s_domain[i];
-		lanefs_collectors_stop(domain);
+		lanefs_gc_stop(domain);
 		lanefs_alloc_stop(domain);
 		lanefs_inodes_stop(domain);
 		lanefs_cache_destroy(domain);
@@ -176,7 +176,7 @@ static void lanefs_put_super(struct super_block *sb)
 
 	lanefs_span_stop(sbi);
 	flush_workqueue(sbi->s_io_done);
-	lanefs_delay_check(sbi);
+	lanefs_delalloc_check(sbi);
 	lanefs_stop(sbi);
 	lanefs_shrinker_stop(&sbi->s_shrinker);
 	lanefs_free_sb(sbi);
@@ -213,7 +213,7 @@ static int lanefs_freeze_fs(struct super_block *sb)
 	struct lanefs_sb *sbi = LANEFS_SB(sb);
 	int err = sbi->s_started ? lanefs_clean(sbi) : 0;
 
-	lanefs_delay_check(sbi);
+	lanefs_delalloc_check(sbi);
 	lanefs_discard_wait(sbi);
 	if (READ_ONCE(sbi->s_aborted)) {
 		sb->s_flags |= SB_RDONLY;
@@ -308,15 +308,15 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 
 	state = le32_to_cpu(lanefs_super_of(sbi)->sb_state);
 	if (state & LANEFS_STATE_ERROR) {
-		pr_warn("lanefs (%s): damage was found before; run fsck.lanefs\n", sb->s_id);
+		pr_warn("lanefs (%s): an earlier mount or check found damage; run fsck.lanefs\n", sb->s_id);
 		sbi->s_damaged = true;
 	}
 	if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN && sbi->s_options.norecovery) {
-		pr_warn("lanefs (%s): not recovered, as asked: it may lack files, or contradict itself\n",
+		pr_warn("lanefs (%s): norecovery: journals not replayed; files may be missing or inconsistent\n",
 			sb->s_id);
 	} else if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN) {
 		if (bdev_read_only(sb->s_bdev)) {
-			errorf(fc, "recovery is needed, but the device is read-only; see norecovery");
+			errorf(fc, "recovery is needed, but the device is read-only; mount -o ro,norecovery skips it");
 			return -EROFS;
 		}
 		err = lanefs_recover(sbi);
@@ -328,7 +328,7 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 		if (!err)
 			err = lanefs_inodes_start(sbi->s_domain[i]);
 		if (!err)
-			err = lanefs_collectors_start(sbi->s_domain[i]);
+			err = lanefs_gc_start(sbi->s_domain[i]);
 	}
 	return err;
 }
@@ -350,7 +350,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	mutex_init(&sbi->s_super_mutex);
 	lockdep_init_map(&sbi->s_handle_map, "lanefs_handle", &lanefs_handle_key, 0);
 	if (!sb_set_blocksize(sb, LANEFS_BLOCK_SIZE)) {
-		errorf(fc, "the device has blocks of more than %u bytes", LANEFS_BLOCK_SIZE);
+		errorf(fc, "the device's logical blocks are larger than %u bytes", LANEFS_BLOCK_SIZE);
 		err = -EINVAL;
 		goto free;
 	}
@@ -385,7 +385,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	root = lanefs_iget(sb, LANEFS_ROOT_INO);
 	if (!IS_ERR(root) && (!S_ISDIR(root->i_mode) || !root->i_nlink)) {
 		/* Before it leaves memory: without links it would be deleted. */
-		lanefs_error(sbi, "the root directory is none, or has no links");
+		lanefs_error(sbi, "the root inode is not a directory, or has no links");
 		iput(root);
 		root = ERR_PTR(-EUCLEAN);
 	}
@@ -406,7 +406,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	}
 	return 0;
 stop:
-	lanefs_collect_allow(sbi, false);
+	lanefs_gc_allow(sbi, false);
 	lanefs_span_stop(sbi);
 	lanefs_icache_list(sbi);
 	evict_inodes(sb);
@@ -436,10 +436,10 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		return err;
 	/* A collector may hold one that has no name any more. */
 	if (read_only)
-		lanefs_collect_allow(sbi, false);
+		lanefs_gc_allow(sbi, false);
 	/* They could not be deleted. An emergency remount (sysrq) takes that. */
 	if (read_only && !(fc->sb_flags & SB_FORCE) && lanefs_any_unlinked(sbi)) {
-		lanefs_collect_allow(sbi, !sb_rdonly(sb));
+		lanefs_gc_allow(sbi, !sb_rdonly(sb));
 		return -EBUSY;
 	}
 	sync_filesystem(sb);
@@ -448,7 +448,7 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		return -EROFS;
 	}
 	if (!read_only && (sbi->s_ro_compat & ~LANEFS_RO_COMPAT_KNOWN))
-		return invalf(fc, "unknown features: read-only");
+		return invalf(fc, "unknown features: only a read-only mount is possible");
 	if (read_only && !sb_rdonly(sb)) {
 		err = lanefs_stop(sbi);
 		if (err)
@@ -502,7 +502,7 @@ static void lanefs_kill_super(struct super_block *sb)
 {
 	/* Where the mount failed there are none. */
 	if (sb->s_root) {
-		lanefs_collect_allow(LANEFS_SB(sb), false);
+		lanefs_gc_allow(LANEFS_SB(sb), false);
 		lanefs_icache_list(LANEFS_SB(sb));
 	}
 	kill_block_super(sb);
@@ -572,6 +572,6 @@ static void __exit lanefs_exit(void)
 
 module_init(lanefs_init);
 module_exit(lanefs_exit);
-MODULE_DESCRIPTION("lanefs: a file system of domains, fscale's reference");
+MODULE_DESCRIPTION("lanefs: a file system of independent domains (fscale's system under test)");
 MODULE_LICENSE("GPL");
 MODULE_ALIAS_FS("lanefs");

@@ -15,7 +15,7 @@
 
 static bool lanefs_throttle_over(struct lanefs_domain *domain)
 {
-	return !lanefs_segments_out(domain) || READ_ONCE(domain->d_barren) ||
+	return !lanefs_segments_exhausted(domain) || READ_ONCE(domain->d_barren) ||
 	       !READ_ONCE(domain->d_sbi->s_collecting) || READ_ONCE(domain->d_sbi->s_aborted);
 }
 
@@ -30,7 +30,7 @@ int lanefs_throttle_wait(struct lanefs_domain *domain)
 		return 0;
 	started = ktime_get_ns();
 	do {
-		lanefs_collect(domain);
+		lanefs_gc_wake(domain);
 		left = wait_event_killable_timeout(domain->d_wait_segments,
 						   lanefs_throttle_over(domain),
 						   strict ? LANEFS_THROTTLE_AGAIN : LANEFS_THROTTLE);

@@ -51,7 +51,7 @@ static u64 lanefs_block_in_place(struct inode *inode, u64 logical)
 	return err || map.unwritten ? 0 : map.block;
 }
 
-/* The same in a log, where the block that was promised to the page is given back. */
+/* The same in a log; the block reserved for the page is released. */
 static u64 lanefs_block_in_log(struct inode *inode, u64 logical)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -61,7 +61,7 @@ static u64 lanefs_block_in_log(struct inode *inode, u64 logical)
 	down_write(&li->li_tree_sem);
 	if (!lanefs_map_find(inode, logical, &map) && map.block && !map.unwritten &&
 	    !lanefs_segments_emptied(inode->i_sb, map.block)) {
-		lanefs_delay_waive(inode, logical);
+		lanefs_delalloc_cancel(inode, logical);
 		block = map.block;
 	}
 	up_write(&li->li_tree_sem);

@@ -152,7 +152,7 @@ FULL_DOMAIN = (
         (
             "mutex",
             "__mutex_lock.constprop.0 lanefs_inode_alloc lanefs_inode_new lanefs_create_in",
-            "lanefs: domain->d_inode_mutex (inode bitmap and orphans)",
+            "lanefs: shard->sh_mutex (inode and orphan bits)",
         ),
         (
             "mutex",
@@ -176,17 +176,17 @@ FULL_DOMAIN = (
         ),
         (
             "rwsem write",
-            "rwsem_down_write_slowpath down_write lanefs_delay lanefs_iomap_begin",
+            "rwsem_down_write_slowpath down_write lanefs_delalloc_reserve lanefs_iomap_begin",
             "lanefs: lanefs_inode->li_tree_sem (extent map)",
         ),
         (
             "rwsem write",
-            "rwsem_down_write_slowpath down_write sync_inodes_sb lanefs_delay_flush lanefs_delay",
+            "rwsem_down_write_slowpath down_write sync_inodes_sb lanefs_delalloc_flush lanefs_delalloc_reserve",
             FULL_DOMAIN,
         ),
         (
             "mutex",
-            "__mutex_lock.constprop.0 sync_inodes_sb lanefs_delay_flush lanefs_retry_alloc",
+            "__mutex_lock.constprop.0 sync_inodes_sb lanefs_delalloc_flush lanefs_retry_alloc",
             FULL_DOMAIN,
         ),
         (
@@ -222,7 +222,7 @@ def test_locks_of_lanefs_are_named_by_their_callers(kind: str, frames: str, name
         ),
         (
             "spinlock",
-            "_raw_spin_lock lanefs_stream_take lanefs_collect_work",
+            "_raw_spin_lock lanefs_stream_take lanefs_gc_work",
             "lanefs_domain.d_stream.st_lock",
             "lanefs: domain->d_stream (dws=off)",
         ),
@@ -234,7 +234,7 @@ def test_locks_of_lanefs_are_named_by_their_callers(kind: str, frames: str, name
         ),
         (
             "mutex",
-            "__mutex_lock lanefs_victim_take lanefs_collect_work",
+            "__mutex_lock lanefs_victim_take lanefs_gc_work",
             "lanefs_domain.d_victims_mutex",
             "lanefs: domain->d_victims_mutex (cvs=off)",
         ),

@@ -40,7 +40,7 @@ PLANTS = {
     "atomic": Plant(("lanefs_planted",), ("lanefs_begin",)),
     # What each domain has of its own, side by side in one line.
     "sharing": Plant(
-        ("lanefs_inodes_free",), ("lanefs_inode_alloc", "lanefs_inode_free", "lanefs_place")
+        ("lanefs_inodes_free",), ("lanefs_inode_alloc", "lanefs_inode_free", "lanefs_choose_domain")
     ),
     # One in Debian's ext4 for reads, which share nothing, and one for handles, which share a lot.
     "ext4": Plant(

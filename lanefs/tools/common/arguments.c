@@ -17,15 +17,15 @@ void die_usage(int code)
 const char *only_operand(int code, int argc, char **argv)
 {
 	if (argc - optind != 1)
-		die(code, "one device or file is needed, not %d; try --help", argc - optind);
+		die(code, "give one device or file; there are %d. Try --help", argc - optind);
 	return argv[optind];
 }
 
 void die_open(int code, const char *path, int error)
 {
 	if (error == -EBUSY)
-		die(code, "%s is in use: mounted, or part of another device", path);
+		die(code, "%s is in use: it is mounted, or part of another device", path);
 	if (error == -ENOTBLK)
-		die(code, "%s is neither a block device nor a file", path);
-	die(code, "%s: %s", path, strerror(-error));
+		die(code, "%s is neither a block device nor a regular file", path);
+	die(code, "cannot open %s: %s", path, strerror(-error));
 }

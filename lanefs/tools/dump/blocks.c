@@ -149,11 +149,11 @@ static const char *state_name(u32 state)
 	case LANEFS_STATE_CLEAN:
 		return "clean";
 	case LANEFS_STATE_MOUNTED:
-		return "mounted, or crashed";
+		return "mounted or crashed";
 	case LANEFS_STATE_CLEAN | LANEFS_STATE_ERROR:
 		return "clean, damage was found";
 	case LANEFS_STATE_MOUNTED | LANEFS_STATE_ERROR:
-		return "mounted, or crashed; damage was found";
+		return "mounted or crashed, damage was found";
 	default:
 		return "unknown";
 	}
@@ -216,7 +216,7 @@ json_t *domain_json(struct dump *dump, u64 domain)
 	u64 inodes = le64_to_cpu(dump->super.sb_domain_inodes);
 
 	if (domain >= dump->domains)
-		die(1, "there is no domain %llu: the last one is %u", domain, dump->domains - 1);
+		die(1, "there is no domain %llu; the last one is %u", domain, dump->domains - 1);
 	layout = &dump->layout[domain];
 	read_block(dump, layout->base + 1, &block);
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o*, s:o, s:o, s:o, s:o, s:o,"

@@ -17,7 +17,7 @@ void read_inode(struct dump *dump, u64 ino, struct lanefs_dinode *inode)
 
 	if (ino >> LANEFS_DOMAIN_SHIFT >= dump->domains ||
 	    index >= le64_to_cpu(dump->super.sb_domain_inodes))
-		die(1, "there is no inode %llu: %u domains with %llu inodes each", ino,
+		die(1, "there is no inode %llu; there are %u domains with %llu inodes each", ino,
 		    dump->domains, (u64)le64_to_cpu(dump->super.sb_domain_inodes));
 	read_block(dump, dump->layout[domain].itable + index / LANEFS_INODES_PER_BLOCK, block);
 	memcpy(inode, block + LANEFS_INODE_SIZE * (1 + index % LANEFS_INODES_PER_BLOCK),
@@ -266,7 +266,7 @@ json_t *directory_json(struct dump *dump, u64 ino)
 
 	read_inode(dump, ino, &inode);
 	if (!S_ISDIR(le16_to_cpu(inode.di_mode)))
-		die(1, "inode %llu is no directory", ino);
+		die(1, "inode %llu is not a directory", ino);
 	list = walk_leaves(dump, ino, &inode, tree);
 	json_decref(tree);
 	return list;

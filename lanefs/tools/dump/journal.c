@@ -121,7 +121,7 @@ json_t *journal_json(struct dump *dump, u64 domain)
 	u64 left, start;
 
 	if (domain >= dump->domains)
-		die(1, "there is no domain %llu: the last one is %u", domain, dump->domains - 1);
+		die(1, "there is no domain %llu; the last one is %u", domain, dump->domains - 1);
 	r->dump = dump;
 	r->layout = &dump->layout[domain];
 	read_block(dump, r->layout->base + 1, &block);

@@ -13,20 +13,20 @@
 
 static const char help[] =
 "Usage: lanefs-dump [--json] DEVICE [WHAT [NUMBER]]\n"
-"Shows what is on a lanefs, as it is on the device: journals are not replayed. It changes\n"
-"nothing, and can be used while the file system is mounted.\n"
+"Shows the metadata of a lanefs as it is on the device, without replaying journals. It\n"
+"changes nothing, and can be used while the file system is mounted.\n"
 "\n"
-"  super             the superblock (this is the default)\n"
-"  domain N          where the parts of domain N lie, what is free\n"
+"  super             the superblock (default)\n"
+"  domain N          the layout of domain N, its free blocks and free inodes\n"
 "  inode INO         an inode, with its attributes, extents or entries\n"
 "  dir INO           the entries of a directory; of a span directory: remote entries\n"
 "  journal N         the transactions in the log of domain N\n"
-"  block N           the header of a block, and whether it is good; of a block of owners\n"
-"                    also whose data blocks are, in runs\n"
+"  block N           the header of block N, and whether the block is valid; for a block of\n"
+"                    the owner table also the owners of data blocks, in runs\n"
 "\n"
-"  -b, --super BLOCK take the superblock's copy in that block\n"
+"  -b, --super BLOCK use the copy of the superblock in this block\n"
 "  -j, --json        print JSON\n"
-"  -h, --help        this text\n"
+"  -h, --help        print this text\n"
 "\n"
 "Inode numbers: domain * 2^40 + index, or DOMAIN:INDEX. The root is 1, or 0:1; the span\n"
 "directories of domain 2 begin at 2:8.\n"
@@ -36,14 +36,14 @@ static const char help[] =
 "  lanefs-dump image dir 0:1\n"
 "  lanefs-dump --json image journal 3 | jq .transactions[].copies\n"
 "\n"
-"Exit code: 0 shown, 1 cannot be shown, 2 wrong arguments.\n";
+"Exit code: 0 success, 1 failure, 2 wrong arguments.\n";
 
 void read_block(struct dump *dump, u64 number, void *block)
 {
 	int error = image_read(&dump->image, number, block);
 
 	if (error)
-		die(1, "%s: reading block %llu: %s", dump->image.device.path, number,
+		die(1, "%s: cannot read block %llu: %s", dump->image.device.path, number,
 		    strerror(-error));
 }
 
@@ -55,7 +55,7 @@ static u64 parse_number(const char *text)
 	errno = 0;
 	number = strtoull(text, &end, 0);
 	if (errno || end == text || *end || text[0] == '-')
-		die(USAGE_CODE, "\"%s\" is no number", text);
+		die(USAGE_CODE, "\"%s\" is not a number", text);
 	return number;
 }
 
@@ -85,19 +85,19 @@ static void open_dump(struct dump *dump, const char *path, u64 super_block)
 	inodes = le64_to_cpu(dump->super.sb_domain_inodes);
 	dump->domains = le32_to_cpu(dump->super.sb_domains);
 	if (le32_to_cpu(dump->super.sb_header.lh_magic) != LANEFS_MAGIC_SUPER)
-		die(1, "%s: there is no lanefs; --super takes a copy of its superblock", path);
+		die(1, "%s contains no lanefs superblock; --super BLOCK uses a copy", path);
 	if (!dump->domains || dump->domains > LANEFS_MAX_DOMAINS || start > dump->image.blocks ||
 	    blocks > (dump->image.blocks - start) / dump->domains ||
 	    le32_to_cpu(dump->super.sb_journal_blocks) > blocks ||
 	    !dump->super.sb_journal_blocks || inodes > blocks * LANEFS_INODES_PER_BLOCK)
-		die(1, "%s: the superblock makes no sense; --super takes a copy", path);
+		die(1, "%s: the superblock has invalid sizes; --super BLOCK uses a copy", path);
 	dump->layout = allocate(dump->domains, sizeof(*dump->layout));
 	for (u32 d = 0; d < dump->domains; d++) {
 		lanefs_domain_layout(&dump->layout[d], d, start, blocks, inodes,
 				     le32_to_cpu(dump->super.sb_journal_blocks),
 				     le64_to_cpu(dump->super.sb_incompat));
 		if (dump->layout[d].data > dump->layout[d].end)
-			die(1, "%s: the superblock makes no sense; --super takes a copy", path);
+			die(1, "%s: the superblock has invalid sizes; --super BLOCK uses a copy", path);
 	}
 }
 
@@ -106,7 +106,7 @@ static json_t *show(struct dump *dump, const char *what, const char *number)
 	if (!strcmp(what, "super") && !number)
 		return super_json(dump);
 	if (!number)
-		die(USAGE_CODE, "\"%s\": of which number? Try --help", what);
+		die(USAGE_CODE, "\"%s\" needs a number; try --help", what);
 	if (!strcmp(what, "domain"))
 		return domain_json(dump, parse_number(number));
 	if (!strcmp(what, "inode"))
@@ -117,7 +117,7 @@ static json_t *show(struct dump *dump, const char *what, const char *number)
 		return journal_json(dump, parse_number(number));
 	if (!strcmp(what, "block"))
 		return block_json(dump, parse_number(number));
-	die(USAGE_CODE, "\"%s\" cannot be shown; try --help", what);
+	die(USAGE_CODE, "\"%s\" is not a command; try --help", what);
 }
 
 int main(int argc, char **argv)
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (argc - optind < 1 || argc - optind > 3)
-		die(USAGE_CODE, "a device or file is needed, and what to show; try --help");
+		die(USAGE_CODE, "give a device or file, and what to show; try --help");
 	open_dump(&dump, argv[optind], super_block);
 	json = show(&dump, argc - optind > 1 ? argv[optind + 1] : "super",
 		    argc - optind > 2 ? argv[optind + 2] : NULL);

@@ -20,7 +20,7 @@ static void count_differences(const u8 *disk, const u8 *right, u64 first, u64 bi
 	}
 }
 
-static void mend_part(struct check *c, u32 d, u32 magic, u64 number, const u8 *right)
+static void repair_part(struct check *c, u32 d, u32 magic, u64 number, const u8 *right)
 {
 	u8 block[LANEFS_BLOCK_SIZE];
 
@@ -30,13 +30,13 @@ static void mend_part(struct check *c, u32 d, u32 magic, u64 number, const u8 *r
 }
 
 /* After other repairs a bitmap that differs is what they left to do, and no damage of its own. */
-static bool shall_mend(struct check *c, u32 d, u64 group, u64 leaked, u64 unmarked, u64 example)
+static bool shall_repair(struct check *c, u32 d, u64 group, u64 leaked, u64 unmarked, u64 example)
 {
-	if (c->mended_before) {
-		printf("domain %u: allocation group %llu is brought up to date\n", d, group);
+	if (c->repaired_before) {
+		printf("domain %u: block bitmap of allocation group %llu updated after the repairs\n", d, group);
 		return true;
 	}
-	return can_mend(&c->report, "domain %u: allocation group %llu marks %llu blocks that are"
+	return can_repair(&c->report, "domain %u: allocation group %llu marks %llu blocks that are"
 			" free, and does not mark %llu in use (the first is %llu)", d, group,
 			leaked, unmarked, c->domain[d].layout.base + example);
 }
@@ -57,15 +57,15 @@ static void check_block_bitmap(struct check *c, u32 d)
 
 		read_block(c, layout->bbitmap + i, block);
 		if (!block_good(c, block, LANEFS_MAGIC_BBITMAP, layout->bbitmap + i, d)) {
-			if (can_mend(&c->report, "domain %u: block %llu of the block bitmap is"
+			if (can_repair(&c->report, "domain %u: block %llu of the block bitmap is"
 				     " damaged", d, i))
-				mend_part(c, d, LANEFS_MAGIC_BBITMAP, layout->bbitmap + i, right);
+				repair_part(c, d, LANEFS_MAGIC_BBITMAP, layout->bbitmap + i, right);
 			continue;
 		}
 		count_differences(domain->block_bits, domain->used, first, LANEFS_BITMAP_BITS,
 				  &leaked, &unmarked, &example);
-		if ((leaked || unmarked) && shall_mend(c, d, i, leaked, unmarked, example))
-			mend_part(c, d, LANEFS_MAGIC_BBITMAP, layout->bbitmap + i, right);
+		if ((leaked || unmarked) && shall_repair(c, d, i, leaked, unmarked, example))
+			repair_part(c, d, LANEFS_MAGIC_BBITMAP, layout->bbitmap + i, right);
 	}
 }
 
@@ -83,13 +83,13 @@ static void check_inode_bitmap_end(struct check *c, u32 d)
 		set_bit(domain->inode_bits, n, true);
 		set_bit(domain->orphan_bits, n, false);
 	}
-	if (inodes_wrong && can_mend(&c->report, "domain %u: the inode bitmap has free inodes"
-				     " behind the last one", d))
-		mend_part(c, d, LANEFS_MAGIC_IBITMAP, domain->layout.ibitmap + last,
+	if (inodes_wrong && can_repair(&c->report, "domain %u: the inode bitmap marks inodes"
+				     " behind the last one as free", d))
+		repair_part(c, d, LANEFS_MAGIC_IBITMAP, domain->layout.ibitmap + last,
 			  domain->inode_bits + last * LANEFS_BODY_SIZE);
-	if (orphans_wrong && can_mend(&c->report, "domain %u: the orphan bitmap has orphans behind"
+	if (orphans_wrong && can_repair(&c->report, "domain %u: the orphan bitmap has orphans behind"
 				      " the last inode", d))
-		mend_part(c, d, LANEFS_MAGIC_OBITMAP, domain->layout.obitmap + last,
+		repair_part(c, d, LANEFS_MAGIC_OBITMAP, domain->layout.obitmap + last,
 			  domain->orphan_bits + last * LANEFS_BODY_SIZE);
 }
 

@@ -10,7 +10,7 @@
 /*
  * A check goes in rounds. Each has three stages: inodes, their trees and the owners of their data;
  * names and links; bitmaps.
- * A stage needs the one before it to be clean. When repairing, a stage that found damage mends it
+ * A stage needs the one before it to be clean. When repairing, a stage that found damage repairs it
  * in memory and the next round looks at everything again; the last round, which finds nothing,
  * is the proof. Nothing here shares code with the module but the format's description, hashes,
  * and the judgement whether a log has lost what was committed.
@@ -69,7 +69,7 @@ struct check {
 	u64 lost_from;		/* first inode of the block of the table that was reported last */
 	u64 files, directories, others;
 	bool changed;		/* in this round */
-	bool mended_before;	/* in an earlier round */
+	bool repaired_before;	/* in an earlier round */
 	bool stuck;		/* in this round: a domain is full */
 	bool revived;		/* in this round: an inode that stage 1 has not looked at */
 };

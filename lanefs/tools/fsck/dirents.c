@@ -42,11 +42,11 @@ u8 type_of_mode(u16 mode)
 static const char *bad_name(const u8 *name, size_t size)
 {
 	if (memchr(name, '/', size))
-		return "with a slash";
+		return "that contains a slash";
 	if (memchr(name, 0, size))
-		return "with a zero byte";
+		return "that contains a zero byte";
 	if (name[0] == '.' && (size == 1 || (size == 2 && name[1] == '.')))
-		return "that every directory has anyway";
+		return "that is reserved (. or ..)";
 	return NULL;
 }
 
@@ -89,7 +89,7 @@ static void take_entry(struct scan *scan, const struct entry *entry, bool reserv
 	    (scan->entries && entry->key <= scan->last_key))
 		damaged(walk, "entry %#llx is out of order", entry->key);
 	if (seen_before(scan, entry)) {
-		damaged(walk, "entry %#llx has the name of one before it", entry->key);
+		damaged(walk, "entry %#llx has the same name as an earlier entry", entry->key);
 		return;
 	}
 	scan->last_key = entry->key;
@@ -132,7 +132,7 @@ static void scan_leaf(struct walk *walk, const void *data, u64 low, u64 high)
 	if (at != used)
 		damaged(walk, "a leaf of it is damaged from byte %zu on", at);
 	else if (count != le16_to_cpu(header->lh_count))
-		damaged(walk, "a leaf of it has %u entries, and says %u", count,
+		damaged(walk, "a leaf of it has %u entries, but its header says %u", count,
 			le16_to_cpu(header->lh_count));
 }
 

@@ -186,7 +186,7 @@ static bool make_room(struct check *c, u64 ino, const struct lanefs_dinode *inod
 	if (has_room(c, ino, blocks))
 		return true;
 	walk_tree(&claim);
-	cannot_mend(&c->report, "inode %llu: its domain has no blocks left for a new tree", ino);
+	cannot_repair(&c->report, "inode %llu: its domain has no blocks left for a new tree", ino);
 	c->stuck = true;
 	return false;
 }

@@ -53,7 +53,7 @@ static void lose_table_block(struct check *c, u64 ino)
 	c->lost_from = lanefs_ino(d, first);
 	if (end > c->domain_inodes)
 		end = c->domain_inodes;
-	if (!can_mend(&c->report, "the block of the inode table with inodes %llu to %llu is damaged",
+	if (!can_repair(&c->report, "the block of the inode table with inodes %llu to %llu is damaged",
 		      lanefs_ino(d, first), lanefs_ino(d, end - 1)))
 		return;
 	for (u64 index = first; index < end; index++)
@@ -82,11 +82,11 @@ static const char *no_inode(const struct check *c, u64 ino, const struct lanefs_
 	u16 mode = le16_to_cpu(inode->di_mode);
 
 	if (le64_to_cpu(inode->di_ino) != ino)
-		return "has the number of another one";
+		return "has the number of another inode";
 	if (!type_of_mode(mode))
 		return "has no type";
 	if (!S_ISDIR(mode) && (ino == LANEFS_ROOT_INO || is_span_directory(c, ino)))
-		return "is no directory";
+		return "is not a directory";
 	return NULL;
 }
 
@@ -145,12 +145,12 @@ static const char *bad_symlink(struct check *c, u64 ino, const struct lanefs_din
 	if (!size || size > LANEFS_SYMLINK_MAX)
 		return "has a wrong size";
 	if (level != (size > LANEFS_INLINE_SYMLINK) || le16_to_cpu(inode->di_count) != level)
-		return "does not say where its target is";
+		return "has no target";
 	if (level) {
 		number = le64_to_cpu(index->ix_block);
 		if (domain_of_block(c, number) != &c->domain[lanefs_ino_domain(ino)] ||
 		    index->ix_key)
-			return "does not say where its target is";
+			return "has no target";
 		read_block(c, number, block);
 		if (!block_good(c, block, LANEFS_MAGIC_SYMLINK, number, ino))
 			return "has a damaged target";
@@ -173,7 +173,7 @@ static void check_symlink(struct check *c, u64 ino, struct lanefs_dinode *inode,
 
 	if (!problem)
 		check_blocks(c, ino, inode, blocks, write);
-	else if (can_mend(&c->report, "inode %llu: the symbolic link %s", ino, problem))
+	else if (can_repair(&c->report, "inode %llu: the symbolic link %s", ino, problem))
 		drop(c, ino);
 }
 
@@ -186,7 +186,7 @@ static void check_special(struct check *c, u64 ino, struct lanefs_dinode *inode,
 	check_size(c, ino, inode, 0, write);
 	check_blocks(c, ino, inode, 0, write);
 	if (memcmp(inode->di_root, nothing, sizeof(nothing)) &&
-	    can_mend(&c->report, "inode %llu: it has no blocks, but a tree", ino)) {
+	    can_repair(&c->report, "inode %llu: it has a tree without blocks", ino)) {
 		memset(inode->di_root, 0, sizeof(inode->di_root));
 		*write = true;
 	}
@@ -221,13 +221,13 @@ static void check_inode(struct check *c, u64 ino)
 	}
 	if (must_be_empty(c, ino)) {
 		if (!is_zero(&inode) &&
-		    can_mend(&c->report, "inode %llu: it is reserved, but not empty", ino))
+		    can_repair(&c->report, "inode %llu: it is reserved, but not empty", ino))
 			drop(c, ino);
 		return;
 	}
 	problem = no_inode(c, ino, &inode);
 	if (problem) {
-		if (can_mend(&c->report, "inode %llu: it %s", ino, problem))
+		if (can_repair(&c->report, "inode %llu: it %s", ino, problem))
 			drop(c, ino);
 		return;
 	}
@@ -277,7 +277,7 @@ static void check_reserved_bits(struct check *c)
 	for (u32 d = 0; d < c->domains; d++)
 		for (u64 index = 0; index < LANEFS_FIRST_INDEX; index++)
 			if (!get_bit(c->domain[d].inode_bits, index) &&
-			    can_mend(&c->report, "inode %llu: it is reserved, but marked as"
+			    can_repair(&c->report, "inode %llu: it is reserved, but marked as"
 				     " free", lanefs_ino(d, index)))
 				set_inode_bit(c, lanefs_ino(d, index), true);
 }

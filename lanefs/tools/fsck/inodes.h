@@ -15,7 +15,7 @@
 	do {                                                                                  \
 		__typeof__((field)) right_ = (__typeof__((field)))(right);                    \
 		if ((field) != right_ &&                                                      \
-		    can_mend(&c->report, "inode %llu: %s is %llu, not %llu", ino, what,       \
+		    can_repair(&c->report, "inode %llu: %s is %llu, not %llu", ino, what,       \
 			     NUMBER(field), NUMBER(right_))) {                                \
 			(field) = right_;                                                     \
 			*write = true;                                                        \

@@ -11,7 +11,7 @@ void read_block(struct check *c, u64 number, void *block)
 	int error = image_read(&c->image, number, block);
 
 	if (error)
-		die(FSCK_FAILED, "%s: reading block %llu: %s", c->image.device.path, number,
+		die(FSCK_FAILED, "%s: cannot read block %llu: %s", c->image.device.path, number,
 		    strerror(-error));
 }
 
@@ -43,7 +43,7 @@ bool block_good(struct check *c, const void *block, u32 magic, u64 number, u64 o
 	    le32_to_cpu(header->lh_crc) != checksum(block))
 		return false;
 	if (le64_to_cpu(header->lh_epoch) > c->epoch &&
-	    can_mend(&c->report, "block %llu: was written in epoch %llu, which is in the future", number, (u64)le64_to_cpu(header->lh_epoch))) {
+	    can_repair(&c->report, "block %llu: its epoch %llu is in the future", number, (u64)le64_to_cpu(header->lh_epoch))) {
 		u8 copy[LANEFS_BLOCK_SIZE];
 
 		memcpy(copy, block, sizeof(copy));

@@ -230,10 +230,10 @@ static void find_log(struct check *c, u32 d, struct log *log, bool clean)
 		problem = "damaged";
 	else if (le32_to_cpu(block.db_domain) != d ||
 		 le64_to_cpu(block.db_base) != layout->base)
-		problem = "that of another domain";
+		problem = "a copy of another domain's";
 	else if (le64_to_cpu(block.db_tail) >= layout->journal_blocks || !block.db_tail_seq ||
 		 le64_to_cpu(block.db_tail_seq) >= COUNTER_END)
-		problem = "wrong about where its log begins";
+		problem = "wrong about the beginning of its journal";
 	log->empty = problem || clean;
 	if (!problem && le64_to_cpu(block.db_header.lh_epoch) == c->epoch) {
 		log->tail = le64_to_cpu(block.db_tail);
@@ -241,8 +241,8 @@ static void find_log(struct check *c, u32 d, struct log *log, bool clean)
 	} else {
 		log->outdated = true;
 	}
-	if (problem && can_mend(&c->report, "domain %u: its superblock is %s%s", d, problem,
-				clean ? "" : "; what is in its log is lost")) {
+	if (problem && can_repair(&c->report, "domain %u: its superblock is %s%s", d, problem,
+				clean ? "" : "; the transactions in its journal are lost")) {
 		memset(&block, 0, sizeof(block));
 		set_header(c, &block, LANEFS_MAGIC_DOMAIN, layout->base + 1, d);
 		block.db_domain = cpu_to_le32(d);
@@ -258,7 +258,7 @@ static void report_lost(struct check *c, u32 domain, struct log *log)
 {
 	if (!log->lost)
 		return;
-	can_mend(&c->report, "domain %u: block %llu is damaged or lost, and with it transactions "
+	can_repair(&c->report, "domain %u: block %llu is damaged or lost, and with it transactions "
 		 "%llu to %llu, which were committed", domain, log->wrong,
 		 log->first_seq + log->count, log->lost);
 	log->damaged = true;

@@ -81,7 +81,7 @@ static void open_lost(struct check *c)
 	c->lost_found = make_lost(c);
 	/* Without this name the other inode is one of those that go there, in the next round. */
 	if (c->lost_found && found.size &&
-	    can_mend(&c->report, "inode %llu: it is named /lost+found, and is no directory",
+	    can_repair(&c->report, "inode %llu: it is named /lost+found, but is not a directory",
 		     found.ino))
 		edit_remove(c, LANEFS_ROOT_INO, found.key);
 }
@@ -109,7 +109,7 @@ void connect_lost(struct check *c, u64 ino, u16 mode)
 	if (!c->lost_found)
 		open_lost(c);
 	if (!c->lost_found) {
-		cannot_mend(&c->report, "there is no inode left for /lost+found");
+		cannot_repair(&c->report, "no inode is left for /lost+found");
 		return;
 	}
 	size = snprintf(name, sizeof(name), "#%llu", ino);

@@ -10,36 +10,37 @@
 #include "tools/common/die.h"
 
 /*
- * Each round but the last mends something. More than this is going in circles; rounds that revive
+ * Each round but the last repairs something. More than this is going in circles; rounds that revive
  * inodes are not counted: each inode is revived once, and those below it after it.
  */
 #define MOST_ROUNDS 20
 #define DEFAULT_THREADS 16
 #define MOST_THREADS LANEFS_MAX_DOMAINS
-/* A domain that is full may have room after what else is mended, but not for ever. */
+/* A domain that is full may have room after other repairs, but not for ever. */
 #define MOST_STUCK 3
 
 static const char help[] =
 "Usage: fsck.lanefs [-n | -y] [OPTION]... DEVICE\n"
-"Checks a lanefs that is not mounted. Journals that a crash left are replayed first, as a\n"
-"mount does it: with -n in memory only.\n"
+"Checks a lanefs that is not mounted. After a crash it first replays the journals as a mount\n"
+"does, with -n in memory only.\n"
 "\n"
-"  -n, --no          change nothing (the default)\n"
-"  -y, --yes         repair what can be repaired; what is lost goes to /lost+found\n"
-"  -a, -p            as -y\n"
-"  -r, --replay      replay the journals, as a mount does it, and check nothing\n"
-"  -j, --threads N   replay the journals of up to N domains at once (default: 16)\n"
-"  -f, --force       (a full check is always made)\n"
+"  -n, --no          change nothing (default)\n"
+"  -y, --yes         repair all damage that can be repaired; inodes without a name go to\n"
+"                    /lost+found\n"
+"  -a, -p            the same as -y\n"
+"  -r, --replay      replay the journals as a mount does, and check nothing\n"
+"  -j, --threads N   replay the journals of up to N domains in parallel (default: 16)\n"
+"  -f, --force       no effect: every check is a full check\n"
 "  -q, --quiet       print problems only\n"
-"  -h, --help        this text\n"
+"  -h, --help        print this text\n"
 "\n"
 "Examples:\n"
 "  fsck.lanefs -n /dev/vdb\n"
 "  fsck.lanefs -y image\n"
 "  fsck.lanefs --replay -j 64 /dev/vdb\n"
 "\n"
-"Exit code, a sum as fsck(8) has it: 0 clean, 1 repaired, 4 damage is left, 8 the check could\n"
-"not be made, 16 wrong arguments.\n";
+"Exit code, a sum as in fsck(8): 0 clean, 1 repaired, 4 damage is left, 8 the check failed,\n"
+"16 wrong arguments.\n";
 
 struct options {
 	const char *path;
@@ -54,7 +55,7 @@ static unsigned int parse_threads(const char *text)
 
 	/* strtoul() takes a sign, and makes a small number of a large negative one. */
 	if (*text < '0' || *text > '9' || *end || !threads || threads > MOST_THREADS)
-		die(FSCK_USAGE, "-j %s: a number from 1 to %d is wanted", text, MOST_THREADS);
+		die(FSCK_USAGE, "--threads takes a number from 1 to %d; it was given \"%s\"", MOST_THREADS, text);
 	return (unsigned int)threads;
 }
 
@@ -103,7 +104,7 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 		}
 	}
 	if (no + options->repair + options->replay > 1)
-		die(FSCK_USAGE, "-n, -y and --replay exclude each other");
+		die(FSCK_USAGE, "give only one of -n, -y and --replay");
 	options->path = only_operand(FSCK_USAGE, argc, argv);
 }
 
@@ -160,7 +161,7 @@ static u64 run_rounds(struct check *c)
 	u64 orphans = 0;
 	int stuck = 0;
 
-	c->mended_before = false;
+	c->repaired_before = false;
 	for (int round = 0; round < MOST_ROUNDS && stuck < MOST_STUCK; round += !c->revived) {
 		start_round(c);
 		left_out = run_stages(c);
@@ -168,10 +169,10 @@ static u64 run_rounds(struct check *c)
 		stuck += c->stuck;
 		if (!c->changed)
 			break;
-		c->mended_before = true;
+		c->repaired_before = true;
 	}
 	if (left_out)
-		printf("Not looked at, for the damage above: %s.\n", left_out);
+		printf("Not checked, because of the damage above: %s.\n", left_out);
 	return orphans;
 }
 
@@ -182,7 +183,7 @@ static bool was_unmounted(const struct check *c)
 
 static void print_replayed(const struct replayed *replayed, const char *how)
 {
-	printf("It was not unmounted. %s %llu transactions (%llu blocks), %llu discarded.\n", how,
+	printf("The file system was not unmounted. %s %llu transactions (%llu blocks), %llu discarded.\n", how,
 	       replayed->transactions, replayed->blocks, replayed->discarded);
 }
 
@@ -194,7 +195,7 @@ static u32 state_found(const struct check *c)
 
 /*
  * Brings the logs' contents into place, and makes the logs void, as a mount does. What damage was
- * known before is forgotten only when all is mended: the check may never come to its end.
+ * known before is forgotten only when all is repaired: the check may never come to its end.
  */
 static void recover(struct check *c, const struct options *options)
 {
@@ -233,12 +234,12 @@ static void replay_only(struct check *c, const struct options *options)
 static void print_summary(const struct check *c, u64 orphans, bool repair)
 {
 	if (orphans)
-		printf("%llu orphans (deleted or cut while the system stopped)%s.\n", orphans,
-		       repair ? ": finished" : "");
+		printf("%llu orphan inodes (unlinked or truncated when the system stopped)%s.\n", orphans,
+		       repair ? ": completed" : "");
 	printf("%u domains, %llu files, %llu directories, %llu others: ", c->domains, c->files,
 	       c->directories, c->others);
 	if (!c->report.found)
-		puts(c->report.mended ? "repaired" : "clean");
+		puts(c->report.repaired ? "repaired" : "clean");
 	else
 		printf("%llu problems%s\n", (unsigned long long)c->report.found,
 		       repair ? " are left" : "");

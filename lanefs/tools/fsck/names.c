@@ -24,7 +24,7 @@ static void check_target(struct check *c, u64 dir, const struct entry *entry)
 	struct record *record = find_record(c, entry->ino);
 
 	if (!record || lanefs_ino_index(entry->ino) < LANEFS_FIRST_INDEX) {
-		if (can_mend(&c->report, "directory %llu: a name (key %#llx) of inode %llu, which"
+		if (can_repair(&c->report, "directory %llu: a name (key %#llx) of inode %llu, which"
 			     " none can have", dir, entry->key, entry->ino))
 			edit_remove(c, dir, entry->key);
 		return;
@@ -33,26 +33,26 @@ static void check_target(struct check *c, u64 dir, const struct entry *entry)
 		return;
 	if (!record->mode && is_lost_inode(c, entry->ino, entry->type)) {
 		record->revived = c->revived = true;
-		if (can_mend(&c->report, "inode %llu: it has a name, but is marked as free",
+		if (can_repair(&c->report, "inode %llu: it has a name, but is marked as free",
 			     entry->ino))
 			set_inode_bit(c, entry->ino, true);
 		return;
 	}
 	if (!record->mode) {
-		if (can_mend(&c->report, "directory %llu: a name (key %#llx) of inode %llu, which"
+		if (can_repair(&c->report, "directory %llu: a name (key %#llx) of inode %llu, which"
 			     " is not in use", dir, entry->key, entry->ino))
 			edit_remove(c, dir, entry->key);
 		return;
 	}
 	if (type_of_mode(record->mode) != entry->type &&
-	    can_mend(&c->report, "directory %llu: entry %#llx says type %u, but inode %llu has"
+	    can_repair(&c->report, "directory %llu: entry %#llx has type %u, but inode %llu has"
 		     " type %u", dir, entry->key, entry->type, entry->ino,
 		     type_of_mode(record->mode))) {
 		edit_remove(c, dir, entry->key);
 		edit_add(c, dir, entry->ino, type_of_mode(record->mode), entry->name, entry->size);
 	}
 	if (S_ISDIR(record->mode) && record->names) {
-		if (can_mend(&c->report, "directory %llu: a second name (key %#llx) of directory"
+		if (can_repair(&c->report, "directory %llu: a second name (key %#llx) of directory"
 			     " %llu", dir, entry->key, entry->ino))
 			edit_remove(c, dir, entry->key);
 		return;
@@ -111,7 +111,7 @@ static void check_links(struct check *c, u64 ino, const struct record *record)
 	u64 right = S_ISDIR(record->mode) ? 2ull + record->subdirs : record->names;
 
 	if (record->nlink != right &&
-	    can_mend(&c->report, "inode %llu: it has %llu links, not %u", ino, right,
+	    can_repair(&c->report, "inode %llu: it has %llu links, not %u", ino, right,
 		     record->nlink))
 		set_links(c, ino, (u32)right);
 }
@@ -119,7 +119,7 @@ static void check_links(struct check *c, u64 ino, const struct record *record)
 static void check_parent(struct check *c, u64 ino, const struct record *record, u64 right)
 {
 	if (record->parent != right &&
-	    can_mend(&c->report, "inode %llu: its parent is %llu, not %llu", ino, right,
+	    can_repair(&c->report, "inode %llu: its parent is %llu, not %llu", ino, right,
 		     record->parent))
 		set_parent(c, ino, right);
 }
@@ -128,13 +128,13 @@ static void check_parent(struct check *c, u64 ino, const struct record *record, 
 static void check_unnamed(struct check *c, u64 ino, const struct record *record)
 {
 	if (record->nlink) {
-		if (can_mend(&c->report, "inode %llu: no directory names it; it goes to"
+		if (can_repair(&c->report, "inode %llu: no directory names it; it goes to"
 			     " /lost+found", ino))
 			connect_lost(c, ino, record->mode);
 		return;
 	}
 	if (!record->orphan) {
-		if (can_mend(&c->report, "inode %llu: it is deleted, but not freed", ino))
+		if (can_repair(&c->report, "inode %llu: it is deleted, but not freed", ino))
 			remove_inode(c, ino);
 		return;
 	}
@@ -150,7 +150,7 @@ static void check_named(struct check *c, u64 ino, const struct record *record)
 		if (c->report.repair)
 			cut_to_size(c, ino);
 	} else if (record->orphan &&
-		   can_mend(&c->report, "inode %llu: it is marked as an orphan, and is none", ino)) {
+		   can_repair(&c->report, "inode %llu: it is marked as an orphan, but is not one", ino)) {
 		set_orphan_bit(c, ino, false);
 	}
 	check_links(c, ino, record);
@@ -162,7 +162,7 @@ static void check_record(struct check *c, u64 ino, struct record *record)
 {
 	if (!record->mode) {
 		if (get_bit(c->domain[lanefs_ino_domain(ino)].orphan_bits, lanefs_ino_index(ino)) &&
-		    can_mend(&c->report, "inode %llu: it is marked as an orphan, but not in use",
+		    can_repair(&c->report, "inode %llu: it is marked as an orphan, but not in use",
 			     ino))
 			set_orphan_bit(c, ino, false);
 		return;
@@ -172,7 +172,7 @@ static void check_record(struct check *c, u64 ino, struct record *record)
 		if (ino == LANEFS_ROOT_INO)
 			check_parent(c, ino, record, ino);
 		if (record->orphan &&
-		    can_mend(&c->report, "inode %llu: it is marked as an orphan", ino))
+		    can_repair(&c->report, "inode %llu: it is marked as an orphan", ino))
 			set_orphan_bit(c, ino, false);
 		return;
 	}
@@ -198,7 +198,7 @@ static void check_reachable(struct check *c, u64 ino)
 		if (at == LANEFS_ROOT_INO || record->reach == REACH_DONE || !record->names)
 			break;
 		if (record->reach == REACH_ON_PATH) {
-			if (can_mend(&c->report, "inode %llu: the directory lies within itself", at))
+			if (can_repair(&c->report, "inode %llu: the directory is its own ancestor", at))
 				edit_remove(c, record->named_in, record->named_key);
 			break;
 		}

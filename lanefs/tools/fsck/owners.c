@@ -16,12 +16,12 @@ static bool owners_good(struct check *c, u32 d, u64 n)
 }
 
 /* Blocks @first to @end - 1 are damaged: they get their entries anew in check_owners(). */
-static void mend_run(struct check *c, u32 d, u64 first, u64 end)
+static void repair_run(struct check *c, u32 d, u64 first, u64 end)
 {
 	u64 start = c->domain[d].layout.owners;
 
 	if (first == end ||
-	    !can_mend(&c->report, "domain %u: %llu blocks of owners are damaged (the first is"
+	    !can_repair(&c->report, "domain %u: %llu blocks of the owner table are damaged (the first is"
 		      " %llu)", d, end - first, start + first))
 		return;
 	for (u64 n = first; n < end; n++) {
@@ -42,10 +42,10 @@ static void check_domain(struct check *c, u32 d)
 			set_bit(domain->lost_owners, n, true);
 			continue;
 		}
-		mend_run(c, d, first, n);
+		repair_run(c, d, first, n);
 		first = n + 1;
 	}
-	mend_run(c, d, first, n);
+	repair_run(c, d, first, n);
 }
 
 void check_owners_blocks(struct check *c)
@@ -130,19 +130,19 @@ static void set_owners(struct check *c, u64 ino, const struct lanefs_extent *ext
 void check_owners(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count)
 {
 	struct differences found = { 0 };
-	bool mend = false;
+	bool repair = false;
 
 	if (!(le64_to_cpu(c->super.sb_incompat) & LANEFS_INCOMPAT_LOG))
 		return;
 	for (size_t i = 0; i < count; i++)
 		compare(c, ino, &extents[i], &found);
 	if (found.wrong)
-		mend = can_mend(&c->report, "inode %llu: %llu of its blocks have another owner"
+		repair = can_repair(&c->report, "inode %llu: %llu of its blocks have another owner"
 				" (the first is %llu: inode %llu at %u)", ino, found.wrong,
 				found.first, lanefs_owner_ino(&found.owner),
 				le32_to_cpu(found.owner.ow_logical));
 	/* What was lost was reported with the block that had it. */
-	if (!mend && !(found.lost && c->report.repair))
+	if (!repair && !(found.lost && c->report.repair))
 		return;
 	for (size_t i = 0; i < count; i++)
 		set_owners(c, ino, &extents[i]);

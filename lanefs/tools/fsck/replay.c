@@ -154,7 +154,7 @@ static void read_copy(struct check *c, u64 place, void *block)
 				place * LANEFS_BLOCK_SIZE);
 
 	if (error)
-		die(FSCK_FAILED, "%s: reading block %llu: %s", c->image.device.path, place,
+		die(FSCK_FAILED, "%s: cannot read block %llu: %s", c->image.device.path, place,
 		    strerror(-error));
 }
 
@@ -195,8 +195,8 @@ static void report_cut(struct check *c, const struct log *logs)
 		damaged |= logs[d].damaged;
 	for (u32 d = 0; damaged && d < c->domains; d++)
 		if (logs[d].kept < logs[d].count)
-			can_mend(&c->report, "domain %u: transactions %llu to %llu need others that"
-				 " are not there", d, end_of(&logs[d]) + 1,
+			can_repair(&c->report, "domain %u: transactions %llu to %llu need others that"
+				 " are missing", d, end_of(&logs[d]) + 1,
 				 logs[d].first_seq - 1 + logs[d].count);
 }
 

@@ -10,29 +10,29 @@ static void print(const char *format, va_list arguments, const char *outcome)
 	printf("%s\n", outcome);
 }
 
-bool can_mend(struct report *report, const char *format, ...)
+bool can_repair(struct report *report, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	print(format, arguments, report->repair ? ": mended" : "");
+	print(format, arguments, report->repair ? ": repaired" : "");
 	va_end(arguments);
 	report->found++;
-	report->mended += report->repair;
+	report->repaired += report->repair;
 	return report->repair;
 }
 
-void cannot_mend(struct report *report, const char *format, ...)
+void cannot_repair(struct report *report, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	print(format, arguments, report->repair ? ": CANNOT BE MENDED" : "");
+	print(format, arguments, report->repair ? ": CANNOT BE REPAIRED" : "");
 	va_end(arguments);
 	report->found++;
 }
 
 int report_code(const struct report *report)
 {
-	return (report->found ? FSCK_DAMAGED : 0) | (report->mended ? FSCK_REPAIRED : 0);
+	return (report->found ? FSCK_DAMAGED : 0) | (report->repaired ? FSCK_REPAIRED : 0);
 }

@@ -19,16 +19,16 @@ enum {
 struct report {
 	bool repair;
 	uint64_t found;		/* in this round */
-	uint64_t mended;	/* in all */
+	uint64_t repaired;	/* in all */
 };
 
 /*
- * Reports a problem that the caller can mend: returns whether it shall do so.
+ * Reports a problem that the caller can repair: returns whether it shall do so.
  */
-__attribute__((format(printf, 2, 3))) bool can_mend(struct report *report, const char *format, ...);
+__attribute__((format(printf, 2, 3))) bool can_repair(struct report *report, const char *format, ...);
 
 /* Reports a problem for which there is no repair; the text says why where it is not plain. */
-__attribute__((format(printf, 2, 3))) void cannot_mend(struct report *report, const char *format,
+__attribute__((format(printf, 2, 3))) void cannot_repair(struct report *report, const char *format,
 							...);
 
 /* The exit code, if the last round is over. */

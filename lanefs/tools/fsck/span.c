@@ -74,8 +74,8 @@ void note_remote(struct check *c, u64 span, const struct entry *entry)
 	__le64 dir;
 
 	if (span_directory_of(c, entry->ino, entry->key) != span) {
-		if (can_mend(&c->report, "span directory %llu: entry %#llx of inode %llu belongs"
-			     " into another one", span, entry->key, entry->ino))
+		if (can_repair(&c->report, "span directory %llu: entry %#llx of inode %llu belongs"
+			     " to another span directory", span, entry->key, entry->ino))
 			edit_remove(c, span, entry->key);
 		return;
 	}
@@ -119,7 +119,7 @@ static void add_remote(struct scan *scan, const struct entry *entry)
 		 entry->type, remote, size);
 }
 
-static void mend_shadow(struct check *c, struct half *shadow)
+static void repair_shadow(struct check *c, struct half *shadow)
 {
 	struct lanefs_dinode inode;
 	struct scan scan = {
@@ -127,14 +127,14 @@ static void mend_shadow(struct check *c, struct half *shadow)
 		.context = shadow, .each = add_remote,
 	};
 
-	if (can_mend(&c->report, "directory %llu: entry %#llx of inode %llu has no remote entry",
+	if (can_repair(&c->report, "directory %llu: entry %#llx of inode %llu has no remote entry",
 		     shadow->dir, shadow->key, shadow->ino) && read_inode(c, shadow->dir, &inode))
 		scan_directory(&scan);
 }
 
-static void mend_remote(struct check *c, const struct half *remote)
+static void repair_remote(struct check *c, const struct half *remote)
 {
-	if (can_mend(&c->report, "span directory %llu: entry %#llx of inode %llu stands for no"
+	if (can_repair(&c->report, "span directory %llu: entry %#llx of inode %llu matches no"
 		     " name in directory %llu", remote->span, remote->key, remote->ino,
 		     remote->dir))
 		edit_remove(c, remote->span, remote->key);
@@ -151,12 +151,12 @@ void check_span(struct check *c)
 
 		/* A shadow sorts before its remote entry. */
 		if (half->span)
-			mend_remote(c, half);
+			repair_remote(c, half);
 		else if (i < c->half_count && c->halves[i].span &&
 			 !compare_pair(half, &c->halves[i]))
 			i++;
 		else
-			mend_shadow(c, half);
+			repair_shadow(c, half);
 	}
 	c->half_count = 0;
 }

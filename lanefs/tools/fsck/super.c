@@ -207,24 +207,24 @@ bool load_super(struct check *c)
 	const char *problem;
 
 	if (!c->image.blocks) {
-		cannot_mend(&c->report, "the device is empty");
+		cannot_repair(&c->report, "the device has no blocks");
 		return false;
 	}
 	read_block(c, 0, &c->super);
 	problem = nonsense(&c->super, c->image.blocks);
 	if (intact(&c->super, 0) && le32_to_cpu(c->super.sb_version) > LANEFS_VERSION) {
-		cannot_mend(&c->report, "superblock: it tells of %s", problem);
+		cannot_repair(&c->report, "superblock: it has %s", problem);
 		return false;
 	}
 	find_best(c, &best);
 	if (!best.support) {
-		cannot_mend(&c->report, "superblock: %s%s, and there is no copy of it",
-			    intact(&c->super, 0) ? "it tells of " : "",
+		cannot_repair(&c->report, "superblock: %s%s, and no intact copy exists",
+			    intact(&c->super, 0) ? "it has " : "",
 			    intact(&c->super, 0) ? problem : "it is damaged");
 		return false;
 	}
 	if (best.block) {
-		can_mend(&c->report, "superblock: %s; the copy in block %llu is used",
+		can_repair(&c->report, "superblock: %s; the copy in block %llu is used",
 			 intact(&c->super, 0) ? "it differs from its copies" : "it is damaged",
 			 best.block);
 		c->super = best.super;
@@ -295,16 +295,16 @@ void check_super_copies(struct check *c)
 
 	if ((state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_CLEAN &&
 	    (state & ~LANEFS_STATE_ERROR) != LANEFS_STATE_MOUNTED)
-		can_mend(&c->report, "superblock: %#x is no state", state);
+		can_repair(&c->report, "superblock: state %#x is unknown", state);
 	if (state & LANEFS_STATE_ERROR)
-		can_mend(&c->report, "superblock: it says that there is damage");
+		can_repair(&c->report, "superblock: an earlier mount or check found damage");
 	for (u32 d = 0; d < c->domains; d++) {
 		u64 block = c->domain[d].layout.base;
 
 		read_block(c, block, &copy);
 		if (!intact(&copy, block))
-			can_mend(&c->report, "domain %u: its copy of the superblock is damaged", d);
+			can_repair(&c->report, "domain %u: its copy of the superblock is damaged", d);
 		else if (!same_file_system(&copy, &c->super))
-			can_mend(&c->report, "domain %u: its copy of the superblock differs", d);
+			can_repair(&c->report, "domain %u: its copy of the superblock differs", d);
 	}
 }

@@ -88,7 +88,7 @@ static void load_bitmap(struct check *c, u32 d, bool orphans)
 			memset(part, 0, LANEFS_BODY_SIZE);
 		else
 			guess_inode_bits(c, d, i * LANEFS_BITMAP_BITS);
-		if (can_mend(&c->report, "domain %u: block %llu of the %s bitmap is damaged",
+		if (can_repair(&c->report, "domain %u: block %llu of the %s bitmap is damaged",
 			     d, i, orphans ? "orphan" : "inode")) {
 			set_header(c, block, magic, start + i, d);
 			memcpy(block + LANEFS_HEADER_SIZE, part, LANEFS_BODY_SIZE);

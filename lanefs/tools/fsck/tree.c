@@ -52,8 +52,8 @@ void damaged(struct walk *walk, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	/* Whoever walks mends it, by an edit. */
-	can_mend(&walk->check->report, "inode %llu: %s", walk->ino, text);
+	/* The caller of the walk repairs it by an edit. */
+	can_repair(&walk->check->report, "inode %llu: %s", walk->ino, text);
 }
 
 static void walk_node(struct walk *walk, struct seen *seen, const struct lanefs_index *index,
@@ -136,7 +136,7 @@ void walk_tree(struct walk *walk)
 		return;
 	}
 	if (level && !count)
-		damaged(walk, "its tree has level %u, but nothing in it", level);
+		damaged(walk, "its tree has level %u, but is empty", level);
 	if (!level && directory && count)
 		damaged(walk, "it has %u records, but no tree", count);
 	if (level)

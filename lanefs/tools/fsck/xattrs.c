@@ -55,9 +55,9 @@ static const char *bad_acl(const u8 *block, size_t at, const struct lanefs_xattr
 	if (!lanefs_xattr_is_acl(entry->xa_space))
 		return NULL;
 	if (!lanefs_acl_valid(block + at + sizeof(*entry), le16_to_cpu(entry->xa_value_len)))
-		return "has an ACL that is none";
+		return "has an invalid ACL";
 	if (entry->xa_space == LANEFS_XATTR_ACL_DEFAULT ? !S_ISDIR(mode) : S_ISLNK(mode))
-		return "has an ACL that only other kinds of inodes have";
+		return "has an ACL that inodes of its type cannot have";
 	return NULL;
 }
 
@@ -79,19 +79,19 @@ static const char *bad_entries(const u8 *block, mode_t mode)
 		if (problem)
 			return problem;
 		if (last && !in_order(block, last, at))
-			return "has its names out of order, or one twice";
+			return "has names out of order, or one twice";
 		end = at + sizeof(entry) + entry.xa_name_len + le16_to_cpu(entry.xa_value_len);
 		last = at;
 		at += LANEFS_XATTR_SIZE(entry.xa_name_len, (size_t)le16_to_cpu(entry.xa_value_len));
 		if (!is_zero(block + end, at - end))
-			return "has something between its entries";
+			return "has data between its entries";
 	}
 	if (le16_to_cpu(header->lh_count) != count)
-		return "has another number of entries than it says";
+		return "has a wrong count of entries";
 	if (header->lh_level || header->lh_reserved)
 		return "has a reserved field set";
 	if (!is_zero(block + used, LANEFS_BLOCK_SIZE - used))
-		return "has something behind its entries";
+		return "has data behind its entries";
 	return NULL;
 }
 
@@ -119,10 +119,10 @@ void check_xattrs(struct check *c, u64 ino, struct lanefs_dinode *inode, bool *w
 
 	if (!number)
 		return;
-	problem = is_span_directory(c, ino) ? "is none that a span directory can have" :
+	problem = is_span_directory(c, ino) ? "is not allowed for a span directory" :
 		  bad_block(c, ino, number, le16_to_cpu(inode->di_mode));
 	if (!problem ||
-	    !can_mend(&c->report, "inode %llu: block %llu of its extended attributes %s; without it"
+	    !can_repair(&c->report, "inode %llu: block %llu of its extended attributes %s; without it"
 		      " they are lost", ino, number, problem))
 		return;
 	inode->di_xattr = 0;

@@ -34,8 +34,8 @@ static uint64_t choose_domains(uint64_t size, uint64_t wish, long cpus)
 	uint64_t domains = cpus < 1 ? 1 : (uint64_t)cpus;
 
 	if (wish > LANEFS_MAX_DOMAINS)
-		die(1, "%llu domains are too many: %d is the most", (unsigned long long)wish,
-		    LANEFS_MAX_DOMAINS);
+		die(1, "--domains takes a number up to %d; it was given %llu", LANEFS_MAX_DOMAINS,
+		    (unsigned long long)wish);
 	if (wish)
 		return wish;
 	if (domains > DEFAULT_MOST_DOMAINS)
@@ -50,11 +50,12 @@ static uint64_t choose_journal(uint64_t domain_blocks, uint64_t wish)
 	uint64_t journal = wish ? wish : domain_blocks / JOURNAL_SHARE;
 
 	if (wish && wish < LANEFS_MIN_JOURNAL)
-		die(1, "a journal of %llu blocks is too small: %d (%d KiB) is the least",
-		    (unsigned long long)wish, LANEFS_MIN_JOURNAL,
-		    LANEFS_MIN_JOURNAL * LANEFS_BLOCK_SIZE / 1024);
+		die(1, "--journal is too small: it takes at least %d KiB and was given %llu KiB",
+		    LANEFS_MIN_JOURNAL * LANEFS_BLOCK_SIZE / 1024,
+		    (unsigned long long)wish * LANEFS_BLOCK_SIZE / 1024);
 	if (wish > UINT32_MAX)
-		die(1, "a journal of %llu blocks is too large", (unsigned long long)wish);
+		die(1, "--journal is too large: it takes less than %llu GiB",
+		    ((unsigned long long)UINT32_MAX + 1) * LANEFS_BLOCK_SIZE >> 30);
 	if (journal < LANEFS_MIN_JOURNAL)
 		return LANEFS_MIN_JOURNAL;
 	return !wish && journal > MOST_JOURNAL ? MOST_JOURNAL : journal;
@@ -95,7 +96,7 @@ void choose_geometry(struct geometry *geometry, uint64_t size, const struct wish
 	struct lanefs_layout layout;
 
 	if (wishes->inodes > blocks * LANEFS_INODES_PER_BLOCK)
-		die(1, "%llu inodes do not fit: the device has %llu MiB",
+		die(1, "--inodes %llu do not fit on a device of %llu MiB",
 		    (unsigned long long)wishes->inodes, (unsigned long long)(size / MIB));
 	domain_blocks = blocks > DOMAIN_START ? (blocks - DOMAIN_START) / domains : 0;
 	journal_blocks = choose_journal(domain_blocks, wishes->journal_blocks);
@@ -105,7 +106,8 @@ void choose_geometry(struct geometry *geometry, uint64_t size, const struct wish
 	least = smallest_domain(&layout, incompat);
 	if (least > domain_blocks)
 		die(1, "the device is too small: %llu domains with %llu KiB of metadata and journal"
-		    " each need %llu MiB, it has %llu MiB", (unsigned long long)domains,
+		    " each need %llu MiB, it has %llu MiB. Use a larger device or fewer --domains",
+		    (unsigned long long)domains,
 		    (unsigned long long)(layout.data - layout.base) * LANEFS_BLOCK_SIZE / 1024,
 		    (unsigned long long)((least * domains + DOMAIN_START) * LANEFS_BLOCK_SIZE /
 					 MIB + 1),

@@ -22,21 +22,22 @@
 
 static const char help[] =
 "Usage: mkfs.lanefs [OPTION]... DEVICE\n"
-"Makes an empty lanefs on a block device, or in a file that has its size already.\n"
+"Makes an empty lanefs on a block device, or in a file of the wanted size.\n"
 "\n"
-"  -d, --domains N       cut the device into N domains (default: one for each CPU, at most\n"
-"                        64, and not so many that one is smaller than 32 MiB)\n"
-"  -J, --journal SIZE    of each domain, e.g. 16M (default: 1/16 of the domain, 4M to 64M)\n"
-"  -i, --inodes N        of the whole file system (default: one for each 16 KiB; 8 KiB on a\n"
-"                        device below 4 GiB)\n"
-"  -A, --alloc KIND      extent: data is written over in place (default); log: data that\n"
-"                        was written is never written over, new data goes to free segments\n"
-"  -L, --label NAME      at most 32 bytes\n"
-"  -U, --uuid UUID       (default: a random one)\n"
-"  -f, --force           overwrite a file system or partition table that is there\n"
+"  -d, --domains N       divide the device into N domains (default: one per CPU, at most 64,\n"
+"                        and none smaller than 32 MiB)\n"
+"  -J, --journal SIZE    size of each domain's journal, such as 16M (default: 1/16 of the\n"
+"                        domain, from 4M to 64M)\n"
+"  -i, --inodes N        inodes of the whole file system (default: one per 16 KiB, or per\n"
+"                        8 KiB on a device below 4 GiB)\n"
+"  -A, --alloc KIND      extent: overwrite data in place (default); log: write new data to\n"
+"                        free segments and leave the old data in place (log-structured)\n"
+"  -L, --label NAME      volume label, at most 32 bytes\n"
+"  -U, --uuid UUID       UUID of the file system (default: random)\n"
+"  -f, --force           overwrite an existing file system or partition table\n"
 "  -K, --no-discard      do not discard the device's blocks first\n"
-"  -q, --quiet           print nothing but errors\n"
-"  -h, --help            this text\n"
+"  -q, --quiet           print errors only\n"
+"  -h, --help            print this text\n"
 "\n"
 "Examples:\n"
 "  mkfs.lanefs /dev/vdb\n"
@@ -44,7 +45,7 @@ static const char help[] =
 "  mkfs.lanefs --alloc log /dev/vdb\n"
 "  truncate -s 1G image && mkfs.lanefs --domains 4 image\n"
 "\n"
-"Exit code: 0 done, 1 not done, 2 wrong arguments.\n";
+"Exit code: 0 success, 1 failure, 2 wrong arguments.\n";
 
 struct options {
 	struct wishes wishes;
@@ -63,15 +64,15 @@ static uint64_t parse_number(const char *name, const char *text, bool units)
 	errno = 0;
 	number = strtoull(text, &end, 10);
 	if (text[0] < '0' || text[0] > '9' || !number)
-		die(USAGE_CODE, "--%s: \"%s\" is no number above 0", name, text);
+		die(USAGE_CODE, "--%s takes a number above 0; it was given \"%s\"", name, text);
 	if (errno)
 		die(USAGE_CODE, "--%s: %s is too large", name, text);
 	if (!*end)
 		return number;
 	letter = strchr(letters, *end);
 	if (!units || !letter || end[1])
-		die(USAGE_CODE, "--%s: \"%s\" is no number%s", name, text,
-		    units ? " with K, M, G or T" : "");
+		die(USAGE_CODE, "--%s takes a number%s; it was given \"%s\"", name,
+		    units ? ", optionally with K, M, G or T" : "", text);
 	for (int i = 0; i <= letter - letters; i++)
 		if (__builtin_mul_overflow(number, 1024, &number))
 			die(USAGE_CODE, "--%s: %s is too large", name, text);
@@ -90,7 +91,7 @@ static uint64_t parse_blocks(const char *name, const char *text)
 static bool parse_alloc(const char *text)
 {
 	if (strcmp(text, "log") && strcmp(text, "extent"))
-		die(USAGE_CODE, "--alloc: \"%s\" is neither extent nor log", text);
+		die(USAGE_CODE, "--alloc takes extent or log; it was given \"%s\"", text);
 	return !strcmp(text, "log");
 }
 
@@ -134,7 +135,7 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 			break;
 		case 'U':
 			if (uuid_parse(optarg, options->identity.uuid))
-				die(USAGE_CODE, "--uuid: \"%s\" is no UUID", optarg);
+				die(USAGE_CODE, "--uuid takes a UUID; it was given \"%s\"", optarg);
 			options->identity.old_uuid = true;
 			break;
 		case 'f':

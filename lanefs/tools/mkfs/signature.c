@@ -15,7 +15,7 @@ static blkid_probe new_probe(const struct device *device)
 						     BLKID_SUBLKS_BADCSUM) ||
 	    blkid_probe_enable_partitions(probe, 1) ||
 	    blkid_probe_set_partitions_flags(probe, BLKID_PARTS_MAGIC))
-		die(1, "%s: cannot look for known file systems", device->path);
+		die(1, "%s: libblkid cannot probe it for file systems", device->path);
 	return probe;
 }
 
@@ -39,7 +39,7 @@ static void wipe_old_copies(const struct device *device)
 		if (block >= device->size / LANEFS_BLOCK_SIZE)
 			return;
 		if (device_write(device, zeros, sizeof(zeros), block * LANEFS_BLOCK_SIZE))
-			die(1, "%s: cannot remove an old superblock", device->path);
+			die(1, "%s: cannot overwrite an old superblock", device->path);
 		block += le64_to_cpu(super.sb_domain_blocks);
 	}
 }
@@ -52,7 +52,7 @@ void refuse_known_content(const struct device *device)
 	int found = blkid_do_safeprobe(probe);
 
 	if (found == -1)
-		die(1, "%s: cannot read it to look for known file systems", device->path);
+		die(1, "%s: libblkid cannot read it", device->path);
 	if (read_lanefs(device, &super))
 		kind = "lanefs";
 	else if (found == -2)
@@ -61,7 +61,7 @@ void refuse_known_content(const struct device *device)
 		 blkid_probe_lookup_value(probe, "PTTYPE", &kind, NULL))
 		kind = "data";
 	if (kind)
-		die(1, "%s already holds %s; -f overwrites it", device->path, kind);
+		die(1, "%s already contains %s; -f overwrites it", device->path, kind);
 	blkid_free_probe(probe);
 }
 
@@ -71,7 +71,7 @@ void wipe_signatures(const struct device *device)
 
 	while (!blkid_do_probe(probe))
 		if (blkid_do_wipe(probe, 0))
-			die(1, "%s: cannot remove the marks of an old file system", device->path);
+			die(1, "%s: cannot wipe the signatures of an old file system", device->path);
 	blkid_free_probe(probe);
 	wipe_old_copies(device);
 }

@@ -24,7 +24,7 @@ static void put(const struct writer *w, const void *data, uint64_t block, uint64
 				 block * LANEFS_BLOCK_SIZE);
 
 	if (error)
-		die(1, "%s: writing block %llu: %s", w->device->path, (unsigned long long)block,
+		die(1, "%s: cannot write block %llu: %s", w->device->path, (unsigned long long)block,
 		    strerror(-error));
 }
 
@@ -47,13 +47,13 @@ static void sync_all(const struct writer *w)
 	int error = device_sync(w->device);
 
 	if (error)
-		die(1, "%s: flushing it: %s", w->device->path, strerror(-error));
+		die(1, "%s: cannot flush its write cache: %s", w->device->path, strerror(-error));
 }
 
 static void random_bytes(void *data, size_t size)
 {
 	if (getrandom(data, size, 0) != (ssize_t)size)
-		die(1, "no random numbers: %s", strerror(errno));
+		die(1, "cannot get random numbers: %s", strerror(errno));
 }
 
 /* Fills in the header of a block that is about to be written at @block. */
@@ -218,7 +218,7 @@ void write_file_system(const struct device *device, const struct geometry *geome
 	struct writer w = { .device = device, .geometry = geometry, .identity = identity };
 
 	if (clock_gettime(CLOCK_REALTIME, &w.now))
-		die(1, "no time: %s", strerror(errno));
+		die(1, "cannot read the clock: %s", strerror(errno));
 	put_zeros(&w, 0, geometry->domain_start);
 	for (u32 d = 0; d < geometry->domains; d++)
 		put_domain(&w, d);

@@ -128,7 +128,7 @@ def test_a_damaged_block_of_owners(copy, offset, size, value):
     says = (
         "in the future"
         if future
-        else f"domain 2: 1 blocks of owners are damaged (the first is {number})"
+        else f"domain 2: 1 blocks of the owner table are damaged (the first is {number})"
     )
     text, mended = found_and_mended(image, says)
     assert ANOTHER not in text + mended
@@ -142,10 +142,10 @@ def test_damaged_blocks_of_owners_are_told_in_runs(copy):
         image.put(number, bytes(BLOCK))
         image.data[number * BLOCK + 4] ^= 1
     text, _ = found_and_mended(
-        image, f"domain 1: 1 blocks of owners are damaged (the first is {numbers[0]})"
+        image, f"domain 1: 1 blocks of the owner table are damaged (the first is {numbers[0]})"
     )
-    assert f"domain 1: 5 blocks of owners are damaged (the first is {numbers[4]})" in text
-    assert f"domain 1: 1 blocks of owners are damaged (the first is {numbers[-1]})" in text
+    assert f"domain 1: 5 blocks of the owner table are damaged (the first is {numbers[4]})" in text
+    assert f"domain 1: 1 blocks of the owner table are damaged (the first is {numbers[-1]})" in text
     assert (text.count("are damaged"), ANOTHER in text) == (3, False)
     owners_are_right(image, named["small"], named["abroad"])
 
@@ -191,9 +191,9 @@ def test_a_file_that_is_to_be_cut(copy):
     image.bit(1, "obitmap", named["small"] & 0xFFFF, True)
     image.save()
     code, text = fsck(image, "-n")
-    assert (code, "1 orphans" in text) == (CLEAN, True), text
+    assert (code, "1 orphan inodes" in text) == (CLEAN, True), text
     code, text = fsck(image, "-y")
-    assert (code, "1 orphans" in text) == (CLEAN, True), text
+    assert (code, "1 orphan inodes" in text) == (CLEAN, True), text
     code, text = fsck(image, "-n")
     assert code == CLEAN, text
 

@@ -45,9 +45,9 @@ def test_orphans(copy):
     image.bit(1, "obitmap", named["small"] & 0xFFFF, True)
     image.save()
     code, text = fsck(image, "-n")
-    assert (code, "2 orphans" in text) == (CLEAN, True), text
+    assert (code, "2 orphan inodes" in text) == (CLEAN, True), text
     code, text = fsck(image, "-y")
-    assert (code, "2 orphans" in text) == (CLEAN, True), text
+    assert (code, "2 orphan inodes" in text) == (CLEAN, True), text
     code, text = fsck(image, "-n")
     assert (code, "orphan" in text) == (CLEAN, False), text
     again = Image(image.path)

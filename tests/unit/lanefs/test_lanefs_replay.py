@@ -293,7 +293,7 @@ def lost(image):
     done = lanefs.tool("fsck.lanefs", "-y", image.path)
     assert done.returncode == 1, done.stdout
     lines = [line for line in told.stdout.splitlines() if "transactions" in line]
-    assert all(f"{line}: mended" in done.stdout for line in lines if "domain" in line)
+    assert all(f"{line}: repaired" in done.stdout for line in lines if "domain" in line)
     return told.stdout, dump["lost"]
 
 
@@ -334,7 +334,7 @@ def test_what_needs_the_lost_is_lost_as_well(image):
     damage(image, start, "copy")
     text, _ = lost(image)
     assert "domain 0: block" in text
-    assert "domain 1: transactions 2 to 2 need others that are not there" in text
+    assert "domain 1: transactions 2 to 2 need others" in text
     assert marks(lanefs.Image(image.path), clean=True) == [OLD, 1, OLD]
 
 
@@ -365,7 +365,7 @@ def test_a_lost_domain_superblock_loses_its_log_only(image):
     image.data[(image.layout(1)["base"] + 1) * BLOCK + 999] ^= 1
     image.save()
     done = lanefs.tool("fsck.lanefs", "-y", image.path)
-    assert (done.returncode, "what is in its log is lost" in done.stdout) == (1, True)
+    assert (done.returncode, "its journal are lost" in done.stdout) == (1, True)
     assert lanefs.tool("fsck.lanefs", "-n", image.path).returncode == 0
 
 
@@ -446,7 +446,7 @@ def test_replay_alone_repairs_nothing(image):
     image.save()
     before = image.path.read_bytes()
     done = lanefs.tool("fsck.lanefs", "--replay", image.path)
-    assert (done.returncode, "which were committed" in done.stdout) == (4, True)
+    assert (done.returncode, "committed" in done.stdout) == (4, True)
     assert image.path.read_bytes() == before
     image.poke(0, *SUPER["state"], CLEAN)
     image.save()

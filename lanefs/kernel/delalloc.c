@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Delayed allocation. A buffered write to a hole only has blocks promised to it; writeback keeps
- * the promise, with extents as long as the dirty range. In a log a write to a written block has one
- * promised as well, and writeback takes them one by one (rewrite.c). A promise takes blocks of a domain from
- * those that are free, so that what was accepted finds its blocks later, and blocks of the inode's
- * own domain for what its extent map may grow by.
+ * Delayed allocation. A buffered write to a hole reserves blocks, and writeback converts the
+ * reservation into extents as long as the dirty range. In a log a write to a written block reserves
+ * one as well, and writeback takes these blocks one by one (rewrite.c). A reservation takes blocks of
+ * a domain from the free count, so that accepted data finds its blocks later, and blocks of the
+ * inode's own domain by which its extent map may grow.
  *
- * A promise lasts as long as the page is dirty: it is made before the page becomes dirty, and goes
- * with the allocation, or when the page is cut off, given up, or written in place. Where a page may
- * be made dirty at the same time only its lock (and, where there is no page yet, the mapping's
- * invalidate lock) shows whether the promise is still needed.
+ * A reservation lasts as long as the page is dirty: it is made before the page becomes dirty, and
+ * ends with the allocation, or when the page is truncated, given up, or written in place. If a page
+ * may become dirty at the same time, only its lock (and, if there is no page yet, the mapping's
+ * invalidate lock) shows whether the reservation is still needed.
  *
- * li_delayed has a domain's number for each logical block that it promised. li_tree_sem guards it
- * with the extent map: a block is mapped, promised, or neither; in a log it may be both.
+ * li_delayed has the number of the reserving domain for each logical block. li_tree_sem guards it
+ * with the extent map: a block is mapped, reserved, or neither; in a log it may be both.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -20,11 +20,11 @@
 
 #include "lanefs.h"
 
-#define LANEFS_DELAY_BATCH	1024	/* blocks promised, or promises ended, without a pause */
-#define LANEFS_DELAY_LOG	32	/* blocks promised at a time, in a log */
+#define LANEFS_DELAY_BATCH	1024	/* blocks reserved or released without a pause */
+#define LANEFS_DELAY_LOG	32	/* blocks reserved at a time, in a log */
 
-/* How many blocks from `at` to before `end` one domain promised, in a row. */
-static u64 lanefs_delay_run(struct lanefs_inode *li, u64 at, u64 end)
+/* The number of consecutive blocks from `at` to before `end` that one domain has reserved. */
+static u64 lanefs_delalloc_run(struct lanefs_inode *li, u64 at, u64 end)
 {
 	XA_STATE(xas, &li->li_delayed, at);
 	void *first, *entry;
@@ -39,30 +39,30 @@ static u64 lanefs_delay_run(struct lanefs_inode *li, u64 at, u64 end)
 }
 
 /*
- * With the tree locked: makes what needs promises end where it stops being promised, or begins to
- * be, if that is before `end`.
+ * With the tree locked: shortens the map to the part that is reserved, or that is not, if that ends
+ * before `end`.
  */
-void lanefs_delay_look(struct inode *inode, struct lanefs_map *map, u64 end)
+void lanefs_delalloc_clip(struct inode *inode, struct lanefs_map *map, u64 end)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	unsigned long next = map->logical;
 
-	if (!lanefs_delay_wanted(inode, map) || !li->li_delayed_blocks)
+	if (!lanefs_delalloc_wanted(inode, map) || !li->li_delayed_blocks)
 		return;
 	end = min(end, map->logical + map->length);
 	if (!xa_find(&li->li_delayed, &next, end - 1, XA_PRESENT))
 		return;
 	map->delayed = next == map->logical;
-	map->length = map->delayed ? lanefs_delay_run(li, map->logical, end) : next - map->logical;
+	map->length = map->delayed ? lanefs_delalloc_run(li, map->logical, end) : next - map->logical;
 }
 
 /*
- * Blocks that the extent map may need for promised ones, which lie in runs: where a leaf is
+ * Blocks that the extent map may need for reserved ones, which lie in runs: where a leaf is
  * full already each run splits it, on both sides; full leaves are made of 64 extents at least; and
  * what splits above them is less than another path for each change. Blocks that are being written, and
  * not mapped yet, count as well. What replaces a part of an extent takes two records.
  */
-static u64 lanefs_delay_needs(const struct inode *inode)
+static u64 lanefs_delalloc_map_needs(const struct inode *inode)
 {
 	const struct lanefs_inode *li = LANEFS_I(inode);
 	u64 blocks = li->li_delayed_blocks + li->li_rewritten;
@@ -74,18 +74,18 @@ static u64 lanefs_delay_needs(const struct inode *inode)
 	return 2 * runs + blocks / 64 + 2 * (li->li_level + 3);
 }
 
-static struct lanefs_domain *lanefs_delay_domain(struct inode *inode, void *entry)
+static struct lanefs_domain *lanefs_delalloc_domain(struct inode *inode, void *entry)
 {
 	return LANEFS_SB(inode->i_sb)->s_domain[xa_to_value(entry)];
 }
 
-static void lanefs_give_back(struct lanefs_domain *domain, u64 count)
+static void lanefs_delalloc_release(struct lanefs_domain *domain, u64 count)
 {
 	lanefs_add_delayed(domain, -(s64)count);
 	lanefs_give_free(domain, count);
 }
 
-static bool lanefs_take_delayed(struct lanefs_domain *domain, u64 count,
+static bool lanefs_delalloc_take(struct lanefs_domain *domain, u64 count,
 				enum lanefs_reserve purpose)
 {
 	if (!lanefs_take_free(domain, count, purpose))
@@ -95,27 +95,27 @@ static bool lanefs_take_delayed(struct lanefs_domain *domain, u64 count,
 }
 
 /* Gives back what was set aside for the extent map and is not needed any more. */
-void lanefs_delay_settle(struct inode *inode)
+void lanefs_delalloc_release_excess(struct inode *inode)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	u64 needs = li->li_delayed_meta ? lanefs_delay_needs(inode) : 0;
+	u64 needs = li->li_delayed_meta ? lanefs_delalloc_map_needs(inode) : 0;
 
 	if (li->li_delayed_meta <= needs)
 		return;
-	lanefs_give_back(lanefs_domain_of(inode), li->li_delayed_meta - needs);
+	lanefs_delalloc_release(lanefs_domain_of(inode), li->li_delayed_meta - needs);
 	li->li_delayed_meta = needs;
 }
 
-/* `count` promises in a row have ended; whether there is one before them, and one behind. */
-static void lanefs_delay_ended(struct lanefs_inode *li, u64 count, bool before, bool behind)
+/* A run of `count` reservations has ended; whether there is one before it, and one behind. */
+static void lanefs_delalloc_ended(struct lanefs_inode *li, u64 count, bool before, bool behind)
 {
 	li->li_delayed_runs += before + behind - 1;
 	WRITE_ONCE(li->li_delayed_blocks, li->li_delayed_blocks - count);
 	WRITE_ONCE(li->li_map_seq, li->li_map_seq + 1);
 }
 
-/* Ends the promises of a run: they were kept, or given back by the caller. */
-static void lanefs_delay_forget(struct inode *inode, u64 at, u64 count)
+/* Ends the reservations of a run, whose blocks are allocated, or released by the caller. */
+static void lanefs_delalloc_forget(struct inode *inode, u64 at, u64 count)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	XA_STATE(xas, &li->li_delayed, at);
@@ -130,15 +130,15 @@ static void lanefs_delay_forget(struct inode *inode, u64 at, u64 count)
 		xas_unlock(&xas);
 		cond_resched();
 	}
-	lanefs_delay_ended(li, count, at && xa_load(&li->li_delayed, at - 1),
+	lanefs_delalloc_ended(li, count, at && xa_load(&li->li_delayed, at - 1),
 			   xa_load(&li->li_delayed, end));
 }
 
 /*
- * Notes that a domain promised the blocks from `at` to before `end`, where none were. One walk finds
- * what lies before and behind, as an append does this for each block.
+ * Notes that a domain has reserved the blocks from `at` to before `end`, where none were. One walk
+ * finds the neighbours, because an append does this for each block.
  */
-static int lanefs_delay_note(struct lanefs_inode *li, u32 domain, u64 at, u64 end)
+static int lanefs_delalloc_note(struct lanefs_inode *li, u32 domain, u64 at, u64 end)
 {
 	bool alone = !li->li_delayed_blocks;
 	XA_STATE(xas, &li->li_delayed, at && !alone ? at - 1 : at);
@@ -176,8 +176,8 @@ err:
 	return xas_error(&xas);
 }
 
-/* With the tree locked: the domain whose promise ends, as the block is taken from it now; or NULL. */
-struct lanefs_domain *lanefs_delay_take(struct inode *inode, u64 logical)
+/* With the tree locked: ends the reservation of a block that is taken now; its domain, or NULL. */
+struct lanefs_domain *lanefs_delalloc_use(struct inode *inode, u64 logical)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	bool alone = li->li_delayed_blocks == 1;
@@ -204,25 +204,25 @@ struct lanefs_domain *lanefs_delay_take(struct inode *inode, u64 logical)
 	xas_unlock(&xas);
 	if (!entry)
 		return NULL;
-	lanefs_delay_ended(li, 1, before, behind);
-	domain = lanefs_delay_domain(inode, entry);
+	lanefs_delalloc_ended(li, 1, before, behind);
+	domain = lanefs_delalloc_domain(inode, entry);
 	lanefs_add_delayed(domain, -1);
 	return domain;
 }
 
-/* With the tree locked: the page is written without the block that may have been promised to it. */
-void lanefs_delay_waive(struct inode *inode, u64 logical)
+/* With the tree locked: the page is written without the block that may be reserved for it. */
+void lanefs_delalloc_cancel(struct inode *inode, u64 logical)
 {
-	struct lanefs_domain *domain = lanefs_delay_take(inode, logical);
+	struct lanefs_domain *domain = lanefs_delalloc_use(inode, logical);
 
 	if (!domain)
 		return;
 	lanefs_give_free(domain, 1);
-	lanefs_delay_settle(inode);
+	lanefs_delalloc_release_excess(inode);
 }
 
-/* With the tree locked: the handle may use what was set aside for the extent map; how many blocks. */
-u64 lanefs_delay_lend(struct lanefs_handle *h, struct inode *inode)
+/* With the tree locked: the handle may use the blocks set aside for the extent map; their number. */
+u64 lanefs_delalloc_lend(struct lanefs_handle *h, struct inode *inode)
 {
 	u64 lent = LANEFS_I(inode)->li_delayed_meta;
 
@@ -230,8 +230,8 @@ u64 lanefs_delay_lend(struct lanefs_handle *h, struct inode *inode)
 	return lent;
 }
 
-/* What of it is left, and is still needed, is set aside again. */
-void lanefs_delay_return(struct lanefs_handle *h, struct inode *inode, u64 lent)
+/* Sets aside again the rest of these blocks, as far as it is still needed. */
+void lanefs_delalloc_return(struct lanefs_handle *h, struct inode *inode, u64 lent)
 {
 	struct lanefs_domain *own = lanefs_domain_of(inode);
 	int part = lanefs_handle_part(h, own);
@@ -240,25 +240,25 @@ void lanefs_delay_return(struct lanefs_handle *h, struct inode *inode, u64 lent)
 	h->h_part[part].reserved -= left;
 	lanefs_add_delayed(own, -(s64)(lent - left));
 	LANEFS_I(inode)->li_delayed_meta -= lent - left;
-	lanefs_delay_settle(inode);
+	lanefs_delalloc_release_excess(inode);
 }
 
-/* Promises blocks of this domain to what has none promised: all of them or none. */
-static int lanefs_delay_from(struct inode *inode, struct lanefs_domain *domain, u64 at, u64 count,
+/* Reserves blocks of this domain for a range without a reservation: all of them or none. */
+static int lanefs_delalloc_reserve_in(struct inode *inode, struct lanefs_domain *domain, u64 at, u64 count,
 			     enum lanefs_reserve purpose)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u64 needs, more;
 	int err;
 
-	if (!lanefs_take_delayed(domain, count, purpose))
+	if (!lanefs_delalloc_take(domain, count, purpose))
 		return -ENOSPC;
-	err = lanefs_delay_note(li, domain->d_id, at, at + count);
+	err = lanefs_delalloc_note(li, domain->d_id, at, at + count);
 	if (err)
 		goto err_note;
-	needs = lanefs_delay_needs(inode);
+	needs = lanefs_delalloc_map_needs(inode);
 	more = needs > li->li_delayed_meta ? needs - li->li_delayed_meta : 0;
-	if (more && !lanefs_take_delayed(lanefs_domain_of(inode), more, LANEFS_FOR_METADATA)) {
+	if (more && !lanefs_delalloc_take(lanefs_domain_of(inode), more, LANEFS_FOR_METADATA)) {
 		err = -ENOSPC;
 		goto err_meta;
 	}
@@ -266,14 +266,14 @@ static int lanefs_delay_from(struct inode *inode, struct lanefs_domain *domain, 
 	return 0;
 
 err_meta:
-	lanefs_delay_forget(inode, at, count);
+	lanefs_delalloc_forget(inode, at, count);
 err_note:
-	lanefs_give_back(domain, count);
+	lanefs_delalloc_release(domain, count);
 	return err;
 }
 
-/* Promises blocks to the beginning of what has none: of the inode's own domain, or else of the next. */
-static int lanefs_delay_some(struct inode *inode, u64 count, struct lanefs_map *map)
+/* Reserves blocks for the beginning of such a range: of the inode's own domain, or else of the next. */
+static int lanefs_delalloc_reserve_some(struct inode *inode, u64 count, struct lanefs_map *map)
 {
 	/* What is written over gives a block back for each that it takes. */
 	enum lanefs_reserve purpose = map->block ? LANEFS_FOR_METADATA : LANEFS_FOR_DATA;
@@ -289,7 +289,7 @@ static int lanefs_delay_some(struct inode *inode, u64 count, struct lanefs_map *
 	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
 		domain = sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
 		for (some = count; some; some = lanefs_has_room(domain, 1, purpose) ? some / 2 : 0) {
-			err = lanefs_delay_from(inode, domain, map->logical, some, purpose);
+			err = lanefs_delalloc_reserve_in(inode, domain, map->logical, some, purpose);
 			map->length = some;
 			if (err != -ENOSPC)
 				break;
@@ -313,10 +313,10 @@ static bool lanefs_delayed_anywhere(struct lanefs_sb *sbi)
 }
 
 /*
- * Has all promises kept, as they take more from what is free than what they are for will use.
+ * Writes back all delayed data, because reservations take more free blocks than the data will use.
  * Without page locks and handles. False: there was nothing to do, or it cannot be done now.
  */
-bool lanefs_delay_flush(struct super_block *sb)
+bool lanefs_delalloc_flush(struct super_block *sb)
 {
 	if (!lanefs_delayed_anywhere(LANEFS_SB(sb)) || !down_read_trylock(&sb->s_umount))
 		return false;
@@ -326,25 +326,25 @@ bool lanefs_delay_flush(struct super_block *sb)
 }
 
 /*
- * Sees to it that blocks are there for a write of `count` at map->logical, or promised; *map is
- * what is there then. A fault has its page locked, so that its caller must flush for it.
+ * Ensures that blocks for a write of `count` at map->logical exist or are reserved, and sets *map to
+ * them. A fault has its page locked, so its caller must flush for it.
  */
-int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq)
+int lanefs_delalloc_reserve(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct super_block *sb = inode->i_sb;
 	int err, retries = 0;
 
-	/* No writeback could keep it: after an abort, or an emergency remount. */
+	/* No writeback would follow: after an abort, or an emergency remount. */
 	if (READ_ONCE(LANEFS_SB(sb)->s_aborted) || !READ_ONCE(LANEFS_SB(sb)->s_started))
 		return -EROFS;
 	do {
 		down_write(&li->li_tree_sem);
 		err = lanefs_map_find(inode, map->logical, map);
-		if (!err && lanefs_delay_wanted(inode, map)) {
-			lanefs_delay_look(inode, map, map->logical + count);
+		if (!err && lanefs_delalloc_wanted(inode, map)) {
+			lanefs_delalloc_clip(inode, map, map->logical + count);
 			if (!map->delayed)
-				err = lanefs_delay_some(inode, count, map);
+				err = lanefs_delalloc_reserve_some(inode, count, map);
 		}
 		*seq = li->li_map_seq;
 		up_write(&li->li_tree_sem);
@@ -354,9 +354,9 @@ int lanefs_delay(struct inode *inode, u64 count, bool fault, struct lanefs_map *
 
 /*
  * The same for all logical blocks from `at` to before `end`, or for none. The inode is locked, and
- * lanefs_delay_undo() is to follow.
+ * lanefs_delalloc_undo() is to follow.
  */
-int lanefs_delay_range(struct inode *inode, u64 at, u64 end)
+int lanefs_delalloc_reserve_range(struct inode *inode, u64 at, u64 end)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_map map = { .logical = at };
@@ -369,16 +369,16 @@ int lanefs_delay_range(struct inode *inode, u64 at, u64 end)
 		down_read(&li->li_tree_sem);
 		err = lanefs_map_find(inode, at, &map);
 		up_read(&li->li_tree_sem);
-		if (!err && lanefs_delay_wanted(inode, &map))
-			err = lanefs_delay(inode, end - at, false, &map, &seq);
+		if (!err && lanefs_delalloc_wanted(inode, &map))
+			err = lanefs_delalloc_reserve(inode, end - at, false, &map, &seq);
 	}
 	if (err)
-		lanefs_delay_undo(inode, first, end);
+		lanefs_delalloc_undo(inode, first, end);
 	return err;
 }
 
-/* Gives back what was promised to logical blocks from `from` to before `to`: none is dirty. */
-void lanefs_delay_drop(struct inode *inode, u64 from, u64 to)
+/* Releases the reservations of logical blocks from `from` to before `to`, none of which is dirty. */
+void lanefs_delalloc_drop(struct inode *inode, u64 from, u64 to)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	unsigned long at = from;
@@ -389,31 +389,31 @@ void lanefs_delay_drop(struct inode *inode, u64 from, u64 to)
 		return;
 	down_write(&li->li_tree_sem);
 	while ((entry = xa_find(&li->li_delayed, &at, to - 1, XA_PRESENT))) {
-		run = lanefs_delay_run(li, at, to);
-		lanefs_delay_forget(inode, at, run);
-		lanefs_give_back(lanefs_delay_domain(inode, entry), run);
+		run = lanefs_delalloc_run(li, at, to);
+		lanefs_delalloc_forget(inode, at, run);
+		lanefs_delalloc_release(lanefs_delalloc_domain(inode, entry), run);
 	}
-	lanefs_delay_settle(inode);
+	lanefs_delalloc_release_excess(inode);
 	up_write(&li->li_tree_sem);
 }
 
 /*
- * The same, but where a page is dirty (a fault came between) the promise stays. The inode is
+ * The same, but the reservation of a page that a fault has dirtied meanwhile stays. The inode is
  * locked.
  */
-void lanefs_delay_undo(struct inode *inode, u64 from, u64 to)
+void lanefs_delalloc_undo(struct inode *inode, u64 from, u64 to)
 {
 	unsigned long at = from;
 
 	if (from >= to || !xa_find(&LANEFS_I(inode)->li_delayed, &at, to - 1, XA_PRESENT))
 		return;
 	filemap_invalidate_lock(inode->i_mapping);
-	lanefs_delay_undo_locked(inode, at, to);
+	lanefs_delalloc_undo_locked(inode, at, to);
 	filemap_invalidate_unlock(inode->i_mapping);
 }
 
 /* With the mapping's invalidate lock. */
-void lanefs_delay_undo_locked(struct inode *inode, u64 from, u64 to)
+void lanefs_delalloc_undo_locked(struct inode *inode, u64 from, u64 to)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct address_space *mapping = inode->i_mapping;
@@ -425,7 +425,7 @@ void lanefs_delay_undo_locked(struct inode *inode, u64 from, u64 to)
 	for (; xa_find(&li->li_delayed, &at, to - 1, XA_PRESENT); at++) {
 		page = find_lock_page(mapping, at);
 		if (!page || !PageDirty(page))
-			lanefs_delay_drop(inode, at, at + 1);
+			lanefs_delalloc_drop(inode, at, at + 1);
 		if (page) {
 			unlock_page(page);
 			put_page(page);
@@ -434,15 +434,15 @@ void lanefs_delay_undo_locked(struct inode *inode, u64 from, u64 to)
 	}
 }
 
-/* How much to allocate beyond a run: as lanefs_ahead() says, where the file is written in order. */
-static int lanefs_delay_ahead(struct inode *inode, const struct lanefs_map *map, u64 run,
+/* Blocks to preallocate behind a run: lanefs_prealloc_blocks(), if the file is written in order. */
+static int lanefs_delalloc_prealloc(struct inode *inode, const struct lanefs_map *map, u64 run,
 			      u64 *ahead)
 {
 	unsigned long next = map->logical + run;
 	struct lanefs_map before;
 	int err;
 
-	*ahead = lanefs_ahead(inode, map, run);
+	*ahead = lanefs_prealloc_blocks(inode, map, run);
 	if (!*ahead)
 		return 0;
 	err = lanefs_map_find(inode, map->logical - 1, &before);
@@ -453,19 +453,19 @@ static int lanefs_delay_ahead(struct inode *inode, const struct lanefs_map *map,
 	return 0;
 }
 
-/* With the tree locked: allocates what was promised to map->logical, and the same run after it. */
-static int lanefs_delay_keep(struct lanefs_handle *h, struct inode *inode,
+/* With the tree locked: allocates the reserved run that begins at map->logical. */
+static int lanefs_delalloc_convert(struct lanefs_handle *h, struct inode *inode,
 			     struct lanefs_domain *domain, struct lanefs_map *map)
 {
 	struct lanefs_domain *own = lanefs_domain_of(inode);
 	int part = lanefs_handle_part(h, domain), own_part = lanefs_handle_part(h, own), err;
 	struct lanefs_inode *li = LANEFS_I(inode);
-	u64 run = lanefs_delay_run(li, map->logical,
+	u64 run = lanefs_delalloc_run(li, map->logical,
 				   min(map->logical + map->length,
 				       map->logical + LANEFS_BITMAP_BITS));
 	u64 meta = li->li_delayed_meta, tree = lanefs_tree_room(inode), ahead, given, taken;
 
-	err = lanefs_delay_ahead(inode, map, run, &ahead);
+	err = lanefs_delalloc_prealloc(inode, map, run, &ahead);
 	if (!err && meta < tree)
 		err = lanefs_reserve(h, own, tree - meta, LANEFS_FOR_COMPLETION);
 	if (err)
@@ -482,21 +482,21 @@ static int lanefs_delay_keep(struct lanefs_handle *h, struct inode *inode,
 	tree = min(given - map->length, meta);
 	taken = min(map->length, run);
 
-	/* What is still promised is not the handle's to give back. */
+	/* Blocks that are still reserved are not the handle's to release. */
 	h->h_part[part].reserved -= run - taken;
 	h->h_part[own_part].reserved -= meta - tree;
 	lanefs_add_delayed(domain, -(s64)taken);
 	lanefs_add_delayed(own, -(s64)tree);
 	li->li_delayed_meta -= tree;
-	lanefs_delay_forget(inode, map->logical, taken);
-	lanefs_delay_settle(inode);
+	lanefs_delalloc_forget(inode, map->logical, taken);
+	lanefs_delalloc_release_excess(inode);
 	if (map->length > run)
 		li->li_preallocated = true;
 	return 0;
 }
 
-/* Keeps the promise for map->logical, if there is one; *map is what is there then. */
-int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq)
+/* Allocates the block reserved for map->logical, if there is one, and sets *map to it. */
+int lanefs_delalloc_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -522,7 +522,7 @@ int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq)
 		down_write(&li->li_tree_sem);
 		err = lanefs_map_find(inode, logical, map);
 		if (!err && !map->block && xa_load(&li->li_delayed, logical) == entry)
-			err = lanefs_delay_keep(&h, inode, lanefs_delay_domain(inode, entry), map);
+			err = lanefs_delalloc_convert(&h, inode, lanefs_delalloc_domain(inode, entry), map);
 		*seq = li->li_map_seq;
 		up_write(&li->li_tree_sem);
 		if (err && err != -ENOSPC)
@@ -533,21 +533,21 @@ int lanefs_delay_allocate(struct inode *inode, struct lanefs_map *map, u32 *seq)
 	}
 }
 
-/* Nothing waits to be written: no promise may be left. */
-void lanefs_delay_check(struct lanefs_sb *sbi)
+/* No data waits to be written: no reservation may be left. */
+void lanefs_delalloc_check(struct lanefs_sb *sbi)
 {
 	if (!READ_ONCE(sbi->s_aborted) && READ_ONCE(sbi->s_started))
 		WARN_ON(lanefs_delayed_anywhere(sbi));
 }
 
-/* The inode leaves memory, and its pages have. Only what was deleted may have promises left. */
-void lanefs_delay_evict(struct inode *inode)
+/* The inode leaves memory, and its pages have. Only a deleted inode may have reservations left. */
+void lanefs_delalloc_evict(struct inode *inode)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 
 	WARN_ON(READ_ONCE(LANEFS_I(inode)->li_delayed_blocks) && inode->i_nlink &&
 		!READ_ONCE(sbi->s_aborted) && READ_ONCE(sbi->s_started));
 	WARN_ON(LANEFS_I(inode)->li_rewritten);
-	lanefs_delay_drop(inode, 0, LANEFS_MAX_FILE_BLOCKS);
+	lanefs_delalloc_drop(inode, 0, LANEFS_MAX_FILE_BLOCKS);
 	xa_destroy(&LANEFS_I(inode)->li_delayed);
 }

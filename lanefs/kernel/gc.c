@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Collectors make segments of a log free (ScaleLFS, FAST'25). Each CPU that shares a domain has one,
- * with what it needs for itself: a buffer, a stream that it writes to, a victim (gc=percore). With
- * gc=single one collector serves all domains, a bottleneck on purpose.
+ * Garbage collection of a log (ScaleLFS, FAST'25). Each CPU that shares a domain has a collector
+ * with its own buffer, write stream and victim (gc=percore). With gc=single one collector serves all
+ * domains, a bottleneck on purpose.
  *
- * A collector takes the segment with the fewest blocks in use, asks the owners whose they are, and
- * moves those that the owners' maps still have: it reads them into its buffer, writes them to its
- * stream and then, in one handle, maps the copies and frees the old blocks, if they are mapped as
- * before. Nothing of a victim is written over, and no block of it is given out again until the
- * collector is through, or gives up: so what is mapped as before is what was read. Unwritten blocks,
- * and those of metadata, stay.
+ * A collector takes the segment with the fewest blocks in use, looks up their owners, and moves the
+ * blocks that the owners' maps still have: it reads them into its buffer, writes them to its stream
+ * and then, in one handle, maps the copies and frees the old blocks, if they are mapped as before.
+ * No block of a victim is overwritten or allocated again until the collector is done or gives up, so
+ * a block that is mapped as before has the content that was read. Unwritten blocks and metadata stay.
  *
- * The old block becomes free when the transaction is stable. Whoever may still be reading it has
- * its page locked; so pages are locked while they are mapped anew.
+ * The old block becomes free when the transaction is stable. A task that may still read it has its
+ * page locked, so pages are locked while they are remapped.
  */
 #include <linux/blkdev.h>
 #include <linux/pagemap.h>
@@ -49,7 +48,7 @@ struct lanefs_collector {
 	struct lanefs_live co_live[LANEFS_SEGMENT_BLOCKS];
 };
 
-static int lanefs_live_order(const void *a, const void *b)
+static int lanefs_gc_live_order(const void *a, const void *b)
 {
 	const struct lanefs_live *one = a, *other = b;
 
@@ -59,7 +58,7 @@ static int lanefs_live_order(const void *a, const void *b)
 }
 
 /* With the tree locked. */
-static bool lanefs_live_mapped(struct inode *inode, const struct lanefs_live *live)
+static bool lanefs_gc_live_mapped(struct inode *inode, const struct lanefs_live *live)
 {
 	struct lanefs_map map;
 
@@ -67,8 +66,8 @@ static bool lanefs_live_mapped(struct inode *inode, const struct lanefs_live *li
 	       !map.unwritten;
 }
 
-/* Fills in where copies go; the number of those that can be made. */
-static u32 lanefs_move_place(struct lanefs_collector *collector, struct inode *inode,
+/* Chooses the places of the copies; returns how many can be made. */
+static u32 lanefs_gc_move_place(struct lanefs_collector *collector, struct inode *inode,
 			     struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
 	bool own = collector->co_domain == domain &&
@@ -79,7 +78,7 @@ static u32 lanefs_move_place(struct lanefs_collector *collector, struct inode *i
 
 	down_read(&li->li_tree_sem);
 	for (i = 0; i < count; i++)
-		live[i].copy = lanefs_live_mapped(inode, &live[i]);
+		live[i].copy = lanefs_gc_live_mapped(inode, &live[i]);
 	up_read(&li->li_tree_sem);
 	for (i = 0; i < count; i++) {
 		if (!live[i].copy)
@@ -95,7 +94,7 @@ static u32 lanefs_move_place(struct lanefs_collector *collector, struct inode *i
 	return i;
 }
 
-static int lanefs_move_io(struct lanefs_collector *collector, struct lanefs_sb *sbi,
+static int lanefs_gc_move_io(struct lanefs_collector *collector, struct lanefs_sb *sbi,
 			  const struct lanefs_live *live, u32 count, bool write)
 {
 	struct blk_plug plug;
@@ -113,8 +112,8 @@ static int lanefs_move_io(struct lanefs_collector *collector, struct lanefs_sb *
 	return lanefs_io_wait(&io);
 }
 
-/* In one handle: maps the copies of what is mapped as before. Others keep `copy`, to be given back. */
-static int lanefs_move_map(struct lanefs_collector *collector, struct inode *inode,
+/* In one handle: maps the copies of blocks that are mapped as before. The others keep `copy`, to be freed. */
+static int lanefs_gc_move_map(struct lanefs_collector *collector, struct inode *inode,
 			   struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -129,7 +128,7 @@ static int lanefs_move_map(struct lanefs_collector *collector, struct inode *ino
 	down_write(&li->li_tree_sem);
 	for (i = 0; i < count && !err && lanefs_rewrite_more(&h); i++) {
 		/* Where a block of the victim was taken it may be this one, with other contents. */
-		if (!live[i].copy || !lanefs_live_mapped(inode, &live[i]) ||
+		if (!live[i].copy || !lanefs_gc_live_mapped(inode, &live[i]) ||
 		    !lanefs_victim_whole(domain, &collector->co_victim))
 			continue;
 		map = (struct lanefs_map){
@@ -151,10 +150,10 @@ static int lanefs_move_map(struct lanefs_collector *collector, struct inode *ino
 }
 
 /*
- * The same with the pages locked: who reads a block, or is about to, has its page locked from before
- * it looks for the block. Pages that were made for that only are dropped again.
+ * The same with the pages locked: a reader of a block locks its page before it looks for the block.
+ * Pages that were added to the cache only for this are dropped again.
  */
-static int lanefs_move_locked(struct lanefs_collector *collector, struct inode *inode,
+static int lanefs_gc_move_locked(struct lanefs_collector *collector, struct inode *inode,
 			      struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
 	struct address_space *mapping = inode->i_mapping;
@@ -162,7 +161,7 @@ static int lanefs_move_locked(struct lanefs_collector *collector, struct inode *
 	int err = 0;
 	u32 i;
 
-	lanefs_cached(inode);
+	lanefs_count_cached(inode);
 	for (i = 0; i < count && !err; i++) {
 		if (!live[i].copy)
 			continue;
@@ -171,7 +170,7 @@ static int lanefs_move_locked(struct lanefs_collector *collector, struct inode *
 		err = pages[i] ? 0 : -ENOMEM;
 	}
 	if (!err)
-		err = lanefs_move_map(collector, inode, domain, live, count);
+		err = lanefs_gc_move_map(collector, inode, domain, live, count);
 	for (i = 0; i < count; i++) {
 		if (!pages[i])
 			continue;
@@ -184,20 +183,20 @@ static int lanefs_move_locked(struct lanefs_collector *collector, struct inode *
 }
 
 /* Moves blocks of an inode. */
-static int lanefs_move(struct lanefs_collector *collector, struct inode *inode,
+static int lanefs_gc_move(struct lanefs_collector *collector, struct inode *inode,
 		       struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
-	u32 placed = lanefs_move_place(collector, inode, domain, live, count), i, part;
+	u32 placed = lanefs_gc_move_place(collector, inode, domain, live, count), i, part;
 	int err;
 
 	/* From now on no fsync writes to the victim. */
 	lanefs_writeout_wait(inode);
-	err = lanefs_move_io(collector, domain->d_sbi, live, placed, false);
+	err = lanefs_gc_move_io(collector, domain->d_sbi, live, placed, false);
 	if (!err)
-		err = lanefs_move_io(collector, domain->d_sbi, live, placed, true);
+		err = lanefs_gc_move_io(collector, domain->d_sbi, live, placed, true);
 	for (i = 0; i < placed && !err; i += part) {
 		part = min_t(u32, placed - i, LANEFS_MOVE_HANDLE);
-		err = lanefs_move_locked(collector, inode, domain, live + i, part);
+		err = lanefs_gc_move_locked(collector, inode, domain, live + i, part);
 	}
 	for (i = 0; i < placed; i++)
 		if (live[i].copy)
@@ -206,10 +205,10 @@ static int lanefs_move(struct lanefs_collector *collector, struct inode *inode,
 }
 
 /*
- * dpb=off: moves blocks of an inode by the page cache, as if they were written over with what they
- * have. With the inode locked: nobody moves the end of the file meanwhile.
+ * dpb=off: moves blocks of an inode through the page cache, as if they were overwritten with their
+ * own content. The inode is locked, so that the end of the file stays where it is.
  */
-static int lanefs_move_cached(struct lanefs_collector *collector, struct inode *inode,
+static int lanefs_gc_move_cached(struct lanefs_collector *collector, struct inode *inode,
 			      const struct lanefs_live *live, u32 count)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -219,17 +218,17 @@ static int lanefs_move_cached(struct lanefs_collector *collector, struct inode *
 	int err = 0;
 	u32 i;
 
-	/* Who writes comes first: what is dirty has blocks promised to it. */
+	/* Writers come first: dirty pages have reserved blocks. */
 	if (!lanefs_has_room(lanefs_domain_of(inode), count, LANEFS_FOR_DATA))
 		return -ENOSPC;
 	for (i = 0; i < count && !err; i++) {
 		at = (loff_t)live[i].logical << LANEFS_BLOCK_SHIFT;
 		down_read(&li->li_tree_sem);
-		mapped = lanefs_live_mapped(inode, &live[i]);
+		mapped = lanefs_gc_live_mapped(inode, &live[i]);
 		up_read(&li->li_tree_sem);
 		if (!mapped || at >= i_size_read(inode))
 			continue;
-		err = lanefs_write_again(inode, at);
+		err = lanefs_redirty(inode, at);
 		if (!err)
 			collector->co_moved++;
 	}
@@ -240,10 +239,10 @@ static int lanefs_move_cached(struct lanefs_collector *collector, struct inode *
 }
 
 /*
- * Moves blocks of a regular file, LANEFS_MOVE_BLOCKS at a time. The file's locks first: who has them may
- * wait for the user's memory, and that for a file system that is being frozen.
+ * Moves blocks of a regular file, LANEFS_MOVE_BLOCKS at a time. The file's locks come first: their
+ * holder may wait for user memory, which may wait for a file system that is being frozen.
  */
-static int lanefs_move_file(struct lanefs_collector *collector, struct inode *inode,
+static int lanefs_gc_move_file(struct lanefs_collector *collector, struct inode *inode,
 			    struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
 	bool cached = READ_ONCE(domain->d_sbi->s_options.dpb) == LANEFS_TECHNIQUE_OFF;
@@ -263,8 +262,8 @@ static int lanefs_move_file(struct lanefs_collector *collector, struct inode *in
 	}
 	for (; count && !err; live += part, count -= part) {
 		part = min_t(u32, count, LANEFS_MOVE_BLOCKS);
-		err = cached ? lanefs_move_cached(collector, inode, live, part) :
-			       lanefs_move(collector, inode, domain, live, part);
+		err = cached ? lanefs_gc_move_cached(collector, inode, live, part) :
+			       lanefs_gc_move(collector, inode, domain, live, part);
 	}
 	sb_end_intwrite(sb);
 unlock:
@@ -275,8 +274,8 @@ unlock:
 	return err;
 }
 
-/* Moves all blocks of an inode that are in the victim; what cannot be asked for stays. */
-static int lanefs_move_inode(struct lanefs_collector *collector, struct lanefs_domain *domain,
+/* Moves all blocks of an inode that are in the victim; blocks without a known owner stay. */
+static int lanefs_gc_move_inode(struct lanefs_collector *collector, struct lanefs_domain *domain,
 			     struct lanefs_live *live, u32 count)
 {
 	struct super_block *sb = domain->d_sbi->s_vfs;
@@ -287,14 +286,14 @@ static int lanefs_move_inode(struct lanefs_collector *collector, struct lanefs_d
 	if (IS_ERR(inode))
 		return PTR_ERR(inode) == -ESTALE ? 0 : PTR_ERR(inode);
 	if (S_ISREG(inode->i_mode))
-		err = lanefs_move_file(collector, inode, domain, live, count);
+		err = lanefs_gc_move_file(collector, inode, domain, live, count);
 	/* Its eviction asks whether the file system is being frozen, too. */
 	iput(inode);
 	return err;
 }
 
-/* What of the victim is in use, by owners that may be those. -errno, or how many. */
-static int lanefs_live_list(struct lanefs_collector *collector, struct lanefs_domain *domain)
+/* Lists the blocks of the victim that are in use, with their likely owners. -errno, or their number. */
+static int lanefs_gc_live_list(struct lanefs_collector *collector, struct lanefs_domain *domain)
 {
 	u32 number = collector->co_victim.number, first = collector->co_victim.first;
 	u64 at = (u64)number * LANEFS_BITMAP_BITS + first;
@@ -324,22 +323,22 @@ static int lanefs_live_list(struct lanefs_collector *collector, struct lanefs_do
 		mutex_unlock(&buf->b_mutex);
 		lanefs_buf_put(buf);
 	}
-	sort(collector->co_live, count, sizeof(*collector->co_live), lanefs_live_order, NULL);
+	sort(collector->co_live, count, sizeof(*collector->co_live), lanefs_gc_live_order, NULL);
 	return count;
 }
 
-/* Moves what can be moved out of the victim. */
-static int lanefs_collect_segment(struct lanefs_collector *collector, struct lanefs_domain *domain)
+/* Moves all blocks out of the victim that can be moved. */
+static int lanefs_gc_segment(struct lanefs_collector *collector, struct lanefs_domain *domain)
 {
 	const struct lanefs_victim *victim = &collector->co_victim;
-	int count = lanefs_live_list(collector, domain), i, run, err = 0;
+	int count = lanefs_gc_live_list(collector, domain), i, run, err = 0;
 	struct lanefs_live *live = collector->co_live;
 
 	collector->co_moved = 0;
 	for (i = 0; i < count && !err; i += run) {
 		for (run = 1; i + run < count && live[i + run].ino == live[i].ino; run++)
 			;
-		err = lanefs_move_inode(collector, domain, live + i, run);
+		err = lanefs_gc_move_inode(collector, domain, live + i, run);
 		cond_resched();
 	}
 	atomic64_inc(&domain->d_victims);
@@ -349,34 +348,34 @@ static int lanefs_collect_segment(struct lanefs_collector *collector, struct lan
 	return count < 0 ? count : err;
 }
 
-static bool lanefs_collect_on(const struct lanefs_sb *sbi)
+static bool lanefs_gc_allowed(const struct lanefs_sb *sbi)
 {
 	return READ_ONCE(sbi->s_collecting) && !READ_ONCE(sbi->s_aborted);
 }
 
 /* Until enough segments are free, or there is nothing to gain. */
-static void lanefs_collect_domain(struct lanefs_collector *collector, struct lanefs_domain *domain)
+static void lanefs_gc_domain(struct lanefs_collector *collector, struct lanefs_domain *domain)
 {
 	struct lanefs_victim *victim = &collector->co_victim;
 	int err = 0;
 
 	atomic_inc(&domain->d_collecting);
-	while (!err && lanefs_collect_on(domain->d_sbi) && lanefs_segments_low(domain, true) &&
+	while (!err && lanefs_gc_allowed(domain->d_sbi) && lanefs_segments_low(domain, true) &&
 	       lanefs_victim_take(domain, victim)) {
-		err = lanefs_collect_segment(collector, domain);
+		err = lanefs_gc_segment(collector, domain);
 		lanefs_victim_give(domain, victim);
 		/* What it has freed is free when that is stable. */
 		if (!err)
 			err = lanefs_stabilise(domain, READ_ONCE(domain->j_next_seq) - 1);
 	}
 	/* The last one found nothing, so who waits for segments waits in vain. */
-	if (!atomic_dec_and_test(&domain->d_collecting) || !lanefs_segments_out(domain))
+	if (!atomic_dec_and_test(&domain->d_collecting) || !lanefs_segments_exhausted(domain))
 		return;
 	WRITE_ONCE(domain->d_barren, true);
 	wake_up_all(&domain->d_wait_segments);
 }
 
-static void lanefs_collect_work(struct work_struct *work)
+static void lanefs_gc_work(struct work_struct *work)
 {
 	struct lanefs_collector *collector = container_of(to_delayed_work(work),
 							  struct lanefs_collector, co_work);
@@ -389,25 +388,25 @@ static void lanefs_collect_work(struct work_struct *work)
 	for (i = 0; i < sbi->s_domains; i++) {
 		if (!single && sbi->s_domain[i] != collector->co_domain)
 			continue;
-		lanefs_collect_domain(collector, sbi->s_domain[i]);
+		lanefs_gc_domain(collector, sbi->s_domain[i]);
 		low |= lanefs_segments_low(sbi->s_domain[i], false);
 	}
 	memalloc_nofs_restore(nofs);
 	WRITE_ONCE(collector->co_working, false);
 	/* What is written, or freed, makes new victims. */
-	if (low && lanefs_collect_on(sbi))
+	if (low && lanefs_gc_allowed(sbi))
 		queue_delayed_work_on(collector->co_cpu, sbi->s_collect, &collector->co_work,
 				      LANEFS_COLLECT_INTERVAL);
 }
 
-/* Few segments are free. May be called with locks held. */
-void lanefs_collect(struct lanefs_domain *domain)
+/* Wakes the collectors, because few segments are free. May be called with locks held. */
+void lanefs_gc_wake(struct lanefs_domain *domain)
 {
 	struct lanefs_sb *sbi = domain->d_sbi;
 	struct lanefs_collector *collector;
 	u32 i;
 
-	if (!lanefs_collect_on(sbi))
+	if (!lanefs_gc_allowed(sbi))
 		return;
 	if (READ_ONCE(sbi->s_options.gc) != LANEFS_GC_PERCORE) {
 		mod_delayed_work(sbi->s_collect, &sbi->s_domain[0]->d_collectors[0]->co_work, 0);
@@ -421,7 +420,7 @@ void lanefs_collect(struct lanefs_domain *domain)
 	}
 }
 
-static struct lanefs_collector *lanefs_collector_new(struct lanefs_domain *domain, int cpu)
+static struct lanefs_collector *lanefs_gc_new(struct lanefs_domain *domain, int cpu)
 {
 	struct lanefs_collector *collector = kvzalloc(sizeof(*collector), GFP_KERNEL);
 
@@ -431,7 +430,7 @@ static struct lanefs_collector *lanefs_collector_new(struct lanefs_domain *domai
 	collector->co_cpu = cpu;
 	spin_lock_init(&collector->co_stream.st_lock);
 	collector->co_stream.st_collects = true;
-	INIT_DELAYED_WORK(&collector->co_work, lanefs_collect_work);
+	INIT_DELAYED_WORK(&collector->co_work, lanefs_gc_work);
 	if (lanefs_pages_alloc(collector->co_pages, LANEFS_MOVE_BLOCKS))
 		return collector;
 	lanefs_pages_free(collector->co_pages, LANEFS_MOVE_BLOCKS);
@@ -440,7 +439,7 @@ static struct lanefs_collector *lanefs_collector_new(struct lanefs_domain *domai
 }
 
 /* A collector for each CPU whose lane the domain is, at least one. */
-int lanefs_collectors_start(struct lanefs_domain *domain)
+int lanefs_gc_start(struct lanefs_domain *domain)
 {
 	u32 domains = domain->d_sbi->s_domains;
 	int cpu;
@@ -454,14 +453,14 @@ int lanefs_collectors_start(struct lanefs_domain *domain)
 	for_each_online_cpu(cpu) {
 		if (cpu % domains != domain->d_id % num_online_cpus())
 			continue;
-		domain->d_collectors[domain->d_ncollectors] = lanefs_collector_new(domain, cpu);
+		domain->d_collectors[domain->d_ncollectors] = lanefs_gc_new(domain, cpu);
 		if (!domain->d_collectors[domain->d_ncollectors])
 			return -ENOMEM;
 		domain->d_ncollectors++;
 	}
 	if (!domain->d_ncollectors) {
 		/* More lanes than CPUs, or CPUs with other numbers. */
-		domain->d_collectors[0] = lanefs_collector_new(domain, WORK_CPU_UNBOUND);
+		domain->d_collectors[0] = lanefs_gc_new(domain, WORK_CPU_UNBOUND);
 		if (!domain->d_collectors[0])
 			return -ENOMEM;
 		domain->d_ncollectors = 1;
@@ -472,7 +471,7 @@ int lanefs_collectors_start(struct lanefs_domain *domain)
 	return 0;
 }
 
-void lanefs_collectors_stop(struct lanefs_domain *domain)
+void lanefs_gc_stop(struct lanefs_domain *domain)
 {
 	u32 i;
 
@@ -483,8 +482,11 @@ void lanefs_collectors_stop(struct lanefs_domain *domain)
 	kfree(domain->d_collectors);
 }
 
-/* They may work, or have ended and do not begin again. Before the journals stop. */
-void lanefs_collect_allow(struct lanefs_sb *sbi, bool allowed)
+/*
+ * Allows collectors to start; or keeps them from it and waits until all have ended, before the
+ * journals stop.
+ */
+void lanefs_gc_allow(struct lanefs_sb *sbi, bool allowed)
 {
 	struct lanefs_domain *domain;
 	u32 i, j;
