@@ -164,7 +164,7 @@ def _functions(shares: list[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"function": function, "share": share} for function, share in shares]
 
 
-def told(points: Iterable[Point]) -> list[str]:
+def describe_points(points: Iterable[Point]) -> list[str]:
     """Describe the simulated points, a line each, with their hottest cache lines below."""
     found = []
     for row in rows(points):

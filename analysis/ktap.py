@@ -12,12 +12,12 @@ _INDENT = "  "
 
 @dataclass(frozen=True)
 class Test:
-    """A test: `directive` is SKIP, ERROR or empty, `said` follows it, then `subtests`."""
+    """A test: `directive` is SKIP, ERROR or empty, `text` follows it, then `subtests`."""
 
     name: str
     ok: bool
     directive: str = ""
-    said: str = ""
+    text: str = ""
     diagnostics: tuple[str, ...] = ()
     subtests: tuple["Test", ...] = ()
 
@@ -38,7 +38,7 @@ def _level(tests: Sequence[Test], name: str = "") -> list[str]:
         if test.subtests:
             lines += [_INDENT + line for line in _level(test.subtests, test.name)]
         lines += [f"# {one_line(text)}" for text in test.diagnostics]
-        tail = one_line(f"{test.directive} {test.said}")
+        tail = one_line(f"{test.directive} {test.text}")
         result = f"{'ok' if test.ok else 'not ok'} {number} {_described(test.name)}"
         lines.append(f"{result} # {tail}" if tail else result)
     return lines

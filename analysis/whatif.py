@@ -26,7 +26,7 @@ class Answer:
         return self.free / self.base
 
 
-def asked(cell: Cell) -> bool:
+def is_whatif(cell: Cell) -> bool:
     """Whether the cell answers a what-if, so it is not a point of a file system's curve."""
     return cell.key.side is not None and cell.simulation is not None and bool(cell.simulation.free)
 
@@ -40,7 +40,7 @@ def answers(cells: Iterable[Cell]) -> list[Answer]:
             continue
         if cell.key.side is None:
             base[cell.key.point].append(cell.ops_per_second)
-        elif asked(cell):
+        elif is_whatif(cell):
             plain = cell.key.model_copy(update={"side": None})
             free[plain.point, ", ".join(cell.simulation.free)].append(cell)
     found = [

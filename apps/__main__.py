@@ -97,7 +97,7 @@ def _turns(app: App, arguments: argparse.Namespace) -> Turns | None:
     return Turns(arguments.slice, arguments.settle, *arguments.sync_fds)
 
 
-def hasten() -> None:
+def raise_priority() -> None:
     """Raise this process's priority, so that it notices the edges of the timed window in time.
 
     This process sleeps except at the edges. Processes that it starts keep the normal priority.
@@ -132,7 +132,7 @@ def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> Measured
     )
     turns = _turns(app, arguments)
     timing = Timing(arguments.duration, arguments.warmup, arguments.margin, turns)
-    hasten()
+    raise_priority()
     measured = app.run(site, timing, options, lambda: _ready(arguments.sync_fds, turns))
     if not measured.amount > 0 or not measured.seconds > 0:
         raise AppError(

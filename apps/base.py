@@ -50,7 +50,7 @@ class Turns:
 
     seconds: float
     settle: bool  # whether deferred work of a turn is written out after it
-    asked: int  # file descriptor; end of file ends the run
+    requests: int  # file descriptor; end of file ends the run
     answers: int  # file descriptor
 
 

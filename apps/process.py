@@ -19,7 +19,7 @@ from apps.base import AppError, Site
 from fscale.model import paths
 from fscale.model.results import Command
 from fscale.system.executor import TAG, which
-from fscale.system.processes import in_cgroup, in_groups, kill, where
+from fscale.system.processes import describe_stuck, in_cgroup, in_groups, kill
 
 _NO_SPACE = os.strerror(errno.ENOSPC)
 _COMPLAINT = re.compile(
@@ -80,7 +80,7 @@ def _full(directory: Path) -> bool:
     return False
 
 
-def told(lines: Iterable[str]) -> str | None:
+def error_in_output(lines: Iterable[str]) -> str | None:
     """The error in the JSON object of one of fscale's C programs, or None."""
     for line in lines:
         with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -89,7 +89,7 @@ def told(lines: Iterable[str]) -> str | None:
     return None
 
 
-def ask(*argv: str) -> str:
+def command_output(*argv: str) -> str:
     """The output of a short command, such as its version, whatever its exit code."""
     done = subprocess.run(
         [which(argv[0]) or argv[0], *argv[1:]],
@@ -260,4 +260,4 @@ def kill_cgroup(cgroup: Path) -> None:
 
 def _kill(name: str, find: Callable[[], list[int]]) -> None:
     if left := kill(find, _KILL_PATIENCE):
-        raise AppError(f"{name} does not exit after SIGKILL: {where(left[0])}")
+        raise AppError(f"{name} does not exit after SIGKILL: {describe_stuck(left[0])}")

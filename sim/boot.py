@@ -57,7 +57,7 @@ class Measured:
     bench: str | None = None
     status: int = 0
     failed: str | None = None
-    said: str = ""
+    stderr: str = ""
     host_seconds: float = 0.0
     """seconds since the previous point, or since the guest was up"""
 
@@ -234,7 +234,7 @@ class Boot:
             measured.failed = _text(self._left(number, ".failed")).strip()
         else:
             measured.bench = _text(self._left(number, ".json"))
-            measured.said = _text(self._left(number, ".stderr")).strip()
+            measured.stderr = _text(self._left(number, ".stderr")).strip()
             status = _text(self._left(number, ".status")).strip()
             measured.status = int(status) if status.isdecimal() else 1
         self._done.add(number)
@@ -245,7 +245,7 @@ class Boot:
         log = self.place.console
         text = log.read_text(errors="replace") if log.exists() else ""
         verdict = console.judge(text)
-        own = re.findall(r"^fscale-sim: (.*)$", console.plain(text), re.M)
+        own = re.findall(r"^fscale-sim: (.*)$", console.strip_escapes(text), re.M)
         said = self.place.errors.read_text(errors="replace").strip()
         words = own[-1:] or [verdict.summary or "", *said.splitlines()[-3:]]
         return "the guest ended early: " + ("; ".join(filter(None, words)) or "it printed nothing")

@@ -12,7 +12,7 @@ from pathlib import Path
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey
 from fscale.model.runs import now
-from fscale.runner.dry import tell
+from fscale.runner.dry import print_line
 from fscale.runner.progress import Reporter, duration
 from sim import cells, emulator, machine
 from sim.boot import Boot, BootError
@@ -64,10 +64,10 @@ def show(prepared: Prepared, jobs: int) -> None:
     for number, points in enumerate(boots(prepared, jobs), 1):
         ordered = order(points)
         seed = ordered[0].seed
-        tell(f"# boot {number}: {len(ordered)} points, seed {seed}")
-        tell(shlex.join(_command(prepared, ordered, 0, Place(_EXAMPLE))))
+        print_line(f"# boot {number}: {len(ordered)} points, seed {seed}")
+        print_line(shlex.join(_command(prepared, ordered, 0, Place(_EXAMPLE))))
         for line in _script(prepared, ordered).splitlines():
-            tell(line)
+            print_line(line)
 
 
 _EXAMPLE = Path("RUN")

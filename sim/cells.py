@@ -118,7 +118,7 @@ def _bench(measured: Measured) -> tuple[BenchOutput | None, str | None]:
     try:
         bench = BenchOutput.model_validate_json(measured.bench or "")
     except ValidationError as error:
-        why = measured.said or explain(error)
+        why = measured.stderr or explain(error)
         return None, f"the microbenchmark failed in the guest (exit code {measured.status}): {why}"
     return bench, bench.reason
 

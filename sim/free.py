@@ -16,7 +16,7 @@ from sim.symbols import Symbols
 BOOT_SECONDS = 300.0
 
 
-def applied(prepared: Prepared, names: Sequence[str]) -> Prepared:
+def free_objects(prepared: Prepared, names: Sequence[str]) -> Prepared:
     """The sweep, with all named objects free in each of its cells."""
     known = symbols(prepared)
     found = tuple(rule_of(known, name) for name in names)

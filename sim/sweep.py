@@ -135,7 +135,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     emulated = qemu.find(steps)
     emulator.check_version(emulated)
     plugin = emulator.build_plugin(steps)
-    parts = module_build.provide(
+    parts = module_build.build_parts(
         sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps
     )
     # A module that is given replaces the one that is built, as for `fscale vm run`.

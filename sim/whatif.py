@@ -24,14 +24,14 @@ def objects(lines: Iterable[HotLine], most: int) -> list[Freed]:
         marks |= set(line.rules)
         same = next((one for one in found if one[0] & marks), None)
         if same is None:
-            found.append((marks, words(line), list(line.rules)))
+            found.append((marks, describe_object(line), list(line.rules)))
         else:
             same[0].update(marks)
             same[2].extend(line.rules)
     return [Freed(text, tuple(dict.fromkeys(rules))) for _, text, rules in found[:most]]
 
 
-def words(line: HotLine) -> str:
+def describe_object(line: HotLine) -> str:
     """Describe an object for the user: its name, and the functions that use it."""
     kind = line.object.partition(" (")[0] if line.object.startswith("struct page") else line.object
     kind = (line.members or "heap memory") if kind.startswith(HEAP) else kind
@@ -39,7 +39,7 @@ def words(line: HotLine) -> str:
     return f"{kind} ({users})" if users else kind
 
 
-def questions(prepared: Prepared, cells: Iterable[Cell], most: int) -> Prepared:
+def plan_whatif(prepared: Prepared, cells: Iterable[Cell], most: int) -> Prepared:
     """The second stage: points with the most cores again, once for each of their objects."""
     good = [c for c in cells if c.status == "ok" and c.simulation and c.key.side is None]
     top: dict[tuple[str, str], Cell] = {}

@@ -46,7 +46,7 @@ def start(
     kernel = kernels.resolve(
         options.kernel, steps, modules=options.modules, tree=options.kernel_tree
     )
-    parts = module_build.provide(
+    parts = module_build.build_parts(
         filesystems, own, kernel, options.kernel, options.kernel_tree, steps
     )
     job = replace(parts.added(replace(job, modules=options.module or [])), timeout=options.timeout)

@@ -31,14 +31,14 @@ class Verdict:
     report: str | None
 
 
-def plain(text: str) -> str:
+def strip_escapes(text: str) -> str:
     """The log without terminal escapes and carriage returns."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|\r", "", text)
 
 
 def judge(log: str) -> Verdict:
     """Read a console log; the report is the first oops, panic or OOM kill with its stack."""
-    lines = plain(log).splitlines()
+    lines = strip_escapes(log).splitlines()
     first = next((i for i, line in enumerate(lines) if START.search(line)), None)
     if first is None:
         return Verdict(None, None, None)

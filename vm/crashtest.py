@@ -84,7 +84,7 @@ def command(argv: Sequence[str]) -> None:
 
 
 @contextmanager
-def mapped(name: str, table: str) -> Iterator[str]:
+def map_device(name: str, table: str) -> Iterator[str]:
     """A device-mapper device, removed at the end."""
     command(["dmsetup", "create", name, "--table", table])
     try:
@@ -132,10 +132,10 @@ def _remount(options: Sequence[str], workers: Sequence[BaseProcess]) -> None:
 
 def record(spec: Spec) -> None:
     """Make the file system, copy it to IMAGE, run the workload on DATA with its writes in LOG."""
-    with mapped(WHOLE, f"0 {spec.size // 512} linear {DATA} 0") as data:
+    with map_device(WHOLE, f"0 {spec.size // 512} linear {DATA} 0") as data:
         command([argument.replace("{device}", data) for argument in spec.mkfs])
         copy(Path(data), IMAGE)
-    with mapped(RECORDER, f"0 {spec.size // 512} log-writes {DATA} {LOG}") as device:
+    with map_device(RECORDER, f"0 {spec.size // 512} log-writes {DATA} {LOG}") as device:
         if spec.plant == "no-flush":
             number = os.minor(Path(device).stat().st_rdev)
             Path(f"/sys/class/block/dm-{number}/queue/write_cache").write_text("write through")
@@ -167,7 +167,7 @@ def power_cut(spec: Spec, add: Add | None) -> Iterator[str]:
     `add` writes further data to the snapshot that the disk may hold.
     """
     table = f"0 {spec.size // 512} snapshot {IMAGE} {CHANGES} N 8"
-    with mapped(SNAPSHOT, table) as device:
+    with map_device(SNAPSHOT, table) as device:
         if add:
             with Path(device).open("r+b") as changed:
                 add(changed)
@@ -203,7 +203,7 @@ def examine(spec: Spec, models: Sequence[Model], add: Add | None = None) -> tupl
     return None
 
 
-def spaced(points: list[int], most: int) -> set[int]:
+def pick_spaced(points: list[int], most: int) -> set[int]:
     """At most `most` of the points, evenly spaced, including the last one."""
     if len(points) <= most:
         return set(points)
@@ -275,7 +275,7 @@ def replay(spec: Spec, result: Result, examine: Examine = examine) -> None:
     with LOG.open("rb") as log, IMAGE.open("r+b") as image:
         entries = logwrites.read_log(log)
         points = logwrites.crash_points(entries)
-        chosen = spaced(points, spec.points)
+        chosen = pick_spaced(points, spec.points)
         result.entries, result.possible = len(entries), len(points)
         result.flushes = sum(entry.durable for entry in entries)
         state = Replay(spec, result, log, image, models, examine)

@@ -8,7 +8,7 @@ import zlib
 from vm.steps import need
 
 
-def unpacked(data: bytes) -> bytes | None:
+def decompress(data: bytes) -> bytes | None:
     """The content decompressed by gzip, xz or zstd; None if it is none of these formats."""
     if data.startswith(b"\x1f\x8b"):
         return zlib.decompressobj(wbits=31).decompress(data)

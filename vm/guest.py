@@ -281,7 +281,7 @@ def _judge(
     verdict = console.judge(raw[:own_words].decode(errors="replace"))
     report = verdict.report
     if own_words is not None:
-        after = console.plain(raw[own_words:].decode(errors="replace"))
+        after = console.strip_escapes(raw[own_words:].decode(errors="replace"))
         report = "\n".join(after.splitlines()[: console.LONGEST])
     returncode = _returncode(where.state / "status")
     summary = verdict.summary
@@ -291,7 +291,7 @@ def _judge(
         end = "oom"
     if end == "died":
         said = _bytes(where.errors).decode(errors="replace").strip()
-        tail = "\n".join(console.plain(text).splitlines()[-5:])
+        tail = "\n".join(console.strip_escapes(text).splitlines()[-5:])
         summary = said or tail or "QEMU ended without a word"
     return Outcome(end, returncode, seconds, booted, summary, report, where.console)
 

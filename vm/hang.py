@@ -11,7 +11,7 @@ STILL_SECONDS = 20.0
 IDLE_CPUS = 0.1
 
 
-def scheduled(thread: Path) -> tuple[float, float]:
+def scheduled_seconds(thread: Path) -> tuple[float, float]:
     """CPU seconds that a thread (`/proc/PID/task/TID`) ran, and that it waited for a CPU.
 
     Source: schedstat in Documentation/scheduler/sched-stats.rst. Raises OSError.
@@ -20,7 +20,7 @@ def scheduled(thread: Path) -> tuple[float, float]:
     return int(had) / 1e9, int(waited) / 1e9
 
 
-def wanted(pid: int) -> float:
+def wanted_seconds(pid: int) -> float:
     """CPU seconds that the threads of a process ran or waited for; inf if that is not known.
 
     A guest that waits for CPU time on a busy machine has not stalled.
@@ -29,7 +29,7 @@ def wanted(pid: int) -> float:
     try:
         for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                total += sum(scheduled(thread))
+                total += sum(scheduled_seconds(thread))
     except OSError:
         return float("inf")
     return total
@@ -41,7 +41,7 @@ class Watch:
     def __init__(self, pid: int, console: Path) -> None:
         self._pid = pid
         self._console = console
-        self._restart(self._said(), wanted(pid))
+        self._restart(self._said(), wanted_seconds(pid))
 
     def _said(self) -> int:
         return self._console.stat().st_size if self._console.exists() else 0
@@ -53,7 +53,7 @@ class Watch:
 
     def still(self) -> bool:
         """Whether the console was silent and less than IDLE_CPUS were used for STILL_SECONDS."""
-        said, wants = self._said(), wanted(self._pid)
+        said, wants = self._said(), wanted_seconds(self._pid)
         moved = wants - self._wanted > IDLE_CPUS * STILL_SECONDS
         if said != self._before or moved or wants == float("inf"):
             self._restart(said, wants)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from fscale.model.errors import FscaleError
 from vm.cache import file_digest
-from vm.decompress import unpacked
+from vm.decompress import decompress
 from vm.steps import StepError, Steps, need
 
 INIT = Path(__file__).parent / "init" / "initramfs.sh"
@@ -54,7 +54,7 @@ def load_order(modules: Path, wanted: tuple[str, ...] = WANTED) -> list[str]:
 def _plain(source: Path, target: Path) -> None:
     """Copy a module uncompressed, because busybox's insmod cannot load compressed ones."""
     packed = source.read_bytes()
-    target.write_bytes(unpacked(packed) or packed)
+    target.write_bytes(decompress(packed) or packed)
 
 
 def build(

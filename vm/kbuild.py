@@ -40,7 +40,7 @@ def fragment(name: str) -> str:
     return text if name == "default" else text + path.read_text()
 
 
-def unmet(wanted: str, config: str) -> list[str]:
+def unmet_options(wanted: str, config: str) -> list[str]:
     """The lines of a fragment that a .config does not fulfil; the last line of an option counts."""
     asked: dict[str, str] = {}
     for line in wanted.splitlines():
@@ -122,7 +122,7 @@ def build_kernel(source: str, config: str, jobs: int, steps: Steps) -> Path:
         make = ["make", "-s", "-C", str(tree), f"O={directory / 'build'}"]
         (directory / "build").mkdir()
         steps.run([*make, f"KCONFIG_ALLCONFIG={asked}", "allnoconfig"], f"configuring {config}")
-        lacking = unmet(wanted, (directory / "build" / ".config").read_text())
+        lacking = unmet_options(wanted, (directory / "build" / ".config").read_text())
         if lacking:
             raise FscaleError(
                 f"{tree} does not support {', '.join(lacking)}: a dependency was renamed or is "

@@ -15,7 +15,7 @@ from fscale.model.errors import FscaleError
 from vm import initramfs, vmlinux
 from vm.cache import cache_root, digest, entry, file_digest
 from vm.debian import LISTS_SECONDS, SUITES, Apt
-from vm.decompress import unpacked
+from vm.decompress import decompress
 from vm.steps import Steps, need
 
 # Versions by which users name Debian's kernels.
@@ -91,7 +91,7 @@ def module_of(kernel: Kernel, name: str) -> bytes | None:
     for path in (line.partition(":")[0] for line in listed.splitlines()):
         if initramfs.module_name(path) == name:
             packed = _member(kernel.modules, f"{kernel.release}/{path}")
-            return unpacked(packed) or packed
+            return decompress(packed) or packed
     return None
 
 

@@ -11,7 +11,7 @@ from fscale.model.errors import FscaleError
 _OPTION = "--workload"
 
 
-def handed_in(arguments: Sequence[str]) -> tuple[dict[str, Path], list[str]]:
+def files_for_guest(arguments: Sequence[str]) -> tuple[dict[str, Path], list[str]]:
     """The files of the loads that the options of `fscale run` name by path, and those options.
 
     Returns host files by their names in the guest's /control, and the options with the paths that

@@ -47,7 +47,7 @@ def own_name(module: Path) -> str:
     return said or module_name(str(module))
 
 
-def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:
+def needed_filesystems(suite: Path, arguments: Sequence[str]) -> list[str]:
     """The names of the file systems that `fscale run SUITE ARGUMENT...` measures."""
     for names in values(arguments, "--fs"):
         return catalogue.split_filesystems(names)
@@ -58,7 +58,7 @@ def wanted(suite: Path, arguments: Sequence[str]) -> list[str]:
     return catalogue.load_suite(suite).filesystems
 
 
-def provide(
+def build_parts(
     names: Iterable[str],
     own: Iterable[Path],
     kernel: Kernel,

@@ -22,7 +22,7 @@ from typing import Any, Self
 from fscale.model.errors import FscaleError
 from vm import guest as guests
 from vm.guest import GuestError, Hold, Outcome
-from vm.hang import scheduled
+from vm.hang import scheduled_seconds
 from vm.place import Job
 from vm.qemu import LINE, QMP, Guest, Qemu
 from vm.steps import Steps
@@ -33,11 +33,11 @@ LONGEST_LINE = 1 << 16
 LOOK_SECONDS = 0.1
 
 
-class Gone(FscaleError):  # noqa: N818
+class GuestGone(FscaleError):  # noqa: N818
     """The guest has ended, or no longer answers."""
 
 
-class Machine:
+class Qmp:
     """QEMU's machine protocol: one command at a time."""
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class Machine:
             raise
 
     def execute(self, command: str) -> Any:
-        """The result of a command without arguments; Gone if QEMU does not confirm it."""
+        """The result of a command without arguments; GuestGone if QEMU does not confirm it."""
         try:
             self._file.write(json.dumps({"execute": command}).encode() + b"\n")
             self._file.flush()
@@ -62,10 +62,10 @@ class Machine:
                 if "return" in answer:
                     return answer["return"]
                 if "error" in answer:
-                    raise Gone(f"QEMU refuses to {command}: {answer['error']}")
+                    raise GuestGone(f"QEMU refuses to {command}: {answer['error']}")
         except (OSError, ValueError) as error:
-            raise Gone(f"QEMU did not answer the command {command}: {error}") from None
-        raise Gone(f"QEMU ended during the command {command}")
+            raise GuestGone(f"QEMU did not answer the command {command}: {error}") from None
+        raise GuestGone(f"QEMU ended during the command {command}")
 
     def cpu_threads(self) -> list[Path]:
         """The threads of the guest's CPUs; several CPUs may share one."""
@@ -77,7 +77,7 @@ class Machine:
         self._socket.close()
 
 
-class Held:
+class PausedGuest:
     """A guest that runs beside this process during the `with` block.
 
     It is running when the block begins; the output of its job goes to the file `log`.
@@ -88,7 +88,7 @@ class Held:
         self._hold = Hold()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._sockets = Path()
-        self._machine: Machine | None = None
+        self._machine: Qmp | None = None
         self._line: socket.socket | None = None
         self._cpus: list[Path] = []
         self._heard = b""
@@ -130,9 +130,9 @@ class Held:
             return
         try:
             # Connect here first: QEMU creates the line before it answers.
-            machine = Machine(self._sockets / QMP)
+            machine = Qmp(self._sockets / QMP)
             self._cpus = machine.cpu_threads()
-        except (OSError, Gone):
+        except (OSError, GuestGone):
             return
         line = socket.socket(socket.AF_UNIX)
         try:
@@ -151,8 +151,8 @@ class Held:
             self._machine.close()
         self._line = self._machine = None
 
-    def hear(self) -> str | None:
-        """The next line of the job, without its end, if there is one. Raises Gone."""
+    def receive(self) -> str | None:
+        """The next line of the job, without its end, if there is one. Raises GuestGone."""
         self._connect()
         if self._line:
             self._receive(self._line)
@@ -162,9 +162,9 @@ class Held:
             self._hold.alive = time.monotonic()
             return line.decode(errors="replace")
         if len(self._heard) > LONGEST_LINE:
-            raise Gone("the guest sent a line that is too long")
+            raise GuestGone("the guest sent a line that is too long")
         if not self._thread.is_alive():
-            raise Gone("the guest has ended")
+            raise GuestGone("the guest has ended")
         return None
 
     def _receive(self, line: socket.socket) -> None:
@@ -180,7 +180,7 @@ class Held:
         self._disconnect()
         if self._spoke:
             self._thread.join()
-            raise Gone("the guest has ended")
+            raise GuestGone("the guest has ended")
         self._heard = b""  # it is booted again
 
     def wait(self, seconds: float) -> None:
@@ -190,47 +190,47 @@ class Held:
         else:
             time.sleep(min(seconds, LOOK_SECONDS))
 
-    def say(self, letter: str) -> None:
-        """Send the job a letter. Raises Gone."""
+    def send(self, letter: str) -> None:
+        """Send the job a letter. Raises GuestGone."""
         try:
             assert self._line
             self._line.sendall(letter.encode())
         except OSError as error:
-            raise Gone(f"cannot reach the guest: {error}") from None
+            raise GuestGone(f"cannot reach the guest: {error}") from None
 
     def stop(self) -> None:
-        """Pause the guest and its clocks. Raises Gone."""
+        """Pause the guest and its clocks. Raises GuestGone."""
         assert self._machine
         self._machine.execute("stop")
         self._hold.stopped = True
 
-    def go_on(self) -> None:
-        """Continue the guest if it is paused. Raises Gone."""
+    def resume(self) -> None:
+        """Continue the guest if it is paused. Raises GuestGone."""
         if not self._machine or not self._hold.stopped:
             return
         self._hold.alive = time.monotonic()
         self._hold.stopped = False
         self._machine.execute("cont")
 
-    def waited(self) -> float:
-        """Seconds that the threads of its CPUs have waited for a host CPU so far. Raises Gone."""
+    def cpu_wait_seconds(self) -> float:
+        """Seconds that its CPU threads have waited for a host CPU so far. Raises GuestGone."""
         try:
-            return sum(scheduled(thread)[1] for thread in self._cpus)
+            return sum(scheduled_seconds(thread)[1] for thread in self._cpus)
         except OSError as error:
-            raise Gone(f"cannot read the times of the guest's CPUs: {error}") from None
+            raise GuestGone(f"cannot read the times of the guest's CPUs: {error}") from None
 
-    def explain(self) -> None:
+    def raise_cause(self) -> None:
         """Raise the error that ended the guest, if there was one."""
         if not self._thread.is_alive():
-            self.ended()
+            self.finish()
 
-    def ended(self) -> Outcome:
+    def finish(self) -> Outcome:
         """Let the guest run to its end, and return the outcome.
 
         Raises GuestError if it did not end by itself, and the exceptions of its boot.
         """
-        with contextlib.suppress(Gone):
-            self.go_on()
+        with contextlib.suppress(GuestGone):
+            self.resume()
         self._thread.join()
         if self._error:
             raise self._error
@@ -240,23 +240,23 @@ class Held:
         return self._outcome
 
 
-def answers(held: Mapping[str, Held], seconds: float) -> dict[str, str]:
+def wait_for_answers(held: Mapping[str, PausedGuest], seconds: float) -> dict[str, str]:
     """Let these guests run until each has sent a line; each is paused as soon as it has.
 
-    Raises Gone if one has sent nothing within `seconds`, or has ended.
+    Raises GuestGone if one has sent nothing within `seconds`, or has ended.
     """
     said: dict[str, str] = {}
     deadline = time.monotonic() + seconds
     while silent := held.keys() - said.keys():
         for name in silent:
-            if (line := held[name].hear()) is not None:
+            if (line := held[name].receive()) is not None:
                 held[name].stop()
                 said[name] = line
             else:
-                held[name].go_on()
+                held[name].resume()
         left = deadline - time.monotonic()
         if left < 0 and held.keys() - said.keys():
-            raise Gone(f"a guest did not answer for {seconds:g} s")
+            raise GuestGone(f"a guest did not answer for {seconds:g} s")
         for name in held.keys() - said.keys():
             held[name].wait(min(left, LOOK_SECONDS) if len(held) > 1 else left)
     return said

@@ -10,7 +10,7 @@ Documentation/bpf/btf.rst.
 import struct
 from collections.abc import Iterator
 
-from vm.decompress import unpacked
+from vm.decompress import decompress
 
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
@@ -25,7 +25,7 @@ def extract(bzimage: bytes) -> bytes | None:
     start = (bzimage[0x1F1] + 1) * 512
     offset, length = struct.unpack_from("<II", bzimage, 0x248)
     # The last four bytes are the uncompressed size.
-    return unpacked(bzimage[start + offset : start + offset + length - 4])
+    return decompress(bzimage[start + offset : start + offset + length - 4])
 
 
 def has_pvh_entry(elf: bytes) -> bool:

@@ -16,7 +16,7 @@ from analysis.diagnosis.triage import Suspect, Triage, triage
 from analysis.diagnosis.verdict import Judgement, judge_point, suspects_of
 from analysis.reader import Results
 from analysis.summary import summarise
-from analysis.whatif import asked
+from analysis.whatif import is_whatif
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.topology import machine_layout
@@ -106,7 +106,7 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
             seen = ones[0].simulation is not None
             triages[point] = simulated.triage(ones) if seen else triage(results.path, ones)
     pages = arrange(
-        summarise(cell for cell in results.scored if not asked(cell)),
+        summarise(cell for cell in results.scored if not is_whatif(cell)),
         list(results.run.filesystems),
         results.descriptors,
         machine_layout(results.run.machine),

@@ -17,7 +17,7 @@ from statistics import mean, median, stdev
 from typing import Any
 
 from analysis.formats.cells import in_order, options, simulated, workers
-from analysis.formats.outcome import said
+from analysis.formats.outcome import describe_cell
 from analysis.reader import Results
 from fscale.model.files import printable
 from fscale.model.results import Cell, Run
@@ -58,7 +58,7 @@ def render(results: Results) -> str:
         if times := _times(cell):
             timed.setdefault((name, cell.key.cores), []).append((cell, times))
         else:
-            why = _NO_CPU_TIME if cell.status == "ok" else said(cell)
+            why = _NO_CPU_TIME if cell.status == "ok" else describe_cell(cell)
             left_out.append({"name": f"{name}/cores:{cell.key.cores}", "message": why})
     if results.missing:
         why = f"{results.missing} planned cells left no result"
@@ -127,7 +127,7 @@ def _repetition(common: dict[str, Any], index: int, cell: Cell, times: _Times) -
         "cpu_time": _NANO * times.cpu,
         "time_unit": "ns",
         "items_per_second": cell.ops_per_second,
-        "label": said(cell),
+        "label": describe_cell(cell),
         **({"disturbed": 1} if cell.disturbed is not None else {}),
     }
 

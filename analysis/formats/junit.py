@@ -28,8 +28,8 @@ def _suite(results: Results, group: Group) -> TestSuite:
     suite.add_property("machine", printable(results.run.machine.kind))
     if results.run.imported:
         suite.add_property("imported", printable(results.run.imported))
-    if group.said:
-        suite.add_property("throughput", group.said)
+    if group.text:
+        suite.add_property("throughput", group.text)
     for entry in group.entries:
         suite.add_testcase(_case(group.name, entry))
     return suite
@@ -38,6 +38,6 @@ def _suite(results: Results, group: Group) -> TestSuite:
 def _case(point: str, entry: Entry) -> TestCase:
     case = TestCase(entry.name, classname=point, time=entry.seconds)
     if entry.outcome in _RESULTS:
-        case.result = [_RESULTS[entry.outcome](entry.said)]
-    case.system_out = entry.said
+        case.result = [_RESULTS[entry.outcome](entry.text)]
+    case.system_out = entry.text
     return case

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from analysis.formats.cells import in_order, moment, simulated
-from analysis.formats.outcome import Outcome, outcome, said
+from analysis.formats.outcome import Outcome, describe_cell, outcome
 from analysis.ktap import one_line
 from analysis.reader import Results
 from fscale.model.files import printable
@@ -95,7 +95,7 @@ class _Tests:
             **self._common,
             "path": ".".join(re.sub("[^a-zA-Z0-9_-]", "_", part) for part in parts),
             "status": _STATUS[outcome(cell)],
-            "comment": said(cell),
+            "comment": describe_cell(cell),
             "misc": {
                 **key.model_dump(),
                 "simulated": simulated(self._about, cell),

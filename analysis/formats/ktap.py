@@ -20,13 +20,13 @@ def render(results: Results) -> str:
 def _point(group: Group) -> Test:
     """The test of a point: skipped if all repetitions are, failed if one failed."""
     subtests = tuple(_repetition(entry) for entry in group.entries)
-    diagnostics = (group.said,) if group.said else ()
+    diagnostics = (group.text,) if group.text else ()
     skipped = all(entry.outcome == "skipped" for entry in group.entries)
     return Test(
         group.name,
         all(test.ok for test in subtests),
         "SKIP" if skipped else "",
-        group.entries[0].said if skipped else "",
+        group.entries[0].text if skipped else "",
         diagnostics,
         subtests,
     )
@@ -34,4 +34,4 @@ def _point(group: Group) -> Test:
 
 def _repetition(entry: Entry) -> Test:
     ok = entry.outcome in ("measured", "skipped")
-    return Test(entry.name, ok, _DIRECTIVES.get(entry.outcome, ""), entry.said)
+    return Test(entry.name, ok, _DIRECTIVES.get(entry.outcome, ""), entry.text)

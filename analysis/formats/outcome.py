@@ -24,7 +24,7 @@ class Entry:
 
     name: str
     outcome: Outcome
-    said: str
+    text: str
     seconds: float | None = None
 
 
@@ -33,7 +33,7 @@ class Group:
     """The repetitions of a point, and a summary of them; empty without a figure."""
 
     name: str
-    said: str
+    text: str
     entries: tuple[Entry, ...]
 
 
@@ -46,7 +46,7 @@ def outcome(cell: Cell) -> Outcome:
     return "broken" if is_broken(cell) else "unusable"
 
 
-def said(cell: Cell) -> str:
+def describe_cell(cell: Cell) -> str:
     """The figure with the reasons to doubt it, or why there is none."""
     if cell.status != "ok":
         return one_line(f"{cell.status}: {cell.reason or 'no reason was recorded'}")
@@ -60,7 +60,7 @@ def said(cell: Cell) -> str:
     return one_line("; ".join(parts))
 
 
-def together(point: Point) -> str:
+def describe_point(point: Point) -> str:
     """A point's median with its spread, number of repetitions, and remarks."""
     parts = [f"median {point.median:.6g} {point.unit}/s"]
     if point.spread.kind != "none":
@@ -75,7 +75,7 @@ def together(point: Point) -> str:
 
 def groups(results: Results) -> list[Group]:
     """The points of a run by their names; absent repetitions come last."""
-    medians = {point.key.point: together(point) for point in summarise(results.scored)}
+    medians = {point.key.point: describe_point(point) for point in summarise(results.scored)}
     cells: dict[str, list[Cell]] = {}
     for cell in in_order(results.cells):
         cells.setdefault(cell.key.point, []).append(cell)
@@ -93,6 +93,11 @@ def groups(results: Results) -> list[Group]:
 
 def _entries(cells: Iterable[Cell]) -> tuple[Entry, ...]:
     return tuple(
-        Entry(f"repetition {cell.key.repetition}", outcome(cell), said(cell), cell.wall_seconds)
+        Entry(
+            f"repetition {cell.key.repetition}",
+            outcome(cell),
+            describe_cell(cell),
+            cell.wall_seconds,
+        )
         for cell in cells
     )

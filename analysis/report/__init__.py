@@ -25,7 +25,7 @@ from analysis.report import (
     tables,
 )
 from analysis.report.layout import page
-from analysis.report.members import Asked, Member, open_members
+from analysis.report.members import Member, NamedRun, open_members
 from analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
@@ -86,7 +86,7 @@ def build(
 
 
 def build_several(
-    asked: Sequence[Asked],
+    asked: Sequence[NamedRun],
     out_dir: Path,
     *,
     paper: bool = False,

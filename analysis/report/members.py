@@ -17,14 +17,14 @@ _RESERVED = "()"  # a curve is named FILESYSTEM (RUN)
 
 
 @dataclass(frozen=True)
-class Asked:
+class NamedRun:
     """A results directory and the user's label; None: the label is built from differences."""
 
     path: Path
     label: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> "Asked":
+    def parse(cls, text: str) -> "NamedRun":
         """Parse `DIR` or `DIR=LABEL`; an existing directory may have a `=` in its own name.
 
         Raises:
@@ -68,7 +68,7 @@ class Member:
         return self.all_sides or cell.key.side == self.side
 
 
-def open_members(asked: Sequence[Asked]) -> tuple[Member, ...]:
+def open_members(asked: Sequence[NamedRun]) -> tuple[Member, ...]:
     """Read several runs and name them; each side of a paired run is one of its own.
 
     Raises:

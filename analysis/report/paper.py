@@ -3,7 +3,7 @@
 
 from collections import Counter
 
-from analysis.paper.beside import (
+from analysis.paper.agreement import (
     BEYOND,
     DOES_NOT,
     GAIN,
@@ -11,7 +11,7 @@ from analysis.paper.beside import (
     SCALES,
     SOCKET,
     VERDICTS,
-    beside,
+    compare_with_paper,
     other_operations,
 )
 from analysis.report.render import render
@@ -21,7 +21,7 @@ from analysis.report.section import Report, Section
 def _build(report: Report) -> str | None:
     if not report.paper:
         return None
-    pages = [(page, beside(page)) for page in report.pages]
+    pages = [(page, compare_with_paper(page)) for page in report.pages]
     counts = Counter(row.verdict for _, rows in pages for row in rows)
     return render(
         "sections/paper.html.j2",

@@ -11,14 +11,14 @@ from analysis.compare.pairs import Place, subject_of
 from analysis.control import Control, control_of
 from analysis.curves import Page, Panel, arrange
 from analysis.export import Row, rows
-from analysis.paper.beside import with_turns
+from analysis.paper.agreement import with_turns
 from analysis.reader import Results
 from analysis.report.against import Against, against_first
 from analysis.report.looks import by_run, looks
 from analysis.report.members import Member
 from analysis.style import Line
 from analysis.summary import Point, summarise
-from analysis.whatif import asked
+from analysis.whatif import is_whatif
 from fscale.model.bench import Descriptor
 from fscale.model.topology import machine_layout
 
@@ -78,7 +78,7 @@ class Report:
             point
             for member in self.members
             for point in summarise(
-                (cell for cell in member.scored if not asked(cell)), member.label
+                (cell for cell in member.scored if not is_whatif(cell)), member.label
             )
         ]
 

@@ -35,15 +35,6 @@ class Value:
             return None
         return self.judgement.verdict
 
-    @property
-    def told(self) -> str | None:
-        """The change with its interval and verdict; None if there is no ratio."""
-        if self.ratio is None:
-            return None
-        interval = wording.interval(self.judgement) if self.judgement else ""
-        parts = [f"{self.change} {interval}".strip(), self.verdict or "not judged"]
-        return ", ".join(parts)
-
 
 @dataclass(frozen=True)
 class Row:

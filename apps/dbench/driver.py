@@ -9,7 +9,7 @@ from pathlib import Path
 
 from apps.base import AppError, Measured, Options, Site, Timing
 from apps.meter import Edge, Meter, Usage, between
-from apps.process import Processes, ask
+from apps.process import Processes, command_output
 from fscale.model.bench import Descriptor, OptionHelp
 from fscale.system.executor import which
 
@@ -88,7 +88,7 @@ class Dbench:
 
     def version(self) -> str:
         """The first line that it prints."""
-        return ask("dbench", "--help").splitlines()[0].split(" - ")[0]
+        return command_output("dbench", "--help").splitlines()[0].split(" - ")[0]
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]

@@ -17,7 +17,7 @@ from apps.base import AppError, AppSkipped, Measured, Options, Site, Timing, bui
 from apps.exim import config
 from apps.meter import Edge, Meter, between
 from apps.namespace import private_tree
-from apps.process import FileSystemFullError, Processes, ask, failure, told
+from apps.process import FileSystemFullError, Processes, command_output, error_in_output, failure
 from fscale.model import paths
 from fscale.model.bench import Descriptor, OptionHelp
 from fscale.model.errors import FscaleError
@@ -103,7 +103,7 @@ class Exim:
 
     def version(self) -> str:
         """The version in the output of `exim4 -bV`."""
-        return ask("exim4", "-C", "/dev/null", "-bV").splitlines()[0]
+        return command_output("exim4", "-C", "/dev/null", "-bV").splitlines()[0]
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
@@ -273,7 +273,7 @@ def _generate(
 
 
 def _why(lines: list[str]) -> str | None:
-    error = told(lines)
+    error = error_in_output(lines)
     if error is None:
         return None
     # Exim reports a short write without errno, and frees the space again.

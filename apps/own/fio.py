@@ -11,7 +11,7 @@ from apps.meter import Meter, between
 from apps.own import jobs
 from apps.own.account import Account
 from apps.own.options import filled
-from apps.process import Processes, ask
+from apps.process import Processes, command_output
 from fscale.model.histogram import summarise
 from fscale.model.loadfile import Named
 from fscale.system.executor import which
@@ -107,7 +107,7 @@ class Fio:
 
     def version(self) -> str:
         """The version in the output of `fio --version`."""
-        return ask("fio", "--version")
+        return command_output("fio", "--version")
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]

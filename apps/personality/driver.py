@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.base import AppError, Measured, Options, Site, Timing, build
 from apps.meter import Edge, Meter, Usage, between
-from apps.process import FileSystemFullError, Processes, cpu_list, told
+from apps.process import FileSystemFullError, Processes, cpu_list, error_in_output
 from fscale import __version__
 from fscale.model.bench import Descriptor, OptionHelp
 
@@ -203,12 +203,12 @@ def _go(
 
     try:
         timeout = timing.warmup + timing.duration + 2 * timing.margin
-        asked = turns.asked if turns else go_read
+        asked = turns.requests if turns else go_read
         return processes.run(argv, timeout=timeout, stdin=asked, watch=watch), edges
     except FileSystemFullError:
         raise
     except AppError:
-        if (why := told(lines)) is None:
+        if (why := error_in_output(lines)) is None:
             raise
         raise AppError(f"{_PROGRAM}: {why}") from None
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from apps.base import AppError, Measured, Options, Site, Timing
 from apps.meter import Meter, between
-from apps.process import Processes, ask
+from apps.process import Processes, command_output
 from fscale.model.bench import Descriptor, OptionHelp
 from fscale.system.executor import which
 
@@ -86,7 +86,7 @@ class RocksDb:
 
     def version(self) -> str:
         """The version in the output of `db_bench --version`."""
-        return ask("db_bench", "--version")
+        return command_output("db_bench", "--version")
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]

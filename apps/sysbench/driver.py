@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from apps.base import AppError, Measured, Options, Site, Timing
 from apps.meter import Meter, between
-from apps.process import Processes, ask
+from apps.process import Processes, command_output
 from fscale.model.bench import Descriptor, OptionHelp
 from fscale.system.executor import which
 
@@ -86,7 +86,7 @@ class Sysbench:
 
     def version(self) -> str:
         """The version in the output of `sysbench --version`."""
-        return ask("sysbench", "--version")
+        return command_output("sysbench", "--version")
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]

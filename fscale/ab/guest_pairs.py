@@ -30,7 +30,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from vm import untrusted
-from vm.paused_guest import Gone, Held
+from vm.paused_guest import GuestGone, PausedGuest
 from vm.qemu import INSTRUCTIONS_A_SECOND, LINE_DEVICE
 from vm.steps import Steps
 
@@ -117,10 +117,12 @@ class GuestPairs(Guests):
                 guest = replace(side.guest, accelerator="tcg-icount") if counts else side.guest
                 job = side.parts.added(plan.job(side, directory, number, *_options(counts)))
                 log = directory.with_suffix(".log")
-                held[name] = stack.enter_context(Held(guest, plan.emulator, job, log, self.steps))
+                held[name] = stack.enter_context(
+                    PausedGuest(guest, plan.emulator, job, log, self.steps)
+                )
             turns = [] if counts else self._turns(held, number, wanted)
             for one in held.values():
-                one.ended()
+                one.finish()
         for name, directory in directories.items():
             if not complete(directory):
                 raise FscaleError(
@@ -136,14 +138,14 @@ class GuestPairs(Guests):
         return found
 
     def _turns(
-        self, held: Mapping[str, Held], number: int, wanted: Callable[[CellKey], bool]
+        self, held: Mapping[str, PausedGuest], number: int, wanted: Callable[[CellKey], bool]
     ) -> list[guest_turns.Measured]:
         plan = self.plan
         try:
             return list(guest_turns.measure(held, TIMED, plan.seed + number, plan.name, wanted))
-        except Gone:
+        except GuestGone:
             for guest in held.values():
-                guest.explain()
+                guest.raise_cause()
             raise
 
 

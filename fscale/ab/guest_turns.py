@@ -17,9 +17,9 @@ from fscale.ab.slices import play
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Slice
-from fscale.runner.cell.turns import Ended, TooLong, Turn
+from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn
 from fscale.runner.turn_server import END, GO, SKIP, TURN
-from vm.paused_guest import Gone, Held, answers
+from vm.paused_guest import GuestGone, PausedGuest, wait_for_answers
 
 # Time limit until the first cell: at most three boots of three minutes, and the preparation.
 FIRST_SECONDS = 900.0
@@ -41,37 +41,39 @@ class Measured:
 class _Side:
     """Takes turns in a guest, on `cores` of its CPUs."""
 
-    def __init__(self, held: Held, cores: int) -> None:
+    def __init__(self, held: PausedGuest, cores: int) -> None:
         self._held = held
         self._cores = cores
         self.over = False
 
     def take(self) -> Turn:
-        """Let the guest run for a turn. Raises Ended, TooLong, and FscaleError for a bad answer.
+        """Let the guest run for a turn.
+
+        Raises LoadEnded, LoadTimeout, and FscaleError for a bad answer.
 
         The guest's clock advances while another process has the host's CPU; that share of the time
         is subtracted.
         """
-        started, waited = time.monotonic(), self._held.waited()
-        self._held.say(TURN)
+        started, waited = time.monotonic(), self._held.cpu_wait_seconds()
+        self._held.send(TURN)
         try:
-            answer = answers({"": self._held}, TURN_SECONDS)[""]
-        except Gone as error:
-            raise TooLong(str(error)) from None
+            answer = wait_for_answers({"": self._held}, TURN_SECONDS)[""]
+        except GuestGone as error:
+            raise LoadTimeout(str(error)) from None
         self.over = answer == "over"
         if self.over:
-            raise Ended
+            raise LoadEnded
         try:
             turn = Turn.read(answer)
-        except Ended:
+        except LoadEnded:
             raise FscaleError(f"a guest answered a turn with {answer!r}, not a result") from None
-        waited = self._held.waited() - waited
+        waited = self._held.cpu_wait_seconds() - waited
         ran = max(0.0, 1 - waited / (self._cores * (time.monotonic() - started)))
         return replace(turn, seconds=ran * turn.seconds, cpu_seconds=ran * turn.cpu_seconds)
 
 
 def measure(
-    held: Mapping[str, Held],
+    held: Mapping[str, PausedGuest],
     slicing: Slicing,
     seed: int,
     name: Callable[[CellKey], str],
@@ -81,12 +83,12 @@ def measure(
 
     `name` gives the name of a cell's point, which is the same on both sides.
 
-    Raises Gone if a guest ends early or stops answering, and FscaleError if the two guests measure
-    different cells or break the protocol.
+    Raises GuestGone if a guest ends early or stops answering, and FscaleError if the two guests
+    measure different cells or break the protocol.
     """
     limit = FIRST_SECONDS
     while True:
-        said = answers(held, limit)
+        said = wait_for_answers(held, limit)
         limit = SETUP_SECONDS
         if all(line == "done" for line in said.values()):
             return
@@ -100,7 +102,7 @@ def measure(
             _tell(held, SKIP)
             continue
         _tell(held, GO)
-        said = answers(held, SETUP_SECONDS)
+        said = wait_for_answers(held, SETUP_SECONDS)
         sides = {side: _Side(held[side], keys[side].cores) for side in SIDES}
         slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
         for side, one in sides.items():
@@ -109,19 +111,19 @@ def measure(
             coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
             try:
                 slices = play(sides, slicing, coin)
-            except TooLong as error:
-                raise Gone(str(error)) from None
+            except LoadTimeout as error:
+                raise GuestGone(str(error)) from None
         working = {side: held[side] for side in SIDES if not sides[side].over}
         _tell(working, END)
-        for line in answers(working, SETUP_SECONDS).values():
+        for line in wait_for_answers(working, SETUP_SECONDS).values():
             if line != "over":
                 raise FscaleError(f"a guest should have ended its cell, but answered {line!r}")
         yield Measured(keys, slices)
 
 
-def _tell(held: Mapping[str, Held], letter: str) -> None:
+def _tell(held: Mapping[str, PausedGuest], letter: str) -> None:
     for one in held.values():
-        one.say(letter)
+        one.send(letter)
 
 
 def _key(line: str) -> CellKey:

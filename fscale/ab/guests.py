@@ -26,7 +26,7 @@ from fscale.model.variant import Variant
 from vm import guest as guests
 from vm import kernel as kernels
 from vm import rootfs
-from vm.module_build import Parts, provide, wanted
+from vm.module_build import Parts, build_parts, needed_filesystems
 from vm.options import GuestOptions
 from vm.place import Job
 from vm.qemu import Guest, Qemu
@@ -66,8 +66,8 @@ def both(
         spec = variant.kernel or DEFAULT_KERNEL
         kernel = kernels.resolve(spec, steps)
         steps.note(f"side {name}, {variant.text}: kernel {spec} ({kernel.release})")
-        names = [variant.filesystem] if variant.name else wanted(suite, arguments)
-        parts = provide(names, own, kernel, spec, None, steps)
+        names = [variant.filesystem] if variant.name else needed_filesystems(suite, arguments)
+        parts = build_parts(names, own, kernel, spec, None, steps)
         guest, emulator = guests.prepare(kernel, options, images, steps)
         sides[name] = Side(variant, guest, parts)
     if sides["A"].guest.accelerator != sides["B"].guest.accelerator:

@@ -58,8 +58,8 @@ def _differ(a: FileSystem, b: FileSystem) -> bool:
     alike = (a.kernel, a.size, a.max_size, a.numa, a.partitions, a.settings)
     if alike != (b.kernel, b.size, b.max_size, b.numa, b.partitions, b.settings):
         return True
-    return mkfs.unlike(a.mkfs, b.mkfs)
+    return mkfs.options_differ(a.mkfs, b.mkfs)
 
 
 def _unseen(fs: FileSystem, shown: list[str]) -> set[str]:
-    return mount.unseen(fs.mount_options, shown)
+    return mount.not_shown(fs.mount_options, shown)

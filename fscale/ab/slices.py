@@ -20,9 +20,9 @@ from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Settings, Target
 from fscale.model.results import Cell, CellKey, Slice
-from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns, cut, in_turns
+from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns, in_turns, turn_settings
 from fscale.runner.machine.kernelsettings import of_machine
-from fscale.runner.session import Session, Setup, fill, new_cell
+from fscale.runner.session import Session, Setup, copy_outcome, new_cell
 
 SLOTS = ("-1", "-2")  # suffixes of two file systems that are mounted at the same time
 DRAIN = 0.02  # seconds: an RCU grace period, and the callbacks that have waited for it
@@ -34,7 +34,7 @@ class Taker(Protocol):
     """A side that takes turns."""
 
     def take(self) -> Turn:
-        """Run the workload for one turn. Raises Ended and TooLong."""
+        """Run the workload for one turn. Raises LoadEnded and LoadTimeout."""
         ...
 
 
@@ -97,12 +97,12 @@ def measure_pair(
             asked = _asked(setup, target, slicing)
             try:
                 turns[side] = stack.enter_context(in_turns(*asked, setup.limits, session.do))
-            except (Ended, TooLong) as error:
+            except (LoadEnded, LoadTimeout) as error:
                 raise FscaleError(f"side {side} did not become ready: {error}") from None
         coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
         try:
             _alternate(turns, cells, slicing, coin)
-        except TooLong as error:
+        except LoadTimeout as error:
             raise FscaleError(f"{error}; the workload was killed") from None
     return list(cells.values())
 
@@ -146,7 +146,7 @@ def _asked(setup: Setup, target: Target, slicing: Slicing) -> tuple[Load, Target
     The stock that is prepared must last for that duration.
     """
     longest = target.key.model_copy(update={"duration": slicing.side_seconds})
-    settings = cut(setup.settings, slicing.seconds, settle=slicing.settle)
+    settings = turn_settings(setup.settings, slicing.seconds, settle=slicing.settle)
     return setup.loads[target.key.workload], replace(target, key=longest), settings
 
 
@@ -158,11 +158,11 @@ def _alternate(
 ) -> None:
     """Let the sides take their turns, and enter the results.
 
-    Raises TooLong, and FscaleError if operations are too long for turns.
+    Raises LoadTimeout, and FscaleError if operations are too long for turns.
     """
     slices = play(turns, slicing, coin)
     for side in SIDES:
-        fill(cells[side], turns[side].end())
+        copy_outcome(cells[side], turns[side].end())
         cells[side].slices = slices[side]
     invalidate_partner(cells.values())
     for side, own in slices.items():
@@ -183,7 +183,7 @@ def play(
 ) -> dict[str, list[Slice]]:
     """Let the sides take turns until one ends; keep only whole blocks.
 
-    Raises TooLong.
+    Raises LoadTimeout.
     """
     slices: dict[str, list[Slice]] = {side: [] for side in SIDES}
 
@@ -192,7 +192,7 @@ def play(
         time.sleep(slicing.drain)
         return turn
 
-    with contextlib.suppress(Ended):
+    with contextlib.suppress(LoadEnded):
         for _ in range(slicing.warmup):
             for side in SIDES:
                 take(side)  # warms the caches

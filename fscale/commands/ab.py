@@ -20,7 +20,7 @@ from fscale.model.helptext import REPEATED
 from fscale.model.limits import MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import say
 from fscale.model.variant import Variant, parse
-from fscale.runner.dry import tell
+from fscale.runner.dry import print_line
 from vm import loads
 from vm.cli import guest_files
 from vm.options import GuestOptions
@@ -83,7 +83,7 @@ DryRunOption = Annotated[
 ]
 
 
-def say_unheeded_duration(plan: "Plan", duration: float | None) -> None:
+def warn_ignored_duration(plan: "Plan", duration: float | None) -> None:
     """Print which workloads ignore --duration because they are measured in slices."""
     sliced = dict.fromkeys(p.base.workload for p in plan.points if p.slicing)
     if duration is not None and sliced:
@@ -94,7 +94,7 @@ def say_unheeded_duration(plan: "Plan", duration: float | None) -> None:
         )
 
 
-def handed_in(
+def files_for_guest(
     suite: Path, filesystems: list[Path] | None, *sides: Variant
 ) -> tuple[dict[str, Path], str]:
     """Return the files to copy into guests, and the name of the suite there.
@@ -135,8 +135,8 @@ def measure_in_guests(
     from fscale.ab.told import Told  # noqa: PLC0415
 
     steps = Steps(Console(stderr=True))
-    files, inside = handed_in(suite, filesystems, base, new)
-    own, arguments = loads.handed_in(given)
+    files, inside = files_for_guest(suite, filesystems, base, new)
+    own, arguments = loads.files_for_guest(given)
     source = make(
         base,
         new,
@@ -232,11 +232,11 @@ def _ab(
 
         def plan() -> "Plan":
             made = make(request, *sides, settings, repetitions or 0, slices=slices)
-            say_unheeded_duration(made, measured.duration)
+            warn_ignored_duration(made, measured.duration)
             return made
 
         if dry_run:
-            preview(plan(), tell)
+            preview(plan(), print_line)
             return
         execute(plan, 60 * max_minutes, measured.wait)
     judge(output, settings, outputs, everything)

@@ -13,7 +13,7 @@ from analysis.diagnosis import flame
 from analysis.diagnosis.kernelstat import LockClass
 from analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, flame_name, profiled, table
 from analysis.diagnosis.triage import Suspect, Triage
-from analysis.hot import as_json, told
+from analysis.hot import as_json, describe_points
 from analysis.reader import Results, load
 from analysis.summary import Point, summarise
 from fscale.commands.options.shared import JsonFlag
@@ -112,7 +112,7 @@ def _points(found: Diagnosis, results: Results) -> list[Point]:
 
 
 def _show_simulated(point: Diagnosed, summary: Point) -> None:
-    first, *lines = told([summary])
+    first, *lines = describe_points([summary])
     typer.echo(first)
     if point.key.cores > 1:
         typer.echo(f"    {point.judgement.sentence}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from fscale.commands.ab import DryRunOption, SlicesOption, say_unheeded_duration
+from fscale.commands.ab import DryRunOption, SlicesOption, warn_ignored_duration
 from fscale.commands.list import complete_filesystems
 from fscale.commands.options.measure import MeasureOptions
 from fscale.commands.options.shared import (
@@ -22,7 +22,7 @@ from fscale.model.helptext import JUDGING, REPEATED
 from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.terminal import terminal
 from fscale.model.variant import parse
-from fscale.runner.dry import tell
+from fscale.runner.dry import print_line
 
 if TYPE_CHECKING:
     from analysis.compare.noise import NoiseReport
@@ -116,11 +116,11 @@ def _noise(
 
     def plan() -> Plan:
         made = make(request, side, side, settings, repetitions, slices=slices)
-        say_unheeded_duration(made, measured.duration)
+        warn_ignored_duration(made, measured.duration)
         return made
 
     if dry_run:
-        preview(plan(), tell)
+        preview(plan(), print_line)
         return
     execute(plan, 60 * max_minutes, measured.wait)
     report = measure_noise(open_sides(output, None), settings, budget, wanted)

@@ -58,9 +58,9 @@ def _report(
     compares each with the first by the rules of `fscale compare`. The command only reads results:
     it works on any machine, and while the run is still in progress.
     """
-    from analysis.report.members import Asked  # noqa: PLC0415 - imports the statistics
+    from analysis.report.members import NamedRun  # noqa: PLC0415 - imports the statistics
 
-    asked = [Asked.parse(text) for text in runs]
+    asked = [NamedRun.parse(text) for text in runs]
     for one in asked:
         if not (one.path / "run.json").exists():
             raise FscaleError(

@@ -39,13 +39,13 @@ from fscale.model.runs import now
 from fscale.model.terminal import say, terminal
 from fscale.model.variant import MOST_PARTITIONS
 from fscale.runner import estimate
-from fscale.runner.dry import tell
+from fscale.runner.dry import print_line
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.progress import Reporter, summary, tally
 from fscale.runner.request import Request, named_in, parse_cores, parse_settings
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
-from fscale.runner.turn_server import Line, offer
+from fscale.runner.turn_server import Line, offer_cell
 from fscale.system.executor import DryExecutor, Executor
 from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
 
@@ -209,7 +209,9 @@ def _run(
         with _written(prepared.store.directory, outputs):
             if turns:
                 with contextlib.closing(Line(turns)) as line:
-                    _measure(prepared, signals, lambda s, key: offer(s, key, line, turn_seconds))
+                    _measure(
+                        prepared, signals, lambda s, key: offer_cell(s, key, line, turn_seconds)
+                    )
                     line.done()
             else:
                 _measure(prepared, signals, Session.cell)
@@ -239,7 +241,7 @@ def _todo(prepared: Prepared) -> list[CellKey]:
 def _estimate(prepared: Prepared) -> str:
     missing = prepared.setup.missing
     there = [k for k in _todo(prepared) if not {k.filesystem, k.medium, k.workload} & set(missing)]
-    return estimate.told(there, prepared.setup.settings.warmup)
+    return estimate.format_estimate(there, prepared.setup.settings.warmup)
 
 
 def _say_shortage(prepared: Prepared) -> None:
@@ -249,17 +251,17 @@ def _say_shortage(prepared: Prepared) -> None:
 
 
 def _print_plan(prepared: Prepared) -> None:
-    tell(f"# {_estimate(prepared)}")
+    print_line(f"# {_estimate(prepared)}")
     session = Session(
-        prepared.setup, prepared.store, paths.state_dir(), DryExecutor(tell), Signals()
+        prepared.setup, prepared.store, paths.state_dir(), DryExecutor(print_line), Signals()
     )
     with session.opened():
         for number, key in enumerate(prepared.cells, 1):
             done = " (already finished)" if prepared.store.finished(key) else ""
-            tell(f"# cell {number}/{len(prepared.cells)}: {key.id}{done}")
+            print_line(f"# cell {number}/{len(prepared.cells)}: {key.id}{done}")
             if not done:
                 session.cell(key)
-        tell("# restore the machine's state")
+        print_line("# restore the machine's state")
 
 
 def _measure(

@@ -277,7 +277,7 @@ def _simulate(
         steps,
     )
     if free and not dry_run:
-        prepared = freeing.applied(prepared, names_of(free))
+        prepared = freeing.free_objects(prepared, names_of(free))
     if dry_run:
         campaign.show(prepared, jobs)
         return
@@ -285,7 +285,7 @@ def _simulate(
     with signals.installed():
         cells = campaign.run(prepared, jobs)
         if what_if:
-            cells += campaign.run(whatif.questions(prepared, cells, what_if), jobs)
+            cells += campaign.run(whatif.plan_whatif(prepared, cells, what_if), jobs)
     console = terminal(width=160)
     if (table := summary(cell for cell in cells if cell.key.side is None)).row_count:
         console.print(table)

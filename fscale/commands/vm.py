@@ -29,7 +29,7 @@ from fscale.system.outputs import directory_to_write
 from vm import crash as crashes
 from vm import crashload, kbuild, loads, untrusted
 from vm.cli import FilesystemOption, finish, guest_files, start
-from vm.module_build import wanted
+from vm.module_build import needed_filesystems
 from vm.options import GuestOptions, KernelTreeOption, guest_options
 from vm.place import Job
 from vm.steps import Steps
@@ -104,7 +104,7 @@ def run(
     panic, a hang or --timeout; the message names the reason.
     """
     files, inside = guest_files(suite, filesystem)
-    own, arguments = loads.handed_in(context.args)
+    own, arguments = loads.files_for_guest(context.args)
     if guest.deterministic and guest.smp != 1:
         Console(stderr=True).print(
             "--deterministic: the virtual CPUs take turns, so no curve scales"
@@ -116,7 +116,7 @@ def run(
         output=output.resolve(),
         files=files | own,
     )
-    names = wanted(suite, context.args)
+    names = needed_filesystems(suite, context.args)
     for name in names:
         parse(name).refuse_but(OF_FILESYSTEM, "--fs in a guest")
     finish(start(job, guest, filesystems=names, own=filesystem or []))

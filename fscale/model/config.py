@@ -242,7 +242,7 @@ class FileSystem(Strict):
     @model_validator(mode="after")
     def _whole(self) -> "FileSystem":
         for path, value in self.settings.items():
-            if reason := kernelfile.why_not(path, value):
+            if reason := kernelfile.why_not_settable(path, value):
                 raise ValueError(reason)
         if self.nodev:
             if self.mkfs or self.check or self.fsck or self.geometry or self.size is None:

@@ -11,7 +11,7 @@ _TRUE = frozenset({"1", "y", "yes", "on", "true"})
 _FALSE = frozenset({"0", "n", "no", "off", "false"})
 
 
-def why_not(path: str, value: str) -> str | None:
+def why_not_settable(path: str, value: str) -> str | None:
     """Return why `path` or `value` cannot be used as a setting; None if it may be one."""
     if not value.strip():
         return f"set={path} has no value; give FILE=VALUE, such as /proc/sys/vm/dirty_ratio=5"
@@ -23,19 +23,19 @@ def why_not(path: str, value: str) -> str | None:
     return None
 
 
-def chosen(text: str) -> str:
+def value_in_effect(text: str) -> str:
     """Return the value in effect from the text of such a file: bfq of `none [bfq]`."""
     found = re.search(r"(?:^|\s)\[([^\[\]\s]+)\](?=\s|$)", text)
     return found[1] if found else " ".join(text.split())
 
 
-def same(one: str, other: str) -> bool:
+def same_value(one: str, other: str) -> bool:
     """Return whether two texts mean the same value: the kernel shows Y for 1, 16 for 0x10."""
     return _plain(one) == _plain(other)
 
 
 def _plain(text: str) -> str:
-    value = chosen(text).lower()
+    value = value_in_effect(text).lower()
     if value in _TRUE:
         return "1"
     if value in _FALSE:

@@ -124,7 +124,7 @@ def merge(argv: Sequence[str], more: Sequence[str] = ()) -> list[str]:
     return [*argv[:start], *(word for item in items for word in item.words)]
 
 
-def unlike(one: Sequence[str], other: Sequence[str]) -> bool:
+def options_differ(one: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether two argvs differ in options that a description does not show in full."""
     (start, program), (other_start, other_program) = _find_program(one), _find_program(other)
     if program is None or program is not other_program:

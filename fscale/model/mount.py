@@ -70,7 +70,7 @@ def without_effect(asked: Iterable[str], effective: Iterable[str]) -> list[str]:
     return [option for option in asked if not _holds(option, shown.get(group(option), []))]
 
 
-def unseen(asked: Iterable[str], effective: Iterable[str]) -> set[str]:
+def not_shown(asked: Iterable[str], effective: Iterable[str]) -> set[str]:
     """Return the options of `asked` that the kernel does not show and that are not defaults."""
     shown = {group(option) for option in effective}
     return {o for o in asked if group(o) not in shown and o not in _NO_CHANGE} - {

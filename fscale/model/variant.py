@@ -262,7 +262,7 @@ def _settings(text: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
     for one in given:
         path, _, value = one.partition("=")
-        if reason := kernelfile.why_not(path, value):
+        if reason := kernelfile.why_not_settable(path, value):
             raise FscaleError(f"{text}: {reason}")
         if path in found:
             raise FscaleError(f"{text}: {path} is set twice; give set={path}=VALUE once")

@@ -7,7 +7,7 @@ import sys
 import typer
 
 
-def tell(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line; if the reader has closed the pipe (`| head`), drop all further lines."""
     try:
         typer.echo(line)

@@ -11,12 +11,12 @@ from fscale.runner.progress import duration
 FRESH = 0.8
 
 
-def seconds(cells: Sequence[CellKey], warmup: float) -> float:
+def estimate_seconds(cells: Sequence[CellKey], warmup: float) -> float:
     """Estimate the seconds that cells take, each with `warmup` seconds, without restocking."""
     return sum(FRESH + warmup + cell.duration for cell in cells)
 
 
-def told(cells: Sequence[CellKey], warmup: float) -> str:
+def format_estimate(cells: Sequence[CellKey], warmup: float) -> str:
     """Format the estimate: `304 cells to measure: about 7:06, plus restocking`."""
-    about = duration(seconds(cells, warmup))
+    about = duration(estimate_seconds(cells, warmup))
     return f"{len(cells)} cells to measure: about {about}, plus restocking"

@@ -21,7 +21,7 @@ from fscale.runner.machine import confinement, host, kernelsettings
 from fscale.runner.request import Request, read_suite
 from fscale.runner.session import Setup
 from fscale.runner.storage import blockqueue, disk, filesystem
-from fscale.runner.storage.disk import Checked
+from fscale.runner.storage.disk import CheckedDevice
 from fscale.system.executor import CommandFailed, Executor
 
 
@@ -76,7 +76,7 @@ def prepare(request: Request) -> Prepared:
     asked_profiles = suite.profiles
     suite, profilers, no_profile = resources.profilers(suite)
     existing = any(m.kind == "dir" for m in media.values())
-    there = resources.existing(media)
+    there = resources.existing_mount(media)
     filesystems = resources.filesystems_of(suite, existing=existing)
     suite = suite.model_copy(update={"filesystems": list(filesystems)})
     loads = resources.loads_of(request, suite)
@@ -106,7 +106,7 @@ def prepare(request: Request) -> Prepared:
     beside = resources.check_named(request, filesystems, devices)
     kernelsettings.check({n: fs for n, fs in filesystems.items() if n not in missing})
     for name, found in usable.items():
-        if found.path and (queue := blockqueue.under(disk.located(Path(found.path)))):
+        if found.path and (queue := blockqueue.read_queue(disk.find_node(Path(found.path)))):
             recorded[name]["queue"] = queue
     run = runs.begin(
         request.output,
@@ -122,7 +122,7 @@ def prepare(request: Request) -> Prepared:
         warnings=host.warnings(machine)
         + host.turbo_warning(machine, counts)
         + _order_warning(suite)
-        + resources.unfinished(media, there)
+        + resources.unfinished_work(media, there)
         + plan.left_out(suite, descriptors, counts)
         + sorted(
             f"{name}{runs.SKIPPED}{reason}" for name, reason in {**missing, **no_profile}.items()
@@ -164,7 +164,7 @@ def prepare(request: Request) -> Prepared:
 def _described(
     name: str,
     fs: FileSystem | None,
-    beside: Mapping[str, Sequence[Checked]],
+    beside: Mapping[str, Sequence[CheckedDevice]],
     there: Mounted | None,
 ) -> dict[str, Any]:
     if fs is None:

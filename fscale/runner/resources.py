@@ -14,7 +14,7 @@ from fscale.runner import guard, microbench
 from fscale.runner.profilers import Profiler, parse_names, usable
 from fscale.runner.request import Request
 from fscale.runner.storage import filesystem, geometry, lazy, medium, mounted, named
-from fscale.runner.storage.disk import Checked
+from fscale.runner.storage.disk import CheckedDevice
 from fscale.system import powers
 from fscale.system.executor import Executor
 
@@ -75,13 +75,13 @@ def directory_filesystem(request: Request, suite: Suite, media: Mapping[str, Med
     return suite.model_copy(update={"filesystems": [there]})
 
 
-def existing(media: Mapping[str, Medium]) -> Mounted | None:
+def existing_mount(media: Mapping[str, Medium]) -> Mounted | None:
     """Return the mount below the measured directory; None without one, or if it is not visible."""
     paths = [m.path for m in media.values() if m.kind == "dir" and m.path]
     return mounted.read(Path(paths[0])) if paths else None
 
 
-def unfinished(media: Mapping[str, Medium], there: Mounted | None) -> list[str]:
+def unfinished_work(media: Mapping[str, Medium], there: Mounted | None) -> list[str]:
     """Return warnings about work that the kernel still does on a directory's file system."""
     if there is None or there.fstype not in filesystem.EXT or "noinit_itable" in there.options:
         return []
@@ -194,8 +194,8 @@ def too_small(
 def check_named(
     request: Request,
     filesystems: Mapping[str, FileSystem | None],
-    media: Mapping[str, Checked],
-) -> dict[str, list[Checked]]:
+    media: Mapping[str, CheckedDevice],
+) -> dict[str, list[CheckedDevice]]:
     """Return, per file system, the block devices that it names besides its medium.
 
     Raises:
@@ -214,7 +214,7 @@ def check_media(
     machine: Machine,
     filesystems: Mapping[str, FileSystem | None],
     media: Mapping[str, Medium],
-) -> dict[str, Checked]:
+) -> dict[str, CheckedDevice]:
     """Check the media and the memory that the run needs; return the checked block devices.
 
     Block devices that fscale makes itself are not among them.

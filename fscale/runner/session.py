@@ -23,7 +23,7 @@ from fscale.runner.machine.settings import Cgroup, Mount, NotUndone, Partitions,
 from fscale.runner.profilers.context import Context, Profiler
 from fscale.runner.signals import Signals
 from fscale.runner.storage import filesystem, geometry, medium, mounted
-from fscale.runner.storage.disk import Checked, Disk
+from fscale.runner.storage.disk import CheckedDevice, Disk
 from fscale.system import powers
 from fscale.system.executor import CommandFailed, Executor
 
@@ -49,10 +49,12 @@ class Setup:
     settings: Settings
     limits: Limits
     seed: int
-    devices: Mapping[str, Checked] = field(
+    devices: Mapping[str, CheckedDevice] = field(
         default_factory=dict
     )  # medium -> block device of the user
-    beside: Mapping[str, Sequence[Checked]] = field(default_factory=dict)  # file system -> devices
+    beside: Mapping[str, Sequence[CheckedDevice]] = field(
+        default_factory=dict
+    )  # file system -> devices
     existing: Mounted | None = None  # the mount below the directory, if that is the medium
     missing: Mapping[str, str] = field(
         default_factory=dict
@@ -235,7 +237,7 @@ class Session:
                 profiler,
                 context,
             )
-            fill(cell, outcome)
+            copy_outcome(cell, outcome)
             if profiler and not self.do.dry:
                 profiler.complete(cell)
 
@@ -252,7 +254,7 @@ class Session:
         self.cpus.all()  # before the device is lent: this takes a while
         with contextlib.ExitStack() as stack:
             if whole.disk:
-                stack.enter_context(whole.disk.lent())
+                stack.enter_context(whole.disk.released())
             cut = Partitions(device=whole.device or name, count=len(slots), size=whole.size)
             stack.enter_context(self.journal.change(cut))
             for number, slot in enumerate(slots, 1):
@@ -291,7 +293,7 @@ class Session:
                     disk.formatted()
             if fs and nodes and nodes[0]:
                 self.described = geometry.read(fs, nodes[0], self.do)
-                cell.geometry = geometry.kept(fs, self.described)
+                cell.geometry = geometry.requested_values(fs, self.described)
             cell.cpu_control = self.cpus.control
             cell.cpus = self.cpus.select(key.cores)
             directory, size = self._mounted(fs, ready, nodes, stack, slot)
@@ -379,7 +381,7 @@ class Session:
             number = checked.identity.number
             if number not in self._beside:
                 self._beside[number] = Disk(checked)
-            stack.enter_context(self._beside[number].lent())
+            stack.enter_context(self._beside[number].released())
             disks.append(self._beside[number])
         return disks
 
@@ -398,7 +400,7 @@ class Session:
         if device and fs.sized_by_cpus:
             self.cpus.all()  # before the device is lent: this takes a while
         if disk:
-            stack.enter_context(disk.lent())
+            stack.enter_context(disk.released())
         if device and fs.partitions > 1:
             cut = self._cut(fs, ready)
             stack.enter_context(self.journal.change(cut))
@@ -505,7 +507,7 @@ def _fail(cells: Sequence[Cell], reason: str, keep: bool = False) -> None:
         cell.status = "error"
 
 
-def fill(cell: Cell, outcome: Outcome) -> None:
+def copy_outcome(cell: Cell, outcome: Outcome) -> None:
     """Copy the outcome of a load into its cell."""
     cell.status, cell.reason, cell.unit = outcome.status, outcome.reason, outcome.unit
     cell.ops, cell.seconds = outcome.ops, outcome.seconds

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey
-from fscale.runner.cell.turns import Ended, TooLong, cut, in_turns
-from fscale.runner.session import Session, fill, new_cell
+from fscale.runner.cell.turns import LoadEnded, LoadTimeout, in_turns, turn_settings
+from fscale.runner.session import Session, copy_outcome, new_cell
 
 GO, SKIP, TURN, END = "gste"
 
@@ -42,13 +42,13 @@ class Line:
             mode[4] = mode[5] = termios.B115200
             termios.tcsetattr(self._fd, termios.TCSANOW, mode)
 
-    def say(self, text: str) -> None:
+    def send(self, text: str) -> None:
         """Write one line."""
         rest = f"{text}\n".encode()
         while rest:
             rest = rest[os.write(self._fd, rest) :]
 
-    def hear(self) -> str:
+    def receive(self) -> str:
         """Read the next letter.
 
         Raises:
@@ -64,14 +64,14 @@ class Line:
 
     def done(self) -> None:
         """Report that there are no more cells."""
-        self.say("done")
+        self.send("done")
 
     def close(self) -> None:
         """Close the connection."""
         os.close(self._fd)
 
 
-def offer(session: Session, key: CellKey, line: Line, seconds: float) -> Cell | None:
+def offer_cell(session: Session, key: CellKey, line: Line, seconds: float) -> Cell | None:
     """Offer a cell to the controller, and measure it in turns of `seconds`; None if skipped.
 
     The key's duration bounds the working time of the cell over all its turns.
@@ -80,11 +80,11 @@ def offer(session: Session, key: CellKey, line: Line, seconds: float) -> Cell | 
         Interrupted: the controller has closed the connection, or the user stopped the run.
         Stopped: the machine could not be restored.
     """
-    line.say(f"cell {key.model_dump_json()}")
-    if line.hear() != GO:
+    line.send(f"cell {key.model_dump_json()}")
+    if line.receive() != GO:
         return None
     cell = _measure(session, key, line, seconds)
-    line.say("over")
+    line.send("over")
     return cell
 
 
@@ -98,15 +98,15 @@ def _measure(session: Session, key: CellKey, line: Line, seconds: float) -> Cell
             raise FscaleError(
                 f"{key.workload} cannot be measured in slices; measure it in whole repetitions"
             )
-        settings = cut(setup.settings, seconds)
+        settings = turn_settings(setup.settings, seconds)
         with session.placed(cell) as (target, _):
             try:
                 with in_turns(load, target, settings, setup.limits, session.do) as turns:
-                    line.say("ready")
-                    with suppress(Ended):
-                        while line.hear() == TURN:
-                            line.say(turns.take().written())
-                    fill(cell, turns.end())
-            except (Ended, TooLong) as error:
+                    line.send("ready")
+                    with suppress(LoadEnded):
+                        while line.receive() == TURN:
+                            line.send(turns.take().format_answer())
+                    copy_outcome(cell, turns.end())
+            except (LoadEnded, LoadTimeout) as error:
                 raise FscaleError(str(error)) from None
     return cell

@@ -83,12 +83,12 @@ def chain(controller: str, root: Path = Path("/")) -> Chain | None:
     return None
 
 
-def cpus(groups: Chain | None) -> Limit | None:
+def cpu_quota(groups: Chain | None) -> Limit | None:
     """Return the smallest CPU quota, in CPUs; None without a quota."""
     return _smallest(groups, _quota)
 
 
-def memory(groups: Chain | None) -> Limit | None:
+def memory_limit(groups: Chain | None) -> Limit | None:
     """Return the bytes of memory that the groups may use; None without a limit.
 
     Beyond it, processes are throttled or killed. v1 also reports the limits of hidden ancestors.
@@ -105,7 +105,7 @@ def memory(groups: Chain | None) -> Limit | None:
     return _smallest(groups, limits)
 
 
-def swap(groups: Chain | None) -> Limit | None:
+def swap_limit(groups: Chain | None) -> Limit | None:
     """Return the bytes of swap that the groups may use; None without a limit, and on v1."""
 
     def limits(group: Path) -> Iterator[Limit]:

@@ -33,7 +33,7 @@ def which(tool: str) -> str | None:
     return shutil.which(tool, path=TOOL_PATH)
 
 
-def why(text: str) -> str:
+def summarise_failure(text: str) -> str:
     """Summarise a failed command's output in one line, without its usage text.
 
     The first and the last lines are kept, because the reason is among these.
@@ -103,7 +103,7 @@ class Executor:
         seconds = time.monotonic() - started
         self.log.append(Command(argv=argv, seconds=round(seconds, 4), returncode=child.returncode))
         if child.returncode != 0:
-            said = why(err) or why(out) or "no output"
+            said = summarise_failure(err) or summarise_failure(out) or "no output"
             raise CommandFailed(f"`{shlex.join(argv)}` failed ({child.returncode}): {said}")
         return out
 

@@ -49,15 +49,15 @@ def _parse(content: str) -> Iterator[Line]:
         yield Line(
             int(number),
             device,
-            unescaped(root),
-            unescaped(target),
+            unescape(root),
+            unescape(target),
             options,
             fstype,
-            unescaped(source),
+            unescape(source),
             super_options,
         )
 
 
-def unescaped(field: str) -> str:
+def unescape(field: str) -> str:
     """Replace the kernel's octal escapes in a field."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)

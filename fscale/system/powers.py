@@ -57,7 +57,7 @@ def no_drop_caches() -> str | None:
     return f"{DROP_CACHES} cannot be written" if os.geteuid() == 0 else "it needs root"
 
 
-def denied() -> dict[str, str]:
+def denied_actions() -> dict[str, str]:
     """Return each action that this process cannot do -> why."""
     reasons = {
         "mount": no_mount(),

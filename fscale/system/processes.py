@@ -68,7 +68,7 @@ def kill(find: Callable[[], list[int]], timeout: float = 10) -> list[int]:
     return []
 
 
-def where(pid: int) -> str:
+def describe_stuck(pid: int) -> str:
     """Describe a process that does not die: its name, state, wait channel and kernel stack."""
     base = PROC / str(pid)
     parts = []

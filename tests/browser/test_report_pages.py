@@ -17,7 +17,7 @@ from analysis.compare.settings import Settings
 from analysis.compare.sides import open_sides
 from analysis.report import build_several
 from analysis.report.comparison_page import page
-from analysis.report.members import Asked
+from analysis.report.members import NamedRun
 from fscale.model.results import CellKey
 from tests.browser import By, accessible, drawn, quiet, show
 from tests.once import once
@@ -63,7 +63,7 @@ def several_runs(root: Path) -> Path:
     first = next((paths[1] / "cells").glob("MWCL-xfs-*-4c-*-r1.json"))
     content = json.loads(first.read_text())
     first.write_text(json.dumps(content | {"status": "error", "reason": "no space"}))
-    return build_several([Asked(path) for path in paths], root / "out", plots=False)
+    return build_several([NamedRun(path) for path in paths], root / "out", plots=False)
 
 
 def paired(directory: Path, in_slices: bool = True) -> Path:
@@ -332,7 +332,7 @@ def test_a_stranger_s_names_stay_names(browser: Any, tmp_path: Path) -> None:
         content = json.loads((path / "run.json").read_text())
         (path / "run.json").write_text(json.dumps(content | {"id": EVIL, "command": [EVIL]}))
     several = build_several(
-        [Asked(paths[0], f"x {EVIL[:38]}"), Asked(paths[1])], tmp_path / "out", plots=False
+        [NamedRun(paths[0], f"x {EVIL[:38]}"), NamedRun(paths[1])], tmp_path / "out", plots=False
     )
     record = paired(tmp_path / "run") / "ab.json"
     record.write_text(json.dumps({"base": EVIL, "new": EVIL, "looks": []}))
@@ -354,6 +354,6 @@ def test_three_quick_runs_are_small_and_soon_written(tmp_path: Path) -> None:
         for k, f in KERNELS.items()
     ]  # fmt: skip
     began = time.process_time()
-    html = build_several([Asked(path) for path in paths], tmp_path / "out", plots=False)
+    html = build_several([NamedRun(path) for path in paths], tmp_path / "out", plots=False)
     assert time.process_time() - began <= 210 * pace()  # 142 when it was measured
     assert html.stat().st_size <= 6e6

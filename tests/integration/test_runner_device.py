@@ -228,7 +228,7 @@ def test_a_run_goes_on_with_its_own_device_only(tmp_path: Path, ours: Path, othe
 
 def test_a_medium_of_our_own_that_became_another_device_is_left_alone(tmp_path: Path) -> None:
     node = attached(image(tmp_path / "first"))
-    checked = disk.made(str(node))
+    checked = disk.record_own_device(str(node))
     detach(node)
     attached(image(tmp_path / "second"), node)
     try:
@@ -247,7 +247,7 @@ def test_a_checker_sees_what_went_past_the_page_cache_of_a_device_that_is_held(
         title="t", kernel="t", mkfs=["true", "{device}"], check=["grep", "-q", "new", "{device}"]
     )
     try:
-        taken = disk.Disk(disk.made(str(node)))
+        taken = disk.Disk(disk.record_own_device(str(node)))
         node.read_bytes()  # into the page cache, which stays as long as the device is held
         with filesystem.checked(fs, str(node), Executor()), backing.open("r+b") as file:
             file.write(b"new")

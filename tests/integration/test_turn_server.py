@@ -45,12 +45,12 @@ class Asked:
         self._theirs = theirs
         self.line: IO[bytes] = os.fdopen(ours, "r+b", buffering=0)
 
-    def hear(self) -> str:
+    def receive(self) -> str:
         return self.line.readline().decode().rstrip("\n")
 
     def ask(self, letter: str) -> str:
         self.line.write(letter.encode())
-        return self.hear()
+        return self.receive()
 
     def hang_up(self) -> None:
         os.close(self._theirs)
@@ -73,13 +73,13 @@ def key_of(line: str) -> CellKey:
 
 
 def test_a_run_measures_what_it_is_asked_for(asked: Asked, tmp_path: Path) -> None:
-    left_out = key_of(asked.hear())
+    left_out = key_of(asked.receive())
     key = key_of(asked.ask("s"))
     assert {left_out.workload, key.workload} == {"DRBL", "MWCL"}
     assert asked.ask("g") == "ready"
     turns = [Turn.read(asked.ask("t")) for _ in range(3)]
     assert asked.ask("e") == "over"
-    assert asked.hear() == "done"
+    assert asked.receive() == "done"
     said, _ = asked.process.communicate(timeout=30)
     assert asked.process.returncode == 0, said
     (path,) = (tmp_path / "out" / "cells").iterdir()
@@ -92,7 +92,7 @@ def test_a_run_measures_what_it_is_asked_for(asked: Asked, tmp_path: Path) -> No
 
 
 def test_a_run_whose_line_is_cut_is_interrupted(asked: Asked, tmp_path: Path) -> None:
-    asked.hear()
+    asked.receive()
     assert asked.ask("g") == "ready"
     asked.ask("t")
     asked.hang_up()

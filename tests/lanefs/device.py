@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.model.config import FileSystem
-from vm.crashtest import mapped
+from vm.crashtest import map_device
 
 MOUNT = Path("/mnt")
 RAM = [Path(f"/dev/ram{n}") for n in range(4)]
@@ -90,7 +90,7 @@ def command(argv: Sequence[str], timeout: float = 600) -> str:
 @contextmanager
 def volume(fs: FileSystem, mib: int, options: Sequence[str]) -> Iterator[Volume]:
     """A device of `mib` MiB for the file system; nothing is on it."""
-    with mapped("fscale-test", f"0 {mib * 2048} linear {RAM[0]} 0") as device:
+    with map_device("fscale-test", f"0 {mib * 2048} linear {RAM[0]} 0") as device:
         yield Volume(fs, device, options)
 
 

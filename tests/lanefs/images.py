@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.lanefs import blocks
 from tests.lanefs.blocks import BLOCK
 from tests.lanefs.device import MOUNT, RAM, Fault, Volume, warned
-from vm.crashtest import copy, mapped
+from vm.crashtest import copy, map_device
 
 MIB = 64
 FILES = 160
@@ -208,7 +208,7 @@ def run(made: Volume, count: int, seed: int) -> str:
         rng = random.Random(case)
         base = rng.choice(bases)
         table = f"0 {MIB * 2048} snapshot {base.device} {RAM[2]} N 8"
-        with mapped("fscale-bad", table) as device:
+        with map_device("fscale-bad", table) as device:
             what = corrupt(rng, base, Path(device))
             # Before it is mounted: an oops ends the guest, and this line tells of what.
             print(f"image {case} ({base.name}): {what}", flush=True)

@@ -24,7 +24,7 @@ from tests.lanefs.device import (
     make_ram_disks,
     shut_down,
 )
-from vm.crashtest import mapped
+from vm.crashtest import map_device
 
 SECTOR = 512
 DIRECTORIES = 64
@@ -56,11 +56,11 @@ def crash_with_log(device: str, size: int) -> None:
 @contextmanager
 def crashed(device: str, sectors: int, delay: int) -> Iterator[str]:
     """The crashed device, as often as wanted, with each read and write `delay` ms later."""
-    with mapped("lanefs-snapshot", f"0 {sectors} snapshot {device} {RAM[1]} N 8") as snapshot:
+    with map_device("lanefs-snapshot", f"0 {sectors} snapshot {device} {RAM[1]} N 8") as snapshot:
         if not delay:
             yield snapshot
             return
-        with mapped("lanefs-delay", f"0 {sectors} delay {snapshot} 0 {delay}") as slow:
+        with map_device("lanefs-delay", f"0 {sectors} delay {snapshot} 0 {delay}") as slow:
             yield slow
 
 
@@ -103,7 +103,7 @@ def measure(
     mib = 6 * log + 64
     make_ram_disks(mib)
     sectors = mib * 2048
-    with mapped("lanefs-whole", f"0 {sectors} linear {RAM[0]} 0") as device:
+    with map_device("lanefs-whole", f"0 {sectors} linear {RAM[0]} 0") as device:
         options = ["--domains", str(domains), "--journal", f"{log // domains}M"]
         command(["mkfs.lanefs", *options, device])
         crash_with_log(device, (log << 20) // 2)

@@ -11,7 +11,7 @@ from fscale.ab import guest_turns
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
-from vm.paused_guest import Gone, Held
+from vm.paused_guest import GuestGone, PausedGuest
 
 TURN = "100 0.050000000 0.049000000 0.000000000 time"
 
@@ -58,7 +58,7 @@ class Guest:
     def _next(self) -> str:
         return self.cells.pop(0) if self.cells else "done"
 
-    def say(self, letter: str) -> None:
+    def send(self, letter: str) -> None:
         self.letters += letter
         self.pending += letter
 
@@ -90,14 +90,14 @@ class Guest:
     def wait(self, seconds: float) -> None:
         pass
 
-    def waited(self) -> float:
+    def cpu_wait_seconds(self) -> float:
         return self.delay * self.taken
 
 
 def measure(
     a: Guest, b: Guest, closed: Iterable[str] = (), blocks: int = 6
 ) -> list[guest_turns.Measured]:
-    held = cast("dict[str, Held]", {"A": a, "B": b})
+    held = cast("dict[str, PausedGuest]", {"A": a, "B": b})
     slicing = Slicing(seconds=0.05, blocks=blocks, warmup=2)
     return list(
         guest_turns.measure(
@@ -123,8 +123,8 @@ def test_the_order_within_a_block_is_by_a_coin() -> None:
     order: list[str] = []
 
     class Told(Guest):
-        def say(self, letter: str) -> None:
-            super().say(letter)
+        def send(self, letter: str) -> None:
+            super().send(letter)
             if letter == "t":
                 order.append(self.name)
 
@@ -204,7 +204,7 @@ def test_a_guest_that_falls_silent_is_gone(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(guest_turns, "TURN_SECONDS", 0.05)
     machine = Machine()
-    with pytest.raises(Gone, match=r"for 0\.05 s"):
+    with pytest.raises(GuestGone, match=r"for 0\.05 s"):
         measure(Guest(machine, "A", ["DRBL"]), Silent(machine, "B", ["DRBL"]))
 
 

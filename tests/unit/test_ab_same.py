@@ -130,4 +130,4 @@ def test_other_arguments_without_a_description_are_a_difference() -> None:
 def test_what_a_description_does_not_show_is_a_difference(
     one: list[str], other: list[str], unlike: bool
 ) -> None:
-    assert mkfs.unlike(one, other) == unlike
+    assert mkfs.options_differ(one, other) == unlike

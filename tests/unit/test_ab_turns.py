@@ -13,7 +13,7 @@ from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, CellKey, Status
-from fscale.runner.cell.turns import Ended, TooLong, Turn, Turns
+from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns
 from fscale.runner.session import Setup, new_cell
 
 
@@ -27,7 +27,7 @@ class Side:
 
     def take(self) -> Turn:
         if not self.left:
-            raise TooLong("it hangs") if self.hangs else Ended
+            raise LoadTimeout("it hangs") if self.hangs else LoadEnded
         self.left -= 1
         return Turn(self.ops, 0.018, 0.018, 0.0, False)
 
@@ -95,7 +95,7 @@ def test_each_worker_needs_its_operations(cores: int) -> None:
 
 
 def test_a_side_that_hangs_is_said() -> None:
-    with pytest.raises(TooLong, match="it hangs"):
+    with pytest.raises(LoadTimeout, match="it hangs"):
         alternate(Side(100), Side(7, hangs=True))
 
 

@@ -13,7 +13,7 @@ from apps import __main__ as command
 from apps.base import AppError, Measured, Options, Site, Timing
 from apps.exim import driver as exim
 from apps.meter import Meter, between
-from apps.process import FileSystemFullError, Processes, told
+from apps.process import FileSystemFullError, Processes, error_in_output
 from apps.registry import applications
 
 CPU = min(os.sched_getaffinity(0))
@@ -127,9 +127,9 @@ def test_mail_boxes_must_hold_what_the_log_says(site: Site, tmp_path: Path) -> N
 
 
 def test_the_error_in_a_programs_output() -> None:
-    assert told(["start", "[1]", '{"error": "worker 1 died"}']) == "worker 1 died"
-    assert told(["start", '{"error": null}', "end"]) is None
-    assert told(["no JSON"]) is None
+    assert error_in_output(["start", "[1]", '{"error": "worker 1 died"}']) == "worker 1 died"
+    assert error_in_output(["start", '{"error": null}', "end"]) is None
+    assert error_in_output(["no JSON"]) is None
 
 
 def test_a_runner_that_went_away() -> None:

@@ -60,9 +60,9 @@ def test_the_smallest_limit_of_all_ancestors_counts(tmp_path: Path) -> None:
     assert found is not None
     assert found.groups == (top / "user.slice/a.scope", top / "user.slice", top)
     assert (found.version, found.whole) == (2, True)
-    assert cgroups.cpus(found) == Limit(1.5, top / "user.slice/cpu.max")
-    assert cgroups.memory(found) == Limit(1 << 30, top / "user.slice/memory.max")
-    assert cgroups.swap(found) == Limit(0, top / "user.slice/a.scope/memory.swap.max")
+    assert cgroups.cpu_quota(found) == Limit(1.5, top / "user.slice/cpu.max")
+    assert cgroups.memory_limit(found) == Limit(1 << 30, top / "user.slice/memory.max")
+    assert cgroups.swap_limit(found) == Limit(0, top / "user.slice/a.scope/memory.swap.max")
     read = confinement.read(root)
     assert (read.cpus, read.memory_bytes, read.swap_bytes) == (1.5, 1 << 30, 0)
     assert read.cgroups == "v2"

@@ -181,7 +181,8 @@ FULL_DOMAIN = (
         ),
         (
             "rwsem write",
-            "rwsem_down_write_slowpath down_write sync_inodes_sb lanefs_delalloc_flush lanefs_delalloc_reserve",
+            "rwsem_down_write_slowpath down_write sync_inodes_sb lanefs_delalloc_flush"
+            " lanefs_delalloc_reserve",
             FULL_DOMAIN,
         ),
         (

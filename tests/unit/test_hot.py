@@ -82,7 +82,7 @@ def point(simulated: bool = True, side: str | None = None) -> Point:
 
 
 def test_a_point_is_told_with_the_lines_that_matter() -> None:
-    assert hot.told([point(), point(simulated=False), point(side="free-1")]) == [
+    assert hot.describe_points([point(), point(simulated=False), point(side="free-1")]) == [
         "DRBH ext4 x4 (simulated): 10,000,000/s; "
         "work 50%, transfers 20%, queueing 10%, spinning 5%, idle 15%",
         "     25.0%  rename_lock: reader, writer, both",
@@ -93,7 +93,7 @@ def test_a_simulated_run_is_told_in_words_and_as_json(tmp_path: Path) -> None:
     simulated = machine(4).model_copy(update={"guest": {"accelerator": "simulated"}})
     run = write_run(tmp_path / "run", point().cells, machine=simulated)
     done = CliRunner().invoke(app, ["locks", str(run)])
-    first, *lines = hot.told([point()])
+    first, *lines = hot.describe_points([point()])
     said = done.stdout.splitlines()
     assert said[0] == first
     assert said[1].startswith("    DRBH on ext4 at 4 cores; contention on rename_lock: 25.0%")
@@ -132,7 +132,10 @@ def test_spinning_for_a_lock_counts_for_its_line() -> None:
     assert cell.simulation is not None
     cell.simulation.lines[1].spin = 40
     assert [(one.share, one.spinning) for one in hot.hot(made)] == [(0.25, 0.0), (0.041, 0.04)]
-    assert hot.told([made])[2] == "      4.1% (spinning 4.0%)  jiffies: reader, writer, both"
+    assert (
+        hot.describe_points([made])[2]
+        == "      4.1% (spinning 4.0%)  jiffies: reader, writer, both"
+    )
 
 
 def test_the_functions_of_the_most_instructions_are_told() -> None:
@@ -143,7 +146,10 @@ def test_the_functions_of_the_most_instructions_are_told() -> None:
         FunctionWork(function="ext4_match", instructions=300),
         FunctionWork(function="memcmp", instructions=45),
     ]
-    assert hot.told([made])[-1] == "    share of the instructions: ext4_match 30%, memcmp 4%"
+    assert (
+        hot.describe_points([made])[-1]
+        == "    share of the instructions: ext4_match 30%, memcmp 4%"
+    )
     assert hot.as_json([made])[0]["code"] == [
         {"function": "ext4_match", "share": 0.3},
         {"function": "memcmp", "share": 0.045},
@@ -160,7 +166,7 @@ def test_the_functions_that_wait_for_lines_are_told() -> None:
         FunctionWait(function="memcmp", stall=4),
     ]
     assert (
-        hot.told([made])[-1]
+        hot.describe_points([made])[-1]
         == "    waiting for cache lines, share of the cores' time: memcpy 15.0%"
     )
     assert hot.as_json([made])[0]["waits"] == [
@@ -195,7 +201,7 @@ def test_a_lock_of_each_object_is_one_thing() -> None:
         ("both", 3, 3, 3),
     ]
     assert (second.object, third.object) == ("rename_lock", "jiffies")
-    assert hot.told([made])[1] == (
+    assert hot.describe_points([made])[1] == (
         "     30.3% (spinning 18.0%)  my_inode.lock, my_inode.c (in 3 lines): reader, writer, both"
     )
     assert hot.as_json([made])[0]["lines"][0]["lines"] == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model.errors import FscaleError
-from fscale.model.kernelfile import chosen, same
+from fscale.model.kernelfile import same_value, value_in_effect
 from fscale.runner.machine import kernelsettings
 from fscale.runner.machine.journal import Journal, recover
 from fscale.runner.machine.settings import KernelFile, NotUndone
@@ -19,7 +19,7 @@ from fscale.system.executor import DryExecutor, Executor
      ("4096\t8 16\n", "4096 8 16"), ("1\n", "1"), ("", "")],
 )  # fmt: skip
 def test_the_value_in_force(text: str, value: str) -> None:
-    assert chosen(text) == value
+    assert value_in_effect(text) == value
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_the_value_in_force(text: str, value: str) -> None:
      ("10 20", "10\t20\n", True), ("1", "2", False), ("none [bfq]", "none", False)],
 )  # fmt: skip
 def test_one_setting_in_two_spellings(one: str, other: str, equal: bool) -> None:
-    assert same(one, other) == equal
+    assert same_value(one, other) == equal
 
 
 @pytest.fixture

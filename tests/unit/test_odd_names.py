@@ -41,7 +41,7 @@ def test_a_process_whose_name_is_cut_within_a_letter() -> None:
         assert tuning.read().irqbalance is not None
         assert accounting.snapshot(None).other_processes >= 0
         assert pid in processes.in_groups([os.getpgrp()])
-        assert "comm caf" in processes.where(pid)
+        assert "comm caf" in processes.describe_stuck(pid)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_mount_point_of_any_bytes(
     monkeypatch.setattr(disk, "_directory", lambda number: tmp_path / "loop0")
     (tmp_path / "loop0").mkdir()
     (tmp_path / "loop0" / "dev").write_text("7:0\n")
-    said = disk.users("7:0")
+    said = disk.describe_users("7:0")
     assert said
     assert said.startswith("/dev/loop0 is mounted at /mnt/a")
     said.encode()

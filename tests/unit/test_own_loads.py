@@ -24,7 +24,7 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.facts import collect_facts, find_rule
 from fscale.model.loadfile import Command
 from tests.synthetic import cell, key, write_run
-from vm.loads import handed_in
+from vm.loads import files_for_guest
 
 JOB = "[global]\nbs=4k\nruntime=60\ntime_based\n[readers]\nrw=randread\n[writer]\nrw=write\n"
 FIO = 'title = "t"\noperation = "o"\n[fio]\njob = "own.fio"\n'
@@ -181,7 +181,7 @@ def test_latencies_are_those_of_the_slowest_copy() -> None:
 def test_a_guest_gets_the_files(tmp_path: Path, form: list[str]) -> None:
     path = own(tmp_path)
     given = ["--fs", "ext4", *(word.format(f"DRBL,{path}") for word in form)]
-    files, words = handed_in(given)
+    files, words = files_for_guest(given)
     assert files == {f"loads/own.{kind}": tmp_path / f"own.{kind}" for kind in ("toml", "fio")}
     assert words[-1].endswith("DRBL,/control/loads/own.toml")
     assert words[:2] == ["--fs", "ext4"]
@@ -190,7 +190,7 @@ def test_a_guest_gets_the_files(tmp_path: Path, form: list[str]) -> None:
 def test_a_guest_has_no_other_file(tmp_path: Path) -> None:
     path = own(tmp_path, COMMAND + 'run = ["{here}/x"]\nops = 1\n', job=None)
     with pytest.raises(FscaleError, match="here"):
-        handed_in(["--workload", path])
+        files_for_guest(["--workload", path])
 
 
 def test_the_command_that_measures_a_point_again_has_the_path(tmp_path: Path) -> None:

@@ -10,7 +10,13 @@ import pytest
 
 from analysis.curves import arrange
 from analysis.paper import statements as module
-from analysis.paper.beside import Beside, Verdict, beside, other_operations, with_turns
+from analysis.paper.agreement import (
+    Agreement,
+    Verdict,
+    compare_with_paper,
+    other_operations,
+    with_turns,
+)
 from analysis.paper.statements import statements
 from analysis.report import build
 from analysis.summary import summarise
@@ -38,7 +44,7 @@ def peak(at: int) -> Rate:
 
 def laid(
     workload: str, rate: Rate, cores: tuple[int, ...], filesystem: str = "ext4", noise: float = 0.0
-) -> Beside:
+) -> Agreement:
     """The one curve of such a run beside the paper."""
 
     def drawn(key: CellKey) -> float:
@@ -46,7 +52,7 @@ def laid(
 
     cells = grid(cores, 3, [workload], [filesystem], rate=drawn)
     (page,) = arrange(summarise(cells), [filesystem], {workload: descriptor(workload)})
-    (one,) = beside(page)
+    (one,) = compare_with_paper(page)
     return one
 
 
@@ -168,7 +174,7 @@ def test_what_the_paper_did_not_measure_is_left_out() -> None:
         for c in grid((1, 2), 1, ["DRBL"], ["ext4"])
     ]
     for page in arrange(summarise(cells), ["ext4"], {"DRBL": descriptor("DRBL")}):
-        assert beside(page) == []
+        assert compare_with_paper(page) == []
 
 
 def test_an_operation_that_is_not_the_papers_is_named_and_not_judged(tmp_path: Path) -> None:
@@ -176,7 +182,7 @@ def test_an_operation_that_is_not_the_papers_is_named_and_not_judged(tmp_path: P
     cells += [cell(key(cores=n, workload="MWCL", options={"keep": 10}), 1000 * n) for n in (1, 2)]
     described = {name: descriptor(name) for name in ("DRBL", "MWCL")}
     (page,) = arrange(summarise(cells), ["ext4"], described)
-    assert [row.panel.name for row in beside(page)] == ["DRBL"]
+    assert [row.panel.name for row in compare_with_paper(page)] == ["DRBL"]
     assert other_operations(page) == ["MWCL keep=10"]
     run = write_run(tmp_path / "run", cells, workloads=["DRBL", "MWCL"])
     assert (

@@ -13,7 +13,7 @@ from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import FscaleError
 from fscale.runner.machine.settings import Mount
 from fscale.runner.progress import summary
-from fscale.system.executor import CommandFailed, Executor, which, why
+from fscale.system.executor import CommandFailed, Executor, summarise_failure, which
 from tests.synthetic import cell, grid, key, write_run
 from vm import debian
 from vm.debian import Apt
@@ -43,8 +43,8 @@ MOUNT = (
     ],
 )
 def test_the_reason_is_kept_and_the_usage_is_not(text: str, kept: str, left: str) -> None:
-    assert kept in why(text)
-    assert left not in why(text)
+    assert kept in summarise_failure(text)
+    assert left not in summarise_failure(text)
 
 
 BAD_ARGUMENTS = {

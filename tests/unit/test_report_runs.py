@@ -18,7 +18,7 @@ from analysis.reader import load
 from analysis.report import build, build_several, interactive
 from analysis.report.labels import DEFAULT, MOST, labels
 from analysis.report.looks import by_run, looks
-from analysis.report.members import MAX_RUNS, Asked, open_members
+from analysis.report.members import MAX_RUNS, NamedRun, open_members
 from analysis.report.section import Report
 from analysis.report.sidebyside import Row, rows
 from fscale.cli import app
@@ -58,7 +58,7 @@ def named(*paths: Path, given: tuple[str | None, ...] | None = None) -> list[str
 
 
 def report(*paths: Path, allow: tuple[str, ...] = ()) -> Report:
-    return Report(open_members([Asked(path) for path in paths]), Path(), allow=allow)
+    return Report(open_members([NamedRun(path) for path in paths]), Path(), allow=allow)
 
 
 def test_the_kernel_names_runs_without_what_all_share(tmp_path: Path) -> None:
@@ -148,18 +148,18 @@ def test_long_and_odd_names_are_cut_and_stay_apart(tmp_path: Path) -> None:
     ],
 )
 def test_a_label_follows_the_last_equals_sign(text: str, path: str, label: str | None) -> None:
-    assert Asked.parse(text) == Asked(Path(path), label)
+    assert NamedRun.parse(text) == NamedRun(Path(path), label)
 
 
 def test_a_directory_with_an_equals_sign_is_a_directory(tmp_path: Path) -> None:
     (tmp_path / "a=b").mkdir()
-    assert Asked.parse(f"{tmp_path}/a=b") == Asked(tmp_path / "a=b")
+    assert NamedRun.parse(f"{tmp_path}/a=b") == NamedRun(tmp_path / "a=b")
 
 
 @pytest.mark.parametrize("label", ["", " ", "a(b", "\x1b[2J", "x)", "x" * 41])
 def test_what_cannot_be_a_label_is_refused(label: str) -> None:
     with pytest.raises(FscaleError, match="DIR=LABEL"):
-        Asked.parse(f"results/a={label}")
+        NamedRun.parse(f"results/a={label}")
 
 
 def refusal(*arguments: object) -> str:
@@ -311,7 +311,7 @@ def test_one_repetition_has_a_change_and_no_verdict(tmp_path: Path) -> None:
     for row in table(*paths):
         assert row.values[1].change == "-50.0%"
         assert row.values[1].verdict is None
-    words = text(build_several([Asked(p) for p in paths], tmp_path / "out", plots=False))
+    words = text(build_several([NamedRun(p) for p in paths], tmp_path / "out", plots=False))
     assert "Not judged: 6.12. There are too few repetitions" in words
     assert "Every point was measured once" in words
 
@@ -322,7 +322,7 @@ def test_what_means_another_thing_is_drawn_and_not_compared(tmp_path: Path) -> N
     drawn = report(one, other)
     assert {v.ratio for row in rows(drawn) for v in row.values} == {None}
     assert len(drawn.pages[0].panels[0].curves) == 4
-    words = text(build_several([Asked(one), Asked(other)], tmp_path / "out", plots=False))
+    words = text(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out", plots=False))
     assert "Runs that cannot be compared" in words
     assert "suite.warmup: 1 and 2" in words
     assert "--allow-different suite.warmup" in words
@@ -350,7 +350,7 @@ def test_a_point_that_fails_is_broken(tmp_path: Path) -> None:
     ]
     assert row.values[1].point is None
     assert row.values[1].health == "broken"
-    words = text(build_several([Asked(one), Asked(other)], tmp_path / "out", plots=False))
+    words = text(build_several([NamedRun(one), NamedRun(other)], tmp_path / "out", plots=False))
     assert "broken" in words
     assert "mount failed" in words
 
@@ -375,7 +375,7 @@ def test_the_page_has_each_run_s_own_sections(tmp_path: Path) -> None:
         content = json.loads((path / "run.json").read_text())
         content["machine"]["hostname"] = host
         (path / "run.json").write_text(json.dumps(content))
-    html = build_several([Asked(paths[0], "old"), Asked(paths[1], "new")], tmp_path / "out")
+    html = build_several([NamedRun(paths[0], "old"), NamedRun(paths[1], "new")], tmp_path / "out")
     page = html.read_text()
     for heading in ("<h3>old</h3>", "<h3>new</h3>"):
         assert page.count(heading) == 3  # cells, machine, how to reproduce

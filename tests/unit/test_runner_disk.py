@@ -54,8 +54,8 @@ def test_every_difference_tells_two_devices_apart(changed: dict[str, object], sa
         "lasting": {"wwid": "a"},
     }
     old, new = disk.Identity(**known), disk.Identity(**(known | changed))  # type: ignore[arg-type]
-    assert disk.changes(old, old) == ""
-    assert disk.changes(old, new) == says
+    assert disk.describe_changes(old, old) == ""
+    assert disk.describe_changes(old, new) == says
 
 
 def test_what_is_no_block_device_is_refused_and_waits_for_nobody(tmp_path: Path) -> None:
@@ -91,12 +91,12 @@ def test_other_names_are_refused(tmp_path: Path, name: str) -> None:
 def test_the_names_of_a_device_are_the_links_to_it_and_its_sequence_number(tmp_path: Path) -> None:
     by_id = links(tmp_path / "disk", by_path="pci-1", by_id="", by_uuid="u")
     sysfs(tmp_path, "1:3", "null", size="8", diskseq="7")
-    found = disk.names("1:3", by_id, tmp_path)
+    found = disk.stable_paths("1:3", by_id, tmp_path)
     assert [name.relative_to(tmp_path / "disk") for name in found] == [
         Path("by-path/pci-1"),
         Path("by-diskseq/7"),
     ]
-    assert disk.names("8:0", by_id, tmp_path) == []
+    assert disk.stable_paths("8:0", by_id, tmp_path) == []
 
 
 def test_the_name_to_take_is_said_of_a_device_that_cannot_be_opened(
@@ -116,7 +116,9 @@ def test_a_partition_has_a_name_by_the_sequence_number_of_its_disk(tmp_path: Pat
     (part.parent / "diskseq").write_text("12\n")
     (tmp_path / "dev" / "block").mkdir(parents=True)
     (tmp_path / "dev" / "block" / "254:18").symlink_to(part)
-    assert disk.names("254:18", by_id, tmp_path) == [by_id.parent / "by-diskseq" / "12-part2"]
+    assert disk.stable_paths("254:18", by_id, tmp_path) == [
+        by_id.parent / "by-diskseq" / "12-part2"
+    ]
 
 
 def test_a_sequence_number_is_found_where_udev_made_no_link(tmp_path: Path) -> None:
@@ -133,5 +135,5 @@ def test_a_sequence_number_is_found_where_udev_made_no_link(tmp_path: Path) -> N
         ("1", "by-diskseq/1"),
         ("x", "by-diskseq/x"),
     ):
-        assert disk.located(Path("by-diskseq") / name, tmp_path) == Path(node)
-    assert disk.located(Path("by-id/12"), tmp_path) == Path("by-id/12")
+        assert disk.find_node(Path("by-diskseq") / name, tmp_path) == Path(node)
+    assert disk.find_node(Path("by-id/12"), tmp_path) == Path("by-id/12")

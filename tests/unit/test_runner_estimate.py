@@ -31,8 +31,12 @@ def keys(count: int, duration: float) -> list[CellKey]:
 
 
 def test_a_cell_is_its_warm_up_its_window_and_a_fresh_file_system() -> None:
-    assert estimate.seconds(keys(10, 30), 5) == pytest.approx(10 * (30 + 5 + estimate.FRESH))
-    assert estimate.told(keys(304, 0.5), 0.1).startswith("304 cells to measure: about 7:0")
+    assert estimate.estimate_seconds(keys(10, 30), 5) == pytest.approx(
+        10 * (30 + 5 + estimate.FRESH)
+    )
+    assert estimate.format_estimate(keys(304, 0.5), 0.1).startswith(
+        "304 cells to measure: about 7:0"
+    )
 
 
 @pytest.mark.slow

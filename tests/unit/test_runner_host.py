@@ -290,13 +290,13 @@ def test_the_queue_of_a_device_and_of_its_partitions(tmp_path: Path) -> None:
         f"{disk}/disk1/partition": "1\n",
     }
     put(tmp_path, files)
-    assert blockqueue.under(tmp_path, tmp_path) is None  # as on tmpfs
+    assert blockqueue.read_queue(tmp_path, tmp_path) is None  # as on tmpfs
     link = tmp_path / "sys/dev/block" / number
     link.parent.mkdir(parents=True)
     wanted = {"scheduler": "bfq", "write_cache": "write back", "read_ahead_kb": "128"}
     for name in ("disk", "disk/disk1"):
         link.symlink_to(tmp_path / "sys/devices" / name)
-        assert blockqueue.under(tmp_path, tmp_path) == wanted
+        assert blockqueue.read_queue(tmp_path, tmp_path) == wanted
         link.unlink()
 
 

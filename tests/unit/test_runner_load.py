@@ -188,8 +188,8 @@ def test_who_disturbs(
     others: float | None, kernel: float, processes: float, steal: float, marked: str | None
 ) -> None:
     before, after = _snapshot(10, 100, 5), _snapshot(11, 100 + processes, 5 + kernel)
-    found = accounting.others(others, _times(steal), 1.0, before, after)
-    assert found.disturb(accounting.limit(1, 1.0)) == marked
+    found = accounting.estimate_others(others, _times(steal), 1.0, before, after)
+    assert found.disturb(accounting.disturbance_limit(1, 1.0)) == marked
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,8 @@ def test_who_disturbs_where_not_all_processes_are_seen(
     others: float | None, processes: float, seen: tuple[bool, bool], taken: str | None
 ) -> None:
     before, after = _snapshot(10, 0, sees_all=seen[0]), _snapshot(11, processes, sees_all=seen[1])
-    found = accounting.others(others, _times(), 1.0, before, after)
-    marked = found.disturb(accounting.limit(1, 1.0))
+    found = accounting.estimate_others(others, _times(), 1.0, before, after)
+    marked = found.disturb(accounting.disturbance_limit(1, 1.0))
     assert marked is None if taken is None else f"took {taken} CPUs" in (marked or "")
 
 
@@ -220,10 +220,12 @@ def test_kernel_threads_elsewhere_hide_no_neighbour() -> None:
 
     for places, taken in (({2: 1}, 0.3), ({2: 0}, 0.0)):
         before, after = at(10, 0, places), at(11, 1, places)
-        found = accounting.others(0.4, _times(), 1.0, before, after, [0])
+        found = accounting.estimate_others(0.4, _times(), 1.0, before, after, [0])
         assert found.taken == pytest.approx(taken)
     # One that came to the cell's CPU is taken for the cell's.
-    moved = accounting.others(0.4, _times(), 1.0, at(10, 0, {2: 1}), at(11, 1, {2: 0}), [0])
+    moved = accounting.estimate_others(
+        0.4, _times(), 1.0, at(10, 0, {2: 1}), at(11, 1, {2: 0}), [0]
+    )
     assert moved.taken == pytest.approx(0)
 
 
@@ -231,7 +233,7 @@ def test_kernel_threads_elsewhere_hide_no_neighbour() -> None:
     ("cores", "seconds", "cpus"), [(1, 10, 0.02), (16, 10, 0.32), (1, 0.1, 0.2)]
 )
 def test_the_bound_is_a_share_of_the_cell(cores: int, seconds: float, cpus: float) -> None:
-    assert accounting.limit(cores, seconds) == pytest.approx(cpus)
+    assert accounting.disturbance_limit(cores, seconds) == pytest.approx(cpus)
 
 
 def test_the_other_thread_of_a_core_is_watched(
@@ -242,10 +244,10 @@ def test_the_other_thread_of_a_core_is_watched(
         directory = tmp_path / f"cpu{cpu}" / "topology"
         directory.mkdir(parents=True)
         (directory / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
-    assert accounting.watched([0, 1]) == [0, 1, 4, 5]
-    assert accounting.watched([0, 4]) == [0, 4]
+    assert accounting.affected_cpus([0, 1]) == [0, 1, 4, 5]
+    assert accounting.affected_cpus([0, 4]) == [0, 4]
     (tmp_path / "cpu6" / "topology" / "thread_siblings_list").unlink()
-    assert accounting.watched([6]) == [6]
+    assert accounting.affected_cpus([6]) == [6]
 
     def at(when: float, idle: float) -> accounting.Snapshot:
         times = {
@@ -257,8 +259,8 @@ def test_the_other_thread_of_a_core_is_watched(
         return accounting.Snapshot(when, times, {}, 0.0)
 
     # CPU 0 worked all the time, its sibling a tenth of it.
-    assert accounting.busy(at(10, 5), at(12, 6.8), [0, 4]) == pytest.approx(2.2)
-    assert accounting.busy(at(10, 5), at(12, 6.8), [0]) == pytest.approx(2.0)
+    assert accounting.busy_seconds(at(10, 5), at(12, 6.8), [0, 4]) == pytest.approx(2.2)
+    assert accounting.busy_seconds(at(10, 5), at(12, 6.8), [0]) == pytest.approx(2.0)
 
 
 def _namespaces(proc: Path, own: dict[str, int], init: dict[str, int] | None = None) -> Path:

@@ -121,7 +121,7 @@ def test_a_directory_has_a_geometry_for_every_user(tmp_path: Path) -> None:
 
 def test_what_comes_and_goes_on_a_mounted_file_system_is_no_geometry() -> None:
     text = "Filesystem features:      has_journal needs_recovery orphan_present extent\n"
-    assert geometry.everything(text) == {"Filesystem features": "has_journal extent"}
+    assert geometry.parse_all(text) == {"Filesystem features": "has_journal extent"}
 
 
 @pytest.mark.parametrize(

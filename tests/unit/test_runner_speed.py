@@ -9,7 +9,7 @@ import pytest
 
 from fscale.model.load import Outcome
 from fscale.runner.cell import speed
-from fscale.runner.cell.speed import APERF, MPERF, TSC, watched
+from fscale.runner.cell.speed import APERF, MPERF, TSC, measure_speed
 
 
 def msr(root: Path, cpu: int, aperf: int, mperf: int, tsc: int) -> None:
@@ -52,7 +52,7 @@ def test_registers_say_the_frequency_while_busy(tmp_path: Path) -> None:
     """2 s of a TSC of 2 GHz; one CPU busy for all of it at 3 GHz, one for half of it at 2.5."""
     for cpu in (0, 1):
         msr(tmp_path, cpu, 10, 20, 30)
-    with watched([0, 1], 2, tmp_path) as found:
+    with measure_speed([0, 1], 2, tmp_path) as found:
         msr(tmp_path, 0, 10 + 6_000_000_000, 20 + 4_000_000_000, 30 + 4_000_000_000)
         msr(tmp_path, 1, 10 + 2_500_000_000, 20 + 2_000_000_000, 30 + 4_000_000_000)
     outcome = entered(found)
@@ -64,14 +64,14 @@ def test_registers_say_the_frequency_while_busy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cpus", [[0], [0, 1]], ids=["stand still", "one is missing"])
 def test_registers_that_say_nothing_are_null(tmp_path: Path, cpus: list[int]) -> None:
     msr(tmp_path, 0, 0, 0, 5)
-    with watched(cpus, 1, tmp_path) as found:
+    with measure_speed(cpus, 1, tmp_path) as found:
         msr(tmp_path, 0, 0, 0, 9)
     assert entered(found).frequency_khz is None
     assert entered(found).extra == {}
 
 
 def test_a_machine_that_says_nothing_is_null(tmp_path: Path) -> None:
-    with watched([0, 1], 1, tmp_path) as found:
+    with measure_speed([0, 1], 1, tmp_path) as found:
         pass
     assert (found.khz, found.source, found.throttled) == (None, None, None)
 
@@ -101,7 +101,7 @@ def test_cpufreq_is_asked_while_the_load_runs(
     monkeypatch.setattr(speed.threading, "Timer", Timer)
     for cpu in (0, 1):
         cpu_file(tmp_path, cpu, "cpufreq/scaling_cur_freq", 800_000)
-    with watched([0, 1], 10, tmp_path) as found:
+    with measure_speed([0, 1], 10, tmp_path) as found:
         for cpu in (0, 1):
             cpu_file(tmp_path, cpu, "cpufreq/scaling_cur_freq", 800_000)
     assert entered(found).frequency_khz == 2_500_000
@@ -111,7 +111,7 @@ def test_cpufreq_is_asked_while_the_load_runs(
 
 def test_a_load_that_ends_before_cpufreq_is_asked_has_no_frequency(tmp_path: Path) -> None:
     cpu_file(tmp_path, 0, "cpufreq/scaling_cur_freq", 800_000)
-    with watched([0], 3600, tmp_path) as found:
+    with measure_speed([0], 3600, tmp_path) as found:
         pass
     assert found.khz is None
 
@@ -121,7 +121,7 @@ def test_throttling_is_what_the_counters_grew_by(tmp_path: Path, grown: int) -> 
     for cpu in (0, 1):
         for which in ("core", "package"):
             cpu_file(tmp_path, cpu, f"thermal_throttle/{which}_throttle_count", 7)
-    with watched([0, 1], 1, tmp_path) as found:
+    with measure_speed([0, 1], 1, tmp_path) as found:
         cpu_file(tmp_path, 0, "thermal_throttle/package_throttle_count", 7 + grown)
         cpu_file(tmp_path, 1, "thermal_throttle/package_throttle_count", 7 + grown)
     assert entered(found).thermal_throttled == grown

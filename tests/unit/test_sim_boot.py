@@ -114,7 +114,7 @@ def test_points_come_as_they_end(two: Boot) -> None:
         "echo 'mkfs failed: full' >made; mv made shared/points/1.failed; sleep 5",
     )
     first, second = until_over(two)
-    assert (first.point.number, first.bench, first.status, first.said) == (0, "{}\n", 0, "words")
+    assert (first.point.number, first.bench, first.status, first.stderr) == (0, "{}\n", 0, "words")
     assert (second.point.number, second.failed) == (1, "mkfs failed: full")
     assert (first.code, second.code) == ([("0x10", 5)], [])
     assert two.unfinished == []

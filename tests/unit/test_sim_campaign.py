@@ -215,7 +215,7 @@ def test_a_what_if_asks_once_more_for_each_object_at_the_most_cores(prepared: Pr
         for key in keys(1, 4, repetitions=2)
     ]
     base.append(base[-1].model_copy(update={"status": "error"}))
-    asked = whatif.questions(prepared, base, 2)
+    asked = whatif.plan_whatif(prepared, base, 2)
     assert [(key.cores, key.repetition, key.side) for key in asked.cells] == [
         (4, 1, "free-1"),
         (4, 2, "free-1"),

@@ -310,7 +310,9 @@ def test_a_comma_parts_file_systems_and_options() -> None:
         "xfs", "ext4:mount=data=journal,commit=1:mkfs=-O a,b", "btrfs:mkfs=-O ^no-holes", "tmpfs",
     ]  # fmt: skip
     assert catalogue.split_filesystems("ext4,exf4") == ["ext4", "exf4"]
-    assert module_build.wanted(Path("any"), ["--fs", text]) == catalogue.split_filesystems(text)
+    assert module_build.needed_filesystems(
+        Path("any"), ["--fs", text]
+    ) == catalogue.split_filesystems(text)
 
 
 def changed(name: str, **fields: Any) -> list[str]:

@@ -280,8 +280,8 @@ def test_a_directory_that_was_made_durable_must_exist(tmp_path):
 
 
 def test_points_are_spread_evenly_and_end_with_the_last():
-    assert crashtest.spaced([1, 2, 3], 5) == {1, 2, 3}
-    chosen = sorted(crashtest.spaced(list(range(100)), 10))
+    assert crashtest.pick_spaced([1, 2, 3], 5) == {1, 2, 3}
+    chosen = sorted(crashtest.pick_spaced(list(range(100)), 10))
     assert chosen == [9, 19, 29, 39, 49, 59, 69, 79, 89, 99]
 
 
@@ -291,9 +291,9 @@ def test_what_holds_a_mapped_device_does_not_hide_the_fault(monkeypatch):
         return subprocess.CompletedProcess(argv, int(failed), "", "busy" if failed else "")
 
     monkeypatch.setattr("subprocess.run", busy)
-    with pytest.raises(ValueError, match="first"), crashtest.mapped("x", "0 8 zero"):
+    with pytest.raises(ValueError, match="first"), crashtest.map_device("x", "0 8 zero"):
         raise ValueError("first")
-    with pytest.raises(FscaleError, match="busy"), crashtest.mapped("x", "0 8 zero"):
+    with pytest.raises(FscaleError, match="busy"), crashtest.map_device("x", "0 8 zero"):
         pass
 
 

@@ -430,9 +430,12 @@ def test_what_we_provoked_is_no_complaint_of_the_kernels(where):
 
 def test_options_that_a_kernel_did_not_take_are_named():
     config = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_D=m\n"
-    assert kbuild.unmet("CONFIG_A=y\n# CONFIG_B is not set\n# CONFIG_C is not set\n", config) == []
-    assert kbuild.unmet("CONFIG_D=y\nCONFIG_E=y\n", config) == ["CONFIG_D=y", "CONFIG_E=y"]
-    assert kbuild.unmet("# CONFIG_A is not set\n", config) == ["# CONFIG_A is not set"]
+    assert (
+        kbuild.unmet_options("CONFIG_A=y\n# CONFIG_B is not set\n# CONFIG_C is not set\n", config)
+        == []
+    )
+    assert kbuild.unmet_options("CONFIG_D=y\nCONFIG_E=y\n", config) == ["CONFIG_D=y", "CONFIG_E=y"]
+    assert kbuild.unmet_options("# CONFIG_A is not set\n", config) == ["# CONFIG_A is not set"]
 
 
 def test_every_configuration_builds_on_the_default_one():

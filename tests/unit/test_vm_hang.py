@@ -122,9 +122,9 @@ def test_a_guest_that_waits_for_a_cpu_wants_one():
     try:
         time.sleep(0.2)
         pid = spinners[0].pid
-        before, used = hang.wanted(pid), cpu_seconds(pid)
+        before, used = hang.wanted_seconds(pid), cpu_seconds(pid)
         time.sleep(2)
-        wanted, used = hang.wanted(pid) - before, cpu_seconds(pid) - used
+        wanted, used = hang.wanted_seconds(pid) - before, cpu_seconds(pid) - used
     finally:
         for process in spinners:
             process.kill()

@@ -58,7 +58,7 @@ def test_the_file_systems_of_a_run_come_from_its_options_or_its_suite(tmp_path, 
         'title = "t"\nworkloads = "all"\nfilesystems = ["tmpfs", "ext4"]\nmedia = ["ram"]\n'
         "cores = [1]\nduration = 1\nrepetitions = 1\n"
     )
-    assert module_build.wanted(suite, arguments) == names
+    assert module_build.needed_filesystems(suite, arguments) == names
 
 
 def test_tools_are_built_once_for_the_same_sources(source, steps):
@@ -99,7 +99,7 @@ def test_a_file_system_of_the_users_own_is_built_from_beside_its_file(
         return [Path("/cache/my.ko")]
 
     monkeypatch.setattr(kbuild, "build_module", build_module)
-    parts = module_build.provide(
+    parts = module_build.build_parts(
         ["my:2", "my", "ext4", "what?"], [described], KERNEL, "6.12", None, steps
     )
     assert asked == [(source, "trixie", "6.12.1")]
@@ -108,7 +108,9 @@ def test_a_file_system_of_the_users_own_is_built_from_beside_its_file(
 
 
 def test_nothing_is_built_for_file_systems_of_the_kernels_own(steps):
-    assert module_build.provide(["ext4", "tmpfs"], [], KERNEL, "no-suite", None, steps) == Parts()
+    assert (
+        module_build.build_parts(["ext4", "tmpfs"], [], KERNEL, "no-suite", None, steps) == Parts()
+    )
 
 
 def test_a_module_given_by_hand_replaces_the_built_one():

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from vm.guest import GuestError, Hold, Outcome
-from vm.paused_guest import Gone, Held, answers
+from vm.paused_guest import GuestGone, PausedGuest, wait_for_answers
 from vm.place import Job
 from vm.qemu import LINE, QMP, Guest, Qemu
 from vm.steps import Steps
@@ -70,7 +70,7 @@ def outcome(end: str = "finished") -> Outcome:
 
 def guest_of(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: Script, ended: str = "finished"
-) -> Held:
+) -> PausedGuest:
     """A guest whose boots follow these scripts, one after the other."""
     name = f"job-{len(SCRIPTS)}"
     SCRIPTS[name] = (scripts, ended)
@@ -90,7 +90,7 @@ def guest_of(
     monkeypatch.setattr("vm.guest.run", run)
     steps = Steps(Console(file=StringIO()))
     none = cast("Any", None)
-    return Held(none, none, Job(argv=[name]), tmp_path / f"{name}.log", steps)
+    return PausedGuest(none, none, Job(argv=[name]), tmp_path / f"{name}.log", steps)
 
 
 def test_it_is_stopped_as_soon_as_it_has_spoken_and_goes_on_when_it_is_asked(
@@ -109,10 +109,10 @@ def test_it_is_stopped_as_soon_as_it_has_spoken_and_goes_on_when_it_is_asked(
         qemu.obey("cont")
 
     with guest_of(monkeypatch, tmp_path, script) as guest:
-        assert answers({"A": guest}, 5) == {"A": "first"}
-        guest.say("t")
-        assert answers({"A": guest}, 5) == {"A": "second"}
-        assert guest.ended().end == "finished"
+        assert wait_for_answers({"A": guest}, 5) == {"A": "first"}
+        guest.send("t")
+        assert wait_for_answers({"A": guest}, 5) == {"A": "second"}
+        assert guest.finish().end == "finished"
     assert stopped == [False]
     assert next(tmp_path.glob("*.log")).read_bytes() == b"output of the job\n"
 
@@ -124,9 +124,9 @@ def test_what_its_cpus_waited_for_is_known(monkeypatch: pytest.MonkeyPatch, tmp_
         assert qemu.line.recv(1) == b""  # until it is let go
 
     with guest_of(monkeypatch, tmp_path, script) as guest:
-        answers({"A": guest}, 5)
+        wait_for_answers({"A": guest}, 5)
         own = float(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
-        assert own <= guest.waited() < own + 5
+        assert own <= guest.cpu_wait_seconds() < own + 5
         guest._disconnect()
 
 
@@ -138,7 +138,7 @@ def test_a_boot_that_is_repeated_is_waited_for(
         qemu.obey("stop")
 
     with guest_of(monkeypatch, tmp_path, lambda _: None, good) as guest:
-        assert answers({"A": guest}, 5) == {"A": "here"}
+        assert wait_for_answers({"A": guest}, 5) == {"A": "here"}
 
 
 def test_a_guest_that_ends_early_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -147,12 +147,12 @@ def test_a_guest_that_ends_early_says_why(monkeypatch: pytest.MonkeyPatch, tmp_p
         qemu.obey("stop")
         qemu.obey("cont")
 
-    with guest_of(monkeypatch, tmp_path, script, ended="panic") as guest:
-        answers({"A": guest}, 5)
-        with pytest.raises(Gone):
-            answers({"A": guest}, 5)
+    with guest_of(monkeypatch, tmp_path, script, finish="panic") as guest:
+        wait_for_answers({"A": guest}, 5)
+        with pytest.raises(GuestGone):
+            wait_for_answers({"A": guest}, 5)
         with pytest.raises(GuestError, match="panicked"):
-            guest.explain()
+            guest.raise_cause()
 
 
 def test_two_that_are_waited_for_are_stopped_one_by_one(
@@ -174,7 +174,7 @@ def test_two_that_are_waited_for_are_stopped_one_by_one(
         guest_of(monkeypatch, tmp_path, slow) as a,
         guest_of(monkeypatch, tmp_path, quick) as b,
     ):
-        assert answers({"A": a, "B": b}, 5) == {"A": "ready", "B": "ready"}
+        assert wait_for_answers({"A": a, "B": b}, 5) == {"A": "ready", "B": "ready"}
 
 
 def test_a_command_that_qemu_refuses_is_told(
@@ -186,9 +186,9 @@ def test_a_command_that_qemu_refuses_is_told(
 
     with (
         guest_of(monkeypatch, tmp_path, script) as guest,
-        pytest.raises(Gone, match="QEMU refuses to stop"),
+        pytest.raises(GuestGone, match="QEMU refuses to stop"),
     ):
-        answers({"A": guest}, 5)
+        wait_for_answers({"A": guest}, 5)
 
 
 def test_a_line_without_an_end_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -198,6 +198,6 @@ def test_a_line_without_an_end_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_p
                 qemu.says("x" * 4096)
 
     with guest_of(monkeypatch, tmp_path, script) as guest:
-        with pytest.raises(Gone, match="too long"):
-            answers({"A": guest}, 5)
+        with pytest.raises(GuestGone, match="too long"):
+            wait_for_answers({"A": guest}, 5)
         guest._disconnect()

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from analysis.curves import Curve, arrange
 from analysis.hot import hot, rows
-from analysis.paper.beside import Beside, beside
+from analysis.paper.agreement import Agreement, compare_with_paper
 from analysis.paper.statements import statements
 from analysis.reader import load
 from analysis.summary import summarise
 
 
-def told(one: Beside) -> str:
+def told(one: Agreement) -> str:
     """Its figures."""
     at = f", peak {one.ours.peak}" if one.ours.fell else ""
     return f"{one.ours.part:.2f}{at}"
@@ -30,12 +30,12 @@ def main() -> None:
     """Print the table and what explains it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, nargs="+")
-    table: dict[tuple[str, str], Beside] = {}
+    table: dict[tuple[str, str], Agreement] = {}
     for path in parser.parse_args().results:
         results = load(path)
         points = summarise(results.scored)
         for page in arrange(points, list(results.run.filesystems), results.descriptors):
-            for one in beside(page):
+            for one in compare_with_paper(page):
                 table[one.panel.workload, one.curve.filesystem] = one
     filesystems = list(dict.fromkeys(fs for _, fs in table))
     print(f"| workload | {' | '.join(filesystems)} |\n|---|{'---|' * len(filesystems)}")
@@ -49,12 +49,12 @@ def main() -> None:
         print(f"\n{mark} {says}\n{cause(one.curve)}")
 
 
-def cell(one: Beside | None) -> str:
+def cell(one: Agreement | None) -> str:
     """In the table."""
     return "" if one is None else f"{told(one)}{' !' if other(one) else ''}"
 
 
-def other(one: Beside) -> bool:
+def other(one: Agreement) -> bool:
     """Whether the shape is not the paper's."""
     return one.ours.shape != one.paper.shape
 

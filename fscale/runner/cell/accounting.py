@@ -125,7 +125,7 @@ def between(before: Snapshot, after: Snapshot, cpus: list[int]) -> CpuTimes:
     return CpuTimes(**sums)
 
 
-def watched(cpus: Collection[int]) -> list[int]:
+def affected_cpus(cpus: Collection[int]) -> list[int]:
     """Return the CPUs whose load affects a cell on `cpus`: these and their SMT siblings."""
     found = set(cpus)
     for cpu in cpus:
@@ -133,7 +133,7 @@ def watched(cpus: Collection[int]) -> list[int]:
     return sorted(found)
 
 
-def busy(before: Snapshot, after: Snapshot, cpus: Collection[int]) -> float:
+def busy_seconds(before: Snapshot, after: Snapshot, cpus: Collection[int]) -> float:
     """Return the seconds that some CPUs were busy between two snapshots.
 
     They are computed from idle time, which a NO_HZ kernel measures well, while it samples busy
@@ -145,7 +145,7 @@ def busy(before: Snapshot, after: Snapshot, cpus: Collection[int]) -> float:
     return max(0.0, whole - times.idle - times.iowait - times.steal)
 
 
-def limit(cores: int, seconds: float) -> float:
+def disturbance_limit(cores: int, seconds: float) -> float:
     """Return how many CPUs others may use on a cell's cores before it is marked as disturbed."""
     return max(SHARE * cores, RESOLUTION / seconds)
 
@@ -178,7 +178,7 @@ class Others:
         return None
 
 
-def others(
+def estimate_others(
     others_seconds: float | None,
     cpu: CpuTimes | None,
     seconds: float,

@@ -14,7 +14,7 @@ from fscale.system import processes
 from fscale.system.executor import Executor
 
 
-class TooLong(Exception):  # noqa: N818
+class LoadTimeout(Exception):  # noqa: N818
     """The load was not ready, or did not end, within its time limit."""
 
 
@@ -61,11 +61,11 @@ class Child:
         """Wait for "ready"; return False if the load ended instead.
 
         Raises:
-            TooLong: neither happened within `timeout` seconds.
+            LoadTimeout: neither happened within `timeout` seconds.
         """
         ready, _, _ = select.select([self._ready], [], [], timeout)
         if not ready:
-            raise TooLong(f"the load was not ready within {timeout:g} s")
+            raise LoadTimeout(f"the load was not ready within {timeout:g} s")
         return os.read(self._ready, 16).startswith(b"ready")
 
     def go(self) -> None:
@@ -73,11 +73,11 @@ class Child:
         with contextlib.suppress(BrokenPipeError):  # it has died; wait() reports that
             os.write(self._go, b"g")
 
-    def ask(self, timeout: float) -> str:
+    def take_turn(self, timeout: float) -> str:
         """Let the load take a turn and return the line that it answers; empty if it ended instead.
 
         Raises:
-            TooLong: it did not answer within `timeout` seconds.
+            LoadTimeout: it did not answer within `timeout` seconds.
         """
         self.go()
         answer = b""
@@ -85,14 +85,14 @@ class Child:
         while not answer.endswith(b"\n"):
             left = max(0.0, deadline - time.monotonic())
             if not select.select([self._ready], [], [], left)[0]:
-                raise TooLong(f"the load did not end its turn within {timeout:g} s")
+                raise LoadTimeout(f"the load did not end its turn within {timeout:g} s")
             part = os.read(self._ready, 256)
             if not part:
                 return ""
             answer += part
         return answer.decode(errors="replace")
 
-    def no_more(self) -> None:
+    def close_input(self) -> None:
         """Close the input of the load, so that it ends."""
         os.close(self._go)
         self._go = -1
@@ -101,7 +101,7 @@ class Child:
         """Wait for the end; return exit code, standard output and standard error.
 
         Raises:
-            TooLong: it did not end within `timeout` seconds.
+            LoadTimeout: it did not end within `timeout` seconds.
         """
         assert self._process
         # Popen.wait() with a timeout would wake up every 50 ms, on the CPUs under test.
@@ -111,7 +111,7 @@ class Child:
         finally:
             os.close(pidfd)
         if not ended:
-            raise TooLong(f"the load did not end within {timeout:g} s")
+            raise LoadTimeout(f"the load did not end within {timeout:g} s")
         code = self._process.wait()
         seconds = round(time.monotonic() - self._started, 4)
         self._do.log.append(Command(argv=self._argv, seconds=seconds, returncode=code))
@@ -132,4 +132,4 @@ class Child:
             left = processes.kill(lambda: processes.tagged(self._do.tag), timeout)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
-        return [processes.where(pid) for pid in left]
+        return [processes.describe_stuck(pid) for pid in left]

@@ -10,7 +10,7 @@ from pathlib import Path
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import CellKey
 from fscale.runner.cell import accounting, speed
-from fscale.runner.cell.child import Child, TooLong
+from fscale.runner.cell.child import Child, LoadTimeout
 from fscale.runner.machine import confinement
 from fscale.runner.machine.settings import Cgroup
 from fscale.runner.profilers.context import Context, Profiler
@@ -60,7 +60,7 @@ def measure(
     disturbed = None
     try:
         outcome, disturbed = _run(child, load, target, settings, limits, profiler, context)
-    except TooLong as error:
+    except LoadTimeout as error:
         outcome = Outcome("error", f"{error}; it was killed")
     finally:
         left = child.end()
@@ -90,7 +90,7 @@ def _run(
     timed = settings.warmup + target.key.duration
     with (
         _attached(profiler, replace(context, pid=child.pid, named=load.named)),
-        speed.watched(target.cpus, timed) as ran,
+        speed.measure_speed(target.cpus, timed) as ran,
     ):
         if load.synced:
             child.go()
@@ -105,7 +105,7 @@ def _run(
     quotas.judge(outcome, len(target.cpus), after.when - before.when)
     others = _others(outcome, target, before, after, used)
     outcome.extra["others_cpus"] = round(others.most, 4)
-    limit = accounting.limit(len(target.cpus), after.when - before.when)
+    limit = accounting.disturbance_limit(len(target.cpus), after.when - before.when)
     return outcome, others.disturb(limit)
 
 
@@ -116,19 +116,21 @@ def _others(
     after: accounting.Snapshot,
     used: float,
 ) -> accounting.Others:
-    cpus = accounting.watched(target.cpus)
+    cpus = accounting.affected_cpus(target.cpus)
     if target.cgroup:
         own = used + after.runner - before.runner
-        rest = accounting.busy(before, after, cpus) - own
+        rest = accounting.busy_seconds(before, after, cpus) - own
         times = accounting.between(before, after, target.cpus)
-        return accounting.others(rest, times, after.when - before.when, before, after, cpus)
+        return accounting.estimate_others(
+            rest, times, after.when - before.when, before, after, cpus
+        )
     # Without a cgroup, the load's own CPU time is known for the timed part only.
     rest_timed = outcome.others_cpu_seconds
     if rest_timed is not None:
         siblings = [cpu for cpu in cpus if cpu not in target.cpus]
         share = outcome.seconds / (after.when - before.when)
-        rest_timed += accounting.busy(before, after, siblings) * share
-    return accounting.others(rest_timed, outcome.cpu, outcome.seconds, before, after, cpus)
+        rest_timed += accounting.busy_seconds(before, after, siblings) * share
+    return accounting.estimate_others(rest_timed, outcome.cpu, outcome.seconds, before, after, cpus)
 
 
 @contextlib.contextmanager

@@ -94,7 +94,7 @@ def _throttles(root: Path, cpus: list[int]) -> dict[Path, int]:
 
 
 @contextlib.contextmanager
-def watched(cpus: list[int], seconds: float, root: Path = Path("/")) -> Iterator[Speed]:
+def measure_speed(cpus: list[int], seconds: float, root: Path = Path("/")) -> Iterator[Speed]:
     """Measure while a load runs in the `with` block for `seconds`; the result is set at its end."""
     found = Speed()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load, Outcome, Settings, Target
-from fscale.runner.cell.child import Child, TooLong
+from fscale.runner.cell.child import Child, LoadTimeout
 from fscale.runner.cell.measure import Limits
 from fscale.runner.machine.confinement import Quotas
 from fscale.runner.machine.settings import Cgroup
@@ -19,7 +19,7 @@ _SECONDS = r"(\d{1,9}\.\d{9})"
 _ANSWER = re.compile(rf"(\d{{1,18}}) {_SECONDS} {_SECONDS} {_SECONDS} (time|exhausted)")
 
 
-class Ended(Exception):  # noqa: N818
+class LoadEnded(Exception):  # noqa: N818
     """The load ended instead of taking a turn; its outcome says why."""
 
 
@@ -39,15 +39,15 @@ class Turn:
         """Parse the answer to a request, "OPS SECONDS CPU SETTLED END".
 
         Raises:
-            Ended: the text is not an answer.
+            LoadEnded: the text is not an answer.
         """
         words = _ANSWER.fullmatch(answer)
         if not words:
-            raise Ended
+            raise LoadEnded
         seconds, cpu, settled = (float(words[number]) for number in (2, 3, 4))
         return cls(int(words[1]), seconds, cpu, settled, words[5] == "exhausted")
 
-    def written(self) -> str:
+    def format_answer(self) -> str:
         """Format the turn as an answer."""
         end = "exhausted" if self.exhausted else "time"
         lengths = (self.seconds, self.cpu_seconds, self.settle_seconds)
@@ -69,21 +69,21 @@ class Turns:
         """Let the load work for one slice; its operations are complete, and synced, on return.
 
         Raises:
-            Ended: the load ended instead.
-            TooLong: the turn exceeded its time limit.
+            LoadEnded: the load ended instead.
+            LoadTimeout: the turn exceeded its time limit.
         """
-        return Turn.read(self._child.ask(self._limits.margin).rstrip("\n"))
+        return Turn.read(self._child.take_turn(self._limits.margin).rstrip("\n"))
 
     def end(self) -> Outcome:
         """End the load and return its outcome over all turns."""
-        self._child.no_more()
+        self._child.close_input()
         outcome = self._load.parse(self._target, *self._child.wait(self._limits.margin))
         wall = time.monotonic() - self._started
         self._quotas.judge(outcome, len(self._target.cpus), wall)
         return outcome
 
 
-def cut(settings: Settings, seconds: float, *, settle: bool = False) -> Settings:
+def turn_settings(settings: Settings, seconds: float, *, settle: bool = False) -> Settings:
     """Return the settings of a load with turns of `seconds`, with a syncfs() if `settle`."""
     return replace(settings, slice=seconds, warmup=0, min_window=seconds / 2, settle=settle)
 
@@ -95,8 +95,8 @@ def in_turns(
     """Set a load up, so that it takes turns inside the `with` block, and kill it at the end.
 
     Raises:
-        Ended: the load ended during its set-up; the text is its reason.
-        TooLong: the set-up exceeded its time limit.
+        LoadEnded: the load ended during its set-up; the text is its reason.
+        LoadTimeout: the set-up exceeded its time limit.
         FscaleError: a process hangs in the kernel and cannot be killed.
     """
     load.prepare(target, do.run)
@@ -107,7 +107,7 @@ def in_turns(
         ready = child.wait_ready(limits.setup)
         turns = Turns(child, load, target, limits)
         if not ready:
-            raise Ended(turns.end().reason)
+            raise LoadEnded(turns.end().reason)
         yield turns
     finally:
         left = child.end()
@@ -115,4 +115,4 @@ def in_turns(
         raise FscaleError(f"the load hangs in the kernel: {'; '.join(left)}")
 
 
-__all__ = ["Ended", "TooLong", "Turn", "Turns", "cut", "in_turns"]
+__all__ = ["LoadEnded", "LoadTimeout", "Turn", "Turns", "in_turns", "turn_settings"]

@@ -35,7 +35,11 @@ def look_for_hidden_quota(machine: Machine) -> None:
 def read(root: Path = Path("/")) -> Confinement:
     """Read the present limits; `root` is the directory with /proc and /sys."""
     cpu, memory = cgroups.chain("cpu", root), cgroups.chain("memory", root)
-    cpus, most, swap = cgroups.cpus(cpu), cgroups.memory(memory), cgroups.swap(memory)
+    cpus, most, swap = (
+        cgroups.cpu_quota(cpu),
+        cgroups.memory_limit(memory),
+        cgroups.swap_limit(memory),
+    )
     return Confinement.model_validate(
         {
             "cgroups": cgroups.versions(root),
@@ -44,7 +48,7 @@ def read(root: Path = Path("/")) -> Confinement:
             "swap_bytes": int(swap.value) if swap else None,
             "cpuset": _cpuset(cgroups.chain("cpuset", root)),
             "namespaces": namespaces.read(root / "proc"),
-            "denied": powers.denied(),
+            "denied": powers.denied_actions(),
             "hidden": _hidden(root, cpu, memory),
         }
     )
@@ -112,7 +116,7 @@ def warnings(machine: Machine) -> list[str]:
 
 def quota_file() -> Path | None:
     """Return the file that sets the smallest CPU quota; None without a quota."""
-    quota = cgroups.cpus(cgroups.chain("cpu"))
+    quota = cgroups.cpu_quota(cgroups.chain("cpu"))
     return quota.file if quota else None
 
 

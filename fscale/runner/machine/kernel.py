@@ -58,7 +58,7 @@ def build_id(notes: bytes) -> str | None:
     return None
 
 
-def configured(root: Path, release: str) -> tuple[set[str], str] | None:
+def enabled_options(root: Path, release: str) -> tuple[set[str], str] | None:
     """Return the enabled options and the file that lists them; None if there is no such file."""
     for name in ("proc/config.gz", f"boot/config-{release}", f"lib/modules/{release}/config"):
         with contextlib.suppress(OSError):
@@ -69,7 +69,7 @@ def configured(root: Path, release: str) -> tuple[set[str], str] | None:
     return None
 
 
-def signs(root: Path) -> set[str]:
+def visible_debug_options(root: Path) -> set[str]:
     """Return the debug options that files and symbols reveal: a subset of those enabled."""
     found = {option for path, option in _FILES.items() if (root / path[1:]).exists()}
     symbols = {line.split()[2] for line in (text(root / "proc/kallsyms") or "").splitlines()}
@@ -82,7 +82,7 @@ def read(root: Path = Path("/")) -> KernelBuild:
     with contextlib.suppress(OSError):
         notes = (root / "sys/kernel/notes").read_bytes()
     taint = text(root / "proc/sys/kernel/tainted")
-    on, source = configured(root, platform.release()) or (signs(root), "signs")
+    on, source = enabled_options(root, platform.release()) or (visible_debug_options(root), "signs")
     return KernelBuild(
         version=platform.version(),
         id=build_id(notes),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
-from fscale.model.kernelfile import DEVICE, chosen, same
+from fscale.model.kernelfile import DEVICE, same_value, value_in_effect
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import KernelFile
 from fscale.system import sysfs
@@ -56,7 +56,7 @@ def _set(title: str, path: Path, value: str, journal: Journal) -> Iterator[None]
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(
-                journal.change(KernelFile(path=path, value=value, before=chosen(before)))
+                journal.change(KernelFile(path=path, value=value, before=value_in_effect(before)))
             )
         except OSError as error:
             raise FscaleError(
@@ -64,10 +64,10 @@ def _set(title: str, path: Path, value: str, journal: Journal) -> Iterator[None]
                 "that the file accepts"
             ) from None
         after = value if journal.do.dry else _read(title, path)
-        if not same(after, value) and same(after, before):
+        if not same_value(after, value) and same_value(after, before):
             raise FscaleError(
-                f"{title}: set={path}={value} had no effect: the value is still {chosen(after)}; "
-                "leave it out"
+                f"{title}: set={path}={value} had no effect: the value is still "
+                f"{value_in_effect(after)}; leave it out"
             )
         yield
 

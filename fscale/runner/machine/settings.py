@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fscale.model.bench import Strict
-from fscale.model.kernelfile import same
+from fscale.model.kernelfile import same_value
 from fscale.system import mountinfo, processes, sysfs
 from fscale.system.executor import CommandFailed, Executor
 from fscale.system.kernellog import KernelLog
@@ -308,7 +308,7 @@ class Cgroup(Setting):
             do.rmdir(self.path)
             return
         if left := self.kill():
-            raise NotUndone("; ".join(processes.where(pid) for pid in left))
+            raise NotUndone("; ".join(processes.describe_stuck(pid) for pid in left))
         for attempt in range(50):  # a dead process keeps its cgroup busy for a moment
             try:
                 do.rmdir(self.path)
@@ -339,7 +339,7 @@ class Processes(Setting):
     def undo(self, do: Executor) -> None:
         """Kill them."""
         if not do.dry and (left := self.kill()):
-            raise NotUndone("; ".join(processes.where(pid) for pid in left))
+            raise NotUndone("; ".join(processes.describe_stuck(pid) for pid in left))
 
 
 class Module(Setting):
@@ -427,7 +427,7 @@ class KernelFile(Setting):
             do.write(self.path, self.before)
             return
         there = sysfs.text(self.path)
-        if there is None or same(there, self.before):
+        if there is None or same_value(there, self.before):
             return
         try:
             do.write(self.path, self.before)
@@ -435,7 +435,7 @@ class KernelFile(Setting):
             raise NotUndone(
                 f"{self.path} cannot be set back to {self.before}: {error.strerror}"
             ) from None
-        if not same(there := sysfs.text(self.path) or "", self.before):
+        if not same_value(there := sysfs.text(self.path) or "", self.before):
             raise NotUndone(f"{self.path} still contains {there}, and not {self.before} as before")
 
 

@@ -84,7 +84,7 @@ def _preemption(root: Path) -> tuple[str | None, str]:
     dynamic = "PREEMPT_DYNAMIC" in version
     if dynamic and (given := _given(root, "preempt", _MODELS.values())):
         return given, "kernel command line"
-    options, source = kernel.configured(root, platform.release()) or (set(), "")
+    options, source = kernel.enabled_options(root, platform.release()) or (set(), "")
     for name, model in _MODELS.items():
         if name in options:
             return model, source

@@ -25,7 +25,7 @@ _NAMES = (
 )
 
 
-def under(place: Path, root: Path = Path("/")) -> dict[str, str] | None:
+def read_queue(place: Path, root: Path = Path("/")) -> dict[str, str] | None:
     """Return the queue settings of a block device, or of the one below a directory.
 
     Returns None without a single device, as for a directory on tmpfs, overlayfs or btrfs. `root` is

@@ -52,7 +52,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedDevice:
     """A block device as the checks found it.
 
     `path` is the name that the user gave; None if fscale made the device, whatever it contains.
@@ -93,7 +93,7 @@ def number_of(path: Path) -> str:
         FscaleError: the path is not a block device.
     """
     try:
-        about = located(path).stat()
+        about = find_node(path).stat()
     except OSError as error:
         raise FscaleError(
             f"{path} cannot be examined: {error.strerror}; name an existing block device"
@@ -111,7 +111,7 @@ def _opened(path: Path, flags: int = 0) -> Iterator[tuple[int, str]]:
         FscaleError: it cannot be opened, or is not a block device.
     """
     try:
-        fd = os.open(located(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+        fd = os.open(find_node(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except OSError as error:
         alone = " exclusively" if flags & os.O_EXCL else ""
         raise FscaleError(
@@ -148,7 +148,7 @@ def _label(device: Path) -> str | None:
     return None
 
 
-def users(number: str) -> str | None:
+def describe_users(number: str) -> str | None:
     """Describe what uses a block device or one of its partitions (mount, swap, holder), or None."""
     base = _directory(number)
     mounts = mountinfo.read()
@@ -167,7 +167,7 @@ def users(number: str) -> str | None:
     return None
 
 
-def located(path: Path, sysfs: Path = SYSFS) -> Path:
+def find_node(path: Path, sysfs: Path = SYSFS) -> Path:
     """Return the path, or the device node if it is a by-diskseq path without a link.
 
     A container has no udev to make the link, but sysfs shows which disk has the sequence number.
@@ -183,7 +183,7 @@ def located(path: Path, sysfs: Path = SYSFS) -> Path:
     return path
 
 
-def names(number: str, by_id: Path = BY_ID, sysfs: Path = SYSFS) -> list[Path]:
+def stable_paths(number: str, by_id: Path = BY_ID, sysfs: Path = SYSFS) -> list[Path]:
     """Return the stable paths of a block device, the best first."""
     found = []
     for folder in (by_id, *(by_id.parent / name for name in BESIDE)):
@@ -213,7 +213,7 @@ def refuse_unstable(path: Path, by_id: Path = BY_ID) -> None:
         what += " (it names the content of the device, which formatting replaces)"
     known: list[Path] = []
     with contextlib.suppress(FscaleError):
-        known = names(number_of(path), by_id)
+        known = stable_paths(number_of(path), by_id)
     if any(name.parent == by_id for name in known):
         raise FscaleError(f"{what}; name the device as {' or '.join(map(str, known[:3]))}")
     there = f"; name the device as {' or '.join(map(str, known[:3]))}" if known else ""
@@ -222,7 +222,7 @@ def refuse_unstable(path: Path, by_id: Path = BY_ID) -> None:
     )
 
 
-def check_device(path: Path, yes_format: str | None, by_id: Path = BY_ID) -> Checked:
+def check_device(path: Path, yes_format: str | None, by_id: Path = BY_ID) -> CheckedDevice:
     """Check that the block device at a stable path may be formatted.
 
     `yes_format` are comma-separated names from the command line. Such a name permits formatting a
@@ -238,7 +238,7 @@ def check_device(path: Path, yes_format: str | None, by_id: Path = BY_ID) -> Che
         )
     refuse_unstable(path, by_id)
     with _opened(path) as (_, number):  # pins the device, so that all checks see the same one
-        if used := users(number):
+        if used := describe_users(number):
             raise FscaleError(
                 f"{path} is in use: {used}; fscale formats only unused devices, so release it or "
                 "name another"
@@ -251,7 +251,7 @@ def check_device(path: Path, yes_format: str | None, by_id: Path = BY_ID) -> Che
                 f"{path} was not formatted by fscale; it contains: {content}. All of this would be "
                 f"lost. If you want that, add --yes-format {path.name}"
             )
-        return Checked(node, identify(number), path, content)
+        return CheckedDevice(node, identify(number), path, content)
 
 
 def _node(number: str) -> Path:
@@ -266,10 +266,10 @@ def _node(number: str) -> Path:
     return node
 
 
-def made(node: str) -> Checked:
+def record_own_device(node: str) -> CheckedDevice:
     """Return the record of a block device that fscale made."""
     with _opened(Path(node)) as (_, number):
-        return Checked(Path(node), identify(number))
+        return CheckedDevice(Path(node), identify(number))
 
 
 class Disk:
@@ -280,7 +280,7 @@ class Disk:
     keeps other programs away between cells.
     """
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: CheckedDevice) -> None:
         """Take the checked device.
 
         Raises:
@@ -314,12 +314,12 @@ class Disk:
         """
         name = self._checked.path or self.node
         with _opened(name) as (_, number):
-            if changed := changes(self._checked.identity, identify(number)):
+            if changed := describe_changes(self._checked.identity, identify(number)):
                 raise FscaleError(
                     f"{name} is not the device that was checked ({changed}); fscale does not "
                     "format it"
                 )
-        if used := users(number):
+        if used := describe_users(number):
             raise FscaleError(f"{name} is in use: {used}; fscale does not format it")
         self._claim()
         if self._checked.path and _label(self.node) != LABEL:
@@ -342,7 +342,7 @@ class Disk:
             self._hold = None
 
     @contextlib.contextmanager
-    def lent(self) -> Iterator[None]:
+    def released(self) -> Iterator[None]:
         """Release the exclusive hold inside the `with` block, for mkfs and mount.
 
         These open the device exclusively themselves. If another program takes it in between, they
@@ -374,11 +374,11 @@ class Disk:
                 raise FscaleError(
                     f"{node} is not a partition of {self.node}; fscale does not format it"
                 )
-            if used := users(number):
+            if used := describe_users(number):
                 raise FscaleError(f"{node} is in use: {used}; fscale does not format it")
 
 
-def changes(old: Identity, new: Identity) -> str:
+def describe_changes(old: Identity, new: Identity) -> str:
     """Describe how two identities differ; empty if they are of the same device."""
     found = [
         f"{what} {a or 'none'} -> {b or 'none'}"

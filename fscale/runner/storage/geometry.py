@@ -23,11 +23,11 @@ _PASSING = frozenset({"needs_recovery", "orphan_present"})
 
 def parse(text: str, keys: Sequence[str]) -> dict[str, str]:
     """Return the values of `keys` in a description."""
-    found = everything(text)
+    found = parse_all(text)
     return {key: found[key] for key in keys if key in found}
 
 
-def everything(text: str) -> dict[str, str]:
+def parse_all(text: str) -> dict[str, str]:
     """Parse all values of a description, with single blanks between words.
 
     Lines are `KEY: VALUE` or `KEY<tab>VALUE` (dumpe2fs, btrfs), or
@@ -52,12 +52,12 @@ def read(fs: FileSystem, device: str, do: Executor) -> dict[str, str]:
         return {}
     argv = [argument.replace("{device}", device) for argument in fs.geometry.command]
     try:
-        return everything(do.run(argv, timeout=60))
+        return parse_all(do.run(argv, timeout=60))
     except CommandFailed:
         return {}
 
 
-def kept(fs: FileSystem, said: Mapping[str, str]) -> dict[str, str] | None:
+def requested_values(fs: FileSystem, said: Mapping[str, str]) -> dict[str, str] | None:
     """Return the values that the file system's TOML file requests; None if there are none."""
     keys = fs.geometry.keys if fs.geometry else []
     return {key: said[key] for key in keys if key in said} or None
@@ -76,7 +76,7 @@ def of_directory(directory: Path, mounted: Mounted | None, do: Executor) -> dict
         return found
     if (paths.FILESYSTEMS / f"{mounted.fstype}.toml").exists():
         fs = catalogue.load_filesystem(mounted.fstype)
-        found |= kept(fs, read(fs, str(node), do)) or {}
+        found |= requested_values(fs, read(fs, str(node), do)) or {}
     return found
 
 

@@ -13,7 +13,7 @@ from fscale.runner.machine import numa
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import NULLB, LoopDevice, Module, Mount, NullBlock, TempDir
 from fscale.runner.storage import disk
-from fscale.runner.storage.disk import Checked, Disk
+from fscale.runner.storage.disk import CheckedDevice, Disk
 from fscale.system import powers
 from fscale.system.executor import CommandFailed, Executor, which
 
@@ -100,7 +100,7 @@ def check(
     memory: int,
     yes_format: str | None = None,
     by_id: Path = disk.BY_ID,
-) -> Checked | None:
+) -> CheckedDevice | None:
     """Check that `prepare` can provide the medium; return the checked block device, if it is one.
 
     Raises:
@@ -132,7 +132,7 @@ def prepare(
     journal: Journal,
     state: Path,
     tag: str,
-    checked: Checked | None = None,
+    checked: CheckedDevice | None = None,
 ) -> Ready:
     """Make the medium, or take the checked device; every change is recorded in the journal.
 
@@ -148,7 +148,7 @@ def prepare(
         return Ready(checked.identity.size, str(checked.node), disk=taken)
     ready = _make(name, medium, memory, journal, state, tag)
     if ready.device and not journal.do.dry:
-        return replace(ready, disk=Disk(disk.made(ready.device)))
+        return replace(ready, disk=Disk(disk.record_own_device(ready.device)))
     return ready
 
 

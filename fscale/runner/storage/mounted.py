@@ -53,7 +53,7 @@ def entries(proc: Path = PROC) -> dict[int, Entry]:
         found[line.number] = Entry(
             line.device,
             _printable(line.root),
-            [_printable(mountinfo.unescaped(option)) for option in options],
+            [_printable(mountinfo.unescape(option)) for option in options],
             line.fstype,
             _printable(line.source),
         )

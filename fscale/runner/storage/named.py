@@ -18,7 +18,7 @@ from fscale.model import mkfs
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.runner.storage import disk
-from fscale.runner.storage.disk import Checked
+from fscale.runner.storage.disk import CheckedDevice
 from fscale.system.executor import CommandFailed, Executor
 
 MEDIUM = "{device}"
@@ -60,8 +60,8 @@ def devices(fs: FileSystem) -> list[Path]:
 
 
 def check(
-    name: str, fs: FileSystem, medium: Sequence[Checked], yes_format: str | None, by_id: Path
-) -> list[Checked]:
+    name: str, fs: FileSystem, medium: Sequence[CheckedDevice], yes_format: str | None, by_id: Path
+) -> list[CheckedDevice]:
     """Check the block devices besides the medium in the same way as --device; return them.
 
     Raises:
@@ -184,7 +184,7 @@ def _longest(word: str, start: int, said: str) -> Iterator[Path]:
 
 def _sequence_number(name: str) -> bool:
     path = Path(name)
-    return path.parent.name == "by-diskseq" and disk.located(path) != path
+    return path.parent.name == "by-diskseq" and disk.find_node(path) != path
 
 
 def _is_block(name: str) -> bool:

@@ -24,7 +24,7 @@ from tests.lanefs.functions.harness import (
 )
 from tests.lanefs.functions.loop import attached, loop_device, mounted
 from tests.lanefs.images import survey
-from vm.crashtest import mapped
+from vm.crashtest import map_device
 
 NAMES = [f"d{n}" for n in range(8)]
 
@@ -109,7 +109,7 @@ def _unreadable(device: str, image: Path, block: int) -> Iterator[str]:
         f"0 {at} linear {device} 0\n{at} {sectors} error\n"
         f"{at + sectors} {size - at - sectors} linear {device} {at + sectors}"
     )
-    with mapped("lanefs-unreadable", table) as unreadable:
+    with map_device("lanefs-unreadable", table) as unreadable:
         yield unreadable
 
 

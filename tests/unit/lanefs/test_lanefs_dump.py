@@ -185,8 +185,8 @@ def test_text(template):
         (1, ["journal", "3"], "there is no domain"),
         (1, ["block", "99999999"], "block 99999999"),
         (2, ["inode"], "needs a number"),
-        (2, ["inode", "x"], "\"x\""),
-        (2, ["files", "1"], "\"files\""),
+        (2, ["inode", "x"], '"x"'),
+        (2, ["files", "1"], '"files"'),
     ],
 )
 def test_refusals(template, code, what, says):

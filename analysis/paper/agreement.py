@@ -25,7 +25,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True)
-class Ours:
+class MeasuredShape:
     """The shape of a measured or simulated curve that begins at its base."""
 
     cores: int
@@ -46,13 +46,13 @@ class Ours:
         return "does not" if self.part <= DOES_NOT else None
 
 
-def ours(curve: Curve) -> Ours | None:
+def measured_shape(curve: Curve) -> MeasuredShape | None:
     """The shape of a curve; None without a base or another point."""
     speedup = curve.top_speedup
     if speedup is None:
         return None
     highest = curve.peak.median
-    return Ours(
+    return MeasuredShape(
         curve.top.key.cores,
         speedup,
         speedup.value / curve.linear,
@@ -63,13 +63,13 @@ def ours(curve: Curve) -> Ours | None:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Agreement:
     """A curve of ours and the statement about it."""
 
     panel: Panel
     curve: Curve
     paper: Statement
-    ours: Ours
+    ours: MeasuredShape
 
     @property
     def verdict(self) -> Verdict:
@@ -106,15 +106,15 @@ class Beside:
         return "agrees" if reaches or self.ours.fell else "too few cores"
 
 
-def beside(page: Page) -> list[Beside]:
+def compare_with_paper(page: Page) -> list[Agreement]:
     """The curves of a page about which the paper makes a statement, in the page's order.
 
     Workloads with other options than in the paper, and sides of a comparison, are left out.
     """
     return [
-        Beside(panel, curve, said, mine)
+        Agreement(panel, curve, said, mine)
         for panel, curve, said in _known(page)
-        if not curve.top.key.options and (mine := ours(curve))
+        if not curve.top.key.options and (mine := measured_shape(curve))
     ]
 
 
@@ -135,7 +135,7 @@ def _known(page: Page) -> Iterator[tuple[Panel, Curve, Statement]]:
 def with_turns(page: Page) -> Page:
     """The page with the core counts at which the paper's curves turn, as far as it reaches."""
     turns: dict[str, set[int]] = {}
-    for one in beside(page):
+    for one in compare_with_paper(page):
         if one.paper.turns and one.paper.turns <= page.cores[-1]:
             turns.setdefault(one.panel.name, set()).add(one.paper.turns)
 
