@@ -88,7 +88,7 @@ def _partial(scored: Sequence[Cell]) -> list[str]:
         if cell.latency is not None and not trusted(cell.latency):
             shares[cell.key.workload].append(covered(cell.latency) or 0.0)
     return [
-        f"{workload}: latency percentiles are not known in {len(own)} cells, because the recorded "
+        f"{workload}: latency percentiles are missing in {len(own)} cells, because the recorded "
         f"latencies cover only {min(own):.0%} to {max(own):.0%} of their operations"
         for workload, own in shares.items()
     ]

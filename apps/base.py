@@ -120,7 +120,7 @@ def settings(descriptor: Descriptor, given: Options) -> Options:
             value = int(said) if isinstance(option.default, int) else str(said)
         except ValueError:
             raise AppError(
-                f"{descriptor.id}: option {name} must be a number, not {said!r}"
+                f"{descriptor.id}: option {name} takes a number; it was given {said!r}"
             ) from None
         if option.choices and str(value) not in option.choices:
             raise AppError(

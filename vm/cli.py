@@ -14,6 +14,7 @@ from fscale.model.helptext import MEASURED
 from vm import guest as guests
 from vm import kernel as kernels
 from vm import module_build, rootfs
+from vm.console import kind_of
 from vm.options import GuestOptions
 from vm.place import Job, Place
 from vm.steps import Steps
@@ -78,6 +79,11 @@ def finish(outcome: guests.Outcome | None) -> None:
         highlight=False,
     )
     if outcome.summary:
-        console.print(f"the kernel complained: {outcome.summary}", markup=False, highlight=False)
+        console.print(
+            f"the guest's kernel printed {kind_of(outcome.summary)}: {outcome.summary}\n"
+            f"console log: {outcome.console}",
+            markup=False,
+            highlight=False,
+        )
     if outcome.returncode:
         raise typer.Exit(outcome.returncode)

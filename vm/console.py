@@ -20,6 +20,15 @@ FATAL = re.compile(r"Kernel panic - not syncing")
 OOM = re.compile(r"Out of memory: Killed process \d+ \(([^)]*)\)|Out of memory and no killable")
 END = re.compile(r"---\[ end (trace|Kernel panic)|Rebooting in|reboot: |Out of memory")
 LONGEST = 200
+# The kinds of these reports; the first that matches is the kind.
+_KINDS = (
+    ("a panic", re.compile(r"Kernel panic")),
+    ("an out-of-memory kill", re.compile(r"oom-killer|Out of memory")),
+    ("a stall", re.compile(r"watchdog: BUG|INFO: task .* blocked|rcu: INFO")),
+    ("a lockdep report", re.compile(r"WARNING: (?!CPU)|INFO: trying to register|turning off")),
+    ("a warning", re.compile(r"WARNING: CPU")),
+    ("an oops", re.compile(r"")),
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,11 @@ class Verdict:
 def strip_escapes(text: str) -> str:
     """The log without terminal escapes and carriage returns."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|\r", "", text)
+
+
+def kind_of(summary: str) -> str:
+    """What a report is, by its first line: "a warning", "an oops", "a lockdep report"."""
+    return next(kind for kind, pattern in _KINDS if pattern.search(summary))
 
 
 def judge(log: str) -> Verdict:

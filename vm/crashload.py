@@ -363,7 +363,7 @@ def _compare(
         if name not in found:
             faults.append(f"{name} is missing, though fsync'd")
         elif name not in files:
-            faults.append(f"{name} is there, though its removal was fsync'd or it never was")
+            faults.append(f"{name} exists, although it was removed and fsynced, or never created")
         elif found[name] != files[name]:
             faults.append(f"{name} {_difference(files[name], found[name])}")
     return faults
@@ -438,7 +438,7 @@ def _partial_faults(name: str, old: bytes, new: bytes, data: bytes) -> list[str]
         was = old[position] if position < len(old) else 0
         will = new[position] if position < len(new) else 0
         if byte not in (was, will):
-            return [f"{name} holds at byte {position} what nobody wrote there"]
+            return [f"{name} contains data at byte {position} that was never written there"]
     return []
 
 

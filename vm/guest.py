@@ -43,11 +43,11 @@ class Hold:
     """State that the controller of a paused guest sets from another thread."""
 
     alive: float = 0
-    """when (`time.monotonic`) it last did what it was told to"""
+    """when (`time.monotonic`) it last did what the controller requested"""
     stopped: bool = False
-    """its clocks stand, so its silence says nothing"""
+    """its clocks are stopped, so silence does not mean a hang"""
     end: bool = False
-    """nobody needs it any more"""
+    """its result is no longer needed"""
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def _judge(
     if end == "died":
         said = _bytes(where.errors).decode(errors="replace").strip()
         tail = "\n".join(console.strip_escapes(text).splitlines()[-5:])
-        summary = said or tail or "QEMU ended without a word"
+        summary = said or tail or "QEMU ended without output"
     return Outcome(end, returncode, seconds, booted, summary, report, where.console)
 
 

@@ -36,7 +36,7 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 3600.0
     held: Path | None = None
-    """directory for the sockets of who stops and continues the guest (held.py)"""
+    """directory for the sockets of the controller of a paused guest (paused_guest.py)"""
 
 
 @dataclass(frozen=True)

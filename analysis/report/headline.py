@@ -119,7 +119,7 @@ def limits(report: Report) -> list[str]:
         if len(page.cores) == 1:
             sentences.append(
                 f"{page.title}: only {page.cores[0]} core{'s' * (page.cores[0] > 1)} measured, "
-                "so there is no speed-up, and the run says nothing about scaling."
+                "so there is no speed-up, and the run shows nothing about scaling."
             )
         else:
             without = [w for panel in page.panels for w in _without_speedup(panel)]

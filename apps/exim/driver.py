@@ -47,7 +47,7 @@ DESCRIPTOR = Descriptor(
             name="fsync",
             default="on",
             choices=["on", "off"],
-            help="on: as Debian builds it; off: fsync does nothing (a preloaded library of ours)",
+            help="on: as Debian builds it; off: fsync does nothing (a preloaded library)",
         ),
         OptionHelp(
             name="spools",
@@ -57,18 +57,18 @@ DESCRIPTOR = Descriptor(
         ),
         OptionHelp(name="clients", default=4, help="SMTP clients a core"),
         OptionHelp(name="backlog", default=4, help="most undelivered messages a core"),
-        OptionHelp(name="per_connection", default=10, help="messages over a connection"),
+        OptionHelp(name="per_connection", default=10, help="messages per connection"),
         OptionHelp(name="size", default=20, help="bytes of a message's body"),
-        OptionHelp(name="boxes", default=4, help="mail boxes a client"),
-        OptionHelp(name="generators", default=0, help="processes that send; 0: one for 16 cores"),
+        OptionHelp(name="boxes", default=4, help="mail boxes per client"),
+        OptionHelp(name="generators", default=0, help="sending processes; 0: one per 16 cores"),
         OptionHelp(
             name="spread",
             default="all",
             choices=["all", "spool"],
-            help="what partitions hold: spool directories and mail boxes, or spools only "
-            "(mail boxes are on the first then)",
+            help="all: spool directories and mail boxes on every partition; spool: spools on every "
+            "partition, all mail boxes on the first",
         ),
-        OptionHelp(name="port", default=0, help="first port; 0: any free ones"),
+        OptionHelp(name="port", default=0, help="first port of the daemons; 0: any free ports"),
     ],
 )
 

@@ -72,7 +72,7 @@ def _number(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number) or number < 0:
-        raise AppError(f"the figure {name} is {str(value)[:60]!r}, which is no number from 0 on")
+        raise AppError(f"the figure {name} is {str(value)[:60]!r}, which is not a number from 0 on")
     return number
 
 

@@ -12,14 +12,14 @@ GLOBAL = "global"
 _REPLACED = ("runtime", "timeout", "time_based", "randseed", "group_reporting", "ramp_time")
 _OWN_PLACE = "fscale gives each job the directory of the file system under test"
 _CPUS = "fscale binds all jobs to the CPUs under test"
-_ALONE = "all jobs of a file run at once, for the whole window; give each stage a file of its own"
+_ALONE = "all jobs of a file run at once, for the whole window; write one file per stage"
 # Key -> why a cell cannot honour it.
 _REFUSED = {
     "directory": _OWN_PLACE,
     "opendir": _OWN_PLACE,
     "chroot": _OWN_PLACE,
-    "include": "write its lines into the job file, so that the results hold the whole load",
-    "read_iolog": "a recorded log names files of its own",
+    "include": "write its lines into the job file, so that the results contain the whole load",
+    "read_iolog": "a recorded log names its own files",
     "cpus_allowed": _CPUS,
     "cpus_allowed_policy": _CPUS,
     "cpumask": _CPUS,
@@ -27,8 +27,8 @@ _REFUSED = {
     "numa_mem_policy": "choose it for the medium, with numa in its TOML file",
     "cgroup": "fscale makes a cgroup for each cell",
     "cgroup_weight": "fscale makes a cgroup for each cell",
-    "uid": "say the user in the TOML file, with user",
-    "gid": "say the user in the TOML file, with user",
+    "uid": "set user in the TOML file",
+    "gid": "set user in the TOML file",
     "ioscheduler": "it would change the device for all; set it with --fs FS:set=FILE=VALUE",
     "exec_prerun": "use a load with [command] and setup",
     "exec_postrun": "use a load with [command]",
@@ -126,7 +126,7 @@ def read(text: str, name: str) -> Jobs:
     if not jobs.names:
         raise FscaleError(f"{name} has no job; add a section such as [writer]")
     if twice := {one for one in jobs.names if jobs.names.count(one) > 1}:
-        raise FscaleError(f"{name}: two jobs are called {min(twice)}; give each a name of its own")
+        raise FscaleError(f"{name}: two jobs are called {min(twice)}; give each another name")
     return jobs
 
 
@@ -147,7 +147,7 @@ def _why_not(key: str, value: str) -> str | None:
     if key in _REFUSED and not (key in ("exitall", "create_only") and value in _FALSE):
         return _REFUSED[key]
     if key == "time_based" and value in _FALSE:
-        return "every cell lasts as long as its suite says"
+        return "the suite sets the length of a cell"
     if key == "filename" and ("/" in value or ":" in value):
         return _OWN_PLACE + "; give file names without a directory, one per job"
     if key.startswith("write_") and key.endswith("_log") and "/" in value:

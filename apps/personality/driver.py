@@ -106,7 +106,7 @@ def parse(text: str) -> dict[str, Any]:
         raise AppError(f"{said['personality']}: {said['error']}")
     idle = [name for name, phase in said["phases"].items() if not phase["ops"]]
     if idle:
-        raise AppError(f"{said['personality']}: no operation was done in phase {', '.join(idle)}")
+        raise AppError(f"{said['personality']}: no operation completed in phase {', '.join(idle)}")
     return said
 
 

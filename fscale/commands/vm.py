@@ -300,7 +300,7 @@ def crash(
         typer.Option(
             metavar="COMMAND",
             help="Check command, such as 'fsck.myfs -n {device}'; it must change nothing and fail "
-            "on damage. Default: as its TOML file says.",
+            "on damage. Default: the command in its TOML file.",
             rich_help_panel=TESTED,
         ),
     ] = None,

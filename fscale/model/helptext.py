@@ -22,7 +22,7 @@ GUESTS = "Guests"
 SIMULATION = "Simulation"
 _ORDER = (MEASURED, TESTED, PLACE, REPEATED, SIMULATION, GUESTS, JUDGING, OUTPUT)
 MAX_UNGROUPED = 12
-"""so many options need no headings"""
+"""up to this many options need no headings"""
 INDENT = " " * 4
 
 

@@ -106,7 +106,7 @@ class Command(Strict):
         counts += ["ops"] if self.ops is not None else []
         if len(counts) != 1:
             raise ValueError(
-                "a command must say in exactly one way how much it did: ops = NUMBER, or rate or "
+                "give exactly one source of the result of a command: ops = NUMBER, or rate or "
                 "ops in regex or json"
             )
         timed = any("{seconds}" in argument for argument in self.run)
@@ -123,8 +123,8 @@ class LoadFile(Strict):
     unit: str = Field(default="ops", description="unit of what is counted")
     user: str = Field(
         default="nobody",
-        description="user as which it runs where fscale runs as root; a load is root only if its "
-        "file says so",
+        description="user that runs the load if fscale runs as root; only the user root makes it run "
+        "as root",
     )
     paper: str = Field(default="none: a load of a user's own", description="its source")
     type: Literal["data", "metadata"] = Field(
@@ -139,8 +139,8 @@ class LoadFile(Strict):
     contention: str = Field(default="not known", description="the expected contention")
     mode: Mode | None = Field(
         default=None,
-        description="how it reads and writes files; without it a command is buffered, and a fio "
-        "job is what its key direct says",
+        description="how it reads and writes files; by default a command is buffered, and a fio job "
+        "follows its key direct",
     )
     needs: dict[str, str] = Field(
         default={}, description="program that must be installed -> Debian package"
@@ -199,7 +199,7 @@ class Named:
             action=file.action,
             sharing=file.sharing,
             contention=file.contention,
-            setup="as its own files say",
+            setup="as its own files describe",
             consumes=False,
             background=False,
             apart=True,
@@ -223,8 +223,8 @@ def read(text: str) -> Named:
     file = catalogue.load_toml(path, LoadFile)
     if not _ID.fullmatch(path.stem):
         raise FscaleError(
-            f"{path}: a load is called as its file, and {path.stem!r} is no name; use letters, "
-            "digits, _, . and +"
+            f"{path}: a load is named after its file, but {path.stem!r} is not a valid name; use "
+            "letters, digits, _, . and +"
         )
     texts = {path.name: path.read_text()}
     if file.fio:
@@ -232,6 +232,6 @@ def read(text: str) -> Named:
         try:
             texts[job.name] = job.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            said = error.strerror if isinstance(error, OSError) else "it is no text"
+            said = error.strerror if isinstance(error, OSError) else "it is not text"
             raise FscaleError(f"{path}: the job file {job} cannot be read: {said}") from None
     return Named(path.stem, path.resolve(), file, texts)

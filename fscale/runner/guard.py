@@ -98,7 +98,7 @@ def check_memory(size: int, what: str) -> None:
     available, where = memory_available()
     if 4 * size > 3 * available:
         raise FscaleError(
-            f"no space: {what} wants {size >> 20} MiB of memory, which is more than three quarters "
+            f"no space: {what} needs {size >> 20} MiB of memory, which is more than three quarters "
             f"of the {available >> 20} MiB available {where}; lower its size in configs/, free "
             "memory, or raise the limit"
         )

@@ -14,6 +14,7 @@ from rich.console import Console
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.paths import ROOT
 from tests.lanefs.inside import PARTS, Spec
+from tests.lanefs.torture.drive import KERNEL_REPORT
 from vm import guest as guests
 from vm import untrusted
 from vm.cli import start
@@ -110,7 +111,7 @@ def run(
     if outcome.end != "finished":
         raise guests.GuestError(outcome)
     if outcome.summary:
-        Console(stderr=True).print(f"the kernel complained: {outcome.report}", markup=False)
+        Console(stderr=True).print(f"{KERNEL_REPORT}: {outcome.report}", markup=False)
     if outcome.returncode or outcome.summary or len(findings) < len(parts):
         raise typer.Exit(Exit.FAILED)
 

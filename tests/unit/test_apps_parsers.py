@@ -139,7 +139,7 @@ def test_personality_error_is_an_error() -> None:
     with pytest.raises(AppError, match="worker 1: fsync f3: Input/output error"):
         personality.parse(json.dumps(said | {"error": "worker 1: fsync f3: Input/output error"}))
     said["phases"]["truncate"]["ops"] = 0
-    with pytest.raises(AppError, match="no operation was done in phase truncate"):
+    with pytest.raises(AppError, match="phase truncate"):
         personality.parse(json.dumps(said))
 
 

@@ -103,9 +103,27 @@ def test_a_warning_is_reported_and_not_fatal():
         "BUG: sleeping function called from invalid context at mm/slab.c:1",
     ],
 )
-def test_reports_of_lockdep_and_kasan_are_complaints(line):
+def test_reports_of_lockdep_and_kasan_are_found(line):
     log = f"[ 1.0] x\n[ 2.0] =====\n[ 2.0] {line}\n[ 2.1] mount/1 is trying\n"
     assert console.judge(log).summary == line
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("WARNING: CPU: 3 PID: 7 at fs/x.c:12 f+0x1/0x2", "warning"),
+        ("WARNING: possible circular locking dependency detected", "lockdep"),
+        ("BUG: KASAN: slab-use-after-free in f+0x1/0x2", "oops"),
+        ("general protection fault, probably for non-canonical address", "oops"),
+        ("Kernel panic - not syncing: x", "panic"),
+        ("fio invoked oom-killer: gfp_mask=0x0", "out-of-memory"),
+        ("INFO: task mount:7 blocked for more than 120 seconds.", "stall"),
+        ("watchdog: BUG: soft lockup - CPU#0 stuck for 22s!", "stall"),
+    ],
+)
+def test_the_kind_of_a_report(line, kind):
+    summary = console.judge(f"[ 1.0] {line}\n").summary
+    assert kind in console.kind_of(summary)
 
 
 def test_a_quiet_console_says_nothing():
@@ -420,7 +438,7 @@ def test_how_a_guest_ended(where, log, status, end):
     assert guest._judge(where, "finished", 1.0, 2.0, None).end == end
 
 
-def test_what_we_provoked_is_no_complaint_of_the_kernels(where):
+def test_a_panic_that_we_provoked_is_not_a_report(where):
     where.console.write_text("quiet\n" + PANIC)
     outcome = guest._judge(where, "timeout", 1.0, 2.0, len("quiet\n"))
     assert (outcome.end, outcome.summary) == ("timeout", None)

@@ -17,7 +17,7 @@ from vm.qemu import protected
 
 # Beside the guest's own limit: for building the module and the images that it boots from.
 SETUP = 1800.0
-COMPLAINED = "the kernel complained"
+KERNEL_REPORT = "report of the guest's kernel"
 SHOWN = 6
 
 
@@ -78,8 +78,8 @@ def judge(piece: Slice, status: int | None, text: str, results: Store | None) ->
         return "it did not end"
     if status != 0:
         return f"exit code {status}: {_tail(text, SHOWN)}"
-    if COMPLAINED in text:
-        return text[text.index(COMPLAINED) :][:2000]
+    if KERNEL_REPORT in text:
+        return text[text.index(KERNEL_REPORT) :][:2000]
     if results is None:
         return ""
     cells = results.cells()

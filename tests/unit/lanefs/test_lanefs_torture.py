@@ -200,7 +200,11 @@ def test_a_slice_counts_for_nothing_when_the_sources_changed_under_it(run, tmp_p
         (0, "fine", ""),
         (1, "why", "exit code 1: why"),
         (None, "", "it did not end"),
-        (0, "ok\nthe kernel complained: WARNING: CPU: 0", "the kernel complained: WARNING: CPU: 0"),
+        (
+            0,
+            f"ok\n{drive.KERNEL_REPORT}: WARNING: CPU: 0",
+            f"{drive.KERNEL_REPORT}: WARNING: CPU: 0",
+        ),
     ],
 )
 def test_verdicts(status, text, verdict):
