@@ -31,8 +31,8 @@ DESCRIPTOR = Descriptor(
     min_cores=1,
     modes=["buffered"],
     options=[
-        OptionHelp(name="clients", default=0, help="client processes; 0: one a core"),
-        OptionHelp(name="load", default=str(LOAD), help="the load file to replay"),
+        OptionHelp(name="clients", default=0, help="client processes; 0: one per core"),
+        OptionHelp(name="load", default=str(LOAD), help="load file to replay"),
     ],
 )
 

@@ -52,11 +52,11 @@ DESCRIPTOR = Descriptor(
         OptionHelp(
             name="spools",
             default=60,
-            help="spool directories, an Exim daemon each; with 1, Exim's own "
+            help="spool directories, one Exim daemon per directory; with 1, Exim's own "
             "split_spool_directory, which changes directory every second",
         ),
-        OptionHelp(name="clients", default=4, help="SMTP clients a core"),
-        OptionHelp(name="backlog", default=4, help="most undelivered messages a core"),
+        OptionHelp(name="clients", default=4, help="SMTP clients per core"),
+        OptionHelp(name="backlog", default=4, help="most undelivered messages per core"),
         OptionHelp(name="per_connection", default=10, help="messages per connection"),
         OptionHelp(name="size", default=20, help="bytes of a message's body"),
         OptionHelp(name="boxes", default=4, help="mail boxes per client"),

@@ -22,7 +22,7 @@ _SET_OPTIONS = [
         name="sharing",
         default="private",
         choices=["private", "shared"],
-        help="a file set for each worker (SpanFS) or one for all (FAST'18)",
+        help="one file set per worker (SpanFS) or one for all (FAST'18)",
     ),
 ]
 
@@ -85,12 +85,12 @@ CATD = _descriptor(
     "SpanFS (ATC'15) Figure 4",
     "an empty directory for each worker",
     [
-        OptionHelp(name="files", default=10000, help="of each worker, as space allows"),
+        OptionHelp(name="files", default=10000, help="files per worker, fewer if space is short"),
         OptionHelp(
             name="phase",
             default="append",
             choices=["create", "append", "truncate", "delete"],
-            help="the phase whose rate is the figure; all four run and are in the result",
+            help="phase whose rate is the figure; all four run and are in the result",
         ),
     ],
 )

@@ -34,11 +34,20 @@ DESCRIPTOR = Descriptor(
     partitions=True,
     modes=["buffered"],
     options=[
-        OptionHelp(name="keys", default=50000, help="in all databases together, as space allows"),
+        OptionHelp(
+            name="keys",
+            default=50000,
+            help="keys of all databases, fewer if space is short",
+        ),
         OptionHelp(name="wal", default=1, choices=[], help="write-ahead log: 1 on, 0 off"),
-        OptionHelp(name="sync", default=0, choices=[], help="1: every write waits for the log"),
-        OptionHelp(name="databases", default=1, help="spread over the partitions in turn"),
-        OptionHelp(name="threads", default=0, help="writers; 0: one a core"),
+        OptionHelp(
+            name="sync",
+            default=0,
+            choices=[],
+            help="1: each write waits for the log to be synced",
+        ),
+        OptionHelp(name="databases", default=1, help="databases, spread over the partitions"),
+        OptionHelp(name="threads", default=0, help="writer threads; 0: one per core"),
     ],
 )
 

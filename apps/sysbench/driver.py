@@ -28,11 +28,19 @@ DESCRIPTOR = Descriptor(
     min_cores=1,
     modes=["buffered"],
     options=[
-        OptionHelp(name="files", default=128, help="of all threads together (SpanFS: 128)"),
-        OptionHelp(name="total_mb", default=512, help="MiB in all files, as space allows"),
-        OptionHelp(name="pattern", default="rndwr", choices=["rndwr", "seqrewr"], help="order"),
+        OptionHelp(name="files", default=128, help="files of all threads together (SpanFS: 128)"),
+        OptionHelp(name="total_mb", default=512, help="MiB of all files, less if space is short"),
         OptionHelp(
-            name="fsync", default="off", choices=["off", "each"], help="each: after every write"
+            name="pattern",
+            default="rndwr",
+            choices=["rndwr", "seqrewr"],
+            help="rndwr: random writes; seqrewr: sequential",
+        ),
+        OptionHelp(
+            name="fsync",
+            default="off",
+            choices=["off", "each"],
+            help="each: fsync after each write; off: none",
         ),
     ],
 )

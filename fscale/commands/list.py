@@ -89,6 +89,27 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
+def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _options(rows: Rows) -> list[tuple[str, str, str]]:
+    """Each option once: NAME=DEFAULT, or its choices with the default first; help; workloads."""
+    workloads: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for option in row["options"]:
+            values = "|".join(dict.fromkeys([str(option["default"]), *option["choices"]]))
+            workloads.setdefault((f"{option['name']}={values}", option["help"]), []).append(
+                row["id"]
+            )
+    return [(*option, ", ".join(ids)) for option, ids in workloads.items()]
+
+
 def _list(
     what: Annotated[What, typer.Argument(help="Kind of thing to list.")],
     as_json: Annotated[
@@ -105,6 +126,8 @@ def _list(
 ) -> None:
     """List workloads, file systems, media or suites, and what this machine lacks for each.
 
+    Workloads are followed by their options, with defaults.
+
     Example: fscale list workloads
     """
     makers = {"filesystems": _filesystems, "media": _media, "suites": _suites}
@@ -112,15 +135,14 @@ def _list(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    table = Table(box=None, pad_edge=False)
-    for column in _COLUMNS[what]:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(row[column]) for column in _COLUMNS[what]))
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    console.print(table)
+    columns = _COLUMNS[what]
+    console.print(_table(columns, ([_cell(row[column]) for column in columns] for row in rows)))
+    if what == "workloads":
+        console.print("\nOptions, set with --option NAME=VALUE or --option WORKLOAD.NAME=VALUE:\n")
+        console.print(_table(("option", "meaning", "workloads"), _options(rows)))
 
 
 def register(app: typer.Typer) -> None:

@@ -123,8 +123,7 @@ class LoadFile(Strict):
     unit: str = Field(default="ops", description="unit of what is counted")
     user: str = Field(
         default="nobody",
-        description="user that runs the load if fscale runs as root; only the user root makes it run "
-        "as root",
+        description="user that runs the load if fscale runs as root",
     )
     paper: str = Field(default="none: a load of a user's own", description="its source")
     type: Literal["data", "metadata"] = Field(
@@ -139,8 +138,8 @@ class LoadFile(Strict):
     contention: str = Field(default="not known", description="the expected contention")
     mode: Mode | None = Field(
         default=None,
-        description="how it reads and writes files; by default a command is buffered, and a fio job "
-        "follows its key direct",
+        description="how it reads and writes files; by default a command is buffered, and a fio "
+        "job follows its key direct",
     )
     needs: dict[str, str] = Field(
         default={}, description="program that must be installed -> Debian package"

@@ -2,6 +2,7 @@
 """Loads of a user's own: what their files may say, and what is refused."""
 
 import getpass
+import json
 import os
 import signal
 import subprocess
@@ -236,3 +237,15 @@ def test_a_broken_file_among_the_shipped_is_named(
     done = CliRunner().invoke(cli, ["list", "workloads"])
     assert isinstance(done.exception, FscaleError)
     assert "own.toml" in str(done.exception)
+
+
+def test_the_list_of_workloads_shows_each_option_once() -> None:
+    done = CliRunner().invoke(cli, ["list", "workloads"])
+    listed = json.loads(CliRunner().invoke(cli, ["list", "workloads", "--json"]).stdout)
+    _, _, shown = done.stdout.partition("--option NAME=VALUE")
+    lines = {line.split()[0]: line for line in shown.splitlines() if "=" in line}
+    with_block = [w["id"] for w in listed if "block" in {o["name"] for o in w["options"]}]
+    assert with_block
+    assert all(name in shown for name in with_block)
+    assert "MRPL" in lines["access=open|stat"]
+    assert "bytes" in lines["block=4096"]
