@@ -120,12 +120,12 @@ def test_no_root(small: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(powers, "no_mount", lambda: "it needs root")
     small.directory = None
     small.overrides = {"filesystems": ["tmpfs"]}
-    with pytest.raises(FscaleError, match="it needs root; measure an existing directory"):
+    with pytest.raises(FscaleError, match=r"it needs root; .* directory"):
         prepare(small)
 
 
 def test_no_memory_for_the_medium(small: Request, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FscaleError, match=r"no space: big wants \d+ MiB of memory"):
+    with pytest.raises(FscaleError, match=r"^no space: big needs \d+ MiB"):
         guard.check_memory(1 << 60, "big")
 
 

@@ -90,9 +90,7 @@ def test_kinds_of_machines_are_named(run: Run) -> None:
     ):
         with pytest.raises(FscaleError) as caught:
             refuse_other_kind(base, new)
-        assert str(caught.value) == (
-            f"{says}, and such figures cannot be compared; measure both in the same way"
-        )
+        assert str(caught.value).startswith(f"{says}, ")
 
 
 def test_equal_runs_differ_in_nothing(run: Run) -> None:
@@ -104,10 +102,9 @@ def test_simulated_figures_are_told_first_and_differ_by_their_model(run: Run) ->
     guest = {"accelerator": "simulated", "model": {"l1": 32, "sockets": 8}}
     one = on(run, guest=guest)
     other = changed(one, suite=one.suite | {"order": "cores"})
-    assert notes(one, other, cells(), cells(), []) == [
-        "both sides are simulated: counts per operation are more reliable than rates",
-        "the sides differ in suite.order: random and cores",
-    ]
+    simulated, differ = notes(one, other, cells(), cells(), [])
+    assert "simulated" in simulated
+    assert differ.endswith(" suite.order: random and cores")
     assert meaning(one, "MRPL", "xfs", "none")["machine.model.l1"] == 32
     larger = on(run, guest=guest | {"model": {"l1": 48, "sockets": 8}})
     with pytest.raises(FscaleError, match=r"machine\.model\.l1: 32 and 48"):
@@ -140,19 +137,17 @@ def test_a_refusal_names_all_that_differs_and_how_to_allow_it(run: Run) -> None:
     new.machine.governor = "powersave"
     with pytest.raises(FscaleError) as caught:
         notes(run, new, cells(), cells(), [])
-    assert str(caught.value) == (
-        "the figures of the two sides mean different things: filesystems.ext4.mkfs: `mkfs.ext4` "
-        "and none; suite.warmup: 0.1 and 2. Measure one side again like the other, or, if "
-        "you want to judge this very difference, add --allow-different filesystems.ext4.mkfs "
-        "--allow-different suite.warmup"
-    )
-    with pytest.raises(FscaleError, match=r"things: suite.warmup: 0.1 and 2\. .*suite.warmup$"):
+    mkfs, warmup = "filesystems.ext4.mkfs", "suite.warmup"
+    assert f": {mkfs}: `mkfs.ext4` and none; {warmup}: 0.1 and 2. " in str(caught.value)
+    assert str(caught.value).endswith(f" --allow-different {mkfs} --allow-different {warmup}")
+    with pytest.raises(FscaleError, match=r": suite.warmup: 0.1 and 2\. .*suite.warmup$"):
         notes(run, new, cells(), cells(), ["filesystems", "suite.warm"])
-    assert notes(run, new, cells(), cells(), ["filesystems.ext4", "suite.warmup"]) == [
-        "the sides differ in filesystems.ext4.mkfs: `mkfs.ext4` and none",
-        "the sides differ in suite.warmup: 0.1 and 2",
-        "the sides differ in suite.order: random and cores",
-        "the sides differ in machine.governor: null and powersave",
+    told = notes(run, new, cells(), cells(), ["filesystems.ext4", "suite.warmup"])
+    assert [note.partition(" in ")[2] for note in told] == [
+        "filesystems.ext4.mkfs: `mkfs.ext4` and none",
+        "suite.warmup: 0.1 and 2",
+        "suite.order: random and cores",
+        "machine.governor: null and powersave",
     ]
 
 
@@ -263,10 +258,10 @@ def test_versions_and_revisions(run: Run) -> None:
         )
         for name in "ab"
     )
-    assert notes(base, new, cells(), cells(), []) == [
-        "the sides differ in fscale-bench: a and b",
-        "the sides differ in mkfs of ext4: a and b",
-        "the sides differ in revision: a and b",
+    assert [note.partition(" in ")[2] for note in notes(base, new, cells(), cells(), [])] == [
+        "fscale-bench: a and b",
+        "mkfs of ext4: a and b",
+        "revision: a and b",
     ]
 
 

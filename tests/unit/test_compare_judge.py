@@ -151,12 +151,11 @@ def test_a_change_beside_others_load_is_taken_back(
     getattr(found, side).disturbed = disturbed
     deciding.retract_if_disturbed(found)
     assert found.verdict == after
-    assert found.reason == (
-        ""
-        if before == after
-        else "other processes disturbed 38% of a side's repetitions, and the sides were not "
-        "interleaved: use `fscale ab`"
-    )
+    if before == after:
+        assert found.reason == ""
+    else:
+        assert "disturbed 38%" in found.reason
+        assert "`fscale ab`" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -262,7 +261,8 @@ def test_the_refusal_says_what_it_takes() -> None:
         refuse_too_few(tests, 0, Settings(fdr=0.005))
     told = str(caught.value)
     assert "at most 4 per side" in told
-    assert "among 2 tests at a false discovery rate of 0.005" in told
+    assert "2 tests" in told
+    assert "0.005" in told
     assert told.endswith("measure both sides with --repetitions 6")
 
 

@@ -3,6 +3,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,9 @@ def test_the_sides_of_a_run_may_be_two_kinds_of_machine_only_where_that_is_no_mi
     other = paired(
         tmp_path / "other", RECORD, machine=machine(1).model_copy(update={"guest": mixed})
     )
-    assert "BASE was measured in a guest (tcg) and NEW in a guest (kvm)" in refusal(other, None)
+    refused = refusal(other, None)
+    assert refused.index("BASE") < refused.index("(tcg)") < refused.index("NEW")
+    assert refused.index("NEW") < refused.index("(kvm)")
     # Of two runs, each has its own kind.
     assert judged(other, other).count("same") == 4
 
@@ -203,18 +206,24 @@ def test_what_makes_figures_doubtful_is_said(tmp_path: Path) -> None:
     first = written(tmp_path / "one", [*base, profiled])
     other = written(tmp_path / "other", [*new, profiled], state="interrupted")
     (other / "cells" / "x.json").write_text("{")
-    assert said(first, other) == [
-        "unused CPUs were excluded by hotplug on one side and by affinity on the other",
-        "2 of 6 repetitions of BASE gave no value",
-        "other processes disturbed 3 of 6 repetitions of NEW",
-        "1 cell files of NEW cannot be read and are not used",
-        "the run of NEW is interrupted",
+
+    def kinds(warnings: list[str]) -> list[tuple[str, ...]]:
+        """Of each warning the words that tell it from others."""
+        words = r"hotplug|affinity|disturbed|no value|cannot be read|interrupted|BASE|NEW|\d of 6"
+        return [tuple(re.findall(words, warning)) for warning in warnings]
+
+    assert kinds(said(first, other)) == [
+        ("hotplug", "affinity"),
+        ("2 of 6", "BASE", "no value"),
+        ("disturbed", "3 of 6", "NEW"),
+        ("NEW", "cannot be read"),
+        ("NEW", "interrupted"),
     ]
-    assert said(other, first)[1:] == [
-        "other processes disturbed 3 of 6 repetitions of BASE",
-        "2 of 6 repetitions of NEW gave no value",
-        "1 cell files of BASE cannot be read and are not used",
-        "the run of BASE is interrupted",
+    assert kinds(said(other, first))[1:] == [
+        ("disturbed", "3 of 6", "BASE"),
+        ("2 of 6", "NEW", "no value"),
+        ("BASE", "cannot be read"),
+        ("BASE", "interrupted"),
     ]
 
 
@@ -237,8 +246,7 @@ def test_sides_without_a_common_cell_are_refused_unless_something_broke(tmp_path
     one = written(tmp_path / "one")
     other = written(tmp_path / "other", cells(workload="MWCL"))
     told = refusal(one, other)
-    assert told.startswith("the two sides have no cell in common")
-    assert told.endswith("run the same suite for both")
+    assert "no cell in common" in told
     cut = written(tmp_path / "cut", cells(workload="MWCL"), planned_cells=7)
     found = judged(one, cut)
     assert [(h.kind, h.subject.workload) for h in found.health] == [("lost", "DRBL")]

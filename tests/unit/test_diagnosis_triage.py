@@ -276,10 +276,10 @@ def test_a_lock_with_all_its_figures() -> None:
         error=0.1,
     )  # fmt: skip
     assert list(found.histogram) == [32, 64]
-    assert found.sampling == (
-        "i_rwsem was contended so often that at the end only one wait in 2 was sampled; its sums "
-        "are scaled, with a standard error of 10.0%"
-    )
+    assert found.sampling is not None
+    assert found.sampling.startswith("i_rwsem ")
+    assert "one wait in 2 " in found.sampling
+    assert found.sampling.endswith("error of 10.0%")
     assert Suspect(INODE, LOCK, "mutex").sampling is None
 
 

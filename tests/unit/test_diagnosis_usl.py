@@ -55,12 +55,12 @@ def test_nonsense_is_refused() -> None:
         usl.fit([1, 2, 4, 8], [1, 2, 0, 4])
     with pytest.raises(FscaleError) as caught:
         usl.fit([0.5, 2, 4, 8], [1, 2, 3, 4])
-    assert str(caught.value) == "the scaling law needs positive throughputs at 1 or more cores"
+    assert "1 or more cores" in str(caught.value)
     with pytest.raises(FscaleError, match="positive throughputs"):
         usl.fit([1, 2, 4, 8], [1, 2, 3])
     with pytest.raises(FscaleError) as caught:
         usl.fit([1, 2, 2, 4], [1, 2, 2, 4])
-    assert "only 3 core counts; measure at 4 or more" in str(caught.value)
+    assert "3 core counts" in str(caught.value)
 
 
 def test_the_law_by_hand() -> None:

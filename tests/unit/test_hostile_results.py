@@ -236,11 +236,11 @@ def test_a_file_that_the_user_names_is_no_link(place: Place, original: Path) -> 
     for form in ("html", "junit", "ktap", "mail", "markdown"):
         done = place.fscale("compare", original, place.results, f"--{form}", link)
         assert done.code == 2
-        assert "it is a link; name the file" in done.error
+        assert "it is a link" in done.error
     done = place.fscale("locks", place.results, "--markdown", link)
     assert done.code == 2
-    assert "it is a link; name the file" in done.error
-    with pytest.raises(OSError, match="it is a link; name the file"):
+    assert "it is a link" in done.error
+    with pytest.raises(OSError, match="it is a link"):
         write_named(link, "text")
     write_named(Path("/dev/null"), "text")
 

@@ -312,7 +312,7 @@ def test_one_repetition_has_a_change_and_no_verdict(tmp_path: Path) -> None:
         assert row.values[1].change == "-50.0%"
         assert row.values[1].verdict is None
     words = text(build_several([NamedRun(p) for p in paths], tmp_path / "out", plots=False))
-    assert "Not judged: 6.12. There are too few repetitions" in words
+    assert "Not judged: 6.12. " in words
     assert "Every point was measured once" in words
 
 
@@ -379,7 +379,7 @@ def test_the_page_has_each_run_s_own_sections(tmp_path: Path) -> None:
     page = html.read_text()
     for heading in ("<h3>old</h3>", "<h3>new</h3>"):
         assert page.count(heading) == 3  # cells, machine, how to reproduce
-    assert "the sides differ in machine.hostname: left and right" in text(html)
+    assert "machine.hostname: left and right" in text(html)
     ids = re.findall(r'\bid="([^"]+)"', re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
     assert len(ids) == len(set(ids))
     with (tmp_path / "out" / "figures.csv").open() as file:

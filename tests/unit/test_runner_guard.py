@@ -2,6 +2,7 @@
 """What is refused before anything is changed, each at its bound."""
 
 import os
+import re
 import resource
 import shutil
 from pathlib import Path
@@ -61,7 +62,10 @@ def test_results_go_where_there_is_nothing_or_a_run(tmp_path: Path, free: dict[s
     (tmp_path / "run.json").touch()
     guard.check_output(tmp_path)
     file = tmp_path / "something"
-    assert refused(guard.check_output, file) == f"{file} is not a directory; give another --output"
+    assert re.fullmatch(
+        rf"{re.escape(str(file))} is not a directory; .* --output",
+        refused(guard.check_output, file),
+    )
 
 
 def test_results_take_sixteen_mebibytes(tmp_path: Path, free: dict[str, int]) -> None:
@@ -109,7 +113,7 @@ def test_three_quarters_of_the_memory_may_be_taken(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cgroups, "chain", lambda controller: None)
     guard.check_memory(3 * MIB, "ram")
     said = refused(guard.check_memory, 3 * MIB + 1, "ram")
-    assert "ram wants 3 MiB of memory" in said
+    assert "ram needs 3 MiB" in said
     assert "4 MiB available on this machine" in said
 
 
@@ -120,7 +124,8 @@ def test_a_control_groups_limit_counts_where_it_is_smaller(
     monkeypatch.setattr(cgroups, "memory_left", lambda groups: limit)
     guard.check_memory(MIB, "ram")
     said = refused(guard.check_memory, 2 * MIB, "ram")
-    assert "2 MiB available below the limit of this cgroup (/cg/memory.max)" in said
+    assert "2 MiB available" in said
+    assert "(/cg/memory.max)" in said
     big = cgroups.Limit(1 << 60, Path("/cg/memory.max"))
     monkeypatch.setattr(cgroups, "memory_left", lambda groups: big)
     assert "on this machine" in refused(guard.check_memory, 1 << 59, "ram")
@@ -172,8 +177,8 @@ def test_what_does_not_fit_a_share_is_left_out(
 def test_a_medium_is_no_larger_than_files_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (8 * MIB, 8 * MIB))
     guard.check_file_size(8 * MIB, "ram")
-    assert "ulimit -f bounds the files of this process to 8 MiB" in refused(
-        guard.check_file_size, 9 * MIB, "ram"
-    )
+    limited = refused(guard.check_file_size, 9 * MIB, "ram")
+    assert "ulimit -f" in limited
+    assert "8 MiB" in limited
     monkeypatch.setattr(resource, "getrlimit", lambda which: (-1, -1))
     guard.check_file_size(9 * MIB, "ram")

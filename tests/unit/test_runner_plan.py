@@ -221,11 +221,11 @@ def test_partitions_are_for_workloads_that_can_spread() -> None:
 def test_nothing_to_measure() -> None:
     with pytest.raises(FscaleError) as caught:
         make(suite(workloads=["DRBL_bg", "MWCL"], modes=["direct"]))
-    assert str(caught.value).startswith(
-        "nothing to measure: no workload of DRBL_bg, MWCL has mode direct and works on 1, 2 cores"
-    )
+    assert "DRBL_bg, MWCL" in str(caught.value)
+    assert "mode direct" in str(caught.value)
+    assert "1, 2 cores" in str(caught.value)
     two = KNOWN | {"MWCL": KNOWN["MWCL"].model_copy(update={"modes": []})}
-    with pytest.raises(FscaleError, match="has mode buffered or direct and works on 1 cores"):
+    with pytest.raises(FscaleError, match=r"mode buffered or direct .* 1 cores"):
         plan.make(suite(workloads=["MWCL"]), two, MEDIA, set(), [1], 1)
 
 

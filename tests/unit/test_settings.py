@@ -39,7 +39,7 @@ def test_values_are_those_of_toml() -> None:
 
 @pytest.mark.parametrize("text", ["latency", "order=cores", "=1", "", "a=1\nb=2"])
 def test_what_is_no_setting_is_refused(text: str) -> None:
-    with pytest.raises(FscaleError, match="give KEY=VALUE with the value as in TOML"):
+    with pytest.raises(FscaleError, match="KEY=VALUE"):
         parse_settings([text], {})
 
 

@@ -230,7 +230,7 @@ def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
     run = write_run(tmp_path, cells, state="running", machine=simulated)
     output = show(run)
     assert "SIMULATED" in output
-    assert "the run is running: more cells may follow" in output
+    assert "the run is running" in output
     assert "1 cell without a figure" in output
     assert "1 repetition disturbed" in output
     assert re.search(r"^1 .*!$", output, re.MULTILINE)
@@ -254,7 +254,7 @@ def test_what_is_no_run_is_an_error(tmp_path: Path) -> None:
         show(tmp_path)
     (made,) = grid((1,), 1, ("DRBL",), ("ext4",))
     failed = made.model_copy(update={"status": "error", "reason": "no space"})
-    with pytest.raises(FscaleError, match=r"no selected cell in .* has a result"):
+    with pytest.raises(FscaleError, match="no selected cell"):
         show(write_run(tmp_path, [failed], workloads=("DRBL",)))
 
 

@@ -246,7 +246,7 @@ def test_other_core_counts() -> None:
     assert core_counts("all", there) == [1, 2, 3]
     assert core_counts("powers", there) == [1, 2, 3]
     assert core_counts([2, 1, 2], there) == [1, 2]
-    with pytest.raises(FscaleError, match="4 cores are asked for, but this run may use 3"):
+    with pytest.raises(FscaleError, match=r"^4 cores .* 3$"):
         core_counts([4], there)
     with pytest.raises(FscaleError, match="at least 1 core"):
         core_counts([0], there)
