@@ -298,7 +298,7 @@ struct lanefs_dinode {
 #define LANEFS_FLAG_NOATIME	0x00000080U
 #define LANEFS_FLAG_DIRSYNC	0x00010000U	/* directories only */
 
-/* Of files and directories; and of others, which inherit them but cannot be given any. */
+/* Flags of files and directories; and of other inodes, which inherit them but cannot be given any. */
 #define LANEFS_FLAGS_FILE	(LANEFS_FLAG_SYNC | LANEFS_FLAG_IMMUTABLE | LANEFS_FLAG_APPEND | \
 				 LANEFS_FLAG_NODUMP | LANEFS_FLAG_NOATIME)
 #define LANEFS_FLAGS_OTHER	(LANEFS_FLAG_NODUMP | LANEFS_FLAG_NOATIME)
@@ -326,7 +326,7 @@ struct lanefs_extent {
 #define LANEFS_SEGMENT_BLOCKS	512	/* 2 MiB */
 #define LANEFS_SEGMENTS		(LANEFS_BITMAP_BITS / LANEFS_SEGMENT_BLOCKS)	/* of a group: 63 */
 
-/* Whose a block of data is: 12 bytes, so that the halves of a segment fill a block each. */
+/* The owner of a data block: 12 bytes, so that the entries of half a segment fill a block. */
 struct lanefs_owner {
 	__le32	ow_logical;
 	__le32	ow_ino[2];	/* low half first */

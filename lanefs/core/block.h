@@ -5,7 +5,7 @@
 #include "crc.h"
 #include "../format.h"
 
-/* What lh_crc of the block at @block must be. */
+/* The correct lh_crc of the block at @block. */
 static inline u32 lanefs_block_crc(const void *block)
 {
 	const size_t after = offsetof(struct lanefs_header, lh_crc) + 4;

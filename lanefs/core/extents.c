@@ -185,7 +185,7 @@ int lanefs_extents_replace(struct lanefs_extent *extents, unsigned int count, un
 		extents[i] = *extent;
 		return count;
 	}
-	/* What stays of each: nothing, one side, or both. */
+	/* Of each extent nothing, one side, or both sides stay. */
 	for (; i < count && le32_to_cpu(extents[i].ex_logical) < end; i++)
 		left += (le32_to_cpu(extents[i].ex_logical) < first) +
 			(lanefs_extent_end(&extents[i]) > end);

@@ -134,7 +134,7 @@ void lanefs_leaf_remove(void *leaf, struct lanefs_dirent *entry)
 	unsigned int offset = offset_of(leaf, entry);
 
 	memmove(entry, (char *)entry + length, used - offset - length);
-	/* What is unused stays zero, so that no deleted name is left in the image. */
+	/* Unused bytes stay zero, so that no deleted name is left in the image. */
 	memset((char *)leaf + used - length, 0, length);
 	leaf_set(leaf, used - length, leaf_count(leaf) - 1);
 }

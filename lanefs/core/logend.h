@@ -5,7 +5,7 @@
 #include "shim.h"
 #include "../format.h"
 
-/* So many blocks behind a log are looked at in any case: no transaction has fewer than two. */
+/* Blocks behind the end of a journal that are always searched; a transaction has at least two. */
 #define LANEFS_LOG_END_LOOK	64
 
 /*

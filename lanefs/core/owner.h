@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whose a block of data is (format.h: the log). */
+/* The owner of a data block (format.h: the log). */
 #ifndef LANEFS_CORE_OWNER_H
 #define LANEFS_CORE_OWNER_H
 

@@ -4,7 +4,7 @@
 
 #include "shim.h"
 
-/* What a transaction of a log does with a block: copies it, or revokes the copies before. */
+/* A transaction's record of a block: a copy, or a revoke of the copies before. */
 struct lanefs_log_record {
 	u64 block;
 	u32 txn;	/* counted from the log's first one */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of core/ need from their surroundings, so that the same
+ * Definitions that the files of core/ need, so that the same
  * source is part of the module and of the tools and their unit tests.
  */
 #ifndef LANEFS_CORE_SHIM_H

@@ -144,7 +144,7 @@ void lanefs_xattrs_remove(void *block, struct lanefs_xattr *entry)
 	unsigned int offset = offset_of(block, entry);
 
 	memmove(entry, (char *)entry + size, used - offset - size);
-	/* What is unused stays zero, so that no removed value is left in the image. */
+	/* Unused bytes stay zero, so that no removed value is left in the image. */
 	memset((char *)block + used - size, 0, size);
 	xattrs_grow(block, -(int)size, -1);
 }

@@ -104,7 +104,7 @@ int lanefs_set_acl(struct mnt_idmap *idmap, lanefs_acl_object *object, struct po
 	return err;
 }
 
-/* What a new object in the directory inherits: its ACLs, and the mode that is left by them. */
+/* Computes the ACLs that a new object in the directory inherits, and the mode that they leave. */
 int lanefs_acls_prepare(struct inode *dir, umode_t *mode, struct lanefs_acls *acls)
 {
 	return posix_acl_create(dir, mode, &acls->inherit, &acls->access);

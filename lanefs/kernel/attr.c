@@ -27,7 +27,7 @@ void lanefs_set_flags(struct inode *inode, u32 flags)
 	inode_set_flags(inode, vfs, S_SYNC | S_IMMUTABLE | S_APPEND | S_NOATIME | S_DIRSYNC);
 }
 
-/* What a new inode has from its directory. */
+/* Sets the flags that a new inode inherits from its directory. */
 void lanefs_inherit_flags(struct inode *inode, const struct inode *dir)
 {
 	lanefs_set_flags(inode, LANEFS_I(dir)->li_flags & LANEFS_FLAGS_INHERITED &

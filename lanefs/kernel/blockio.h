@@ -14,7 +14,7 @@ struct lanefs_io {
 	struct bio *bio;
 	u64 next;			/* block that would go into the same bio */
 	u32 run;			/* room of a bio, in blocks */
-	/* What is done when all have ended; it ends with complete(&done). NULL: just that. */
+	/* Called when all requests have ended; it must end with complete(&done). NULL: only that. */
 	struct work_struct *then;
 	atomic_t pending;
 	struct completion done;

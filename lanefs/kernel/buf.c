@@ -272,7 +272,7 @@ void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf)
 	lanefs_joinlist_insert(&txn->t_bufs, &buf->b_join);
 	atomic_inc(&txn->t_joined);
 	h->h_part[part].used++;
-	/* Who sees this goes on to use b_data without the mutex. */
+	/* A task that sees this bit uses b_data without the mutex. */
 	smp_store_release(&buf->b_txn, txn);
 out:
 	mutex_unlock(&buf->b_mutex);
@@ -395,7 +395,7 @@ unsigned long lanefs_cache_scan(struct shrinker *shrinker, struct shrink_control
 
 	for (i = 0; i < sbi->s_domains; i++)
 		freed += lanefs_cache_shrink(sbi->s_domain[i], each);
-	/* What is not in place cannot be freed: write it. */
+	/* Blocks that are not in place yet cannot be freed: write them. */
 	for (i = 0; i < sbi->s_domains && !freed && sbi->s_started; i++)
 		lanefs_checkpoint_request(sbi->s_domain[i]);
 	return freed;

@@ -113,7 +113,7 @@ static void lanefs_commit(struct lanefs_domain *domain)
 	wake_up_all(&domain->j_wait_join);
 }
 
-/* What is to be committed now, or 0; `left`: if so, how many jiffies until it is old. */
+/* The sequence to commit now, or 0; then `left` is the number of jiffies until the timeout. */
 static u64 lanefs_commit_due(struct lanefs_domain *domain, unsigned long *left)
 {
 	unsigned long age;
@@ -146,7 +146,7 @@ static void lanefs_commit_and_unlock(struct lanefs_domain *domain)
 	if (seq)
 		lanefs_commit(domain);
 	mutex_unlock(&domain->j_commit_mutex);
-	/* Who asked for a commit, and then saw the mutex held, is woken here. */
+	/* Wakes a task that requested a commit and then saw the mutex held. */
 	smp_mb();
 	next = lanefs_commit_due(domain, &left);
 	if (next && lanefs_waiters_commit(domain))

@@ -182,7 +182,7 @@ static inline struct iomap_ioend *lanefs_ioend_of(struct bio *bio)
 }
 #endif
 
-/* What checks that a mapping is not stale before a folio is written to by it. */
+/* The operations that check for a stale mapping before a folio is written to. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #define lanefs_iomap_checks iomap_page_ops
 #define iomap_checks page_ops
@@ -215,7 +215,7 @@ static inline ssize_t lanefs_write4(lanefs_write4_fn write, struct kiocb *iocb,
 		 lanefs_write4_fn: lanefs_write4((void *)iomap_file_buffered_write, iocb, from,	\
 						 ops))
 
-/* Who moves the position of a buffered write. */
+/* Whether iomap or the file system moves the file position after a buffered write. */
 static inline ssize_t lanefs_buffered_write(struct kiocb *iocb, struct iov_iter *from,
 					    const struct iomap_ops *ops)
 {
@@ -228,7 +228,7 @@ static inline ssize_t lanefs_buffered_write(struct kiocb *iocb, struct iov_iter 
 	return written;
 }
 
-/* What reads and writes through the page cache do without waiting was a mode of each open file. */
+/* Non-blocking buffered I/O was declared in each open file, and is now in file_operations. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define LANEFS_MODE_NOWAIT	(FMODE_NOWAIT | FMODE_BUF_RASYNC | FMODE_BUF_WASYNC)
 #define LANEFS_FOPS_NOWAIT

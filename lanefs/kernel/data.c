@@ -221,7 +221,7 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 	seq = li->li_map_seq;
 	rewritten = li->li_rewritten;
 	up_read(&li->li_tree_sem);
-	/* Who does not wait writes all by one mapping, or nothing: EAGAIN says that nothing was written. */
+	/* A non-blocking write uses one mapping or none: EAGAIN means that nothing was written. */
 	if (!err && (flags & IOMAP_NOWAIT) && (flags & IOMAP_DIRECT) && (flags & IOMAP_WRITE) &&
 	    map.length < count)
 		return -EAGAIN;
@@ -255,7 +255,7 @@ static int lanefs_iomap_end(struct inode *inode, loff_t pos, loff_t length, ssiz
 
 	if (!reserved || (flags & IOMAP_FAULT) || written >= length)
 		return 0;
-	/* Who makes zeros keeps page faults away. */
+	/* A caller that zeroes holds page faults off. */
 	if (flags & IOMAP_ZERO)
 		lanefs_delalloc_undo_locked(inode, from, to);
 	else
@@ -263,7 +263,7 @@ static int lanefs_iomap_end(struct inode *inode, loff_t pos, loff_t length, ssiz
 	return 0;
 }
 
-/* What may have data has it where the page cache has: as with what is unwritten. */
+/* A reserved hole has data where the page cache has, like an unwritten extent. */
 static int lanefs_seek_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
 			     struct iomap *iomap, struct iomap *srcmap)
 {

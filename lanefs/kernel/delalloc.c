@@ -275,7 +275,7 @@ err_note:
 /* Reserves blocks for the beginning of such a range: of the inode's own domain, or else of the next. */
 static int lanefs_delalloc_reserve_some(struct inode *inode, u64 count, struct lanefs_map *map)
 {
-	/* What is written over gives a block back for each that it takes. */
+	/* An overwrite in a log frees a block for each that it takes. */
 	enum lanefs_reserve purpose = map->block ? LANEFS_FOR_METADATA : LANEFS_FOR_DATA;
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_domain *domain;

@@ -28,7 +28,7 @@ void lanefs_discard_work(struct work_struct *work)
 	list_splice_init(&domain->d_discards, &list);
 	spin_unlock(&domain->d_discard_lock);
 	blk_start_plug(&plug);
-	/* What the device does not discard is free all the same. */
+	/* Blocks become free even if the device fails to discard them. */
 	list_for_each_entry(freed, &list, node)
 		if (__blkdev_issue_discard(bdev, freed->start << LANEFS_SECTOR_SHIFT,
 					   freed->count << LANEFS_SECTOR_SHIFT, GFP_NOFS, &bio))

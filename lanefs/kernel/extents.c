@@ -45,7 +45,7 @@ static int lanefs_map_fill(struct inode *inode, const struct lanefs_extent *exte
 	return -EUCLEAN;
 }
 
-/* What is at this logical block, from there on: (part of) an extent, or (part of) a hole. */
+/* Looks up the logical block: the rest of an extent, or of a hole, from there on. */
 int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map)
 {
 	struct lanefs_records records;

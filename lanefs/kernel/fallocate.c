@@ -116,7 +116,7 @@ static int lanefs_fallocate_locked(struct file *file, int mode, loff_t start, lo
 	struct lanefs_inode *li = LANEFS_I(inode);
 	int err;
 
-	/* What was allocated ahead is not told from what is asked for now when the file is closed. */
+	/* Free older preallocation, which close() could not tell from the blocks allocated now. */
 	if (li->li_preallocated) {
 		li->li_preallocated = false;
 		err = lanefs_free_past_end(inode);

@@ -5,8 +5,8 @@
 #include "lanefs.h"
 
 /*
- * What was allocated ahead of a growing file goes when it is closed, so it is a hole here. What
- * fallocate() took past the end is not: both at a time there are not.
+ * Preallocation of a growing file is freed on close, so it is reported as a hole. Blocks that
+ * fallocate() allocated past the end are not. A file never has both.
  */
 static int lanefs_fiemap_begin(struct inode *inode, loff_t pos, loff_t length, unsigned int flags,
 			       struct iomap *iomap, struct iomap *srcmap)

@@ -48,7 +48,7 @@ int lanefs_zero_tail(struct inode *inode, loff_t size)
 
 	if (size == end)
 		return 0;
-	/* What is unwritten yet but dirty would be taken for zeros. */
+	/* A dirty page over an unwritten block would be taken for zeros. */
 	err = filemap_write_and_wait_range(inode->i_mapping, first, end - 1);
 	if (err)
 		return err;
@@ -63,7 +63,7 @@ int lanefs_zero_tail(struct inode *inode, loff_t size)
 	return filemap_write_and_wait_range(inode->i_mapping, first, end - 1);
 }
 
-/* What is left of a read of the page cache. */
+/* Completes a read that the page cache served in part. */
 static ssize_t lanefs_read_rest(struct kiocb *iocb, struct iov_iter *to, ssize_t before)
 {
 	ssize_t count = generic_file_read_iter(iocb, to);
@@ -185,7 +185,7 @@ static ssize_t lanefs_direct_now(struct kiocb *iocb, struct iov_iter *from)
 	return count == -ENOTBLK ? -EAGAIN : count;
 }
 
-/* What direct I/O left over is written through the page cache, and on to the device. */
+/* Writes the rest of a direct write through the page cache, and then to the device. */
 static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssize_t before)
 {
 	struct address_space *mapping = iocb->ki_filp->f_mapping;

@@ -38,7 +38,7 @@ static int lanefs_free_some(struct lanefs_handle *h, struct inode *inode, u64 *a
 			domain = lanefs_joined(h, map.block);
 			if (!domain)
 				return 0;
-			/* Of a long one its end first: a piece of the middle would need a record. */
+			/* Cut a long extent from its end: cutting its middle would need another record. */
 			if (count == map.length)
 				skip = count - min_t(u64, count, LANEFS_FREE_BLOCKS);
 			count = min_t(u64, count - skip, LANEFS_FREE_BLOCKS);

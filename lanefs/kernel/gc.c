@@ -112,7 +112,7 @@ static int lanefs_gc_move_io(struct lanefs_collector *collector, struct lanefs_s
 	return lanefs_io_wait(&io);
 }
 
-/* In one handle: maps the copies of blocks that are mapped as before. The others keep `copy`, to be freed. */
+/* In one handle: maps the copies of blocks that are mapped as before; the others keep `copy`. */
 static int lanefs_gc_move_map(struct lanefs_collector *collector, struct inode *inode,
 			   struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
@@ -310,7 +310,7 @@ static int lanefs_gc_live_list(struct lanefs_collector *collector, struct lanefs
 				      domain->d_id);
 		if (IS_ERR(buf))
 			return PTR_ERR(buf);
-		/* Who changes it may exchange its page. */
+		/* A task that changes the block may exchange its page. */
 		mutex_lock(&buf->b_mutex);
 		owners = lanefs_owners_of(buf->b_data);
 		lanefs_victim_used(domain, number, first + half * LANEFS_OWNERS, LANEFS_OWNERS, used);
@@ -364,11 +364,11 @@ static void lanefs_gc_domain(struct lanefs_collector *collector, struct lanefs_d
 	       lanefs_victim_take(domain, victim)) {
 		err = lanefs_gc_segment(collector, domain);
 		lanefs_victim_give(domain, victim);
-		/* What it has freed is free when that is stable. */
+		/* The freed blocks become free when the transaction is stable. */
 		if (!err)
 			err = lanefs_stabilise(domain, READ_ONCE(domain->j_next_seq) - 1);
 	}
-	/* The last one found nothing, so who waits for segments waits in vain. */
+	/* The last collector found nothing, so waiting for segments is in vain. */
 	if (!atomic_dec_and_test(&domain->d_collecting) || !lanefs_segments_exhausted(domain))
 		return;
 	WRITE_ONCE(domain->d_barren, true);
@@ -393,7 +393,7 @@ static void lanefs_gc_work(struct work_struct *work)
 	}
 	memalloc_nofs_restore(nofs);
 	WRITE_ONCE(collector->co_working, false);
-	/* What is written, or freed, makes new victims. */
+	/* Writes and frees make new victims. */
 	if (low && lanefs_gc_allowed(sbi))
 		queue_delayed_work_on(collector->co_cpu, sbi->s_collect, &collector->co_work,
 				      LANEFS_COLLECT_INTERVAL);

@@ -74,7 +74,7 @@ static bool lanefs_icache_lives(struct lanefs_domain *domain, u64 ino)
 /* It can be found from now on; whoever does waits until it is unlocked. */
 static void lanefs_icache_publish(struct inode *inode)
 {
-	/* What looks whether it is hashed is told so, and the hash is left alone. */
+	/* Make the VFS see a hashed inode without putting it into the hash. */
 	inode_fake_hash(inode);
 	inode->i_state |= I_NEW;
 }
@@ -120,9 +120,9 @@ static int lanefs_icache_insert(struct lanefs_domain *domain, struct inode *inod
 }
 
 /*
- * Of several that want to read the inode in, one gets it. NULL: another one was faster. Where the
- * number may be nobody's that is looked at first, and stays so until the inode is in its place:
- * so it is never in the way of a new one, which has taken the number and comes to add itself.
+ * If several tasks want to read the inode in, one gets it. NULL: another task was faster. If the
+ * number may be unused, that is checked first and stays true until the inode is in its place: so it
+ * never blocks a new inode that has taken the number and is about to be added.
  */
 static struct inode *lanefs_icache_fresh(struct super_block *sb, u64 ino, s64 generation)
 {

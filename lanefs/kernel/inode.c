@@ -25,7 +25,7 @@ void lanefs_add_blocks(struct inode *inode, s64 count)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 
-	/* What changes it for data and what does for attributes hold different locks. */
+	/* Changes of data and of attributes hold different locks. */
 	spin_lock(&inode->i_lock);
 	li->li_blocks += count;
 	inode->i_blocks = li->li_blocks << LANEFS_SECTOR_SHIFT;
@@ -171,7 +171,7 @@ static int lanefs_inode_read(struct inode *inode, u64 ino)
 		return -EUCLEAN;
 	}
 	lanefs_inode_fill(inode, &di);
-	/* What was done before is on disk. */
+	/* All earlier changes are on disk. */
 	li->li_seq = READ_ONCE(domain->j_next_seq) - 1;
 	li->li_data_seq = li->li_seq;
 	return 0;

@@ -183,7 +183,7 @@ static int lanefs_join(struct lanefs_handle *h, int part, const struct lanefs_wa
 
 	h->h_part[part].slot = lanefs_slot_enter(domain, credits);
 	if (h->h_part[part].slot) {
-		/* The same one until this handle, too, has ended. */
+		/* It stays the running transaction until this handle has ended. */
 		h->h_part[part].txn = READ_ONCE(domain->j_running);
 		return 0;
 	}
@@ -243,7 +243,7 @@ static int lanefs_join_all(struct lanefs_handle *h, const struct lanefs_waiter *
 	return 0;
 }
 
-/* Who waits for one domain is to have room in all. */
+/* Queues a waiting task in all its domains, so that each leaves room for it. */
 static void lanefs_queue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
 {
 	u64 ticket = atomic64_inc_return(&h->h_sbi->s_tickets);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of the module share. Read format.h first.
+ * Declarations that the parts of the module share. Read format.h first.
  *
  * Locks, outermost first:
  *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks
@@ -8,8 +8,8 @@
  *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
  *     A task that waits for one domain to let it in holds no handle of another.
  *     lockdep knows handles as s_handle_map, and who may wait for a commit by lanefs_may_wait().
- *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Delayed allocation (delalloc.c) takes
- *     li_tree_sem without a handle, and open none below it.
+ *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Delayed allocation
+ *     (delalloc.c) takes li_tree_sem without a handle, and opens none below it.
  *   sh_mutex of a shard of a domain's inodes
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
@@ -502,7 +502,7 @@ static inline void lanefs_bio_no_cgroup(struct bio *bio)
 /* buf.c */
 int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf);
 
-/* Of metadata. */
+/* The same for metadata. */
 static inline int lanefs_bio_sync(struct lanefs_sb *sbi, u64 block, struct page *page,
 				  blk_opf_t opf)
 {

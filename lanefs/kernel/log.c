@@ -12,7 +12,7 @@
 /* Copies that one task stamps and writes at a time: some tens of microseconds. */
 #define LANEFS_LOG_STEP		32
 
-/* What is being written of a transaction. */
+/* The state of writing a transaction. */
 struct lanefs_log_io {
 	struct lanefs_coop coop;
 	struct lanefs_txn *txn;
@@ -102,7 +102,7 @@ static struct page *lanefs_log_block(struct lanefs_log_writer *writer, u32 magic
 	return page;
 }
 
-/* Of the copies from `first` on. */
+/* Makes the descriptor of the copies from `first` on. */
 static void lanefs_log_descriptor(struct lanefs_log_writer *writer, unsigned int first)
 {
 	struct lanefs_txn *txn = writer->io->txn;

@@ -29,7 +29,7 @@ struct lanefs_log_reader {
 	struct lanefs_read_chunk *chunk[LANEFS_CHUNKS];
 };
 
-/* What is of another epoch is not of the log, whatever its checksum. */
+/* A block of another epoch does not belong to the journal, whatever its checksum. */
 static bool lanefs_log_block_sealed(struct lanefs_sb *sbi, struct page *page)
 {
 	const struct lanefs_header *header = page_address(page);
@@ -85,7 +85,7 @@ static void lanefs_chunk_wait(struct lanefs_log_reader *reader, struct lanefs_re
 	atomic64_add(chunk->count, &reader->log->recovery->blocks);
 }
 
-/* What cannot be read may lie behind the log, where nobody has to read it. */
+/* An unreadable block may lie behind the end of the journal, where it does not matter. */
 static int lanefs_chunk_read_again(struct lanefs_log_reader *reader,
 				   struct lanefs_read_chunk *chunk, u32 i)
 {

@@ -488,7 +488,7 @@ static int lanefs_rename_over(struct lanefs_handle *h, struct lanefs_side *from,
 	return err;
 }
 
-/* What had the new name gets the old one. */
+/* Exchanges the names: the inode that had the new name gets the old one. */
 static int lanefs_rename_exchange(struct lanefs_handle *h, struct lanefs_side *from,
 				  struct lanefs_side *to)
 {
@@ -530,7 +530,7 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 	if (err == -ENOSPC && !to->inode)
 		/* Too many names of one hash: nothing is changed. */
 		goto take_back;
-	/* What is in the table is there to stay (lanefs_inode_confirm()). */
+	/* An inode in the table stays there (lanefs_inode_confirm()). */
 	if (whiteout)
 		lanefs_inode_log(&h, whiteout, true);
 	if (!err)

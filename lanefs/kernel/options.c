@@ -187,7 +187,7 @@ int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	return 0;
 }
 
-/* What a remount makes of it; who does not say (fsconfig) leaves it as it is. */
+/* Whether a remount makes it read-only; without the flag (fsconfig) it stays as it is. */
 bool lanefs_remount_read_only(const struct super_block *sb, const struct fs_context *fc)
 {
 	return fc->sb_flags_mask & SB_RDONLY ? fc->sb_flags & SB_RDONLY : sb_rdonly(sb);
@@ -234,7 +234,7 @@ int lanefs_check_options(struct super_block *sb, const struct lanefs_options *as
 	return 0;
 }
 
-/* What a remount has asked for, and may have. */
+/* Applies the options of a remount that may change. */
 void lanefs_take_options(struct lanefs_options *now, const struct lanefs_options *asked)
 {
 	unsigned int option;

@@ -36,14 +36,14 @@ static bool lanefs_may_overwrite(const struct kiocb *iocb, const struct iov_iter
 	const struct inode *inode = file_inode(iocb->ki_filp);
 	size_t count = iov_iter_count(from);
 
-	/* What has privileges to lose, or may have, loses them under the inode's lock. */
+	/* Privileges (such as set-user-ID) are dropped under the inode's lock. */
 	return LANEFS_SB(inode->i_sb)->s_options.iolock == LANEFS_IOLOCK_RANGE && count && IS_NOSEC(inode) &&
 	       !IS_IMMUTABLE(inode) && !(iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) &&
 	       offset_in_page(iocb->ki_pos) + count <= PAGE_SIZE &&
 	       iocb->ki_pos + count <= i_size_read(inode);
 }
 
-/* How much was written; 0: nothing, take the inode's lock; or an error. */
+/* Returns the bytes written; 0: nothing, take the inode's lock; or an error. */
 ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct page *page;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Whose each block of data is, in a log (format.h). */
+/* The owner table of a log: the inode of each data block (format.h). */
 #include "core/owner.h"
 #include "lanefs.h"
 

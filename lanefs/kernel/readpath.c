@@ -56,7 +56,7 @@ static struct folio *lanefs_folio_at(struct inode *inode, pgoff_t index)
 		return NULL;
 	/* It may be part of anything by now: what tests one flag might look whether that makes sense. */
 	flags = READ_ONCE(folio->flags);
-	/* Of several pages in one, or to be read ahead from, the page cache knows more. */
+	/* Large folios and readahead marks are left to the page cache. */
 	if ((flags & (BIT(PG_head) | BIT(PG_readahead))) || !(flags & BIT(PG_uptodate)))
 		return NULL;
 	smp_rmb();
@@ -104,7 +104,7 @@ static size_t lanefs_read_page(struct inode *inode, loff_t pos, size_t count, st
 		smp_rmb();
 		if (lanefs_folio_at(inode, pos >> PAGE_SHIFT) != folio)
 			folio = NULL;
-		/* What has become up to date was counted before. */
+		/* A page that has become up to date was counted before. */
 		smp_rmb();
 		if (atomic_read(&li->li_cached) != cached || pos + count > i_size_read(inode))
 			folio = NULL;
@@ -121,7 +121,7 @@ static size_t lanefs_read_page(struct inode *inode, loff_t pos, size_t count, st
 	return copied;
 }
 
-/* How much of a read was done; the rest is the page cache's. */
+/* Returns the bytes that were read; the page cache serves the rest. */
 ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);

@@ -15,7 +15,7 @@
 #include "core/logscan.h"
 #include "recovery.h"
 
-/* Of the whole recovery, and of all memory this part: 4 MiB a domain. */
+/* Memory of the whole recovery in bytes, and its share of all memory; a domain takes 4 MiB. */
 #define LANEFS_RECOVERY_MEMORY	(64 << 20)
 #define LANEFS_RECOVERY_SHARE	16
 

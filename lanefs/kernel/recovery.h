@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of recovery share: recovery.c (the order of things), logread.c (the log's blocks,
+ * Declarations that the parts of recovery share: recovery.c (the sequence of steps), logread.c (the log's blocks,
  * one after the other), replay.c (the copies, into place).
  *
  * `recovery=serial` is one domain after the other and one block at a time. `parallel` is the same

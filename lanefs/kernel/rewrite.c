@@ -125,7 +125,7 @@ int lanefs_rewrite_map(struct lanefs_handle *h, struct inode *inode, struct lane
 	return lanefs_owners_set(h, domain, map->block, map->length, inode->i_ino, map->logical);
 }
 
-/* What is written now: logical blocks *at to before `end`, at *block and on, some of them mapped. */
+/* Written blocks: logical `at` to before `end`, at `block` on the device; some are mapped already. */
 struct lanefs_rewritten {
 	u64 at;
 	u64 end;

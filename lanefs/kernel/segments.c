@@ -8,10 +8,10 @@
  * Streams begin behind the first sixteenth of a domain. That is where metadata looks for blocks
  * first, as it cannot be moved out of a segment; but where it is full metadata is put anywhere.
  *
- * What is behind is in parts, one for each collector. There it looks first, and so do the streams of
- * its CPU: so it collects what that has written, which its caches and its node's memory have, and
- * seldom maps anew what another CPU is writing to. Streams of other CPUs begin elsewhere, too, as
- * each block that is written or freed takes its group's lock.
+ * The rest is divided into parts, one per collector. A collector and the streams of its CPU look there
+ * first. So it collects blocks that its CPU has written, which are in its caches and in its node's
+ * memory, and seldom remaps a block to which another CPU is writing. Streams of other CPUs begin
+ * elsewhere, because each block that is written or freed takes its group's lock.
  */
 #include <linux/slab.h>
 
@@ -81,7 +81,7 @@ void lanefs_segments_start(struct lanefs_domain *domain)
 					   LANEFS_SEGMENT_BLOCKS);
 }
 
-/* Of a group whose bits are there, but not in use yet. */
+/* Loads the segments of a group whose bitmap is in memory, but not in use yet. */
 int lanefs_segments_load(struct lanefs_domain *domain, u32 number)
 {
 	u64 first = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS;
@@ -291,7 +291,7 @@ bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stre
 	return taken;
 }
 
-/* The same for this CPU's data, or the next hole: a segment is left to each collector. */
+/* Takes a block for this CPU's data, or the next hole; a segment is left to each collector. */
 bool lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block)
 {
 	struct lanefs_stream *stream = &raw_cpu_ptr(domain->d_slots)->s_stream;

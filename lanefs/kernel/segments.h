@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a log's streams (segments.c) and its collectors' choice (victims.c) both know of segments. */
+/* Helpers for segments that write streams (segments.c) and victim selection (victims.c) share. */
 #ifndef LANEFS_SEGMENTS_H
 #define LANEFS_SEGMENTS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What each CPU has of a domain for itself, so that CPUs that share a domain do not share its
- * counters: where its new inodes come from (shards.c), and, with journal=concurrent, membership of
+ * The per-CPU part of a domain, so that CPUs that share a domain do not share its counters: where
+ * the CPU's new inodes come from (shards.c), and, with journal=concurrent, membership of
  * handles in the running transaction.
  *
  * For that a slot has one word (core/slot.h). The commit, and who lacks credits, closes all slots. When

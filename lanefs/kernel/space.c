@@ -66,7 +66,7 @@ static s64 lanefs_free_count(struct lanefs_domain *domain)
 	return free;
 }
 
-/* What will be free when the transactions that freed it are stable. */
+/* The number of blocks that become free when the transactions that freed them are stable. */
 static s64 lanefs_pending(const struct lanefs_domain *domain)
 {
 	s64 pending = 0;

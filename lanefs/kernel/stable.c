@@ -141,7 +141,7 @@ static int lanefs_stabilise_closure(struct lanefs_sb *sbi, u64 *need, bool force
 				err = -EAGAIN;
 		if (err)
 			goto out;
-		/* What is added to `need` from here on may not be committed yet: the next round's. */
+		/* Needs added from here on may not be committed yet: the next round handles them. */
 		memcpy(committed, need, sbi->s_domains * sizeof(*need));
 		changed = false;
 		for (i = 0; i < sbi->s_domains; i++) {

@@ -36,7 +36,7 @@ void lanefs_abort(struct lanefs_sb *sbi)
 	}
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[i];
-		/* Who joins by a slot does not look whether the file system was aborted. */
+		/* A join through a slot does not check whether the file system was aborted. */
 		spin_lock(&domain->j_lock);
 		if (domain->j_running)
 			domain->j_running->t_reserved -= lanefs_slots_close(domain);
@@ -130,7 +130,7 @@ struct inode *lanefs_alloc_inode(struct super_block *sb)
 	spin_lock_init(&li->li_io_lock);
 	INIT_LIST_HEAD(&li->li_io_done);
 	INIT_WORK(&li->li_io_work, lanefs_io_work);
-	/* What had this memory before may have been hashed, or said so (icache.c). */
+	/* The previous inode in this memory may have been hashed, or faked it (icache.c). */
 	INIT_HLIST_NODE(&li->vfs_inode.i_hash);
 	return &li->vfs_inode;
 }
@@ -466,7 +466,7 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		}
 	}
 	lanefs_take_options(&sbi->s_options, &asked->s_options);
-	/* What was left to those who wait for a commit is the threads' with journal=serial. */
+	/* With journal=serial the threads take over the work of waiting tasks. */
 	smp_mb();
 	for (i = 0; i < sbi->s_domains; i++)
 		wake_up(&sbi->s_domain[i]->j_wait_commit_work);

@@ -61,7 +61,7 @@ static ssize_t segments_free_show(struct kobject *kobj, struct kobj_attribute *a
 }
 static struct kobj_attribute lanefs_attr_segments_free = __ATTR_RO(segments_free);
 
-/* How many have none of their blocks in use, up to 1/32 of them, up to 2/32, ..., all. */
+/* Counts segments with no block in use, up to 1/32 of their blocks, up to 2/32, ..., all. */
 static ssize_t segments_valid_show(struct kobject *kobj, struct kobj_attribute *attr, char *page)
 {
 	u64 segments[LANEFS_VALID_PARTS + 1] = {};

@@ -127,7 +127,7 @@ bool lanefs_tree_cached(struct inode *inode, u64 key)
 		buf = lanefs_buf_cached(lanefs_domain_of(inode),
 					le64_to_cpu(node.index[slot].ix_block));
 		path.p_buf[level - 1] = buf;
-		/* What is another's, or of a wrong level, is found out by who may wait. */
+		/* A block of another owner or a wrong level is left to a caller that may wait. */
 		if (!buf || buf->b_magic != lanefs_block_magic(inode, level - 1) ||
 		    buf->b_owner != inode->i_ino ||
 		    le16_to_cpu(lanefs_buf_header(buf)->lh_level) != level - 1)
@@ -156,7 +156,7 @@ unsigned int lanefs_tree_credits(const struct inode *inode)
 u64 lanefs_tree_room(const struct inode *inode)
 {
 	const struct lanefs_inode *li = LANEFS_I(inode);
-	/* What replaces a part of an extent leaves one on each side of it. */
+	/* Replacing a part of an extent leaves one on each side of it. */
 	unsigned int more = lanefs_is_log(inode->i_sb) ? 2 : 1;
 
 	if (!li->li_level && li->li_count + more <= LANEFS_ROOT_RECORDS)
@@ -230,7 +230,7 @@ static u64 lanefs_split_records(struct lanefs_buf *left, struct lanefs_buf *righ
 	struct lanefs_index *index = (struct lanefs_index *)(from + 1);
 	struct lanefs_extent *extent = (struct lanefs_extent *)(from + 1);
 
-	/* What grows at its end leaves full blocks behind. */
+	/* A tree that grows at its end leaves full blocks behind. */
 	if (!level && key >= le32_to_cpu(extent[count - 1].ex_logical))
 		keep = count - 1;
 	else if (level && key >= le64_to_cpu(index[count - 1].ix_key))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which segment of a log a collector takes, and how it keeps it. Many collectors look at the same
- * time, without locks, and each takes what it finds under its group's lock.
+ * Victim selection: which segment of a log a collector takes, and how it keeps it. Many collectors
+ * search at the same time without locks, and take what they find under its group's lock.
  *
  * A look costs as much as there are segments, which on a large device is a good part of a collection.
  * So each group knows how few blocks are in use in its emptiest segment, or fewer (g_least): it is
@@ -22,7 +22,7 @@ static struct lanefs_part lanefs_part_collected(const struct lanefs_domain *doma
 			   collectors);
 }
 
-/* What was the emptiest segment of the group is not there any more. */
+/* Recomputes g_least after the emptiest segment of the group has changed. */
 static void lanefs_least_renew(struct lanefs_group *group)
 {
 	u32 i;
@@ -35,8 +35,8 @@ static void lanefs_least_renew(struct lanefs_group *group)
 }
 
 /*
- * What it costs to make the segment free: the blocks that are to be moved (greedy), or these over what
- * is gained and how long that lasts (Rosenblum and Ousterhout, TOCS 1992, section 3.6). At most
+ * The cost of freeing the segment: the blocks to be moved (greedy), or these divided by the space
+ * gained and its expected lifetime (Rosenblum and Ousterhout, TOCS 1992, section 3.6). At most
  * LANEFS_VICTIM_MOST are in use.
  */
 static u64 lanefs_victim_cost(const struct lanefs_sb *sbi, u32 used, u32 changed)
@@ -92,7 +92,7 @@ static u32 lanefs_victim_look(struct lanefs_domain *domain, u32 number,
 	return fewest;
 }
 
-/* The same of all groups, of which some may be left out (`skip`); what it costs, or U64_MAX. */
+/* The same for all groups, some of which may be left out (`skip`); the cost, or U64_MAX. */
 static u64 lanefs_victim_least(struct lanefs_domain *domain, bool skip,
 			       struct lanefs_victim *victim)
 {
@@ -112,7 +112,7 @@ static u64 lanefs_victim_least(struct lanefs_domain *domain, bool skip,
 	return least;
 }
 
-/* The segment that costs least is a collector's; false: none is worth it. */
+/* Takes the segment with the lowest cost; false: none is worth it. */
 static bool lanefs_victim_find(struct lanefs_domain *domain, struct lanefs_victim *victim)
 {
 	struct lanefs_segment *segment;
@@ -122,7 +122,7 @@ static bool lanefs_victim_find(struct lanefs_domain *domain, struct lanefs_victi
 
 	while (!taken) {
 		locked = lanefs_segments_lock(domain);
-		/* Who renews g_least takes g_lock, which comes before the lock of them all. */
+		/* Renewing g_least takes g_lock, which comes before d_segments_lock. */
 		skip = !locked && lanefs_victim_skips(domain->d_sbi);
 		least = lanefs_victim_least(domain, skip, victim);
 		lanefs_segments_unlock(domain, locked);
@@ -189,7 +189,7 @@ bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victi
 	return whole;
 }
 
-/* What of it is in use now cannot be moved, or is freed by a transaction that is not stable. */
+/* Gives up the victim: its used blocks cannot be moved, or their transaction is not stable yet. */
 void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim)
 {
 	struct lanefs_group *group = &domain->d_groups[victim->number];

@@ -38,7 +38,7 @@ static bool lanefs_may_write(const struct inode *inode, struct page *page)
 	       end <= READ_ONCE(LANEFS_I(inode)->li_disk_size);
 }
 
-/* That block, or 0. */
+/* The block that may be overwritten in place, or 0. */
 static u64 lanefs_block_in_place(struct inode *inode, u64 logical)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -77,7 +77,7 @@ static bool lanefs_clean_page(struct page *page)
 	if (!clear_page_dirty_for_io(page))
 		return false;
 	xa_lock_irqsave(&mapping->i_pages, flags);
-	/* Who writes by DMA may have made it dirty again. */
+	/* A write by DMA may have dirtied the page again. */
 	if (!PageDirty(page)) {
 		__xa_clear_mark(&mapping->i_pages, page->index, PAGECACHE_TAG_DIRTY);
 		__xa_clear_mark(&mapping->i_pages, page->index, PAGECACHE_TAG_TOWRITE);

@@ -42,7 +42,7 @@ static int lanefs_xattr_copy(struct inode *inode, u8 space, const char *name, vo
 	return length;
 }
 
-/* The same, for who does not hold li_xattr_sem. */
+/* The same for callers that do not hold li_xattr_sem. */
 int lanefs_xattr_load(struct inode *inode, u8 space, const char *name, void *buffer, size_t size)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -141,7 +141,7 @@ static bool lanefs_xattr_fits(const char *name, size_t size)
 	       LANEFS_XATTR_SIZE(strlen(name), size) <= LANEFS_BODY_SIZE;
 }
 
-/* The same, for who does not hold li_xattr_sem. The caller logs the inode. */
+/* The same for callers that do not hold li_xattr_sem; they log the inode themselves. */
 int lanefs_xattr_store(struct lanefs_handle *h, struct inode *inode, u8 space, const char *name,
 		       const void *value, size_t size, int flags)
 {
@@ -196,7 +196,7 @@ static int lanefs_xattr_set(const struct xattr_handler *handler, struct mnt_idma
 	return err;
 }
 
-/* What security modules give to a new inode. */
+/* Stores the attributes that security modules give to a new inode. */
 static int lanefs_xattr_init(struct inode *inode, const struct xattr *attributes, void *handle)
 {
 	const struct xattr *one;

@@ -136,7 +136,7 @@ json_t *block_json(struct dump *dump, u64 number)
 
 	read_block(dump, number, block);
 	json = header_json(dump, block, number);
-	/* Of a copy in a journal: where it belongs. */
+	/* A copy in a journal contains the number of the block where it belongs. */
 	first = first_owned(dump, le64_to_cpu(header->lh_block));
 	if (le32_to_cpu(header->lh_magic) == LANEFS_MAGIC_OWNERS && first)
 		json_object_set_new(json, "owners", owners_json(lanefs_owners_of(block), first));

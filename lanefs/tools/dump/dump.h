@@ -24,7 +24,7 @@ json_t *header_json(struct dump *dump, const void *block, u64 number);
 json_t *text_json(const void *text, size_t size);
 json_t *number_json(u64 number);
 
-/* What the commands show. All end the program with a message when there is no such thing. */
+/* The output of each command. All end the program with a message if the object does not exist. */
 json_t *super_json(struct dump *dump);
 json_t *domain_json(struct dump *dump, u64 domain);
 json_t *inode_json(struct dump *dump, u64 ino);

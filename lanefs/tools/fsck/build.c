@@ -128,7 +128,7 @@ static void finish_tree(struct builder *b)
 	free(b->index);
 }
 
-/* The same, counted. */
+/* The same, and counts. */
 static u64 tree_blocks(u64 leaves)
 {
 	u64 blocks = leaves;

@@ -16,7 +16,7 @@
  * and the judgement whether a log has lost what was committed.
  */
 
-/* What is known of an inode. Zero: not in use. */
+/* The record of an inode. Zero: not in use. */
 struct record {
 	u16 mode;		/* 0: not in use */
 	bool orphan;
@@ -195,7 +195,7 @@ struct built {
 u64 map_blocks(size_t count);
 u64 directory_blocks(const struct entry *entries, size_t count);
 bool has_room(struct check *c, u64 ino, u64 blocks);
-/* Of what there is room for. Entries with their final keys, in order. */
+/* As many entries as there is room for, with their final keys, in order. */
 void build_map(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count,
 	       struct built *built);
 void build_directory(struct check *c, u64 ino, const struct entry *entries, size_t count,

@@ -21,7 +21,7 @@ void remove_inode(struct check *c, u64 ino)
 		set_orphan_bit(c, ino, false);
 }
 
-/* What a reserved inode must be when there is nothing to save. */
+/* The content of a reserved inode that holds nothing. */
 static void reset_reserved(struct check *c, u64 ino)
 {
 	struct lanefs_dinode inode = { 0 };
@@ -271,7 +271,7 @@ static void for_each_used(struct check *c, void (*each)(struct check *c, u64 ino
 				each(c, lanefs_ino(d, index));
 }
 
-/* Of the reserved inodes, those that have their bit. */
+/* Checks the bits of the reserved inodes. */
 static void check_reserved_bits(struct check *c)
 {
 	for (u32 d = 0; d < c->domains; d++)

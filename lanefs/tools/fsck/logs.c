@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The domains' superblocks, and all transactions of all logs: after format.h, "Journal" and "Epochs".
- * Of a log that has lost what was committed that is what comes before; what it lacks is reported.
+ * If a journal has lost committed transactions, those before the gap are used, and the loss is reported.
  * Several threads read, a domain each, in long runs; before and after them one reports.
  */
 #include <errno.h>
@@ -36,7 +36,7 @@ static void forget(struct transaction *t)
 	free(t->needs);
 }
 
-/* What is read of a domain's log: where the next block of the journal is, and of a transaction. */
+/* The position in a domain's journal: the next block, and the next transaction. */
 struct cursor {
 	struct check *c;
 	u32 domain;
@@ -67,7 +67,7 @@ static void read_run(struct cursor *cursor)
 	cursor->next_length = 2 * cursor->next_length < RUN ? 2 * cursor->next_length : RUN;
 	error = image_read_run(image, layout->journal + cursor->run_at, cursor->run_length,
 			       cursor->run);
-	/* What cannot be read may lie behind the log, where nobody has to read it. */
+	/* An unreadable block may lie behind the end of the journal, where it does not matter. */
 	if (error) {
 		cursor->run_length = 1;
 		read_block(cursor->c, layout->journal + cursor->run_at, cursor->run);
@@ -248,7 +248,7 @@ static void find_log(struct check *c, u32 d, struct log *log, bool clean)
 		block.db_domain = cpu_to_le32(d);
 		block.db_base = cpu_to_le64(layout->base);
 		block.db_tail_seq = cpu_to_le64(1);
-		/* Of epoch 0, so its log is void. */
+		/* Epoch 0 makes its journal void. */
 		write_block(c, layout->base + 1, &block);
 	}
 	log->damaged = problem && !clean;

@@ -10,8 +10,8 @@
 #include "tools/common/die.h"
 
 /*
- * Each round but the last repairs something. More than this is going in circles; rounds that revive
- * inodes are not counted: each inode is revived once, and those below it after it.
+ * Each round but the last repairs something. More rounds than this would not end. Rounds that revive
+ * inodes are not counted: each inode is revived once, and inodes below it later.
  */
 #define MOST_ROUNDS 20
 #define DEFAULT_THREADS 16
@@ -139,7 +139,7 @@ static bool is_sound(const struct check *c)
 	return !c->report.found && !c->changed;
 }
 
-/* What was not looked at, as what it builds on is damaged; NULL: all was. */
+/* Names the stages that were left out because an earlier one found damage; NULL: none. */
 static const char *run_stages(struct check *c)
 {
 	check_inodes(c);
@@ -187,15 +187,15 @@ static void print_replayed(const struct replayed *replayed, const char *how)
 	       replayed->transactions, replayed->blocks, replayed->discarded);
 }
 
-/* Of an unmounted file system, by what was found last. */
+/* The state to record for an unmounted file system. */
 static u32 state_found(const struct check *c)
 {
 	return LANEFS_STATE_CLEAN | (c->report.found ? LANEFS_STATE_ERROR : 0);
 }
 
 /*
- * Brings the logs' contents into place, and makes the logs void, as a mount does. What damage was
- * known before is forgotten only when all is repaired: the check may never come to its end.
+ * Replays the journals and makes them void, as a mount does. The record of earlier damage is cleared
+ * only when all is repaired, because the check may be interrupted.
  */
 static void recover(struct check *c, const struct options *options)
 {
@@ -214,7 +214,7 @@ static void recover(struct check *c, const struct options *options)
 		write_empty_logs(c);
 }
 
-/* The same without a repair: what a mount refuses stays as it is, and is reported. */
+/* The same without repairs: damage that makes a mount fail is only reported. */
 static void replay_only(struct check *c, const struct options *options)
 {
 	u32 error = le32_to_cpu(c->super.sb_state) & LANEFS_STATE_ERROR;
@@ -263,7 +263,7 @@ static void close_check(struct check *c)
 	image_close(&c->image);
 }
 
-/* Half of the repairs, if that is all that the device gets, is damage. */
+/* The superblock records damage until all repairs are on the device: half of them are damage. */
 static void write_repairs(struct check *c)
 {
 	if (c->image.changed)

@@ -80,7 +80,7 @@ static bool owns(const struct lanefs_owner *owner, u64 ino, u32 logical)
 	return lanefs_owner_ino(owner) == ino && le32_to_cpu(owner->ow_logical) == logical;
 }
 
-/* What of an inode's blocks has another owner. */
+/* The blocks of an inode that have another owner. */
 struct differences {
 	u64 wrong;
 	u64 first;			/* the first of them, and its owner */
@@ -141,7 +141,7 @@ void check_owners(struct check *c, u64 ino, const struct lanefs_extent *extents,
 				" (the first is %llu: inode %llu at %u)", ino, found.wrong,
 				found.first, lanefs_owner_ino(&found.owner),
 				le32_to_cpu(found.owner.ow_logical));
-	/* What was lost was reported with the block that had it. */
+	/* Lost entries were reported with their block. */
 	if (!repair && !(found.lost && c->report.repair))
 		return;
 	for (size_t i = 0; i < count; i++)

@@ -186,7 +186,7 @@ static void replay_domain(void *context, size_t domain)
 	pthread_mutex_unlock(&replay->mutex);
 }
 
-/* What the cut takes from the other logs where one has lost what was committed. */
+/* Reports the transactions that the cut omits because another journal has lost what they need. */
 static void report_cut(struct check *c, const struct log *logs)
 {
 	bool damaged = false;

@@ -15,7 +15,7 @@ enum {
 	FSCK_CANCELLED = 32,
 };
 
-/* What was found. Whether a repair was one is for the next round to say, which looks again. */
+/* The findings. The next round checks whether the repairs succeeded. */
 struct report {
 	bool repair;
 	uint64_t found;		/* in this round */
@@ -23,7 +23,7 @@ struct report {
 };
 
 /*
- * Reports a problem that the caller can repair: returns whether it shall do so.
+ * Reports a problem that the caller can repair; returns whether it is to repair it.
  */
 __attribute__((format(printf, 2, 3))) bool can_repair(struct report *report, const char *format, ...);
 

@@ -16,7 +16,7 @@
 /* A domain must have room for something besides its own metadata. */
 #define SMALLEST_DATA (2 * MIB / LANEFS_BLOCK_SIZE)
 
-/* Of a log these are whole segments: for data, and for the live blocks that make way for it. */
+/* In a log these are whole segments: for data, and for the live blocks that are moved for it. */
 #define LEAST_SEGMENTS 4
 
 #define BYTES_PER_INODE 16384

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the user asked for; 0: choose. */
+/* The values that the user gave; 0: choose. */
 struct wishes {
 	uint64_t domains;
 	uint64_t inodes;		/* of the whole file system */
