@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What one core does alone. */
+/* Costs on one core alone. */
 #ifndef FSCALE_CALIBRATE_CORE_H
 #define FSCALE_CALIBRATE_CORE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What many cores together get done with one line or lock. */
+/* Throughput of many cores that share one line or lock. */
 #ifndef FSCALE_CALIBRATE_CROWD_H
 #define FSCALE_CALIBRATE_CROWD_H
 
@@ -12,7 +12,7 @@ struct crowd {
 extern const struct crowd crowds[];
 
 /*
- * Operations a second of all `count` CPUs together, the median of windows; 0 or -1 with errno
+ * Operations per second of all `count` CPUs together, the median of windows; 0 or -1 with errno
  * and *call. *fairness is what the slowest did of the mean.
  */
 int crowd_measure(const struct crowd *crowd, const int *cpus, unsigned int count, double *rate,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fscale-primitives CPU[,CPU]...: what this machine's cache lines and cores cost, as JSON.
+ * fscale-primitives CPU,CPU[,CPU]...: prints the cost of cache-line transfers, atomics and locks as JSON.
  * Exit codes: 0; 1, a system call failed; 2, wrong usage.
  */
 #include <errno.h>
@@ -38,13 +38,13 @@ static int failed(const char *call)
 	return -1;
 }
 
-/* Hundredths are more than the noise leaves. */
+/* The noise is larger than a hundredth. */
 static json_t *number(double value)
 {
 	return isfinite(value) ? json_real(round(value * 100) / 100) : json_null();
 }
 
-/* Of each kind a matrix: a row for each CPU that gets the line, by the CPU that had it. */
+/* A matrix per kind of transfer: rows are CPUs that get the line, columns CPUs that had it. */
 static int transfers(json_t *result, const int *cpus, unsigned int count)
 {
 	json_t *matrices = json_object();
@@ -150,7 +150,9 @@ int main(int argc, char **argv)
 	int code = EXIT_FAILURE;
 
 	if (count < 2) {
-		fprintf(stderr, "usage: %s CPU,CPU[,CPU]...\n", argv[0]);
+		fprintf(stderr, "usage: %s CPU,CPU[,CPU]...\n"
+			"Measures cache-line transfers, atomics and locks on at least 2 CPUs, and prints JSON\n"
+			"(times in ns).\n", argv[0]);
 		return 2;
 	}
 	result = json_object();

@@ -2,7 +2,7 @@
 #ifndef FSCALE_CALIBRATE_MEDIAN_H
 #define FSCALE_CALIBRATE_MEDIAN_H
 
-/* Of values, which are sorted in place; of an even number the upper one of the two in the middle. */
+/* The median of values, which are sorted in place; the upper one for an even count. */
 double median(double *values, unsigned int count);
 
 #endif

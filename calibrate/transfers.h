@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What it costs one core to get a line that another has. */
+/* The cost of getting a cache line that another core has. */
 #ifndef FSCALE_CALIBRATE_TRANSFERS_H
 #define FSCALE_CALIBRATE_TRANSFERS_H
 

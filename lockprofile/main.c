@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fscale-locks OUTPUT SETTING=NUMBER... CHILD: loads locks.bpf.c, which is in this program, runs CHILD
- * with it, and when that ends writes what was seen to OUTPUT as one JSON object.
+ * fscale-locks OUTPUT SETTING=NUMBER... CHILD: loads the BPF program locks.bpf.c, which this program
+ * contains, runs CHILD, and then writes the profile to OUTPUT as one JSON object.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -25,7 +25,13 @@ _Noreturn void fail(const char *what)
 	exit(EXIT_FAILURE);
 }
 
-/* One setting; false where there is none of that name. */
+_Noreturn static void bad_setting(const char *word)
+{
+	fprintf(stderr, "fscale-locks: \"%s\" is not a setting NAME=NUMBER\n", word);
+	exit(EXIT_FAILURE);
+}
+
+/* Sets one setting; false if none has that name. */
 static bool set(struct settings *s, const char *name, size_t length, uint64_t value)
 {
 	struct memory *m = &s->memory;
@@ -74,12 +80,11 @@ static void read_settings(struct settings *s, char **words, int count)
 		char *end;
 		uint64_t value;
 
-		errno = EINVAL;
 		if (!equals || !equals[1])
-			fail(words[i]);
+			bad_setting(words[i]);
 		value = strtoull(equals + 1, &end, 0);
 		if (*end || !set(s, words[i], (size_t)(equals - words[i]), value))
-			fail(words[i]);
+			bad_setting(words[i]);
 	}
 }
 
@@ -90,12 +95,12 @@ static struct bpf_object *load(const struct settings *s)
 
 	object = bpf_object__open_mem(program_begin, (size_t)(program_end - program_begin), NULL);
 	if (!object)
-		fail("open");
+		fail("cannot open the BPF program");
 	map = bpf_object__find_map_by_name(object, SETTINGS);
 	if (!map || bpf_map__set_initial_value(map, s, sizeof(*s)))
-		fail(SETTINGS);
+		fail("cannot write the settings of the BPF program");
 	if (bpf_object__load(object))
-		fail("load");
+		fail("cannot load the BPF program");
 	return object;
 }
 
@@ -179,7 +184,7 @@ static void write_profile(struct bpf_object *object, const char *path)
 	json_t *profile;
 
 	if (bpf_map_lookup_elem(map_of(object, "totals"), &zero, &totals))
-		fail("totals");
+		fail("cannot read the totals");
 	profile = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			    "waits", all(object, "waits", &wait, &sum, wait_entry),
 			    "others", all(object, "others", &thread, &sum, other_entry),
@@ -199,7 +204,8 @@ int main(int argc, char **argv)
 	struct bpf_object *object;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: %s OUTPUT SETTING=NUMBER... CHILD\n", argv[0]);
+		fprintf(stderr, "usage: %s OUTPUT SETTING=NUMBER... CHILD\n"
+			"Profiles lock contention while CHILD runs, and writes JSON to OUTPUT.\n", argv[0]);
 		return EXIT_FAILURE;
 	}
 	read_settings(&settings, argv + 2, argc - 3);

@@ -68,7 +68,7 @@ static void open_turns(struct turns *t, struct bpf_object *object)
 		fail("mmap");
 	t->cpus = libbpf_num_possible_cpus();
 	if (t->cpus < 0)
-		fail("possible CPUs");
+		fail("cannot count the possible CPUs");
 	if (t->cpus > CPUS)
 		t->cpus = CPUS;
 	set_clock(t, PAUSED);

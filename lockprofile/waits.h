@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the BPF program (locks.bpf.c) and its loader (main.c) share. Times are nanoseconds. */
+/* Definitions that the BPF program (locks.bpf.c) and its loader (main.c) share. Times in ns. */
 #ifndef FSCALE_WAITS_H
 #define FSCALE_WAITS_H
 
@@ -24,7 +24,7 @@ struct memory {
 	unsigned int cache_name, cache_size;
 };
 
-/* What is to be looked at; constant once the program is loaded. */
+/* Settings of the profile; constant once the program is loaded. */
 struct settings {
 	unsigned int pid; /* the load's process; 0: workers of any */
 	unsigned int cores; /* of an application */
@@ -54,7 +54,7 @@ struct slot {
 } __attribute__((aligned(64)));
 
 /*
- * What the loader reads and writes while the program runs. `clock` tells for how long waits were
+ * State that the loader reads and writes while the program runs. `clock` tells for how long waits were
  * looked at: while they are, since when, less all turns before; else all turns, and PAUSED.
  */
 #define PAUSED (1ULL << 63)

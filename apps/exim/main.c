@@ -19,8 +19,8 @@
 #include "log.h"
 #include "smtp.h"
 
-#define POLL_NS 2000000L /* how often the logs are read */
-#define SETTLE_NS 50000000L /* by when a process that closed its sockets has ended */
+#define POLL_NS 2000000L /* period of reading the logs */
+#define SETTLE_NS 50000000L /* time in which a process that closed its sockets ends */
 #define MAX_PORTS 4096
 
 struct backlog {
@@ -38,7 +38,7 @@ struct run {
 	double warmup, duration, drain;
 };
 
-/* What is read at an edge of the window. */
+/* The counters at an edge of the window. */
 struct edge {
 	uint64_t ns;
 	unsigned long delivered, accepted;

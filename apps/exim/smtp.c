@@ -18,7 +18,7 @@
 #define PAUSED_MS 1 /* until clients that wait for deliveries look again */
 #define IDLE_MS 50  /* until an idle process looks at the phase */
 
-/* What a client waits for: the reply to this. */
+/* The command whose reply a client waits for. */
 enum step { STEP_IDLE, STEP_CONNECT, STEP_HELO, STEP_MAIL, STEP_RCPT, STEP_DATA, STEP_DOT, STEP_QUIT };
 
 static const struct {

@@ -29,7 +29,7 @@ struct generator {
 	char error[256]; /* empty: none */
 };
 
-/* What parent and generator processes share. */
+/* Memory that parent and generator processes share. */
 struct shared {
 	_Alignas(CACHE_LINE) atomic_int phase;
 	_Alignas(CACHE_LINE) atomic_ulong accepted;  /* all processes together */

@@ -16,7 +16,7 @@ void fileset_init(struct fileset *set, unsigned int count, unsigned int width)
 	set->state = shared_alloc(count);
 }
 
-/* How many levels of directories: the root holds at most `width` of the topmost. */
+/* The number of directory levels; the root has at most `width` directories. */
 static unsigned int levels(const struct fileset *set)
 {
 	unsigned int n = 0;

@@ -8,7 +8,7 @@
 
 #define NAP_NS 500000L
 
-/* What was counted: of turns, `ns` is the sum and the others are of the first and the last. */
+/* The counts of a phase. For turns, `ns` is their sum, and the times are of the first and the last. */
 struct phase {
 	uint64_t start_ns, end_ns, ns;
 	unsigned long ops;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a worker does in a turn, timed by itself. */
+/* The rounds of a worker in a turn, timed by the worker itself. */
 #ifndef APPS_STINT_H
 #define APPS_STINT_H
 

@@ -63,7 +63,7 @@ struct bench {
 
 /* Record that a call of the parent failed with errno. */
 enum step bench_fail(struct bench *b, const char *call, const char *path);
-/* What a worker (or the background writer, after them) did inside all windows together. */
+/* Counts the operations of a worker (or of the background writer, the last id) in all windows. */
 uint64_t result_ops(const struct result *r, unsigned int id);
 
 #endif

@@ -16,7 +16,7 @@
 /* The largest --max-stock; names (names.h) have room for forty such stocks. */
 #define STOCK_MAX 99999999
 
-/* What a simulator is told before the windows. */
+/* Numbers that a simulator receives before the windows. */
 struct roi {
 	uint32_t point, seed, free;
 };
@@ -38,7 +38,7 @@ struct config {
 	uint64_t seed;
 	union option_value options[OPTIONS_MAX];
 	uint64_t keep;			/* units of a steady state; 0: a stock is used up, if any */
-	uint64_t max_stock;		/* units a worker */
+	uint64_t max_stock;		/* units per worker */
 	uint64_t space, inodes;		/* of all workers; 0: ask the file system */
 	const char *cgroup;
 	const char *latency;

@@ -11,17 +11,17 @@
 #include "stock.h"
 #include "window.h"
 
-/* Workers do not come to the same count: how much more than its share one finds. */
+/* Workers do not reach the same count: each gets this many times its share of the stock. */
 #define STOCK_SLACK 4
 /*
- * What a window of a consuming workload may take where it is to last long enough: of each worker, and of
- * all. Filling the stocks of 80 workers would take minutes otherwise.
+ * The most operations of a window of a consuming workload that is extended to last long enough: per
+ * worker, and of all. Filling the stocks of 80 workers would take minutes otherwise.
  */
 #define STOCK_OPS 100
 #define STOCK_OPS_OF_ALL 2048
 /* Operations of each worker that warm its caches. */
 #define WARM_OPS 16
-/* Batches of all workers together that tell a rate. */
+/* Batches of all workers together that are enough to measure a rate. */
 #define MOST_BATCHES 40
 #define SETTLE_YIELDS 50
 
@@ -38,7 +38,7 @@ static enum step until_closed(struct bench *b)
 	return STEP_OK;
 }
 
-/* A simulator changes over when it comes to it: the system calls give it the occasion. */
+/* A simulator switches its mode at a system call. */
 static void settle(void)
 {
 	for (int i = 0; i < SETTLE_YIELDS; i++)
@@ -97,7 +97,7 @@ static uint64_t window_ops(const struct config *cfg)
 	return least > cfg->window_ops ? least : cfg->window_ops;
 }
 
-/* Room for windows that turn out longer than asked for, and for a worker that does more. */
+/* Fills a stock with room for longer windows than requested, and for a worker that does more. */
 static enum step fill(struct bench *b, struct tally *t)
 {
 	const struct config *cfg = b->cfg;

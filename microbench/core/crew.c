@@ -17,11 +17,11 @@
 #include "cpulist.h"
 #include "worker.h"
 
-/* How long an operation that was begun inside the window may take to come back. */
+/* The longest time that an operation begun inside the window may take. */
 #define HALT_NS 60000000000u
-/* The same when the user wants it to end. */
+/* The same after an interrupt by the user. */
 #define IMPATIENT_NS 2000000000u
-/* How long a dismissed or killed worker may take to go; one in D state can take for ever. */
+/* The longest wait for a worker to exit; one in D state may never exit. */
 #define END_NS 5000000000u
 
 static void worker_init(struct bench *b, struct worker *w, unsigned int id)
@@ -88,11 +88,11 @@ static void record_death(struct bench *b, unsigned int id, pid_t pid, int status
 	else
 		snprintf(what, sizeof(what), "worker %u (pid %d) exited with code %d", id, (int)pid,
 			 WEXITSTATUS(status));
-	/* Where the worker recorded why, that came first and stays. */
+	/* If the worker recorded the reason, that came first and stays. */
 	error_record(&b->shm->error, (int)id, "waitpid", NULL, NULL, 0, what);
 }
 
-/* Returns whether somebody has gone. */
+/* Returns whether a worker has exited. */
 static bool reap(struct bench *b, bool expected)
 {
 	bool gone = false;

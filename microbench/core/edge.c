@@ -41,7 +41,7 @@ static void window_edge(struct shared *shm, uint64_t number)
 		roi_begin();
 		return;
 	}
-	/* Who is still on the way leaves without the simulation of caches. */
+	/* Workers that are still in an operation finish without the simulation of caches. */
 	roi_mode_ordered();
 	shm_end_window(shm);
 }

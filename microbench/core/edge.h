@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What happens at the counts where windows begin and end. */
+/* Actions at the counts where windows begin and end. */
 #ifndef FSCALE_EDGE_H
 #define FSCALE_EDGE_H
 

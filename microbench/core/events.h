@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What wakes the parent: a worker's notice, a child's death, a signal, a deadline. */
+/* Events that wake the parent: a worker's notice, a child's death, a signal, a deadline. */
 #ifndef FSCALE_EVENTS_H
 #define FSCALE_EVENTS_H
 

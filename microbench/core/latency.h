@@ -9,7 +9,7 @@
 enum step latency_prepare(struct bench *b);
 /* A window is over, and no worker runs: add what it has to the result, or forget it. */
 void latency_end_window(struct bench *b, bool keep);
-/* How many latencies of a worker the result has. */
+/* The number of latencies of a worker in the result. */
 uint64_t latency_samples(const struct bench *b, unsigned int id);
 /*
  * Write DIR/worker-<id>.hist: for each bucket that is not empty its least nanoseconds and its

@@ -48,7 +48,7 @@ struct stint {
 	uint64_t ops;
 };
 
-/* What one worker publishes. The counter has a line of its own. */
+/* Published by one worker. The counter has its own cache line. */
 struct slot {
 	_Alignas(LINE) _Atomic uint64_t ops;
 	_Alignas(LINE) _Atomic uint32_t arrived;	/* last command done, or barrier reached */
@@ -83,9 +83,9 @@ struct shared {
 	uint64_t stock;
 	bool one_by_one;				/* so they set up, each at its turn */
 	_Alignas(LINE) struct error_record error;
-	_Alignas(LINE) _Atomic int exhausted;		/* `last` is valid: somebody ran out */
+	_Alignas(LINE) _Atomic int exhausted;		/* `last` is valid: a worker ran out of stock */
 	_Atomic int exhausting;
-	struct snapshot *last;				/* taken by who ran out first */
+	struct snapshot *last;				/* taken by the first worker that ran out */
 	_Alignas(LINE) struct tally tally;
 	unsigned int workers;
 	struct slot slots[];

@@ -13,7 +13,7 @@
 /* The first part of a slice fills caches that the other side had, and is not counted. */
 #define RAMP_PART 0.1
 
-/* What all workers did in a turn. */
+/* The sums over all workers in a turn. */
 struct done {
 	uint64_t ops;
 	double seconds;		/* that they take for so many at their rates; 0: not known */

@@ -48,7 +48,7 @@ enum outcome tree_make_file(struct worker *w, const char *path);
 /* This worker's share of the 8^5 files: every n-th directory of eight. */
 enum outcome tree_make(struct worker *w);
 
-/* What the workload's `access` option asks for. */
+/* Accesses a file as the option `access` of the workload requests. */
 void lookup_init(const struct worker *w, struct lookup *lookup, const char *path);
 
 /* One operation: open and close the file, or stat it. */

@@ -9,7 +9,7 @@
 #include "crew.h"
 #include "latency.h"
 
-/* The edges of a window are known to this part of its length, or it is not trusted. */
+/* The uncertainty of the edges of a window, relative to its length, above which it is not trusted. */
 #define SKEW_MAX 0.01
 
 struct edges {
@@ -90,7 +90,7 @@ bool window_add(struct bench *b, const struct snapshot *first, const struct snap
 	return true;
 }
 
-/* Whether the parent was kept from reading the counters at once; says so in the reason. */
+/* Whether the parent could not read the counters in time; sets the reason. */
 static bool uncertain(struct bench *b, const struct edges *e, double length)
 {
 	double skew = (double)(e->first->skew_ns + e->last->skew_ns) / 1e9;
@@ -130,7 +130,7 @@ static bool snapshot_inside(const struct bench *b, struct snapshot *snap)
 	return !atomic_load_explicit(&b->shm->exhausting, memory_order_acquire);
 }
 
-/* From the first snapshot to the last moment; intervals are recorded on the way. */
+/* Waits from the first snapshot to the end of the window, and records intervals meanwhile. */
 static enum step watch(struct bench *b, struct edges *e, uint64_t length)
 {
 	uint64_t interval = (uint64_t)(b->cfg->interval * 1e9);
@@ -148,7 +148,7 @@ static enum step watch(struct bench *b, struct edges *e, uint64_t length)
 	return STEP_OK;
 }
 
-/* Not where a worker ran out meanwhile, which has ended the window. */
+/* Has no effect if a worker ran out of stock meanwhile, which ended the window. */
 static void begin_timed(struct bench *b)
 {
 	uint32_t expected = TIMED_NOT_YET;
@@ -166,7 +166,7 @@ static enum step account(struct bench *b, struct usage *usage)
 	return bench_fail(b, "read", path);
 }
 
-/* Beside a snapshot: in a short window a worker's CPU time must be that of its operations. */
+/* Called next to a snapshot: in a short window, CPU time must cover the same operations. */
 static enum step read_clocks(struct bench *b, struct usage *usage)
 {
 	if (accounting_clocks(b->accounting, usage))
