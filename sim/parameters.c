@@ -77,7 +77,7 @@ bool parameters_read(struct parameters *p, int argc, char **argv, char *why, siz
 	*p = (struct parameters){ 0 };
 	for (int i = 0; i < argc; i++) {
 		if (!read_one(p, given, argv[i])) {
-			snprintf(why, size, "%s is no parameter, or its value is wrong", argv[i]);
+			snprintf(why, size, "%s is not a parameter, or its value is out of range", argv[i]);
 			return false;
 		}
 	}

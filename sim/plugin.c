@@ -57,7 +57,7 @@ static void give_up(const char *why)
 
 static void not_as_told(void)
 {
-	give_up("there are not as many vCPUs as vcpus= says");
+	give_up("the guest has another number of vCPUs than vcpus=");
 }
 
 static void attach(qemu_plugin_id_t id, unsigned int c)
@@ -278,7 +278,7 @@ static bool open_all(int argc, char **argv, char *why, size_t size)
 		return false;
 	schedule_open(&params);
 	if (!shim_open()) {
-		snprintf(why, size, "it is not preloaded, too");
+		snprintf(why, size, "the plugin must also be in LD_PRELOAD");
 		return false;
 	}
 	out = fopen(params.out, "w");
@@ -287,7 +287,7 @@ static bool open_all(int argc, char **argv, char *why, size_t size)
 		return false;
 	}
 	if (!access_open(&params) || !hot_open()) {
-		snprintf(why, size, "there is not enough memory");
+		snprintf(why, size, "not enough memory");
 		return false;
 	}
 	if (params.knows_slab && qemu_plugin_read_memory_vaddr)

@@ -48,7 +48,7 @@ bool rules_begin(const char *path, uint32_t wanted, char *why, size_t size)
 			rules[nrules++] = rule;
 	}
 	if (!good)
-		snprintf(why, size, "%s: no rule, or one too many: %s", path, line);
+		snprintf(why, size, "%s: not a valid rule, or too many rules: %s", path, line);
 	else if (ferror(file))
 		snprintf(why, size, "%s cannot be read", path);
 	good = good && !ferror(file);
