@@ -126,9 +126,9 @@ def _list(
 ) -> None:
     """List workloads, file systems, media or suites, and what this machine lacks for each.
 
-    Workloads are followed by their options, with defaults.
-
     Example: fscale list workloads
+
+    Workloads are followed by their options, with defaults.
     """
     makers = {"filesystems": _filesystems, "media": _media, "suites": _suites}
     rows = _workloads(binary) if what == "workloads" else makers[what]()

@@ -62,7 +62,7 @@ class Guest:
         self.letters += letter
         self.pending += letter
 
-    def hear(self) -> str | None:
+    def receive(self) -> str | None:
         if self.name in self.machine.running:
             for letter in self.pending:
                 self._react(letter)
@@ -84,7 +84,7 @@ class Guest:
     def stop(self) -> None:
         self.machine.running.discard(self.name)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.machine.running.add(self.name)
 
     def wait(self, seconds: float) -> None:

@@ -88,7 +88,7 @@ def test_settings() -> None:
     assert settings(DESCRIPTOR, {"spools": "3"})["spools"] == 3
     for wrong, message in (
         ({"spool": 1}, "has no option spool"),
-        ({"spools": "many"}, "must be a number"),
+        ({"spools": "many"}, "'many'"),
         ({"fsync": "maybe"}, "must be one of on, off"),
     ):
         with pytest.raises(AppError, match=message):

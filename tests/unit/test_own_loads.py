@@ -95,8 +95,8 @@ def test_the_mode_is_what_the_jobs_say(text: str, direct: bool) -> None:
         ('title = "t"\noperation = "o"\n', "either"),
         (FIO + '[command]\nrun = ["x"]\nops = 1\n', "either"),
         (COMMAND + "run = []\nops = 1\n", "run"),
-        (COMMAND + 'run = ["x"]\n', "exactly one way"),
-        (COMMAND + 'run = ["x"]\nops = 1\nregex = ["(?P<rate>.)"]\n', "exactly one way"),
+        (COMMAND + 'run = ["x"]\n', "exactly one"),
+        (COMMAND + 'run = ["x"]\nops = 1\nregex = ["(?P<rate>.)"]\n', "exactly one"),
         (COMMAND + 'run = ["x"]\nregex = ["(?P<rate>.)"]\n', "{seconds}"),
         (COMMAND + 'run = ["x", "{second}"]\nops = 1\n', "{second}"),
         (COMMAND + 'run = ["x", "{"]\nops = 1\n', "brace"),
@@ -124,7 +124,7 @@ def test_the_name_is_that_of_the_file(tmp_path: Path) -> None:
         applications([str(taken)])
     blank = tmp_path / "a b.toml"
     blank.write_text(FIO)
-    with pytest.raises(FscaleError, match="no name"):
+    with pytest.raises(FscaleError, match="'a b'"):
         loadfile.read(str(blank))
 
 

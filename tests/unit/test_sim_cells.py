@@ -178,7 +178,7 @@ def test_lines_are_those_of_all_windows_the_most_waited_for_first() -> None:
     ("given", "status", "reason"),
     [
         ({"failed": "mkfs failed: no room"}, "error", "mkfs failed: no room"),
-        ({"bench": "", "said": "no such workload", "status": 2}, "error", "no such workload"),
+        ({"bench": "", "stderr": "no such workload", "status": 2}, "error", "no such workload"),
         ({"windows": []}, "error", "the simulator reported no timed window"),
         ({"bench": bench(status="invalid", reason="stock")}, "invalid", "stock"),
     ],

@@ -147,7 +147,7 @@ def test_a_guest_that_ends_early_says_why(monkeypatch: pytest.MonkeyPatch, tmp_p
         qemu.obey("stop")
         qemu.obey("cont")
 
-    with guest_of(monkeypatch, tmp_path, script, finish="panic") as guest:
+    with guest_of(monkeypatch, tmp_path, script, ended="panic") as guest:
         wait_for_answers({"A": guest}, 5)
         with pytest.raises(GuestGone):
             wait_for_answers({"A": guest}, 5)
