@@ -16,11 +16,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
 
-SLEEP = 0.01  # seconds
+SLEEP = 0.02  # seconds
 GAP = 0.1  # seconds that a wake-up may be late
 TRIES = 3
 PATIENCE = 60  # seconds
@@ -51,9 +52,10 @@ def watch(cpu: int, parent: int, beat: Path) -> None:
 class Stalls:
     """The gaps on all CPUs so far."""
 
-    def __init__(self, gaps: Path, beats: list[Path]) -> None:
-        self._gaps = gaps
-        self._beats = beats
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._gaps = directory / "gaps"
+        self._beats = [directory / str(cpu) for cpu in _cpus()]
         self.again: list[str] = []
 
     def wait(self) -> None:
@@ -76,11 +78,10 @@ def watched() -> Iterator[Stalls]:
     """A watcher on each CPU."""
     with tempfile.TemporaryDirectory(prefix="fscale-stalls-", dir=_memory()) as name:
         directory = Path(name)
-        cpus = sorted(os.sched_getaffinity(0))
-        stalls = Stalls(directory / "gaps", [directory / str(cpu) for cpu in cpus])
+        stalls = Stalls(directory)
         with (directory / "gaps").open("ab") as output:
             watchers = []
-            for cpu in cpus:
+            for cpu in _cpus():
                 beat = directory / str(cpu)
                 beat.touch()
                 argv = [sys.executable, __file__, str(cpu), str(os.getpid()), str(beat)]
@@ -94,6 +95,10 @@ def watched() -> Iterator[Stalls]:
                 watcher.wait()
 
 
+def _cpus() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
 def _memory() -> Path | None:
     """Where a watcher never waits for a disk."""
     shm = Path("/dev/shm")
@@ -104,11 +109,19 @@ _STALLS = pytest.StashKey[Stalls]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the watchers."""
-    if not config.option.collectonly:
+    """Start the watchers; the workers of a session look at their controller's."""
+    if hasattr(config, "workerinput"):
+        config.stash[_STALLS] = Stalls(Path(config.workerinput["stalls"]))
+    elif not config.option.collectonly:
         stack = contextlib.ExitStack()
         config.stash[_STALLS] = stack.enter_context(watched())
         config.add_cleanup(stack.close)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker where the watchers of its controller write."""
+    node.workerinput["stalls"] = str(node.config.stash[_STALLS].directory)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -132,6 +145,19 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands over what it tried again."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["again"] = config.stash[_STALLS].again
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take it; a worker that crashed has none."""
+    node.config.stash[_STALLS].again += getattr(node, "workeroutput", {}).get("again", [])
 
 
 def pytest_terminal_summary(
