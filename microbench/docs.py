@@ -5,10 +5,12 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+OF_ALL = "workers"  # the option that each workload has; the page describes it once
 
 
 def row(*cells: str) -> str:
@@ -16,8 +18,8 @@ def row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def overview(workloads: list[dict[str, Any]]) -> str:
-    """What each workload does, in one line each."""
+def overview(workloads: Iterable[dict[str, Any]]) -> str:
+    """What each of some workloads does, in one line each."""
     lines = [row("Id", "One operation", "Sharing", "Expected contention"), row(*["---"] * 4)]
     lines += [row(w["id"], f"`{w['operation']}`", w["sharing"], w["contention"]) for w in workloads]
     return "\n".join(lines)
@@ -42,6 +44,8 @@ def details(workload: dict[str, Any]) -> str:
     elif workload["apart"]:
         lines += ["- Measured only if it is named"]
     for option in workload["options"]:
+        if option["name"] == OF_ALL:
+            continue
         choices = f" ({' or '.join(option['choices'])})" if option["choices"] else ""
         lines += [f"- Option `{option['name']}={option['default']}`: {option['help']}{choices}"]
     lines += [f"- Source: {workload['paper']}"] if workload["paper"] else []
@@ -56,7 +60,9 @@ def main() -> int:
     listed = subprocess.run([args.bench, "--list"], check=True, capture_output=True, text=True)
     workloads = json.loads(listed.stdout)
     text = (HERE / "workloads.md.in").read_text()
-    text = text.replace("@OVERVIEW@", overview(workloads))
+    of_papers = [w for w in workloads if w["paper"]]
+    text = text.replace("@PAPERS@", overview(of_papers))
+    text = text.replace("@OTHERS@", overview(w for w in workloads if not w["paper"]))
     text = text.replace("@DETAILS@", "\n\n".join(details(w) for w in workloads))
     sys.stdout.write(text)
     return 0

@@ -25,7 +25,7 @@ fi
 
 echo "Not root: ask an administrator to run"
 echo "    apt-get install --no-install-recommends$missing"
-for package in build-essential libblkid-dev libjansson-dev python3-venv uuid-dev; do
+for package in build-essential libblkid-dev libjansson-dev liburing-dev python3-venv uuid-dev; do
 	case " $missing " in
 	*" $package "*)
 		echo "Nothing can be built without $package." >&2

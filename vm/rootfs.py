@@ -25,6 +25,7 @@ PACKAGES = (
     "fio",
     "kmod",
     "libjansson4",
+    "liburing2",
     "linux-perf",
     "mount",
     "procps",

@@ -3,15 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* Only a process has a clock that others may read; that of a thread is its schedstat, kept by the tick. */
 struct worker_files {
 	clockid_t clock;
 	int stat, status;
+	int schedstat;		/* -1: `clock` tells */
 };
 
 struct accounting {
@@ -27,16 +30,18 @@ struct accounting {
 /* Enough for the lines of 64k CPUs and for /proc/stat's interrupts. */
 #define TEXT_SIZE (8u << 20)
 
-static int open_path(struct accounting *acc, const char *format, long number, const char *text)
+__attribute__((format(printf, 2, 3)))
+static int open_path(struct accounting *acc, const char *format, ...)
 {
-	if (text)
-		snprintf(acc->path, sizeof(acc->path), format, text);
-	else
-		snprintf(acc->path, sizeof(acc->path), format, number);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(acc->path, sizeof(acc->path), format, args);
+	va_end(args);
 	return open(acc->path, O_RDONLY | O_CLOEXEC);
 }
 
-static bool open_worker(struct accounting *acc, struct worker_files *files, pid_t pid)
+static bool open_worker(struct accounting *acc, struct worker_files *files, pid_t pid, pid_t tid)
 {
 	int rc = clock_getcpuclockid(pid, &files->clock);
 
@@ -44,15 +49,22 @@ static bool open_worker(struct accounting *acc, struct worker_files *files, pid_
 		errno = rc;
 		return false;
 	}
-	files->stat = open_path(acc, "/proc/%ld/stat", pid, NULL);
+	files->schedstat = -1;
+	if (tid != pid) {
+		files->schedstat = open_path(acc, "/proc/%d/task/%d/schedstat", pid, tid);
+		if (files->schedstat < 0)
+			return false;
+	}
+	files->stat = open_path(acc, "/proc/%d/task/%d/stat", pid, tid);
 	if (files->stat < 0)
 		return false;
-	files->status = open_path(acc, "/proc/%ld/status", pid, NULL);
+	files->status = open_path(acc, "/proc/%d/task/%d/status", pid, tid);
 	return files->status >= 0;
 }
 
 struct accounting *accounting_open(const int *cpus, unsigned int ncpus, const pid_t *pids,
-				   unsigned int workers, const char *cgroup, const char **path)
+				   const pid_t *tids, unsigned int workers, const char *cgroup,
+				   const char **path)
 {
 	struct accounting *acc;
 
@@ -69,16 +81,16 @@ struct accounting *accounting_open(const int *cpus, unsigned int ncpus, const pi
 	acc->text = malloc(acc->size);
 	if (!acc->text)
 		return NULL;
-	acc->stat = open_path(acc, "%s", 0, "/proc/stat");
+	acc->stat = open_path(acc, "/proc/stat");
 	if (acc->stat < 0)
 		return NULL;
 	if (cgroup) {
-		acc->cgroup = open_path(acc, "%s/cpu.stat", 0, cgroup);
+		acc->cgroup = open_path(acc, "%s/cpu.stat", cgroup);
 		if (acc->cgroup < 0)
 			return NULL;
 	}
 	for (unsigned int i = 0; i < workers; i++)
-		if (!open_worker(acc, &acc->files[i], pids[i]))
+		if (!open_worker(acc, &acc->files[i], pids[i], tids[i]))
 			return NULL;
 	return acc;
 }
@@ -198,7 +210,15 @@ bool accounting_clocks(const struct accounting *acc, struct usage *usage)
 	struct timespec ts;
 
 	for (unsigned int i = 0; i < acc->workers; i++) {
-		if (clock_gettime(acc->files[i].clock, &ts))
+		const struct worker_files *files = &acc->files[i];
+
+		if (files->schedstat >= 0) {
+			if (!read_text(acc, files->schedstat))
+				return false;
+			usage->workers[i].ns = strtoull(acc->text, NULL, 10);
+			continue;
+		}
+		if (clock_gettime(files->clock, &ts))
 			return false;
 		usage->workers[i].ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 	}

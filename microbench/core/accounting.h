@@ -10,7 +10,7 @@
 enum cpu_state { CPU_USER, CPU_SYSTEM, CPU_IDLE, CPU_IOWAIT, CPU_IRQ, CPU_SOFTIRQ, CPU_STEAL, CPU_STATES };
 
 struct worker_usage {
-	uint64_t ns;			/* CPU time, exact */
+	uint64_t ns;			/* CPU time: exact of a process, to a tick of a thread */
 	uint64_t user, system;		/* ticks; only their ratio is used */
 	uint64_t voluntary, involuntary;
 };
@@ -25,16 +25,17 @@ struct usage {
 struct accounting;
 
 /*
- * Open what is read later. Returns NULL with errno and *path set. `cgroup` may
- * be NULL.
+ * Open what is read later, of workers by their process and thread. Returns NULL with errno and
+ * *path set. `cgroup` may be NULL.
  */
 struct accounting *accounting_open(const int *cpus, unsigned int ncpus, const pid_t *pids,
-				   unsigned int workers, const char *cgroup, const char **path);
+				   const pid_t *tids, unsigned int workers, const char *cgroup,
+				   const char **path);
 /* A reading with all counts zero, to be filled or summed into; NULL when out of memory. */
 struct usage *usage_alloc(unsigned int workers);
 /* Fill `usage` but for the workers' clocks; false with errno and *path set. */
 bool accounting_read(const struct accounting *acc, struct usage *usage, const char **path);
-/* Fill in the workers' clocks, which takes microseconds; false with errno set. */
+/* Fill in the workers' clocks, which takes microseconds each; false with errno set. */
 bool accounting_clocks(const struct accounting *acc, struct usage *usage);
 /* sum += after - before */
 void usage_add(struct usage *sum, const struct usage *before, const struct usage *after,

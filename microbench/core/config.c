@@ -20,8 +20,8 @@ static const char help[] =
 "Usage: fscale-bench --list\n"
 "       fscale-bench --workload ID --dir DIR --cpus LIST [OPTION]...\n"
 "\n"
-"Runs one microbenchmark in DIR, an empty directory, with one pinned process per\n"
-"CPU, and prints one JSON object.\n"
+"Runs one microbenchmark in DIR, an empty directory, with one pinned worker (a\n"
+"process or a thread) per CPU, and prints one JSON object.\n"
 "\n"
 "  --list                 print the workloads and their options as JSON\n"
 "  --workload ID          workload to run, such as DRBL\n"
@@ -139,6 +139,17 @@ static void roi_parse(struct config *cfg, const char *text)
 		usage_error("--roi takes three numbers as POINT,SEED,FREE; it was given \"%s\"", text);
 }
 
+/* The number of a choice. */
+static unsigned int option_choose(const struct config *cfg, const struct option_desc *option,
+				  const char *text)
+{
+	for (unsigned int i = 0; option->choices[i]; i++)
+		if (!strcmp(option->choices[i], text))
+			return i;
+	usage_error("option %s of %s cannot be \"%s\"; `fscale-bench --list` shows its choices",
+		    option->name, cfg->workload->id, text);
+}
+
 static void option_set(struct config *cfg, const struct option_desc *option, unsigned int index,
 		       const char *text)
 {
@@ -146,13 +157,8 @@ static void option_set(struct config *cfg, const struct option_desc *option, uns
 	char *end;
 
 	if (option->choices) {
-		for (const char *const *choice = option->choices; *choice; choice++)
-			if (!strcmp(*choice, text)) {
-				value->text = *choice;
-				return;
-			}
-		usage_error("option %s of %s cannot be \"%s\"; `fscale-bench --list` shows its choices",
-			    option->name, cfg->workload->id, text);
+		value->text = option->choices[option_choose(cfg, option, text)];
+		return;
 	}
 	errno = 0;
 	value->number = strtoll(text, &end, 10);
@@ -164,6 +170,11 @@ static void option_set(struct config *cfg, const struct option_desc *option, uns
 			    option->multiple_of ? " and a multiple of 512" : "", text);
 }
 
+static bool option_is(const struct option_desc *option, const char *name, size_t length)
+{
+	return strlen(option->name) == length && !strncmp(option->name, name, length);
+}
+
 static void option_parse(struct config *cfg, const char *text)
 {
 	const struct option_desc *options = cfg->workload->options;
@@ -171,9 +182,12 @@ static void option_parse(struct config *cfg, const char *text)
 
 	if (!equals)
 		usage_error("--option takes NAME=VALUE; it was given \"%s\"", text);
+	if (option_is(&workers_option, text, (size_t)(equals - text))) {
+		cfg->crew = option_choose(cfg, &workers_option, equals + 1);
+		return;
+	}
 	for (unsigned int i = 0; options && options[i].name; i++)
-		if (strlen(options[i].name) == (size_t)(equals - text) &&
-		    !strncmp(options[i].name, text, (size_t)(equals - text))) {
+		if (option_is(&options[i], text, (size_t)(equals - text))) {
 			option_set(cfg, &options[i], i, equals + 1);
 			return;
 		}

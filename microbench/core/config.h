@@ -36,6 +36,7 @@ struct config {
 	uint64_t window_ops;		/* of all workers together, in each of them */
 	struct roi roi;
 	uint64_t seed;
+	enum crew crew;
 	union option_value options[OPTIONS_MAX];
 	uint64_t keep;			/* units of a steady state; 0: a stock is used up, if any */
 	uint64_t max_stock;		/* units per worker */

@@ -29,7 +29,8 @@ static void worker_init(struct bench *b, struct worker *w, unsigned int id)
 	const struct config *cfg = b->cfg;
 
 	*w = (struct worker){
-		.id = id, .workers = cfg->workers, .cpu = cfg->cpus[id], .mode = cfg->mode,
+		.id = id, .workers = cfg->workers, .cpu = cfg->cpus[id], .crew = cfg->crew,
+		.mode = cfg->mode,
 		.seed = cfg->seed, .workload = cfg->workload, .options = cfg->options,
 		.dir = cfg->dir, .steady = cfg->keep > 0, .shm = b->shm, .slot = &b->shm->slots[id],
 	};
@@ -37,10 +38,63 @@ static void worker_init(struct bench *b, struct worker *w, unsigned int id)
 		w->latencies = b->latencies[id];
 }
 
+/* In a child: what the parent's caller waits for is the parent's alone. */
+static void let_go_of_sync(const struct config *cfg)
+{
+	if (cfg->sync_read < 0)
+		return;
+	close(cfg->sync_read);
+	close(cfg->sync_write);
+}
+
+static enum step start_processes(struct bench *b, int notify)
+{
+	pid_t parent = getpid();
+
+	for (unsigned int id = 0; id < b->processes; id++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return bench_fail(b, "fork", NULL);
+		if (!pid) {
+			struct worker w;
+
+			let_go_of_sync(b->cfg);
+			worker_init(b, &w, id);
+			worker_process(&w, notify, parent);
+		}
+		b->pids[id] = pid;
+		b->alive++;
+	}
+	return STEP_OK;
+}
+
+static enum step start_threads(struct bench *b, int notify)
+{
+	struct worker *workers = calloc(b->processes, sizeof(*workers));
+	pid_t parent = getpid(), pid;
+
+	if (!workers)
+		return bench_fail(b, "calloc", NULL);
+	for (unsigned int id = 0; id < b->processes; id++)
+		worker_init(b, &workers[id], id);
+	pid = fork();
+	if (!pid) {
+		let_go_of_sync(b->cfg);
+		worker_threads(workers, b->processes, notify, parent);
+	}
+	free(workers);
+	if (pid < 0)
+		return bench_fail(b, "fork", NULL);
+	for (unsigned int id = 0; id < b->processes; id++)
+		b->pids[id] = pid;
+	b->alive = b->processes;
+	return STEP_OK;
+}
+
 enum step crew_start(struct bench *b)
 {
 	struct rlimit files;
-	pid_t parent = getpid();
 	int notify = events_open();
 
 	if (notify < 0)
@@ -57,36 +111,22 @@ enum step crew_start(struct bench *b)
 		if (failed)
 			return bench_fail(b, failed, NULL);
 	}
-	for (unsigned int id = 0; id < b->processes; id++) {
-		pid_t pid = fork();
-
-		if (pid < 0)
-			return bench_fail(b, "fork", NULL);
-		if (!pid) {
-			struct worker w;
-
-			if (b->cfg->sync_read >= 0) {
-				close(b->cfg->sync_read);
-				close(b->cfg->sync_write);
-			}
-			worker_init(b, &w, id);
-			worker_main(&w, notify, parent);
-		}
-		b->pids[id] = pid;
-		b->alive++;
-	}
-	return STEP_OK;
+	return b->cfg->crew == CREW_PROCESSES ? start_processes(b, notify) : start_threads(b, notify);
 }
 
 static void record_death(struct bench *b, unsigned int id, pid_t pid, int status)
 {
-	char what[128];
+	char who[32], what[128];
 
-	if (WIFSIGNALED(status))
-		snprintf(what, sizeof(what), "worker %u (pid %d) was killed by signal %d (%s)", id,
-			 (int)pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	if (b->cfg->crew == CREW_PROCESSES)
+		snprintf(who, sizeof(who), "worker %u", id);
 	else
-		snprintf(what, sizeof(what), "worker %u (pid %d) exited with code %d", id, (int)pid,
+		snprintf(who, sizeof(who), "the workers' process");
+	if (WIFSIGNALED(status))
+		snprintf(what, sizeof(what), "%s (pid %d) was killed by signal %d (%s)", who, (int)pid,
+			 WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(what, sizeof(what), "%s (pid %d) exited with code %d", who, (int)pid,
 			 WEXITSTATUS(status));
 	/* If the worker recorded the reason, that came first and stays. */
 	error_record(&b->shm->error, (int)id, "waitpid", NULL, NULL, 0, what);
@@ -215,7 +255,7 @@ int crew_unpinned(const struct bench *b)
 
 		if (!set)
 			return (int)id;
-		if (sched_getaffinity(b->pids[id], size, set) || CPU_COUNT_S(size, set) != 1 ||
+		if (sched_getaffinity(atomic_load(&b->shm->slots[id].tid), size, set) || CPU_COUNT_S(size, set) != 1 ||
 		    !CPU_ISSET_S((size_t)cpu, size, set))
 			found = (int)id;
 		CPU_FREE(set);

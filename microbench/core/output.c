@@ -40,6 +40,9 @@ static json_t *options(const struct config *cfg)
 		json_object_set_new(object, desc[i].name,
 				    desc[i].choices ? json_string(cfg->options[i].text) :
 						      json_integer(cfg->options[i].number));
+	if (cfg->crew != CREW_PROCESSES)
+		json_object_set_new(object, workers_option.name,
+				    json_string(workers_option.choices[cfg->crew]));
 	return object;
 }
 

@@ -118,11 +118,27 @@ static void check_worked(struct bench *b)
 		 "no operation completed in the timed window; use a longer --duration, or stop other processes");
 }
 
+/* Workers that have set up have said who they are. */
+static enum step account(struct bench *b)
+{
+	const struct config *cfg = b->cfg;
+	pid_t *tids = calloc(b->processes, sizeof(*tids));
+	const char *path;
+
+	if (!tids)
+		return bench_fail(b, "calloc", NULL);
+	for (unsigned int id = 0; id < b->processes; id++)
+		tids[id] = atomic_load(&b->shm->slots[id].tid);
+	b->accounting = accounting_open(cfg->cpus, cfg->ncpus, b->pids, tids, b->processes,
+					cfg->cgroup, &path);
+	free(tids);
+	return b->accounting ? STEP_OK : bench_fail(b, "open", path);
+}
+
 static enum step run(struct bench *b)
 {
 	const struct config *cfg = b->cfg;
 	uint64_t begun = now_ns();
-	const char *path;
 	enum step step;
 
 	step = join_cgroup(b);
@@ -138,12 +154,10 @@ static enum step run(struct bench *b)
 	step = crew_start(b);
 	if (step)
 		return step;
-	b->accounting = accounting_open(cfg->cpus, cfg->ncpus, b->pids, b->processes, cfg->cgroup,
-					&path);
-	if (!b->accounting)
-		return bench_fail(b, "open", path);
 	step = set_up(b);
 	b->result.setup_seconds = (double)(now_ns() - begun) / 1e9;
+	if (step == STEP_OK)
+		step = account(b);
 	if (step == STEP_OK)
 		step = synchronize(b);
 	if (step == STEP_OK)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "tally.h"
 
@@ -54,6 +55,7 @@ struct slot {
 	_Alignas(LINE) _Atomic uint32_t arrived;	/* last command done, or barrier reached */
 	_Atomic uint32_t finished;			/* last run that came to its end */
 	_Atomic uint32_t turn;				/* last command that it may begin; a futex */
+	_Atomic pid_t tid;				/* of the worker, from its set-up on */
 	struct stint stint;
 };
 

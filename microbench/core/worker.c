@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static enum outcome let_go_of_output(struct worker *w)
 	return OP_OK;
 }
 
-static enum outcome begin(struct worker *w, pid_t parent)
+static enum outcome begin_process(struct worker *w, pid_t parent)
 {
 	sigset_t none;
 
@@ -79,7 +80,7 @@ static enum outcome begin(struct worker *w, pid_t parent)
 	if (getppid() != parent)
 		_exit(1);
 	prctl(PR_SET_NAME, COMM_SETUP);
-	if (let_go_of_output(w) || pin(w))
+	if (let_go_of_output(w))
 		return OP_FAILED;
 	if (chdir(w->dir))
 		return worker_fail(w, "chdir", w->dir);
@@ -109,7 +110,7 @@ static uint64_t own_cpu_ns(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -233,13 +234,13 @@ static enum outcome write_back(struct worker *w)
 	return outcome;
 }
 
-_Noreturn void worker_main(struct worker *w, int notify, pid_t parent)
+/* Do what the parent commands until it dismisses the worker, or something fails. */
+static enum outcome obey(struct worker *w)
 {
+	enum outcome outcome = pin(w);
 	uint32_t word = 0;
-	enum outcome outcome;
 
-	event_fd = notify;
-	outcome = begin(w, parent);
+	atomic_store(&w->slot->tid, (pid_t)syscall(SYS_gettid));
 	while (outcome == OP_OK) {
 		word = wait_command(w, word);
 		switch ((enum command)(word & 15)) {
@@ -257,12 +258,55 @@ _Noreturn void worker_main(struct worker *w, int notify, pid_t parent)
 			outcome = run(w, (word & 15) == CMD_PILOT, word);
 			continue;
 		case CMD_QUIT:
-			_exit(0);
+			return OP_OK;
 		case CMD_NONE:
 			continue;
 		}
 		if (outcome == OP_OK)
 			notify_parent(&w->slot->arrived, word);
 	}
-	_exit(1);
+	return outcome;
+}
+
+_Noreturn void worker_process(struct worker *w, int notify, pid_t parent)
+{
+	event_fd = notify;
+	_exit(begin_process(w, parent) || obey(w));
+}
+
+/* A worker that fails takes all others with it: they share one exit status. */
+static void *thread_main(void *argument)
+{
+	struct worker *w = argument;
+
+	if (w->crew == CREW_THREADS_FILES && unshare(CLONE_FILES)) {
+		worker_fail(w, "unshare", NULL);
+		_exit(1);
+	}
+	if (obey(w))
+		_exit(1);
+	return NULL;
+}
+
+_Noreturn void worker_threads(struct worker *workers, unsigned int count, int notify, pid_t parent)
+{
+	pthread_t *threads = calloc(count, sizeof(*threads));
+
+	event_fd = notify;
+	if (!threads)
+		_exit(worker_fail(workers, "calloc", NULL));
+	if (begin_process(workers, parent))
+		_exit(1);
+	for (unsigned int id = 0; id < count; id++) {
+		int rc = pthread_create(&threads[id], NULL, thread_main, &workers[id]);
+
+		if (rc) {
+			errno = rc;
+			worker_fail(&workers[id], "pthread_create", NULL);
+			_exit(1);
+		}
+	}
+	for (unsigned int id = 0; id < count; id++)
+		pthread_join(threads[id], NULL);
+	_exit(0);
 }

@@ -57,6 +57,13 @@ enum outcome worker_unsupported(struct worker *w, const char *call, const char *
 	return worker_fail(w, call, path);
 }
 
+static const char *const crews[] = { "processes", "threads", "threads_files", NULL };
+
+const struct option_desc workers_option = {
+	.name = "workers", .choices = crews,
+	.help = "threads share one memory map and one descriptor table; threads_files share the map alone",
+};
+
 static const union option_value *option_find(const struct worker *w, const char *name)
 {
 	const struct option_desc *options = w->workload->options;

@@ -2,8 +2,8 @@
 /*
  * What a workload is made of. A workload is one file, workloads/<ID>.c: an
  * inline function that does one operation, a set-up, and a descriptor.
- * Every worker is a process of its own, so a workload keeps its state in
- * static variables. Workers run with DIR as their working directory.
+ * It keeps a worker's state in static variables that are PER_WORKER, for workers
+ * are processes or threads. They run with DIR as their working directory.
  */
 #ifndef FSCALE_WORKLOAD_H
 #define FSCALE_WORKLOAD_H
@@ -21,6 +21,12 @@ enum outcome {
 	OP_FAILED,	/* recorded by worker_fail() or worker_unsupported() */
 };
 
+/* Processes, or threads of one process that share its descriptor table, or not even that. */
+enum crew { CREW_PROCESSES, CREW_THREADS, CREW_THREADS_FILES };
+
+/* A static variable of which each worker has its own. */
+#define PER_WORKER __thread
+
 enum mode { MODE_BUFFERED, MODE_DIRECT, MODE_DONTCACHE, MODES };
 
 #define IN_MODE(mode) (1u << (mode))
@@ -37,6 +43,9 @@ struct option_desc {
 	const char *const *choices;
 	long long value, min, max, multiple_of;
 };
+
+/* The option that all workloads have; its choices are those of enum crew. */
+extern const struct option_desc workers_option;
 
 union option_value {
 	long long number;
@@ -63,6 +72,7 @@ struct worker {
 	unsigned int id;
 	unsigned int workers;	/* without the background writer */
 	int cpu;
+	enum crew crew;
 	enum mode mode;
 	uint64_t seed;
 	uint64_t next;		/* consuming workloads: the next unit */
@@ -233,6 +243,11 @@ static enum outcome op##_run_counted(struct worker *w)				\
 	}									\
 	return outcome;								\
 }
+
+/* What DEFINE_LOOPS(op) made, in a descriptor. */
+#define LOOPS(op)								\
+	.run = op##_run, .run_latency = op##_run_latency, .run_turn = op##_run_turn, \
+	.run_counted = op##_run_counted
 
 /* Puts a descriptor where workload_find() and `--list` see it. */
 #define REGISTER_WORKLOAD(name)							\

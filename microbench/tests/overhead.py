@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compare DRBL, MRPL and DWOL with bare loops around the same system call, on tmpfs.
+"""Compare workloads with bare loops around the same system calls, on tmpfs.
 
 Pairs are interleaved, and every second pair runs the other way round. Two ratios (ours to bare)
 are reported, each the ratio of medians with a bootstrap interval: of operations per wall second,
@@ -15,7 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-WORKLOADS = ("DRBL", "MRPL", "DWOL")
+WORKLOADS = (
+    *("DRBL", "MRPL", "DWOL", "creat_private", "create_unlink_private"),
+    *("fcntl_lock_private", "fault_private"),
+)
 RESAMPLES = 2000
 
 

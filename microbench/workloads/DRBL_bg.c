@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-static struct blockio io;
-static struct blockio *victims;		/* the writer's: each reader's file */
-static unsigned int turn;
+static PER_WORKER struct blockio io;
+static PER_WORKER struct blockio *victims;		/* the writer's: each reader's file */
+static PER_WORKER unsigned int turn;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -56,10 +56,7 @@ static const struct workload drbl_bg = {
 	.modes = DATA_MODES,
 	.options = block_options,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/blockio.h"
 
-static struct blockio io;
+static PER_WORKER struct blockio io;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -17,8 +17,8 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
-static struct blockio victim;	/* the writer's */
-static unsigned int turn;
+static PER_WORKER struct blockio victim;	/* the writer's */
+static PER_WORKER unsigned int turn;
 
 static enum outcome background_set_up(struct worker *w)
 {
@@ -49,10 +49,7 @@ static const struct workload drbm_bg = {
 	.modes = DATA_MODES,
 	.options = block_options,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };

@@ -7,8 +7,8 @@
 /* Blocks that a steady state frees at once: a call for each would be half of what is measured. */
 #define FREED_AT_ONCE 256
 
-static struct blockio io;
-static uint64_t appended, freed;	/* blocks */
+static PER_WORKER struct blockio io;
+static PER_WORKER uint64_t appended, freed;	/* blocks */
 
 static enum outcome set_up(struct worker *w)
 {
@@ -87,9 +87,6 @@ static const struct workload dwal = {
 	.stock = &stock_of_blocks,
 	.setup = set_up,
 	.fill = fill,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(dwal);

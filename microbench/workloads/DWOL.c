@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/blockio.h"
 
-static struct blockio io;
+static PER_WORKER struct blockio io;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -31,9 +31,6 @@ static const struct workload dwol = {
 	.puts_off = true,
 	.options = block_options,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(dwol);

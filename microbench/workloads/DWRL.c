@@ -8,12 +8,12 @@
 
 #define SMALL_FILE (1u << 20)
 
-static struct blockio io;
-static struct rng rng;
-static bool shared;
-static uint64_t first, blocks;	/* that this worker writes first */
-static uint64_t all;		/* of the file */
-static uint64_t unsynced, sync_every;
+static PER_WORKER struct blockio io;
+static PER_WORKER struct rng rng;
+static PER_WORKER bool shared;
+static PER_WORKER uint64_t first, blocks;	/* that this worker writes first */
+static PER_WORKER uint64_t all;		/* of the file */
+static PER_WORKER uint64_t unsynced, sync_every;
 
 static enum outcome write_at(struct worker *w, uint64_t block)
 {
@@ -100,9 +100,6 @@ static const struct workload dwrl = {
 	.apart = true,
 	.options = options,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(dwrl);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/entries.h"
 
-static struct entries entries;
+static PER_WORKER struct entries entries;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -34,9 +34,6 @@ static const struct workload mrdl = {
 	.options = entries_options,
 	.batch = "entries",
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(mrdl);

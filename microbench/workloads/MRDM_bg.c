@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/entries.h"
 
-static struct entries entries;
+static PER_WORKER struct entries entries;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -16,7 +16,7 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
-static struct renamer renamer;	/* the writer's */
+static PER_WORKER struct renamer renamer;	/* the writer's */
 
 static enum outcome background_set_up(struct worker *w)
 {
@@ -45,10 +45,7 @@ static const struct workload mrdm_bg = {
 	.options = entries_options,
 	.batch = "entries",
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static struct lookup target;
+static PER_WORKER struct lookup target;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -34,9 +34,6 @@ static const struct workload mrpl = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.options = lookup_options,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(mrpl);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/tree.h"
 
-static struct lookup target;
-static struct rng rng;
+static PER_WORKER struct lookup target;
+static PER_WORKER struct rng rng;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -32,9 +32,6 @@ static const struct workload mrpm = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.options = lookup_options,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(mrpm);

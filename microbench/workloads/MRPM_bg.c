@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-static struct lookup target;
-static struct rng rng;
+static PER_WORKER struct lookup target;
+static PER_WORKER struct rng rng;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -21,7 +21,7 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
-static char first[sizeof(target.path)], second[sizeof(target.path)];	/* the writer's */
+static PER_WORKER char first[sizeof(target.path)], second[sizeof(target.path)];	/* the writer's */
 
 static enum outcome background_set_up(struct worker *w)
 {
@@ -60,10 +60,7 @@ static const struct workload mrpm_bg = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.options = lookup_options,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };

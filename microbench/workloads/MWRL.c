@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/units.h"
 
-static struct name from, to, renamed, fresh;
-static bool one;
+static PER_WORKER struct name from, to, renamed, fresh;
+static PER_WORKER bool one;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -55,9 +55,6 @@ static const struct workload mwrl = {
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(mwrl);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/units.h"
 
-static struct name name, fresh;
+static PER_WORKER struct name name, fresh;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -39,9 +39,6 @@ static const struct workload mwul = {
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(mwul);

@@ -38,9 +38,6 @@ static const struct workload control_syscall = {
 	.apart = true,
 	.control = true,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(control_syscall);

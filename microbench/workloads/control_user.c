@@ -3,7 +3,7 @@
 
 #define ROUNDS 1000	/* some microseconds, so that the loop around it costs nothing */
 
-static uint64_t state;
+static PER_WORKER uint64_t state;
 
 static enum outcome set_up(struct worker *w)
 {
@@ -42,9 +42,6 @@ static const struct workload control_user = {
 	.apart = true,
 	.control = true,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(control_user);

@@ -28,9 +28,6 @@ static const struct workload primitive_atomic = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.apart = true,
 	.inherit = inherited_open,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(primitive_atomic);

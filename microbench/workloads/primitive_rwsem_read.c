@@ -24,9 +24,6 @@ static const struct workload primitive_rwsem_read = {
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.apart = true,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(primitive_rwsem_read);

@@ -4,7 +4,7 @@
 
 #include "../core/inherited.h"
 
-static int own;
+static PER_WORKER int own;
 
 /* A struct file of the process's own, so that only the inode is shared. */
 static enum outcome set_up(struct worker *w)
@@ -39,9 +39,6 @@ static const struct workload primitive_rwsem_write = {
 	.apart = true,
 	.inherit = inherited_open,
 	.setup = set_up,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(primitive_rwsem_write);

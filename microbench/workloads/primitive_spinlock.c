@@ -21,9 +21,6 @@ static const struct workload primitive_spinlock = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.apart = true,
 	.inherit = inherited_open,
-	.run = operation_run,
-	.run_latency = operation_run_latency,
-	.run_turn = operation_run_turn,
-	.run_counted = operation_run_counted,
+	LOOPS(operation),
 };
 REGISTER_WORKLOAD(primitive_spinlock);

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from fscale.model.catalogue import load_suite
+from fscale.model.paths import SUITES
 from tests import bench_support as bench
 
 pytestmark = pytest.mark.live
@@ -15,6 +17,14 @@ pytestmark = pytest.mark.live
 QUICK = ("--duration", "0.1", "--warmup", "0", "--min-window", "0.0001")
 CONSUMING = ["DWAL", "DWTL", "MWCL", "MWCM", "MWRL", "MWRM", "MWUL", "MWUM"]
 BLOCK = 4096
+PAGE = os.sysconf("SC_PAGESIZE")
+FILES = {
+    "private": {"0/file": 0, "1/file": 0},
+    "dir": {"share/file.0": 0, "share/file.1": 0},
+    "shared": {"share/file": 0},
+}
+LEAVE_THEIR_FILE = ("getxattr", "setxattr", "flock", "fcntl_lock")
+LEAVE_NOTHING = ("create_unlink", "create_fsync", "missing", "mkdir", "symlink")
 
 
 def walk(directory, within=""):
@@ -58,6 +68,20 @@ def consume(workload, directory):
         ("MRPH", {"0/0/0/0/0": 0}),
         ("MRDL", {f"{d}/{n}": 0 for d in "01" for n in numbers(0, 1000)}),
         ("MRDM", {f"share/{n}": 0 for n in numbers(0, 1000)}),
+        *((f"creat_{sharing}", names) for sharing, names in FILES.items()),
+        *((f"link_{sharing}", FILES[sharing]) for sharing in FILES),
+        *((f"{name}_private", FILES["private"]) for name in LEAVE_THEIR_FILE),
+        *((f"{name}_shared", FILES["shared"]) for name in LEAVE_THEIR_FILE),
+        *((f"{name}_private", {}) for name in (*LEAVE_NOTHING, "tmpfile")),
+        *((f"{name}_dir", {}) for name in LEAVE_NOTHING if name != "missing"),
+        ("missing_shared", {}),
+        ("fallocate_private", {"0/data": 0, "1/data": 0}),
+        ("write_stat_private", {"0/data": BLOCK, "1/data": BLOCK}),
+        ("syncfs_private", {"0/data": BLOCK, "1/data": BLOCK}),
+        ("uring_write_private", dict.fromkeys(FILES["private"], BLOCK)),
+        ("uring_write_shared", {"share/file": 2 * BLOCK}),
+        ("fault_private", dict.fromkeys(FILES["private"], 256 * PAGE)),
+        ("fault_shared", {"share/file": 2 * 256 * PAGE}),
     ],
 )
 def test_leaves_alone(workload, expected, tmp_path):
@@ -239,16 +263,21 @@ def test_stock_follows_the_pilot(tmp_path):
 
 
 @pytest.mark.parametrize("workload", bench.WORKLOADS)
-def test_counts_agree(workload, fast):
-    """Windows, workers, intervals and totals are sums of the same counts."""
-    out = bench.run_good(workload, fast / "d", "--duration", "0.1", "--warmup", "0.02",
-                         "--interval", "0.02")  # fmt: skip
+def test_counts_agree(workload, fast, tmp_path, monkeypatch):
+    """Windows, workers, intervals and totals are sums of one count; no sanitizer complains."""
+    log = tmp_path / "sanitizer"
+    monkeypatch.setenv("ASAN_OPTIONS", f"log_path={log}")
+    monkeypatch.setenv("UBSAN_OPTIONS", f"log_path={log}:print_stacktrace=1")
+    code, out = bench.run(workload, fast / "d", "--duration", "0.2", "--warmup", "0.02",
+                          "--interval", "0.04", binary=bench.SANITIZED)  # fmt: skip
+    reports = [p.read_text() for p in tmp_path.glob("sanitizer.*")]
+    assert (code, out.status, out.error, reports) == (0, "ok", None, [])
     assert out.workload == workload
     assert sum(out.intervals.ops) == out.ops == sum(w.ops for w in out.workers) > 0
     assert sum(out.intervals.seconds) == pytest.approx(out.seconds)
     assert out.ops_per_second == pytest.approx(out.ops / out.seconds)
     assert out.executed_ops > out.ops
-    assert out.seconds >= 0.1
+    assert out.seconds >= 0.2
     assert out.busy_cpu_seconds <= out.cpu.total + 1e-9
     assert (out.background is not None) == bench.descriptors()[workload].background
     if out.background:
@@ -302,9 +331,11 @@ def test_cpu_time(tmp_path):
 def test_list_is_complete():
     assert sorted(bench.descriptors()) == bench.WORKLOADS
     apart = [w for w in bench.WORKLOADS if bench.descriptors()[w].apart]
-    assert [w for w in apart if not w.startswith("primitive_")] == [
-        "DWRL", "control_syscall", "control_user",
-    ]  # fmt: skip
-    assert [w for w in bench.WORKLOADS if bench.descriptors()[w].control] == apart[1:3]
+    controls = [w for w in bench.WORKLOADS if bench.descriptors()[w].control]
+    assert controls == ["control_syscall", "control_user"]
+    assert {w for w in apart if w.isupper()} == {"DWRL"}
+    today = load_suite(SUITES / "today.toml").workloads
+    primitives = [w for w in apart if w.startswith("primitive_")]
+    assert {*today} == {*apart} - {"DWRL", *controls, *primitives}
     assert len([w for w in bench.WORKLOADS if not w.endswith("_bg") and w not in apart]) == 19
     assert [w for w in bench.WORKLOADS if bench.descriptors()[w].consumes] == CONSUMING

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "../core/paths.h"
+
+static PER_WORKER char path[PATH_SIZE];
+
+static enum outcome set_up(struct worker *w)
+{
+	return path_private(w, path, "file");
+}
+
+static inline enum outcome operation(struct worker *w)
+{
+	if (file_create(w, path))
+		return OP_FAILED;
+	return file_unlink(w, path);
+}
+DEFINE_LOOPS(operation)
+
+static const struct workload create_unlink_private = {
+	.id = "create_unlink_private",
+	.title = "Create and unlink a file in a private directory",
+	.operation = "close(open(\"$ID/file\", O_CREAT|O_EXCL)); unlink",
+	.type = TYPE_METADATA,
+	.action = ACTION_WRITE,
+	.sharing = SHARING_LOW,
+	.contention = "inode allocations and frees",
+	.setup_text = "$ID/, empty",
+	.min_cores = 1,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.puts_off = true,
+	.defers_frees = true,
+	.apart = true,
+	.setup = set_up,
+	LOOPS(operation),
+};
+REGISTER_WORKLOAD(create_unlink_private);

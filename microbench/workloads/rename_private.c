@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "../core/paths.h"
+
+static PER_WORKER char paths[2][PATH_SIZE];
+static PER_WORKER unsigned int now;		/* under which of the two names the file is */
+
+static enum outcome set_up(struct worker *w)
+{
+	if (path_private(w, paths[0], "file") || path_private(w, paths[1], "other"))
+		return OP_FAILED;
+	return file_ensure(w, paths[0]);
+}
+
+static inline enum outcome operation(struct worker *w)
+{
+	if (file_rename(w, paths[now], paths[!now]))
+		return OP_FAILED;
+	now = !now;
+	return OP_OK;
+}
+DEFINE_LOOPS(operation)
+
+static const struct workload rename_private = {
+	.id = "rename_private",
+	.title = "Rename a private file within a private directory, there and back",
+	.operation = "rename(\"$ID/file\", \"$ID/other\"), or back",
+	.type = TYPE_METADATA,
+	.action = ACTION_WRITE,
+	.sharing = SHARING_LOW,
+	.contention = "rename_lock",
+	.setup_text = "$ID/file",
+	.min_cores = 1,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.puts_off = true,
+	.apart = true,
+	.setup = set_up,
+	LOOPS(operation),
+};
+REGISTER_WORKLOAD(rename_private);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "../core/blockio.h"
+
+static PER_WORKER struct blockio io;
+
+static enum outcome set_up(struct worker *w)
+{
+	if (block_open_private(w, &io, w->id, 0))
+		return OP_FAILED;
+	return block_lay_out(w, &io);
+}
+
+static inline enum outcome operation(struct worker *w)
+{
+	if (block_write(w, &io))
+		return OP_FAILED;
+	return syncfs(io.fd) ? worker_fail(w, "syncfs", io.path) : OP_OK;
+}
+DEFINE_LOOPS(operation)
+
+static const struct workload syncfs_private = {
+	.id = "syncfs_private",
+	.title = "Overwrite a block of a private file and sync the file system",
+	.operation = "pwrite(\"$ID/data\", b, 4K, 0); syncfs",
+	.type = TYPE_DATA,
+	.action = ACTION_WRITE,
+	.sharing = SHARING_LOW,
+	.contention = "the device's one flusher thread, journal's commit",
+	.setup_text = "$ID/data, open, with a block",
+	.min_cores = 1,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.puts_off = true,
+	.apart = true,
+	.options = block_options,
+	.setup = set_up,
+	LOOPS(operation),
+};
+REGISTER_WORKLOAD(syncfs_private);
