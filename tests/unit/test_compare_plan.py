@@ -29,7 +29,8 @@ COMPARABLE = {"regression", "profile-cost"}
 
 def planned(name: str, counts: list[int]) -> list[CellKey]:
     suite = catalogue.load_suite(Path(name))
-    known: dict[str, Descriptor] = {w: descriptor(w) for w in (*PAPER, *BACKGROUND, "DWRL")}
+    sources = (paths.ROOT / "microbench" / "workloads").glob("*.c")
+    known: dict[str, Descriptor] = {source.stem: descriptor(source.stem) for source in sources}
     known |= {load.descriptor.id: load.descriptor for load in loads()}
     if suite.workloads == "all":
         known = {w: known[w] for w in (*PAPER, *BACKGROUND)}
