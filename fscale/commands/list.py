@@ -107,7 +107,10 @@ def _options(rows: Rows) -> list[tuple[str, str, str]]:
             workloads.setdefault((f"{option['name']}={values}", option["help"]), []).append(
                 row["id"]
             )
-    return [(*option, ", ".join(ids)) for option, ids in workloads.items()]
+    return [
+        (*option, "all" if len(ids) == len(rows) else ", ".join(ids))
+        for option, ids in workloads.items()
+    ]
 
 
 def _list(

@@ -29,8 +29,9 @@ COMPARABLE = {"regression", "profile-cost"}
 
 def planned(name: str, counts: list[int]) -> list[CellKey]:
     suite = catalogue.load_suite(Path(name))
-    sources = (paths.ROOT / "microbench" / "workloads").glob("*.c")
-    known: dict[str, Descriptor] = {source.stem: descriptor(source.stem) for source in sources}
+    known: dict[str, Descriptor] = {w: descriptor(w) for w in (*PAPER, *BACKGROUND, "DWRL")}
+    others = {source.stem for source in (paths.ROOT / "microbench/workloads").glob("*_*.c")}
+    known |= {w: descriptor("MWCM").model_copy(update={"id": w}) for w in others - {*BACKGROUND}}
     known |= {load.descriptor.id: load.descriptor for load in loads()}
     if suite.workloads == "all":
         known = {w: known[w] for w in (*PAPER, *BACKGROUND)}
