@@ -20,6 +20,9 @@ What = Literal["workloads", "filesystems", "media", "suites"]
 Rows = list[dict[str, Any]]
 
 
+_MOST_NAMES = 12  # of workloads that have an option
+
+
 def _workloads(binary: Path) -> Rows:
     loads = [*microbench.find(binary), *adapter.loads()]
     return [load.descriptor.model_dump() | {"missing": load.missing()} for load in loads]
@@ -107,10 +110,11 @@ def _options(rows: Rows) -> list[tuple[str, str, str]]:
             workloads.setdefault((f"{option['name']}={values}", option["help"]), []).append(
                 row["id"]
             )
-    return [
-        (*option, "all" if len(ids) == len(rows) else ", ".join(ids))
-        for option, ids in workloads.items()
-    ]
+    return [(*option, _enumerate(ids)) for option, ids in workloads.items()]
+
+
+def _enumerate(ids: list[str]) -> str:
+    return ", ".join(ids) if len(ids) <= _MOST_NAMES else f"{len(ids)} workloads (see --json)"
 
 
 def _list(
