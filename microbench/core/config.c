@@ -20,13 +20,14 @@ static const char help[] =
 "Usage: fscale-bench --list\n"
 "       fscale-bench --workload ID --dir DIR --cpus LIST [OPTION]...\n"
 "\n"
-"Runs one microbenchmark in DIR, an empty directory, with one pinned worker (a\n"
-"process or a thread) per CPU, and prints one JSON object.\n"
+"Runs one microbenchmark in DIR, an empty directory, with one or more pinned\n"
+"workers (processes or threads) per CPU, and prints one JSON object.\n"
 "\n"
 "  --list                 print the workloads and their options as JSON\n"
 "  --workload ID          workload to run, such as DRBL\n"
 "  --dir DIR              empty directory to run in; what the run creates there stays there\n"
-"  --cpus LIST            CPUs to run on, such as 0,2-5; one worker per CPU\n"
+"  --cpus LIST            CPUs to run on, such as 0,2-5\n"
+"  --workers-per-cpu N    workers on each CPU (1); a background writer has a CPU of its own\n"
 "  --mode MODE            buffered (default), direct or dontcache\n"
 "  --duration SEC         timed seconds (5)\n"
 "  --warmup SEC           untimed seconds before them (0.2)\n"
@@ -262,7 +263,15 @@ static void check_cpus(struct config *cfg, const char *text)
 		usage_error("%s needs at least %u CPUs (%s); --cpus names %u", wl->id, wl->min_cores,
 			    wl->background_run ? "the last one runs the writer" : "its workers share a file or directory",
 			    cfg->ncpus);
-	cfg->workers = cfg->ncpus - (wl->background_run ? 1 : 0);
+	cfg->workers = (cfg->ncpus - (wl->background_run ? 1 : 0)) * cfg->workers_per_cpu;
+}
+
+int config_cpu(const struct config *cfg, unsigned int id)
+{
+	if (id == cfg->workers)
+		return cfg->cpus[cfg->ncpus - 1];
+	/* In turn, so that each CPU has a worker before one has its second. */
+	return cfg->cpus[id % (cfg->workers / cfg->workers_per_cpu)];
 }
 
 static void check_mode(const struct config *cfg)
@@ -288,9 +297,9 @@ static void check_writable_dir(const char *option, const char *dir)
 }
 
 enum {
-	OPT_LIST, OPT_WORKLOAD, OPT_DIR, OPT_CPUS, OPT_MODE, OPT_DURATION, OPT_WARMUP, OPT_MIN_WINDOW,
-	OPT_INTERVAL, OPT_SEED, OPT_OPTION, OPT_MAX_STOCK, OPT_SPACE, OPT_INODES, OPT_CGROUP,
-	OPT_LATENCY, OPT_COUNTER, OPT_SYNC_FDS, OPT_SLICE, OPT_SETTLE, OPT_WINDOWS, OPT_WINDOW_OPS, OPT_ROI,
+	OPT_LIST, OPT_WORKLOAD, OPT_DIR, OPT_CPUS, OPT_WORKERS_PER_CPU, OPT_MODE, OPT_DURATION,
+	OPT_WARMUP, OPT_MIN_WINDOW, OPT_INTERVAL, OPT_SEED, OPT_OPTION, OPT_MAX_STOCK, OPT_SPACE,
+	OPT_INODES, OPT_CGROUP, OPT_LATENCY, OPT_COUNTER, OPT_SYNC_FDS, OPT_SLICE, OPT_SETTLE, OPT_WINDOWS, OPT_WINDOW_OPS, OPT_ROI,
 	OPT_HELP,
 };
 
@@ -299,6 +308,7 @@ static const struct option long_options[] = {
 	{ "workload", required_argument, NULL, OPT_WORKLOAD },
 	{ "dir", required_argument, NULL, OPT_DIR },
 	{ "cpus", required_argument, NULL, OPT_CPUS },
+	{ "workers-per-cpu", required_argument, NULL, OPT_WORKERS_PER_CPU },
 	{ "mode", required_argument, NULL, OPT_MODE },
 	{ "duration", required_argument, NULL, OPT_DURATION },
 	{ "warmup", required_argument, NULL, OPT_WARMUP },
@@ -334,6 +344,7 @@ void config_parse(struct config *cfg, int argc, char **argv)
 	*cfg = (struct config){
 		.duration = 5, .warmup = 0.2, .min_window = 0.02, .interval = 0.1, .seed = 1,
 		.window_ops = 512, .max_stock = 1 << 20, .sync_read = -1, .sync_write = -1,
+		.workers_per_cpu = 1,
 	};
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		switch (option) {
@@ -341,6 +352,10 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		case OPT_WORKLOAD: cfg->workload = workload_parse(optarg); break;
 		case OPT_DIR: dir = optarg; break;
 		case OPT_CPUS: cpus = optarg; break;
+		case OPT_WORKERS_PER_CPU:
+			cfg->workers_per_cpu = (unsigned int)number("workers-per-cpu", optarg, 1,
+								    WORKERS_PER_CPU_MAX);
+			break;
 		case OPT_MODE: cfg->mode = mode_parse(optarg); break;
 		case OPT_DURATION: cfg->duration = seconds("duration", optarg, false); break;
 		case OPT_WARMUP: cfg->warmup = seconds("warmup", optarg, true); break;
@@ -384,6 +399,9 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		usage_error("--settle needs --slice: it calls syncfs() after each slice");
 	if (cfg->windows && (cfg->slice || cfg->latency))
 		usage_error("--windows cannot be combined with --slice or --latency: no clock is read in them");
+	if (cfg->workers_per_cpu > 1 && (cfg->windows || cfg->slice))
+		usage_error("--workers-per-cpu %u cannot be combined with --slice or --windows, which are too short for the scheduler to run each worker",
+			    cfg->workers_per_cpu);
 	options_default(cfg);
 	for (unsigned int i = 0; i < noptions; i++)
 		option_parse(cfg, options[i]);

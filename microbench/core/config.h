@@ -15,6 +15,8 @@
 #define COUNTERS_MAX 8
 /* The largest --max-stock; names (names.h) have room for forty such stocks. */
 #define STOCK_MAX 99999999
+/* The largest --workers-per-cpu. */
+#define WORKERS_PER_CPU_MAX 256
 
 /* Numbers that a simulator receives before the windows. */
 struct roi {
@@ -27,7 +29,8 @@ struct config {
 	const char *dir;		/* absolute */
 	int *cpus;
 	unsigned int ncpus;
-	unsigned int workers;		/* CPUs, without the background writer's */
+	unsigned int workers_per_cpu;
+	unsigned int workers;		/* on all CPUs but the background writer's */
 	enum mode mode;
 	double duration, warmup, min_window, interval;	/* seconds */
 	double slice;			/* seconds; 0: one run of `duration` */
@@ -50,6 +53,9 @@ struct config {
 
 /* Parse and check the command line; ends the process with EXIT_USAGE and a sentence where it is wrong. */
 void config_parse(struct config *cfg, int argc, char **argv);
+
+/* The CPU of a worker, or of the background writer, whose number follows those of the workers. */
+int config_cpu(const struct config *cfg, unsigned int id);
 
 /* End the process with EXIT_USAGE and a sentence. */
 _Noreturn void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

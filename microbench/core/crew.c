@@ -29,7 +29,7 @@ static void worker_init(struct bench *b, struct worker *w, unsigned int id)
 	const struct config *cfg = b->cfg;
 
 	*w = (struct worker){
-		.id = id, .workers = cfg->workers, .cpu = cfg->cpus[id], .crew = cfg->crew,
+		.id = id, .workers = cfg->workers, .cpu = config_cpu(cfg, id), .crew = cfg->crew,
 		.mode = cfg->mode,
 		.seed = cfg->seed, .workload = cfg->workload, .options = cfg->options,
 		.dir = cfg->dir, .steady = cfg->keep > 0, .shm = b->shm, .slot = &b->shm->slots[id],
@@ -248,7 +248,7 @@ int crew_unpinned(const struct bench *b)
 	int found = -1;
 
 	for (unsigned int id = 0; id < b->processes && found < 0; id++) {
-		int cpu = b->cfg->cpus[id];
+		int cpu = config_cpu(b->cfg, id);
 		/* The kernel refuses a set that is smaller than its own. */
 		size_t size = CPU_ALLOC_SIZE(CPU_LIST_MAX);
 		cpu_set_t *set = CPU_ALLOC(CPU_LIST_MAX);

@@ -72,7 +72,7 @@ static json_t *worker(const struct bench *b, unsigned int id)
 	double user = ticks ? total * (double)usage->user / (double)ticks : 0;
 
 	return json_pack("{s:i, s:i, s:o, s:f, s:f, s:o, s:o}", "id", (int)id, "cpu",
-			 b->cfg->cpus[id], "ops", integer(result_ops(&b->result, id)),
+			 config_cpu(b->cfg, id), "ops", integer(result_ops(&b->result, id)),
 			 "user_seconds", user, "system_seconds", total - user, "voluntary_switches",
 			 integer(usage->voluntary), "involuntary_switches",
 			 integer(usage->involuntary));
@@ -95,7 +95,7 @@ static json_t *background(const struct bench *b)
 	if (!b->cfg->workload->background_run)
 		return json_null();
 	ops = result_ops(&b->result, id);
-	return json_pack("{s:i, s:o, s:f}", "cpu", b->cfg->cpus[id], "ops", integer(ops),
+	return json_pack("{s:i, s:o, s:f}", "cpu", config_cpu(b->cfg, id), "ops", integer(ops),
 			 "ops_per_second", rate(&b->result, ops));
 }
 

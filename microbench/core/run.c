@@ -20,7 +20,10 @@
 /* All memory that the parent needs for sure; false when there is none. */
 static bool allocate(struct bench *b, const struct config *cfg)
 {
-	*b = (struct bench){ .cfg = cfg, .processes = cfg->ncpus };
+	*b = (struct bench){
+		.cfg = cfg,
+		.processes = cfg->workers + (cfg->workload->background_run ? 1 : 0),
+	};
 	b->shm = shm_create(b->processes);
 	b->pids = calloc(b->processes, sizeof(*b->pids));
 	b->result.usage = usage_alloc(b->processes);
@@ -104,7 +107,7 @@ static void check_pinned(struct bench *b)
 	b->result.status = STATUS_INVALID;
 	snprintf(b->result.reason, sizeof(b->result.reason),
 		 "worker %d is no longer pinned to CPU %d; the kernel unpins it when the CPU goes offline", id,
-		 b->cfg->cpus[id]);
+		 config_cpu(b->cfg, (unsigned int)id));
 }
 
 /* One worker may starve behind the others, which is a finding; all of them have measured nothing. */

@@ -334,6 +334,7 @@ def test_usage(tmp_path):
     directory = ("--dir", str(tmp_path / "empty"))
     good = (*directory, "--cpus", "0")
     cpu = ("--cpus", "0")
+    crowd = ("--workers-per-cpu", "2")
     wrong: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         (("--workload", "DRBLL", *good), ('"DRBLL"', " DRBL?", "--list")),
         (good, ("--workload", "--list")),
@@ -344,6 +345,10 @@ def test_usage(tmp_path):
         (("--workload", "DRBL", "--dir", str(tmp_path), *cpu), ("not empty", "--dir")),
         (("--workload", "DRBL", *directory, "--cpus", "4095"), ("CPU 4095", "online")),
         (("--workload", "DRBL_bg", *good), ("at least 2 CPUs", "names 1")),
+        (("--workload", "DRBL", *good, "--workers-per-cpu", "0"), ("from 1 to 256", '"0"')),
+        (("--workload", "DRBL", *good, "--workers-per-cpu", "257"), ("from 1 to 256", '"257"')),
+        (("--workload", "DRBL", *good, *crowd, "--windows", "5"), ("cpu 2", "--windows")),
+        (("--workload", "DRBL", *good, *crowd, "--slice", "1", "--sync-fds", "0,1"), ("--slice",)),
         (("--workload", "MWCL", *good, "--mode", "direct"), ("direct", ": buffered")),
         (("--workload", "MWCL", *good, "--mode", "x"), ("--mode", "dontcache", '"x"')),
         (("--workload", "DRBL", *good, "--option", "size=4"), ('"size"', "--list")),
