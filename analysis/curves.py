@@ -8,8 +8,8 @@ from functools import cached_property
 
 from analysis.control import Control
 from analysis.summary import Point, Ratio
+from fscale.model import crew
 from fscale.model.bench import Descriptor
-from fscale.model.results import CellKey
 from fscale.model.topology import Layout
 
 BACKGROUND = "Readers beside a writer"
@@ -98,7 +98,7 @@ class Curve:
 
     def _worked(self, point: Point) -> float:
         cores = point.key.cores
-        worked = min(cores, self.physical or cores) - (cores - point.workers)
+        worked = min(cores, self.physical or cores) - (cores - point.worked_cores)
         return worked * self.efficiency(cores)
 
     def efficiency(self, cores: int) -> float:
@@ -163,10 +163,12 @@ class Panel:
         start = fastest.points[0]
         last = self.cores[-1]
         physical = fastest.physical or last
-        beside = start.key.cores - start.workers
+        beside = start.key.cores - start.worked_cores
         # One point per core count, because linear scaling is not straight on a logarithmic axis.
         counts = sorted(n for n in {*self.cores, min(physical, last)} if n >= start.key.cores)
-        return Ideal(start, tuple((n, (min(n, physical) - beside) / start.workers) for n in counts))
+        return Ideal(
+            start, tuple((n, (min(n, physical) - beside) / start.worked_cores) for n in counts)
+        )
 
     @property
     def given(self) -> Ideal | None:
@@ -176,10 +178,10 @@ class Panel:
         control = fastest and fastest.control
         if not ideal or not control:
             return None
-        start, beside = ideal.start, ideal.start.key.cores - ideal.start.workers
+        start, beside = ideal.start, ideal.start.key.cores - ideal.start.worked_cores
         first = control.measured(start.key.cores)
         found = [
-            (n, (given / n) * (n - beside) / (first / start.key.cores * start.workers))
+            (n, (given / n) * (n - beside) / (first / start.key.cores * start.worked_cores))
             for n in self.cores
             if first and n >= start.key.cores and (given := control.measured(n))
         ]
@@ -232,8 +234,11 @@ class Page:
         return list(dict.fromkeys(c.name for p in self.panels for c in p.curves))
 
 
-def _variant(key: CellKey, durations: set[float]) -> str:
+def _variant(point: Point, durations: set[float]) -> str:
+    key = point.key
     parts = [f"{name}={value}" for name, value in sorted(key.options.items())]
+    # Several runs are told apart by their labels, so that their curves share a panel.
+    parts += [crew.label(key)] if key.crew and point.run is None else []
     if len(durations) > 1:
         parts.append(f"{key.duration:g} s")
     return " ".join(parts)
@@ -341,7 +346,7 @@ def _groups(
     panels: dict[tuple[str, str], list[Point]] = defaultdict(list)
     for point in points:
         workload = point.key.workload
-        panels[workload, _variant(point.key, durations[workload])].append(point)
+        panels[workload, _variant(point, durations[workload])].append(point)
 
     def rank(item: tuple[str, str]) -> tuple[bool, bool, str, str, int, str, str]:
         described = descriptors.get(item[0])

@@ -43,6 +43,8 @@ def _row(panel: Panel, curve: Curve, point: Point) -> Row:
         "mode": point.key.mode,
         "cores": point.key.cores,
         "workers": point.workers,
+        "workers_per_cpu": point.key.workers_per_cpu,
+        "placement": point.key.placement,
         "unit": point.unit,
         "repetitions": point.n,
         "disturbed": point.disturbed,

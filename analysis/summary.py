@@ -82,9 +82,14 @@ class Point:
 
     @property
     def workers(self) -> int:
-        """The number of counted processes: one per core, without a background writer."""
+        """The number of counted processes, without a background writer."""
         bench = self.cells[0].bench
-        return len(bench.workers) if bench else self.key.cores
+        return len(bench.workers) if bench else self.key.cores * self.key.workers_per_cpu
+
+    @property
+    def worked_cores(self) -> int:
+        """The number of CPUs with a counted process."""
+        return self.workers // self.key.workers_per_cpu
 
     @cached_property
     def background(self) -> float | None:

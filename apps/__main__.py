@@ -49,6 +49,7 @@ def _arguments() -> argparse.Namespace:
         "--dir", type=Path, action="append", default=[], help="repeat for each partition"
     )
     parser.add_argument("--cpus", type=_cpus, metavar="LIST", help="such as 0,1,4-7")
+    parser.add_argument("--workers-per-cpu", type=int, default=1, metavar="N")
     parser.add_argument("--duration", type=float, default=5.0, metavar="SEC")
     parser.add_argument("--warmup", type=float, default=1.0, metavar="SEC")
     parser.add_argument("--margin", type=float, default=60.0, metavar="SEC")
@@ -122,12 +123,18 @@ def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> Measured
     for directory in arguments.dir:
         if not directory.is_dir():
             raise AppError(f"{directory} is not a directory")
+    if arguments.workers_per_cpu > 1 and not app.oversubscribes:
+        raise AppError(
+            f"{app.descriptor.id} cannot start several workers on each CPU; leave "
+            "--workers-per-cpu out"
+        )
     site = Site(
         dirs=[directory.resolve() for directory in arguments.dir],
         cpus=arguments.cpus,
         scratch=scratch,
         space=arguments.space or _free(arguments.dir),
         seed=arguments.seed,
+        workers_per_cpu=arguments.workers_per_cpu,
         cgroup=arguments.cgroup,
     )
     turns = _turns(app, arguments)

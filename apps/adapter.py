@@ -66,6 +66,7 @@ class AppLoad:
         self._file = file
         self.descriptor = app.descriptor
         self.sliced = app.sliced
+        self.oversubscribes = app.oversubscribes
 
     def missing(self) -> str | None:
         """The missing package, if any, and how to install it."""
@@ -85,6 +86,7 @@ class AppLoad:
         for directory in directories(target):
             argv += ["--dir", str(directory)]
         argv += ["--cpus", ",".join(str(cpu) for cpu in target.cpus), "--mode", key.mode]
+        argv += ["--workers-per-cpu", str(key.workers_per_cpu)]
         argv += ["--duration", f"{key.duration:g}", "--warmup", f"{settings.warmup:g}"]
         argv += ["--seed", str(target.seed), "--space", str(target.space)]
         argv += ["--scratch", str(target.scratch)]

@@ -36,12 +36,18 @@ class Site:
     scratch: Path  # logs and sockets; not on a file system under test
     space: int  # bytes that the load may fill over all `dirs`
     seed: int = 1
+    workers_per_cpu: int = 1
     cgroup: Path | None = None  # cgroup v2 directory that the driver and all that it starts are in
 
     @property
     def cores(self) -> int:
         """The number of CPUs under test."""
         return len(self.cpus)
+
+    @property
+    def workers(self) -> int:
+        """The number of workers on all CPUs together."""
+        return len(self.cpus) * self.workers_per_cpu
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ class App(Protocol):
     unit: str
     sliced: bool
     """whether it can work in turns, so that two sides can alternate"""
+    oversubscribes: bool
+    """whether it starts `site.workers_per_cpu` workers on each CPU"""
 
     def missing(self) -> str | None:
         """The Debian package that this machine lacks, or None."""

@@ -85,7 +85,8 @@ def key(repetition: int = 1, **changes: object) -> CellKey:
 
 def cell(key: CellKey, rate: float, **changes: Any) -> Cell:
     """An ok cell that did `rate` operations a second for `key.duration` seconds."""
-    workers = key.cores - (1 if key.workload.endswith("_bg") else 0)
+    on_cpus = key.cores - (1 if key.workload.endswith("_bg") else 0)
+    workers = on_cpus * key.workers_per_cpu
     ops = max(1, round(rate * key.duration))
     cpu = _cpu(key)
     each = [ops // workers + (1 if i < ops % workers else 0) for i in range(workers)]
@@ -110,7 +111,7 @@ def cell(key: CellKey, rate: float, **changes: Any) -> Cell:
         workers=[
             Worker(
                 id=i,
-                cpu=i,
+                cpu=i % on_cpus,
                 ops=n,
                 user_seconds=cpu.user / workers,
                 system_seconds=cpu.system / workers,
@@ -119,7 +120,7 @@ def cell(key: CellKey, rate: float, **changes: Any) -> Cell:
             )
             for i, n in enumerate(each)
         ],
-        background=_writer(workers, ops, key) if workers < key.cores else None,
+        background=_writer(on_cpus, ops, key) if on_cpus < key.cores else None,
         intervals=Intervals(seconds=[key.duration], ops=[ops]),
         cpu=cpu,
         cgroup_cpu_seconds=cpu.user + cpu.system,

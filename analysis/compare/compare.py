@@ -14,6 +14,7 @@ from analysis.compare.pairs import Pairing, common_place, pair
 from analysis.compare.repetitions import minimum_repetitions
 from analysis.compare.settings import Comparison, Settings
 from analysis.compare.sides import Sides
+from fscale.model import crew
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 from fscale.model.results import Cell
@@ -124,6 +125,8 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
             warnings.append(
                 "unused CPUs were excluded by hotplug on one side and by affinity on the other"
             )
+    told = crew.sentences(new.run)
+    warnings += [f"on both sides, {text}" for text in crew.sentences(base.run) if text in told]
     for name, cells in (("BASE", sides.base_cells), ("NEW", sides.new_cells)):
         scored = [c for c in cells if c.key.profile is None]
         wrong = sum(c.status != "ok" for c in scored)

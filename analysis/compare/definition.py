@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from fscale.model import crew
 from fscale.model.errors import FscaleError
 from fscale.model.facts import Difference, collect_facts, compare_values, find_rule
 from fscale.model.mount import group
@@ -21,6 +22,7 @@ from fscale.model.results import Cell, Machine, Run
 TOLERANCE = 0.05
 """The memory size differs a little between kernels, and so do sizes that are a share of it."""
 
+_USUAL = {f"suite.{key}": value for key, value in crew.DEFAULTS.items()}
 Points = set[tuple[str, str, str]]
 """workload, file system and medium"""
 
@@ -31,8 +33,11 @@ def meaning(run: Run, workload: str, filesystem: str, medium: str) -> dict[str, 
     return {
         key: value
         for key, value in found.items()
-        # An empty setting is left out, so that digests from before there were settings stay valid.
-        if find_rule(key).on_compare == "refuse" and (value or not key.endswith(".settings"))
+        # What a key means if it is absent is left out, so that digests from before there was such a
+        # key stay valid.
+        if find_rule(key).on_compare == "refuse"
+        and (value or not key.endswith(".settings"))
+        and _USUAL.get(key) != value
     }
 
 

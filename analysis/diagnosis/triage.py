@@ -159,7 +159,7 @@ def triage(run_dir: Path, cells: Iterable[Cell]) -> Triage:
     counts: list[dict[str, float]] = []
     texts: dict[str, str] = defaultdict(str)
     gaps: list[str] = []
-    application = False
+    application = any(cell.key.workers_per_cpu > 1 for cell in usable)
     readers = {"locks": lockprofile.read, "offcpu": offcpu.read}
     for cell in usable:
         name = str(cell.key.profile)

@@ -25,8 +25,9 @@ from fscale import __version__
 from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
+from fscale.model.limits import MOST_CORES
 from fscale.model.perfstat import cpu_list
-from fscale.model.results import MOST_CORES, Cell, CellKey, Cpu, Machine, Run
+from fscale.model.results import Cell, CellKey, Cpu, Machine, Run
 
 _FOLDER = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)-(\d\d)-(\d\d)(?:\.\d+)?")
 _UNAME = re.compile(r"Linux (\S+) (\S+)(?: .*)?")

@@ -71,6 +71,7 @@ def _family(run: Run, cell: Cell) -> str:
     key = cell.key
     parts = [key.workload, key.filesystem, key.medium, key.mode]
     parts += [option.replace("=", ":") for option in options(cell).split()]
+    parts += [f"{name}:{value}" for name, value in key.crew.items()]
     parts += [f"seconds:{key.duration:g}"]
     parts += [f"side:{key.side}"] if key.side else []
     parts += [f"profile:{key.profile}"] if key.profile else []

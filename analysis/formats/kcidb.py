@@ -79,6 +79,7 @@ class _Tests:
                 "comment": one_line(machine.identity),
                 "misc": {
                     "cpus": len(machine.cpu_order),
+                    "cpus_kept_free": len(machine.kept_free),
                     **({"memory_bytes": machine.memory_bytes} if machine.memory_bytes else {}),
                     "machine": printable(machine.kind),
                     "imported": printable(run.imported or ""),

@@ -26,6 +26,7 @@ from fscale.model.results import Cell, Run
 _STATES = ("ok", "invalid", "error", "skipped", "interrupted")
 _POINT = (
     *("run", "host", "workload", "options", "filesystem", "medium", "mode", "cores", "duration"),
+    *("workers_per_cpu", "placement", "cpus_kept_free"),
     *("side", "profile", "repetition"),
 )
 _DOUBT = ("simulated", "disturbed", "unit")
@@ -120,6 +121,7 @@ def _labels(run: Run, cell: Cell) -> list[str]:
     return [
         *(printable(run.id), printable(run.machine.hostname), key.workload, options(cell)),
         *(key.filesystem, key.medium, key.mode, str(key.cores), f"{key.duration:g}"),
+        *(str(key.workers_per_cpu), key.placement, str(len(run.machine.kept_free))),
         *(key.side or "", key.profile or "", str(key.repetition)),
     ]
 

@@ -17,6 +17,7 @@ from analysis.compare.pairs import RATES, subject_of
 from analysis.compare.settings import Subject
 from analysis.reader import Results, load
 from analysis.summary import Spread
+from fscale.model import crew
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, parse_json
 from fscale.model.results import Cell
@@ -177,7 +178,8 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
         cells[subject_of(cell.key), cell.key.side or ""].append(cell)
     for (subject, side), own in cells.items():
         meaning = digest(results.run, subject.workload, subject.filesystem, subject.medium)
-        where = (subject.workload, subject.filesystem, subject.circumstances, *subject.cores)
+        place = " ".join(filter(None, [subject.circumstances, crew.words(results.run)]))
+        where = (subject.workload, subject.filesystem, place, *subject.cores)
         for metric, value_of in RATES.items():
             taken = [(cell, value_of(cell)) for cell in own]
             known = [(cell, v) for cell, v in taken if v is not None and 0 < v < math.inf]
@@ -186,7 +188,8 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
                 spread = Spread.of(values)
                 figures = (float(np.median(values)), spread.low, spread.high, len(known))
                 disturbed = sum(cell.disturbed is not None for cell, _ in known)
-                yield subject.name, *where, side, metric, meaning, own[0].unit, *figures, disturbed
+                name = " ".join(filter(None, [subject.name, crew.words(results.run)]))
+                yield name, *where, side, metric, meaning, own[0].unit, *figures, disturbed
 
 
 def owners(path: Path) -> dict[str, str]:

@@ -14,6 +14,7 @@ from analysis.report.render import render
 from analysis.report.section import Report, Section
 from analysis.summary import QUARTILES_FROM
 from analysis.windows import without_commit
+from fscale.model import crew
 from fscale.model.results import Run
 
 
@@ -56,6 +57,8 @@ def _of_run(run: Run, name: str) -> list[str]:
             "processes, latencies, when a cell ran, or the machine's memory and settings, so the "
             "report cannot show them."
         )
+    where = "" if name == "here" else f" ({name.removeprefix('of ')})"
+    sentences += [f"{text[0].upper()}{text[1:]}{where}." for text in crew.sentences(run)]
     return sentences
 
 

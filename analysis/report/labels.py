@@ -5,11 +5,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from analysis.reader import Results
+from fscale.model import crew
 from fscale.model.files import printable
 from fscale.model.results import Run
 
 MOST = 40  # characters that fit into a legend
 DEFAULT = "default options"
+USUAL_CREW = "1 worker per CPU, packed"
 
 _BUILD = re.compile(r"#\d+")
 _WORDS = re.compile(r"(?=[-+ ])")
@@ -52,6 +54,12 @@ def _each(fact: Callable[[Run], str]) -> Callable[[Sequence[Run]], list[str]]:
     return lambda runs: [fact(run) for run in runs]
 
 
+def _crew(runs: Sequence[Run]) -> list[str]:
+    """Workers per CPU, placement and CPUs kept free, if the runs differ in them."""
+    found = [crew.words(run) for run in runs]
+    return [own or USUAL_CREW for own in found] if any(found) else found
+
+
 FACTS: tuple[Callable[[Sequence[Run]], list[str]], ...] = (
     _each(lambda run: run.machine.kernel),
     _each(_build),
@@ -59,6 +67,7 @@ FACTS: tuple[Callable[[Sequence[Run]], list[str]], ...] = (
     _each(_guest),
     _each(lambda run: run.machine.hostname),
     _options,
+    _crew,
     _each(lambda run: " ".join(run.filesystems)),
 )
 """facts that may tell runs apart, the most informative first"""
@@ -68,8 +77,8 @@ def labels(opened: Sequence[Results], given: Sequence[str | None]) -> list[str]:
     """A label for each run: the user's if there is one, else the facts that differ.
 
     A fact is used only if it tells runs apart that earlier facts did not. The order is: kernel, its
-    build, kind of machine, guest, host, options of file systems, file systems, name of the
-    directory, time. Labels that are still equal get numbers.
+    build, kind of machine, guest, host, options of file systems, workers and placement,
+    file systems, name of the directory, time. Labels that are still equal get numbers.
     """
     own = [i for i, label in enumerate(given) if label is None]
     runs = [opened[i].run for i in own]

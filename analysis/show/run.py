@@ -10,6 +10,7 @@ from rich.text import Text
 from analysis.curves import Page, Panel
 from analysis.report.section import Report
 from analysis.show import plot, tables
+from fscale.model import crew
 from fscale.model.topology import machine_layout
 from fscale.model.words import plural
 
@@ -38,6 +39,7 @@ def _head(report: Report) -> Text:
     lines = [f"{run.id}: {kind}kernel {machine.kernel}, {machine.identity}"]
     if run.state != "complete":
         lines.append(f"the run is {run.state}: more cells may follow")
+    lines += crew.sentences(run)
     if borders := machine_layout(machine).borders:
         lines.append(f"beyond {', '.join(map(str, borders))} cores, slower cores are added")
     unusable = sum(c.status != "ok" for c in results.cells) + len(results.unreadable)

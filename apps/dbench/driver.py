@@ -81,6 +81,7 @@ class Dbench:
     descriptor = DESCRIPTOR
     unit = "MB"
     sliced = False
+    oversubscribes = False
 
     def missing(self) -> str | None:
         """The package, unless dbench is installed."""

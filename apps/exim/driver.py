@@ -93,6 +93,7 @@ class Exim:
     descriptor = DESCRIPTOR
     unit = "messages"
     sliced = False
+    oversubscribes = False
 
     def missing(self) -> str | None:
         """The package, unless its program and its user exist."""

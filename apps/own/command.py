@@ -25,6 +25,7 @@ class CommandLoad:
         self._load, self._command = load, load.file.command
         self.unit = load.file.unit
         self.descriptor = load.descriptor([load.file.mode or "buffered"])
+        self.oversubscribes = self._command.copies == "cores"
 
     def missing(self) -> str | None:
         """The package or the program that is not installed, or None."""
@@ -45,7 +46,7 @@ class CommandLoad:
         """Run the set-up (untimed), then all copies at once."""
         account = Account(self._load.file.user)
         account.owns(site.dirs)
-        count = site.cores if self._command.copies == "cores" else self._command.copies
+        count = site.workers if self._command.copies == "cores" else self._command.copies
         values = self._values(site, timing, options)
         limit = self._command.limit or timing.duration + timing.margin
         common: dict[str, Any] = {"user": account, "cwd": site.dirs[0]}
@@ -96,8 +97,8 @@ class CommandLoad:
         }
 
     def _cpus(self, site: Site, number: int) -> Sequence[int] | None:
-        """One CPU for each copy if there is one for each; else they share all of them."""
-        return [site.cpus[number]] if self._command.copies == "cores" else None
+        """One CPU for each copy if each CPU has as many; else they share all of them."""
+        return [site.cpus[number % site.cores]] if self._command.copies == "cores" else None
 
     def _done(self, copies: list[dict[str, float]], elapsed: float) -> tuple[float, float]:
         """What all copies did, and in how many seconds."""

@@ -97,6 +97,7 @@ class Fio:
         name = self._fio.job
         self._jobs = jobs.read(load.texts[name.rpartition("/")[2]], name)
         jobs.check_per_core(self._jobs, self._fio.per_core, str(load.path))
+        self.oversubscribes = self._jobs.counted(self._fio.per_core)
         self.unit = load.file.unit
         mode = load.file.mode or ("direct" if self._jobs.direct else "buffered")
         self.descriptor = load.descriptor([mode])
@@ -120,7 +121,7 @@ class Fio:
             "randseed": str(site.seed),
             "group_reporting": "1",
         }
-        job = self._jobs.filled(decided, self._fio.per_core, site.cores)
+        job = self._jobs.filled(decided, self._fio.per_core, site.workers)
         environment = self._environment(site, options)
         account = Account(self._load.file.user)
         account.owns(site.dirs)

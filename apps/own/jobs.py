@@ -80,10 +80,18 @@ class Jobs:
             (said[0][job] not in (None, *_FALSE)) or (said[1][job] in _FALSE) for job in self.names
         )
 
-    def filled(self, decided: Mapping[str, str], per_core: Mapping[str, float], cores: int) -> str:
+    def counted(self, per_core: Mapping[str, float]) -> bool:
+        """Whether the processes of all its jobs grow with the number of cores."""
+        own = self.values("numjobs")
+        return all(own[name] is None or name in per_core for name in self.names)
+
+    def filled(
+        self, decided: Mapping[str, str], per_core: Mapping[str, float], workers: int
+    ) -> str:
         """The text for fio: what the cell decides comes first; each job has its number.
 
-        `decided` has fio's keys; `per_core` is of `loadfile.FioJob`.
+        `decided` has fio's keys; `per_core` is of `loadfile.FioJob`; `workers` are the cores times
+        the workers on each.
         """
         own = self.values("numjobs")
         lines = [f"[{GLOBAL}]", *(f"{key}={value}" for key, value in decided.items())]
@@ -97,7 +105,7 @@ class Jobs:
             ]
             if section.name == GLOBAL or (own[section.name] is not None and not counted):
                 continue
-            lines.append(f"numjobs={max(1, round(per_core.get(section.name, 1) * cores))}")
+            lines.append(f"numjobs={max(1, round(per_core.get(section.name, 1) * workers))}")
         return "\n".join([*lines, ""])
 
 

@@ -19,7 +19,7 @@ def filled(declared: Mapping[str, LoadOption], given: Options, site: Site) -> Op
     for name, option in declared.items():
         value = given.get(name, option.default)
         if option.share_of is not None:
-            parts = site.cores if option.share_of == "cores" else option.share_of
+            parts = site.workers if option.share_of == "cores" else option.share_of
             value = min(int(value), site.space // parts // _MB)
             if value < 1:
                 raise AppError(

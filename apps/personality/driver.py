@@ -114,6 +114,7 @@ class Personality:
     """One of the program's personalities."""
 
     unit = "ops"
+    oversubscribes = False
 
     def __init__(self, descriptor: Descriptor, *, sliced: bool) -> None:
         self.descriptor = descriptor

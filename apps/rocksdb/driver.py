@@ -88,6 +88,7 @@ class RocksDb:
     descriptor = DESCRIPTOR
     unit = "ops"
     sliced = False
+    oversubscribes = False
 
     def missing(self) -> str | None:
         """The package, unless db_bench is installed."""

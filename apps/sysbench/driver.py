@@ -87,6 +87,7 @@ class Sysbench:
     descriptor = DESCRIPTOR
     unit = "ops"
     sliced = False
+    oversubscribes = False
 
     def missing(self) -> str | None:
         """The package, unless sysbench is installed."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Checks the request for a comparison in guests, and prepares both guests."""
 
+import contextlib
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +12,10 @@ from analysis.compare.sliced import MIN_PAIRS
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guests import GuestPlan, Guests, both
+from fscale.ab.slices import why_oversubscribed
+from fscale.model import catalogue
+from fscale.model.argv import values
+from fscale.model.crew import WORKERS_PER_CPU
 from fscale.model.errors import FscaleError
 from fscale.model.variant import Variant
 from vm.options import GuestOptions
@@ -39,6 +45,7 @@ def make(
     """
     if slices:
         _check_pairs(arguments, options, repetitions)
+        _check_workers(files.get("suite.toml", Path(arguments[0])), arguments)
     else:
         _check_boots(settings, repetitions)
     sides, emulator = both(base, new, arguments, files=files, options=options, steps=steps)
@@ -76,6 +83,16 @@ def _check_pairs(arguments: Sequence[str], options: GuestOptions, repetitions: i
         raise FscaleError(
             f"{repetitions} pairs are too few for a verdict; give {MIN_PAIRS} or more"
         )
+
+
+def _check_workers(suite: Path, arguments: Sequence[str]) -> None:
+    """FscaleError if the suite, or `--set`, asks for several workers per CPU."""
+    workers = catalogue.load_suite(suite).workers_per_cpu
+    for text in values(arguments, "--set"):
+        with contextlib.suppress(tomllib.TOMLDecodeError):  # which the guest refuses
+            workers = tomllib.loads(text).get(WORKERS_PER_CPU, workers)
+    if reason := why_oversubscribed(workers):
+        raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
 
 
 def _check_boots(settings: Settings, repetitions: int) -> None:

@@ -13,7 +13,7 @@ from fscale.ab import record
 from fscale.ab.loop import Aim
 from fscale.ab.point import Point, place
 from fscale.ab.record import Looks
-from fscale.ab.slices import settling, why_not_sliced
+from fscale.ab.slices import settling, why_not_sliced, why_oversubscribed
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model import runs
 from fscale.model.errors import FscaleError
@@ -157,7 +157,7 @@ def _slicing(
     if slices is False:
         return None
     reasons = (why_not_sliced(setup, key.workload) for setup in setups.values())
-    reason = next(filter(None, reasons), None)
+    reason = why_oversubscribed(key.workers_per_cpu) or next(filter(None, reasons), None)
     if reason and slices:
         raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
     if reason:

@@ -9,7 +9,7 @@ from fscale.ab.loop import Progress, measure
 from fscale.ab.plan import Plan
 from fscale.ab.same import refuse_same
 from fscale.ab.slices import preview_pair
-from fscale.model import paths
+from fscale.model import crew, paths
 from fscale.model.errors import Interrupted
 from fscale.model.runs import now
 from fscale.model.terminal import terminal
@@ -21,6 +21,8 @@ from fscale.system.executor import DryExecutor, Executor
 def preview(plan: Plan, say: Callable[[str], None]) -> None:
     """Print the commands of the first round, and change nothing."""
     session = Session(plan.setups["A"], plan.store, paths.state_dir(), DryExecutor(say), Signals())
+    for text in crew.sentences(plan.run):
+        say(f"# {text}")
     with session.opened():
         for point in plan.points:
             if point.slicing:
@@ -57,6 +59,8 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
         run = plan.run
         for warning in run.warnings:
             say(f"warning: {warning}")
+        for text in crew.sentences(run):
+            say(text)
         plan.save()
         session = Session(plan.setups["A"], plan.store, state, Executor(new_tag()), signals)
         run.state = "failed"

@@ -50,6 +50,16 @@ def why_not_sliced(setup: Setup, workload: str) -> str | None:
     return None
 
 
+def why_oversubscribed(workers_per_cpu: int) -> str | None:
+    """Why so many workers per CPU cannot take turns; None if they can."""
+    if workers_per_cpu == 1:
+        return None
+    return (
+        f"with workers_per_cpu = {workers_per_cpu} a turn of milliseconds is too short for the "
+        "scheduler to let each worker run"
+    )
+
+
 def settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slicing:
     """Add the steps that keep deferred work of a cell's workload out of the other side's turns."""
     described = [setup.loads[key.workload].descriptor for setup in setups]

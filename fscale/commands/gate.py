@@ -58,7 +58,8 @@ def _gate(
         str,
         typer.Option(
             metavar="N,...",
-            help="Core counts, separated by commas. Sharing shows from 4 cores on.",
+            help="Core counts, separated by commas: numbers or ranges such as 4-16:4. Sharing "
+            "shows from 4 cores on.",
             rich_help_panel=MEASURED,
         ),
     ] = "4",

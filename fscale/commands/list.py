@@ -4,7 +4,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.table import Table
 from apps import adapter
 from fscale.model import catalogue, paths
 from fscale.model.config import Suite
+from fscale.model.topology import Preset
 from fscale.runner import microbench
 from fscale.runner.storage import filesystem, medium
 
@@ -76,6 +77,16 @@ def complete_media(incomplete: str) -> list[str]:
 def complete_suites(incomplete: str) -> list[str]:
     """Return the suites whose names begin with a text."""
     return [name for name in catalogue.names(paths.SUITES) if name.startswith(incomplete)]
+
+
+def complete_cores(incomplete: str) -> list[str]:
+    """Return the presets of core counts whose names begin with a text."""
+    return [name for name in get_args(Preset) if name.startswith(incomplete)]
+
+
+def complete_settings(incomplete: str) -> list[str]:
+    """Return the keys of a suite that begin with a text, each with the sign before its value."""
+    return [f"{key}=" for key in Suite.model_fields if key.startswith(incomplete)]
 
 
 _COLUMNS: dict[str, list[str]] = {

@@ -28,7 +28,7 @@ from fscale.commands.options.suite import (
     WorkloadOption,
     YesFormatOption,
 )
-from fscale.model import paths
+from fscale.model import crew, paths
 from fscale.model.bench import Mode
 from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import Exit, FscaleError, Interrupted
@@ -55,6 +55,7 @@ More examples:
     fscale run quick --workload DRBL --fs ext4,xfs --cores 1,2 --output results/x
     fscale run quick --workload MWCM --profile locks,cpu,offcpu --output results/p
     fscale run quick --set latency=true --set warmup=1 --output results/l
+    fscale run quick --cores 1-8,50%,100% --set workers_per_cpu=2 --output results/w
     fscale run quick --dir /srv/scratch --output results/y    # without root
     fscale run quick --output results/ci --junit fscale.xml --ktap fscale.ktap
     fscale run quick --device /dev/disk/by-id/NAME --output results/z
@@ -252,6 +253,8 @@ def _say_shortage(prepared: Prepared) -> None:
 
 def _print_plan(prepared: Prepared) -> None:
     print_line(f"# {_estimate(prepared)}")
+    for text in crew.sentences(prepared.run):
+        print_line(f"# {text}")
     session = Session(
         prepared.setup, prepared.store, paths.state_dir(), DryExecutor(print_line), Signals()
     )
@@ -274,6 +277,8 @@ def _measure(
         reporter.say(f"resuming: {len(prepared.cells) - len(todo)} cells are already finished")
     for warning in run.warnings:
         reporter.say(f"warning: {warning}")
+    for text in crew.sentences(run):
+        reporter.say(text)
     reporter.say(_estimate(prepared))
     store.save_run(run)
     session = Session(prepared.setup, store, paths.state_dir(), Executor(new_tag()), signals)

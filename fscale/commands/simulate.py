@@ -11,7 +11,7 @@ from analysis.whatif import answers
 from fscale.commands.list import complete_filesystems, complete_media, complete_workloads
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import FILESYSTEMS, LoadOption
-from fscale.model import catalogue
+from fscale.model import catalogue, corecounts, crew
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
@@ -95,15 +95,19 @@ JobsOption = Annotated[
 
 
 def numbers_of(text: str) -> list[int]:
-    """Split `1,8,80` into core counts.
+    """Expand `1,8-16:4,80` to core counts.
 
     Raises:
-        FscaleError: the text is not a list of numbers.
+        FscaleError: the text is not a list of numbers and ranges.
     """
     counts = parse_cores(text)
-    if isinstance(counts, str):
-        raise FscaleError(f"--cores {text}: give numbers such as 1,8,80")
-    return counts
+    found = None if isinstance(counts, str) else corecounts.numbers(counts)
+    if found is None:
+        raise FscaleError(
+            f"--cores {text}: a simulated machine has as many cores as its largest count, so a "
+            "preset or a share means nothing there; give numbers or ranges such as 1,8-16:4,80"
+        )
+    return found
 
 
 def _mode(text: str) -> Mode:
@@ -121,6 +125,11 @@ def _method(settings: list[str]) -> Method:
             given |= tomllib.loads(text)
         except tomllib.TOMLDecodeError:
             raise FscaleError(f"--set {text}: give KEY=VALUE, such as quantum=50") from None
+    if unknown := given.keys() & crew.DEFAULTS.keys():
+        raise FscaleError(
+            f"--set {min(unknown)}: the simulator runs one worker on each of its first cores; "
+            "leave it out"
+        )
     try:
         return Method.model_validate(given)
     except ValidationError as error:
@@ -150,7 +159,9 @@ def _simulate(
     cores: Annotated[
         str,
         typer.Option(
-            metavar="N,...", help="Core counts, separated by commas.", rich_help_panel=MEASURED
+            metavar="N,...",
+            help="Core counts, separated by commas: numbers or ranges such as 8-32:8.",
+            rich_help_panel=MEASURED,
         ),
     ] = "1,8,80",
     media: Annotated[

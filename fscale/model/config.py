@@ -3,13 +3,20 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from fscale.model import kernelfile
+from fscale.model import corecounts, kernelfile
 from fscale.model.bench import Mode, Strict
-from fscale.model.limits import MOST_COUNT, MOST_REPETITIONS, MOST_SECONDS
+from fscale.model.limits import (
+    MOST_CORES,
+    MOST_COUNT,
+    MOST_REPETITIONS,
+    MOST_SECONDS,
+    MOST_WORKERS_PER_CPU,
+)
+from fscale.model.results import CpuPlacement
 from fscale.model.topology import Preset
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -37,6 +44,23 @@ def _size_or_share(value: object) -> object:
     if isinstance(value, str) and value.strip().endswith("%"):
         return value.strip()
     return parse_size(value)
+
+
+def _core_counts(value: object) -> object:
+    if isinstance(value, str) and value in get_args(Preset):
+        return value
+    parts = value if isinstance(value, list) else [value]
+    return [count for part in parts for count in corecounts.parse(part)]
+
+
+def _number_or_share(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"[1-9]\d?%", value):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_CORES:
+        return value
+    raise ValueError(
+        f"{value!r} is neither a number of CPUs nor a share of them; give 0 or more, or 1% to 99%"
+    )
 
 
 Bytes = Annotated[int, BeforeValidator(parse_size), Field(ge=1)]
@@ -72,11 +96,32 @@ class Suite(Strict):
     modes: list[Mode] = Field(
         default=["buffered"], min_length=1, description="how workloads read and write files"
     )
-    cores: list[Annotated[int, Field(ge=1)]] | Preset = Field(
+    cores: Annotated[
+        Annotated[list[int | str], Field(min_length=1)] | Preset, BeforeValidator(_core_counts)
+    ] = Field(
         default="topology",
-        description='core counts to measure: a list; "topology": powers of two, each full socket, '
-        'all physical cores and all hardware threads; "powers": powers of two and all; "all": '
-        "every count",
+        description='core counts to measure: a list of numbers, ranges ("1-8", "2-16:2" for every '
+        'second) and shares of the usable CPUs ("50%"), or a preset. "topology": powers of two, '
+        'each full socket, all physical cores and all hardware threads; "powers": powers of two '
+        'and all; "all": every count. Counts that the machine lacks are left out with a warning',
+    )
+    workers_per_cpu: int = Field(
+        default=1,
+        ge=1,
+        le=MOST_WORKERS_PER_CPU,
+        description="workers pinned to each CPU under test; more than 1 oversubscribes the CPUs. A "
+        "background writer keeps a CPU of its own",
+    )
+    placement: CpuPlacement = Field(
+        default="packed",
+        description='CPUs that a core count takes. "packed": the cores of a socket before those of '
+        'the next; "spread": from sockets, NUMA nodes and L3 caches in turn. With both, second '
+        "hardware threads come last",
+    )
+    keep_free: Annotated[int | str, BeforeValidator(_number_or_share)] = Field(
+        default=0,
+        description='number of CPUs, or a share of the usable ones such as "25%", that stay online '
+        "without a worker, for kernel threads and interrupts; core counts refer to the others",
     )
     duration: float = Field(gt=0, le=MOST_SECONDS, description="timed seconds per cell")
     warmup: float = Field(

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fscale.model import crew
 from fscale.model.results import Machine, Run
 from fscale.model.store import BENCH
 
@@ -35,6 +36,7 @@ class Rule:
 # modules.
 TABLE = (
     Rule(r"suite\.(warmup|min_window|max_stock|latency|windows|window_ops)", "refuse", "refuse"),
+    Rule(r"suite\.(workers_per_cpu|placement|keep_free)", "refuse", "refuse"),
     Rule(r"suite\.order", "refuse", "note"),
     Rule(r"suite\..*", "refuse", "ignore"),
     Rule(r"filesystems\..*\.geometry\..*", "ignore", "refuse"),
@@ -127,7 +129,7 @@ def format_value(value: Any) -> str:
 
 def collect_facts(run: Run) -> dict[str, Any]:
     """Return all facts that a run records, by key."""
-    found = {f"suite.{key}": value for key, value in run.suite.items()}
+    found = {f"suite.{key}": value for key, value in {**run.suite, **crew.chosen(run)}.items()}
     for name, described in run.filesystems.items():
         found |= {f"filesystems.{name}.{key}": value for key, value in described.items()}
         # A run from before settings existed has set nothing.

@@ -13,5 +13,9 @@ MOST_SEED = 2**63 - 1
 MOST_MEMORY = 1 << 30
 """MiB"""
 MOST_JOBS = 4096
+MOST_CORES = 1 << 16
+"""eight times what Linux can be built for"""
+MOST_WORKERS_PER_CPU = 256
+"""the same bound as in the microbenchmark"""
 MOST_COUNT = 1_000_000_000
 """files, blocks or operations"""

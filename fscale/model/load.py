@@ -88,6 +88,9 @@ class Load(Protocol):
     With `sliced = True`, and a slice in the settings, the load takes a turn for each byte that it
     reads, and answers with "OPS SECONDS CPU SETTLED END"; it ends at the end of its input.
 
+    With `oversubscribes = True` it starts `target.key.workers_per_cpu` workers on each CPU; any
+    other load has one number of workers only, and suites that ask for another are refused.
+
     `missing()` says which tool the machine lacks and what to install; such cells are skipped.
     """
 
@@ -95,6 +98,7 @@ class Load(Protocol):
     synced: bool
     named: bool
     sliced: bool
+    oversubscribes: bool
 
     def missing(self) -> str | None:
         """Return why the load cannot run here, and what to install; None if it can run."""

@@ -49,7 +49,8 @@ class FioJob(Strict):
     per_core: dict[str, Annotated[float, Field(gt=0)]] = Field(
         default={},
         description="name of a job -> processes per core, rounded, at least one. Without it, "
-        "a job with numjobs has that many at every core count, and a job without has one per core",
+        "a job with numjobs has that many at every core count, and a job without has one per core. "
+        "The key workers_per_cpu of a suite multiplies processes per core",
     )
 
 
@@ -59,7 +60,9 @@ class Command(Strict):
     run: list[str] = Field(min_length=1, description="argv, which is timed from start to end")
     setup: list[list[str]] = Field(default=[], description="argvs that run before, untimed")
     copies: Literal["cores"] | Annotated[int, Field(ge=1)] = Field(
-        default=1, description='how many run at once; "cores": one on each core, bound to it'
+        default=1,
+        description='how many run at once; "cores": one on each core, bound to it, or '
+        "as many as the suite's key workers_per_cpu says",
     )
     ops: float | None = Field(
         default=None, gt=0, description="operations of one copy, if their number is fixed"

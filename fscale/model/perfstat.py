@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fscale.model.results import MOST_CORES
+from fscale.model.limits import MOST_CORES
 
 # The count may follow a time stamp (--interval-print), or a CPU or socket and a number (--per-*).
 # A number with a unit (msec, Joules) is not a count.

@@ -9,12 +9,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from fscale.model.bench import BenchOutput, CpuTimes, Mode, Plain, Strict, Time
+from fscale.model.limits import MOST_CORES, MOST_WORKERS_PER_CPU
 from fscale.model.simulation import Simulation
 
-MOST_CORES = 1 << 16  # eight times what Linux can be built for
 Control = Literal["hotplug", "affinity"]
 CpuType = Literal["core", "atom", "lowpower"]
+CpuPlacement = Literal["packed", "spread"]
 NO_FILESYSTEM = "none"  # the file system of control cells, which touch no file
+_CREW: dict[str, int | str] = {"workers_per_cpu": 1, "placement": "packed"}
 Status = Literal["ok", "invalid", "error", "skipped", "interrupted"]
 
 
@@ -27,6 +29,15 @@ class CellKey(Strict):
     mode: Mode
     cores: int = Field(ge=1, le=MOST_CORES)
     repetition: int = Field(ge=1)
+    workers_per_cpu: int = Field(
+        default=1,
+        ge=1,
+        le=MOST_WORKERS_PER_CPU,
+        description="workers pinned to each CPU under test",
+    )
+    placement: CpuPlacement = Field(
+        default="packed", description="the CPUs that a core count takes, as in the suite"
+    )
     duration: float = Field(
         gt=0,
         description="requested timed seconds; 1 for a simulated cell, whose windows count "
@@ -45,11 +56,20 @@ class CellKey(Strict):
     @property
     def point(self) -> str:
         """The cell without its repetition: statistics are taken over the cells of one point."""
-        data = self.model_dump(exclude={"repetition"})
+        # Defaults are left out, so that cells from before these fields existed keep their names.
+        data = self.model_dump(exclude={"repetition", *_CREW}) | self.crew
         digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
         parts = [self.workload, self.filesystem, self.medium, self.mode, f"{self.cores}c"]
+        parts += [f"{self.workers_per_cpu}w"] if "workers_per_cpu" in self.crew else []
+        parts += [self.placement] if "placement" in self.crew else []
         parts += [p for p in (self.side, self.profile) if p]
         return "-".join([*parts, digest])
+
+    @property
+    def crew(self) -> dict[str, int | str]:
+        """How many workers a CPU has and where they are, as far as they are not the defaults."""
+        chosen = {name: getattr(self, name) for name in _CREW}
+        return {name: value for name, value in chosen.items() if value != _CREW[name]}
 
     @property
     def control(self) -> bool:
@@ -192,6 +212,9 @@ class Cpu(Strict):
     core: int
     socket: int
     node: int | None = Field(description="NUMA node; null if not recorded")
+    l3: int | None = Field(
+        default=None, description="lowest CPU that shares its L3 cache; null if there is none"
+    )
     type: CpuType | None = Field(
         default=None, description="PMU of the core on a hybrid x86 processor; null on others"
     )
@@ -327,8 +350,15 @@ class Machine(Strict):
     memory_bytes: int = Field(ge=0, lt=1 << 63, description="0 if not recorded")
     topology: list[Cpu]
     cpu_order: list[int] = Field(
-        description="CPUs in the order in which they are added to a measurement: socket by socket"
+        description="CPUs in the order in which they are added to a measurement: by `placement`, "
+        "without those of `kept_free`"
     )
+    placement: CpuPlacement = Field(
+        default="packed",
+        description="packed: socket by socket; spread: from sockets, NUMA nodes and L3 caches in "
+        "turn",
+    )
+    kept_free: list[int] = Field(default=[], description="CPUs that stay online and get no worker")
     governor: str | None
     tuning: Tuning | None = None
     confinement: Confinement | None = Field(default=None, description="null if not recorded")

@@ -2,13 +2,16 @@
 """The order in which CPUs join a measurement, and the core counts at which hardware changes."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise, zip_longest
 from typing import Literal, get_args
 
+from fscale.model import corecounts
+from fscale.model.corecounts import CoreCount
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cpu, CpuType, Machine
+from fscale.model.results import Cpu, CpuPlacement, CpuType, Machine
+from fscale.model.words import ranges
 
 Preset = Literal["topology", "powers", "all"]
 
@@ -78,7 +81,28 @@ def kinds(cpus: list[Cpu]) -> dict[int, int]:
     return {cpu.cpu: ranks[keys[core]] for core, own in cores.items() for cpu in own}
 
 
-def _threads(cpus: list[Cpu], usable: Collection[int]) -> list[tuple[int, Cpu]]:
+_GROUPS: tuple[Callable[[Cpu], object], ...] = (
+    lambda cpu: cpu.socket,
+    lambda cpu: cpu.node,
+    lambda cpu: cpu.l3,
+)
+"""what CPUs share, the largest first"""
+
+
+def _dealt(cpus: Sequence[Cpu], groups: Sequence[Callable[[Cpu], object]]) -> list[Cpu]:
+    """Take CPUs from their groups in turn, and within a group from its own groups in turn."""
+    if not groups:
+        return list(cpus)
+    parts: dict[object, list[Cpu]] = {}
+    for cpu in cpus:
+        parts.setdefault(groups[0](cpu), []).append(cpu)
+    rounds = zip_longest(*(_dealt(part, groups[1:]) for part in parts.values()))
+    return [cpu for one in rounds for cpu in one if cpu is not None]
+
+
+def _threads(
+    cpus: list[Cpu], usable: Collection[int], placement: CpuPlacement = "packed"
+) -> list[tuple[int, Cpu]]:
     """List the usable CPUs in joining order, each with its thread number within its core.
 
     Thread numbers begin at 0.
@@ -90,22 +114,85 @@ def _threads(cpus: list[Cpu], usable: Collection[int]) -> list[tuple[int, Cpu]]:
         if cpu.cpu in usable:
             ranked.append((seen[_core(cpu)], cpu))
             seen[_core(cpu)] += 1
-    return sorted(
-        ranked,
+    ranked.sort(
         key=lambda r: (r[0], kind[r[1].cpu], r[1].socket, r[1].node or 0, r[1].core, r[1].cpu),
+    )
+    if placement == "packed":
+        return ranked
+    return [
+        (thread, cpu)
+        for (thread, _), alike in groupby(ranked, key=lambda r: (r[0], kind[r[1].cpu]))
+        for cpu in _dealt([cpu for _, cpu in alike], _GROUPS)
+    ]
+
+
+def cpu_order(
+    cpus: list[Cpu],
+    usable: Collection[int] | None = None,
+    placement: CpuPlacement = "packed",
+) -> list[int]:
+    """Return the order in which `usable` CPUs (default: all) join a measurement.
+
+    Packed: the physical cores of socket 0 come first, then those of socket 1 and so on; FxMark uses
+    this order to avoid NUMA effects as long as possible. Spread: a core of each socket in turn, and
+    within a socket a core of each NUMA node and of each L3 cache in turn. With both, the second
+    hardware threads of all cores come last, in the same order. If cores are unequal, all fast cores
+    come before the slower ones, and these before the second threads of the fast ones, as the
+    kernel's scheduler fills them.
+    """
+    usable = {cpu.cpu for cpu in cpus} if usable is None else usable
+    return [cpu.cpu for _, cpu in _threads(cpus, usable, placement)]
+
+
+def place(machine: Machine, placement: CpuPlacement, keep_free: int | str) -> Machine:
+    """Return the machine with its usable CPUs in the order of a placement, the last kept free.
+
+    `keep_free` is a number of CPUs or a share such as "25%". Whole cores are kept free, the last
+    ones of the order, as far as the number allows it; else the last hardware threads.
+
+    Raises:
+        FscaleError: no CPU is left for a worker.
+    """
+    usable = machine.cpu_order
+    order = cpu_order(machine.topology, usable, placement)
+    count = (
+        keep_free
+        if isinstance(keep_free, int)
+        else corecounts.share(int(keep_free.removesuffix("%")), len(order))
+    )
+    if count >= len(order):
+        raise FscaleError(
+            f"keep_free = {keep_free} leaves no CPU for a worker, because this run may use "
+            f"{len(order)}; keep fewer CPUs free, or measure on a larger machine"
+        )
+    kept = _last(machine.topology, order, count)
+    return machine.model_copy(
+        update={
+            "cpu_order": [cpu for cpu in order if cpu not in kept],
+            "placement": placement,
+            "kept_free": sorted(kept),
+        }
     )
 
 
-def cpu_order(cpus: list[Cpu], usable: Collection[int] | None = None) -> list[int]:
-    """Return the order in which `usable` CPUs (default: all) join a measurement.
+def _last(cpus: list[Cpu], order: list[int], count: int) -> set[int]:
+    """Choose the last `count` CPUs of an order: whole cores, then single threads."""
+    core_of = {cpu.cpu: _core(cpu) for cpu in cpus}
+    threads: dict[_Core, list[int]] = {}
+    for cpu in order:
+        threads.setdefault(core_of[cpu], []).append(cpu)
+    chosen: list[int] = []
+    for own in reversed(threads.values()):
+        if len(chosen) + len(own) <= count:
+            chosen += own
+    chosen += [cpu for cpu in reversed(order) if cpu not in chosen][: count - len(chosen)]
+    return set(chosen)
 
-    The physical cores of socket 0 come first, then those of socket 1 and so on; FxMark uses this
-    order to avoid NUMA effects as long as possible. The second hardware threads of all cores come
-    last, in the same order. If cores are unequal, all fast cores come before the slower ones, and
-    these before the second threads of the fast ones, as the kernel's scheduler fills them.
-    """
-    usable = {cpu.cpu for cpu in cpus} if usable is None else usable
-    return [cpu.cpu for _, cpu in _threads(cpus, usable)]
+
+def spreads(machine: Machine) -> bool:
+    """Return whether the usable CPUs of a machine lie in several sockets, nodes or L3 caches."""
+    usable = [cpu for cpu in machine.topology if cpu.cpu in machine.cpu_order]
+    return len({tuple(group(cpu) for group in _GROUPS) for cpu in usable}) > 1
 
 
 @dataclass(frozen=True)
@@ -140,14 +227,15 @@ class Layout:
         return min(count, self.equal)
 
 
-def layout(cpus: list[Cpu], usable: Collection[int]) -> Layout:
+def layout(cpus: list[Cpu], usable: Collection[int], placement: CpuPlacement = "packed") -> Layout:
     """Return the core counts at which the hardware changes along a curve over `usable` CPUs.
 
-    Sockets of one core each, as in virtual machines, are not counted as sockets.
+    Sockets of one core each, as in virtual machines, are not counted as sockets. CPUs that are
+    spread use all sockets from the first counts on, so no count completes one.
     """
-    first = [cpu for thread, cpu in _threads(cpus, usable) if thread == 0]
+    first = [cpu for thread, cpu in _threads(cpus, usable, placement) if thread == 0]
     sizes = Counter(cpu.socket for cpu in first)
-    several = len(sizes) > 1 and max(sizes.values()) > 1
+    several = placement == "packed" and len(sizes) > 1 and max(sizes.values()) > 1
     # Later entries overwrite earlier ones, so the last core of each socket and kind remains.
     full = {cpu.socket: count for count, cpu in enumerate(first, 1)} if several else {}
     kind = kinds(cpus)
@@ -162,14 +250,18 @@ def layout(cpus: list[Cpu], usable: Collection[int]) -> Layout:
 
 def machine_layout(machine: Machine) -> Layout:
     """Return the layout of a recorded machine."""
-    return layout(machine.topology, machine.cpu_order)
+    return layout(machine.topology, machine.cpu_order, machine.placement)
 
 
-def core_counts(asked: list[int] | Preset, there: Layout) -> list[int]:
-    """Return the core counts of a suite on a machine, in rising order.
+def core_counts(
+    asked: Sequence[CoreCount] | Preset, there: Layout, *, leave_out: bool = False
+) -> list[int]:
+    """Return the core counts of a suite on a machine, in rising order, each once.
+
+    With `leave_out`, counts beyond the usable CPUs are left out (see `beyond`).
 
     Raises:
-        FscaleError: a count is less than 1, or exceeds the usable CPUs.
+        FscaleError: a count exceeds the usable CPUs; with `leave_out`, all do.
     """
     if asked == "all":
         return list(range(1, there.threads + 1))
@@ -178,15 +270,18 @@ def core_counts(asked: list[int] | Preset, there: Layout) -> list[int]:
         if asked == "topology":
             counts |= {*there.sockets, *there.kinds, there.cores}
         return sorted(count for count in counts if count <= there.threads)
-    for count in asked:
-        if count < 1:
-            raise FscaleError(
-                f"{count} cores are asked for, but a measurement needs at least 1 core; give "
-                "--cores 1 or more"
-            )
-        if count > there.threads:
-            raise FscaleError(
-                f"{count} cores are asked for, but this run may use {there.threads}; "
-                f"give --cores up to {there.threads}"
-            )
-    return sorted(set(asked))
+    found = [n for n in corecounts.expand(asked, there.threads) if n <= there.threads]
+    lacking = beyond(asked, there)
+    if lacking and not (leave_out and found):
+        raise FscaleError(
+            f"{ranges(lacking)} cores are asked for, but this run may use {there.threads}; give "
+            f"shares such as 50%, or core counts up to {there.threads}"
+        )
+    return found
+
+
+def beyond(asked: Sequence[CoreCount] | Preset, there: Layout) -> list[int]:
+    """Return the core counts of a suite that exceed the usable CPUs, in rising order."""
+    if isinstance(asked, str):
+        return []
+    return [n for n in corecounts.expand(asked, there.threads) if n > there.threads]

@@ -5,3 +5,14 @@
 def plural(count: int, noun: str) -> str:
     """ "1 cell", "2 cells"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def ranges(numbers: list[int]) -> str:
+    """Format rising numbers as the kernel formats lists of CPUs and nodes: `0-3,8`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs)

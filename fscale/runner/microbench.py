@@ -23,6 +23,7 @@ class Microbench:
     synced = True
     named = True
     sliced = True
+    oversubscribes = True
 
     def __init__(self, descriptor: Descriptor, binary: Path) -> None:
         self.descriptor = descriptor
@@ -42,6 +43,8 @@ class Microbench:
         key = target.key
         argv = [str(self.binary), "--workload", key.workload, "--dir", str(target.directory)]
         argv += ["--cpus", ",".join(str(cpu) for cpu in target.cpus), "--mode", key.mode]
+        if key.workers_per_cpu > 1:  # an older microbenchmark knows one worker per CPU only
+            argv += ["--workers-per-cpu", str(key.workers_per_cpu)]
         argv += ["--duration", f"{key.duration:g}", "--warmup", f"{settings.warmup:g}"]
         for flag, value in (
             ("--min-window", settings.min_window),

@@ -120,6 +120,8 @@ def make(
                 medium=medium,
                 mode=mode,
                 cores=cores,
+                workers_per_cpu=suite.workers_per_cpu,
+                placement=suite.placement,
                 repetition=repetition,
                 duration=suite.duration,
                 options=options_of(suite, descriptors[name]),
@@ -163,6 +165,8 @@ def _controls(
             medium="none",
             mode="buffered",
             cores=cores,
+            workers_per_cpu=suite.workers_per_cpu,
+            placement=suite.placement,
             repetition=repetition,
             duration=suite.control,
         )

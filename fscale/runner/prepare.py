@@ -13,8 +13,9 @@ from fscale.model.config import FileSystem, Suite
 from fscale.model.load import Settings
 from fscale.model.results import CellKey, Machine, Mounted, Run
 from fscale.model.store import BENCH, Store
-from fscale.model.topology import core_counts, machine_layout
+from fscale.model.topology import beyond, core_counts, machine_layout, place, spreads
 from fscale.model.variant import split_partitions
+from fscale.model.words import ranges
 from fscale.runner import guard, plan, resources
 from fscale.runner.cell.measure import Limits
 from fscale.runner.machine import confinement, host, kernelsettings
@@ -66,9 +67,9 @@ def prepare(request: Request) -> Prepared:
     recorded = {name: m.model_dump(mode="json") for name, m in media.items()}
     # Without a path, measure next to the results. The path is not recorded, because a resumed run
     # may have its results elsewhere.
-    place = {"path": str(guard.existing(request.output))}
+    beside_results = {"path": str(guard.existing(request.output))}
     media = {
-        name: m if m.path or m.kind != "dir" else m.model_copy(update=place)
+        name: m if m.path or m.kind != "dir" else m.model_copy(update=beside_results)
         for name, m in media.items()
     }
     suite = suite.model_copy(update={"media": list(media)})
@@ -85,9 +86,11 @@ def prepare(request: Request) -> Prepared:
         named = [catalogue.short_name(name) for name in suite.workloads]
         suite = suite.model_copy(update={"workloads": named})
     plan.check_names(suite, descriptors)
-    machine = host.read_machine()
+    machine = place(host.read_machine(), suite.placement, suite.keep_free)
     confinement.look_for_hidden_quota(machine)
-    counts = core_counts(suite.cores, machine_layout(machine))
+    layout = machine_layout(machine)
+    # A suite's file serves unlike machines; who types a core count wants it measured.
+    counts = core_counts(suite.cores, layout, leave_out="cores" not in request.overrides)
     guard.check_output(request.output)
     in_memory = {name for name, fs in filesystems.items() if fs and fs.nodev}
     used = {} if set(filesystems) == in_memory and not existing else media
@@ -98,6 +101,7 @@ def prepare(request: Request) -> Prepared:
         seed = old.seed if old else random.SystemRandom().getrandbits(32)
     cells = plan.make(suite, descriptors, media, in_memory, counts, seed)
     wanted = {cell.workload for cell in cells}
+    resources.check_workers(suite, loads, wanted)
     missing = resources.missing(request, filesystems, used, loads, wanted, machine)
     usable = {name: m for name, m in used.items() if name not in missing}
     devices = resources.check_media(request, machine, filesystems, usable)
@@ -122,6 +126,7 @@ def prepare(request: Request) -> Prepared:
         warnings=host.warnings(machine)
         + host.turbo_warning(machine, counts)
         + _order_warning(suite)
+        + _cpu_warnings(suite, machine, beyond(suite.cores, layout))
         + resources.unfinished_work(media, there)
         + plan.left_out(suite, descriptors, counts)
         + sorted(
@@ -172,6 +177,20 @@ def _described(
         return {"kernel": name, "existing": True, **options}
     devices = {str(one.path): one.identity.recorded() for one in beside.get(name, ())}
     return fs.model_dump(mode="json") | ({"devices": devices} if devices else {})
+
+
+def _cpu_warnings(suite: Suite, machine: Machine, lacking: list[int]) -> list[str]:
+    found = []
+    if lacking:
+        found.append(
+            f"{ranges(lacking)} cores are not measured: this run may use {len(machine.cpu_order)}"
+        )
+    if suite.placement == "spread" and not spreads(machine):
+        found.append(
+            "placement spread has no effect here: all CPUs are in one socket, one NUMA node and "
+            "one L3 cache"
+        )
+    return found
 
 
 def _order_warning(suite: Suite) -> list[str]:

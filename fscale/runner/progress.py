@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from fscale.model import crew
 from fscale.model.results import Cell, CellKey
 from fscale.model.terminal import terminal
 
@@ -82,8 +83,10 @@ class Reporter:
 
 def _name(key: CellKey) -> str:
     mode = "" if key.mode == "buffered" else f" {key.mode}"
+    workers = f" {crew.label(key)}" if key.crew else ""
     profile = f" ({key.profile})" if key.profile else ""
-    return f"{key.workload} {key.filesystem}{mode} x{key.cores} r{key.repetition}{profile}"
+    where = f"{key.workload} {key.filesystem}{mode} x{key.cores}{workers}"
+    return f"{where} r{key.repetition}{profile}"
 
 
 def _line(cell: Cell) -> str:

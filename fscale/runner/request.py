@@ -9,8 +9,9 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from fscale.model import catalogue, paths, variant
+from fscale.model import catalogue, corecounts, paths, variant
 from fscale.model.config import Suite
+from fscale.model.corecounts import CoreCount
 from fscale.model.errors import FscaleError
 from fscale.model.load import Load
 from fscale.model.topology import Preset
@@ -89,26 +90,18 @@ def named_in(overrides: Mapping[str, Any]) -> set[str]:
     return {str(name) for names in lists if isinstance(names, list) for name in names}
 
 
-def parse_cores(text: str) -> list[int] | str:
-    """Parse core counts: `1,2,4`, or the name of a preset.
+def parse_cores(text: str) -> list[CoreCount] | str:
+    """Parse core counts such as `1,2,4-16:4,100%`, or the name of a preset.
 
     Raises:
-        FscaleError: the text is neither, or a count is less than 1.
+        FscaleError: the text is neither.
     """
     if text in get_args(Preset):
         return text
     try:
-        counts = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise FscaleError(
-            f"--cores {text} is not a list of core counts; give numbers such as 1,2,4, or "
-            f"{' or '.join(get_args(Preset))}"
-        ) from None
-    if min(counts) < 1:
-        raise FscaleError(
-            f"--cores {text}: a measurement needs at least 1 core; give --cores 1 or more"
-        )
-    return counts
+        return corecounts.parse(text)
+    except ValueError as error:
+        raise FscaleError(f"--cores {text}: {error}, or {' or '.join(get_args(Preset))}") from None
 
 
 def _with_partitions(names: list[str], partitions: int) -> list[str]:

@@ -137,6 +137,22 @@ def loads_of(request: Request, suite: Suite) -> dict[str, Load]:
     return loads
 
 
+def check_workers(suite: Suite, loads: Mapping[str, Load], wanted: set[str]) -> None:
+    """Check that all wanted loads can start the suite's number of workers on each CPU.
+
+    Raises:
+        FscaleError: one cannot.
+    """
+    if suite.workers_per_cpu == 1:
+        return
+    if fixed := sorted(name for name in wanted if not loads[name].oversubscribes):
+        raise FscaleError(
+            f"workers_per_cpu = {suite.workers_per_cpu}: {', '.join(fixed)} cannot start that many "
+            "workers on each CPU, because a load of this kind chooses its number of processes; "
+            "leave it out, or measure it in a run without workers_per_cpu"
+        )
+
+
 def missing(
     request: Request,
     filesystems: Mapping[str, FileSystem | None],

@@ -13,14 +13,3 @@ def text(path: Path) -> str | None:
     with contextlib.suppress(OSError):
         return path.read_text(errors="replace").strip()
     return None
-
-
-def ranges(numbers: list[int]) -> str:
-    """Format rising numbers as the kernel formats lists of CPUs and nodes: `0-3,8`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs)

@@ -41,7 +41,8 @@ def small(tmp_path: Path) -> Request:
         (["--workload", "DRLB"], "unknown workload DRLB; did you mean DRBL"),
         (["--cores", "0"], "at least 1 core"),
         (["--cores", "9999"], "9999 cores are asked for, but this run may use"),
-        (["--cores", "one"], "give numbers such as 1,2,4"),
+        (["--cores", "one"], "'one' is not a core count"),
+        (["--set", "keep_free=9999"], "keep_free = 9999 leaves no CPU for a worker"),
         (
             ["--mode", "odirect"],
             "--mode odirect: no such mode; give one of buffered, direct, dontcache",

@@ -300,6 +300,8 @@ def test_the_time_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         ({"options": GuestOptions(deterministic=True)}, "leave --deterministic out"),
         ({"arguments": ["quick", "--duration=3"]}, "leave --duration out"),
         ({"repetitions": 3}, "3 pairs are too few"),
+        ({"arguments": ["quick", "--set", "workers_per_cpu=2"]}, "leave --slices out"),
+        ({"arguments": ["quick", "--set=workers_per_cpu=3"]}, "workers_per_cpu = 3"),
     ],
 )
 def test_what_makes_no_sense_in_slices_is_refused(

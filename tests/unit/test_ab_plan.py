@@ -309,6 +309,19 @@ def test_what_takes_no_turns_is_refused(prepare: Preparer, tmp_path: Path, odd: 
     assert not any(point.slicing for point in make(tmp_path / "a").points)
 
 
+def test_several_workers_per_cpu_take_no_turns(prepare: Preparer, tmp_path: Path) -> None:
+    def oversubscribed(prepared: Prepared, name: str) -> None:
+        prepared.cells = [key.model_copy(update={"workers_per_cpu": 2}) for key in prepared.cells]
+
+    prepare.change = oversubscribed
+    refused = refusal(tmp_path / "a", slicing=Slicing())
+    assert "workers_per_cpu = 2" in refused
+    assert "leave --slices out" in refused
+    found = make(tmp_path / "a")
+    assert not any(point.slicing for point in found.points)
+    assert {point.base.workers_per_cpu for point in found.points} == {2}
+
+
 @pytest.mark.parametrize("odd", ["side-a", "side-b"])
 def test_what_can_is_cut_and_what_puts_work_off_settles(
     prepare: Preparer, tmp_path: Path, odd: str

@@ -45,6 +45,8 @@ def test_the_script_for_bash_asks_this_program() -> None:
         ("fscale noise --fs xf", {"xfs"}),
         ("fscale ab --media nul", {"null_blk", "null_hdd", "null_ssd"}),
         ("fscale ab --suite smo", {"smoke"}),
+        ("fscale run smoke --cores po", {"powers"}),
+        ("fscale run smoke --set wor", {"workloads=", "workers_per_cpu="}),
     ],
 )
 def test_words_are_completed(line: str, offered: set[str]) -> None:

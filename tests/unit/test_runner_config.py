@@ -55,10 +55,24 @@ def test_shipped_media(name: str) -> None:
         ("title = ", "not valid TOML"),
         (GOOD + "repeat = 2\n", "repeat: is not a key"),
         (GOOD.replace("duration = 1", "duration = 0"), "duration: Input should be greater than 0"),
-        (GOOD.replace("cores = [1]", "cores = [0]"), "cores.0: Input should be greater than or"),
+        (
+            GOOD.replace("cores = [1]", "cores = [0]"),
+            "cores: 0: a measurement needs at least 1 core",
+        ),
         (GOOD.replace('"t"', "3"), "title: Input should be a valid string"),
         (GOOD.replace('media = ["ram"]', ""), "media: Field required"),
         (GOOD + 'modes = ["odirect"]\n', "modes.0"),
+        (GOOD.replace("cores = [1]", "cores = []"), "cores: List should have at least 1 item"),
+        (GOOD.replace("cores = [1]", 'cores = ["8-1"]'), "cores: '8-1' is not a range"),
+        (GOOD.replace("cores = [1]", 'cores = ["101%"]'), "cores: '101%' is not a share"),
+        (GOOD.replace("cores = [1]", 'cores = "most"'), "cores: 'most' is not a core count"),
+        (GOOD + "workers_per_cpu = 0\n", "workers_per_cpu: Input should be greater than or"),
+        (GOOD + 'placement = "far"\n', "placement: Input should be 'packed' or 'spread'"),
+        (
+            GOOD + 'keep_free = "100%"\n',
+            "keep_free: '100%' is neither a number of CPUs nor a share",
+        ),
+        (GOOD + "keep_free = -1\n", "keep_free: -1 is neither"),
     ],
 )
 def test_errors_name_the_file_and_the_key(tmp_path: Path, text: str, says: str) -> None:

@@ -62,6 +62,11 @@ def test_command_line(tmp_path: Path) -> None:
     )
 
 
+def test_workers_per_cpu_reach_the_benchmark(tmp_path: Path) -> None:
+    argv = load(tmp_path).command(target(tmp_path, workers_per_cpu=3), Settings(warmup=0.5), (3, 4))
+    assert argv[argv.index("--workers-per-cpu") + 1] == "3"
+
+
 def test_what_it_prints_becomes_an_outcome(tmp_path: Path) -> None:
     printed = json.loads(_printed(tmp_path, "work"))
     outcome = load(tmp_path).parse(target(tmp_path), 0, json.dumps(printed), "")

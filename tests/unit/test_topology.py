@@ -6,9 +6,19 @@ from pathlib import Path
 import pytest
 
 from fscale.model.errors import FscaleError
-from fscale.model.results import Cpu
-from fscale.model.topology import Layout, Preset, core_counts, cpu_order, layout
-from fscale.runner.machine import host
+from fscale.model.results import Cpu, Machine
+from fscale.model.topology import (
+    Layout,
+    Preset,
+    beyond,
+    core_counts,
+    cpu_order,
+    layout,
+    machine_layout,
+    place,
+    spreads,
+)
+from fscale.runner.machine import host, settings
 from fscale.runner.machine.journal import Journal
 from fscale.system import powers
 from fscale.system.executor import DryExecutor
@@ -248,8 +258,136 @@ def test_other_core_counts() -> None:
     assert core_counts([2, 1, 2], there) == [1, 2]
     with pytest.raises(FscaleError, match=r"^4 cores .* 3$"):
         core_counts([4], there)
-    with pytest.raises(FscaleError, match="at least 1 core"):
-        core_counts([0], there)
+    assert core_counts([4, 2, 9], there, leave_out=True) == [2]
+    assert beyond([4, 2, 9], there) == [4, 9]
+    with pytest.raises(FscaleError, match="4 cores are asked for, but this run may use 3"):
+        core_counts([4], there, leave_out=True)
+
+
+def test_ranges_and_shares_become_counts_each_once() -> None:
+    there = laid_out(cpus_of(1, 8))
+    assert core_counts(["1-4", "2-8:3", 4], there) == [1, 2, 3, 4, 5, 8]
+    # Shares are rounded, and at least one core; what two of them have in common is measured once.
+    assert core_counts(["1%", "6%", "19%", "50%", "100%", 4], there) == [1, 2, 4, 8]
+    assert core_counts(["50%"], laid_out(cpus_of(1, 3))) == [2]
+    assert core_counts(["6-10:2", "100%"], there, leave_out=True) == [6, 8]
+    assert beyond(["6-12:2", 16], there) == [10, 12, 16]
+    with pytest.raises(FscaleError, match="9-10,16 cores are asked for"):
+        core_counts(["7-10", 16], there)
+
+
+def with_caches(cpus: list[Cpu], cores: int) -> list[Cpu]:
+    """Each L3 cache is shared by so many cores, and by all their threads."""
+    return [c.model_copy(update={"l3": c.core // cores * cores}) for c in cpus]
+
+
+def test_spread_takes_sockets_in_turn_and_second_threads_last() -> None:
+    cpus = cpus_of(2, 4, 2)
+    assert cpu_order(cpus, placement="spread")[:8] == [0, 4, 1, 5, 2, 6, 3, 7]
+    assert cpu_order(cpus, placement="spread")[8:] == [8, 12, 9, 13, 10, 14, 11, 15]
+    # Within each socket its caches in turn.
+    cpus = with_caches(cpus_of(2, 4), 2)
+    assert cpu_order(cpus, placement="spread") == [0, 4, 2, 6, 1, 5, 3, 7]
+    assert cpu_order(cpus) == list(range(8))
+    # Sockets of unequal size, of which one has CPUs that others use.
+    assert cpu_order(cpus, {0, 1, 2, 3, 7}, "spread") == [0, 7, 2, 1, 3]
+
+
+def test_spread_takes_the_caches_of_a_single_socket_in_turn() -> None:
+    cpus = with_caches(cpus_of(1, 12, 2), 4)
+    assert cpu_order(cpus, placement="spread")[:6] == [0, 4, 8, 1, 5, 9]
+    assert cpu_order(cpus, placement="spread")[12:15] == [12, 16, 20]
+    nodes = [c.model_copy(update={"node": c.core // 6}) for c in cpus_of(1, 12)]
+    assert cpu_order(nodes, placement="spread")[:4] == [0, 6, 1, 7]
+
+
+def test_spread_keeps_fast_cores_before_slow_ones() -> None:
+    cpus = with_caches(desktop(4, 4), 2)
+    order = cpu_order(cpus, placement="spread")
+    # CPUs 0, 2, 4, 6 are the first threads of the fast cores, 8 to 11 the slow ones.
+    assert order == [0, 4, 2, 6, 8, 10, 9, 11, 1, 5, 3, 7]
+    there = layout(cpus, order, "spread")
+    assert there == Layout((), 8, 12, kinds=(4, 8))
+
+
+def test_spread_completes_no_socket() -> None:
+    cpus = cpus_of(2, 48, 2)
+    there = layout(cpus, range(192), "spread")
+    assert there == Layout((), 96, 192)
+    assert core_counts("topology", there) == [1, 2, 4, 8, 16, 32, 64, 96, 128, 192]
+
+
+def ordered(cpus: list[Cpu]) -> Machine:
+    return machine(len(cpus), cpus).model_copy(update={"cpu_order": cpu_order(cpus)})
+
+
+def test_whole_cores_are_kept_free_then_threads() -> None:
+    found = place(ordered(cpus_of(2, 4, 2)), "packed", 2)
+    assert found.kept_free == [7, 15]
+    assert found.cpu_order == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14]
+    assert machine_layout(found) == Layout((4, 7), 7, 14)
+    assert place(ordered(cpus_of(2, 4, 2)), "packed", 3).kept_free == [7, 14, 15]
+    assert place(ordered(cpus_of(2, 4, 2)), "packed", 1).kept_free == [15]
+    # Spread: from each socket.
+    found = place(ordered(cpus_of(2, 4)), "spread", 2)
+    assert (found.cpu_order, found.kept_free) == ([0, 4, 1, 5, 2, 6], [3, 7])
+    assert machine_layout(found) == Layout((), 6, 6)
+    # Of unequal cores the slow ones.
+    assert place(ordered(desktop(4, 4)), "packed", 3).kept_free == [9, 10, 11]
+    assert place(ordered(cpus_of(1, 8)), "packed", 0).kept_free == []
+
+
+def test_a_share_is_kept_free_and_at_least_one_cpu_is_left() -> None:
+    assert place(ordered(cpus_of(1, 8)), "packed", "25%").kept_free == [6, 7]
+    assert place(ordered(cpus_of(1, 8)), "packed", "1%").kept_free == [7]
+    for keep, count in ((8, 8), ("50%", 1), (2, 2)):
+        with pytest.raises(FscaleError, match=f"may use {count}"):
+            place(ordered(cpus_of(1, count)), "packed", keep)
+    assert place(ordered(cpus_of(1, 2)), "packed", 1).cpu_order == [0]
+
+
+def test_what_can_be_spread() -> None:
+    assert spreads(ordered(cpus_of(2, 2)))
+    assert spreads(ordered(with_caches(cpus_of(1, 4), 2)))
+    assert not spreads(ordered(cpus_of(1, 4, 2)))
+    one_socket = ordered(cpus_of(2, 2)).model_copy(update={"cpu_order": [2, 3]})
+    assert not spreads(one_socket)
+
+
+def test_the_cache_of_a_cpu_is_read_from_sys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[dict[str, object]] = [
+        {"cpu": n, "core": n, "socket": 0, "node": 0} for n in range(4)
+    ]
+    monkeypatch.setattr(host, "_lscpu", lambda *_: rows)
+    monkeypatch.setattr(host, "CPUS", tmp_path)
+    for n in range(3):
+        for index, (level, shared) in enumerate(((2, str(n)), (3, "0-1" if n < 2 else "2,9"))):
+            cache = tmp_path / f"cpu{n}/cache/index{index}"
+            cache.mkdir(parents=True)
+            (cache / "level").write_text(f"{level}\n")
+            (cache / "shared_cpu_list").write_text(f"{shared}\n")
+    assert [c.l3 for c in host.topology()] == [0, 0, 2, None]
+
+
+def test_cpus_kept_free_are_no_others_and_stay_online(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(powers, "no_hotplug", lambda: None)
+    found = place(ordered(cpus_of(1, 6)), "packed", 2)
+    assert host.denied(found) == []
+    assert not [text for text in host.warnings(found) if "cpuset" in text]
+    for n in range(1, 6):
+        (tmp_path / f"cpu{n}").mkdir()
+        (tmp_path / f"cpu{n}/online").write_text("1\n")
+    for module in (host, settings):
+        monkeypatch.setattr(module, "CPUS", tmp_path)
+    written: list[str] = []
+    cpus = host.Cpus(found, Journal(tmp_path / "journal", DryExecutor(written.append)))
+    assert cpus.control == "hotplug"
+    assert cpus.select(2) == [0, 1]
+    assert sorted(line.split("/cpu")[-1].split("/")[0] for line in written) == ["2", "3"]
 
 
 def test_unknown_cores_are_cores_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,9 @@ from fscale.commands.options.suite import (
     WorkloadOption,
     YesFormatOption,
 )
-from fscale.model import paths
+from fscale.model import catalogue, corecounts, paths
 from fscale.model.catalogue import split_names
+from fscale.model.crew import KEEP_FREE
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import MEASURED
 from fscale.model.limits import MOST_SECONDS
@@ -108,6 +109,15 @@ class MeasureOptions:
 
     @property
     def guest(self) -> GuestOptions:
-        """Guests with as many CPUs as the largest core count, if --cores gives numbers."""
-        counts = [int(part) for part in (self.cores or "").split(",") if part.isdecimal()]
-        return GuestOptions(smp=max(counts)) if counts else GuestOptions()
+        """Guests with the CPUs of the largest core count, if --cores gives one, and of keep_free.
+
+        Raises:
+            FscaleError: --cores has no core counts.
+        """
+        counts = None if self.cores is None else parse_cores(self.cores)
+        most = 0 if counts is None or isinstance(counts, str) else corecounts.largest(counts)
+        if not most:
+            return GuestOptions()
+        suite_keys = parse_settings(self.suite_keys or [], {})
+        kept = suite_keys.get(KEEP_FREE, catalogue.load_suite(self.suite).keep_free)
+        return GuestOptions(smp=most + (kept if isinstance(kept, int) else 0))

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from fscale.commands.list import (
+    complete_cores,
     complete_filesystems,
     complete_media,
+    complete_settings,
     complete_suites,
     complete_workloads,
 )
@@ -57,8 +59,11 @@ CoresOption = Annotated[
     str | None,
     typer.Option(
         metavar="N,...",
-        help="Core counts, separated by commas, or a preset: powers (of two), topology (also each "
-        f"full socket) or all. {_OF_SUITE}",
+        help="Core counts, separated by commas: numbers, ranges such as 1-8 or 2-16:2 (every "
+        "second), shares of the usable CPUs such as 50%; or a preset: powers (of two), topology "
+        "(also each full socket) or all. A count that the machine lacks is refused; one in a "
+        f"suite's file is left out with a warning. {_OF_SUITE}",
+        autocompletion=complete_cores,
         rich_help_panel=MEASURED,
     ),
 ]
@@ -96,6 +101,7 @@ SetOption = Annotated[
         metavar="KEY=VALUE",
         help="Override any key of the suite, with the value as in TOML, such as latency=true; "
         "repeatable.",
+        autocompletion=complete_settings,
         rich_help_panel=MEASURED,
     ),
 ]

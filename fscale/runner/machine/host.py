@@ -13,13 +13,14 @@ from fscale.model.errors import FscaleError
 from fscale.model.perfstat import cpu_list
 from fscale.model.results import Control, Cpu, CpuType, Machine
 from fscale.model.topology import cpu_order, machine_layout
+from fscale.model.words import ranges
 from fscale.runner.machine import confinement, kernel, tuning
 from fscale.runner.machine.journal import Journal
 from fscale.runner.machine.settings import CpuOffline, NotUndone, insist
 from fscale.system import cgroups, powers
 from fscale.system.executor import Executor
 from fscale.system.powers import CPUS
-from fscale.system.sysfs import ranges, text
+from fscale.system.sysfs import text
 
 DEVICES = Path("/sys/devices")
 _TYPES: tuple[CpuType, ...] = get_args(CpuType)
@@ -63,9 +64,18 @@ def _cpu(row: dict[str, object], types: Mapping[int, CpuType]) -> Cpu:
         socket=number("socket", 0),
         node=number("node", 0),
         type=types.get(cpu),
+        l3=_l3(place),
         capacity=int(text(place / "cpu_capacity") or 0) or None,
         max_mhz=khz / 1000 if khz else None,
     )
+
+
+def _l3(place: Path) -> int | None:
+    """Return the lowest CPU that shares a CPU's L3 cache; None if sysfs shows no such cache."""
+    for cache in place.glob("cache/index[0-9]*"):
+        if text(cache / "level") == "3" and (shared := text(cache / "shared_cpu_list")):
+            return min(cpu_list(shared))
+    return None
 
 
 def read_machine() -> Machine:
@@ -117,7 +127,8 @@ def _flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 
 def denied(machine: Machine) -> list[int]:
     """Return the online CPUs that the affinity or the cpuset of this process excludes."""
-    return sorted({cpu.cpu for cpu in machine.topology} - set(machine.cpu_order))
+    ours = {*machine.cpu_order, *machine.kept_free}
+    return sorted({cpu.cpu for cpu in machine.topology} - ours)
 
 
 def warnings(machine: Machine) -> list[str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from fscale.model.config import Placement
 from fscale.model.errors import FscaleError
 from fscale.model.perfstat import cpu_list
-from fscale.system.sysfs import ranges, text
+from fscale.model.words import ranges
+from fscale.system.sysfs import text
 
 HAS_MEMORY = Path("/sys/devices/system/node/has_memory")
 STATUS = Path("/proc/self/status")
