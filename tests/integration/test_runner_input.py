@@ -195,7 +195,7 @@ def test_a_foreign_device_is_not_formatted(device: Path, tmp_path: Path) -> None
 
 @pytest.mark.root
 def test_our_own_label_needs_no_word(device: Path) -> None:
-    with pytest.raises(FscaleError, match="nothing that wipefs knows"):
+    with pytest.raises(FscaleError, match="no signature that wipefs knows"):
         disk.check_device(device, None, device.parent)
     subprocess.run(["mkfs.ext4", "-q", "-L", disk.LABEL, device], check=True)
     assert disk.check_device(device, None, device.parent).node == device.resolve()
