@@ -131,7 +131,7 @@ def _opened(path: Path, flags: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def signature(device: Path) -> str:
-    """Describe the content of a block device; `no signature that wipefs knows` if it seems empty."""
+    """Describe the content of a block device; `no signature that wipefs knows` if empty."""
     out = Executor().run(["wipefs", "--no-act", "--json", str(device)])
     found = json.loads(out).get("signatures", []) if out.strip() else []
     said = [
