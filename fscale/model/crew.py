@@ -50,7 +50,8 @@ def kept_free(machine: Machine) -> list[str]:
     """Describe the CPUs that are kept free; empty if there are none."""
     if not machine.kept_free:
         return []
+    subject = "CPUs {} stay" if len(machine.kept_free) > 1 else "CPU {} stays"
     return [
-        f"CPUs {ranges(machine.kept_free)} stay online without a worker, for kernel threads and "
-        f"interrupts; core counts refer to the other {plural(len(machine.cpu_order), 'CPU')}"
+        f"{subject.format(ranges(machine.kept_free))} online without a worker, for kernel threads "
+        f"and interrupts; core counts refer to the {plural(len(machine.cpu_order), 'CPU')} left"
     ]

@@ -355,8 +355,8 @@ def test_reports_say_it(tmp_path: Path) -> None:
     said = " ".join(limits(report(other)))
     assert "2 workers share each CPU" in said
     assert "placement spread" in said
-    assert "CPUs 3 stay online without a worker" in said
-    assert "other 3 CPUs" in said
+    assert "CPU 3 stays online without a worker" in said
+    assert "refer to the 3 CPUs left" in said
     assert crew.sentences(load(usual).run) == []
     several = report(usual, other)
     assert [member.label for member in several.members] == [
