@@ -47,10 +47,10 @@ simulate: setup-vm
 		--jobs $(shell nproc) --output $(SIMULATED)
 	bin/fscale report $(SIMULATED)
 
-# What measures needs the machine to itself. Guests of lanefs take one CPU each and measure nothing. One
-# more worker than CPUs: browsers, downloads and child processes are waited for.
+# What measures needs the machine to itself. Guests of lanefs measure nothing. Two more workers than
+# CPUs: browsers, downloads and child processes are waited for.
 ALONE := tests/integration
-WORKERS := $(shell expr $$(nproc) + 1)
+WORKERS := $(shell expr $$(nproc) + 2)
 test: packages-test setup check
 	bin/fscale restore --wait 300 # a CPU that a killed run left offline would be missing to all of them
 	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses $(WORKERS) --dist worksteal
@@ -135,9 +135,11 @@ packages-test:
 		setup/packages-apps.txt setup/packages-vm.txt
 	setup/install-exim.sh
 
+# pip compiles what it installs on one CPU, tests of the packages as well: most of its time.
 $(VENV)/.installed: requirements.lock | packages
 	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(VENV)/bin/pip install -q --no-compile --disable-pip-version-check --require-hashes -r requirements.lock
+	$(VENV)/bin/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib
 	touch $@
 
 lock:
