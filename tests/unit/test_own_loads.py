@@ -245,7 +245,6 @@ def test_the_list_of_workloads_shows_each_option_once() -> None:
     _, _, shown = done.stdout.partition("--option NAME=VALUE")
     lines = {line.split()[0]: line for line in shown.splitlines() if "=" in line}
     with_block = [w["id"] for w in listed if "block" in {o["name"] for o in w["options"]}]
-    assert with_block
-    assert all(name in shown for name in with_block)
+    assert f"{len(with_block)} workloads" in lines["block=4096"]
     assert "MRPL" in lines["access=open|stat"]
     assert "bytes" in lines["block=4096"]
