@@ -43,7 +43,7 @@ def exclusive(state: Path, wait: float = 0) -> Iterator[None]:
                 file.seek(0)
                 raise FscaleError(
                     f"another fscale (pid {file.read().strip() or 'unknown'}) is running on this "
-                    f"machine; wait for it (--wait), or stop it with Ctrl-C or SIGTERM"
+                    f"machine; wait for it (--wait SECONDS), or stop it with Ctrl-C or SIGTERM"
                 )
             time.sleep(0.1)
         file.truncate(0)
