@@ -4,13 +4,15 @@
 import json
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from apps.adapter import loads
 from fscale.commands.options.shared import JsonFlag
 from fscale.model.errors import Exit
+from fscale.model.terminal import terminal
 from fscale.runner.doctor import examine
+
+WIDTH = 160  # columns of a pipe or file, so that each ability is a line for grep
 
 
 def _doctor(
@@ -30,7 +32,7 @@ def _doctor(
         for finding in findings:
             hint = "" if finding.good or finding.help == finding.detail else finding.help or ""
             table.add_row("yes" if finding.good else "no", finding.name, finding.detail, hint)
-        Console(highlight=False, markup=False).print(table)
+        terminal(width=WIDTH).print(table)
     if any(finding.needed and not finding.good for finding in findings):
         raise typer.Exit(Exit.USAGE)
 

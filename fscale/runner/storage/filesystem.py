@@ -26,7 +26,8 @@ def missing(fs: FileSystem) -> str | None:
         hint = f"; apt-get install {fs.package}" if fs.package else ""
         if fs.source:
             hint = "; guests build it from source: fscale vm run"
-        return f"{', '.join(absent)} is not installed{hint}"
+        verb = "is" if len(absent) == 1 else "are"
+        return f"{', '.join(absent)} {verb} not installed{hint}"
     if not kernel_has(fs.kernel):
         return f"this kernel does not support {fs.kernel} (not in /proc/filesystems, no module)"
     return None
