@@ -8,6 +8,7 @@
 #include "accounting.h"
 #include "config.h"
 #include "shm.h"
+#include "ticks.h"
 
 enum step { STEP_OK, STEP_FAILED, STEP_INTERRUPTED };
 
@@ -48,6 +49,11 @@ struct result {
 	uint64_t counters[COUNTERS_MAX];	/* by how much they grew, as in the configuration */
 };
 
+/* How many operations of all workers took so long in a turn; little-endian, as it is written. */
+struct turn_record {
+	uint64_t turn, ns, count;
+};
+
 struct bench {
 	const struct config *cfg;
 	struct shared *shm;
@@ -57,7 +63,11 @@ struct bench {
 	unsigned int alive;
 	uint32_t sequence;
 	uint64_t **latencies;		/* a histogram of each worker, of the present window */
+	struct ticks ticks;		/* in which they are counted */
 	uint64_t timed_ns;		/* when the present window began */
+	uint64_t turn;			/* the present turn, from 1 */
+	struct turn_record *records;	/* the latencies of the turns */
+	size_t nrecords, room;
 	struct result result;
 };
 

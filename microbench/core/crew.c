@@ -36,6 +36,7 @@ static void worker_init(struct bench *b, struct worker *w, unsigned int id)
 	};
 	if (b->latencies && id < cfg->workers)
 		w->latencies = b->latencies[id];
+	w->tsc = b->ticks.tsc;
 }
 
 /* In a child: what the parent's caller waits for is the parent's alone. */

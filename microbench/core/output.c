@@ -146,7 +146,8 @@ static json_t *latency(const struct bench *b)
 		json_array_append_new(samples, integer(kept));
 		json_array_append_new(dropped, integer(ops > kept ? ops - kept : 0));
 	}
-	return json_pack("{s:o, s:o, s:o}", "files", files, "samples", samples, "dropped", dropped);
+	return json_pack("{s:o, s:o, s:o, s:o}", "files", files, "samples", samples, "dropped", dropped,
+			 "turns", b->cfg->slice ? json_string(LATENCY_TURNS) : json_null());
 }
 
 static json_t *counters(const struct bench *b)

@@ -88,9 +88,11 @@ static enum step answer(struct bench *b, const struct done *done, double settled
 static enum step slice(struct bench *b, int dirfd)
 {
 	double ramp = RAMP_PART * b->cfg->slice, length, settled = 0;
-	enum step step = window_run(b, ramp, b->cfg->slice - ramp, &length);
 	struct done done = { 0 };
+	enum step step;
 
+	b->turn++;
+	step = window_run(b, ramp, b->cfg->slice - ramp, &length);
 	if (step == STEP_OK && length > 0)
 		done = add_up(b, length);
 	if (step == STEP_OK && b->cfg->settle)

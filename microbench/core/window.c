@@ -237,6 +237,8 @@ enum step window_run(struct bench *b, double ramp, double seconds, double *lengt
 		return bench_fail(b, "realloc", NULL);
 	if (!window_add(b, e.first, e.last, end))
 		return bench_fail(b, "realloc", NULL);
+	if (b->cfg->slice && !latency_add_turn(b))
+		return bench_fail(b, "realloc", NULL);
 	latency_end_window(b, true);
 	usage_add(b->result.usage, e.before, e.after, b->processes);
 	return step;

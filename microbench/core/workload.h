@@ -14,6 +14,7 @@
 
 #include "edge.h"
 #include "histogram.h"
+#include "ticks.h"
 
 enum outcome {
 	OP_OK,
@@ -83,7 +84,8 @@ struct worker {
 	const char *dir;
 	struct shared *shm;
 	struct slot *slot;
-	uint64_t *latencies;	/* a histogram (histogram.h), or NULL */
+	uint64_t *latencies;	/* a histogram (histogram.h) of ticks, or NULL */
+	bool tsc;		/* the clock of the ticks (ticks.h) */
 };
 
 struct workload {
@@ -187,28 +189,38 @@ static enum outcome name(struct worker *w)					\
 }
 
 /*
- * Defines op_run(), op_run_latency(), which reads the clock around each operation, op_run_turn(),
- * which also times the whole operations of its turn, and op_run_counted(), which counts each among
- * those of all workers.
+ * Defines op_run(), op_run_latency(), which reads the clock between operations, op_run_turn(), which
+ * also times the whole operations of its turn, and op_run_counted(), which counts each among those
+ * of all workers. A latency is the time from the end of an operation to the end of the next: that
+ * takes one reading per operation, and a worker has always one in progress. In a turn they are those
+ * of the stint, with the operation that is under way when the turn closes: long ones are often that
+ * one, and would be missing.
  */
 #define DEFINE_LOOPS(op)							\
 DEFINE_LOOP(op##_run, op)							\
-static enum outcome op##_run_latency(struct worker *w)				\
+static inline enum outcome op##_run_timed(struct worker *w, bool in_turn)	\
 {										\
-	uint64_t ops = ops_done(w);						\
+	uint64_t ops = ops_done(w), before, after;				\
 	enum outcome outcome = OP_OK;						\
+	struct notes notes = { 0 };						\
+	const bool tsc = w->tsc;						\
 										\
-	while (may_run(w)) {							\
-		uint64_t before = now_ns();					\
-										\
+	for (before = ticks_now(tsc); may_run(w); before = after) {		\
 		outcome = op(w);						\
 		if (__builtin_expect(outcome != OP_OK, 0))			\
 			break;							\
-		if (timed(w) == TIMED_NOW)					\
-			w->latencies[histogram_bucket(now_ns() - before)]++;	\
+		after = ticks_now(tsc);						\
 		ops_publish(w, ++ops);						\
+		if ((in_turn || timed(w) == TIMED_NOW) &&			\
+		    histogram_note(w->latencies, &notes, after - before))	\
+			after = ticks_now(tsc);					\
 	}									\
+	histogram_enter(w->latencies, &notes);					\
 	return outcome;								\
+}										\
+static enum outcome op##_run_latency(struct worker *w)				\
+{										\
+	return op##_run_timed(w, false);					\
 }										\
 static enum outcome op##_run_turn(struct worker *w)				\
 {										\
@@ -224,7 +236,7 @@ static enum outcome op##_run_turn(struct worker *w)				\
 		ops_publish(w, ++ops);						\
 	}									\
 	stint_begin(w);								\
-	outcome = w->latencies ? op##_run_latency(w) : op##_run(w);		\
+	outcome = w->latencies ? op##_run_timed(w, true) : op##_run(w);		\
 	stint_end(w);								\
 	return outcome;								\
 }										\

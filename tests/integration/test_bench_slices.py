@@ -11,6 +11,7 @@ from typing import Self
 
 import pytest
 
+from fscale.runner.latency import by_turn
 from tests import bench_support as bench
 from tests.bench_support import mounted, needs_root
 
@@ -150,6 +151,25 @@ def test_answers_add_up(fast: Path) -> None:
     assert out.seconds == pytest.approx(sum(seconds for _, seconds, *_ in good), rel=1e-6)
     assert [w.seconds for w in out.windows] == pytest.approx([t[1] for t in good])
     assert all(0 < cpu <= 1.5 * 0.05 and end == "time" for _, _, cpu, end in good)
+
+
+@pytest.mark.parametrize("workload", ["DRBL", "DWSL"])
+def test_each_turn_has_the_latencies_of_all_its_operations(fast: Path, workload: str) -> None:
+    """With the one that is under way when the turn closes, which is often a long one."""
+    (fast / "l").mkdir()
+    more = ("--slice", "0.02", "--latency", str(fast / "l"))
+    side = Slices(workload, fast / "a", *more, count=2)
+    taken = {number: side.take() for number in range(1, 6)}
+    code, out = side.end()
+    assert (code, out.status) == (0, "ok")
+    good = {number: ops for number, (ops, seconds, *_) in taken.items() if seconds}
+    found = by_turn(fast / "l" / out.latency.turns)
+    assert {number: sum(own.values()) for number, own in found.items()} == good
+    assert sum(out.latency.samples) == out.ops == sum(good.values())
+    assert out.latency.dropped == [0, 0]
+    for number, own in found.items():
+        spent = sum(nanoseconds * count for nanoseconds, count in own.items()) / 1e9
+        assert spent < 2 * 1.1 * taken[number][1]
 
 
 @pytest.mark.parametrize("count", [1, 2])
