@@ -4,13 +4,27 @@
 import csv
 import io
 import json
+import re
 from typing import Any
 
+from analysis.compare.settings import FAIRNESS, LATENCIES
 from analysis.curves import Curve, Page, Panel
 from analysis.summary import CPU_STATES, Point
 from fscale.model.files import Folder
 
 Row = dict[str, Any]
+
+
+def plain(metric: str) -> str:
+    """A metric as a part of a column's name: "p99.9" -> "p99_9"."""
+    return re.sub(r"\W", "_", metric)
+
+
+LATENCY_COLUMNS: dict[str, str] = {
+    metric: f"latency_{plain(metric)}_seconds" for metric in LATENCIES
+}
+FAIRNESS_COLUMNS: dict[str, str] = {metric: plain(metric) for metric in FAIRNESS}
+"""metric -> column"""
 
 
 def rows(pages: list[Page]) -> list[Row]:
@@ -60,7 +74,13 @@ def _row(panel: Panel, curve: Curve, point: Point) -> Row:
         "per_cpu_second": per_cpu,
         "cpu_seconds_each": 1 / per_cpu if per_cpu else None,
         **{f"cpu_{state}": cpu[state] if cpu else None for state in CPU_STATES},
+        **{key: _median(point, m) for m, key in (LATENCY_COLUMNS | FAIRNESS_COLUMNS).items()},
     }
+
+
+def _median(point: Point, metric: str) -> float | None:
+    found = point.of(metric)
+    return found[0] if found else None
 
 
 def write(table: list[Row], folder: Folder) -> None:

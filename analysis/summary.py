@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Statistics of a point: the repetitions of one cell, each on a fresh file system."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.compare.settings import THROUGHPUT
+from analysis.metrics import VALUES
 from fscale.model.bench import CpuTimes
-from fscale.model.latency import trusted
 from fscale.model.results import Cell, CellKey
 
 CPU_STATES = ("user", "system", "iowait", "irq", "steal", "idle")
@@ -44,11 +46,13 @@ class Point:
     cells: tuple[Cell, ...]
     run: str | None = None
     """the run's label in a report of several"""
+    metric: str = THROUGHPUT
+    """what `values`, `median` and `spread` are of; each cell has it"""
 
     @cached_property
-    def rates(self) -> NDArray[np.float64]:
-        """Operations per second, one value per repetition."""
-        return np.array([c.ops_per_second for c in self.cells])
+    def values(self) -> NDArray[np.float64]:
+        """The metric, one value per repetition: operations per second unless it is another one."""
+        return np.array([VALUES[self.metric](c) for c in self.cells], dtype=np.float64)
 
     @property
     def n(self) -> int:
@@ -57,18 +61,18 @@ class Point:
 
     @cached_property
     def median(self) -> float:
-        """Median operations per second."""
-        return float(np.median(self.rates))
+        """Median of the metric."""
+        return float(np.median(self.values))
 
     @cached_property
     def spread(self) -> Spread:
-        """The spread of the operations per second."""
-        return Spread.of(self.rates)
+        """The spread of the metric."""
+        return Spread.of(self.values)
 
     @cached_property
     def mad(self) -> float | None:
-        """Median absolute deviation of the operations per second; None with one repetition."""
-        return float(np.median(np.abs(self.rates - self.median))) if self.n > 1 else None
+        """Median absolute deviation of the metric; None with one repetition."""
+        return float(np.median(np.abs(self.values - self.median))) if self.n > 1 else None
 
     @property
     def disturbed(self) -> int:
@@ -105,6 +109,18 @@ class Point:
         times = [c.cpu for c in self.cells if c.cpu is not None and c.cpu.total > 0]
         return _fractions(times) if times else None
 
+    def of(self, metric: str) -> tuple[float, Spread] | None:
+        """Median and spread of a metric (`analysis.metrics`); None unless all repetitions have it.
+
+        Latencies are in seconds.
+        """
+        found = [VALUES[metric](cell) for cell in self.cells]
+        known = [value for value in found if value is not None and math.isfinite(value)]
+        if len(known) < self.n:
+            return None
+        values = np.array(known)
+        return float(np.median(values)), Spread.of(values)
+
     @cached_property
     def ops_per_cpu_second(self) -> float | None:
         """Median operations per second of the cell's own CPU time; None if not recorded."""
@@ -137,32 +153,22 @@ def _fractions(times: list[CpuTimes]) -> dict[str, float]:
     return fractions
 
 
-def summarise(scored: Iterable[Cell], run: str | None = None) -> list[Point]:
+def summarise(
+    scored: Iterable[Cell], run: str | None = None, metric: str = THROUGHPUT
+) -> list[Point]:
     """Group scored cells of one run into points, ordered by their names and core counts.
 
-    `run` is its label if there are several.
+    `run` is its label if there are several. Cells without the metric are left out.
     """
     groups: dict[str, list[Cell]] = defaultdict(list)
     for cell in scored:
-        groups[cell.key.point].append(cell)
+        if VALUES[metric](cell) is not None:
+            groups[cell.key.point].append(cell)
     points = []
     for cells in groups.values():
         cells.sort(key=lambda c: c.key.repetition)
-        points.append(Point(cells[0].key, cells[0].unit, tuple(cells), run))
+        points.append(Point(cells[0].key, cells[0].unit, tuple(cells), run, metric))
     return sorted(
         points,
         key=lambda p: (p.key.workload, p.key.medium, p.key.mode, p.key.filesystem, p.key.cores),
     )
-
-
-def latency_quantile(cell: Cell, percentile: str) -> float | None:
-    """The latency percentile in seconds, for a percentile such as "99.9".
-
-    None if latencies were not recorded for nearly all operations: a percentile of the first part of
-    a window does not hold for the whole window.
-    """
-    if cell.latency is None or not trusted(cell.latency):
-        return None
-    quantiles = cell.latency.get("quantiles")
-    found = quantiles.get(percentile) if isinstance(quantiles, dict) else None
-    return found / 1e9 if isinstance(found, int | float) else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from fscale.model.latency import covered, trusted
+from fscale.model.latency import MIN_BEYOND, PERCENTILES, beyond, covered, trusted
 from fscale.model.results import Cell, Mounted, Run
 
 
@@ -53,12 +53,12 @@ def _interval(run: Run, cell: Cell) -> float | None:
 
 
 def warnings(run: Run, cells: Iterable[Cell]) -> list[str]:
-    """Warnings about scored cells whose windows have no commit, or whose latencies are partial.
+    """Warnings about scored cells whose windows have no commit, or whose latencies do not suffice.
 
     Cells whose planned duration is too short for a commit are reported by `without_commit`.
     """
     scored = [c for c in cells if c.status == "ok" and c.key.profile is None]
-    return [*_cut_short(run, scored), *_partial(scored)]
+    return [*_cut_short(run, scored), *_partial(scored), *_too_few(scored)]
 
 
 def _cut_short(run: Run, scored: Sequence[Cell]) -> list[str]:
@@ -91,6 +91,22 @@ def _partial(scored: Sequence[Cell]) -> list[str]:
         f"{workload}: latency percentiles are missing in {len(own)} cells, because the recorded "
         f"latencies cover only {min(own):.0%} to {max(own):.0%} of their operations"
         for workload, own in shares.items()
+    ]
+
+
+def _too_few(scored: Sequence[Cell]) -> list[str]:
+    counts: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for cell in scored:
+        known = (cell.latency or {}).get("count")
+        if cell.latency is None or not isinstance(known, int) or not trusted(cell.latency):
+            continue
+        for metric, percentile in PERCENTILES.items():
+            if metric != "max" and known and beyond(known, percentile) < MIN_BEYOND:
+                counts[cell.key.workload, metric].append(known)
+    return [
+        f"{workload}: {metric} of the latency is left out in {len(own)} cells, because fewer than "
+        f"{MIN_BEYOND} of their operations ({min(own)} or more) lie beyond it"
+        for (workload, metric), own in counts.items()
     ]
 
 

@@ -54,6 +54,8 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
             "the two sides have no cell in common, that is, with the same workload, file system, "
             "medium, mode, cores, duration and options; run the same suite for both"
         )
+    if not failed:
+        _refuse_missing(pairing, settings)
     tests = [*pairing.tests, *curve_tests(pairing.tests, settings.margin)]
     judgements = judge(tests, settings, refuse=refuse_few and not failed)
     if sides.base_cells == sides.new_cells:
@@ -78,6 +80,20 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
         between_boots=_between_boots(sides),
         warnings=[printable(warning) for warning in warnings],
     )
+
+
+def _refuse_missing(pairing: Pairing, settings: Settings) -> None:
+    """FscaleError if a metric that was asked for by name has a value at no point."""
+    for metric in settings.metrics:
+        own = [test for test in pairing.tests if test.metric == metric]
+        reasons = dict.fromkeys(
+            f"{name}: {side.missing}"
+            for test in own
+            for name, side in (("BASE", test.base), ("NEW", test.new))
+            if side.missing
+        )
+        if reasons and not any(test.base.values and test.new.values for test in own):
+            raise FscaleError(f"{metric} cannot be judged: {'; '.join(reasons)}")
 
 
 def _refuse_other_kinds(sides: Sides) -> None:

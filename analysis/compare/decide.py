@@ -19,7 +19,7 @@ from analysis.compare.effect import (
 from analysis.compare.measured import Measured, Test
 from analysis.compare.ranktest import Floats
 from analysis.compare.repetitions import minimum_repetitions
-from analysis.compare.settings import PEAK, Judgement, Sample, Settings
+from analysis.compare.settings import LATENCIES, PEAK, Judgement, Sample, Settings
 from analysis.compare.sliced import MIN_PAIRS, Paired
 
 DISTURBED_SHARE = 0.25
@@ -58,9 +58,9 @@ def decide(test: Test, e: Evidence, q: float, family: int, settings: Settings) -
     judgement.smallest_change = smallest(e.spread, test.repetitions, level, settings.power)
     significant = q <= settings.fdr
     if significant and e.effect.high < 1 and e.effect.ratio < low:
-        judgement.verdict = "faster" if test.counted else "slower"
+        judgement.verdict = "faster" if test.more_is_worse else "slower"
     elif significant and e.effect.low > 1 and e.effect.ratio > high:
-        judgement.verdict = "slower" if test.counted else "faster"
+        judgement.verdict = "slower" if test.more_is_worse else "faster"
     elif low <= e.effect.low and e.effect.high <= high:
         judgement.verdict = "same"
         judgement.reason = "the change is smaller than the margin" if significant else ""
@@ -117,6 +117,10 @@ def too_few(test: Test, family: int, settings: Settings) -> Judgement:
         needed = minimum_repetitions(settings, family, test.interleaved)
     needed = test.looks[0] if test.looks else needed
     judgement = undecided(test, _margin(test, settings))
+    sides = {"BASE": test.base.missing, "NEW": test.new.missing}
+    if missing := [f"{name}: {reason}" for name, reason in sides.items() if reason]:
+        judgement.reason = "; ".join(missing)
+        return judgement
     unit = "pairs" if test.ratios else "repetitions"
     judgement.reason = f"too few {unit}: {test.repetitions} of at least {needed}"
     judgement.more_repetitions = max(1, needed - test.repetitions)
@@ -126,6 +130,8 @@ def too_few(test: Test, family: int, settings: Settings) -> Judgement:
 def _margin(test: Test, settings: Settings) -> float:
     if test.counted:
         return settings.count_margin
+    if test.metric in LATENCIES:
+        return settings.latency_margin
     return settings.slice_margin if test.ratios else settings.margin
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis.compare.ranktest import Samples
-from analysis.compare.settings import COUNT, Subject
+from analysis.compare.settings import COUNT, LATENCIES, Subject
 from analysis.compare.sliced import PairRatio
 
 
@@ -20,6 +20,8 @@ class Measured:
     disturbed: int = 0
     lost: float | None = None
     """median over disturbed repetitions of the CPU time share lost to others; None: unknown"""
+    missing: str = ""
+    """why good repetitions have no value, if none of them has one"""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,13 @@ class Test:
 
     @property
     def counted(self) -> bool:
-        """Whether the metric is a count, so that more is worse."""
+        """Whether the metric is a count, to which one event is added."""
         return self.metric.startswith(COUNT)
+
+    @property
+    def more_is_worse(self) -> bool:
+        """Whether a ratio above 1 is a regression: of counts and of latencies."""
+        return self.counted or self.metric in LATENCIES
 
     def samples(self, upto: int | None = None) -> Samples:
         """The samples of the first `upto` repetitions, as the tests use them.

@@ -2,23 +2,24 @@
 """Matches the cells of two sides and extracts their metrics."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from statistics import median
 
 from analysis.compare.measured import Measured, Test
 from analysis.compare.settings import (
     COUNT,
-    CPU_EFFICIENCY,
     INSTRUCTIONS,
     METRICS,
-    SETTLED,
+    NAMED,
+    SLOWEST,
     THROUGHPUT,
     Metric,
     Subject,
 )
-from analysis.compare.sliced import instructions, ratios_of, settled
+from analysis.compare.sliced import instructions, ratios_of
+from analysis.metrics import VALUES, why_missing
 from fscale.model.results import Cell, CellKey
 
 Place = tuple[str, str]  # file system and medium
@@ -32,6 +33,13 @@ class _Side:
     unusable: int = 0
     disturbed: list[float | None] = field(default_factory=list)
     """for each disturbed repetition, the share of its CPU time lost to others; None: unknown"""
+    missing: Counter[str] = field(default_factory=Counter)
+    """why good repetitions have no value, and how many"""
+
+    @property
+    def reason(self) -> str:
+        """The most frequent reason; empty if a repetition has a value."""
+        return "" if self.values or not self.missing else self.missing.most_common(1)[0][0]
 
     @property
     def lost(self) -> float | None:
@@ -63,23 +71,10 @@ def subject_of(key: CellKey, place: Place | None = None) -> Subject:
     )
 
 
-def throughput(cell: Cell) -> float | None:
-    """Operations per second of wall time."""
-    return cell.ops_per_second
-
-
-def per_cpu_second(cell: Cell) -> float | None:
-    """Operations per second of the cgroup's CPU time; None if it was not recorded."""
-    return cell.ops / cell.own_cpu_seconds if cell.own_cpu_seconds else None
-
-
-RATES: dict[str, Callable[[Cell], float | None]] = {
-    THROUGHPUT: throughput,
-    CPU_EFFICIENCY: per_cpu_second,
-    SETTLED: settled,
-}
-SLICED = (*RATES, INSTRUCTIONS)
-"""metrics that can be measured in turns"""
+JUDGED = (*VALUES, INSTRUCTIONS)
+"""metrics by which a paired run decides whether a point needs more data"""
+HALF = 0.5
+"""operations that count for a worker which did none, so that a ratio exists"""
 
 
 def pair(
@@ -101,14 +96,14 @@ def pair(
     base, new = list(base), list(new)
     places = [_places(cells) for cells in (base, new)]
     common = common_place(base, new)
-    sides = [_collect(cells, common) for cells in (base, new)]
+    sides = [_collect(cells, common, metrics) for cells in (base, new)]
     cut = [_sliced(cells, common) for cells in (base, new)]
     tests = []
     for subject, metric in sorted(sides[0].keys() & sides[1].keys(), key=_order):
         if metric.partition(":")[0] not in metrics:
             continue
         one, other = (
-            Measured(own, side.values, side.unusable, len(side.disturbed), side.lost)
+            Measured(own, side.values, side.unusable, len(side.disturbed), side.lost, side.reason)
             for side, own in zip(
                 (s[subject, metric] for s in sides),
                 (p[0][0] if common else subject.filesystem for p in places),
@@ -116,7 +111,7 @@ def pair(
             )
         )
         ratios = {}
-        if metric in SLICED:
+        if metric in JUDGED:
             ratios = ratios_of(cut[0].get(subject, {}), cut[1].get(subject, {}), metric)
         own_looks = pair_looks if ratios else looks
         tests.append(Test(subject, metric, one, other, interleaved, own_looks, ratios))
@@ -160,21 +155,26 @@ def _lost(cell: Cell) -> float | None:
     return taken / cell.key.cores if isinstance(taken, int | float) else None
 
 
-def _collect(cells: Iterable[Cell], place: Place | None) -> dict[tuple[Subject, str], _Side]:
+def _collect(
+    cells: Iterable[Cell], place: Place | None, metrics: Collection[str]
+) -> dict[tuple[Subject, str], _Side]:
     sides: dict[tuple[Subject, str], _Side] = defaultdict(_Side)
     for cell in cells:
         subject = subject_of(cell.key, place)
         repetition = cell.key.repetition
         if cell.key.profile is None:
-            for metric, value_of in RATES.items():
+            for metric in VALUES:
                 side = sides[subject, metric]
-                value = value_of(cell) if cell.status == "ok" else None
+                value = _value(cell, metric) if cell.status == "ok" else None
                 if value is None or not math.isfinite(value) or value <= 0:
                     side.unusable += 1
+                    if metric in NAMED and cell.status == "ok":
+                        side.missing[why_missing(cell, metric)] += 1
                     continue
                 side.values[repetition] = value
-                if metric == THROUGHPUT and cell.disturbed is not None:
-                    side.disturbed.append(_lost(cell))
+                if cell.disturbed is not None and metric in (THROUGHPUT, *NAMED):
+                    # A tail, or one worker, may lose far more than its share.
+                    side.disturbed.append(_lost(cell) if metric == THROUGHPUT else None)
         if cell.status == "ok":
             for event, count in (cell.counts or {}).items():
                 side = sides[subject, COUNT + event]
@@ -182,4 +182,15 @@ def _collect(cells: Iterable[Cell], place: Place | None) -> dict[tuple[Subject, 
                     side.values[repetition] = count
                 else:
                     side.unusable += 1
-    return {key: side for key, side in sides.items() if side.values or key[1] == THROUGHPUT}
+    return {
+        key: side
+        for key, side in sides.items()
+        if side.values or key[1] == THROUGHPUT or (side.missing and key[1] in metrics)
+    }
+
+
+def _value(cell: Cell, metric: str) -> float | None:
+    value = VALUES[metric](cell)
+    if metric == SLOWEST and value == 0 and cell.bench:
+        return HALF * len(cell.bench.workers) / cell.ops
+    return value

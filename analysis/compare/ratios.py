@@ -10,7 +10,7 @@ from analysis.compare import wording
 from analysis.compare.compare import paired
 from analysis.compare.measured import Test
 from analysis.compare.ranktest import Samples
-from analysis.compare.settings import METRICS, Comparison, Judgement, Subject
+from analysis.compare.settings import EVERY, Comparison, Judgement, Subject
 from analysis.compare.sides import Sides
 
 MOST_TICKS = 10_000  # most blocks of sliced pairs that a page draws; with more, only the pairs
@@ -73,7 +73,7 @@ def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
 
 
 def _rank(metric: str) -> tuple[int, str]:
-    return [m.partition(":")[0] for m in METRICS].index(metric.partition(":")[0]), metric
+    return [m.partition(":")[0] for m in EVERY].index(metric.partition(":")[0]), metric
 
 
 def _names(subjects: Sequence[Subject]) -> dict[Subject, str]:

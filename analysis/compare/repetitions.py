@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 
-from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from analysis.compare.settings import (
+    CPU_EFFICIENCY,
+    FAIRNESS,
+    LATENCIES,
+    THROUGHPUT,
+    Settings,
+)
 from fscale.model.results import CellKey
 
 BLOCK = 4
@@ -45,12 +51,15 @@ def curves_of(points: Sequence[CellKey]) -> int:
 
 
 def tests_of(points: Sequence[CellKey], settings: Settings) -> int:
-    """How many tests of rates and curves these points will give.
+    """How many tests of rates, latencies, fairness and curves these points will give.
 
     Tests of counts, and of the metric settled, are added to these.
     """
-    rates = {THROUGHPUT, CPU_EFFICIENCY} & set(settings.metrics)
-    return len(rates) * len(points) + (curves_of(points) if THROUGHPUT in rates else 0)
+    asked = set(settings.metrics)
+    rates = asked & {THROUGHPUT, CPU_EFFICIENCY, *LATENCIES}
+    shared = sum(key.cores * key.workers_per_cpu > 1 for key in points)
+    tests = len(rates) * len(points) + len(asked & set(FAIRNESS)) * shared
+    return tests + (curves_of(points) if THROUGHPUT in rates else 0)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from pydantic import Field
 from fscale.model.bench import Mode, Strict
 
 Verdict = Literal["slower", "faster", "same", "undecided", "more", "newly shared", "less"]
-"""rates have the first four; simulated counts per operation have the last three, or same"""
+"""rates, latencies and fairness have the first four, where slower is worse; simulated counts per
+operation have the last three, or same"""
 WORSE: tuple[Verdict, ...] = ("slower", "more", "newly shared")
 Policy = Literal["noisy", "counted"]
 HealthKind = Literal["broken", "lost", "mended"]
@@ -23,8 +24,30 @@ DOUBLING = "gain-per-doubling"
 PEAK = "peak-cores"
 
 
-Metric = Literal["throughput", "per-cpu-second", "settled", "count"]
+Metric = Literal[
+    "throughput",
+    "per-cpu-second",
+    "settled",
+    "count",
+    "p50",
+    "p99",
+    "p99.9",
+    "max",
+    "slowest-worker",
+    "jain",
+]
 METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "settled", "count")
+"""those that are judged by default"""
+LATENCIES: tuple[Metric, ...] = ("p50", "p99", "p99.9", "max")
+SLOWEST: Metric = "slowest-worker"
+JAIN: Metric = "jain"
+FAIRNESS: tuple[Metric, ...] = (SLOWEST, JAIN)
+NAMED = (*LATENCIES, *FAIRNESS)
+"""those that are judged only if they are named, because each test costs the others power"""
+NEVER_SLICED = ("max", *FAIRNESS)
+SHOWN = (THROUGHPUT, CPU_EFFICIENCY, *NAMED)
+"""those of which there are curves and histories"""
+EVERY = (*METRICS, *NAMED)
 
 
 class Settings(Strict):
@@ -39,6 +62,9 @@ class Settings(Strict):
     )
     count_margin: float = Field(
         default=0.01, gt=0, lt=1, description="the same, for counts per operation"
+    )
+    latency_margin: float = Field(
+        default=0.1, gt=0, lt=1, description="the same, for quantiles of the latency"
     )
     fdr: float = Field(
         default=0.01, gt=0, lt=1, description="false discovery rate over all tests together"

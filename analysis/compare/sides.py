@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from analysis.compare.settings import RunRef
+from analysis.compare.settings import METRICS, Metric, RunRef
 from analysis.reader import Results, as_typed, first_error, load
 from fscale.model.bench import Strict
 from fscale.model.errors import FscaleError
@@ -30,6 +30,9 @@ class AbRecord(Strict):
     pair_looks: list[int] = Field(
         default=[], description="pairs at which it looked, if both sides took turns"
     )
+    metrics: tuple[Metric, ...] = Field(
+        default=METRICS, min_length=1, description="metrics by which it was judged"
+    )
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Sides:
     interleaved: bool = False
     looks: tuple[int, ...] = ()
     pair_looks: tuple[int, ...] = ()
+    metrics: tuple[Metric, ...] = METRICS
+    """by which an interleaved run was judged"""
 
     @property
     def counted(self) -> bool:
@@ -73,6 +78,7 @@ def open_sides(base: Path, new: Path | None) -> Sides:
         interleaved=True,
         looks=tuple(record.looks),
         pair_looks=tuple(record.pair_looks),
+        metrics=record.metrics,
     )
 
 

@@ -17,8 +17,16 @@ import scipy
 
 from analysis.compare.effect import MOST_REPETITIONS, RANK_VARIANCE, Effect
 from analysis.compare.ranktest import Floats
-from analysis.compare.settings import COUNT, CPU_EFFICIENCY, INSTRUCTIONS, SETTLED
-from fscale.model.results import Cell, Slice
+from analysis.compare.settings import (
+    COUNT,
+    FAIRNESS,
+    INSTRUCTIONS,
+    LATENCIES,
+    NEVER_SLICED,
+)
+from analysis.metrics import turn_length
+from fscale.model.latency import PERCENTILES, quantile
+from fscale.model.results import Cell
 
 MIN_PAIRS = 4
 FIRST_LOOK = 6
@@ -66,7 +74,7 @@ def _rates(cell: Cell, metric: str) -> dict[int, float]:
     """Block -> the rate over the side's two turns in it; a block without both lengths has none."""
     turns: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for one in cell.slices or ():
-        length = _length(one, metric)
+        length = turn_length(one, metric)
         if one.seconds > 0 and length > 0:
             turns[one.block].append((one.ops, length))
     rates = {
@@ -75,25 +83,6 @@ def _rates(cell: Cell, metric: str) -> dict[int, float]:
         if len(own) == 2
     }
     return {block: rate for block, rate in rates.items() if rate > 0}
-
-
-def _length(turn: Slice, metric: str) -> float:
-    """The seconds by which a turn's operations are divided; 0 if the turn lacks that metric."""
-    if metric == CPU_EFFICIENCY:
-        return turn.cpu_seconds
-    if metric == SETTLED:
-        return turn.seconds + turn.settle_seconds if turn.settle_seconds else 0.0
-    return turn.seconds
-
-
-def settled(cell: Cell) -> float | None:
-    """Operations per second of the turns and the settling after each; None if none settled.
-
-    So deferred work counts as well, although it does not fall into a turn.
-    """
-    turns = [turn for turn in cell.slices or () if turn.seconds and _length(turn, SETTLED)]
-    length = sum(_length(turn, SETTLED) for turn in turns)
-    return sum(turn.ops for turn in turns) / length if length else None
 
 
 def centre(logs: Floats) -> float:
@@ -118,6 +107,13 @@ def ratios_of(
             if all(counts):
                 found[repetition] = PairRatio(float(np.log(counts[1] / counts[0])), 0.0)
             continue
+        if metric in LATENCIES:
+            quantiles = [_quantile(side[repetition], metric) for side in (base, new)]
+            if all(quantiles):
+                found[repetition] = _of_quantiles(base[repetition], *filter(None, quantiles))
+            continue
+        if metric in FAIRNESS:
+            continue
         rates = _rates(base[repetition], metric), _rates(new[repetition], metric)
         blocks = sorted(rates[0].keys() & rates[1].keys())
         if len(blocks) >= MIN_BLOCKS:
@@ -127,6 +123,33 @@ def ratios_of(
             seconds = median(s.seconds for s in base[repetition].slices or () if s.seconds)
             found[repetition] = PairRatio(centre(logs), error, len(blocks), seconds, tuple(logs))
     return found
+
+
+@dataclass(frozen=True)
+class _Quantile:
+    """The logarithm of a quantile over all turns of a side, and its standard error."""
+
+    log: float
+    error: float
+
+
+def _quantile(cell: Cell, metric: str) -> _Quantile | None:
+    """None if the cell has no latencies by turn, or none of this metric."""
+    nanoseconds = None if metric in NEVER_SLICED else quantile(cell.latency, metric)
+    errors = (cell.latency or {}).get("errors", {})
+    error = errors.get(PERCENTILES[metric])
+    if not nanoseconds or not isinstance(error, int | float):
+        return None
+    return _Quantile(float(np.log(nanoseconds)), float(error))
+
+
+def _of_quantiles(cell: Cell, base: _Quantile, new: _Quantile) -> PairRatio:
+    """The ratio of two sides' quantiles: one over all blocks, for a block alone has no tail."""
+    turns = [turn for turn in cell.slices or () if turn.seconds]
+    blocks = len({turn.block for turn in turns})
+    seconds = median(turn.seconds for turn in turns)
+    error = float(np.hypot(base.error, new.error))
+    return PairRatio(new.log - base.log, error, blocks, seconds)
 
 
 def instructions(cell: Cell) -> float:

@@ -7,6 +7,8 @@ from analysis.compare.settings import (
     COUNT,
     CPU_EFFICIENCY,
     DOUBLING,
+    LATENCIES,
+    NAMED,
     PEAK,
     SETTLED,
     SPEEDUP,
@@ -22,13 +24,14 @@ from analysis.compare.settings import (
     Verdict,
 )
 
-UNITS = {
+UNITS: dict[str, str] = {
     THROUGHPUT: "ops/s",
     CPU_EFFICIENCY: "ops/CPU s",
     SETTLED: "ops/s",
     SPEEDUP: "x",
     DOUBLING: "x/doubling",
     PEAK: "cores",
+    **{metric: metric for metric in NAMED},
 }
 HEALTH: tuple[HealthKind, ...] = ("broken", "lost", "mended")
 ORDERS: dict[Policy, tuple[Verdict, ...]] = {
@@ -64,7 +67,7 @@ def _tally(side: Tally) -> str:
 
 
 def unit(judgement: Judgement) -> str:
-    """The unit of the metric's values."""
+    """The unit of the metric's values; latencies and fairness have the metric's name instead."""
     if judgement.metric.startswith(COUNT):
         return f"{judgement.metric.removeprefix(COUNT).replace('-', ' ')}/op"
     return UNITS[judgement.metric]
@@ -78,6 +81,21 @@ def number(value: float | None) -> str:
         if abs(value) >= factor:
             return f"{value / factor:.4g}{prefix}"
     return f"{value:.4g}"
+
+
+def seconds(value: float | None) -> str:
+    """A latency in seconds with four significant digits: 4.523e-06 -> "4.523us"."""
+    if value is None:
+        return "-"
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= factor:
+            return f"{value / factor:.4g}{unit}"
+    return f"{value / 1e-9:.4g}ns"
+
+
+def figure(metric: str, value: float | None) -> str:
+    """A metric's value, with its unit if it is a time."""
+    return seconds(value) if metric in LATENCIES else number(value)
 
 
 def change(ratio: float | None) -> str:
@@ -131,7 +149,7 @@ def rule(comparison: Comparison) -> str:
 
 def _judged_as(judgement: Judgement, policy: Policy) -> str:
     if policy == "noisy":
-        return way(judgement)
+        return f"{'latency ' if judgement.metric in LATENCIES else ''}{way(judgement)}"
     return f"of {judgement.metric.removeprefix(COUNT).replace('-', ' ')}"
 
 
@@ -158,9 +176,11 @@ def what(judgement: Judgement) -> str:
 
 def said(judgement: Judgement) -> str:
     """A judgement in a line: subject, metric, both medians, change with its interval."""
+    metric = judgement.metric
+    base, new = (figure(metric, side.median) for side in (judgement.base, judgement.new))
+    units = "" if metric in NAMED else f" {unit(judgement)}"
     return (
-        f"{what(judgement)}: {judgement.metric} "
-        f"{number(judgement.base.median)} -> {number(judgement.new.median)} {unit(judgement)}, "
+        f"{what(judgement)}: {metric} {base} -> {new}{units}, "
         f"{change(judgement.ratio)} {interval(judgement)}"
     )
 
@@ -196,7 +216,7 @@ def remark(judgement: Judgement) -> str:
         parts.append(_in_slices(judgement))
     for name, side in (("BASE", judgement.base), ("NEW", judgement.new)):
         if side.outliers:
-            shown = ", ".join(number(side.values[r]) for r in side.outliers)
+            shown = ", ".join(figure(judgement.metric, side.values[r]) for r in side.outliers)
             parts.append(f"outliers in {name}: {shown}")
         if side.unusable and judgement.verdict != "same":
             parts.append(f"{side.unusable} unusable repetitions in {name}")

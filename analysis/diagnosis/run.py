@@ -151,7 +151,7 @@ def _law(name: str, curve: Curve) -> Law:
     pairs = [
         (p.key.cores, float(rate) / curve.efficiency(p.key.cores))
         for p in points
-        for rate in p.rates
+        for rate in p.values
     ]
     try:
         return Law(curve, name, usl.fit(*map(list, zip(*pairs, strict=True))), None)

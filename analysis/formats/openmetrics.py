@@ -18,6 +18,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from analysis.formats.cells import cpu_seconds, cpu_times, in_order, moment, options, simulated
+from analysis.metrics import FAIRNESS_VALUES, LATENCY_VALUES
 from analysis.reader import Results
 from analysis.summary import CPU_STATES
 from fscale.model.files import printable
@@ -104,6 +105,17 @@ def _figures(results: Results) -> Iterator[Metric]:
         labels=[*_POINT, "state"],
         unit="seconds",
     )
+    latency = GaugeMetricFamily(
+        "fscale_latency",
+        "Latency of an operation; p50, p99, p99.9 or max, as far as it is known.",
+        labels=[*_POINT, "metric"],
+        unit="seconds",
+    )
+    fairness = GaugeMetricFamily(
+        "fscale_fairness",
+        "slowest-worker: operations of the slowest worker over the mean; jain: Jain's index.",
+        labels=[*_POINT, "metric"],
+    )
     for cell in in_order(results.scored):
         labels, began = _labels(results.run, cell), _stamp(cell.started)
         throughput.add_metric([*labels, *_doubt(results.run, cell)], cell.ops_per_second, began)
@@ -113,7 +125,11 @@ def _figures(results: Results) -> Iterator[Metric]:
         if used := cpu_times(cell):
             for state in CPU_STATES:
                 cpu.add_metric([*labels, state], cpu_seconds(used, state), began)
-    yield from (throughput, window, own, cpu)
+        for family, values in ((latency, LATENCY_VALUES), (fairness, FAIRNESS_VALUES)):
+            for metric, value_of in values.items():
+                if (value := value_of(cell)) is not None:
+                    family.add_metric([*labels, metric], value, began)
+    yield from (throughput, window, own, cpu, latency, fairness)
 
 
 def _labels(run: Run, cell: Cell) -> list[str]:

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.export import spreadsheet_safe
+from analysis.export import FAIRNESS_COLUMNS, LATENCY_COLUMNS, spreadsheet_safe
 from analysis.formats.cells import cpu_seconds, cpu_times, in_order, options, simulated, workers
+from analysis.metrics import FAIRNESS_VALUES, LATENCY_VALUES
+from analysis.metrics import Value as Of
 from analysis.reader import Results, Unreadable
-from analysis.summary import CPU_STATES, latency_quantile
+from analysis.summary import CPU_STATES
 from analysis.windows import commit_seconds, windows_of
 from fscale.model.files import printable
 from fscale.model.results import Cell, Run
@@ -25,7 +27,14 @@ Value = str | int | float | bool | None
 Type = Literal["string", "integer", "number", "boolean"]
 
 _EXTENSION: dict[Type, str] = {"integer": "Int64", "boolean": "boolean"}
-_QUANTILES = ("50", "99", "99.9")
+_SAID = {
+    "p50": "median",
+    "p99": "99th percentile",
+    "p99.9": "99.9th percentile",
+    "max": "maximum",
+    "slowest-worker": "operations of the slowest worker over the workers' mean",
+    "jain": "Jain's index of the workers' operations: 1 is fair",
+}
 
 
 @dataclass(frozen=True)
@@ -101,11 +110,11 @@ def _cpu(state: str) -> Callable[[Run, Cell], Value]:
     return value
 
 
-def _latency(quantile: str) -> Callable[[Run, Cell], Value]:
+def _named(column: str, said: str, value_of: Of) -> Column:
     def value(_: Run, cell: Cell) -> Value:
-        return latency_quantile(cell, quantile)
+        return value_of(cell)
 
-    return value
+    return Column(column, "number", said, value, True)
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -231,15 +240,10 @@ COLUMNS: tuple[Column, ...] = (
         for state in CPU_STATES
     ),
     *(
-        Column(
-            f"latency_p{q.replace('.', '_')}_seconds",
-            "number",
-            f"s, {q}th percentile of the latency of an operation",
-            _latency(q),
-            True,
-        )
-        for q in _QUANTILES
+        _named(column, f"s, {_SAID[m]} of the latency of an operation", LATENCY_VALUES[m])
+        for m, column in LATENCY_COLUMNS.items()
     ),
+    *(_named(column, _SAID[m], FAIRNESS_VALUES[m]) for m, column in FAIRNESS_COLUMNS.items()),
     Column(
         "wall_seconds",
         "number",

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from analysis.compare.definition import digest
-from analysis.compare.pairs import RATES, subject_of
+from analysis.compare.pairs import subject_of
 from analysis.compare.settings import Subject
+from analysis.metrics import VALUES
 from analysis.reader import Results, load
 from analysis.summary import Spread
 from fscale.model import crew
@@ -25,7 +26,9 @@ from fscale.model.results import Cell
 TAGS_FILE = "tags.json"
 LONGEST_TAG = 100  # characters
 _MAGIC = b"SQLite format 3\0"
-VERSION = 3  # of the tables; an index of another version is rebuilt, never converted
+VERSION = (
+    4  # of the tables and their metrics; an index of another version is rebuilt, never converted
+)
 
 _TABLES = """
 BEGIN IMMEDIATE;
@@ -180,7 +183,7 @@ def _points(results: Results) -> Iterator[tuple[object, ...]]:
         meaning = digest(results.run, subject.workload, subject.filesystem, subject.medium)
         place = " ".join(filter(None, [subject.circumstances, crew.words(results.run)]))
         where = (subject.workload, subject.filesystem, place, *subject.cores)
-        for metric, value_of in RATES.items():
+        for metric, value_of in VALUES.items():
             taken = [(cell, value_of(cell)) for cell in own]
             known = [(cell, v) for cell, v in taken if v is not None and 0 < v < math.inf]
             if known:

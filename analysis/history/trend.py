@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.compare.settings import LATENCIES
 from analysis.history.steps import edges
 
 
@@ -42,6 +43,7 @@ class Step:
     before: float
     after: float
     ratio: float
+    worse: bool
 
 
 @dataclass(frozen=True)
@@ -100,18 +102,25 @@ def trends(
             place,
             cores,
             values,
-            steps(values, margin),
+            steps(values, margin, more_is_worse=metric in LATENCIES),
         )
         for (subject, cores, place), values in series.items()
     ]
 
 
-def steps(values: list[Value], margin: float) -> list[Step]:
+def steps(values: list[Value], margin: float, *, more_is_worse: bool = False) -> list[Step]:
     """The steps by more than the margin; none with fewer than six runs."""
     medians = np.array([v.median for v in values])
     found = edges(medians, margin)
     levels = [float(np.median(part)) for part in np.split(medians, found)]
     return [
-        Step(values[edge - 1], values[edge], before, after, after / before)
+        Step(
+            values[edge - 1],
+            values[edge],
+            before,
+            after,
+            after / before,
+            (after > before) is more_is_worse,
+        )
         for edge, before, after in zip(found, levels, levels[1:], strict=False)
     ]

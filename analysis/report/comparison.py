@@ -15,7 +15,8 @@ def _build(report: Report) -> str | None:
     if not Folder(run_dir).exists(AB_FILE):
         return None
     try:
-        return comparison_page.fragment(compare(open_sides(run_dir, None), Settings()))
+        sides = open_sides(run_dir, None)
+        return comparison_page.fragment(compare(sides, Settings(metrics=sides.metrics)))
     except FscaleError as error:
         # The report also shows an incomplete run.
         return comparison_page.refusal(str(error))

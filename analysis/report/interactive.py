@@ -14,12 +14,13 @@ import numpy as np
 from markupsafe import Markup
 
 from analysis.curves import Curve, Page, Panel
+from analysis.metrics import NAMED_VALUES
 from analysis.plots import dashes
 from analysis.report import repeat
 from analysis.report.render import read
 from analysis.report.section import Report
 from analysis.style import LONG, Dashes, variables
-from analysis.summary import Point, Spread, latency_quantile
+from analysis.summary import Point, Spread
 from fscale.model.results import Cell
 
 SCRIPTS = ("view", "panel", "points", "detail", "flame", "ratios", "charts")
@@ -129,19 +130,18 @@ def _mean_latency(cell: Cell, workers: int) -> float:
     return workers / cell.ops_per_second
 
 
-def _quantile(percentile: str) -> Callable[[Cell, int], float | None]:
-    def quantile(cell: Cell, workers: int) -> float | None:
-        return latency_quantile(cell, percentile)
+def _named(value_of: Callable[[Cell], float | None]) -> Callable[[Cell, int], float | None]:
+    def value(cell: Cell, workers: int) -> float | None:
+        return value_of(cell)
 
-    return quantile
+    return value
 
 
 MEASURES: dict[str, Callable[[Cell, int], float | None]] = {
     "rate": _rate,
     "cpu": _per_cpu_second,
     "latency": _mean_latency,
-    "p50": _quantile("50"),
-    "p99": _quantile("99"),
+    **{metric: _named(value_of) for metric, value_of in NAMED_VALUES.items()},
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from analysis.compare import wording
 from analysis.compare.pairs import Place, subject_of
+from analysis.compare.settings import THROUGHPUT
 from analysis.control import Control, control_of
 from analysis.curves import Page, Panel, arrange
 from analysis.export import Row, rows
@@ -38,6 +39,8 @@ class Report:
     part_of: str | None = None
     judged: Mapping[str, Against] | None = None
     """the comparisons, if the runs were judged already"""
+    metric: str = THROUGHPUT
+    """what the points are of; sections of the page are about throughput"""
 
     @property
     def several(self) -> bool:
@@ -78,7 +81,7 @@ class Report:
             point
             for member in self.members
             for point in summarise(
-                (cell for cell in member.scored if not is_whatif(cell)), member.label
+                (cell for cell in member.scored if not is_whatif(cell)), member.label, self.metric
             )
         ]
 

@@ -4,9 +4,10 @@
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from analysis.export import FAIRNESS_COLUMNS, LATENCY_COLUMNS
 from analysis.reader import as_typed
 from analysis.report.render import render
 from analysis.report.section import Report, Section
@@ -45,7 +46,18 @@ def _figures(report: Report) -> str | None:
         several=len(report.pages) > 1,
         several_runs=report.several,
         writers=any(row["background_per_second"] is not None for row in report.figures),
+        times=_known(report, LATENCY_COLUMNS),
+        shares=_known(report, FAIRNESS_COLUMNS),
     )
+
+
+def _known(report: Report, columns: Mapping[str, str]) -> dict[str, str]:
+    """Those of the columns, metric -> key of a row, in which a row has a figure."""
+    return {
+        metric: key
+        for metric, key in columns.items()
+        if any(row[key] is not None for row in report.figures)
+    }
 
 
 def troubles(report: Report) -> list[Trouble]:

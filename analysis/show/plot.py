@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import plotext
 from rich.text import Text
 
+from analysis.compare.settings import FAIRNESS, LATENCIES, THROUGHPUT
 from analysis.curves import Page, Panel
 from analysis.plots import core_ticks, scaled_unit
 from analysis.style import SERIES, Line
@@ -16,6 +17,7 @@ from analysis.style import SERIES, Line
 MIN_COLUMNS = 20  # a narrower plot would be unreadable
 INTERVALS = 4  # at most, on the vertical axis
 PATH = "."
+TIMES = {1.0: "s", 1e-3: "ms", 1e-6: "us"}
 
 # Matplotlib's markers as characters that every font has, and colours that every terminal has on any
 # background.
@@ -59,12 +61,12 @@ def marks(page: Page, lines: Mapping[str, Line]) -> dict[str, Mark]:
 
 
 def curves(panel: Panel, marked: Mapping[str, Mark], width: int, height: int) -> Text:
-    """Throughput against cores in `width` columns and `height` lines; both axes are linear.
+    """The points' metric against cores in `width` columns and `height` lines; both axes are linear.
 
     Dots lead from mark to mark; if two marks coincide, the later curve's is visible.
     """
     top = max(p.median for p in panel.points)
-    divisor, label = scaled_unit(top, panel.unit)
+    divisor, label = _scaled(top, panel)
     step = _step(top / divisor)
     ticks = [i * step for i in range(math.floor(top / divisor / step + 1e-9) + 1)]
     first, last = panel.cores[0], panel.cores[-1]
@@ -90,6 +92,18 @@ def curves(panel: Panel, marked: Mapping[str, Mark], width: int, height: int) ->
     figure.ruler("y").ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     text = Text(f"{label}\n", no_wrap=True)
     return text.append_text(Text.from_ansi(str(figure.build()).rstrip("\n"), no_wrap=True))
+
+
+def _scaled(top: float, panel: Panel) -> tuple[float, str]:
+    """Divisor and label of the vertical axis."""
+    metric = panel.points[0].metric
+    if metric in LATENCIES:
+        divisor = next((d for d in TIMES if top >= d), 1e-9)
+        return divisor, f"{metric}, {TIMES.get(divisor, 'ns')}"
+    if metric in FAIRNESS:
+        return 1.0, metric
+    divisor, label = scaled_unit(top, panel.unit)
+    return divisor, label if metric == THROUGHPUT else label.replace("/s", " per CPU second")
 
 
 def _step(top: float) -> float:

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from analysis.compare.settings import THROUGHPUT
 from analysis.curves import Page, Panel
 from analysis.report.section import Report
 from analysis.show import plot, tables
@@ -48,7 +49,7 @@ def _head(report: Report) -> Text:
     if disturbed := sum(point.disturbed for point in report.points):
         lines.append(f"{plural(disturbed, 'repetition')} disturbed by other processes")
     control = report.controls.get(None)
-    if control and control.given:
+    if control and control.given and report.metric == THROUGHPUT:
         last = control.given[-1]
         first = plural(control.given[0].cores, "core")
         gain = f"speed-up {last.best.value:.3g} over {first}; " if last.best else ""
@@ -70,10 +71,12 @@ def _page(report: Report, page: Page, width: int, height: int) -> Iterator[Rende
             yield _plot(panels[0], marked, columns, lines)
         else:
             yield from _plots(panels, marked, width)
-    if len(panels) == 1:
-        yield Text("")
-        yield from tables.figures(panels[0], width)
-        yield Text("median per second, and half the spread; !: other processes disturbed it")
+    if len(panels) == 1 or report.metric != THROUGHPUT:
+        for panel in panels:
+            yield Text("" if len(panels) == 1 else f"\n{panel.name}")
+            yield from tables.figures(panel, width)
+        of = "per second" if report.metric == THROUGHPUT else f"of {report.metric}"
+        yield Text(f"median {of}, and half the spread; !: other processes disturbed it")
         return
     yield Text("")
     yield from tables.matrix(page, width)

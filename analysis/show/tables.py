@@ -7,6 +7,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
+from analysis.compare.settings import NAMED
+from analysis.compare.wording import figure
 from analysis.curves import Curve, Page, Panel
 from analysis.plots import share_of_linear
 from analysis.report.render import rate, times
@@ -92,6 +94,8 @@ def _sign(share: float | None) -> tuple[str, str]:
 def _figure(point: Point | None) -> Text:
     if point is None:
         return Text("·")
-    half = 50 * (point.spread.high - point.spread.low) / point.median
-    spread = f" {half:4.1f}%" if point.n > 1 else ""
-    return Text(f"{rate(point.median)}{spread}{'!' if point.disturbed else ' '}")
+    known = point.n > 1 and point.median > 0
+    half = 50 * (point.spread.high - point.spread.low) / point.median if known else 0.0
+    spread = f" {half:4.1f}%" if known else ""
+    value = figure(point.metric, point.median) if point.metric in NAMED else rate(point.median)
+    return Text(f"{value}{spread}{'!' if point.disturbed else ' '}")

@@ -110,8 +110,8 @@ def _table(judgements: list[Judgement]) -> list[str]:
         lines += _wrap(name, indent="  ")
         for j in own:
             lines += [
-                f"{wording.number(j.base.median):>10} {wording.spread(j.base):>6}  "
-                f"{wording.change(j.ratio):>8} {wording.number(j.new.median):>10} "
+                f"{wording.figure(j.metric, j.base.median):>10} {wording.spread(j.base):>6}  "
+                f"{wording.change(j.ratio):>8} {wording.figure(j.metric, j.new.median):>10} "
                 f"{wording.spread(j.new):>6}  {wording.unit(j)}"[:WIDTH],
                 f"{'':19}{wording.interval(j)}  {j.verdict}",
             ]

@@ -49,12 +49,15 @@ def render(comparison: Comparison, everything: bool = False) -> RenderableType:
 
 
 def _row(judgement: Judgement) -> list[str]:
+    values = [
+        f"{wording.figure(judgement.metric, side.median)} {wording.spread(side)}"
+        for side in (judgement.base, judgement.new)
+    ]
     return [
         judgement.verdict,
         wording.what(judgement),
         judgement.metric,
-        f"{wording.number(judgement.base.median)} {wording.spread(judgement.base)}",
-        f"{wording.number(judgement.new.median)} {wording.spread(judgement.new)}",
+        *values,
         wording.change(judgement.ratio),
         wording.interval(judgement),
         str(judgement.pairs or f"{len(judgement.base.values)}/{len(judgement.new.values)}"),

@@ -135,6 +135,7 @@ class GuestPairs(Guests):
                 elif cell.id in slices:
                     found.append(relabelled(cell, name, number))
                     found[-1].slices = slices[cell.id]
+                    found[-1].latency = None  # it is that of the turns for warming up, too
         return found
 
     def _turns(

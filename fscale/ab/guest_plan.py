@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis.compare.repetitions import minimum_repetitions
-from analysis.compare.settings import METRICS, Settings
+from analysis.compare.settings import METRICS, NAMED, Settings
 from analysis.compare.sliced import MIN_PAIRS
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guest_pairs import GuestPairs
@@ -44,7 +44,7 @@ def make(
     metrics, it counts instructions and times nothing. Raises FscaleError.
     """
     if slices:
-        _check_pairs(arguments, options, repetitions)
+        _check_pairs(arguments, options, settings, repetitions)
         _check_workers(files.get("suite.toml", Path(arguments[0])), arguments)
     else:
         _check_boots(settings, repetitions)
@@ -68,7 +68,14 @@ def make(
     return GuestPairs(plan, steps) if slices else GuestBoots(plan, steps)
 
 
-def _check_pairs(arguments: Sequence[str], options: GuestOptions, repetitions: int) -> None:
+def _check_pairs(
+    arguments: Sequence[str], options: GuestOptions, settings: Settings, repetitions: int
+) -> None:
+    if named := [metric for metric in settings.metrics if metric in NAMED]:
+        raise FscaleError(
+            f"--metric {named[0]} cannot be judged by slices in guests, which report no latencies "
+            "and no fairness turn by turn; leave --slices out, so that boots are compared"
+        )
     if options.deterministic:
         raise FscaleError(
             "--deterministic cannot be used with --slices, which counts instructions in separate "

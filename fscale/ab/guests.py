@@ -295,7 +295,7 @@ class Guests(EveryPointAtOnce, ABC):
         run.warnings += list(dict.fromkeys(self.warnings))
         self.store.save_run(run)
         base, new = (self.plan.texts[side] for side in SIDES)
-        record.save(self.store, base, new, progress.looks)
+        record.save(self.store, base, new, progress.looks, self.plan.settings.metrics)
 
 
 def execute(source: Guests, seconds: float, watcher: Watcher) -> Progress:

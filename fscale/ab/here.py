@@ -25,6 +25,7 @@ class Here:
         self._setups: Mapping[str, Setup] = plan.setups
         self._store: Store = plan.store
         self._seed: int = plan.run.seed
+        self._metrics = plan.settings.metrics
         self.points: list[Point] = plan.points
         self.looks: Looks = plan.looks
 
@@ -68,7 +69,9 @@ class Here:
         if len(cells) == len(keys):
             yield from (cell for cell in cells if cell)
         else:
-            yield from measure_pair(self._session, self._setups, keys, point.slicing, self._seed)
+            yield from measure_pair(
+                self._session, self._setups, keys, point.slicing, self._seed, self._metrics
+            )
 
 
 def order(point: Point, first: int, seed: int) -> Iterator[CellKey]:

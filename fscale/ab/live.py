@@ -10,8 +10,9 @@ from rich.table import Table
 
 from analysis.compare import wording
 from analysis.compare.judge import running
-from analysis.compare.pairs import RATES, pair, subject_of
+from analysis.compare.pairs import pair, subject_of
 from analysis.compare.settings import Judgement, Settings
+from analysis.metrics import VALUES
 from fscale.ab.loop import Progress
 from fscale.ab.point import Point
 from fscale.model.results import CellKey
@@ -26,7 +27,7 @@ class Live:
         self._points = points
         self._settings = settings
         self._console = terminal(error=True)
-        self._metrics = [metric for metric in RATES if metric in settings.metrics]
+        self._metrics = [metric for metric in VALUES if metric in settings.metrics]
         self._open = {point.name for point in points}
         self._pairs: dict[str, int] = {}
         self._said: dict[tuple[str, str], str] = {}

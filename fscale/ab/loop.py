@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from analysis.compare.judge import judge
-from analysis.compare.pairs import SLICED, pair, subject_of
+from analysis.compare.pairs import JUDGED, pair, subject_of
 from analysis.compare.sequential import ended
-from analysis.compare.settings import SETTLED, Judgement, Settings, Subject
+from analysis.compare.settings import NAMED, SETTLED, Judgement, Settings, Subject
 from analysis.compare.sliced import MIN_PAIRS
+from analysis.metrics import why_missing
 from fscale.ab.point import SIDES, Point
 from fscale.ab.record import Looks
 from fscale.model.errors import FscaleError
@@ -165,7 +166,7 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
             if started + slowest[sliced] > end:
                 progress.out_of_time = True
                 break
-            met = _round(source, progress, batch)
+            met = _round(source, progress, batch, aim.settings)
             slowest[sliced] = max(slowest[sliced], time.monotonic() - started)
             watcher.measured(progress, met, end - time.monotonic())
         rounds += 1
@@ -179,7 +180,9 @@ def measure(source: Source, aim: Aim, seconds: float, watcher: Watcher) -> Progr
     return progress
 
 
-def _round(source: Source, progress: Progress, batch: Sequence[Point]) -> Sequence[Point]:
+def _round(
+    source: Source, progress: Progress, batch: Sequence[Point], settings: Settings
+) -> Sequence[Point]:
     """Measure a round of `batch`, or of all points if none is known yet; return its points."""
     known = {point.name for point in source.points}
     found = source.measure(batch, min((progress.done[p.name] for p in batch), default=0) + 1)
@@ -188,7 +191,7 @@ def _round(source: Source, progress: Progress, batch: Sequence[Point]) -> Sequen
         progress.open += fresh
         progress.looks = source.looks
     met = batch or fresh
-    _enter(source, progress, met, found)
+    _enter(source, progress, met, found, settings)
     source.keep(progress)
     return met
 
@@ -198,6 +201,7 @@ def _enter(
     progress: Progress,
     batch: Sequence[Point],
     found: Sequence[tuple[Point, Cell]],
+    settings: Settings,
 ) -> None:
     """Add a round to the progress; continue points that fail in another way, or give them up."""
     for point in batch:
@@ -210,6 +214,8 @@ def _enter(
         bad = sorted((c for c in cells if c.status != "ok"), key=lambda c: c.status == "invalid")
         reason = f"{bad[0].id}: {bad[0].status}: {bad[0].reason}" if bad else ""
         failed = bool(cells) and not all(good.values())
+        if not failed and (why := _without_value(cells, settings)):
+            reason, failed = why, True
         other = source.otherwise(point) if failed and not progress.done[point.name] else None
         if other:
             progress.open[progress.open.index(point)] = other
@@ -221,6 +227,15 @@ def _enter(
         if progress.failed[point.name] == source.patience(point):
             progress.open.remove(point)
             progress.given_up[point.name] = reason
+
+
+def _without_value(cells: Sequence[Cell], settings: Settings) -> str:
+    """Why no good cell has a metric that is judged; empty if one has, or if a rate is judged."""
+    if not set(settings.metrics) <= set(NAMED):
+        return ""
+    good = [cell for cell in cells if cell.status == "ok"]
+    reasons = [why_missing(cell, metric) for cell in good for metric in settings.metrics]
+    return f"{good[0].id}: {reasons[0]}" if reasons and all(reasons) else ""
 
 
 def _close(
@@ -261,7 +276,7 @@ def _look(
     pairs than the work of the workers. So a point stays open for it only if nothing else is judged.
     """
     every = judged(progress.cells, aim.settings, progress.looks)
-    judgements = [j for j in every if j.metric in SLICED]
+    judgements = [j for j in every if j.metric in JUDGED]
     still = undecided([j for j in judgements if j.metric != SETTLED] or judgements)
     # Tests are named after side A.
     progress.open = [p for p in progress.open if p not in due or subject_of(p.base) in still]

@@ -51,7 +51,7 @@ class Plan:
         """Write run.json and ab.json; `looks` replaces the planned ones if they differ."""
         self.store.save_run(self.run)
         base, new = (str(self.run.suite[side]) for side in ("base", "new"))
-        record.save(self.store, base, new, looks or self.looks)
+        record.save(self.store, base, new, looks or self.looks, self.settings.metrics)
 
 
 def make(
@@ -95,7 +95,7 @@ def make(
         for name, prepared, side in (("A", a, base), ("B", b, new))
     }
     cut = {
-        key.workload: _slicing(key, setups, slices, slicing)
+        key.workload: _slicing(key, setups, slices, slicing, settings)
         for key in {key.workload: key for key in a.cells}.values()
     }
     points = [
@@ -111,7 +111,8 @@ def make(
         raise FscaleError(
             "nothing that is measured here has the metrics of --metric: counts come from profiling "
             "repetitions, which `fscale ab` does not make, and settled exists only for workloads "
-            "that write and take turns; give --metric throughput or per-cpu-second"
+            "that write and take turns, and fairness only for two or more workers; give --metric "
+            "throughput or per-cpu-second"
         )
     looks = Looks()
     needed = minimum_repetitions(settings, tests, interleaved=True)
@@ -148,15 +149,19 @@ def _refuse_one_name(base: Variant, new: Variant) -> None:
 
 
 def _slicing(
-    key: CellKey, setups: Mapping[str, Setup], slices: bool | None, slicing: Slicing
+    key: CellKey,
+    setups: Mapping[str, Setup],
+    slices: bool | None,
+    slicing: Slicing,
+    settings: Settings,
 ) -> Slicing | None:
     """How the workload of a cell is sliced; None if it is measured in whole repetitions.
 
-    FscaleError if slices are required and the workload cannot take turns.
+    FscaleError if slices are required and the workload, or a metric, does not allow them.
     """
     if slices is False:
         return None
-    reasons = (why_not_sliced(setup, key.workload) for setup in setups.values())
+    reasons = (why_not_sliced(setup, key, settings.metrics) for setup in setups.values())
     reason = why_oversubscribed(key.workers_per_cpu) or next(filter(None, reasons), None)
     if reason and slices:
         raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from analysis.compare.settings import Metric
 from analysis.compare.sides import AB_FILE, AbRecord
 from fscale.model.store import Store
 
@@ -24,9 +25,15 @@ class Looks:
         return self.pairs if sliced else self.whole
 
 
-def save(store: Store, base: str, new: str, looks: Looks) -> None:
+def save(store: Store, base: str, new: str, looks: Looks, metrics: tuple[Metric, ...]) -> None:
     """Write ab.json; `base` and `new` are the sides as the user named them."""
-    record = AbRecord(base=base, new=new, looks=list(looks.whole), pair_looks=list(looks.pairs))
+    record = AbRecord(
+        base=base,
+        new=new,
+        looks=list(looks.whole),
+        pair_looks=list(looks.pairs),
+        metrics=metrics,
+    )
     store.save(AB_FILE, record.model_dump_json(by_alias=True, indent=1) + "\n")
 
 

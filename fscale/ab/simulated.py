@@ -84,7 +84,7 @@ class Simulated(EveryPointAtOnce):
         self.run.state = how
         self.run.finished = runs.now()
         self.store.save_run(self.run)
-        record.save(self.store, self._texts["A"], self._texts["B"], self.looks)
+        record.save(self.store, self._texts["A"], self._texts["B"], self.looks, ("count",))
 
 
 def execute(source: Simulated) -> None:

@@ -10,15 +10,18 @@ the next turn.
 import contextlib
 import random
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Protocol
+from typing import Any, Protocol
 
+from analysis.compare.settings import LATENCIES, NEVER_SLICED
 from fscale.ab.point import SIDES
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
-from fscale.model.load import Load, Settings, Target
+from fscale.model.latency import why_none
+from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import Cell, CellKey, Slice
 from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns, in_turns, turn_settings
 from fscale.runner.machine.kernelsettings import of_machine
@@ -38,8 +41,13 @@ class Taker(Protocol):
         ...
 
 
-def why_not_sliced(setup: Setup, workload: str) -> str | None:
-    """Why a workload of a setup cannot take turns; None if it can."""
+def why_not_sliced(setup: Setup, key: CellKey, metrics: Collection[str] = ()) -> str | None:
+    """Why the workload of a cell cannot take turns, or not be judged by `metrics`; None if it can.
+
+    Turns show no tail that deferred work makes, because it is written out after each of them, and
+    all workers begin a turn together, so that one which starves does not fall behind.
+    """
+    workload = key.workload
     for name, fs in setup.filesystems.items():
         if fs and fs.partitions > 1:
             return f"{name} has {fs.partitions} partitions, and slices support only one"
@@ -47,6 +55,14 @@ def why_not_sliced(setup: Setup, workload: str) -> str | None:
             return f"{next(iter(files))} is a setting of the whole machine, so of both sides"
     if not setup.loads[workload].sliced:
         return f"{workload} cannot take turns"
+    if whole := [metric for metric in metrics if metric in NEVER_SLICED]:
+        return f"{whole[0]} is one of whole repetitions: turns are too short for it"
+    tail = next((metric for metric in metrics if metric in LATENCIES), None)
+    if tail and _defers(setup, key):
+        return (
+            f"{workload} defers work, which is completed between turns, so that its {tail} is one "
+            "of whole repetitions"
+        )
     return None
 
 
@@ -58,6 +74,11 @@ def why_oversubscribed(workers_per_cpu: int) -> str | None:
         f"with workers_per_cpu = {workers_per_cpu} a turn of milliseconds is too short for the "
         "scheduler to let each worker run"
     )
+
+
+def _defers(setup: Setup, key: CellKey) -> bool:
+    described = setup.loads[key.workload].descriptor
+    return described.puts_off or described.defers_frees or bool(key.options.get("keep"))
 
 
 def settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slicing:
@@ -90,9 +111,11 @@ def measure_pair(
     keys: Mapping[str, CellKey],
     slicing: Slicing,
     seed: int,
+    metrics: Collection[str] = (),
 ) -> list[Cell]:
     """Measure one repetition of a point on both sides, and store its two cells.
 
+    A cell that lacks a latency among the `metrics` fails, because the turns are too short for it.
     Failures are recorded in the cells; if one side fails, the other's cell is invalid. Raises
     Interrupted and Stopped.
     """
@@ -112,6 +135,7 @@ def measure_pair(
         coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
         try:
             _alternate(turns, cells, slicing, coin)
+            _refuse_without(cells.values(), metrics)
         except LoadTimeout as error:
             raise FscaleError(f"{error}; the workload was killed") from None
     return list(cells.values())
@@ -172,8 +196,10 @@ def _alternate(
     """
     slices = play(turns, slicing, coin)
     for side in SIDES:
-        copy_outcome(cells[side], turns[side].end())
+        outcome = turns[side].end()
+        copy_outcome(cells[side], outcome)
         cells[side].slices = slices[side]
+        cells[side].latency = _latency(outcome, slices[side], slicing)
     invalidate_partner(cells.values())
     for side, own in slices.items():
         each = [turn.ops / _workers(cells[side]) for turn in own if turn.seconds]
@@ -182,6 +208,26 @@ def _alternate(
                 f"a worker did only {median(each):.3g} operations in a turn of "
                 f"{1000 * slicing.seconds:g} ms; slices need at least {MIN_OPS}"
             )
+
+
+def _latency(outcome: Outcome, slices: Sequence[Slice], slicing: Slicing) -> dict[str, Any] | None:
+    """The latencies of the kept turns, block by block; None if they were not recorded by turn."""
+    if outcome.turn_latencies is None:
+        return None
+    # Here, because its library takes its time to load.
+    from fscale.model.histogram import summarise_blocks  # noqa: PLC0415
+
+    blocks: dict[int, Counter[int]] = defaultdict(Counter)
+    for number, turn in enumerate(slices, slicing.warmup + 1):
+        blocks[turn.block].update(outcome.turn_latencies.get(number, {}))
+    return summarise_blocks(list(blocks.values()))
+
+
+def _refuse_without(cells: Collection[Cell], metrics: Collection[str]) -> None:
+    for cell in cells:
+        for metric in LATENCIES if cell.status == "ok" else ():
+            if metric in metrics and (reason := why_none(cell.latency, metric)):
+                raise FscaleError(f"in slices, {reason}")
 
 
 def _workers(cell: Cell) -> int:

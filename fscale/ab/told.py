@@ -3,13 +3,14 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import exp
 
-from analysis.compare.pairs import RATES, SLICED
-from analysis.compare.settings import COUNT, Judgement
+from analysis.compare.pairs import JUDGED
+from analysis.compare.settings import COUNT, METRICS, Judgement
 from analysis.compare.sliced import ratios_of
 from analysis.compare.wording import change, interval, what
+from analysis.metrics import VALUES
 from fscale.ab.loop import Progress
 from fscale.ab.point import SIDES, Point
 from fscale.model.results import Cell
@@ -20,8 +21,9 @@ from vm.steps import Steps
 class Told:
     """See fscale.ab.loop.Watcher."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, metrics: Collection[str] = METRICS) -> None:
         self._steps = steps
+        self._metrics = metrics
         self._began = time.monotonic()
         self._rounds = 0
 
@@ -32,7 +34,7 @@ class Told:
             for cell in progress.cells[-2 * point.step * len(batch) :]:
                 if cell.key.side and cell.key.point == point.key(cell.key.side, 1).point:
                     cells[cell.key.side].append(cell)
-            shown = _changes([cells[side] for side in SIDES])
+            shown = _changes([cells[side] for side in SIDES], self._metrics)
             key = point.base
             self._steps.note(f"    {key.workload}, {key.cores} cores: {shown or 'no ratio'}")
         self._steps.note(f"    {duration(max(0.0, left))} left")
@@ -60,21 +62,21 @@ class Told:
             )
 
 
-def _changes(sides: Sequence[Sequence[Cell]]) -> str:
-    """The change of each rate, or count, from BASE to NEW in these cells."""
+def _changes(sides: Sequence[Sequence[Cell]], metrics: Collection[str]) -> str:
+    """The change of each metric, or count, from BASE to NEW in these cells."""
     if not all(sides):
         return ""
     shown = []
     base, new = sides
     if base[-1].slices or base[-1].counts:
-        for metric in SLICED:
+        for metric in JUDGED:
             ratio = ratios_of({1: base[-1]}, {1: new[-1]}, metric).get(1)
             if ratio:
                 shown.append(f"{metric.removeprefix(COUNT)} {change(exp(ratio.log))}")
         return ", ".join(shown)
-    for metric, value in RATES.items():
+    for metric, value in VALUES.items():
         values = [[v for c in side if c.status == "ok" and (v := value(c))] for side in sides]
-        if all(values):
+        if metric in metrics and all(values):
             means = [sum(own) / len(own) for own in values]
             shown.append(f"{metric} {change(means[1] / means[0])}")
     return ", ".join(shown)

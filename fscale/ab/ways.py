@@ -37,7 +37,7 @@ class Way(Enum):
     )
     GUEST_SLICES = (
         "slices in guests",
-        ("duration", "allow_different", *_ON_THIS_MACHINE),
+        ("duration", "latency_margin", "allow_different", *_ON_THIS_MACHINE),
         _GUESTS,
     )
     SIMULATED = "simulated guests", (), ("mount", "mkfs", *OF_GUEST)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from analysis.compare.settings import Settings
 from fscale.commands.options.judge import JudgeOptions
-from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.options.measure import MeasureOptions, recording
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.options.shared import AllOption, MinutesOption, ResultsOption
 from fscale.model import catalogue
@@ -136,7 +136,7 @@ def measure_in_guests(
 
     steps = Steps(Console(stderr=True))
     files, inside = files_for_guest(suite, filesystems, base, new)
-    own, arguments = loads.files_for_guest(given)
+    own, arguments = loads.files_for_guest(recording(given, settings.metrics))
     source = make(
         base,
         new,
@@ -151,7 +151,7 @@ def measure_in_guests(
         steps=steps,
         bisecting=bisecting,
     )
-    progress = execute(source, 60 * minutes, Told(steps))
+    progress = execute(source, 60 * minutes, Told(steps, source.plan.settings.metrics))
     for reason in progress.given_up.values():
         steps.note(f"gave up on a point: {reason}")
     if progress.out_of_time:
@@ -228,7 +228,7 @@ def _ab(
             repetitions=repetitions or 0,
         )
     else:
-        request = measured.request(output, seed)
+        request = measured.request(output, seed, settings.metrics)
 
         def plan() -> "Plan":
             made = make(request, *sides, settings, repetitions or 0, slices=slices)

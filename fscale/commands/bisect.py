@@ -11,6 +11,7 @@ import typer
 from analysis.compare.settings import (
     CPU_EFFICIENCY,
     INSTRUCTIONS,
+    NAMED,
     THROUGHPUT,
     Comparison,
     Settings,
@@ -139,7 +140,7 @@ def _bisect(
             )
             comparison = _compare(results, None, judged_by)
         else:
-            request = measured.request(results, None)
+            request = measured.request(results, None, settings.metrics)
             comparison = _measure(request, sides, settings, max_minutes, measured.wait)
     except GuestError as error:
         console.print(f"fscale: {error}: this commit is skipped", markup=False, soft_wrap=True)
@@ -193,12 +194,12 @@ def _measure(
 def verdict(comparison: Comparison) -> int:
     """Return the exit code for git: bad, good, or skip.
 
-    Bad if anything is slower or broken; good if every rate has a verdict. A point that was lost
-    for another reason than a fault of the file system (a tool is missing, the run was cut short)
-    says nothing about the commit.
+    Bad if anything is slower or broken; good if every rate, or named metric, has a verdict. A point
+    that was lost for another reason than a fault of the file system (a tool is missing, the run was
+    cut short) says nothing about the commit.
     """
     if comparison.count("slower") or comparison.of_kind("broken"):
         return BAD
-    metrics = (THROUGHPUT, CPU_EFFICIENCY, INSTRUCTIONS)
+    metrics = (THROUGHPUT, CPU_EFFICIENCY, INSTRUCTIONS, *NAMED)
     rates = [j.verdict for j in comparison.judgements if j.metric in metrics]
     return SKIP if "undecided" in rates or comparison.of_kind("lost") or not rates else GOOD

@@ -23,7 +23,10 @@ More examples:
     fscale compare results/v6.17 results/v6.18 --html compare.html
     fscale compare results/ab-data-journal --mail -    # judge a run of `fscale ab` again
 """
-_OF_RATES = {"metric", "margin", "count_margin", "fdr", "seed", "allow_different", "fail_undecided"}
+_OF_RATES = {
+    *("metric", "margin", "count_margin", "latency_margin", "fdr", "seed"),
+    *("allow_different", "fail_undecided"),
+}
 
 
 def _directory(run: Path, db: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT
+from analysis.compare.settings import SHOWN, THROUGHPUT
 from fscale.commands.options.shared import JsonFlag
 from fscale.model import paths
 from fscale.model.errors import FscaleError
@@ -27,7 +27,7 @@ DbOption = Annotated[
     ),
 ]
 MetricOption = Annotated[
-    str, typer.Option(metavar="METRIC", help=f"Metric to show: {THROUGHPUT} or {CPU_EFFICIENCY}.")
+    str, typer.Option(metavar="METRIC", help=f"Metric to show: {', '.join(SHOWN)}.")
 ]
 MarginOption = Annotated[
     float,
@@ -132,10 +132,8 @@ def _check_roots(roots: list[Path]) -> None:
 
 
 def _check_metric(metric: str) -> None:
-    if metric not in (THROUGHPUT, CPU_EFFICIENCY):
-        raise FscaleError(
-            f"--metric {metric}: no such metric; give {THROUGHPUT} or {CPU_EFFICIENCY}"
-        )
+    if metric not in SHOWN:
+        raise FscaleError(f"--metric {metric}: no such metric; give one of {', '.join(SHOWN)}")
 
 
 def _tell(problems: list[str]) -> None:
@@ -258,7 +256,7 @@ def _trend(
         return
     table = Table("point", "runs", f"latest {MOST_SHOWN} ({metric})", "steps", box=None)
     for trend in found:
-        values = [wording.number(v.median) for v in trend.values[-MOST_SHOWN:]]
+        values = [wording.figure(metric, v.median) for v in trend.values[-MOST_SHOWN:]]
         steps = [f"{wording.change(s.ratio)} at {s.first.run}" for s in trend.steps]
         few = len(trend.values) < FEWEST_RUNS
         none = f"too few runs (needs {FEWEST_RUNS})" if few else "none"

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.compare.settings import NAMED, SHOWN, THROUGHPUT
 from analysis.reader import Results, load
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
@@ -17,6 +18,7 @@ _EPILOG = """
 More examples:
 
     fscale show results/today --workload MWCL --fs ext4,xfs    # one plot, with its values
+    fscale show results/today --workload DWSL --metric p99
     fscale show results/today | less
     fscale show results/today --ascii
 """
@@ -34,6 +36,9 @@ def _show(
             "--fs", metavar="FS,...", help="File systems, separated by commas. Default: all."
         ),
     ] = None,
+    metric: Annotated[
+        str, typer.Option(metavar="METRIC", help=f"Metric to draw: {', '.join(SHOWN)}.")
+    ] = THROUGHPUT,
     ascii_only: Annotated[
         bool,
         typer.Option(
@@ -54,8 +59,11 @@ def _show(
     from analysis.show.run import drawn  # noqa: PLC0415
 
     results = _chosen(load(run), workload, fs)
+    _check_metric(results, metric)
     console = terminal(ascii_only=ascii_only or only_ascii())
-    for part in drawn(Report((Member(results),), run), console.width, console.height):
+    for part in drawn(
+        Report((Member(results),), run, metric=metric), console.width, console.height
+    ):
         console.print(part)
 
 
@@ -78,6 +86,17 @@ def _chosen(results: Results, workload: str | None, fs: str | None) -> Results:
             "lists the reasons"
         )
     return chosen
+
+
+def _check_metric(results: Results, metric: str) -> None:
+    """Refuse a metric that there is not, or that no selected cell has."""
+    from analysis.metrics import VALUES, why_missing  # noqa: PLC0415 - loads all metrics
+
+    if metric not in SHOWN:
+        raise FscaleError(f"--metric {metric}: no such metric; give one of {', '.join(SHOWN)}")
+    if all(VALUES[metric](cell) is None for cell in results.scored):
+        why = why_missing(results.scored[0], metric) if metric in NAMED else "it was not recorded"
+        raise FscaleError(f"no selected cell in {results.path} has {metric}: {why}")
 
 
 def _names(what: str, asked: str | None, measured: Iterable[str]) -> set[str]:

@@ -153,6 +153,11 @@ class Latency(Strict):
     )
     samples: list[int] = Field(description="operations that the histogram counts")
     dropped: list[int] = Field(description="operations of the timed windows that it does not count")
+    turns: str | None = Field(
+        default=None,
+        description="in turns: file of little-endian uint64 triples: the number of the turn, the "
+        "lower bound of a bucket, and its count of all workers; null without turns",
+    )
 
 
 class BenchError(Strict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Decides whether the recorded latencies of a cell represent its operations."""
+"""Quantiles from the recorded latencies of a cell, if they represent its operations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +9,10 @@ MAX_DROPPED = 0.01
 
 The histogram fills up in the first part of a window, which does not represent the rest.
 """
+MIN_BEYOND = 10
+"""Operations that must lie beyond a percentile: fewer make it a matter of chance."""
+PERCENTILES = {"p50": "50", "p99": "99", "p99.9": "99.9", "max": "100"}
+"""metric -> percentile, as in the quantiles of a cell"""
 
 
 def covered(latency: Mapping[str, Any]) -> float | None:
@@ -26,3 +30,35 @@ def trusted(latency: Mapping[str, Any]) -> bool:
     """
     share = covered(latency)
     return share >= 1 - MAX_DROPPED if share is not None else "count" not in latency
+
+
+def beyond(count: int, percentile: str) -> float:
+    """Return how many of `count` operations lie beyond a percentile such as "99.9"."""
+    return round(count * (100 - float(percentile)) / 100, 6)
+
+
+def quantile(latency: Mapping[str, Any] | None, metric: str) -> float | None:
+    """Return the nanoseconds of one of PERCENTILES; None if `why_none` has a reason."""
+    if why_none(latency, metric):
+        return None
+    assert latency is not None
+    return float(latency["quantiles"][PERCENTILES[metric]])
+
+
+def why_none(latency: Mapping[str, Any] | None, metric: str) -> str:
+    """Return why a cell has no figure of one of PERCENTILES, as a clause; empty if it has one.
+
+    A percentile needs MIN_BEYOND operations beyond it. That is not asked of the maximum, nor of
+    other programs, which do not tell how many operations they timed.
+    """
+    if latency is None:
+        return "no latencies were recorded (`--set latency=true` records those of microbenchmarks)"
+    if not trusted(latency):
+        return f"the recorded latencies cover only {covered(latency) or 0:.0%} of the operations"
+    percentile, quantiles = PERCENTILES[metric], latency.get("quantiles")
+    if not isinstance(quantiles, Mapping) or not isinstance(quantiles.get(percentile), int | float):
+        return f"the recorded latencies have no {metric}"
+    count = latency.get("count")
+    if isinstance(count, int) and metric != "max" and beyond(count, percentile) < MIN_BEYOND:
+        return f"fewer than {MIN_BEYOND} of a repetition's {count} operations lie beyond {metric}"
+    return ""

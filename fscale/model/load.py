@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The protocol of a load: a program that a cell can run and measure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +59,8 @@ class Outcome:
     thermal_throttled: int | None = None  # times; None if nothing counts them
     bench: BenchOutput | None = None
     latency: dict[str, Any] | None = None
+    turn_latencies: Mapping[int, Mapping[int, int]] | None = None
+    """number of the turn -> nanoseconds -> operations; None if not recorded"""
     extra: dict[str, Any] = field(default_factory=dict)
 
 

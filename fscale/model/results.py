@@ -176,7 +176,8 @@ class Cell(Strict):
     latency: dict[str, Any] | None = Field(
         default=None,
         description="HdrHistogram (V2, base64) and quantiles in nanoseconds; quantiles are null if "
-        "the histogram is empty or lacks more than 1% of the operations",
+        "the histogram is empty or lacks more than 1% of the operations. In turns, those of the "
+        "whole blocks, and the standard errors of the quantiles' logarithms (`errors`)",
     )
     geometry: dict[str, str] | None = Field(
         default=None,

@@ -111,10 +111,12 @@ class Microbench:
         if bench.latency:
             # numpy takes its time to load.
             from fscale.model.histogram import summarise  # noqa: PLC0415
-            from fscale.runner.latency import counts  # noqa: PLC0415
+            from fscale.runner.latency import by_turn, counts  # noqa: PLC0415
 
             files = [target.scratch / Path(name).name for name in bench.latency.files]
             outcome.latency = summarise(counts(files), sum(bench.latency.dropped))
+            if bench.latency.turns:
+                outcome.turn_latencies = by_turn(target.scratch / Path(bench.latency.turns).name)
         return outcome
 
 

@@ -6,6 +6,7 @@ const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-
 const HEIGHT = 0.72; // of the width
 const LARGEST = 460; // pixels high
 const LABEL = 20; // pixels that a core count takes
+const SHARES = ["slowest-worker", "jain"]; // measures from 0 to 1, without a unit
 
 function short(value) {
 	const [factor, prefix] = PREFIXES.find(([f]) => Math.abs(value) >= 0.9995 * f) ?? PREFIXES.at(-1);
@@ -15,6 +16,8 @@ function short(value) {
 function inUnit(value, panel, view) {
 	if (view.relative)
 		return `${Number(value.toPrecision(3))}×`;
+	if (SHARES.includes(view.measure))
+		return String(Number(value.toPrecision(3)));
 	const [number, prefix] = short(value);
 	const unit = { rate: ` ${panel.unit}/s`, cpu: ` ${panel.unit} per CPU second` }[view.measure] ?? "s";
 	return `${number} ${prefix}${unit}`.replace("  ", " ");
@@ -95,6 +98,8 @@ function coreTicks(cores, kind, width) {
 function yTitle(panel, view) {
 	if (view.relative)
 		return view.measure === "rate" ? "speed-up" : "relative to base";
+	if (SHARES.includes(view.measure))
+		return "share";
 	return { rate: `${panel.unit}/s`, cpu: `${panel.unit} per CPU s` }[view.measure] ?? "seconds";
 }
 
@@ -110,7 +115,7 @@ function fill(template, panel, view, width) {
 	};
 	const signals = {
 		xDomain: range.x, yDomain: range.y, ticks: coreTicks(panel.cores.filter(n => range.x[0] <= n && n <= range.x[1]), view.x, 0.8 * width), xTitle: "cores", yTitle: yTitle(panel, view),
-		yFormat: view.relative ? "~f" : "~s",
+		yFormat: view.relative || SHARES.includes(view.measure) ? "~f" : "~s",
 	};
 	for (const data of spec.data)
 		data.values = values[data.name];

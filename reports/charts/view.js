@@ -7,7 +7,11 @@ const MEASURES = {
 	cpu: { title: "operations per CPU second", better: "high" },
 	latency: { title: "mean latency", better: "low" },
 	p50: { title: "median latency", better: "low" },
-	p99: { title: "99th percentile of latency", better: "low" },
+	p99: { title: "99th percentile of latency (p99)", better: "low" },
+	"p99.9": { title: "99.9th percentile of latency (p99.9)", better: "low" },
+	max: { title: "maximum latency", better: "low" },
+	"slowest-worker": { title: "slowest worker over the mean", better: "high" },
+	jain: { title: "Jain's index of fairness", better: "high" },
 };
 
 function firstView() {

@@ -64,6 +64,7 @@ class Machine:
         keys: Mapping[str, CellKey],
         slicing: Slicing,
         seed: int,
+        metrics: object,
     ) -> list[Cell]:
         found = []
         for side, key in keys.items():
@@ -207,6 +208,21 @@ def test_a_first_pair_that_fails_is_measured_whole_which_tells_the_sides_apart(
     assert [name.split("-")[0] for name in progress.given_up] == ["DWOL"]
     (point,) = compare(open_sides(tmp_path, None), SETTINGS).health
     assert (point.kind, point.subject.workload, point.base.good) == ("broken", "DWOL", 2)
+
+
+def test_a_point_without_any_value_is_given_up_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = Settings(metrics=("p99", "jain"))
+    plan = paired_plans.plan_of(tmp_path, {"DRBL": None}, named, Looks((8, 12)))
+    machine, progress = measured(plan, monkeypatch, loop.Quiet())
+    assert len(machine.order) == 4  # a round: A B B A
+    (reason,) = progress.given_up.values()
+    assert "latency=true" in reason
+    plan = paired_plans.plan_of(
+        tmp_path / "b", {"DRBL": None}, Settings(metrics=("throughput", "p99")), Looks((8,))
+    )
+    assert not measured(plan, monkeypatch, loop.Quiet())[1].given_up
 
 
 def test_one_failed_pair_among_good_ones_is_no_reason_to_give_up(

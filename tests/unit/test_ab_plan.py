@@ -222,6 +222,7 @@ def test_the_record_beside_the_run(prepare: Preparer, tmp_path: Path) -> None:
     assert record == {
         "schema": 1, "base": "ext4:mount=data=journal", "new": "xfs",
         "looks": record["looks"], "pair_looks": list(growing(FIRST_LOOK, MOST_REPETITIONS)),
+        "metrics": ["throughput"],
     }  # fmt: skip
     assert record["looks"][0] == 8
     assert Store(tmp_path / "whole").load_run() is not None
@@ -350,6 +351,27 @@ def test_what_can_is_cut_and_what_puts_work_off_settles(
     prepare.media = {"nvme": Medium(title="disk", kind="device", path="/dev/null")}
     found = plan.make(request(tmp_path / "b"), *sides, Settings(), 9, slices=None)
     assert all(point.slicing for point in found.points)
+
+
+def test_latencies_and_fairness_count_where_they_can_be(prepare: Preparer, tmp_path: Path) -> None:
+    """Three points, of which one has two workers."""
+    for metrics, tests in (
+        (("p99",), 3),
+        (("p50", "p99", "p99.9", "max"), 12),
+        (("slowest-worker", "jain"), 2),
+        (("throughput", "p99", "jain"), 3 + 1 + 3 + 1),  # with the curve of two core counts
+    ):
+        assert f"among {tests} tests" in refusal(tmp_path / "few", 3, metrics=metrics)
+
+
+def test_what_slices_do_not_carry_is_measured_whole(prepare: Preparer, tmp_path: Path) -> None:
+    sides = parse("ext4"), parse("xfs")
+    for metric, sliced in (("p99", True), ("max", False), ("jain", False)):
+        settings = Settings.model_validate({"metrics": ("throughput", metric)})
+        found = plan.make(request(tmp_path / metric), *sides, settings, 20, slices=None)
+        assert {point.slicing is not None for point in found.points} == {sliced}
+        assert found.run.suite.get("slices") is None or sliced
+    assert "max" in refusal(tmp_path / "b", slicing=Slicing(), metrics=("max",))
 
 
 def test_a_run_goes_on_or_is_another_one(prepare: Preparer, tmp_path: Path) -> None:

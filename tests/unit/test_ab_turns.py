@@ -2,6 +2,7 @@
 """What becomes of a sliced pair when one of its sides ends early or hangs."""
 
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -11,6 +12,7 @@ from fscale.ab import slices
 from fscale.ab.slices import _alternate, play
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
+from fscale.model.histogram import summarise
 from fscale.model.load import Outcome
 from fscale.model.results import Cell, CellKey, Status
 from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn, Turns
@@ -97,6 +99,61 @@ def test_each_worker_needs_its_operations(cores: int) -> None:
 def test_a_side_that_hangs_is_said() -> None:
     with pytest.raises(LoadTimeout, match="it hangs"):
         alternate(Side(100), Side(7, hangs=True))
+
+
+def test_latencies_are_those_of_the_whole_blocks() -> None:
+    """Not those of the turn for the caches, nor of the block that was cut."""
+
+    class Timed(Side):
+        def end(self) -> Outcome:
+            each = {number: {1000 * number: 100} for number in range(1, 8)}
+            return replace(super().end(), turn_latencies=each)
+
+    cells = alternate(Timed(100), Timed(7))  # one for the caches, three blocks of two
+    for one in cells.values():
+        assert one.latency is not None
+        assert one.latency["count"] == 600
+        assert one.latency["quantiles"]["100"] == pytest.approx(7000, rel=1e-3)
+        assert one.latency["quantiles"]["50"] == pytest.approx(4000, rel=1e-3)
+        assert one.latency["errors"]["50"] > 0.1
+    assert alternate(Side(100), Side(100))["A"].latency is None
+
+
+def described(**changes: bool) -> SimpleNamespace:
+    return SimpleNamespace(**({"puts_off": False, "defers_frees": False} | changes))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "descriptor", "options", "part"),
+    [
+        (("throughput", "p99"), described(), {}, None),
+        (("p50", "p99.9"), described(), {}, None),
+        (("throughput", "max"), described(), {}, "max"),
+        (("jain",), described(), {}, "jain"),
+        (("p99",), described(puts_off=True), {}, "defers work"),
+        (("p99",), described(defers_frees=True), {}, "defers work"),
+        (("p99",), described(), {"keep": 5}, "defers work"),
+        (("throughput",), described(puts_off=True), {"keep": 5}, None),
+    ],
+)
+def test_which_metrics_slices_carry(
+    metrics: tuple[str, ...],
+    descriptor: SimpleNamespace,
+    options: dict[str, int],
+    part: str | None,
+) -> None:
+    load = SimpleNamespace(descriptor=descriptor, sliced=True)
+    setup = cast("Setup", SimpleNamespace(loads={"DRBL": load}, filesystems={}))
+    key = cell("A").key.model_copy(update={"options": options})
+    reason = slices.why_not_sliced(setup, key, metrics)
+    assert (reason is None) if part is None else part in str(reason)
+
+
+def test_turns_with_too_few_operations_for_a_quantile_are_refused() -> None:
+    one = cell("A").model_copy(update={"status": "ok", "latency": summarise([(1000, 900)])})
+    slices._refuse_without([one], ("throughput", "p50"))
+    with pytest.raises(FscaleError, match="900"):
+        slices._refuse_without([one], ("p99",))
 
 
 @pytest.mark.parametrize(("keep", "drain"), [({}, 0.0), ({"keep": 0}, 0.0), ({"keep": 5}, 0.02)])

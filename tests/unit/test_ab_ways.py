@@ -15,6 +15,7 @@ from fscale.ab import guest_plan, plan, run
 from fscale.ab.ways import Way
 from fscale.cli import app
 from fscale.commands import ab, bisect, vm
+from fscale.commands.options import measure
 from fscale.model.errors import FscaleError
 from fscale.model.variant import parse
 from vm.options import GuestOptions
@@ -79,6 +80,7 @@ GIVEN = {
 }
 OF_A_VERDICT = ("--metric", "--margin", "--count-margin", "--fdr")
 ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--dry-run"}
+LATENCY = ("--metric", "p99", "--latency-margin", "0.25")
 REFUSED = {
     "whole": {"--count-margin"},
     "cells": {"--count-margin"},
@@ -107,6 +109,55 @@ def test_a_way_heeds_an_option_or_refuses_it(way: str, option: str, tmp_path: Pa
     else:
         assert isinstance(ended, Reached), ended
         assert any(one in ended.text for one in shown.split("|")), ended.text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_way_heeds_a_latency_and_its_margin_or_refuses_it(way: str, tmp_path: Path) -> None:
+    base, new, *more = WAYS[way]
+    words = ["ab", "--base", base, "--new", new, "--output", tmp_path / "o", *more]
+    ended = end([*words, *LATENCY])
+    if way == "guest slices":
+        assert isinstance(ended, FscaleError) and "--latency-margin" in str(ended)
+        return
+    assert isinstance(ended, Reached), ended
+    assert "metrics=('p99',)" in ended.text and "latency_margin=0.25" in ended.text
+    assert way == "boots" or "'latency': True" in ended.text
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--metric", "p99", "--margin", "0.1"], "--latency-margin"),
+        (["--metric", "throughput", "--latency-margin", "0.1"], "p99"),
+        (["--latency-margin", "0.1"], "p99"),
+        (["--metric", "p98"], "p99.9"),
+    ],
+)
+@pytest.mark.parametrize("way", ["cells", "boots"])
+def test_a_margin_or_a_key_that_cannot_be_heeded_is_refused(
+    way: str, options: list[str], part: str, tmp_path: Path
+) -> None:
+    base, new, *more = WAYS[way]
+    ended = end(["ab", "--base", base, "--new", new, "--output", tmp_path / "o", *more, *options])
+    assert isinstance(ended, FscaleError), ended
+    assert part in str(ended)
+
+
+def test_latencies_are_recorded_where_a_metric_needs_them(tmp_path: Path) -> None:
+    words = ["ab", "--base", "tmpfs", "--new", "tmpfs", "--output", tmp_path / "o", *LATENCY]
+    assert "'latency': True" in str(end([*words, "--set", "latency=true"]))
+    assert "latency=false" in str(end([*words, "--set", "latency=false"]))
+    assert measure.recording(["--cores=1"], ["jain"]) == ["--cores=1"]
+    assert measure.recording([], ["p99"]) == ["--set=latency=true"]
+    for given in (["--set=latency=true"], ["--set", "latency = true"]):
+        assert measure.recording(given, ["p99"]) == given
+    with pytest.raises(FscaleError, match="max"):
+        measure.recording(["--set", "latency=false"], ["max"])
+
+
+def test_slices_in_guests_judge_no_latency(tmp_path: Path) -> None:
+    with pytest.raises(FscaleError, match="jain"):
+        guest_plan._check_pairs([], GuestOptions(), Settings(metrics=("jain",)), 0)
 
 
 def test_all_options_that_are_not_heeded_are_named_at_once(tmp_path: Path) -> None:
@@ -143,7 +194,7 @@ def test_every_option_is_known_to_this_test() -> None:
     import typer.main  # noqa: PLC0415
 
     outputs = {"--json", "--junit", "--markdown", "--mail", "--html", "--ktap", "--all", "--output"}
-    others = {"--base", "--new", "--suite", "--slices", "--dry-run", "--help"}
+    others = {"--base", "--new", "--suite", "--slices", "--dry-run", "--help", "--latency-margin"}
     command: Any = typer.main.get_command(app)
     options = {option.opts[0] for option in command.commands["ab"].params}
     assert options - outputs - others == GIVEN.keys()

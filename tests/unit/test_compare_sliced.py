@@ -28,10 +28,10 @@ from analysis.compare.sliced import (
     paired,
     pairs_needed,
     ratios_of,
-    settled,
     smallest_change,
 )
 from analysis.compare.wording import remark
+from analysis.metrics import settled
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from tests.made_up_sides import decided, sliced_test

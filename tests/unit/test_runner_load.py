@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from analysis.summary import latency_quantile
 from fscale.model.bench import CpuTimes
 from fscale.model.errors import FscaleError
 from fscale.model.histogram import summarise
+from fscale.model.latency import quantile, why_none
 from fscale.model.load import Settings, Target
 from fscale.model.paths import ROOT
 from fscale.model.results import CellKey
@@ -20,7 +20,6 @@ from fscale.runner import microbench
 from fscale.runner.cell import accounting
 from fscale.runner.cell.measure import seed_of
 from fscale.runner.latency import counts
-from fscale.runner.session import new_cell
 from fscale.system import namespaces, processes
 from tests.runner_support import fake_bench
 
@@ -161,8 +160,8 @@ def test_latencies_of_a_part_of_the_operations_tell_nothing(
     assert made["covered"] == (count / (count + dropped) if count + dropped else None)
     # Such cells of older results have quantiles.
     old = {**made, "quantiles": {"50": 0, "99": 5000}}
-    cell = new_cell(target(tmp_path).key).model_copy(update={"latency": old})
-    assert latency_quantile(cell, "50") is None
+    assert quantile(old, "p50") is None
+    assert why_none(old, "p50")
 
 
 def _snapshot(

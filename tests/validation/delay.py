@@ -30,6 +30,43 @@ __attribute__((constructor)) static void planted_read(void)
 	planted_turns = turns ? strtoul(turns, NULL, 10) : 0;
 }}
 """
+_RARE_SOURCE = """\
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workload.h"
+
+#include <stdlib.h>
+
+static unsigned long every, nanoseconds, left;
+
+static unsigned long number(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoul(text, NULL, 10) : 0;
+}
+
+__attribute__((constructor)) static void planted_read(void)
+{
+	every = left = number("FSCALE_PLANTED_EVERY");
+	nanoseconds = number("FSCALE_PLANTED_NS");
+}
+
+void planted_wait(void)
+{
+	uint64_t end;
+
+	if (!every || --left)
+		return;
+	left = every;
+	end = now_ns() + nanoseconds;
+	while (now_ns() < end)
+		;
+}
+"""
+_RARE_HEADER = """\
+void planted_wait(void);
+
+/* The plain loop: """
 _HEADER = """\
 extern unsigned long planted_turns;
 
@@ -42,10 +79,12 @@ static inline void planted_wait(void)
 /* The plain loop: """
 
 
-def patched(name: str, changes: Mapping[str, str], sources: Mapping[str, str]) -> Path:
+def patched(
+    name: str, changes: Mapping[str, str], sources: Mapping[str, str], *, everywhere: bool = False
+) -> Path:
     """A microbenchmark with texts of core/workload.h replaced and sources added to core/.
 
-    SystemExit where a text is not there.
+    Each text is replaced where it comes first, or `everywhere`. SystemExit where it is not there.
     """
     place = BUILD / name
     shutil.rmtree(place, ignore_errors=True)
@@ -57,7 +96,7 @@ def patched(name: str, changes: Mapping[str, str], sources: Mapping[str, str]) -
     for old, new in changes.items():
         if old not in text:
             raise SystemExit(f"{core / 'workload.h'} has no {old.strip()!r}")
-        text = text.replace(old, new, 1)
+        text = text.replace(old, new, -1 if everywhere else 1)
     (core / "workload.h").write_text(text)
     for source, content in sources.items():
         (core / source).write_text(content)
@@ -86,6 +125,17 @@ def bench_of(turns: Mapping[str, int], name: str) -> Path:
 
 def _delayed_by(name: str, count: str) -> Path:
     return script(_delayed(), name, f"{_VARIABLE}=$n", before=f"{count}\n")
+
+
+def rare(every: int, nanoseconds: int) -> Path:
+    """A microbenchmark of which one operation in `every` takes so much longer; 0: none does."""
+    binary = BUILD / "rare" / "build/microbench/fscale-bench"
+    made = binary.stat().st_mtime if binary.exists() else 0.0
+    if any(file.stat().st_mtime > made for file in (ROOT / "microbench").rglob("*.[ch]")):
+        changes = {_OPERATION: _DELAYED, "/* The plain loop: ": _RARE_HEADER}
+        binary = patched("rare", changes, {"planted.c": _RARE_SOURCE}, everywhere=True)
+    given = f"FSCALE_PLANTED_EVERY={every} FSCALE_PLANTED_NS={nanoseconds}"
+    return script(binary, f"fscale-bench-rare-{every}-{nanoseconds}", given)
 
 
 def script(binary: Path, name: str, variable: str, before: str = "") -> Path:

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from analysis.compare import wording
 from analysis.compare.compare import compare
-from analysis.compare.pairs import RATES
-from analysis.compare.settings import Judgement, Settings
+from analysis.compare.settings import METRICS, Judgement, Settings
 from analysis.compare.sides import open_sides
 from fscale.model.catalogue import load_suite
 from tests.validation.delay import patched
@@ -34,7 +33,7 @@ def doubled() -> Path:
 def judged(output: Path) -> dict[tuple[tuple[int, ...], str], Judgement]:
     """(cores, metric) -> the judgement of the point."""
     judgements = compare(open_sides(output, None), Settings()).judgements
-    return {(j.subject.cores, j.metric): j for j in judgements if j.metric in RATES}
+    return {(j.subject.cores, j.metric): j for j in judgements if j.metric in METRICS}
 
 
 def seconds(output: Path) -> float:

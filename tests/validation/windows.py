@@ -44,7 +44,10 @@ def run(
     output: Path,
     *,
     cores: Sequence[int] = (1,),
-    slices: bool = False,
+    slices: bool | None = False,
+    settings: Settings | None = None,
+    latency: bool = False,
+    options: dict[str, dict[str, int]] | None = None,
 ) -> Path:
     """Measure, or go on measuring, `repetitions` a side; in slices, pairs. Returns `output`."""
     request = Request(
@@ -55,20 +58,24 @@ def run(
             "cores": list(cores),
             "duration": duration,
             "profiles": [],
+            "latency": latency,
+            "options": options or {},
         },
         seed=1,
         binary=BENCH,
         applications=loads,
     )
     execute(
-        lambda: make(request, parse(base), parse(new), Settings(), repetitions, slices=slices),
+        lambda: make(
+            request, parse(base), parse(new), settings or Settings(), repetitions, slices=slices
+        ),
         FOREVER,
         wait=FOREVER,
     )
     return output
 
 
-def windows(output: Path, size: int) -> Iterator[list[Judgement]]:
+def windows(output: Path, size: int, settings: Settings | None = None) -> Iterator[list[Judgement]]:
     """The judgements of each window of `size` repetitions a side and of each of its points."""
     sides = open_sides(output, None)
     last = max(c.key.repetition for c in sides.base_cells)
@@ -80,7 +87,8 @@ def windows(output: Path, size: int) -> Iterator[list[Judgement]]:
                 [_renumbered(c, first) for c in cells if _inside(c, workload, first, size)]
                 for cells in (sides.base_cells, sides.new_cells)
             ]
-            yield judge(pair(cut[0], cut[1], interleaved=True).tests, Settings())
+            own = settings or Settings()
+            yield judge(pair(cut[0], cut[1], interleaved=True, metrics=own.metrics).tests, own)
 
 
 def together(output: Path, pairs: int, settings: Settings) -> Iterator[list[Judgement]]:
@@ -113,10 +121,12 @@ def _renumbered(cell: Cell, first: int) -> Cell:
     return cell.model_copy(update={"key": key, "id": key.id})
 
 
-def tally(output: Path, size: int) -> dict[tuple[str, str], Counter[str]]:
+def tally(
+    output: Path, size: int, settings: Settings | None = None
+) -> dict[tuple[str, str], Counter[str]]:
     """(workload, metric) -> how often each verdict was given; "any" is the worst of the metrics."""
     found: dict[tuple[str, str], Counter[str]] = {}
-    for judgements in windows(output, size):
+    for judgements in windows(output, size, settings):
         workload = judgements[0].subject.workload
         for j in judgements:
             found.setdefault((workload, j.metric), Counter())[j.verdict] += 1

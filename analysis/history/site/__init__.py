@@ -83,6 +83,7 @@ def _overview(history: History, margin: float, problems: Sequence[str]) -> Marku
         history=history,
         margin=margin,
         change=change,
+        shown=charts.shown,
         problems=problems,
         fewest=FEWEST_RUNS,
         sparkline=charts.sparkline,
@@ -101,4 +102,6 @@ def _series(history: History, page: Page) -> Markup:
         ],
         fewest=FEWEST_RUNS,
         change=change,
+        shown=charts.shown,
+        unit=charts.unit(page.trends[0]),
     )

@@ -12,7 +12,8 @@ import numpy as np
 import vl_convert
 from markupsafe import Markup
 
-from analysis.compare.wording import change
+from analysis.compare.settings import FAIRNESS, LATENCIES, NAMED
+from analysis.compare.wording import change, seconds
 from analysis.history.site.arrange import Page
 from analysis.history.trend import Trend, Value
 from analysis.report.render import rate, read
@@ -48,7 +49,7 @@ def specification(page: Page, trend: Trend) -> dict[str, Any]:
             {
                 "x": (number[step.last.path] + number[step.first.path]) / 2,
                 "label": change(step.ratio),
-                "worse": step.ratio < 1,
+                "worse": step.worse,
             }
             for step in trend.steps
         ],
@@ -56,7 +57,7 @@ def specification(page: Page, trend: Trend) -> dict[str, Any]:
     for data in spec["data"]:
         if data["name"] in values:
             data["values"] = values[data["name"]]
-    given = {"last": len(page.runs) - 1, "yTitle": f"{trend.place.unit}/s"}
+    given = {"last": len(page.runs) - 1, "yTitle": unit(trend)}
     for signal in spec["signals"]:
         if signal["name"] in given:
             signal["value"] = given[signal["name"]]
@@ -65,12 +66,28 @@ def specification(page: Page, trend: Trend) -> dict[str, Any]:
     return spec
 
 
+def unit(trend: Trend) -> str:
+    """The unit of a trend's values, for an axis."""
+    if trend.metric in LATENCIES:
+        return "s"
+    return "share" if trend.metric in FAIRNESS else f"{trend.place.unit}/s"
+
+
+def shown(metric: str, value: float) -> str:
+    """A value as text: a time with its unit, a rate with a prefix, fairness as a number up to 1."""
+    if metric in LATENCIES:
+        return seconds(value)
+    return f"{value:.3f}" if metric in FAIRNESS else rate(value)
+
+
 def describe_value(trend: Trend, value: Value) -> str:
     """Describe a value: run, day, kernel, value, spread, repetitions."""
-    text = f"{value.run}, {value.started[:10]}, kernel {value.kernel}: {rate(value.median)}"
+    median, low, high = (shown(trend.metric, v) for v in (value.median, value.low, value.high))
+    text = f"{value.run}, {value.started[:10]}, kernel {value.kernel}: {median}"
     if value.n > 1:
-        text += f" ({rate(value.low)} to {rate(value.high)})"
-    text += f" {trend.place.unit}/s, {plural(value.n, 'repetition')}"
+        text += f" ({low} to {high})"
+    units = "" if trend.metric in NAMED else f" {unit(trend)}"
+    text += f"{units}, {plural(value.n, 'repetition')}"
     return text + (f", {value.disturbed} disturbed" if value.disturbed else "")
 
 
@@ -127,7 +144,7 @@ def sparkline(trend: Trend) -> Markup:
     x = np.linspace(2, width - 2, len(logs)) if len(logs) > 1 else np.array([width / 2])
     y = height / 2 - (logs - middle) / room * height
     places = [value.path for value in trend.values]
-    at = [(places.index(step.first.path), step.ratio < 1) for step in trend.steps]
+    at = [(places.index(step.first.path), step.worse) for step in trend.steps]
     dots = [(x[i], y[i], "worse" if worse else "better") for i, worse in at]
     if len(logs) == 1:
         dots.append((x[0], y[0], "only"))

@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from analysis.compare.settings import METRICS, Metric, Settings
+from analysis.compare.settings import (
+    EVERY,
+    FAIRNESS,
+    LATENCIES,
+    METRICS,
+    Metric,
+    Settings,
+)
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import JUDGING
 
@@ -20,7 +27,9 @@ class JudgeOptions:
         typer.Option(
             "--metric",
             metavar="METRIC",
-            help=f"Judge only this metric: {', '.join(METRICS)}; repeatable. Default: all.",
+            help=f"Judge only this metric; repeatable: {', '.join(METRICS)} (default: these); the "
+            f"latency of an operation: {', '.join(LATENCIES)}; fairness between workers: "
+            f"{', '.join(FAIRNESS)}.",
             rich_help_panel=JUDGING,
         ),
     ] = None
@@ -44,6 +53,16 @@ class JudgeOptions:
             rich_help_panel=JUDGING,
         ),
     ] = 0.01
+    latency_margin: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=0.9,
+            metavar="FRACTION",
+            help="Ignore relative changes of a latency smaller than this. Default: 0.1 (10%).",
+            rich_help_panel=JUDGING,
+        ),
+    ] = None
     fdr: Annotated[
         float,
         typer.Option(
@@ -60,28 +79,36 @@ class JudgeOptions:
         """The rules; --margin applies to whole repetitions and to slices.
 
         Raises:
-            FscaleError: there is no such metric.
+            FscaleError: there is no such metric, or a margin applies to none of them.
         """
-        given = (
-            {} if self.margin is None else dict.fromkeys(("margin", "slice_margin"), self.margin)
-        )
-        return Settings(
-            metrics=parse_metrics(self.metric),
-            count_margin=self.count_margin,
-            fdr=self.fdr,
-            **given,
-        )
+        metrics = parse_metrics(self.metric)
+        latencies = [metric for metric in metrics if metric in LATENCIES]
+        given: dict[str, float] = {}
+        if self.margin is not None:
+            if len(latencies) == len(metrics):
+                raise FscaleError(
+                    f"--margin does not apply to {', '.join(latencies)}; give --latency-margin"
+                )
+            given |= dict.fromkeys(("margin", "slice_margin"), self.margin)
+        if self.latency_margin is not None:
+            if not latencies:
+                raise FscaleError(
+                    "--latency-margin applies to latencies, and none is judged; name one with "
+                    f"--metric: {', '.join(LATENCIES)}"
+                )
+            given["latency_margin"] = self.latency_margin
+        return Settings(metrics=metrics, count_margin=self.count_margin, fdr=self.fdr, **given)
 
 
 def parse_metrics(names: list[str] | None) -> tuple[Metric, ...]:
-    """Return the metrics to judge: all if none is named.
+    """Return the metrics to judge: METRICS if none is named.
 
     Raises:
         FscaleError: there is no such metric.
     """
-    wrong = set(names or ()) - set(METRICS)
+    wrong = set(names or ()) - set(EVERY)
     if wrong:
         raise FscaleError(
-            f"--metric {', '.join(sorted(wrong))}: no such metric; give one of {', '.join(METRICS)}"
+            f"--metric {', '.join(sorted(wrong))}: no such metric; give one of {', '.join(EVERY)}"
         )
-    return tuple(m for m in METRICS if not names or m in names)
+    return tuple(m for m in EVERY if m in (names or METRICS))

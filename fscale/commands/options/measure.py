@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is measured on both sides, and where."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,12 +27,36 @@ from fscale.model.catalogue import split_names
 from fscale.model.crew import KEEP_FREE
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import MEASURED
+from fscale.model.latency import PERCENTILES
 from fscale.model.limits import MOST_SECONDS
 from fscale.runner.request import Request, named_in, parse_cores, parse_settings, read_suite
 from vm.options import GuestOptions
 
 # Suite keys that a paired run sets itself.
 OWN = {"filesystems", "repetitions", "profile_repetitions"}
+
+
+_CONTRADICTION = (
+    "--metric {} needs latencies, which --set latency=false turns off; leave one of them out"
+)
+
+
+def wanted_latencies(metrics: Collection[str]) -> list[str]:
+    """Return those of the metrics for which latencies must be recorded."""
+    return [metric for metric in metrics if metric in PERCENTILES]
+
+
+def recording(given: Sequence[str], metrics: Collection[str]) -> list[str]:
+    """Return arguments of `fscale run` that record the latencies which the `metrics` need.
+
+    Raises:
+        FscaleError: the arguments say that no latencies are recorded.
+    """
+    wanted = wanted_latencies(metrics)
+    keys = [text.removeprefix("--set=").replace(" ", "") for text in given]
+    if wanted and "latency=false" in keys:
+        raise FscaleError(_CONTRADICTION.format(wanted[0]))
+    return [*given, *(["--set=latency=true"] if wanted and "latency=true" not in keys else [])]
 
 
 @dataclass(frozen=True)
@@ -60,8 +85,10 @@ class MeasureOptions:
     binary: BinaryOption = paths.BENCH
     wait: WaitOption = 0
 
-    def request(self, output: Path, seed: int | None) -> Request:
+    def request(self, output: Path, seed: int | None, metrics: Collection[str] = ()) -> Request:
         """Return a request for one side, still without its file system.
+
+        Latencies are recorded if one of the `metrics` needs them.
 
         Raises:
             FscaleError: an option is invalid.
@@ -81,6 +108,10 @@ class MeasureOptions:
                 f"--set {own[0]}: a paired run sets this key itself; name file systems in --base "
                 "and --new, give --repetitions, or profile with `fscale run`"
             )
+        if wanted := wanted_latencies(metrics):
+            if overrides.get("latency") is False:
+                raise FscaleError(_CONTRADICTION.format(wanted[0]))
+            overrides["latency"] = True
         request = Request(
             suite=self.suite,
             output=output,
