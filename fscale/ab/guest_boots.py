@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from analysis.compare.repetitions import tests_of
 from analysis.compare.sequential import schedule
-from fscale.ab.guests import Guests, boot_directory, complete, refuse_other_builds, relabelled
+from fscale.ab.guests import Guests, boot_directory, complete, refuse_other_builds, relabel
 from fscale.ab.here import turns
 from fscale.ab.plan import MOST_REPETITIONS
 from fscale.ab.point import SIDES
@@ -43,9 +43,7 @@ class GuestBoots(Guests):
             made.append((name, repetition))
             refuse_other_builds(self.plan.output, made)
             store = Store(boot_directory(self.plan.output, name, repetition))
-            cells += [
-                relabelled(cell, name, repetition) for cell in store.cells() if wanted(cell.key)
-            ]
+            cells += [relabel(cell, name, repetition) for cell in store.cells() if wanted(cell.key)]
         return cells
 
     def _boot(self, name: str, repetition: int) -> None:

@@ -19,7 +19,7 @@ from fscale.ab.guests import (
     Guests,
     boot_directory,
     complete,
-    relabelled,
+    relabel,
 )
 from fscale.ab.plan import MOST_REPETITIONS
 from fscale.ab.point import SIDES
@@ -56,7 +56,7 @@ class GuestPairs(Guests):
 
     def __init__(self, plan: GuestPlan, steps: Steps) -> None:
         super().__init__(plan, steps)
-        self._looked = record.looked(self.store)
+        self._looked = record.stored_looks(self.store)
         self._stored: dict[int, list[Cell]] = defaultdict(list)
         if self.old is None:
             return
@@ -131,9 +131,9 @@ class GuestPairs(Guests):
             slices = {keys.keys[name].id: keys.slices[name] for keys in turns}
             for cell in Store(directory).cells():
                 if counts and wanted(cell.key):
-                    found.append(relabelled(cell, name, number))
+                    found.append(relabel(cell, name, number))
                 elif cell.id in slices:
-                    found.append(relabelled(cell, name, number))
+                    found.append(relabel(cell, name, number))
                     found[-1].slices = slices[cell.id]
                     found[-1].latency = None  # it is that of the turns for warming up, too
         return found

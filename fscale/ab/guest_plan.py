@@ -11,7 +11,7 @@ from analysis.compare.settings import METRICS, NAMED, Settings
 from analysis.compare.sliced import MIN_PAIRS
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guest_pairs import GuestPairs
-from fscale.ab.guests import GuestPlan, Guests, both
+from fscale.ab.guests import GuestPlan, Guests, make_guests
 from fscale.ab.slices import why_oversubscribed
 from fscale.model import catalogue
 from fscale.model.argv import values
@@ -48,7 +48,7 @@ def make(
         _check_workers(files.get("suite.toml", Path(arguments[0])), arguments)
     else:
         _check_boots(settings, repetitions)
-    sides, emulator = both(base, new, arguments, files=files, options=options, steps=steps)
+    sides, emulator = make_guests(base, new, arguments, files=files, options=options, steps=steps)
     emulated = sides["A"].guest.accelerator != "kvm"  # as B's is
     if slices and bisecting and emulated and settings.metrics == METRICS:
         steps.note("without KVM, times are those of the emulator: counting instructions instead")

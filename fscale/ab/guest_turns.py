@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from fscale.ab.point import SIDES
-from fscale.ab.slices import play
+from fscale.ab.slices import alternate_turns
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Slice
@@ -110,7 +110,7 @@ def measure(
         if not any(one.over for one in sides.values()):
             coin = random.Random(f"{seed} {keys['A'].point} {keys['A'].repetition}")
             try:
-                slices = play(sides, slicing, coin)
+                slices = alternate_turns(sides, slicing, coin)
             except LoadTimeout as error:
                 raise GuestGone(str(error)) from None
         working = {side: held[side] for side in SIDES if not sides[side].over}

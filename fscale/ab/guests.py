@@ -44,7 +44,7 @@ class Side:
     parts: Parts = field(default_factory=Parts)
 
 
-def both(
+def make_guests(
     base: Variant,
     new: Variant,
     arguments: Sequence[str],
@@ -105,7 +105,7 @@ def refuse_other_builds(output: Path, boots: Sequence[tuple[str, int]]) -> None:
             )
 
 
-def relabelled(cell: Cell, side: str, repetition: int) -> Cell:
+def relabel(cell: Cell, side: str, repetition: int) -> Cell:
     """A guest's cell with the side and the repetition that it has in the paired run."""
     key = cell.key.model_copy(update={"side": side, "repetition": repetition})
     if Path(key.id).name != key.id:
@@ -113,7 +113,7 @@ def relabelled(cell: Cell, side: str, repetition: int) -> Cell:
     return cell.model_copy(update={"key": key, "id": key.id})
 
 
-def merged(
+def merge_boots(
     output: Path, texts: Mapping[str, str], boots: Sequence[tuple[str, int]], cells: int
 ) -> Run:
     """Merge the boots into one run; the first boots of sides "A" and "B" describe it."""
@@ -289,7 +289,7 @@ class Guests(EveryPointAtOnce, ABC):
     def _save(self, progress: Progress, how: runs.State) -> None:
         boots = self.boots(self._finished)
         refuse_other_builds(self.plan.output, boots)
-        run = merged(self.plan.output, self.plan.texts, boots, len(progress.cells))
+        run = merge_boots(self.plan.output, self.plan.texts, boots, len(progress.cells))
         run.state = how
         run.suite |= self._recorded
         run.warnings += list(dict.fromkeys(self.warnings))

@@ -275,7 +275,7 @@ def _look(
     Deferred work (the metric settled) is written out by kernel threads and varies far more between
     pairs than the work of the workers. So a point stays open for it only if nothing else is judged.
     """
-    every = judged(progress.cells, aim.settings, progress.looks)
+    every = judge_cells(progress.cells, aim.settings, progress.looks)
     judgements = [j for j in every if j.metric in JUDGED]
     still = undecided([j for j in judgements if j.metric != SETTLED] or judgements)
     # Tests are named after side A.
@@ -294,7 +294,7 @@ def undecided(judgements: Sequence[Judgement]) -> set[Subject]:
     return {j.subject for j in judgements if j.verdict == "undecided"} - slower
 
 
-def judged(cells: Sequence[Cell], settings: Settings, looks: Looks) -> list[Judgement]:
+def judge_cells(cells: Sequence[Cell], settings: Settings, looks: Looks) -> list[Judgement]:
     """The verdicts on the cells of both sides so far; undecided if there are too few cells."""
     base, new = ([c for c in cells if c.key.side == side] for side in SIDES)
     pairing = pair(

@@ -13,7 +13,7 @@ from fscale.ab import record
 from fscale.ab.loop import Aim
 from fscale.ab.point import Point, place
 from fscale.ab.record import Looks
-from fscale.ab.slices import settling, why_not_sliced, why_oversubscribed
+from fscale.ab.slices import add_settling, why_not_sliced, why_oversubscribed
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model import runs
 from fscale.model.errors import FscaleError
@@ -121,7 +121,7 @@ def make(
     if not repetitions:
         looks = Looks(
             schedule(settings.fdr, tests, MOST_REPETITIONS),
-            resumed(record.looked(store) or (FIRST_LOOK,), MOST_REPETITIONS),
+            resumed(record.stored_looks(store) or (FIRST_LOOK,), MOST_REPETITIONS),
         )
     elif repetitions < needed:
         raise FscaleError(
@@ -167,7 +167,7 @@ def _slicing(
         raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
     if reason:
         return None
-    return settling(slicing, setups.values(), key)
+    return add_settling(slicing, setups.values(), key)
 
 
 def _prepare(request: Request, side: Variant, name: str) -> Prepared:

@@ -37,7 +37,7 @@ def save(store: Store, base: str, new: str, looks: Looks, metrics: tuple[Metric,
     store.save(AB_FILE, record.model_dump_json(by_alias=True, indent=1) + "\n")
 
 
-def looked(store: Store) -> list[int]:
+def stored_looks(store: Store) -> list[int]:
     """The looks at pairs in a run to resume; the last may have come at its time limit."""
     try:
         text = (store.directory / AB_FILE).read_text()

@@ -33,7 +33,7 @@ MIN_OPS = 20
 """per worker in a turn: all workers begin at once but end alone, and that must not matter"""
 
 
-class Taker(Protocol):
+class TurnTaker(Protocol):
     """A side that takes turns."""
 
     def take(self) -> Turn:
@@ -81,7 +81,7 @@ def _defers(setup: Setup, key: CellKey) -> bool:
     return described.puts_off or described.defers_frees or bool(key.options.get("keep"))
 
 
-def settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slicing:
+def add_settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slicing:
     """Add the steps that keep deferred work of a cell's workload out of the other side's turns."""
     described = [setup.loads[key.workload].descriptor for setup in setups]
     steady = bool(key.options.get("keep"))  # the workload removes what it adds
@@ -92,7 +92,7 @@ def settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slici
     )
 
 
-def arranged(seed: int, key: CellKey) -> dict[str, str]:
+def set_up_order(seed: int, key: CellKey) -> dict[str, str]:
     """Side -> slot, in the order in which they are set up.
 
     The order in which the sides are made, and their media, determine where their blocks and pages
@@ -168,7 +168,7 @@ def _placed(
                 raise FscaleError(reason)
         stack.enter_context(session.shared(cells["A"].key.medium, SLOTS))
         targets = {}
-        for side, slot in arranged(seed, cells["A"].key).items():
+        for side, slot in set_up_order(seed, cells["A"].key).items():
             session.setup = setups[side]
             targets[side], _ = stack.enter_context(session.placed(cells[side], slot))
         yield targets
@@ -194,7 +194,7 @@ def _alternate(
 
     Raises LoadTimeout, and FscaleError if operations are too long for turns.
     """
-    slices = play(turns, slicing, coin)
+    slices = alternate_turns(turns, slicing, coin)
     for side in SIDES:
         outcome = turns[side].end()
         copy_outcome(cells[side], outcome)
@@ -234,8 +234,8 @@ def _workers(cell: Cell) -> int:
     return len(cell.bench.workers) if cell.bench else cell.key.cores
 
 
-def play(
-    turns: Mapping[str, Taker], slicing: Slicing, coin: random.Random
+def alternate_turns(
+    turns: Mapping[str, TurnTaker], slicing: Slicing, coin: random.Random
 ) -> dict[str, list[Slice]]:
     """Let the sides take turns until one ends; keep only whole blocks.
 

@@ -132,7 +132,7 @@ def measure_in_guests(
     """
     from fscale.ab.guest_plan import make  # noqa: PLC0415 - imports the statistics
     from fscale.ab.guests import execute  # noqa: PLC0415
-    from fscale.ab.told import Told  # noqa: PLC0415
+    from fscale.ab.line_progress import LineProgress  # noqa: PLC0415
 
     steps = Steps(Console(stderr=True))
     files, inside = files_for_guest(suite, filesystems, base, new)
@@ -151,7 +151,7 @@ def measure_in_guests(
         steps=steps,
         bisecting=bisecting,
     )
-    progress = execute(source, 60 * minutes, Told(steps, source.plan.settings.metrics))
+    progress = execute(source, 60 * minutes, LineProgress(steps, source.plan.settings.metrics))
     for reason in progress.given_up.values():
         steps.note(f"gave up on a point: {reason}")
     if progress.out_of_time:
@@ -204,16 +204,16 @@ def _ab(
     Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
     the sides cannot be compared. 3: interrupted; the same command resumes.
     """
+    from fscale.ab.methods import method_of, refuse_unsupported  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
-    from fscale.ab.ways import refuse_unheeded, way_of  # noqa: PLC0415
 
     settings, outputs = judged.settings, written.outputs
     sides = parse(base), parse(new)
     in_guests = any(side.of_guest for side in sides)
-    way = way_of(in_guests=in_guests, slices=slices)
-    refuse_unheeded(context, way)
-    way.refuse_others(*sides)
+    method = method_of(in_guests=in_guests, slices=slices)
+    refuse_unsupported(context, method)
+    method.refuse_others(*sides)
     if in_guests:
         measure_in_guests(
             *sides,

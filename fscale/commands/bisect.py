@@ -101,7 +101,7 @@ def _bisect(
     (bad). 125: the commit does not build, or the data cannot tell (skip). 128: wrong usage,
     interrupted, or this machine cannot measure; the bisection stops.
     """
-    from fscale.ab.ways import Way, refuse_unheeded, way_of  # noqa: PLC0415
+    from fscale.ab.methods import Method, method_of, refuse_unsupported  # noqa: PLC0415
 
     console = terminal(error=True)
     settings = judged.settings.model_copy(update={"allow_different": tuple(allow_different or ())})
@@ -113,9 +113,9 @@ def _bisect(
             raise FscaleError("--reference needs a command after `--` that measures into {output}")
         sides = [parse(text) for text in (base, new) if text is not None]
         in_guests = any(side.of_guest for side in sides)
-        way = Way.REFERENCE if reference else way_of(in_guests=in_guests, slices=in_guests)
-        refuse_unheeded(context, way)
-        way.refuse_others(*sides)
+        method = Method.REFERENCE if reference else method_of(in_guests=in_guests, slices=in_guests)
+        refuse_unsupported(context, method)
+        method.refuse_others(*sides)
         argv = [part.replace("{output}", str(results)) for part in command or []]
         if argv and subprocess.run(argv, check=False).returncode != 0:
             console.print(f"fscale: {argv[0]} failed: this commit is skipped", markup=False)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fscale.ab.ways import refuse_given
+from fscale.ab.methods import refuse_given
 from fscale.commands.history import DB, DbOption
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.output import OutputOptions

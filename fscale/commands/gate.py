@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from analysis.compare.settings import Settings
-from fscale.ab.ways import Way
+from fscale.ab.methods import Method
 from fscale.commands.ab import BaseOption, NewOption, judge
 from fscale.commands.list import complete_workloads
 from fscale.commands.options.output import OutputOptions
@@ -96,7 +96,7 @@ def _gate(
 
     outputs = written.outputs
     sides = {"A": parse(base), "B": parse(new)}
-    Way.SIMULATED.refuse_others(*sides.values())
+    Method.SIMULATED.refuse_others(*sides.values())
     steps = Steps(terminal(error=True))
     prepared = {
         name: sweep.prepare(

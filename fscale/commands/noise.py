@@ -104,13 +104,13 @@ def _noise(
     from analysis.compare.noise import measure_noise  # noqa: PLC0415
     from analysis.compare.settings import Settings  # noqa: PLC0415
     from analysis.compare.sides import open_sides  # noqa: PLC0415
+    from fscale.ab.methods import method_of, refuse_unsupported  # noqa: PLC0415
     from fscale.ab.plan import Plan, make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
-    from fscale.ab.ways import refuse_unheeded, way_of  # noqa: PLC0415
 
-    way, side = way_of(in_guests=False, slices=slices), parse(fs)
-    refuse_unheeded(context, way)
-    way.refuse_others(side)
+    method, side = method_of(in_guests=False, slices=slices), parse(fs)
+    refuse_unsupported(context, method)
+    method.refuse_others(side)
     settings = Settings()
     request = measured.request(output, seed)
 

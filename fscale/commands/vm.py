@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fscale.ab.ways import refuse_here, refuse_unheeded, way_of
+from fscale.ab.methods import method_of, refuse_here, refuse_unsupported
 from fscale.commands.ab import FixedOption, judge, measure_in_guests
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.output import OutputOptions
@@ -223,8 +223,8 @@ def compare_kernels(
     Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
     the sides cannot be compared. 3: interrupted; the same command resumes.
     """
-    way = way_of(in_guests=True, slices=slices)
-    refuse_unheeded(context, way)
+    way = method_of(in_guests=True, slices=slices)
+    refuse_unsupported(context, way)
     sides = parse(base), parse(new)
     refuse_here(*sides)
     way.refuse_others(*sides)

@@ -26,8 +26,8 @@ from fscale.ab import guest_plan
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guest_plan import make
 from fscale.ab.guests import GuestPlan, Side, execute
+from fscale.ab.line_progress import LineProgress
 from fscale.ab.loop import Progress
-from fscale.ab.told import Told
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP
 from fscale.model.bench import CpuTimes
@@ -100,7 +100,7 @@ class Boots:
 
 
 def measure(plan: GuestPlan, seconds: float, steps: Steps) -> Progress:
-    return execute(GuestPairs(plan, steps), seconds, Told(steps))
+    return execute(GuestPairs(plan, steps), seconds, LineProgress(steps))
 
 
 def pairs_of(progress: Progress) -> int:
@@ -335,7 +335,7 @@ def step(
     monkeypatch.chdir(tmp_path)
     guest = cast("Any", SimpleNamespace(accelerator=accelerator))
     sides = {name: replace(side, guest=guest) for name, side in plan_of(tmp_path).sides.items()}
-    monkeypatch.setattr(guest_plan, "both", lambda *_, **__: (sides, None))
+    monkeypatch.setattr(guest_plan, "make_guests", lambda *_, **__: (sides, None))
     return CliRunner().invoke(app, ["bisect", "--output", "out", *arguments]).exit_code
 
 

@@ -24,7 +24,7 @@ from fscale.ab.here import Here
 from fscale.ab.plan import Plan
 from fscale.ab.point import Point
 from fscale.ab.record import Looks
-from fscale.ab.slices import arranged
+from fscale.ab.slices import set_up_order
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
@@ -139,7 +139,7 @@ def test_what_is_put_off_is_waited_for_where_nothing_else_is_judged(
         plan = replace(made, settings=Settings(metrics=metrics))
         with live.Live(plan.points, plan.settings) as watcher:
             _, progress = measured(plan, monkeypatch, watcher)
-        judgements = loop.judged(progress.cells, plan.settings, plan.looks)
+        judgements = loop.judge_cells(progress.cells, plan.settings, plan.looks)
         verdicts = {j.metric: j.verdict for j in judgements}
         assert verdicts.pop("settled") == "undecided"
         assert set(verdicts.values()) <= {"same"}
@@ -310,14 +310,14 @@ def test_each_side_is_first_and_on_each_medium_equally_often() -> None:
     key = key_of("DRBL")
     for four in range(5):
         found = [
-            tuple(arranged(3, key.model_copy(update={"repetition": 4 * four + n})).items())
+            tuple(set_up_order(3, key.model_copy(update={"repetition": 4 * four + n})).items())
             for n in range(1, 5)
         ]
         assert len(set(found)) == 4
         assert Counter(sides[0][0] for sides in found) == {"A": 2, "B": 2}
         assert Counter(dict(sides)["A"] for sides in found) == {"-1": 2, "-2": 2}
     orders = {
-        str([arranged(seed, key.model_copy(update={"repetition": n})) for n in range(1, 5)])
+        str([set_up_order(seed, key.model_copy(update={"repetition": n})) for n in range(1, 5)])
         for seed in range(30)
     }
     assert len(orders) > 8

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from fscale.ab import slices
-from fscale.ab.slices import _alternate, play
+from fscale.ab.slices import _alternate, alternate_turns
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.histogram import summarise
@@ -79,7 +79,7 @@ def test_each_turn_is_followed_by_a_pause_for_what_it_frees_later(
             return super().take()
 
     monkeypatch.setattr(slices.time, "sleep", lambda seconds: told.append(f"{seconds} s"))
-    play({"A": Told(9), "B": Told(9)}, Slicing(blocks=2, drain=0.02), random.Random(1))
+    alternate_turns({"A": Told(9), "B": Told(9)}, Slicing(blocks=2, drain=0.02), random.Random(1))
     assert told == ["turn", "0.02 s"] * 10
 
 
@@ -161,5 +161,5 @@ def test_a_steady_state_frees_what_it_makes(keep: dict[str, int], drain: float) 
     described = SimpleNamespace(puts_off=True, defers_frees=False)
     setup = SimpleNamespace(loads={"DRBL": SimpleNamespace(descriptor=described)})
     key = cell("A").key.model_copy(update={"options": keep})
-    found = slices.settling(Slicing(), [cast("Setup", setup)], key)
+    found = slices.add_settling(Slicing(), [cast("Setup", setup)], key)
     assert (found.settle, found.drain) == (True, drain)

@@ -21,8 +21,8 @@ from fscale.ab import guests as ab
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guests import GuestPlan, Side, execute
 from fscale.ab.here import turns
+from fscale.ab.line_progress import LineProgress
 from fscale.ab.loop import Progress
-from fscale.ab.told import Told
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run
 from fscale.model.store import Store
@@ -127,7 +127,7 @@ def measured(output: Path, repetitions: int = 0, **given: Any) -> Progress:
         repetitions=repetitions,
         timeout=1,
     )
-    return execute(GuestBoots(replace(plan, **given), STEPS), 1e6, Told(STEPS))
+    return execute(GuestBoots(replace(plan, **given), STEPS), 1e6, LineProgress(STEPS))
 
 
 def made(output: Path, repetitions: int, speed: Callable[[str, int], float], **given: Any) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from analysis.compare.sides import open_sides
 from fscale.ab import plan
 from fscale.ab.point import SIDES
-from fscale.ab.slices import settling
+from fscale.ab.slices import add_settling
 from fscale.ab.slicing import DEFAULT, Slicing
 from fscale.model.results import Cell
 from tests.validation.delay import BUILD, patched, script
@@ -104,7 +104,7 @@ def at_once(*arguments: object) -> Slicing:
     return DEFAULT
 
 
-WAYS: dict[str, Callable[..., Slicing]] = {"ab": settling, "at once": at_once}
+WAYS: dict[str, Callable[..., Slicing]] = {"ab": add_settling, "at once": at_once}
 
 
 def afterwards(cell: Cell) -> float:

@@ -58,7 +58,7 @@ def report(output: Path, workload: str) -> None:
 def main() -> None:
     """Measure workload by workload, and print."""
     given = arguments(__doc__, WORKLOADS, pairs=10)
-    take, play = Turns.take, slices.play
+    take, play = Turns.take, slices.alternate_turns
     pauses = pausing()
 
     def from_the_first_turn(*arguments: Any) -> dict[str, list[Slice]]:
@@ -72,7 +72,7 @@ def main() -> None:
         return take(self)
 
     with (
-        mock.patch.object(slices, "play", from_the_first_turn),
+        mock.patch.object(slices, "alternate_turns", from_the_first_turn),
         mock.patch.object(Turns, "take", after_a_pause),
     ):
         for workload in given.workloads.split(","):

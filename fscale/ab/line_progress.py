@@ -18,7 +18,7 @@ from fscale.runner.progress import duration
 from vm.steps import Steps
 
 
-class Told:
+class LineProgress:
     """See fscale.ab.loop.Watcher."""
 
     def __init__(self, steps: Steps, metrics: Collection[str] = METRICS) -> None:

@@ -18,7 +18,7 @@ _HERE = (*OF_FILESYSTEM, BINARY)
 _GUESTS = (*OF_FILESYSTEM, *OF_GUEST)
 
 
-class Way(Enum):
+class Method(Enum):
     """A way to measure two sides: its name, the parameters that it does not support, and the parts
     of a side that it supports.
     """
@@ -43,9 +43,9 @@ class Way(Enum):
     SIMULATED = "simulated guests", (), ("mount", "mkfs", *OF_GUEST)
     REFERENCE = "a run of the good commit and a command", _MEASURED, ()
 
-    def __init__(self, title: str, unheeded: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    def __init__(self, title: str, unsupported: tuple[str, ...], parts: tuple[str, ...]) -> None:
         self.title = title
-        self.unheeded = unheeded
+        self.unsupported = unsupported
         self.parts = parts
 
     def refuse_others(self, *sides: Variant) -> None:
@@ -53,7 +53,7 @@ class Way(Enum):
         for side in sides:
             side.refuse_but(self.parts, self.title)
         lacking = [side for side in sides if not side.of_guest]
-        if any(side.kernel for side in sides) or self is Way.SIMULATED:
+        if any(side.kernel for side in sides) or self is Method.SIMULATED:
             lacking = [side for side in sides if not side.kernel]
         if lacking and len(lacking) < len(sides):
             raise FscaleError(
@@ -62,11 +62,11 @@ class Way(Enum):
             )
 
 
-def way_of(*, in_guests: bool, slices: bool | None) -> Way:
+def method_of(*, in_guests: bool, slices: bool | None) -> Method:
     """The way to measure sides that are judged against each other."""
     if in_guests:
-        return Way.GUEST_SLICES if slices else Way.BOOTS
-    return Way.SLICES if slices else Way.CELLS
+        return Method.GUEST_SLICES if slices else Method.BOOTS
+    return Method.SLICES if slices else Method.CELLS
 
 
 def refuse_here(*sides: Variant) -> None:
@@ -79,9 +79,9 @@ def refuse_here(*sides: Variant) -> None:
         )
 
 
-def refuse_unheeded(context: typer.Context, way: Way) -> None:
+def refuse_unsupported(context: typer.Context, way: Method) -> None:
     """FscaleError if an option was given that the way does not support."""
-    refuse_given(context, way.unheeded, way.title)
+    refuse_given(context, way.unsupported, way.title)
 
 
 def refuse_given(context: typer.Context, parameters: Collection[str], what: str) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from analysis.compare.settings import Settings
 from fscale.ab import guest_plan, plan, run
-from fscale.ab.ways import Way
+from fscale.ab.methods import Method
 from fscale.cli import app
 from fscale.commands import ab, bisect, vm
 from fscale.commands.options import measure
@@ -174,7 +174,7 @@ def test_boots_that_could_find_nothing_are_refused_before_one_boots(
     def reached(*_: object, **__: object) -> None:
         raise Reached
 
-    monkeypatch.setattr(guest_plan, "both", reached)
+    monkeypatch.setattr(guest_plan, "make_guests", reached)
     given: dict[str, Any] = {
         "files": {},
         "options": GuestOptions(),
@@ -215,12 +215,12 @@ def test_every_option_is_known_to_this_test() -> None:
 def test_both_sides_have_a_kernel_or_none(base: str, new: str, turned: bool) -> None:
     sides = (new, base) if turned else (base, new)
     with pytest.raises(FscaleError, match=r"names no kernel"):
-        Way.BOOTS.refuse_others(*map(parse, sides))
+        Method.BOOTS.refuse_others(*map(parse, sides))
 
 
 @pytest.mark.parametrize("sides", [KERNELS, ("my:module=a.ko", "my:module=b.ko")])
 def test_pairs_of_one_kind_are_pairs(sides: tuple[str, str]) -> None:
-    Way.GUEST_SLICES.refuse_others(*map(parse, sides))
+    Method.GUEST_SLICES.refuse_others(*map(parse, sides))
 
 
 PARTS = {
@@ -233,18 +233,18 @@ PARTS = {
     "module": "module=a.ko",
 }
 HEEDED = {
-    Way.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
-    Way.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
-    Way.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
-    Way.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
-    Way.SIMULATED: {"mount", "mkfs", "kernel", "module"},
-    Way.REFERENCE: set(),
+    Method.CELLS: {"mount", "mkfs", "partitions", "set", "binary"},
+    Method.SLICES: {"mount", "mkfs", "partitions", "set", "binary"},
+    Method.BOOTS: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    Method.GUEST_SLICES: {"mount", "mkfs", "partitions", "set", "kernel", "module"},
+    Method.SIMULATED: {"mount", "mkfs", "kernel", "module"},
+    Method.REFERENCE: set(),
 }
 
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("way", HEEDED)
-def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: Way, part: str) -> None:
+def test_a_way_heeds_a_part_of_a_side_or_refuses_it(way: Method, part: str) -> None:
     side = parse(f"ext4:{PARTS[part]}")
     if part in HEEDED[way]:
         way.refuse_others(side, side)
