@@ -12,9 +12,9 @@ MEDIA := $$($(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
 .PHONY: help run simulate test test-unit test-guest fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
 .PHONY: packages packages-check packages-test fresh docs reference results
-# Two installations at once do not go, but objects are compiled on all CPUs.
+# Two installations at once do not go, but objects are compiled on all CPUs, or as -j says.
 .NOTPARALLEL:
-JOBS := -j$(shell nproc)
+JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
 help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
