@@ -26,9 +26,8 @@ from fscale.model.results import Cell
 TAGS_FILE = "tags.json"
 LONGEST_TAG = 100  # characters
 _MAGIC = b"SQLite format 3\0"
-VERSION = (
-    4  # of the tables and their metrics; an index of another version is rebuilt, never converted
-)
+# Of the tables and their metrics; an index of another version is rebuilt, never converted.
+VERSION = 4
 
 _TABLES = """
 BEGIN IMMEDIATE;

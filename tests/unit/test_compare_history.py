@@ -47,7 +47,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, table: str) ->
     with contextlib.closing(sqlite3.connect(db)) as other, other:
         other.executescript(table)
     run(tmp_path / "results", 0, RATE)
-    with pytest.raises(FscaleError, match=r"not 3.*`fscale history rebuild`"):
+    with pytest.raises(FscaleError, match=rf"not {index.VERSION}.*`fscale history rebuild`"):
         fscale("history", "list", "--db", db)
     fscale("history", "rebuild", tmp_path / "results", "--db", db)
     assert len(json.loads(fscale("history", "list", "--json", "--db", db))["runs"]) == 1
