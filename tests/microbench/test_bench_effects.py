@@ -2,6 +2,7 @@
 """What each workload leaves behind in the file system, and how stocks are used up."""
 
 import os
+import shutil
 import subprocess
 import time
 
@@ -49,7 +50,12 @@ def numbers(first, end):
 
 def consume(workload, directory):
     """Run on one CPU with a stock of 600; how many units the last window used, and the output."""
-    out = bench.run_good(workload, directory, *QUICK, "--max-stock", "600")
+    for _ in range(3):
+        out = bench.run_good(workload, directory, *QUICK, "--max-stock", "600")
+        # The time may end a window before its stock does where others had the CPU.
+        if all(window.end == "exhausted" for window in out.windows[:-1]):
+            break
+        shutil.rmtree(directory)
     assert (out.stock.per_worker, out.stock.bound) == (600, "maximum")
     assert out.stock.restocks > 0
     return out.executed_ops - 600 * out.stock.restocks, out
