@@ -31,7 +31,8 @@ def module(*argv: str) -> str:
 # One kernel, which other tests need as well: another one costs minutes on a new machine, which has
 # neither it nor what the module is built with.
 KERNEL = "bookworm"
-# What finds most faults for its time; `make test-guest` has every part, on two kernels.
+# What finds most faults for its time; `make test-guest` has every part and the power cuts, on two
+# kernels.
 SAMPLE = ("functions", "model", "full")
 
 
@@ -48,8 +49,3 @@ def test_parts() -> None:
         assert f"\n{part}: ok" in said
     for fault in said.split(harness.KNOWN_FAULT)[1:]:
         warnings.warn(f"{KERNEL}: {harness.KNOWN_FAULT}{fault.splitlines()[0]}", stacklevel=1)
-
-
-def test_power_cuts() -> None:
-    cut = ("--kernel", KERNEL, "--accel", "tcg", "--workload", "mix", "--points", "6")
-    assert "6 crash points" in module("fscale", "vm", "crash", "--fs", "lanefs", *cut)
