@@ -208,7 +208,8 @@ def test_idle_daemons_are_not_blocked(place: Path, cgroup: Path, tmp_path: Path)
 
 def test_the_driver_comes_before_its_load() -> None:
     policy = "import os; print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK)"
-    code = f"import apps.__main__ as m, subprocess, sys; m.raise_priority(); {policy}; sys.stdout.flush();"
+    code = f"import apps.__main__ as m, subprocess, sys; m.raise_priority(); {policy};"
+    code += "sys.stdout.flush();"
     code += f"subprocess.run([sys.executable, '-c', {policy!r}], check=True)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True
