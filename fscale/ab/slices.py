@@ -78,17 +78,21 @@ def why_oversubscribed(workers_per_cpu: int) -> str | None:
 
 def _defers(setup: Setup, key: CellKey) -> bool:
     described = setup.loads[key.workload].descriptor
-    return described.puts_off or described.defers_frees or bool(key.options.get("keep"))
+    return described.puts_off or described.defers_frees or _is_steady(key)
+
+
+def _is_steady(key: CellKey) -> bool:
+    """Whether the workload removes what it adds."""
+    return bool(key.options.get("keep"))
 
 
 def add_settling(slicing: Slicing, setups: Collection[Setup], key: CellKey) -> Slicing:
     """Add the steps that keep deferred work of a cell's workload out of the other side's turns."""
     described = [setup.loads[key.workload].descriptor for setup in setups]
-    steady = bool(key.options.get("keep"))  # the workload removes what it adds
     return replace(
         slicing,
         settle=any(one.puts_off for one in described),
-        drain=DRAIN if steady or any(one.defers_frees for one in described) else 0.0,
+        drain=DRAIN if _is_steady(key) or any(one.defers_frees for one in described) else 0.0,
     )
 
 

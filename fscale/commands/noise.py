@@ -8,6 +8,7 @@ from rich.table import Table
 
 from fscale.commands.ab import DryRunOption, SlicesOption, warn_ignored_duration
 from fscale.commands.list import complete_filesystems
+from fscale.commands.options.judge import fraction_option
 from fscale.commands.options.measure import MeasureOptions
 from fscale.commands.options.shared import (
     WHOLE_MINUTES,
@@ -76,13 +77,7 @@ def _noise(
     ] = 30,
     wanted: Annotated[
         float,
-        typer.Option(
-            min=0.001,
-            max=0.9,
-            metavar="FRACTION",
-            help="Relative change that has to be detectable within --budget.",
-            rich_help_panel=JUDGING,
-        ),
+        fraction_option("Relative change that has to be detectable within --budget."),
     ] = 0.10,
     seed: RunSeedOption = None,
     slices: SlicesOption = None,

@@ -37,8 +37,8 @@ def parse(value: object) -> list[CoreCount]:
 def _one(text: str) -> CoreCount:
     if text.removeprefix("-").isdecimal():
         return _checked(int(text), text)
-    if match := _RANGE.fullmatch(text):
-        first, last, stride = (int(number or 1) for number in match.groups())
+    if ends := _range(text):
+        first, last, stride = ends
         _checked(first, text)
         if last < first or stride < 1:
             raise ValueError(
@@ -52,6 +52,12 @@ def _one(text: str) -> CoreCount:
             raise ValueError(f"{text!r} is not a share of the machine; give 1% to 100%")
         return text
     raise ValueError(f"{text[:60]!r} is not a core count; {_KINDS}")
+
+
+def _range(text: str) -> tuple[int, int, int] | None:
+    """First, last and stride of a range; None if the text is something else."""
+    match = _RANGE.fullmatch(text)
+    return (int(match[1]), int(match[2]), int(match[3] or 1)) if match else None
 
 
 def _checked(count: int, text: str) -> int:
@@ -71,8 +77,8 @@ def expand(asked: Iterable[CoreCount], cpus: int) -> list[int]:
             found.add(one)
         elif match := _SHARE.fullmatch(one):
             found.add(share(int(match[1]), cpus))
-        elif match := _RANGE.fullmatch(one):
-            first, last, stride = (int(number or 1) for number in match.groups())
+        elif ends := _range(one):
+            first, last, stride = ends
             found |= set(range(first, last + 1, stride))
     return sorted(found)
 

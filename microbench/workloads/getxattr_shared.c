@@ -8,7 +8,7 @@ static enum outcome set_up(struct worker *w)
 {
 	if (path_shared(w, path, "file") || file_ensure(w, path))
 		return OP_FAILED;
-	return attribute_try(w, path);
+	return attribute_set(w, path);
 }
 
 static inline enum outcome operation(struct worker *w)

@@ -3,9 +3,7 @@
 
 import os
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -132,12 +130,6 @@ def test_a_rate_does_not_depend_on_how_operations_fit_into_a_turn(
 
 def cpu_ns(pid: int) -> int:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
-
-
-@pytest.fixture
-def fast() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        yield Path(directory)
 
 
 def test_answers_add_up(fast: Path) -> None:

@@ -2,8 +2,6 @@
 """`fscale-bench --windows`: windows end by count, not by time."""
 
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,6 @@ from tests import bench_support as bench
 pytestmark = pytest.mark.live
 
 COUNTED = ("--windows", "5", "--window-ops", "40")
-
-
-@pytest.fixture
-def fast() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        yield Path(directory)
 
 
 @pytest.mark.parametrize("workload", bench.WORKLOADS)

@@ -3,9 +3,7 @@
 
 import json
 import os
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,6 @@ from tests import bench_support as bench
 from tests.runner_support import fscale
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("machine")]
-
-
-@pytest.fixture
-def fast() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        yield Path(directory)
 
 
 # One that reads, one that uses up a stock, and one with a writer.

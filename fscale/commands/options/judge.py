@@ -2,7 +2,7 @@
 """The rules by which a comparison is judged."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,17 @@ from analysis.compare.settings import (
 )
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import JUDGING
+
+
+def fraction_option(description: str, *, least: float = 0.001, most: float = 0.9) -> Any:
+    """Return an option for a share between `least` and `most`, such as a margin."""
+    return typer.Option(
+        min=least,
+        max=most,
+        metavar="FRACTION",
+        help=description,
+        rich_help_panel=JUDGING,
+    )
 
 
 @dataclass(frozen=True)
@@ -35,42 +46,28 @@ class JudgeOptions:
     ] = None
     margin: Annotated[
         float | None,
-        typer.Option(
-            min=0.001,
-            max=0.9,
-            metavar="FRACTION",
-            help="Ignore relative changes smaller than this. Default: 0.05 (5%), in slices 0.02.",
-            rich_help_panel=JUDGING,
+        fraction_option(
+            "Ignore relative changes smaller than this. Default: 0.05 (5%), in slices 0.02."
         ),
     ] = None
     count_margin: Annotated[
         float,
-        typer.Option(
-            min=0.0001,
-            max=0.9,
-            metavar="FRACTION",
-            help="Ignore relative changes of counted work per operation smaller than this.",
-            rich_help_panel=JUDGING,
+        fraction_option(
+            "Ignore relative changes of counted work per operation smaller than this.", least=0.0001
         ),
     ] = 0.01
     latency_margin: Annotated[
         float | None,
-        typer.Option(
-            min=0.001,
-            max=0.9,
-            metavar="FRACTION",
-            help="Ignore relative changes of a latency smaller than this. Default: 0.1 (10%).",
-            rich_help_panel=JUDGING,
+        fraction_option(
+            "Ignore relative changes of a latency smaller than this. Default: 0.1 (10%)."
         ),
     ] = None
     fdr: Annotated[
         float,
-        typer.Option(
-            min=0.0001,
-            max=0.5,
-            metavar="FRACTION",
-            help="False discovery rate over all tests of the comparison together.",
-            rich_help_panel=JUDGING,
+        fraction_option(
+            "False discovery rate over all tests of the comparison together.",
+            least=0.0001,
+            most=0.5,
         ),
     ] = 0.01
 
