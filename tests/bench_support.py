@@ -100,6 +100,22 @@ def run_good(workload: str, directory: Path, *more: str, count: int | None = Non
     return out
 
 
+def start(
+    workload: str, directory: Path, *more: str, count: int | None = None
+) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start a run; it and its workers once these execute operations."""
+    line = argv(workload, directory, *more, count=count)
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline:
+        workers = children(process.pid)
+        if workers and all(comm(pid) in ("fscale-run", "fscale-bg") for pid in workers):
+            return process, workers
+        time.sleep(0.01)
+    process.kill()
+    pytest.fail("the run did not start")
+
+
 def children(pid: int) -> list[int]:
     """The worker processes of a bench."""
     return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -22,20 +22,6 @@ def tmpfs(where, options):
     return mounted(where, "-t", "tmpfs", "-o", options, "fscale-test")
 
 
-def start(workload, directory, *more, count=None):
-    """Start a run; return it and its workers once these execute operations."""
-    argv = bench.argv(workload, directory, *more, count=count)
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 40
-    while time.monotonic() < deadline:
-        workers = bench.children(process.pid)
-        if workers and all(bench.comm(p) in ("fscale-run", "fscale-bg") for p in workers):
-            return process, workers
-        time.sleep(0.01)
-    process.kill()
-    pytest.fail("the run did not start")
-
-
 def gone(pids):
     deadline = time.monotonic() + 5
     while any(Path(f"/proc/{p}").exists() for p in pids) and time.monotonic() < deadline:
@@ -45,7 +31,7 @@ def gone(pids):
 
 @pytest.mark.parametrize("workload", ["DRBL", "MWCL", "MRPL"])
 def test_dead_worker(workload, tmp_path):
-    process, workers = start(workload, tmp_path / "d", *LONG)
+    process, workers = bench.start(workload, tmp_path / "d", *LONG)
     killed = time.monotonic()
     os.kill(workers[-1], signal.SIGKILL)
     code, out = bench.finish(process)
@@ -91,7 +77,7 @@ def test_sync_partner_goes_away(tmp_path):
 def test_signal(workload, signum, tmp_path):
     # A small stock, so that it is interrupted between windows too: these may be short.
     short = ("--max-stock", "5000", "--min-window", "0.001")
-    process, workers = start(workload, tmp_path / "d", *LONG, *short)
+    process, workers = bench.start(workload, tmp_path / "d", *LONG, *short)
     time.sleep(0.5)
     process.send_signal(signum)
     code, out = bench.finish(process, timeout=10)
@@ -101,7 +87,7 @@ def test_signal(workload, signum, tmp_path):
 
 
 def test_workers_do_not_outlive_their_parent(tmp_path):
-    process, workers = start("DRBL", tmp_path / "d", *LONG)
+    process, workers = bench.start("DRBL", tmp_path / "d", *LONG)
     process.kill()
     process.communicate()
     assert gone(workers)
@@ -109,7 +95,7 @@ def test_workers_do_not_outlive_their_parent(tmp_path):
 
 def test_failing_operation(tmp_path):
     """The first failing call ends the run and names itself."""
-    process, _ = start("MRPL", tmp_path / "d", *LONG)
+    process, _ = bench.start("MRPL", tmp_path / "d", *LONG)
     (tmp_path / "d/0/0/0/0/0").unlink()
     code, out = bench.finish(process, timeout=5)
     assert (code, out.status, out.end) == (1, "error", "error")
@@ -119,7 +105,7 @@ def test_failing_operation(tmp_path):
 
 
 def test_a_window_without_operations(tmp_path):
-    process, workers = start("DRBL", tmp_path / "d", "--warmup", "1", "--duration", "0.2")
+    process, workers = bench.start("DRBL", tmp_path / "d", "--warmup", "1", "--duration", "0.2")
     for pid in workers:
         os.kill(pid, signal.SIGSTOP)
     time.sleep(1.5)
@@ -131,7 +117,7 @@ def test_a_window_without_operations(tmp_path):
 
 
 def test_short_read(tmp_path):
-    process, _ = start("DRBL", tmp_path / "d", *LONG)
+    process, _ = bench.start("DRBL", tmp_path / "d", *LONG)
     os.truncate(tmp_path / "d/0/data", 100)
     code, out = bench.finish(process, timeout=5)
     assert (code, out.error.call, out.error.name) == (1, "pread", "EIO")
@@ -255,7 +241,7 @@ def test_worker_stuck_in_the_kernel(tmp_path):
     subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
     with mounted(tmp_path / "m", "-o", "loop", str(image)) as mount:
         directory = mount / "d"
-        process, workers = start("DWOL", directory, *LONG)
+        process, workers = bench.start("DWOL", directory, *LONG)
         subprocess.run(["fsfreeze", "-f", str(mount)], check=True)
         try:
             process.send_signal(signal.SIGINT)
