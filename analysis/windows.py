@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from fscale.model.latency import MIN_BEYOND, PERCENTILES, beyond, covered, trusted
+from fscale.model.latency import MIN_BEYOND, PERCENTILES, beyond, recorded_share, represents_cell
 from fscale.model.results import Cell, Mounted, Run
 
 
@@ -85,8 +85,8 @@ def _cut_short(run: Run, scored: Sequence[Cell]) -> list[str]:
 def _partial(scored: Sequence[Cell]) -> list[str]:
     shares: dict[str, list[float]] = defaultdict(list)
     for cell in scored:
-        if cell.latency is not None and not trusted(cell.latency):
-            shares[cell.key.workload].append(covered(cell.latency) or 0.0)
+        if cell.latency is not None and not represents_cell(cell.latency):
+            shares[cell.key.workload].append(recorded_share(cell.latency) or 0.0)
     return [
         f"{workload}: latency percentiles are missing in {len(own)} cells, because the recorded "
         f"latencies cover only {min(own):.0%} to {max(own):.0%} of their operations"
@@ -98,7 +98,7 @@ def _too_few(scored: Sequence[Cell]) -> list[str]:
     counts: dict[tuple[str, str], list[int]] = defaultdict(list)
     for cell in scored:
         known = (cell.latency or {}).get("count")
-        if cell.latency is None or not isinstance(known, int) or not trusted(cell.latency):
+        if cell.latency is None or not isinstance(known, int) or not represents_cell(cell.latency):
             continue
         for metric, percentile in PERCENTILES.items():
             if metric != "max" and known and beyond(known, percentile) < MIN_BEYOND:

@@ -119,15 +119,15 @@ def estimate(ratio: float | None, low: float | None, high: float | None) -> str:
     return f"{change(ratio)} [{change(low)}, {change(high)}]"
 
 
-def way(judgement: Judgement) -> str:
-    """The way of measuring: "in slices", "counted", or "whole repetitions"."""
+def method(judgement: Judgement) -> str:
+    """How it was measured: "in slices", "counted", or "whole repetitions"."""
     if judgement.metric.startswith(COUNT):
         return "counted"
     return "in slices" if judgement.pairs else "whole repetitions"
 
 
 def margins(comparison: Comparison) -> str:
-    """The margins that were used, with the ways of measuring: "margin 2% in slices, 1% counted"."""
+    """The margins that were used, with how each was measured: "margin 2% in slices, 1% counted"."""
     used = sorted({(j.margin, _judged_as(j, comparison.policy)) for j in comparison.judgements})
     if not used:
         return f"margin {100 * comparison.settings.margin:.3g}%"
@@ -149,7 +149,7 @@ def rule(comparison: Comparison) -> str:
 
 def _judged_as(judgement: Judgement, policy: Policy) -> str:
     if policy == "noisy":
-        return f"{'latency ' if judgement.metric in LATENCIES else ''}{way(judgement)}"
+        return f"{'latency ' if judgement.metric in LATENCIES else ''}{method(judgement)}"
     return f"of {judgement.metric.removeprefix(COUNT).replace('-', ' ')}"
 
 
@@ -158,10 +158,10 @@ def measured(judgement: Judgement) -> str:
     counts = (len(judgement.base.values), len(judgement.new.values))
     each = " and ".join(map(str, dict.fromkeys(counts)))
     if judgement.pairs:
-        return f"{judgement.pairs} pairs {way(judgement)}"
+        return f"{judgement.pairs} pairs {method(judgement)}"
     if judgement.bound is not None:
         return f"{each} boots, simulated"
-    return f"{each}, {way(judgement)}"
+    return f"{each}, {method(judgement)}"
 
 
 def spread(side: Sample) -> str:
@@ -174,7 +174,7 @@ def what(judgement: Judgement) -> str:
     return where(judgement.subject)
 
 
-def said(judgement: Judgement) -> str:
+def judgement_line(judgement: Judgement) -> str:
     """A judgement in a line: subject, metric, both medians, change with its interval."""
     metric = judgement.metric
     base, new = (figure(metric, side.median) for side in (judgement.base, judgement.new))
@@ -207,7 +207,7 @@ def _in_slices(judgement: Judgement) -> str:
 
 
 def remark(judgement: Judgement) -> str:
-    """Reason, repetitions still needed, the way of measuring, outliers; may be empty."""
+    """Reason, repetitions still needed, how it was measured, outliers; may be empty."""
     parts = [judgement.reason] if judgement.reason else []
     if judgement.verdict == "undecided" and judgement.more_repetitions:
         unit = "pairs" if judgement.pairs else "repetitions"

@@ -50,7 +50,7 @@ def text_of(*suites: TestSuite) -> str:
 
 def _case(judgement: Judgement) -> TestCase:
     case = TestCase(judgement.metric, classname=judgement.subject.name)
-    said, remark = wording.said(judgement), wording.remark(judgement)
+    said, remark = wording.judgement_line(judgement), wording.remark(judgement)
     if judgement.worse:
         case.result = [Failure(f"{judgement.verdict}: {said}{remark and f'; {remark}'}")]
     elif judgement.verdict == "undecided":

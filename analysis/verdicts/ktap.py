@@ -35,6 +35,6 @@ def _judged(judgement: Judgement) -> Test:
         f"{judgement.subject.name} {judgement.metric}",
         not judgement.worse,
         "SKIP" if undecided else "",
-        f"{judgement.verdict}: {wording.said(judgement)}",
+        f"{judgement.verdict}: {wording.judgement_line(judgement)}",
         (remark,) if (remark := wording.remark(judgement)) else (),
     )

@@ -127,6 +127,6 @@ def _undecided(judgement: Judgement) -> list[str]:
 
 
 def _method(comparison: Comparison) -> str:
-    ways = {wording.way(j) for j in comparison.judgements}
+    ways = {wording.method(j) for j in comparison.judgements}
     said = [words for way, words in METHODS.items() if way in ways]
     return " ".join([*said, f"Judged by: {wording.rule(comparison)}."])

@@ -11,7 +11,7 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from fscale.model.latency import covered, trusted
+from fscale.model.latency import recorded_share, represents_cell
 
 _QUANTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 _HIGHEST = 2**37 - 1  # nanoseconds; the largest value in the files: 137 s
@@ -35,12 +35,12 @@ def summarise(counts: Iterable[tuple[int, int]], dropped: int = 0) -> dict[str, 
         "count": histogram.get_total_count(),
         "dropped": dropped,
     }
-    known = trusted(made)
+    known = represents_cell(made)
     quantiles = {
         f"{q:g}": histogram.get_value_at_percentile(q) if known else None for q in _QUANTILES
     }
     mean = histogram.get_mean_value() if known else None
-    return made | {"covered": covered(made), "mean": mean, "quantiles": quantiles}
+    return made | {"covered": recorded_share(made), "mean": mean, "quantiles": quantiles}
 
 
 def summarise_blocks(blocks: Sequence[Mapping[int, int]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ PERCENTILES = {"p50": "50", "p99": "99", "p99.9": "99.9", "max": "100"}
 """metric -> percentile, as in the quantiles of a cell"""
 
 
-def covered(latency: Mapping[str, Any]) -> float | None:
+def recorded_share(latency: Mapping[str, Any]) -> float | None:
     """Return the share of the operations whose latency is known, 0 to 1; None without a count."""
     count, dropped = latency.get("count"), latency.get("dropped", 0)
     if not isinstance(count, int) or not isinstance(dropped, int) or count + dropped <= 0:
@@ -23,12 +23,12 @@ def covered(latency: Mapping[str, Any]) -> float | None:
     return count / (count + dropped)
 
 
-def trusted(latency: Mapping[str, Any]) -> bool:
+def represents_cell(latency: Mapping[str, Any]) -> bool:
     """Return whether the quantiles of these latencies are those of the cell's operations.
 
-    Latencies of other programs, which come without a count, are trusted.
+    Those of other programs, which come without a count, are taken to be.
     """
-    share = covered(latency)
+    share = recorded_share(latency)
     return share >= 1 - MAX_DROPPED if share is not None else "count" not in latency
 
 
@@ -53,8 +53,9 @@ def why_none(latency: Mapping[str, Any] | None, metric: str) -> str:
     """
     if latency is None:
         return "no latencies were recorded (`--set latency=true` records those of microbenchmarks)"
-    if not trusted(latency):
-        return f"the recorded latencies cover only {covered(latency) or 0:.0%} of the operations"
+    if not represents_cell(latency):
+        share = recorded_share(latency) or 0.0
+        return f"the recorded latencies cover only {share:.0%} of the operations"
     percentile, quantiles = PERCENTILES[metric], latency.get("quantiles")
     if not isinstance(quantiles, Mapping) or not isinstance(quantiles.get(percentile), int | float):
         return f"the recorded latencies have no {metric}"

@@ -24,27 +24,19 @@ EVERY, NANOSECONDS = 500, 200_000
 
 def judged(output: Path, new: Path, *metrics: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """Six pairs of DRBL on ext4, reads of 16 KiB: the exit code, and metric -> judgement."""
-    argv = [str(ROOT / "bin" / "fscale"), "ab", "--slices", "--base", f"ext4:binary={rare(0, 0)}"]
+    base = rare(0, 0, "DRBL")
+    argv = [str(ROOT / "bin" / "fscale"), "ab", "--slices", "--base", f"ext4:binary={base}"]
     argv += ["--new", f"ext4:binary={new}", "--workload", "DRBL", "--cores", "1", "--seed", "1"]
     argv += [word for metric in metrics for word in ("--metric", metric)]
-    argv += [
-        "--set",
-        "options={DRBL={block=16384}}",
-        "--repetitions",
-        "6",
-        "--json",
-        "--wait",
-        "200",
-        "--output",
-        str(output),
-    ]
+    argv += ["--set", "options={DRBL={block=16384}}", "--repetitions", "6", "--json"]
+    argv += ["--wait", "200", "--output", str(output)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, {j["metric"]: j for j in json.loads(done.stdout)["judgements"]}
 
 
 def test_a_rare_delay_is_found_by_its_quantile(tmp_path: Path) -> None:
-    code, found = judged(tmp_path / "out", rare(EVERY, NANOSECONDS), "p50", "p99.9")
+    code, found = judged(tmp_path / "out", rare(EVERY, NANOSECONDS, "DRBL"), "p50", "p99.9")
     assert code == 1, found
     assert (found["p99.9"]["verdict"], found["p99.9"]["pairs"]) == ("slower", 6), found["p99.9"]
     assert (

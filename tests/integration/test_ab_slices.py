@@ -2,7 +2,6 @@
 """`fscale ab --slices` here: a planted delay is found, none is not, and nothing stays."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from fscale.model.variant import parse
 from fscale.runner.request import Request
 from fscale.runner.storage import disk
 from fscale.system import powers
+from tests.validation.delay import patched
 
 pytestmark = [
     pytest.mark.root,
@@ -30,19 +30,10 @@ CALL = "outcome = op(w);\t\t\t\t\t\t\\\n"
 
 
 @pytest.fixture(scope="module")
-def slowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def slowed() -> Path:
     """A microbenchmark that counts to 300 beside each operation: half as fast at DRBL, or less."""
-    root = tmp_path_factory.mktemp("slowed")
-    shutil.copytree(ROOT / "microbench", root / "microbench")
-    for beside in ("setup", "sim"):
-        (root / beside).symlink_to(ROOT / beside)
-    header = root / "microbench/core/workload.h"
-    text = header.read_text()
-    assert CALL in text
     loop = "for (volatile int spin = 0; spin < 300; spin++) {}"
-    header.write_text(text.replace(CALL, f"{loop} {CALL}", 1))
-    subprocess.run(["make", "-s", "-j2", "-C", root / "microbench"], check=True)
-    return root / "build/microbench/fscale-bench"
+    return patched("slowed", {CALL: f"{loop} {CALL}"}, {}, only=["DRBL"])
 
 
 def judged(output: Path, new: str, *more: str) -> tuple[int, dict[str, Any]]:

@@ -150,7 +150,7 @@ def test_the_margins_that_were_used_are_said(
     Boots(monkeypatch, {"MWCL": (-0.06, -0.05)})
     measure(plan_of(tmp_path), 600, STEPS)
     comparison = compare(open_sides(tmp_path, None), Settings())
-    used = {(j.margin, wording.way(j)) for j in comparison.judgements}
+    used = {(j.margin, wording.method(j)) for j in comparison.judgements}
     assert used == {(0.02, "in slices"), (0.01, "counted")}
     for said in (mail.render(comparison), page(comparison, open_sides(tmp_path, None))):
         assert "2% in slices" in " ".join(said.split())

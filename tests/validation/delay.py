@@ -6,9 +6,10 @@ differs. A delay in the kernel would be nearer to a patch, but a seccomp filter,
 without a patch, is compiled to another place for each process and varies by 4% of a short call.
 """
 
+import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from fscale.model.paths import ROOT
@@ -80,15 +81,24 @@ static inline void planted_wait(void)
 
 
 def patched(
-    name: str, changes: Mapping[str, str], sources: Mapping[str, str], *, everywhere: bool = False
+    name: str,
+    changes: Mapping[str, str],
+    sources: Mapping[str, str],
+    *,
+    everywhere: bool = False,
+    only: Collection[str] = (),
 ) -> Path:
     """A microbenchmark with texts of core/workload.h replaced and sources added to core/.
 
-    Each text is replaced where it comes first, or `everywhere`. SystemExit where it is not there.
+    Each text is replaced where it comes first, or `everywhere`. It has all workloads, or `only`
+    some, which are compiled sooner. SystemExit where a text is not there.
     """
     place = BUILD / name
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(ROOT / "microbench", place / "microbench")
+    for source in (place / "microbench/workloads").glob("*.c"):
+        if only and source.stem not in only:
+            source.unlink()
     for beside in ("setup", "sim"):
         (place / beside).symlink_to(ROOT / beside)
     core = place / "microbench/core"
@@ -100,7 +110,8 @@ def patched(
     (core / "workload.h").write_text(text)
     for source, content in sources.items():
         (core / source).write_text(content)
-    subprocess.run(["make", "-s", "-C", place / "microbench"], check=True)
+    jobs = f"-j{len(os.sched_getaffinity(0))}"
+    subprocess.run(["make", "-s", jobs, "-C", place / "microbench"], check=True)
     return place / "build/microbench/fscale-bench"
 
 
@@ -127,15 +138,20 @@ def _delayed_by(name: str, count: str) -> Path:
     return script(_delayed(), name, f"{_VARIABLE}=$n", before=f"{count}\n")
 
 
-def rare(every: int, nanoseconds: int) -> Path:
-    """A microbenchmark of which one operation in `every` takes so much longer; 0: none does."""
-    binary = BUILD / "rare" / "build/microbench/fscale-bench"
+def rare(every: int, nanoseconds: int, *only: str) -> Path:
+    """A microbenchmark of which one operation in `every` takes so much longer; 0: none does.
+
+    `only` some workloads, or all.
+    """
+    name = "-".join(("rare", *only))
+    binary = BUILD / name / "build/microbench/fscale-bench"
     made = binary.stat().st_mtime if binary.exists() else 0.0
     if any(file.stat().st_mtime > made for file in (ROOT / "microbench").rglob("*.[ch]")):
         changes = {_OPERATION: _DELAYED, "/* The plain loop: ": _RARE_HEADER}
-        binary = patched("rare", changes, {"planted.c": _RARE_SOURCE}, everywhere=True)
+        sources = {"planted.c": _RARE_SOURCE}
+        binary = patched(name, changes, sources, everywhere=True, only=only)
     given = f"FSCALE_PLANTED_EVERY={every} FSCALE_PLANTED_NS={nanoseconds}"
-    return script(binary, f"fscale-bench-rare-{every}-{nanoseconds}", given)
+    return script(binary, f"fscale-bench-{name}-{every}-{nanoseconds}", given)
 
 
 def script(binary: Path, name: str, variable: str, before: str = "") -> Path:

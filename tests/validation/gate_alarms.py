@@ -64,10 +64,8 @@ def main() -> int:
             verdicts.update(j.verdict for j in judged)
             for j in judged:
                 if nearness(j) > NEAR:
-                    print(
-                        f"{wording.said(j)}; {nearness(j):.2f} of the bound between the sides",
-                        flush=True,
-                    )
+                    line = wording.judgement_line(j)
+                    print(f"{line}; {nearness(j):.2f} of the bound between the sides", flush=True)
         if done.returncode:
             print(f"{fs}: not all cells are good", flush=True)
     alarms = verdicts.total() - verdicts["same"]

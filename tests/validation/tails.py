@@ -60,7 +60,7 @@ def shown(output: Path, settings: Settings) -> None:
     """Print a line for each judgement."""
     for one in compare(open_sides(output, None), settings).judgements:
         how = wording.measured(one)
-        print(f"{wording.said(one)}: {one.verdict} ({how}) {one.reason}", flush=True)
+        print(f"{wording.judgement_line(one)}: {one.verdict} ({how}) {one.reason}", flush=True)
 
 
 def delay(given: argparse.Namespace) -> int:
