@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from fscale.model.bench import BenchOutput, Descriptor
 from fscale.model.paths import ROOT
@@ -22,6 +23,18 @@ WORKLOADS = sorted(p.stem for p in (ROOT / "microbench" / "workloads").glob("*.c
 SANITIZED = BUILD / "san" / "fscale-bench"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+# What workloads mount, which takes root.
+MOUNTING = ("bind_mount", "statmount")
+
+
+def marked(workloads: Iterable[str]) -> list[ParameterSet]:
+    """Parameters of a test; those of workloads that mount are skipped without root."""
+    return [pytest.param(name, marks=[needs_root] if mounts(name) else []) for name in workloads]
+
+
+def mounts(workload: str) -> bool:
+    """Whether a workload works in a mount namespace."""
+    return workload.startswith(MOUNTING)
 
 
 @contextmanager

@@ -107,8 +107,9 @@ enum step crew_start(struct bench *b)
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		return bench_fail(b, "setrlimit", NULL);
 	if (b->cfg->workload->inherit) {
-		const char *failed = b->cfg->workload->inherit();
+		const char *failed = b->cfg->workload->inherit(b->cfg->dir);
 
+		b->shm->error.unsupported = failed && kernel_refuses();
 		if (failed)
 			return bench_fail(b, failed, NULL);
 	}

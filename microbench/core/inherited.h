@@ -15,8 +15,9 @@
 static int inherited_file;
 
 /* In the parent, before the first worker is forked. */
-static inline const char *inherited_open(void)
+static inline const char *inherited_open(const char *dir)
 {
+	(void)dir;
 	inherited_file = memfd_create("fscale-primitive", MFD_CLOEXEC);
 	return inherited_file < 0 ? "memfd_create" : NULL;
 }

@@ -57,6 +57,11 @@ enum outcome worker_unsupported(struct worker *w, const char *call, const char *
 	return worker_fail(w, call, path);
 }
 
+bool kernel_refuses(void)
+{
+	return errno == ENOSYS || errno == ENODEV || errno == EPERM;
+}
+
 static const char *const crews[] = { "processes", "threads", "threads_files", NULL };
 
 const struct option_desc workers_option = {

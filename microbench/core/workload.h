@@ -115,8 +115,11 @@ struct workload {
 	const char *batch;			/* the option that says how many come at once, or NULL */
 	const struct stock_desc *stock;		/* NULL: it consumes nothing */
 
-	/* In the parent, before it forks: open what all workers inherit; the call that failed, or NULL. */
-	const char *(*inherit)(void);
+	/*
+	 * In the parent, before it forks: open what all workers of a run in `dir` inherit; the call that
+	 * failed, or NULL. The run is skipped if kernel_refuses() then.
+	 */
+	const char *(*inherit)(const char *dir);
 	/* NULL, or untimed, by all workers at the same time; by one at a time before windows by count. */
 	enum outcome (*setup)(struct worker *w);
 	/*
@@ -143,6 +146,8 @@ enum outcome worker_short(struct worker *w, const char *call, const char *path, 
 			  long wanted);
 /* The same where the file system cannot do what is asked: the run is skipped, not failed. */
 enum outcome worker_unsupported(struct worker *w, const char *call, const char *path);
+/* Whether errno says that the kernel has no such call or file system, or denies it to this user. */
+bool kernel_refuses(void);
 
 long long option_number(const struct worker *w, const char *name);
 const char *option_text(const struct worker *w, const char *name);

@@ -7,8 +7,9 @@
 
 static int ends[2];
 
-static const char *make_pipe(void)
+static const char *make_pipe(const char *dir)
 {
+	(void)dir;
 	return pipe2(ends, O_CLOEXEC) ? "pipe2" : NULL;
 }
 

@@ -266,7 +266,7 @@ def test_stock_follows_the_pilot(tmp_path):
     assert out.stock.wanted == pytest.approx(out.stock.pilot_ops_per_second * 0.4 * 1.25, rel=0.01)
 
 
-@pytest.mark.parametrize("workload", bench.WORKLOADS)
+@pytest.mark.parametrize("workload", bench.marked(bench.WORKLOADS))
 def test_counts_agree(workload, fast, tmp_path, monkeypatch):
     """Windows, workers, intervals and totals are sums of one count; no sanitizer complains."""
     log = tmp_path / "sanitizer"

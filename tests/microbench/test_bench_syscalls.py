@@ -85,11 +85,16 @@ def today(sharing):
             rf"fcntl\(\d+, F_SETLK, \{{{{l_type=F_{kind}, {byte}\}}}}\) = 0"
             for kind in ("WRLCK", "UNLCK")
         ],
+        "bind_mount": [
+            rf'mount\("{directory}", "{place(sharing, "mnt")}", NULL, MS_BIND, NULL\) = 0',
+            rf'umount2\("{place(sharing, "mnt")}", 0\) = 0',
+        ],
         "uring_write": [r"io_uring_enter\(\d+, 1, 1, IORING_ENTER_GETEVENTS, NULL, 8\) = 1"],
     }  # fmt: skip
 
 
 STAT_OPEN = r'newfstatat\(\d+, "", \{{.*\}}, AT_EMPTY_PATH\) = 0'
+STATMOUNT = r"(statmount|syscall_0x1c9)\(.*\) = 0"
 WRITE = r"pwrite64\(\d+, .*, 4096, 0\) = 4096"
 OPERATION |= {
     f"{name}_{sharing}": calls
@@ -104,6 +109,7 @@ OPERATION |= {
     "link_shared": [
         r'link\("share/file", "{id}/link"\) = 0', r'unlink\("{id}/link"\) = 0',
     ],
+    "statmount_shared": [STATMOUNT],
     "syncfs_private": [WRITE, r"syncfs\(\d+\) = 0"],
     "tmpfile_private": [
         r'openat\(AT_FDCWD, "{id}/", O_RDWR\|O_CLOEXEC\|O_TMPFILE, 0600\) = \d+', CLOSE,
@@ -113,14 +119,18 @@ OPERATION |= {
 # Operations that go to and fro, and such as make a call only now and then.
 RENAMED = ("rename_private", "rename_dir")
 FAULTS = ("fault_private", "fault_shared")
-# One operation of the writer beside one reader.
+# One operation of the writer beside one reader, a pattern a call.
 BACKGROUND = {
-    "DRBL_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
-    "DRBM_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
-    "DRBH_bg": r"pwrite64\(\d+, .*, 4096, 0\) = 4096",
-    "MRDL_bg": r'rename\("0/[0-9a-f]{8}(\.2)?", "0/[0-9a-f]{8}(\.2)?"\) = 0',
-    "MRDM_bg": r'rename\("share/[0-9a-f]{8}(\.2)?", "share/[0-9a-f]{8}(\.2)?"\) = 0',
-    "MRPM_bg": rf'renameat2\(AT_FDCWD, "{TREE}", AT_FDCWD, "{TREE}", RENAME_EXCHANGE\) = 0',
+    "DRBL_bg": [r"pwrite64\(\d+, .*, 4096, 0\) = 4096"],
+    "DRBM_bg": [r"pwrite64\(\d+, .*, 4096, 0\) = 4096"],
+    "DRBH_bg": [r"pwrite64\(\d+, .*, 4096, 0\) = 4096"],
+    "MRDL_bg": [r'rename\("0/[0-9a-f]{8}(\.2)?", "0/[0-9a-f]{8}(\.2)?"\) = 0'],
+    "MRDM_bg": [r'rename\("share/[0-9a-f]{8}(\.2)?", "share/[0-9a-f]{8}(\.2)?"\) = 0'],
+    "MRPM_bg": [rf'renameat2\(AT_FDCWD, "{TREE}", AT_FDCWD, "{TREE}", RENAME_EXCHANGE\) = 0'],
+    "statmount_shared_bg": [
+        r'mount\("1/dir", "1/mnt", NULL, MS_BIND, NULL\) = 0',
+        r'umount2\("1/mnt", 0\) = 0',
+    ],
 }
 COMPUTED = "control_user"  # it makes no calls
 TOUCHES_NO_FILE = [w for w in bench.WORKLOADS if w.startswith(("control_", "primitive_"))]
@@ -191,7 +201,7 @@ def filled(patterns, worker):
     return [p.format(id=worker, offset=worker * 4096) for p in patterns]
 
 
-@pytest.mark.parametrize("workload", sorted(OPERATION))
+@pytest.mark.parametrize("workload", bench.marked(sorted(OPERATION)))
 def test_calls(workload, fast, tmp_path):
     out, workers = trace(workload, fast / "d", tmp_path, *QUICK)
     executed = check_operations(named(workers[0], "fscale-run"), filled(OPERATION[workload], 0))
@@ -325,7 +335,7 @@ def test_readdir(workload, tmp_path):
     check_readdir(named(workers[0], "fscale-run"), out.executed_ops, 1500)
 
 
-@pytest.mark.parametrize("workload", sorted(BACKGROUND))
+@pytest.mark.parametrize("workload", bench.marked(sorted(BACKGROUND)))
 def test_background(workload, tmp_path):
     out, (reader, writer) = trace(workload, tmp_path / "d", tmp_path, *QUICK)
     calls = named(reader, "fscale-run")
@@ -334,7 +344,7 @@ def test_background(workload, tmp_path):
         assert {c.split("(")[0] for c in calls} == {"getdents64", "lseek"}
     else:
         assert check_operations(calls, filled(OPERATION[plain], 0)) == out.executed_ops
-    written = check_operations(named(writer, "fscale-bg"), [BACKGROUND[workload]])
+    written = check_operations(named(writer, "fscale-bg"), BACKGROUND[workload])
     assert written >= out.background.ops > 0
     assert not any("fscale-run" in call for call in writer)
     assert out.background.cpu == out.cpus[-1]

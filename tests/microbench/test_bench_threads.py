@@ -64,11 +64,12 @@ def test_threads_are_pinned_and_share_what_is_asked(workers, seen, tmp_path):
 KINDS = [
     "DRBL", "DRBM_bg", "DWAL", "DWRL", "MRDL", "MRPM_bg", "MWCL", "MWRL", "MWUM",
     "creat_shared", "fault_shared", "fstat_shared", "rename_dir", "uring_write_shared",
+    "bind_mount_private", "bind_mount_dir", "statmount_shared_bg",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("binary", [bench.BENCH, bench.SANITIZED])
-@pytest.mark.parametrize("workload", KINDS)
+@pytest.mark.parametrize("workload", bench.marked(KINDS))
 def test_threads_do_what_processes_do(workload, binary, fast):
     short = (
         "--duration",

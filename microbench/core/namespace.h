@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Mount namespaces of workers. The directory under test is the root and the only mount in one: it
+ * keeps no other file system of the machine in use. No other process sees what workers mount, and
+ * all of it is gone with the last process of the run, however that ends.
+ */
+#ifndef FSCALE_NAMESPACE_H
+#define FSCALE_NAMESPACE_H
+
+#include <sys/mount.h>
+
+#include "workload.h"
+
+/*
+ * Each moves the calling worker, by itself or to where all workers are; the working directory is
+ * the directory under test as before. The run is skipped if the kernel denies it to this user.
+ */
+enum outcome namespace_enter(struct worker *w);
+enum outcome namespace_join(struct worker *w);
+
+/* Makes the namespace that namespace_join() needs, for `inherit` of a workload. */
+const char *namespace_inherit(const char *dir);
+
+static inline enum outcome bind_mount(struct worker *w, const char *from, const char *to)
+{
+	return mount(from, to, NULL, MS_BIND, NULL) ? worker_fail(w, "mount(MS_BIND)", to) : OP_OK;
+}
+
+static inline enum outcome unmount(struct worker *w, const char *path)
+{
+	return umount2(path, 0) ? worker_fail(w, "umount2", path) : OP_OK;
+}
+
+#endif

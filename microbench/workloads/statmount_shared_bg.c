@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "../core/namespace.h"
+#include "../core/paths.h"
+#include "../core/statmount.h"
+
+static PER_WORKER struct statmount_request request;
+static PER_WORKER struct statmount_report report;
+
+static enum outcome set_up(struct worker *w)
+{
+	return namespace_join(w) ? OP_FAILED : statmount_prepare(w, &request, ".");
+}
+
+static inline enum outcome operation(struct worker *w)
+{
+	return statmount_describe(w, &request, &report);
+}
+DEFINE_LOOPS(operation)
+
+static PER_WORKER char path[PATH_SIZE], mount_point[PATH_SIZE];	/* the writer's */
+
+static enum outcome background_set_up(struct worker *w)
+{
+	if (namespace_join(w))
+		return OP_FAILED;
+	if (path_private(w, path, "dir") || path_private(w, mount_point, "mnt"))
+		return OP_FAILED;
+	return dir_make(w, path) ? OP_FAILED : dir_make(w, mount_point);
+}
+
+static inline enum outcome bind_and_unmount(struct worker *w)
+{
+	return bind_mount(w, path, mount_point) ? OP_FAILED : unmount(w, mount_point);
+}
+DEFINE_LOOP(background_run, bind_and_unmount)
+
+static const struct workload statmount_shared_bg = {
+	.id = "statmount_shared_bg",
+	.title = "Describe a mount of one mount namespace while a writer mounts and unmounts in it",
+	.operation = "statmount(id of \".\")",
+	.type = TYPE_METADATA,
+	.action = ACTION_READ,
+	.sharing = SHARING_HIGH,
+	.contention = "namespace_sem, taken for reading; a writer of the same namespace",
+	.setup_text = "a mount namespace of all processes",
+	.min_cores = 2,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.defers_frees = true,
+	.apart = true,
+	.inherit = namespace_inherit,
+	.setup = set_up,
+	LOOPS(operation),
+	.background_setup = background_set_up,
+	.background_run = background_run,
+};
+REGISTER_WORKLOAD(statmount_shared_bg);

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workloads that mount: what else they keep in use, what others see, what is left of a mount."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import bench_support as bench
+
+pytestmark = [pytest.mark.live, bench.needs_root]
+
+MOUNTING = [workload for workload in bench.WORKLOADS if bench.mounts(workload)]
+LONG = ("--duration", "60", "--warmup", "0.02")
+
+
+def mounts(pid: int | str) -> list[str]:
+    """Where the mounts are that a process sees."""
+    lines = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
+    return [line.split()[4] for line in lines]
+
+
+def namespace(pid: int | str) -> Path:
+    """The mount namespace of a process."""
+    return Path(f"/proc/{pid}/ns/mnt").readlink()
+
+
+def wait_for(state: Callable[[], bool]) -> bool:
+    """Whether it comes within some seconds."""
+    deadline = time.monotonic() + 10
+    while not state() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return state()
+
+
+@pytest.mark.parametrize("workload", MOUNTING)
+def test_mounts_are_a_run_s_own(workload, tmp_path):
+    """Nobody else sees them, and no mount of the machine is kept in use."""
+    process, workers = bench.start(workload, tmp_path / "d", *LONG)
+    try:
+        assert not any(where.startswith(str(tmp_path)) for where in mounts("self"))
+        for worker in workers:
+            assert namespace(worker) != namespace("self")
+            assert not {"/proc", "/dev", "/sys"} & {*mounts(worker)}
+            assert len(mounts(worker)) <= 1 + len(workers)
+    finally:
+        process.send_signal(signal.SIGINT)
+        code, out = bench.finish(process)
+    assert (code, out.status) == (3, "interrupted")
+
+
+@pytest.mark.parametrize("victim", ["worker", "parent"])
+@pytest.mark.parametrize("workload", MOUNTING)
+def test_a_kill_leaves_no_mount(workload, victim, tmp_path):
+    """The image's loop device is free as soon as no mount keeps the file system."""
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    with bench.mounted(tmp_path / "m", "-o", "loop", str(image)) as place:
+        process, workers = bench.start(workload, place / "d", *LONG)
+        os.kill(workers[-1] if victim == "worker" else process.pid, signal.SIGKILL)
+        process.communicate(timeout=20)
+        assert wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+    listed = ["losetup", "--associated", str(image)]
+    assert wait_for(lambda: not subprocess.run(listed, check=True, capture_output=True).stdout)
+
+
+@pytest.mark.parametrize("workload", MOUNTING)
+def test_who_may_not_mount_skips(workload, tmp_path):
+    argv = ["setpriv", "--bounding-set=-sys_admin", *bench.argv(workload, tmp_path / "d", *LONG)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    code, out = bench.finish(process)
+    assert (code, out.error.call, out.error.name) == (77, "unshare(CLONE_NEWNS)", "EPERM")
