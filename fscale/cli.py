@@ -146,9 +146,13 @@ def main() -> None:
     """Run the command line and exit with one of the codes of `fscale.model.errors.Exit`.
 
     An error of the environment (a full disk, a directory without access) is reported as wrong
-    usage; a bug of fscale is a traceback.
+    usage; a bug of fscale is a traceback. SIGTERM and SIGHUP end every command as Ctrl-C does: its
+    guests and children are stopped, and what it finished is kept.
     """
     streams.take_over()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
+            signal.signal(number, signal.default_int_handler)
     try:
         code = _ended(sys.argv[1:])
         sys.stdout.flush()

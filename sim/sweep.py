@@ -136,7 +136,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     emulator.check_version(emulated)
     plugin = emulator.build_plugin(steps)
     parts = module_build.build_parts(
-        sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps
+        sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps, sweep.modules
     )
     # A module that is given replaces the one that is built, as for `fscale vm run`.
     parts = module_build.Parts((*parts.besides(sweep.modules), *sweep.modules), parts.files)

@@ -47,10 +47,11 @@ def start(
     kernel = kernels.resolve(
         options.kernel, steps, modules=options.modules, tree=options.kernel_tree
     )
+    given = options.module or []
     parts = module_build.build_parts(
-        filesystems, own, kernel, options.kernel, options.kernel_tree, steps
+        filesystems, own, kernel, options.kernel, options.kernel_tree, steps, given
     )
-    job = replace(parts.added(replace(job, modules=options.module or [])), timeout=options.timeout)
+    job = replace(parts.added(replace(job, modules=given)), timeout=options.timeout)
     guest, emulator = guests.prepare(kernel, options, rootfs.images(steps), steps)
     if options.dry_run:
         typer.echo(shlex.join(guests.plan(guest, emulator, job, Place(Path("RUN")))))

@@ -42,9 +42,33 @@ class Parts:
 
 def own_name(module: Path) -> str:
     """The kernel's name of a module, which may differ from its file name."""
-    argv = [need("modinfo", "kmod"), "-F", "name", str(module)]
-    said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
-    return said or module_name(str(module))
+    return _modinfo(module, "name") or module_name(str(module))
+
+
+def _modinfo(module: Path, key: str) -> str:
+    """A field of a module's information; empty if it has none."""
+    argv = [need("modinfo", "kmod"), "-F", key, str(module)]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _check_built_for(kernel: Kernel, modules: Iterable[Path]) -> None:
+    """FscaleError if a module is built for another version of Linux (X.Y) than this kernel's.
+
+    Whether one for another release of the same version can be loaded is the kernel's decision.
+    """
+    for module in modules:
+        release = _modinfo(module, "vermagic").partition(" ")[0]
+        if release and _version(release) != _version(kernel.release):
+            raise FscaleError(
+                f"{module} is built for Linux {release}, but the guest's kernel is "
+                f"{kernel.release}; choose the module's kernel (--kernel {_version(release)}, or "
+                f"kernel={_version(release)} of a side), or build the module for the guest's kernel"
+            )
+
+
+def _version(release: str) -> str:
+    """The version of a kernel's release: 6.12.118+deb13-amd64 -> 6.12."""
+    return ".".join(release.split(".")[:2])
 
 
 def needed_filesystems(suite: Path, arguments: Sequence[str]) -> list[str]:
@@ -65,12 +89,15 @@ def build_parts(
     spec: str,
     tree: Path | None,
     steps: Steps,
+    given: Sequence[Path] = (),
 ) -> Parts:
     """Build the modules and tools of the named file systems from source; cached by content.
 
     `own` are TOML files of the user. `spec` and `tree` are the inputs from which `kernels.resolve`
-    made the kernel. Unknown names are ignored here: the guest refuses them.
+    made the kernel. `given` are modules that the user has built: FscaleError if they are for
+    another version of Linux. Unknown names are ignored here: the guest refuses them.
     """
+    _check_built_for(kernel, given)
     if tree is None and Path(spec).is_dir():
         tree = Path(spec)
     files = {path.stem: path for path in own}

@@ -67,7 +67,7 @@ def make_guests(
         kernel = kernels.resolve(spec, steps)
         steps.note(f"side {name}, {variant.text}: kernel {spec} ({kernel.release})")
         names = [variant.filesystem] if variant.name else needed_filesystems(suite, arguments)
-        parts = build_parts(names, own, kernel, spec, None, steps)
+        parts = build_parts(names, own, kernel, spec, None, steps, variant.modules)
         guest, emulator = guests.prepare(kernel, options, images, steps)
         sides[name] = Side(variant, guest, parts)
     if sides["A"].guest.accelerator != sides["B"].guest.accelerator:

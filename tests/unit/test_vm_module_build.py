@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """File systems that guests build from source: what is built, and what a job gets of it."""
 
+import contextlib
 import subprocess
 from io import StringIO
 from pathlib import Path
@@ -120,12 +121,32 @@ def test_a_module_given_by_hand_replaces_the_built_one():
     assert job.files == {"s": Path("/s"), "bin/a": Path("/cache/a")}
 
 
+def compiled(module: Path, information: str) -> Path:
+    """A file with one field of a module's information."""
+    text = f'char said[] __attribute__((section(".modinfo"))) = "{information}";'
+    subprocess.run(["cc", "-x", "c", "-c", "-o", module, "-"], input=text.encode(), check=True)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("release", "fits"),
+    [
+        ("6.12.118+deb13-amd64 SMP preempt mod_unload", True),
+        ("6.1.0-56-amd64 SMP", False),
+        ("6.120.1 SMP", False),
+        ("", True),
+    ],
+)
+def test_a_module_for_another_version_of_linux_is_refused(
+    release: str, fits: bool, tmp_path: Path, steps: Steps
+) -> None:
+    module = compiled(tmp_path / "my.ko", f"vermagic={release}")
+    refused = contextlib.nullcontext() if fits else pytest.raises(FscaleError, match=r"6\.12\.1")
+    with refused:
+        module_build.build_parts(["ext4"], [], KERNEL, "trixie", None, steps, [module])
+
+
 def test_a_module_is_the_same_one_under_another_file_name(tmp_path: Path) -> None:
-    source, given, built = (tmp_path / name for name in ("m.c", "given.ko", "my.ko"))
-    source.write_text(
-        '__attribute__((section(".modinfo"), used)) static const char name[] = "name=my";'
-    )
-    for target in (given, built):
-        subprocess.run(["cc", "-c", "-o", target, source], check=True)
+    given, built = (compiled(tmp_path / name, "name=my") for name in ("given.ko", "my.ko"))
     job = Parts((built, Path("/cache/more.ko"))).added(Job(argv=["true"], modules=[given]))
     assert job.modules == [given, Path("/cache/more.ko")]

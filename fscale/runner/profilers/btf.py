@@ -64,6 +64,11 @@ class Btf:
         try:
             self._parse(data)
         except (struct.error, IndexError, ValueError) as error:
+            if base:
+                raise BadBtf(
+                    f"a module's BTF does not fit the kernel's ({error}); build the module for "
+                    "this kernel"
+                ) from None
             raise BadBtf(f"the kernel's BTF cannot be read: {error}") from None
         self._structs: dict[str, int] = {}
         for number, kind in enumerate(self._types):
