@@ -3,6 +3,9 @@
 
 import os
 import shutil
+import signal
+import stat
+import time
 
 import pytest
 
@@ -15,6 +18,7 @@ pytestmark = pytest.mark.live
 # A stock of a few hundred lasts for a millisecond: there is no time for a ramp.
 QUICK = ("--duration", "0.1", "--warmup", "0", "--min-window", "0.0001")
 CONSUMING = ["DWAL", "DWTL", "MWCL", "MWCM", "MWRL", "MWRM", "MWUL", "MWUM"]
+COPIED_UP = ["copy_up_dir", "copy_up_private"]
 BLOCK = 4096
 PAGE = os.sysconf("SC_PAGESIZE")
 FILES = {
@@ -204,6 +208,55 @@ def test_rename(workload, prefix, suffix, fast):
     assert consecutive(found, 600 * out.stock.restocks)
 
 
+@bench.needs_root
+@pytest.mark.parametrize(("workload", "place", "prefix"), [
+    ("copy_up_private", "0", ""), ("copy_up_dir", "share", "0."),
+])  # fmt: skip
+def test_copy_up(workload, place, prefix, fast):
+    """The files that one window used are in the upper layer, whole, and stay in the lower one."""
+    last, out = consume(workload, fast / "d")
+    left = files(fast / "d")
+    lower, upper = (
+        counted([path for path in left if path.startswith(start)], start)
+        for start in (f"{place}/lower/{prefix}", f"{place}/upper/{prefix}")
+    )
+    assert (len(lower), len(upper)) == (600, last)
+    assert lower[:last] == upper
+    assert consecutive(lower, out.executed_ops - last)
+    assert set(left.values()) == {BLOCK}
+    contents = {(fast / "d" / path).read_bytes() for path in left}
+    assert contents == {b"a" + bytes(BLOCK - 1)}
+
+
+@bench.needs_root
+@pytest.mark.parametrize(("workload", "names"), [
+    ("whiteout_private", ["0/{}/00000000", "1/{}/00000000"]),
+    ("whiteout_dir", ["share/{}/0.00000000", "share/{}/1.00000000"]),
+])  # fmt: skip
+def test_whiteout(workload, names, fast):
+    """The upper layer has a whiteout (a device 0:0) now and then, and the new file at the end."""
+    long = ("--duration", "60", "--warmup", "0.02")
+    process, _ = bench.start(workload, fast / "d", *long, count=2)
+    hidden = [fast / "d" / name.format("upper") for name in names]
+    deadline = time.monotonic() + 20
+    while hidden and time.monotonic() < deadline:
+        hidden = [path for path in hidden if not is_whiteout(path)]
+    process.send_signal(signal.SIGINT)
+    code, _ = bench.finish(process)
+    assert (code, hidden) == (3, [])
+    left = {path: size for path, size in files(fast / "d").items() if "/work/" not in path}
+    assert left == {name.format(layer): 0 for name in names for layer in ("lower", "upper")}
+    assert all((fast / "d" / name.format("upper")).is_file() for name in names)
+
+
+def is_whiteout(path):
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == 0
+
+
 def test_rename_of_one_file(fast):
     """With `files=one` there is one file, renamed over and over."""
     out = bench.run_good("MWRL", fast / "d", *QUICK, "--max-stock", "600", "--option", "files=one")
@@ -242,18 +295,19 @@ def test_writer_exchanges_files(tmp_path):
     assert sum(p.stat().st_mtime_ns > made for p in leaves) > 10
 
 
-@pytest.mark.parametrize("workload", CONSUMING)
+@pytest.mark.parametrize("workload", bench.marked(CONSUMING + COPIED_UP))
 def test_windows_end_for_all(workload, fast):
     """The first to run out ends the window for both, and windows add up to the duration."""
-    out = bench.run_good(workload, fast / "d", *QUICK, "--max-stock", "2000", count=2)
+    most = 300 if workload in COPIED_UP else 2000
+    out = bench.run_good(workload, fast / "d", *QUICK, "--max-stock", str(most), count=2)
     assert len(out.windows) > 1
     assert {w.end for w in out.windows[:-1]} == {"exhausted"}
     assert out.end == "time"
     assert out.seconds == pytest.approx(sum(w.seconds for w in out.windows))
     assert out.seconds >= 0.1
     assert out.ops == sum(sum(w.ops) for w in out.windows) == sum(w.ops for w in out.workers)
-    assert all(max(w.ops) <= 2000 for w in out.windows)
-    assert out.executed_ops <= 2 * 2000 * (out.stock.restocks + 1)
+    assert all(max(w.ops) <= most for w in out.windows)
+    assert out.executed_ops <= 2 * most * (out.stock.restocks + 1)
 
 
 def test_stock_follows_the_pilot(tmp_path):
@@ -340,4 +394,4 @@ def test_list_is_complete():
     primitives = [w for w in apart if w.startswith("primitive_")]
     assert {*today} == {*apart} - {"DWRL", *controls, *primitives}
     assert len([w for w in bench.WORKLOADS if not w.endswith("_bg") and w not in apart]) == 19
-    assert [w for w in bench.WORKLOADS if bench.descriptors()[w].consumes] == CONSUMING
+    assert [w for w in bench.WORKLOADS if bench.descriptors()[w].consumes] == CONSUMING + COPIED_UP

@@ -4,18 +4,22 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from fscale.model.paths import ROOT
 from tests import bench_support as bench
 
 pytestmark = [pytest.mark.live, bench.needs_root]
 
 MOUNTING = [workload for workload in bench.WORKLOADS if bench.mounts(workload)]
-LONG = ("--duration", "60", "--warmup", "0.02")
+# A small stock, for the time until a window begins.
+LONG = ("--duration", "60", "--warmup", "0.02", "--max-stock", "2000", "--min-window", "0.001")
+STATMOUNT = 457  # the system call, on all but Alpha
 
 
 def mounts(pid: int | str) -> list[str]:
@@ -76,3 +80,34 @@ def test_who_may_not_mount_skips(workload, tmp_path):
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     code, out = bench.finish(process)
     assert (code, out.error.call, out.error.name) == (77, "unshare(CLONE_NEWNS)", "EPERM")
+
+
+@pytest.mark.parametrize("workload", ["copy_up_private", "whiteout_private"])
+def test_a_kernel_without_overlays_skips(workload, tmp_path):
+    """The first mount makes the namespace private."""
+    inject = ("-e", "trace=mount", "-e", "inject=mount:error=ENODEV:when=2+")
+    argv = ["strace", "-f", "-o", str(tmp_path / "calls"), *inject]
+    argv += bench.argv(workload, tmp_path / "d", *LONG)
+    code, out = bench.finish(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+    assert (code, out.error.call, out.error.name) == (77, "mount(overlay)", "ENODEV")
+
+
+@pytest.mark.parametrize("workload", ["copy_up_dir", "whiteout_dir"])
+def test_an_upper_layer_that_cannot_be_one_skips(workload, tmp_path):
+    """An overlay is none."""
+    layers = [tmp_path / name for name in ("lower", "upper", "work")]
+    for layer in layers:
+        layer.mkdir()
+    lower, upper, work = layers
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    with bench.mounted(tmp_path / "m", "-t", "overlay", "-o", options, "overlay") as place:
+        code, out = bench.run(workload, place / "d", *LONG)
+    assert (code, out.error.call, out.error.name) == (77, "mount(overlay)", "EINVAL")
+
+
+def test_a_kernel_without_statmount_skips(tmp_path):
+    argv = [sys.executable, "-m", "tests.denied", str(STATMOUNT)]
+    argv += bench.argv("statmount_shared", tmp_path / "d", *LONG)
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    code, out = bench.finish(process)
+    assert (code, out.error.call, out.error.name) == (77, "statmount", "ENOSYS")

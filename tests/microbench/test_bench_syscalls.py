@@ -104,6 +104,12 @@ OPERATION |= {
 }
 # What stands here belongs to no table of the paper, and shares one thing alone.
 OPERATION |= {
+    "copy_up_private": [
+        r'openat\(AT_FDCWD, "{id}/merged/[0-9a-f]{{8}}", O_WRONLY\|O_CLOEXEC\) = \d+', CLOSE,
+    ],
+    "copy_up_dir": [
+        r'openat\(AT_FDCWD, "share/merged/{id}\.[0-9a-f]{{8}}", O_WRONLY\|O_CLOEXEC\) = \d+', CLOSE,
+    ],
     "fallocate_private": [r"fallocate\(\d+, 0, 0, 4096\) = 0", r"ftruncate\(\d+, 0\) = 0"],
     "fstat_shared": [STAT_OPEN],
     "link_shared": [
@@ -113,6 +119,14 @@ OPERATION |= {
     "syncfs_private": [WRITE, r"syncfs\(\d+\) = 0"],
     "tmpfile_private": [
         r'openat\(AT_FDCWD, "{id}/", O_RDWR\|O_CLOEXEC\|O_TMPFILE, 0600\) = \d+', CLOSE,
+    ],
+    "whiteout_private": [
+        r'unlink\("{id}/merged/00000000"\) = 0', CREATE.format("{id}/merged/00000000"), CLOSE,
+    ],
+    "whiteout_dir": [
+        r'unlink\("share/merged/{id}.00000000"\) = 0',
+        CREATE.format(r"share/merged/{id}\.00000000"),
+        CLOSE,
     ],
     "write_stat_private": [WRITE, STAT_OPEN],
 }  # fmt: skip

@@ -64,7 +64,8 @@ def test_threads_are_pinned_and_share_what_is_asked(workers, seen, tmp_path):
 KINDS = [
     "DRBL", "DRBM_bg", "DWAL", "DWRL", "MRDL", "MRPM_bg", "MWCL", "MWRL", "MWUM",
     "creat_shared", "fault_shared", "fstat_shared", "rename_dir", "uring_write_shared",
-    "bind_mount_private", "bind_mount_dir", "statmount_shared_bg",
+    "bind_mount_private", "bind_mount_dir", "statmount_shared_bg", "copy_up_private",
+    "copy_up_dir", "whiteout_private", "whiteout_dir",
 ]  # fmt: skip
 
 

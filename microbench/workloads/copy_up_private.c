@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "../core/copyup.h"
+
+static PER_WORKER struct copyup files;
+
+static enum outcome set_up(struct worker *w)
+{
+	if (overlay_private(w, &files.overlay))
+		return OP_FAILED;
+	copyup_init(&files);
+	return OP_OK;
+}
+
+static enum outcome fill(struct worker *w, uint64_t stock)
+{
+	return copyup_fill(w, &files, stock);
+}
+
+static inline enum outcome operation(struct worker *w)
+{
+	return copyup_next(w, &files);
+}
+DEFINE_LOOPS(operation)
+
+static const struct workload copy_up_private = {
+	.id = "copy_up_private",
+	.title = "Open a file of the lower layer of a private overlay for writing",
+	.operation = "close(open(\"$ID/merged/$N\", O_WRONLY))",
+	.type = TYPE_METADATA,
+	.action = ACTION_WRITE,
+	.sharing = SHARING_LOW,
+	.contention = "file system's allocations and commits",
+	.setup_text = "$ID/lower/ with a stock of files of 4 KiB; $ID/merged, an overlay with it as lower layer",
+	.min_cores = 1,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.puts_off = true,
+	.apart = true,
+	.stock = &stock_of_lower_files,
+	.setup = set_up,
+	.fill = fill,
+	LOOPS(operation),
+};
+REGISTER_WORKLOAD(copy_up_private);
