@@ -83,7 +83,7 @@ def _gate(
 ) -> None:
     """Simulate two sides and compare instructions and shared cache lines per operation.
 
-    Example: fscale gate --base lanefs:module=old.ko --new lanefs:module=new.ko --output results/g
+    Example: fscale gate --base ext4 --new ext4:kernel=my.deb --workload MWCM --output results/gate
 
     Rates are not judged, so the load of this machine does not matter. The report names the cache
     lines that cause a regression and the functions that access them.
