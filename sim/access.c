@@ -107,7 +107,7 @@ static void take(unsigned int c, struct line *line, const struct place *place, b
 	if (write && line->watched)
 		wake_spinners(line, clock + t.stall);
 	schedule_stall(c, t.stall);
-	if (t.kind != KIND_MEMORY)
+	if (t.kind >= KIND_CLEAN)
 		hot_transfer(place, &t, write);
 }
 
@@ -121,7 +121,7 @@ void access_line(unsigned int c, uint64_t virtual, uint64_t physical, bool write
 		return;
 	core->known[tag % KNOWN] = (struct known){ tag, line };
 	looked_at(core, line);
-	if (line_hits(line, c, write))
+	if (line_hits(line, c, write) || (write && coherence_own(line, c)))
 		return;
 	pthread_mutex_lock(&lock);
 	take(c, line, &(struct place){ virtual, physical, pc }, write);

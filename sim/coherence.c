@@ -64,11 +64,27 @@ static void share(struct line *line, unsigned int core)
 	line->sharers[core / 64] |= 1ull << core % 64;
 }
 
-static void hand_over(struct line *line, unsigned int core, bool write, enum kind kind)
+static void own(struct line *line, unsigned int core)
 {
-	if (write || kind == KIND_MEMORY) {
-		memset(line->sharers, 0, sizeof(line->sharers));
-		line->owner = (uint16_t)(core + 1);
+	memset(line->sharers, 0, sizeof(line->sharers));
+	line->owner = (uint16_t)(core + 1);
+	line->written = true;
+}
+
+bool coherence_own(struct line *line, unsigned int core)
+{
+	for (unsigned int w = 0; w < SHARER_WORDS; w++) {
+		if (line->sharers[w] != (w == core / 64 ? 1ull << core % 64 : 0))
+			return false;
+	}
+	own(line, core);
+	return true;
+}
+
+static void hand_over(struct line *line, unsigned int core, bool write)
+{
+	if (write) {
+		own(line, core);
 		return;
 	}
 	if (line->owner)
@@ -98,7 +114,7 @@ static uint64_t latency(const struct coherence *c, const struct line *line, unsi
 	}
 	fetch = near ? p->lat_clean : p->lat_clean_remote;
 	if (!write) {
-		t->kind = KIND_CLEAN;
+		t->kind = line->written ? KIND_CLEAN : KIND_UNWRITTEN;
 		t->remote = !near;
 		*occupied = p->occupy_shared;
 		return fetch;
@@ -125,6 +141,6 @@ struct transfer coherence_take(const struct coherence *c, struct line *line, uns
 			line->busy = now + t.queue + occupied;
 		t.stall = t.queue + cycles;
 	}
-	hand_over(line, core, write, t.kind);
+	hand_over(line, core, write);
 	return t;
 }

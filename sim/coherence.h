@@ -20,8 +20,9 @@
 
 enum kind {
 	KIND_MEMORY,	/* no core had it */
-	KIND_CLEAN,	/* read of a line that others share */
-	KIND_DIRTY,	/* a line that another core owned */
+	KIND_UNWRITTEN,	/* read of a line that others share and that nobody has written */
+	KIND_CLEAN,	/* read of a line that others share since one has written it */
+	KIND_DIRTY,	/* a line that another core has modified */
 	KIND_UPGRADE,	/* write of a line that others share */
 	KINDS,
 };
@@ -29,7 +30,8 @@ enum kind {
 struct line {
 	uint64_t busy;		/* transfers of it wait until then */
 	uint64_t sharers[SHARER_WORDS];
-	uint16_t owner;		/* core + 1, or 0: then the sharers have it, if any */
+	uint16_t owner;		/* core + 1 that has modified it, or 0: the sharers have it, if any */
+	bool written;		/* once */
 	bool free;		/* its transfers cost nothing */
 	bool watched;		/* somebody waits for it to be taken away; for the scheduler */
 };
@@ -75,6 +77,9 @@ static inline bool line_hits(const struct line *line, unsigned int core, bool wr
 {
 	return line->owner == core + 1 || (!write && line_shared_by(line, core));
 }
+
+/* A core that alone has a line, unmodified, owns it by a write that nobody else sees (MESI's E). */
+bool coherence_own(struct line *line, unsigned int core);
 
 /* `core` takes at `now` a line that it does not hit. */
 struct transfer coherence_take(const struct coherence *c, struct line *line, unsigned int core,

@@ -22,6 +22,7 @@ class Transfers(_Lenient):
     """Transfers of a line by kind; `remote` counts those of all kinds that left the socket."""
 
     memory: int
+    unwritten: int = 0
     clean: int
     dirty: int
     upgrade: int
@@ -68,7 +69,7 @@ class Pc(_Lenient):
 
 
 class Window(_Lenient):
-    """One window: sums over the cores that did an operation in it; times in cycles."""
+    """One window: sums over the cores with a worker of the point; times in cycles."""
 
     type: Literal["window"]
     point: int

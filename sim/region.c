@@ -12,7 +12,7 @@ enum roi_code region_code(const unsigned char *bytes, size_t size)
 
 	if (size != 8 || memcmp(bytes, head, sizeof(head)) || memcmp(bytes + 5, tail, sizeof(tail)))
 		return 0;
-	return bytes[4] <= ROI_FREE ? (enum roi_code)bytes[4] : 0;
+	return bytes[4] <= ROI_WORK ? (enum roi_code)bytes[4] : 0;
 }
 
 const struct labels *region_labels(void)
@@ -23,6 +23,9 @@ const struct labels *region_labels(void)
 void region_told(unsigned int c, enum roi_code code)
 {
 	switch (code) {
+	case ROI_WORK:
+		statistics_work(c);
+		break;
 	case ROI_OP:
 		statistics_op(c);
 		break;

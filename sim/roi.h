@@ -24,6 +24,7 @@ enum roi_code {
 	ROI_POINT,		/* that number is the point's */
 	ROI_SEED,		/* ... the seed of what is random in the schedule */
 	ROI_FREE,		/* ... the group of lines that cost nothing */
+	ROI_WORK,		/* a worker of the point begins */
 };
 
 #define ROI_MAGIC 0x51, 0xa5, 0x5a
@@ -70,6 +71,11 @@ static inline void roi_begin(void)
 static inline void roi_end(void)
 {
 	ROI_TELL(ROI_END);
+}
+
+static inline void roi_work(void)
+{
+	ROI_TELL(ROI_WORK);
 }
 
 static inline void roi_op(void)

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <string.h>
 #include <time.h>
 
 #include "access.h"
@@ -12,8 +13,8 @@
 
 /* What a vCPU did; the names are those in the output. */
 #define COUNTS(X)							\
-	X(ops) X(instructions) X(cycles) X(memory) X(clean) X(dirty)	\
-	X(upgrade) X(remote) X(free) X(stall) X(queue) X(spin) X(idle)
+	X(ops) X(instructions) X(cycles) X(memory) X(unwritten) X(clean)	\
+	X(dirty) X(upgrade) X(remote) X(free) X(stall) X(queue) X(spin) X(idle)
 
 struct counts {
 #define FIELD(name) uint64_t name;
@@ -24,6 +25,7 @@ struct counts {
 static const struct parameters *params;
 static FILE *out;
 static uint64_t ops[MAX_VCPUS];
+static bool works[MAX_VCPUS];
 
 static struct {
 	bool open;
@@ -40,6 +42,11 @@ void statistics_open(const struct parameters *p, FILE *file)
 	out = file;
 }
 
+void statistics_work(unsigned int c)
+{
+	works[c] = true;
+}
+
 void statistics_op(unsigned int c)
 {
 	ops[c]++;
@@ -54,6 +61,7 @@ static struct counts counts_of(unsigned int c)
 		.ops = ops[c],
 		.instructions = schedule_instructions(c),
 		.memory = t->kinds[KIND_MEMORY],
+		.unwritten = t->kinds[KIND_UNWRITTEN],
 		.clean = t->kinds[KIND_CLEAN],
 		.dirty = t->kinds[KIND_DIRTY],
 		.upgrade = t->kinds[KIND_UPGRADE],
@@ -110,6 +118,7 @@ void statistics_reset(void)
 	code_reset();
 	window.open = false;
 	window.number = 0;
+	memset(works, 0, sizeof(works));
 	hot_reset();
 }
 
@@ -131,12 +140,12 @@ static void print_counts(const struct counts *n)
 {
 	fprintf(out,
 		"\"ops\":%" PRIu64 ",\"instructions\":%" PRIu64 ",\"cycles\":%" PRIu64
-		",\"memory\":%" PRIu64 ",\"clean\":%" PRIu64 ",\"dirty\":%" PRIu64
-		",\"upgrade\":%" PRIu64 ",\"remote\":%" PRIu64 ",\"free\":%" PRIu64
-		",\"stall\":%" PRIu64 ",\"queue\":%" PRIu64 ",\"spin\":%" PRIu64
-		",\"idle\":%" PRIu64,
-		n->ops, n->instructions, n->cycles, n->memory, n->clean, n->dirty, n->upgrade,
-		n->remote, n->free, n->stall, n->queue, n->spin, n->idle);
+		",\"memory\":%" PRIu64 ",\"unwritten\":%" PRIu64 ",\"clean\":%" PRIu64
+		",\"dirty\":%" PRIu64 ",\"upgrade\":%" PRIu64 ",\"remote\":%" PRIu64
+		",\"free\":%" PRIu64 ",\"stall\":%" PRIu64 ",\"queue\":%" PRIu64
+		",\"spin\":%" PRIu64 ",\"idle\":%" PRIu64,
+		n->ops, n->instructions, n->cycles, n->memory, n->unwritten, n->clean, n->dirty,
+		n->upgrade, n->remote, n->free, n->stall, n->queue, n->spin, n->idle);
 }
 
 static void print_total(const struct counts *sum, unsigned int active, const struct labels *labels,
@@ -149,12 +158,13 @@ static void print_total(const struct counts *sum, unsigned int active, const str
 		(double)cycles * 1000 / (double)params->clock_mhz);
 	fprintf(out,
 		"\"ops\":%" PRIu64 ",\"instructions\":%" PRIu64 ",\"cycles\":%" PRIu64
-		",\"transfers\":{\"memory\":%" PRIu64 ",\"clean\":%" PRIu64 ",\"dirty\":%" PRIu64
-		",\"upgrade\":%" PRIu64 ",\"remote\":%" PRIu64 ",\"free\":%" PRIu64
-		"},\"stall\":%" PRIu64 ",\"queue\":%" PRIu64 ",\"spin\":%" PRIu64
-		",\"idle\":%" PRIu64,
-		sum->ops, sum->instructions, sum->cycles, sum->memory, sum->clean, sum->dirty,
-		sum->upgrade, sum->remote, sum->free, sum->stall, sum->queue, sum->spin, sum->idle);
+		",\"transfers\":{\"memory\":%" PRIu64 ",\"unwritten\":%" PRIu64
+		",\"clean\":%" PRIu64 ",\"dirty\":%" PRIu64 ",\"upgrade\":%" PRIu64
+		",\"remote\":%" PRIu64 ",\"free\":%" PRIu64 "},\"stall\":%" PRIu64
+		",\"queue\":%" PRIu64 ",\"spin\":%" PRIu64 ",\"idle\":%" PRIu64,
+		sum->ops, sum->instructions, sum->cycles, sum->memory, sum->unwritten, sum->clean,
+		sum->dirty, sum->upgrade, sum->remote, sum->free, sum->stall, sum->queue, sum->spin,
+		sum->idle);
 	fprintf(out, ",\"switches\":%" PRIu64 ",\"host_seconds\":%.3f,",
 		schedule_switches() - window.switches,
 		host_time() - window.host);
@@ -175,7 +185,7 @@ void statistics_end(unsigned int c, const struct labels *labels)
 
 		each[i] = since(&now, &window.counts[i]);
 		each[i].cycles = cycles;
-		if (each[i].ops) {
+		if (works[i]) {
 			add(&sum, &each[i]);
 			code_add(i);
 			active++;

@@ -14,6 +14,9 @@ struct labels {
 };
 
 void statistics_open(const struct parameters *p, FILE *out);
+
+/* vCPU `c` has a worker: from now to the end of the phase it counts in the sums. */
+void statistics_work(unsigned int c);
 void statistics_op(unsigned int c);
 
 /* A phase begins: it has no window yet. Of the one before the code is told that its windows ran. */

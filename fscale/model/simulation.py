@@ -7,7 +7,7 @@ from pydantic import Field
 
 from fscale.model.bench import Plain, Strict
 
-KINDS = ("memory", "clean", "dirty", "upgrade", "remote", "free")
+KINDS = ("memory", "unwritten", "clean", "dirty", "upgrade", "remote", "free")
 SHARED = ("clean", "dirty", "upgrade")
 # The names of heap objects begin with this; their addresses differ from boot to boot.
 HEAP = "memory at"
@@ -17,13 +17,13 @@ UNNAMED = (HEAP, PER_CPU, "struct page", "vmalloc", "0x")
 
 
 class SimulatedWindow(Strict):
-    """One window, summed over the cores that worked in it. Times of cores are in cycles."""
+    """One window, summed over the cores that had a worker. Times of cores are in cycles."""
 
     ops: int
     seconds: float = Field(description="simulated time")
     instructions: int
     cycles: int = Field(
-        description="cycles of all cores that worked; stall, spin and idle are parts of it"
+        description="cycles of all cores that had a worker; stall, spin and idle are parts of it"
     )
     stall: int = Field(description="cycles of waiting for cache lines")
     queue: int = Field(
@@ -32,9 +32,10 @@ class SimulatedWindow(Strict):
     spin: int = Field(description="cycles in PAUSE, that is in spin loops of locks")
     idle: int = Field(description="cycles halted: blocked on sleeping locks, or without work")
     transfers: dict[str, int] = Field(
-        description="cache-line transfers by kind: memory (no core had the line), clean (others "
-        "shared it), dirty (another had modified it), upgrade (present, but shared); remote: "
-        "those of clean, dirty and upgrade that left the socket; free: those made free of cost"
+        description="cache-line transfers by kind: memory (no core had the line), unwritten "
+        "(others shared it, and nobody had written it), clean (others shared it), dirty (another "
+        "had modified it), upgrade (present, but shared); remote: those of all but memory that "
+        "left the socket; free: those made free of cost"
     )
 
 

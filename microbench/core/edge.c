@@ -13,6 +13,7 @@ void edge_start(struct shared *shm, uint32_t workers)
 {
 	struct tally *t = &shm->tally;
 
+	roi_work();
 	if (atomic_load(&t->started) + 1 == workers)
 		t->started_ns = now_ns();
 	atomic_fetch_add(&t->started, 1);

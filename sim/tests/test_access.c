@@ -17,7 +17,7 @@
 #define PHYSICAL 0x100000ull
 
 static struct parameters machine = {
-	.vcpus = 3,
+	.vcpus = 4,
 	.memory_mib = 1,
 	.clock_mhz = 1000,
 	.cores_per_socket = 2,
@@ -43,7 +43,7 @@ static struct parameters machine = {
 	.hot_lines = 2,
 };
 
-static struct counters counters[3];
+static struct counters counters[4];
 /* Of what costs nothing, by groups. */
 static char *rules;
 
@@ -166,6 +166,8 @@ static void window(FILE *out)
 	statistics_reset();
 	access_at(0, 0, true, PC_A);
 	statistics_end(0, &labels);
+	for (unsigned int c = 0; c < 3; c++)
+		statistics_work(c);
 	statistics_begin(0);
 	statistics_op(0);
 	statistics_op(0);
@@ -173,6 +175,8 @@ static void window(FILE *out)
 	access_at(1, 0, true, PC_B);
 	access_at(0, 0, false, PC_A);
 	access_at(2, 0, false, PC_A);
+	schedule_spin(2, 700);
+	access_at(3, 0, false, PC_A);
 	access_at(0, 64, true, PC_A);
 	counters[0].instructions += 11;
 	schedule_stall(0, 1000);
@@ -186,17 +190,20 @@ static void test_window(FILE *out)
 	window(out);
 	/* One line only: that of the end whose window had begun. */
 	CHECK(strchr(text, '\n') && !strchr(text, '\n')[1]);
-	has("\"type\":\"window\",\"point\":7,\"seed\":8,\"group\":0,\"window\":0,\"active\":2,");
+	has("\"type\":\"window\",\"point\":7,\"seed\":8,\"group\":0,\"window\":0,\"active\":3,");
 	/* vCPU 0 in the window: the read of a dirty line, after it has queued for it; memory; 1000. */
 	has("\"ops\":3,\"instructions\":11,");
-	/* vCPU 2 has done no operation: its transfer is in its row, not in the sums. */
-	has("\"transfers\":{\"memory\":1,\"clean\":0,\"dirty\":2,\"upgrade\":0,\"remote\":0,\"free\":0}");
+	/* vCPU 2 has finished no operation, and counts; vCPU 3 has no worker, and does not. */
+	has("\"transfers\":{\"memory\":1,\"unwritten\":0,\"clean\":1,\"dirty\":2,\"upgrade\":0,"
+	    "\"remote\":1,\"free\":0}");
+	has("\"spin\":700,\"idle\":0,\"switches\"");
 	has("{\"vcpu\":2,\"ops\":0,\"instructions\":0,");
-	has("\"memory\":0,\"clean\":1,\"dirty\":0,\"upgrade\":0,\"remote\":1,\"free\":0,");
-	has("\"lines\":[{\"pa\":\"0x100000\",\"va\":\"0xffff888000100000\",\"memory\":0,\"clean\":1,"
+	has("{\"vcpu\":3,\"ops\":0,\"instructions\":0,");
+	has("\"memory\":0,\"unwritten\":0,\"clean\":1,\"dirty\":0,\"upgrade\":0,\"remote\":1,\"free\":0,");
+	has("\"lines\":[{\"pa\":\"0x100000\",\"va\":\"0xffff888000100000\",\"memory\":0,\"clean\":2,"
 	    "\"dirty\":2,\"upgrade\":0,\"remote\":1,");
 	has("\"pc\":\"0xffffffff81000020\",\"va\":\"0xffff888000100000\",\"reads\":0,\"writes\":1,");
-	has("\"pc\":\"0xffffffff81000010\",\"va\":\"0xffff888000100000\",\"reads\":2,\"writes\":0,");
+	has("\"pc\":\"0xffffffff81000010\",\"va\":\"0xffff888000100000\",\"reads\":3,\"writes\":0,");
 	has("\"lost\":0}");
 }
 

@@ -58,12 +58,59 @@ static void write(unsigned int core, uint64_t now, enum kind kind, bool remote, 
 	takes(core, true, now, kind, remote, stall, 0);
 }
 
-static void test_first_reader_may_write(void)
+/* As MESI's E: nobody else has it, so that nobody is told. */
+static void test_the_only_reader_owns_it_by_a_write(void)
 {
 	start();
 	read(0, 0, KIND_MEMORY, false, 181);
 	hits(0, false);
+	CHECK(coherence_own(line, 0));
 	hits(0, true);
+	CHECK(!coherence_own(line, 1));
+	read(1, 1000, KIND_DIRTY, false, 103);
+	CHECK(!coherence_own(line, 0));
+}
+
+static void test_one_of_two_readers_does_not_own_it(void)
+{
+	start();
+	read(0, 0, KIND_MEMORY, false, 181);
+	read(MAX_VCPUS - 1, 1000, KIND_UNWRITTEN, true, 211);
+	CHECK(!coherence_own(line, 0));
+	write(0, 2000, KIND_UPGRADE, true, 197);
+}
+
+static void test_a_line_that_nobody_writes_is_not_dirty(void)
+{
+	start();
+	read(0, 0, KIND_MEMORY, false, 181);
+	takes(1, false, 1000, KIND_UNWRITTEN, false, 40, 0);
+	takes(2, false, 1000, KIND_UNWRITTEN, false, 55, 15);
+	takes(4, false, 2000, KIND_UNWRITTEN, true, 211, 0);
+	hits(0, false);
+	hits(1, false);
+}
+
+static void test_a_line_stays_written(void)
+{
+	start();
+	write(0, 0, KIND_MEMORY, false, 181);
+	read(1, 1000, KIND_DIRTY, false, 103);
+	read(2, 2000, KIND_CLEAN, false, 40);
+
+	start();
+	read(0, 0, KIND_MEMORY, false, 181);
+	CHECK(coherence_own(line, 0));
+	read(1, 1000, KIND_DIRTY, false, 103);
+	read(2, 2000, KIND_CLEAN, false, 40);
+}
+
+static void test_writer_of_a_line_that_another_has_read(void)
+{
+	start();
+	read(0, 0, KIND_MEMORY, false, 181);
+	write(1, 1000, KIND_UPGRADE, false, 61);
+	CHECK(!line_hits(line, 0, false));
 }
 
 static void test_first_writer_owns(void)
@@ -106,8 +153,8 @@ static void test_upgrade_invalidates_all_others(void)
 {
 	start();
 	read(0, 0, KIND_MEMORY, false, 181);
-	read(1, 1000, KIND_DIRTY, false, 103);
-	read(2, 2000, KIND_CLEAN, false, 40);
+	read(1, 1000, KIND_UNWRITTEN, false, 40);
+	read(2, 2000, KIND_UNWRITTEN, false, 40);
 	write(1, 3000, KIND_UPGRADE, false, 61);
 	CHECK(!line_hits(line, 0, false));
 	CHECK(!line_hits(line, 2, false));
@@ -118,13 +165,13 @@ static void test_writer_without_a_copy_waits_for_the_slower_of_data_and_answers(
 {
 	start();
 	read(0, 0, KIND_MEMORY, false, 181);
-	read(1, 1000, KIND_DIRTY, false, 103);
+	read(1, 1000, KIND_UNWRITTEN, false, 40);
 	/* The answers, 61, take longer than the data, 40. */
 	write(2, 2000, KIND_UPGRADE, false, 61);
 
 	start();
 	read(0, 0, KIND_MEMORY, false, 181);
-	read(1, 1000, KIND_DIRTY, false, 103);
+	read(1, 1000, KIND_UNWRITTEN, false, 40);
 	/* From the other socket the data, 211, takes longer than the answers, 197. */
 	write(4, 2000, KIND_UPGRADE, true, 211);
 }
@@ -147,7 +194,7 @@ static void test_upgrade_within_a_socket_is_not_remote(void)
 {
 	start();
 	read(4, 0, KIND_MEMORY, false, 181);
-	read(5, 1000, KIND_DIRTY, false, 103);
+	read(5, 1000, KIND_UNWRITTEN, false, 40);
 	write(4, 2000, KIND_UPGRADE, false, 61);
 }
 
@@ -157,8 +204,8 @@ static void test_cores_of_the_last_word(void)
 
 	start();
 	read(last, 0, KIND_MEMORY, false, 181);
-	read(last - 1, 1000, KIND_DIRTY, false, 103);
-	read(0, 2000, KIND_CLEAN, true, 211);
+	read(last - 1, 1000, KIND_UNWRITTEN, false, 40);
+	read(0, 2000, KIND_UNWRITTEN, true, 211);
 	write(last, 3000, KIND_UPGRADE, true, 197);
 	CHECK(!line_hits(line, 0, false));
 }
@@ -169,9 +216,9 @@ static void test_socket_across_words(void)
 	machine.cores_per_socket = 3;
 	start();
 	read(63, 0, KIND_MEMORY, false, 181);
-	read(64, 1000, KIND_DIRTY, false, 103);
-	read(65, 2000, KIND_CLEAN, false, 40);
-	read(62, 3000, KIND_CLEAN, true, 211);
+	read(64, 1000, KIND_UNWRITTEN, false, 40);
+	read(65, 2000, KIND_UNWRITTEN, false, 40);
+	read(62, 3000, KIND_UNWRITTEN, true, 211);
 	machine.cores_per_socket = 4;
 }
 
@@ -203,7 +250,7 @@ static void test_readers_occupy_it_shortly(void)
 static void test_upgrade_queues(void)
 {
 	start();
-	read(0, 0, KIND_MEMORY, false, 181);
+	write(0, 0, KIND_MEMORY, false, 181);
 	takes(1, false, 1000, KIND_DIRTY, false, 103, 0);
 	takes(0, true, 1050, KIND_UPGRADE, false, 114, 53);
 	takes(1, true, 1050, KIND_DIRTY, false, 217, 114);
@@ -274,7 +321,11 @@ static void test_beyond_memory_there_is_no_line(void)
 int main(void)
 {
 	CHECK(coherence_open(&directory, &machine, MEMORY));
-	test_first_reader_may_write();
+	test_the_only_reader_owns_it_by_a_write();
+	test_one_of_two_readers_does_not_own_it();
+	test_a_line_that_nobody_writes_is_not_dirty();
+	test_a_line_stays_written();
+	test_writer_of_a_line_that_another_has_read();
 	test_first_writer_owns();
 	test_read_of_a_dirty_line_shares_it();
 	test_write_of_a_dirty_line_takes_it();

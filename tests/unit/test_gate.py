@@ -30,6 +30,16 @@ def test_what_is_the_same_is_the_same() -> None:
     assert verdicts(boots(9000, 40), boots(9000, 40, seed=2)) == same
 
 
+def test_reads_of_lines_that_nobody_writes_are_not_shared_lines() -> None:
+    new = boots(9000, 0.02, seed=2)
+    for window in (window for one in new if one.simulation for window in one.simulation.windows):
+        window.transfers["unwritten"] = 3 * OPS
+    assert verdicts(boots(9000, 0.02), new)["shared-lines"] == "same"
+    for window in (window for one in new if one.simulation for window in one.simulation.windows):
+        window.transfers["clean"] = 3 * OPS
+    assert verdicts(boots(9000, 0.02), new)["shared-lines"] == "newly shared"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.002, 0.02, 0.2])
 def test_no_false_alarm_in_a_thousand(noise: float) -> None:

@@ -27,7 +27,15 @@ KEY = CellKey(
     duration=1,
 )
 SYMBOLS = Symbols(["ffffffff81000100 T reader", "ffffffff81000200 T writer"])
-MOVED = {"memory": 1, "clean": 20, "dirty": 40, "upgrade": 30, "remote": 10, "free": 0}
+MOVED = {
+    "memory": 1,
+    "unwritten": 5,
+    "clean": 20,
+    "dirty": 40,
+    "upgrade": 30,
+    "remote": 10,
+    "free": 0,
+}
 
 
 def line(pa: str, stall: int, **users: tuple[int, int, int]) -> dict[str, Any]:
@@ -140,6 +148,7 @@ def test_a_cell_adds_up_its_windows() -> None:
     assert cell.counts == {
         "instructions": 500,
         "memory transfers": 0.1,
+        "unwritten transfers": 0.5,
         "clean transfers": 2,
         "dirty transfers": 4,
         "upgrade transfers": 3,

@@ -49,6 +49,7 @@ def test_counts_are_the_sums_of_the_windows_an_operation(simulated: Simulation) 
     assert cells.counts(simulated) == {
         "instructions": pytest.approx((1369801 + 1249063) / 1280),
         "memory transfers": pytest.approx(30 / 1280),
+        "unwritten transfers": 0,
         "clean transfers": pytest.approx(1146 / 1280),
         "dirty transfers": pytest.approx(16478 / 1280),
         "upgrade transfers": pytest.approx(10104 / 1280),
