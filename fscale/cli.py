@@ -26,7 +26,7 @@ _PANELS = {
     "Compare": ("compare", "ab", "gate", "bisect", "noise"),
     "Diagnose": ("locks",),
     "Report and export": ("report", "show", "export", "history", "import"),
-    "Guests and simulator": ("vm", "simulate"),
+    "Guests and simulator": ("vm", "simulate", "calibrate"),
     "Maintain": ("restore", "schema"),
 }
 _PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}

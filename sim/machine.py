@@ -47,6 +47,9 @@ class Machine(Strict):
 
     title: Plain
     source: Plain = Field(description="source of the numbers, and their reliability")
+    unseen: list[Plain] = Field(
+        default=[], description="what a calibration could not see, a sentence each"
+    )
     sockets: int = Field(ge=1)
     cores_per_socket: int = Field(ge=1)
     clock_mhz: int = Field(ge=1, description="constant frequency of every core")
