@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -127,6 +127,14 @@ def start(
         time.sleep(0.01)
     process.kill()
     pytest.fail("the run did not start")
+
+
+def wait_for(state: Callable[[], bool]) -> bool:
+    """Whether a state comes within some seconds."""
+    deadline = time.monotonic() + 10
+    while not state() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return state()
 
 
 def children(pid: int) -> list[int]:

@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,14 +29,6 @@ def mounts(pid: int | str) -> list[str]:
 def namespace(pid: int | str) -> Path:
     """The mount namespace of a process."""
     return Path(f"/proc/{pid}/ns/mnt").readlink()
-
-
-def wait_for(state: Callable[[], bool]) -> bool:
-    """Whether it comes within some seconds."""
-    deadline = time.monotonic() + 10
-    while not state() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return state()
 
 
 @pytest.mark.parametrize("workload", MOUNTING)
@@ -69,9 +59,11 @@ def test_a_kill_leaves_no_mount(workload, victim, tmp_path):
         process, workers = bench.start(workload, place / "d", *LONG)
         os.kill(workers[-1] if victim == "worker" else process.pid, signal.SIGKILL)
         process.communicate(timeout=20)
-        assert wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+        assert bench.wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
     listed = ["losetup", "--associated", str(image)]
-    assert wait_for(lambda: not subprocess.run(listed, check=True, capture_output=True).stdout)
+    assert bench.wait_for(
+        lambda: not subprocess.run(listed, check=True, capture_output=True).stdout
+    )
 
 
 @pytest.mark.parametrize("workload", MOUNTING)
