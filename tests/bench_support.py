@@ -24,7 +24,7 @@ SANITIZED = BUILD / "san" / "fscale-bench"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 # What workloads mount, which takes root.
-MOUNTING = ("bind_mount", "copy_up", "statmount", "whiteout")
+MOUNTING = ("bind_mount", "copy_up", "fuse", "statmount", "whiteout")
 
 
 def marked(workloads: Iterable[str]) -> list[ParameterSet]:

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -100,6 +101,9 @@ enum step crew_start(struct bench *b)
 
 	if (notify < 0)
 		return bench_fail(b, "signalfd", NULL);
+	/* Processes that workers start are the parent's to wait for when the workers are gone. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
+		return bench_fail(b, "prctl", NULL);
 	/* A writer beside many readers, and the parent, hold files open for each of them. */
 	if (getrlimit(RLIMIT_NOFILE, &files))
 		return bench_fail(b, "getrlimit", NULL);
@@ -280,6 +284,15 @@ static void wait_all(struct bench *b)
 		events_wait(deadline, -1);
 }
 
+/* They end with the worker that started them. */
+static void wait_orphans(void)
+{
+	uint64_t deadline = now_ns() + END_NS;
+
+	while (waitpid(-1, NULL, WNOHANG) >= 0 && now_ns() < deadline)
+		events_wait(deadline, -1);
+}
+
 bool crew_end(struct bench *b, bool kill_them)
 {
 	if (!kill_them) {
@@ -290,5 +303,7 @@ bool crew_end(struct bench *b, bool kill_them)
 		kill_all(b);
 		wait_all(b);
 	}
+	if (!b->alive)
+		wait_orphans();
 	return !b->alive;
 }

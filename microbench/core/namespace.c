@@ -65,6 +65,7 @@ enum outcome namespace_enter(struct worker *w)
 
 struct maker {
 	const char *dir, *failed;
+	const char *(*mount_within)(void);
 	int error;
 };
 
@@ -73,14 +74,16 @@ static void *make(void *argument)
 	struct maker *maker = argument;
 
 	maker->failed = isolate(maker->dir, &common);
+	if (!maker->failed && maker->mount_within)
+		maker->failed = maker->mount_within();
 	maker->error = errno;
 	return NULL;
 }
 
 /* A thread makes it, for the parent itself must see the machine's /proc. */
-const char *namespace_inherit(const char *dir)
+const char *namespace_inherit_with(const char *dir, const char *(*mount_within)(void))
 {
-	struct maker maker = { .dir = dir };
+	struct maker maker = { .dir = dir, .mount_within = mount_within };
 	pthread_t thread;
 	int rc = pthread_create(&thread, NULL, make, &maker);
 
@@ -88,6 +91,11 @@ const char *namespace_inherit(const char *dir)
 		rc = pthread_join(thread, NULL);
 	errno = rc ? rc : maker.error;
 	return rc ? "pthread_create" : maker.failed;
+}
+
+const char *namespace_inherit(const char *dir)
+{
+	return namespace_inherit_with(dir, NULL);
 }
 
 enum outcome namespace_join(struct worker *w)

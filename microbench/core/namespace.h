@@ -20,6 +20,8 @@ enum outcome namespace_join(struct worker *w);
 
 /* Makes the namespace that namespace_join() needs, for `inherit` of a workload. */
 const char *namespace_inherit(const char *dir);
+/* The same; `mount_within` is called in it, returns the call that failed, or NULL. */
+const char *namespace_inherit_with(const char *dir, const char *(*mount_within)(void));
 
 static inline enum outcome bind_mount(struct worker *w, const char *from, const char *to)
 {

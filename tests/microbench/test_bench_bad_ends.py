@@ -19,7 +19,7 @@ pytestmark = pytest.mark.live
 TODAY = load_suite(SUITES / "today.toml").workloads
 # They look up no path, or one that is not there anyhow.
 BY_DESCRIPTOR = (
-    "fallocate", "fault", "fcntl_lock", "flock", "fstat", "missing", "statmount", "syncfs",
+    "fallocate", "fault", "fcntl_lock", "flock", "fstat", "fuse", "missing", "statmount", "syncfs",
     "uring_write", "write_stat",
 )  # fmt: skip
 # They take a block or an inode in each operation.

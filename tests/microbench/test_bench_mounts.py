@@ -103,3 +103,46 @@ def test_a_kernel_without_statmount_skips(tmp_path):
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     code, out = bench.finish(process)
     assert (code, out.error.call, out.error.name) == (77, "statmount", "ENOSYS")
+
+
+FUSE = ["fuse_getattr_private", "fuse_getattr_dir"]
+
+
+@pytest.mark.parametrize("workload", FUSE)
+def test_a_kernel_without_fuse_skips(workload, tmp_path):
+    inject = ("-P", "/dev/fuse", "-e", "inject=openat:error=ENODEV")
+    argv = ["strace", "-f", "-o", str(tmp_path / "calls"), *inject]
+    argv += bench.argv(workload, tmp_path / "d", *LONG)
+    code, out = bench.finish(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+    assert (code, out.status, out.error.name) == (77, "error", "ENODEV")
+
+
+@pytest.mark.parametrize("workload", FUSE)
+def test_requests_are_answered_on_the_worker_s_cpu(workload, tmp_path):
+    """By a process of its own, which keeps nothing of the file system under test open."""
+    process, workers = bench.start(workload, tmp_path / "d", *LONG, count=2)
+    try:
+        for cpu, worker in zip(bench.cpus(2), workers, strict=True):
+            (answering,) = bench.children(worker)
+            assert bench.comm(answering) == "fscale-fuse"
+            assert os.sched_getaffinity(answering) == {cpu}
+            assert namespace(answering) == namespace("self")
+            open_files = [link.readlink() for link in Path(f"/proc/{answering}/fd").iterdir()]
+            assert {*map(str, open_files)} == {"/dev/null", "/dev/fuse"}
+            assert Path(f"/proc/{answering}/cwd").readlink() == Path("/")
+    finally:
+        process.send_signal(signal.SIGINT)
+        bench.finish(process)
+
+
+@pytest.mark.parametrize("workload", FUSE)
+def test_a_worker_ends_with_the_process_that_answers(workload, tmp_path):
+    process, workers = bench.start(workload, tmp_path / "d", *LONG, count=2)
+    answering = [pid for worker in workers for pid in bench.children(worker)]
+    os.kill(answering[1], signal.SIGKILL)
+    code, out = bench.finish(process, timeout=10)
+    assert (code, out.status, out.error.worker) == (1, "error", 1)
+    # Its request fails before the signal comes, if it has one that was taken.
+    gone = out.error.name in ("ECONNABORTED", "ENOTCONN")
+    assert gone or f"signal {int(signal.SIGUSR1)}" in out.error.message
+    assert not any(Path(f"/proc/{pid}").exists() for pid in (*workers, *answering))

@@ -112,6 +112,8 @@ OPERATION |= {
     ],
     "fallocate_private": [r"fallocate\(\d+, 0, 0, 4096\) = 0", r"ftruncate\(\d+, 0\) = 0"],
     "fstat_shared": [STAT_OPEN],
+    "fuse_getattr_dir": [STAT_OPEN],
+    "fuse_getattr_private": [STAT_OPEN],
     "link_shared": [
         r'link\("share/file", "{id}/link"\) = 0', r'unlink\("{id}/link"\) = 0',
     ],
@@ -176,6 +178,7 @@ def try_trace(workload, directory, logs, *more):
         assert ready.readline() == "ready\n"
     workers = bench.children(process.pid)
     assert {bench.comm(p) for p in workers} == {"fscale-set"}
+    workers += [child for pid in workers for child in bench.children(pid)]
     strace = ["strace", "-ff", "-a0", "-s64", "-o", str(logs / "calls")]
     for pid in workers:
         strace += ["-p", str(pid)]
@@ -220,6 +223,17 @@ def test_calls(workload, fast, tmp_path):
     out, workers = trace(workload, fast / "d", tmp_path, *QUICK)
     executed = check_operations(named(workers[0], "fscale-run"), filled(OPERATION[workload], 0))
     assert executed == out.executed_ops >= out.ops > FEW
+
+
+@bench.needs_root
+def test_each_stat_of_fuse_is_a_request(tmp_path):
+    """The answer has a header of 16 bytes and the attributes of 104; nothing else is asked for."""
+    workload = "fuse_getattr_private"
+    out, (worker, answering) = trace(workload, tmp_path / "d", tmp_path, *QUICK)
+    asked = check_operations(named(worker, "fscale-run"), [STAT_OPEN.format()])
+    answers = [call for call in answering if call.startswith("write(")]
+    assert all(re.fullmatch(r"write\(3, .*, 120\) += 120", call) for call in answers)
+    assert len(answers) == asked == out.executed_ops > FEW
 
 
 def test_the_control_in_user_space_makes_no_calls(tmp_path):

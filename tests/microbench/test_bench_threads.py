@@ -65,7 +65,7 @@ KINDS = [
     "DRBL", "DRBM_bg", "DWAL", "DWRL", "MRDL", "MRPM_bg", "MWCL", "MWRL", "MWUM",
     "creat_shared", "fault_shared", "fstat_shared", "rename_dir", "uring_write_shared",
     "bind_mount_private", "bind_mount_dir", "statmount_shared_bg", "copy_up_private",
-    "copy_up_dir", "whiteout_private", "whiteout_dir",
+    "copy_up_dir", "whiteout_private", "whiteout_dir", "fuse_getattr_private", "fuse_getattr_dir",
 ]  # fmt: skip
 
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "../core/fuse.h"
+
+static PER_WORKER struct fuse_file file;
+
+static enum outcome set_up(struct worker *w)
+{
+	return fuse_private(w, &file);
+}
+
+static inline enum outcome operation(struct worker *w)
+{
+	return fuse_getattr(w, &file);
+}
+DEFINE_LOOPS(operation)
+
+static const struct workload fuse_getattr_private = {
+	.id = "fuse_getattr_private",
+	.title = "Stat a private file of a private FUSE file system that answers at once",
+	.operation = "fstat(\"$ID/mnt/$ID\")",
+	.type = TYPE_METADATA,
+	.action = ACTION_READ,
+	.sharing = SHARING_LOW,
+	.contention = "none",
+	.setup_text = "$ID/mnt/, a FUSE file system of each process; a process per worker that answers",
+	.min_cores = 1,
+	.modes = IN_MODE(MODE_BUFFERED),
+	.apart = true,
+	.setup = set_up,
+	LOOPS(operation),
+};
+REGISTER_WORKLOAD(fuse_getattr_private);
