@@ -27,6 +27,7 @@ static const struct kind kinds[] = {
 	{ "dirty", offsetof(struct transfer, dirty) },
 	{ "dirty_add", offsetof(struct transfer, dirty_add) },
 	{ "upgrade", offsetof(struct transfer, upgrade) },
+	{ "add_after_read", offsetof(struct transfer, add_after_read) },
 	{ "clean", offsetof(struct transfer, clean) },
 };
 
@@ -57,7 +58,7 @@ static int transfers(json_t *result, const int *cpus, unsigned int count)
 			json_array_append_new(json_object_get(matrices, kinds[kind].name),
 					      json_array());
 		for (unsigned int from = 0; from < count; from++) {
-			struct transfer one = { NAN, NAN, NAN, NAN, NAN };
+			struct transfer one = { NAN, NAN, NAN, NAN, NAN, NAN };
 			unsigned int third = 0;
 
 			while (third < count && (third == from || third == to))

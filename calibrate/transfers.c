@@ -14,7 +14,8 @@ enum { FROM, TO, THIRD };
 struct pair {
 	struct chain chain;
 	bool third;
-	double hit[ROUNDS], dirty[ROUNDS], dirty_add[ROUNDS], upgrade[ROUNDS], clean[ROUNDS];
+	double hit[ROUNDS], dirty[ROUNDS], dirty_add[ROUNDS], upgrade[ROUNDS];
+	double add_after_read[ROUNDS], clean[ROUNDS];
 };
 
 static double timed(void (*walk)(struct chain *chain), struct chain *chain)
@@ -53,6 +54,9 @@ static void rounds(struct member *m)
 		step(m, TO, chain_add, &pair->upgrade[i]);
 		step(m, FROM, chain_own, NULL);
 		step(m, TO, chain_add, &pair->dirty_add[i]);
+		step(m, FROM, chain_own, NULL);
+		step(m, TO, chain_read, NULL);
+		step(m, TO, chain_add, &pair->add_after_read[i]);
 		if (!pair->third)
 			continue;
 		step(m, FROM, chain_own, NULL);
@@ -78,6 +82,7 @@ int transfer_measure(int from, int to, int third, struct transfer *transfer, con
 		.dirty = median(pair->dirty, ROUNDS),
 		.dirty_add = median(pair->dirty_add, ROUNDS),
 		.upgrade = median(pair->upgrade, ROUNDS),
+		.add_after_read = median(pair->add_after_read, ROUNDS),
 		.clean = pair->third ? median(pair->clean, ROUNDS) : NAN,
 	};
 	free(pair);

@@ -9,6 +9,7 @@ struct transfer {
 	double dirty;		/* read of a line that the other has modified */
 	double dirty_add;	/* atomic addition to a line that the other has modified */
 	double upgrade;		/* atomic addition to a line that both have, unmodified */
+	double add_after_read;	/* atomic addition to a line that it has read just after the other wrote */
 	double clean;		/* read of a line that others have, unmodified; NAN with two CPUs */
 };
 

@@ -28,6 +28,11 @@ PATIENCE = 3600.0  # seconds of one call
 CPI = 1.0
 OCCUPY_SHARED = 15
 QUANTILES = (0.05, 0.95)
+# A write that follows a read is free if it takes less than this part of an upgrade.
+FREE = 0.5
+# Transfers that one hand-over of a queued lock needs one after another: the store to the flag of
+# the next waiter, its read, and the read of what the lock guards.
+HANDED = 3
 
 Matrix = list[list[float | None]]
 """nanoseconds: rows are CPUs that get the line, columns CPUs that had it"""
@@ -102,14 +107,22 @@ def machine(measured: Measured) -> Machine:
     def cycles(nanoseconds: float) -> int:
         return round(nanoseconds * mhz / 1000)
 
+    def overlap(dirty: float) -> int:
+        most = str(len(used))
+        if len(set(sockets)) > 1 or "queue_lock" not in measured.samples[0].crowds:
+            return 0
+        rates = [found.crowds["queue_lock"][most].ops_per_second for found in measured.samples]
+        return max(0, cycles(dirty - 1e9 / statistics.median(rates) / HANDED))
+
     def latency(of: Mapping[str, float]) -> tuple[int, int, int]:
         # With two cores no third can have a copy: a clean line then costs what a modified one does.
         clean = of.get("clean", of["dirty"])
         return cycles(clean), cycles(of["dirty"]), max(0, cycles(of["upgrade"] - core["add_ns"]))
 
-    near, far = latency(one), latency(_medians(measured, remote=True) or one)
     used = set(measured.samples[0].cpus)
     sockets = [socket for cpu, socket in measured.sockets.items() if cpu in used]
+    near, far = latency(one), latency(_medians(measured, remote=True) or one)
+    after = one.get("add_after_read", one["upgrade"]) - core["add_ns"]
     return Machine(
         title=f"{len(used)} cores of {measured.cpu}",
         source=f"fscale calibrate, {measured.day:%d %B %Y}, medians of {len(measured.samples)} "
@@ -119,6 +132,7 @@ def machine(measured: Measured) -> Machine:
         cores_per_socket=max(sockets.count(socket) for socket in set(sockets)),
         clock_mhz=mhz,
         cpi=CPI,
+        migratory=after < FREE * (one["upgrade"] - core["add_ns"]),
         string_bytes=max(1, math.floor(core["string_bytes_per_ns"] * 1000 / mhz)),
         latency=Latencies(
             clean=near[0],
@@ -128,6 +142,7 @@ def machine(measured: Measured) -> Machine:
             upgrade=near[2],
             upgrade_remote=far[2],
             memory=cycles(core["memory_ns"]),
+            overlap=overlap(one["dirty"]),
             occupy_shared=OCCUPY_SHARED,
         ),
         cost=Costs(lock=cycles(core["add_ns"]), pause=cycles(core["pause_ns"])),
@@ -138,8 +153,11 @@ def unseen(measured: Measured) -> list[str]:
     """What the measurement could not see, a sentence each."""
     found = [
         f"Cycles per instruction: {CPI} is assumed.",
+        "Entering the kernel: SYSCALL costs nothing more than other instructions.",
         f"The distance of answered reads of a shared line: {OCCUPY_SHARED} cycles are assumed.",
     ]
+    if "add_after_read" not in measured.samples[0].nanoseconds_of_transfers:
+        found.append("Migration: whether a line that is read and then written comes whole.")
     if len(set(measured.sockets.values())) == 1:
         found.append("Other sockets: there is one, so remote latencies repeat the near ones.")
     if len(measured.samples[0].cpus) == MIN_CPUS:
@@ -196,7 +214,7 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
-    return str(value)
+    return str(value).lower()
 
 
 def read(path: Path) -> Measured:

@@ -67,18 +67,43 @@ static void share(struct line *line, unsigned int core)
 static void own(struct line *line, unsigned int core)
 {
 	memset(line->sharers, 0, sizeof(line->sharers));
-	line->owner = (uint16_t)(core + 1);
+	line->owner = line->writer = (uint16_t)(core + 1);
 	line->written = true;
+}
+
+static bool only_sharers(const struct line *line, unsigned int one, unsigned int other)
+{
+	for (unsigned int w = 0; w < SHARER_WORDS; w++) {
+		uint64_t both = (w == one / 64 ? 1ull << one % 64 : 0) |
+				(w == other / 64 ? 1ull << other % 64 : 0);
+
+		if (line->sharers[w] != both)
+			return false;
+	}
+	return true;
 }
 
 bool coherence_own(struct line *line, unsigned int core)
 {
-	for (unsigned int w = 0; w < SHARER_WORDS; w++) {
-		if (line->sharers[w] != (w == core / 64 ? 1ull << core % 64 : 0))
-			return false;
-	}
+	if (!only_sharers(line, core, core))
+		return false;
 	own(line, core);
 	return true;
+}
+
+/*
+ * A line that a core reads and writes right after another one did migrates: the next reader gets
+ * it whole, as if it alone had read it, until it does not write it before yet another reads.
+ * (Stenstrom, Brorsson and Sandberg, "An Adaptive Cache Coherence Protocol Optimized for Migratory
+ * Sharing", ISCA 1993.)
+ */
+static void learn(struct line *line, unsigned int core, bool write)
+{
+	if (write && !line->owner && line->writer && line->writer != core + 1 &&
+	    only_sharers(line, core, line->writer - 1u))
+		line->migrates = true;
+	else if (!write && !line->owner)
+		line->migrates = false;
 }
 
 static void hand_over(struct line *line, unsigned int core, bool write)
@@ -87,7 +112,7 @@ static void hand_over(struct line *line, unsigned int core, bool write)
 		own(line, core);
 		return;
 	}
-	if (line->owner)
+	if (line->owner && !line->migrates)
 		share(line, line->owner - 1u);
 	line->owner = 0;
 	share(line, core);
@@ -137,10 +162,15 @@ struct transfer coherence_take(const struct coherence *c, struct line *line, uns
 	if (!line->free) {
 		if (c->p->queueing && t.kind != KIND_MEMORY && line->busy > now)
 			t.queue = line->busy - now;
+		/* The request of who waits has come already: that part of the latency has gone by. */
+		if (t.queue)
+			cycles -= cycles < c->p->overlap ? cycles : c->p->overlap;
 		if (occupied)
-			line->busy = now + t.queue + occupied;
+			line->busy = now + t.queue + (occupied < cycles ? occupied : cycles);
 		t.stall = t.queue + cycles;
 	}
+	if (c->p->migratory)
+		learn(line, core, write);
 	hand_over(line, core, write);
 	return t;
 }

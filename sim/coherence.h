@@ -31,7 +31,9 @@ struct line {
 	uint64_t busy;		/* transfers of it wait until then */
 	uint64_t sharers[SHARER_WORDS];
 	uint16_t owner;		/* core + 1 that has modified it, or 0: the sharers have it, if any */
+	uint16_t writer;	/* core + 1 that wrote it last, or 0 */
 	bool written;		/* once */
+	bool migrates;		/* from core to core, each of which reads and then writes it */
 	bool free;		/* its transfers cost nothing */
 	bool watched;		/* somebody waits for it to be taken away; for the scheduler */
 };

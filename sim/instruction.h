@@ -8,6 +8,7 @@
 
 struct traits {
 	bool pause;
+	bool syscall;
 	bool locked;	/* LOCK, or an xchg with memory: it takes a line to write it */
 	bool string;	/* rep movs, stos and the like */
 };

@@ -28,6 +28,12 @@ class Latencies(Strict):
     upgrade: int = Field(ge=0, description="write to a line that other cores of the socket share")
     upgrade_remote: int = Field(ge=0, description="write to a line that other sockets share")
     memory: int = Field(ge=0, description="access to a line that no core has")
+    overlap: int = Field(
+        default=0,
+        ge=0,
+        description="part of a transfer's latency that has passed when the line becomes free, if "
+        "the transfer had to wait for it: the time of the request",
+    )
     occupy_shared: int = Field(
         ge=0,
         description="time for which a shared read occupies the line; a dirty transfer and an "
@@ -40,6 +46,9 @@ class Costs(Strict):
 
     lock: int = Field(ge=0, description="instruction with a LOCK prefix, or xchg with memory")
     pause: int = Field(ge=0, description="PAUSE, the instruction of spin loops")
+    syscall: int = Field(
+        default=0, ge=0, description="SYSCALL and the return from it, mitigations included"
+    )
 
 
 class Machine(Strict):
@@ -54,6 +63,11 @@ class Machine(Strict):
     cores_per_socket: int = Field(ge=1)
     clock_mhz: int = Field(ge=1, description="constant frequency of every core")
     cpi: float = Field(gt=0, description="cycles per instruction if all accesses hit")
+    migratory: bool = Field(
+        default=False,
+        description="whether a read of a modified line that cores have read and then written one "
+        "after another hands it over whole, so that the write that follows costs nothing",
+    )
     string_bytes: int = Field(ge=1, description="bytes per cycle that rep movs and rep stos move")
     latency: Latencies
     cost: Costs
@@ -119,10 +133,11 @@ def parameters(machine: Machine, method: Method, vcpus: int, memory_mib: int) ->
         "cpi_milli": round(1000 * machine.cpi),
         "cores_per_socket": machine.cores_per_socket,
         **{
-            name if name.startswith("occupy") else f"lat_{name}": cycles
+            name if name in ("occupy_shared", "overlap") else f"lat_{name}": cycles
             for name, cycles in machine.latency.model_dump().items()
         },
         **{f"cost_{name}": cycles for name, cycles in machine.cost.model_dump().items()},
         "string_bytes": machine.string_bytes,
+        "migratory": int(machine.migratory),
         **method.model_dump(),
     }

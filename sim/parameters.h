@@ -32,8 +32,11 @@
 	X(lat_upgrade_remote, 0, 100000) \
 	X(lat_memory, 0, 100000)	\
 	X(occupy_shared, 0, 100000)	\
+	X(overlap, 0, 100000)		\
+	X(migratory, 0, 1)		\
 	X(cost_lock, 0, 100000)		\
 	X(cost_pause, 0, 100000)	\
+	X(cost_syscall, 0, 100000)	\
 	X(string_bytes, 1, 4096)	\
 	X(park, 0, 10000000)		\
 	X(grace, 0, 100000)		\

@@ -197,7 +197,8 @@ static uint64_t instrument(struct qemu_plugin_insn *insn, uint64_t *n)
 		qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS,
 						 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)data);
 	}
-	return (traits.pause ? params.cost_pause : 0) + (traits.locked ? params.cost_lock : 0);
+	return (traits.pause ? params.cost_pause : 0) + (traits.locked ? params.cost_lock : 0) +
+	       (traits.syscall ? params.cost_syscall : 0);
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)

@@ -278,6 +278,65 @@ static void test_lines_do_not_queue_for_one_another(void)
 	takes(1, true, 1000, KIND_DIRTY, false, 103, 0);
 }
 
+static void migrate(void)
+{
+	machine.migratory = 1;
+	start();
+	write(0, 0, KIND_MEMORY, false, 181);
+	read(1, 1000, KIND_DIRTY, false, 103);
+	write(1, 2000, KIND_UPGRADE, false, 61);
+}
+
+static void test_a_line_that_migrates_comes_whole(void)
+{
+	migrate();
+	read(2, 3000, KIND_DIRTY, false, 103);
+	CHECK(!line_hits(line, 1, false));
+	CHECK(coherence_own(line, 2));
+	read(3, 4000, KIND_DIRTY, false, 103);
+	CHECK(coherence_own(line, 3));
+	machine.migratory = 0;
+}
+
+/* It has been read twice with no write between: from then on it is shared again. */
+static void test_a_line_that_is_only_read_migrates_no_longer(void)
+{
+	migrate();
+	read(2, 3000, KIND_DIRTY, false, 103);
+	read(3, 4000, KIND_CLEAN, false, 40);
+	hits(2, false);
+	write(2, 5000, KIND_UPGRADE, false, 61);
+	read(0, 6000, KIND_DIRTY, false, 103);
+	hits(2, false);
+	machine.migratory = 0;
+}
+
+/* Who wrote it last writes it again: nothing has moved from a core to another. */
+static void test_a_line_that_its_writer_writes_again_does_not_migrate(void)
+{
+	machine.migratory = 1;
+	start();
+	write(0, 0, KIND_MEMORY, false, 181);
+	read(1, 1000, KIND_DIRTY, false, 103);
+	write(0, 2000, KIND_UPGRADE, false, 61);
+	read(1, 3000, KIND_DIRTY, false, 103);
+	hits(0, false);
+	machine.migratory = 0;
+}
+
+/* The request has come while the line was busy: 23 of the 103 are over. */
+static void test_a_request_overlaps_with_the_transfer_before(void)
+{
+	machine.overlap = 23;
+	start();
+	write(0, 0, KIND_MEMORY, false, 181);
+	takes(1, true, 1000, KIND_DIRTY, false, 103, 0);
+	takes(2, true, 1000, KIND_DIRTY, false, 183, 103);
+	takes(3, true, 1000, KIND_DIRTY, false, 263, 183);
+	takes(0, true, 1263, KIND_DIRTY, false, 103, 0);
+	machine.overlap = 0;
+}
+
 static void test_without_queueing(void)
 {
 	machine.queueing = 0;
@@ -341,6 +400,10 @@ int main(void)
 	test_upgrade_queues();
 	test_memory_does_not_occupy();
 	test_lines_do_not_queue_for_one_another();
+	test_a_line_that_migrates_comes_whole();
+	test_a_line_that_is_only_read_migrates_no_longer();
+	test_a_line_that_its_writer_writes_again_does_not_migrate();
+	test_a_request_overlaps_with_the_transfer_before();
 	test_without_queueing();
 	test_free_line_costs_nothing_but_moves();
 	test_emptied();

@@ -41,6 +41,13 @@ static void test_string(void)
 	CHECK(!OF("\xf3\x0f\xb8\xc0").string); /* popcnt %eax,%eax */
 }
 
+static void test_syscall(void)
+{
+	CHECK(OF("\x0f\x05").syscall);
+	CHECK(!OF("\x48\x0f\x07").syscall); /* sysretq: it is charged with the call */
+	CHECK(!OF("\x05\x0f\x05\x00\x00").syscall); /* add $0x50f,%eax */
+}
+
 static void test_prefixes_alone(void)
 {
 	CHECK(!OF("").locked);
@@ -106,6 +113,7 @@ int main(void)
 	test_pause();
 	test_locked();
 	test_string();
+	test_syscall();
 	test_prefixes_alone();
 	test_region_code();
 	test_header();

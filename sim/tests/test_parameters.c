@@ -9,7 +9,7 @@ static char *good[] = {
 	"cpi_milli=1000",      "cores_per_socket=10", "quantum=200", "quantum_ordered=3000",
 	"slice_max=2000",      "lat_clean=40",	"lat_clean_remote=200", "lat_dirty=100",
 	"lat_dirty_remote=300", "lat_upgrade=60", "lat_upgrade_remote=200", "lat_memory=180",
-	"occupy_shared=15",    "cost_lock=18",	"cost_pause=40",    "string_bytes=32",
+	"occupy_shared=15", "overlap=41", "migratory=1",    "cost_lock=18",	"cost_pause=40", "cost_syscall=240",    "string_bytes=32",
 	"park=3000",	       "grace=60",	"graces=2",	    "boot_slowdown=20",
 	"coherence=1",	       "queueing=0",	"skew=0",	    "hot_lines=16",
 };

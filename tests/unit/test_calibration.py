@@ -73,10 +73,29 @@ def test_times_become_cycles_of_the_clock() -> None:
         "upgrade": 80,  # less the addition itself
         "upgrade_remote": 240,
         "memory": 200,
+        "overlap": 0,
         "occupy_shared": calibration.OCCUPY_SHARED,
     }
-    assert made.cost.model_dump() == {"lock": 20, "pause": 40}
+    assert not made.migratory
+    assert made.cost.model_dump() == {"lock": 20, "pause": 40, "syscall": 0}
     assert made.string_bytes == 32
+
+
+def test_a_line_that_is_written_for_nothing_after_a_read_migrates() -> None:
+    one = measured(sockets=1).samples[0]
+    for nanoseconds, migrates in ((12.0, True), (50.0, False)):
+        times = one.nanoseconds_of_transfers | {"add_after_read": matrix(4, nanoseconds, 0)}
+        found = one.model_copy(update={"nanoseconds_of_transfers": times})
+        # Within a socket; what is between the two sockets does not count.
+        made = calibration.machine(measured(samples=[found]))
+        assert made.migratory == migrates
+
+
+def test_a_handover_that_takes_less_than_three_transfers_overlaps() -> None:
+    crowd = {"queue_lock": {"4": {"ops_per_second": 1e9 / 150, "slowest_of_mean": 1}}}
+    one = Sample.model_validate(measured(sockets=1).samples[0].model_dump() | {"crowds": crowd})
+    made = calibration.machine(measured(sockets=1, samples=[one]))
+    assert made.latency.overlap == 20  # 60 ns less a third of 150 ns, at 2 GHz
 
 
 def test_with_one_socket_remote_repeats_near() -> None:
@@ -113,6 +132,7 @@ def test_the_packed_figures_make_the_machine_of_sixteen_cores() -> None:
         )
     )
     kept = machine.load("xeon16")
+    kept = kept.model_copy(update={"cost": kept.cost.model_copy(update={"syscall": 0})})
     same = ("sockets", "cores_per_socket", "clock_mhz", "string_bytes", "latency", "cost")
     assert {name: getattr(made, name) for name in same} == {
         name: getattr(kept, name) for name in same

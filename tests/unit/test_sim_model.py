@@ -43,7 +43,7 @@ def test_window_is_json(tmp_path):
     assert window["ops"] == sum(vcpu["ops"] for vcpu in window["vcpus"]) == 3
     assert window["ns"] == window["cycles"] / window["active"]  # at 1 GHz
     assert [line["pa"] for line in window["lines"]] == ["0x100000"]
-    assert sum(pc["transfers"] for pc in window["pcs"]) == 3
+    assert sum(pc["transfers"] for pc in window["pcs"]) == 4
 
 
 def test_all_are_there():
