@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Compares curves with the statements of FxMark's paper on the same workload and file system."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from analysis.curves import Curve, Group, Page, Panel
 from analysis.paper.statements import Shape, Statement, statements
+from analysis.skill import amdahl
 from analysis.summary import Ratio
 
 # Shares of linear at the highest core count. Between them a curve is neither.
@@ -19,6 +20,7 @@ GAIN = 1.05
 SOCKET = 10
 # A curve that turns at n cores can be told from a line at this many times n.
 BEYOND = 2
+TWO = 2  # the core count that Amdahl's law needs beside one
 
 Verdict = Literal["agrees", "agrees so far", "differs", "neither", "too few cores"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -41,9 +43,21 @@ class MeasuredShape:
     @property
     def shape(self) -> Shape | None:
         """The shape; None if it is neither."""
-        if self.part >= SCALES:
-            return "scales"
-        return "does not" if self.part <= DOES_NOT else None
+        return shape_of(self.part)
+
+    @property
+    def behind(self) -> str:
+        """The slope behind the peak; empty if the peak is at the most cores."""
+        if self.peak == self.cores:
+            return ""
+        return "falls" if self.fell else "flat"
+
+
+def shape_of(part: float) -> Shape | None:
+    """The shape of a curve with this share of linear; None if it is neither."""
+    if part >= SCALES:
+        return "scales"
+    return "does not" if part <= DOES_NOT else None
 
 
 def measured_shape(curve: Curve) -> MeasuredShape | None:
@@ -116,6 +130,29 @@ def compare_with_paper(page: Page) -> list[Agreement]:
         for panel, curve, said in _known(page)
         if not curve.top.key.options and (mine := measured_shape(curve))
     ]
+
+
+def right_shapes(rows: Sequence[Agreement]) -> dict[str, int]:
+    """How many curves have the paper's shape, ours and those of predictors that need little.
+
+    A share of agreement says little by itself: most statements are that a curve does not scale.
+    Amdahl's law goes through our one and two cores, and has no curve right that lacks these.
+    """
+    return {
+        "these curves": sum(row.ours.shape == row.paper.shape for row in rows),
+        "always scales (linear)": sum(row.paper.shape == "scales" for row in rows),
+        "always does not scale (flat)": sum(row.paper.shape == "does not" for row in rows),
+        "Amdahl's law": sum(_amdahl(row) == row.paper.shape for row in rows),
+    }
+
+
+def _amdahl(row: Agreement) -> Shape | None:
+    two = next((p for p in row.curve.points if p.key.cores == TWO), None)
+    ratio = row.curve.speedup(two) if two else None
+    if ratio is None:
+        return None
+    law = amdahl({TWO: ratio.value})
+    return shape_of(law(row.ours.cores) / row.curve.linear)
 
 
 def other_operations(page: Page) -> list[str]:

@@ -13,6 +13,7 @@ from analysis.paper.agreement import (
     VERDICTS,
     compare_with_paper,
     other_operations,
+    right_shapes,
 )
 from analysis.report.render import render
 from analysis.report.section import Report, Section
@@ -28,6 +29,7 @@ def _build(report: Report) -> str | None:
         report=report,
         pages=[(page, rows) for page, rows in pages if rows],
         counts=[(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
+        right=right_shapes([row for _, rows in pages for row in rows]),
         scales=SCALES,
         does_not=DOES_NOT,
         risen=RISEN,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Write docs/results/*.md from docs/results/data: `python -m docs.scripts.results`.
 
-Each file of data makes one page; the same data make the same bytes. `pack.py` makes data of runs.
+Each file of data makes one page; the same data make the same bytes. `pack.py` and `pack_sides.py`
+make data of runs.
 """
 
 import csv
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.report.render import rate
-from docs.scripts import write_pages
+from docs.scripts import sides, write_pages
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 Curve = dict[int, list[float]]
@@ -28,6 +29,10 @@ def pages() -> dict[str, str]:
             made[f"{path.stem}.md"] = _of_table(path)
         elif path.suffix == ".json":
             data = json.loads(path.read_text())
+            if "beside" in data:
+                beside = json.loads((path.parent / data["beside"]).read_text())
+                made[f"{path.stem}.md"] = sides.page(data, beside, path.name)
+                continue
             page = _of_lines if "samples" in data else _of_cells
             made[f"{path.stem}.md"] = page(data, path.name)
     return made

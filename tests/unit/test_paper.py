@@ -15,6 +15,7 @@ from analysis.paper.agreement import (
     Verdict,
     compare_with_paper,
     other_operations,
+    right_shapes,
     with_turns,
 )
 from analysis.paper.statements import statements
@@ -72,11 +73,32 @@ def test_no_curve_has_two_statements(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     statements.cache_clear()
 
 
+def test_right_shapes_beside_those_of_trivial_predictors() -> None:
+    def no_longer(cores: int) -> float:
+        return 1000.0 * min(cores, 2)
+
+    counts = (1, 2, 40)
+    rows = [
+        laid("DRBL", linear, counts),  # the paper: scales
+        laid("DRBL", flat, counts),
+        laid("DRBH", flat, counts),  # the paper: does not
+        laid("DRBH", no_longer, counts),  # linear through one and two cores
+    ]
+    assert list(right_shapes(rows).values()) == [3, 2, 2, 2]
+
+
+def test_the_slope_behind_the_peak() -> None:
+    counts = (1, 2, 8, 40)
+    assert laid("DRBH", linear, counts).ours.behind == ""
+    assert laid("DRBH", peak(8), counts).ours.behind == "falls"
+    assert laid("DRBH", lambda n: 1000.0 * min(n, 8), counts).ours.behind == "flat"
+
+
 def docs_rows() -> list[tuple[str, str, list[str]]]:
     """Workload, what the paper says and the file systems of the tables of the evidence."""
     found = []
     columns: list[str] = []
-    for line in (ROOT / "docs/design/simulator-evidence.md").read_text().splitlines():
+    for line in (ROOT / "docs/design/simulator-paper.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if cells[:2] == ["workload", "paper"]:
             columns = [name.lower() for name in cells[2:]]

@@ -5,8 +5,9 @@
 
 Prints, as Markdown, a row for each workload and a column for each file system: how the rate of the
 most cores stands to that of one core, as a part of ideal; where the peak is, if it is before the
-most cores; and `!` where the paper has another shape. Then, of each `!`, where the cycles went and
-the hottest lines.
+most cores, with the slope behind it; and `!` where the paper has another shape. Then how many
+shapes trivial predictors have right, and of each `!`, where the cycles went and the hottest lines.
+`docs/scripts/sides.py` scores simulated curves beside measured ones.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from analysis.curves import Curve, arrange
 from analysis.hot import hot, rows
-from analysis.paper.agreement import Agreement, compare_with_paper
+from analysis.paper.agreement import Agreement, compare_with_paper, right_shapes
 from analysis.paper.statements import statements
 from analysis.reader import load
 from analysis.summary import summarise
@@ -22,7 +23,7 @@ from analysis.summary import summarise
 
 def told(one: Agreement) -> str:
     """Its figures."""
-    at = f", peak {one.ours.peak}" if one.ours.fell else ""
+    at = f", peak {one.ours.peak}, then {one.ours.behind}" if one.ours.behind else ""
     return f"{one.ours.part:.2f}{at}"
 
 
@@ -43,6 +44,9 @@ def main() -> None:
         if any(known == workload for known, _ in table):
             found = [table.get((workload, fs)) for fs in filesystems]
             print(f"| {workload} | {' | '.join(cell(one) for one in found)} |")
+    print(f"\n| predictor of the shape | right, of {len(table)} |\n|---|--:|")
+    for predictor, right in right_shapes(list(table.values())).items():
+        print(f"| {predictor} | {right} |")
     for (workload, fs), one in table.items():
         mark = "!" if other(one) else "="
         says = f"{workload} {fs} x{one.ours.cores}: paper: {one.paper.shape}, here {told(one)}"
@@ -64,8 +68,8 @@ def cause(curve: Curve) -> str:
     (row,) = rows([curve.top])
     shares = ", ".join(f"{name} {share:.0%}" for name, share in row.shares.items())
     lines = [
-        f"  {line.share:.0%} {line.line.object}: "
-        f"{', '.join(dict.fromkeys(user.function for user in line.line.users[:5]))}"
+        f"  {line.share:.0%} {line.name}: "
+        f"{', '.join(dict.fromkeys(user.function for user in line.users[:5]))}"
         for line in hot(curve.top)[:4]
     ]
     return "\n".join([f"  {shares}", *lines])
