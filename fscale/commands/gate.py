@@ -37,6 +37,7 @@ More examples:
     fscale gate --base ext4 --new ext4:mount=data=journal --workload DWAL --output results/journal
 
 A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE].
+KERNEL is as in `fscale vm run --kernel`, and bookworm for a side that has none.
 """
 
 

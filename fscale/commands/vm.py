@@ -50,6 +50,7 @@ More examples:
 
 A side is FS-OR-FILE[:mount=OPTIONS][:mkfs=ARGUMENTS][:kernel=KERNEL][:module=FILE], or
 kernel:KERNEL[:module=FILE] with the file systems of the suite or of --fs.
+KERNEL is as in `fscale vm run --kernel`, and bookworm for a side that has none.
 """
 _KERNEL_EPILOG = """
 More examples:
