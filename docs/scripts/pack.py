@@ -34,7 +34,7 @@ def packed(title: str, directories: list[Path]) -> dict[str, Any]:
             "kernel": machine.kernel.partition("-")[0],
             "memory_bytes": machine.memory_bytes,
         },
-        "runs": [_told(one.run) for one in results],
+        "runs": [command_of(one.run) for one in results],
         "cells": sorted(
             _row(cell)
             for one in results
@@ -44,7 +44,8 @@ def packed(title: str, directories: list[Path]) -> dict[str, Any]:
     }
 
 
-def _told(run: Run) -> dict[str, str]:
+def command_of(run: Run) -> dict[str, str]:
+    """The command of a run and when it began (UTC)."""
     words = " ".join(run.command).partition("__main__.py ")[2] or " ".join(run.command)
     return {"command": f"fscale {words.removeprefix('fscale ')}", "started": run.started[:16]}
 

@@ -33,7 +33,7 @@ def pages() -> dict[str, str]:
                 beside = json.loads((path.parent / data["beside"]).read_text())
                 made[f"{path.stem}.md"] = sides.page(data, beside, path.name)
                 continue
-            page = _of_lines if "samples" in data else _of_cells
+            page = next((page for key, page in _PAGES.items() if key in data), _of_cells)
             made[f"{path.stem}.md"] = page(data, path.name)
     return made
 
@@ -141,6 +141,56 @@ def _of_lines(data: dict[str, Any], source: str) -> str:
 def _crowd(samples: list[dict[str, Any]], name: str, cores: str) -> str:
     rates = [sample["crowds"][name][cores]["ops_per_second"] for sample in samples]
     return f"{statistics.median(rates) / 1e6:.3g}"
+
+
+def _of_points(data: dict[str, Any], source: str) -> str:
+    """A row for each workload and kernel: the simulated curve, and what stops it."""
+    runs = data["runs"]
+    curves: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(dict)
+    for kernel, workload, _, cores, *rest in data["points"]:
+        curves[workload, kernel][cores] = rest
+    counts = sorted({cores for curve in curves.values() for cores in curve})
+    filesystems = sorted({point[2] for point in data["points"]})
+    lines = [
+        f"# {data['title']}",
+        "",
+        *(f"- {run['started'].replace('T', ', ')}: `{run['command']}`" for run in runs),
+        f"- Simulated: {runs[0]['machine'].removeprefix('all figures are simulated on ')}.",
+        f"- Kernels: {', '.join(run['kernel'] for run in runs)}; QEMU {runs[0]['qemu']}.",
+        f"- Data: [{source}](data/{source}).",
+        "",
+        f"{len(data['points'])} points on {', '.join(filesystems)}, one boot per core count: "
+        "n = 1, so a difference of some percent says nothing. Speed-up is throughput divided by "
+        f"that at {counts[0]} core. The last columns name the object that the cores spend most "
+        f"time on at {counts[-1]} cores, the function that waits for it most, and the share of "
+        "the time.",
+        "",
+    ]
+    rows = []
+    for (workload, kernel), curve in sorted(curves.items()):
+        first = curve[counts[0]][0] if counts[0] in curve else None
+        speed_ups = [
+            f"{curve[n][0] / first:.1f}" if first and n in curve else "" for n in counts[1:]
+        ]
+        _, thing, function, share = curve.get(counts[-1], [None, None, None, 0])
+        rows.append(
+            [
+                workload,
+                ".".join(kernel.split(".")[:2]),
+                rate(first) if first else "",
+                *speed_ups,
+                f"`{thing}`" if thing else "none",
+                f"`{function}`" if function else "",
+                f"{share:.0%}" if thing else "",
+            ]
+        )
+    head = ["Workload", "Linux", f"Per second at {counts[0]}", *(f"at {n}" for n in counts[1:])]
+    lines += _table([*head, "Object", "Function", "Time"], rows)
+    return "\n".join(lines) + "\n"
+
+
+_PAGES = {"samples": _of_lines, "points": _of_points}
+"""key that a file has -> the page that is made of it"""
 
 
 def _of_table(path: Path) -> str:
