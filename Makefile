@@ -114,8 +114,9 @@ build:
 	$(MAKE) $(JOBS) -C calibrate
 	$(MAKE) $(JOBS) -C lanefs tools
 
-setup: packages $(VENV)/.installed
-	$(MAKE) build
+# Downloads leave CPUs idle, so what needs no Python is compiled meanwhile.
+setup: packages
+	$(MAKE) $(VENV)/.installed & $(MAKE) build; built=$$?; wait $$! && exit $$built
 
 setup-apps: setup
 	setup/install.sh setup/packages-apps.txt
