@@ -71,7 +71,10 @@ def chain(controller: str, root: Path = Path("/")) -> Chain | None:
         path = own_path(root)
     if path is None:
         return None
-    for kind, options, mount in reversed(list(_mounts(root))):
+    # Of mounts over each other the last is seen. Those elsewhere may be a program's, for a while.
+    usual = root / "sys/fs/cgroup"
+    mounts = sorted(_mounts(root), key=lambda found: found[2].directory.is_relative_to(usual))
+    for kind, options, mount in reversed(mounts):
         if (version, kind) not in ((1, "cgroup"), (2, "cgroup2")):
             continue
         if version == 1 and controller not in options:

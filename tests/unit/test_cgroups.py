@@ -2,6 +2,7 @@
 """Limits of control groups, from made-up hierarchies of both versions and in containers."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,17 @@ def test_where_our_group_is(
     assert found is not None
     assert found.groups[0] == tmp_path / "sys/fs/cgroup" / own
     assert found.whole is whole
+
+
+def test_another_mount_of_the_hierarchy_is_not_chosen(tmp_path: Path) -> None:
+    root = v2(tmp_path, {"/": {}, "/own": {}})
+    mountinfo = root / "proc/self/mountinfo"
+    usual = mountinfo.read_text()
+    mountinfo.write_text(usual + usual.replace("/sys/fs/cgroup", "/tmp/a-tool-s"))
+    shutil.copytree(root / "sys/fs/cgroup", root / "tmp/a-tool-s")
+    found = cgroups.chain("cpu", root)
+    assert found is not None
+    assert found.groups[0] == tmp_path / "sys/fs/cgroup/own"
 
 
 def test_without_control_groups_it_is_said(tmp_path: Path) -> None:

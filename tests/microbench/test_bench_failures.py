@@ -186,7 +186,9 @@ def test_no_room_at_all(tmp_path):
 
 
 def test_window_too_short(tmp_path):
-    code, out = bench.run("MWCL", tmp_path / "d", *QUICK, "--max-stock", "20")
+    # However long the worker waits for a CPU, twenty files do not last for a minute.
+    minute = ("--duration", "60", "--min-window", "60", "--warmup", "0.02")
+    code, out = bench.run("MWCL", tmp_path / "d", *minute, "--max-stock", "20")
     assert (code, out.status, out.end) == (1, "invalid", "exhausted")
     assert (out.stock.bound, out.stock.per_worker) == ("maximum", 20)
     assert "--max-stock" in out.reason
