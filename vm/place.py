@@ -18,8 +18,9 @@ from vm.cache import cache_root
 
 INIT = Path(__file__).parent / "init" / "guest.sh"
 # Modules that nothing else loads; a kernel may lack them or have them built in. Modules of file
-# systems are loaded at their first mount: loading all would take an emulated guest seconds.
-MODULES = ("loop", "configfs")
+# systems are loaded at their first mount: loading all would take an emulated guest seconds. The
+# device of FUSE, which is opened before that, comes with the module.
+MODULES = ("loop", "configfs", "fuse")
 
 
 @dataclass(frozen=True)
