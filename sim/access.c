@@ -8,11 +8,11 @@
 #include "hot.h"
 #include "rules.h"
 
-/* Lines of a vCPU whose place in the directory is known by their virtual address. */
+/* Lines that a vCPU accessed recently: virtual address -> place in the directory. */
 #define KNOWN 4096
-/* As many different lines in a row as a loop that spins looks at. */
+/* A spinning loop reads at most this many different lines in a row. */
 #define RECENT 8
-/* Where the firmware and the devices are, RAM goes on above 4 GiB. */
+/* RAM above this address continues at 4 GiB; firmware and devices lie between. */
 #define HOLE (4ull << 30)
 
 struct known {
@@ -26,14 +26,14 @@ struct core {
 	unsigned int last;
 	struct line *locked;		/* taken by a locked instruction last, */
 	uint64_t locked_virtual;	/* by this address */
-	uint64_t spun;			/* what of its spinning lines have been charged for */
+	uint64_t spun;			/* the part of its spinning that is charged to lines */
 	struct transfers transfers;
 };
 
 static const struct parameters *params;
 static struct coherence directory;
 static struct core cores[MAX_VCPUS];
-/* One vCPU runs at a time, but for the moments in which all leave translated code. */
+/* One vCPU runs at a time, except while all vCPUs leave translated code. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool access_open(const struct parameters *p)
@@ -75,7 +75,7 @@ bool access_hits(unsigned int c, uint64_t virtual, bool write)
 	return true;
 }
 
-/* A line is taken from those that spin on it. */
+/* vCPUs that spin on a line lose it: wake them. */
 static void wake_spinners(struct line *line, uint64_t clock)
 {
 	line->watched = false;
@@ -167,7 +167,7 @@ void access_settle_spinning(void)
 		settle(c);
 }
 
-/* Whether this vCPU still has all lines that it looked at last. */
+/* Whether this vCPU still has all lines that its loop read last. */
 static bool unchanged(unsigned int c)
 {
 	struct core *core = &cores[c];

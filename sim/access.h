@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Memory accesses of the guest's kernel: what each costs, and who spins on what. */
+/* Memory accesses of the guest's kernel: their cost, and the lines that vCPUs spin on. */
 #ifndef FSCALE_SIM_ACCESS_H
 #define FSCALE_SIM_ACCESS_H
 
@@ -8,7 +8,7 @@
 
 #include "coherence.h"
 
-/* Of one vCPU, since it began. */
+/* Totals of one vCPU since the start. */
 struct transfers {
 	uint64_t kinds[KINDS];
 	uint64_t remote, free, stall, queue;
@@ -22,16 +22,16 @@ void access_begin(void);
 /* vCPU `c` accesses `virtual`, at `physical`, with the instruction at `pc`. */
 void access_line(unsigned int c, uint64_t virtual, uint64_t physical, bool write, uint64_t pc);
 
-/* Whether what access_line() would do at `virtual` is nothing; it is fast. */
+/* Whether an access of `virtual` surely hits and changes nothing; a fast check. */
 bool access_hits(unsigned int c, uint64_t virtual, bool write);
 
 /*
- * The access of `virtual` that vCPU `c` has made was of a locked instruction. Who waits for a lock
- * spins on memory of his own, or only reads: what he took last by such an instruction is the lock.
+ * vCPU `c` accessed `virtual` with a locked instruction. A waiter spins on memory of its own or only
+ * reads, so the line that it took last with a locked instruction is the lock's.
  */
 void access_locked(unsigned int c, uint64_t virtual);
 
-/* All spinning so far belongs to windows before this one; or to its hot lines. */
+/* Spinning up to now belongs to earlier windows, or to their hot lines. */
 void access_forget_spinning(void);
 void access_settle_spinning(void);
 

@@ -5,12 +5,12 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Of blocks by their address; a power of two, and never full. */
+/* Hash table, address -> block; its size is a power of two, and it is never full. */
 #define PLACES (2 * CODE_BLOCKS)
 
 static uint64_t pcs[CODE_BLOCKS], sums[CODE_BLOCKS];
 static uint32_t places[PLACES];
-/* Block 0 is all that have no other. */
+/* Block 0 counts the instructions of all blocks that found no place. */
 static unsigned int nblocks = 1;
 static struct code_counters *counted[MAX_VCPUS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,7 +35,7 @@ unsigned int code_block(uint64_t pc)
 		block = nblocks++;
 		pcs[block] = pc;
 		places[place] = block;
-		/* It was another's in the phase before. */
+		/* In the phase before, another block had this number. */
 		for (unsigned int c = 0; c < MAX_VCPUS; c++) {
 			if (counted[c])
 				counted[c]->block[block] = 0;

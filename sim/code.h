@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which code a window's instructions are of: exact counts, by translated blocks. */
+/* Exact instruction counts of a window, by translated block. */
 #ifndef FSCALE_SIM_CODE_H
 #define FSCALE_SIM_CODE_H
 
@@ -9,10 +9,10 @@
 
 #include "parameters.h"
 
-/* Different blocks of a phase; what comes after them is counted together. */
+/* Blocks of a phase that have counts of their own; later ones share one count. */
 #define CODE_BLOCKS (1u << 16)
 
-/* What translated code adds instructions to, one for each vCPU. */
+/* Instruction counters that translated code increments, one per vCPU. */
 struct code_counters {
 	uint64_t block[CODE_BLOCKS];
 };
@@ -20,10 +20,10 @@ struct code_counters {
 /* A phase begins: nothing is translated. */
 void code_reset(void);
 
-/* Which block the one at `pc` is; any thread may ask. */
+/* The number of the block at `pc`. Thread-safe. */
 unsigned int code_block(uint64_t pc);
 
-/* From now on vCPU `c` counts there. */
+/* Set the counters of vCPU `c`. */
 void code_count(unsigned int c, struct code_counters *counters);
 
 /* vCPU `c`, in no block or said by itself: forget, or add up, what it has done since. */

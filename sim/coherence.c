@@ -10,7 +10,7 @@ bool coherence_open(struct coherence *c, const struct parameters *p, uint64_t by
 
 	c->p = p;
 	c->nlines = bytes >> LINE_SHIFT;
-	/* Only what is touched takes memory. */
+	/* Pages of the directory take memory when they are first touched. */
 	lines = mmap(NULL, c->nlines * sizeof(*c->lines), PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	c->lines = lines == MAP_FAILED ? NULL : lines;
@@ -147,7 +147,7 @@ static uint64_t latency(const struct coherence *c, const struct line *line, unsi
 	t->kind = KIND_UPGRADE;
 	t->remote = far;
 	cycles = far ? p->lat_upgrade_remote : p->lat_upgrade;
-	/* One that has no copy waits for the data as well as for the others' answers. */
+	/* A core without a copy waits for the data and for the invalidations of the others. */
 	if (!line_shared_by(line, core) && fetch > cycles)
 		cycles = fetch;
 	return *occupied = cycles;

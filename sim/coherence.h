@@ -55,7 +55,7 @@ struct transfer {
 bool coherence_open(struct coherence *c, const struct parameters *p, uint64_t bytes);
 void coherence_close(struct coherence *c);
 
-/* Every line is in memory only, at rest and of its usual price. */
+/* Reset: no core has any line, no transfer is under way, and no line is free. */
 void coherence_empty(struct coherence *c);
 
 static inline struct line *coherence_line(const struct coherence *c, uint64_t physical)
@@ -83,7 +83,7 @@ static inline bool line_hits(const struct line *line, unsigned int core, bool wr
 /* A core that alone has a line, unmodified, owns it by a write that nobody else sees (MESI's E). */
 bool coherence_own(struct line *line, unsigned int core);
 
-/* `core` takes at `now` a line that it does not hit. */
+/* `core` misses at `now` and takes the line. */
 struct transfer coherence_take(const struct coherence *c, struct line *line, unsigned int core,
 			       bool write, uint64_t now);
 

@@ -8,8 +8,8 @@
 #include "slab.h"
 
 /*
- * Powers of two. An instruction that finds no place within PROBES is counted as lost; a line takes the
- * place of the one that was waited for least, as data that is moved but once fills the table.
+ * Powers of two. An instruction without a place within PROBES is counted as lost. A line replaces the
+ * one with the shortest waits, because data that is moved once would fill the table.
  */
 #define LINES (1u << 14)
 #define PCS (1u << 14)
@@ -19,12 +19,12 @@
 
 struct toucher {
 	uint64_t pc, reads, writes, stall;
-	uint64_t virtual;	/* what it took last: several things may lie in the line */
+	uint64_t virtual;	/* address of its last access: several objects may lie in the line */
 };
 
 struct hot_line {
-	uint64_t number;	/* + 1; 0: none */
-	uint64_t virtual;	/* of the last access */
+	uint64_t number;	/* number + 1, or 0 for an empty place */
+	uint64_t virtual;	/* address of the last access */
 	uint64_t kinds[KINDS];
 	uint64_t remote, stall, queue, spin;
 	struct toucher pcs[LINE_PCS];
@@ -95,7 +95,7 @@ static struct hot_pc *find_pc(uint64_t pc)
 	return NULL;
 }
 
-/* The instruction's row of the line; *fresh: it had none. NULL: there are others already. */
+/* The row of an instruction for the line; *fresh if it is new, NULL if the line has no room. */
 static struct toucher *find_toucher(struct hot_line *line, uint64_t pc, bool *fresh)
 {
 	for (unsigned int i = 0; i < LINE_PCS; i++) {
@@ -176,7 +176,7 @@ static int by_pc_stall(const void *a, const void *b)
 	return order ? order : more(x->pc, y->pc);
 }
 
-/* Of memory in a slab the cache, and where the object begins. */
+/* The slab cache that an address belongs to, and the start of the object. */
 static void print_object(const struct hot_line *line, FILE *file)
 {
 	struct slab_object object;
@@ -214,7 +214,7 @@ static void print_line(struct hot_line *line, FILE *file)
 	fprintf(file, "]}");
 }
 
-/* Sorts the tables, so that what comes after it is another window's. */
+/* Sorts the tables; accesses after it count in another window. */
 void hot_print(unsigned int most, FILE *file)
 {
 	qsort(lines, LINES, sizeof(*lines), by_line_wait);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The lines that are transferred most, and the instructions that take them. */
+/* The most transferred lines, and the instructions that transfer them. */
 #ifndef FSCALE_SIM_HOT_H
 #define FSCALE_SIM_HOT_H
 
@@ -9,7 +9,7 @@
 
 #include "coherence.h"
 
-/* Where an access was made: its data's two addresses and its instruction's. */
+/* An access: physical and virtual address of the data, address of the instruction. */
 struct place {
 	uint64_t virtual, physical, pc;
 };
@@ -17,7 +17,7 @@ struct place {
 /* False without memory. */
 bool hot_open(void);
 
-/* Forget all. */
+/* Empty the tables. */
 void hot_reset(void);
 void hot_transfer(const struct place *place, const struct transfer *t, bool write);
 

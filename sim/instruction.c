@@ -35,7 +35,7 @@ struct traits instruction_traits(const unsigned char *bytes, size_t size)
 	traits.pause = size == 2 && bytes[0] == 0xf3 && bytes[1] == 0x90;
 	traits.string = repeated && is_string(bytes[i]);
 	traits.syscall = bytes[i] == 0x0f && i + 1 < size && bytes[i + 1] == 0x05;
-	/* xchg with a memory operand locks without being told to. */
+	/* xchg with a memory operand locks without a LOCK prefix. */
 	if ((bytes[i] == 0x86 || bytes[i] == 0x87) && i + 1 < size && bytes[i + 1] >> 6 != 3)
 		traits.locked = true;
 	return traits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What an x86 instruction costs beyond one like any other, from its bytes. */
+/* Decodes an x86 instruction as far as its cost depends on it. */
 #ifndef FSCALE_SIM_INSTRUCTION_H
 #define FSCALE_SIM_INSTRUCTION_H
 
@@ -9,7 +9,7 @@
 struct traits {
 	bool pause;
 	bool syscall;
-	bool locked;	/* LOCK, or an xchg with memory: it takes a line to write it */
+	bool locked;	/* LOCK prefix, or xchg with memory */
 	bool string;	/* rep movs, stos and the like */
 };
 

@@ -51,8 +51,8 @@ struct parameters {
 #define FIELD(name, least, most) uint64_t name;
 	PARAMETERS(FIELD)
 #undef FIELD
-	const char *out;	/* where to write */
-	const char *rules;	/* a file (rules.h); it may come after the start */
+	const char *out;	/* output file */
+	const char *rules;	/* file of rules.h; read when a point names a group */
 	struct slab_layout slab;
 	bool knows_slab;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The plugin: what QEMU calls, and what translated code is made to do. */
+/* The plugin: QEMU's callbacks, and the instrumentation of translated code. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 EXPORT int qemu_plugin_version = QEMU_PLUGIN_INTERFACE;
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv);
 
-/* Kernel addresses; those of programs are below. */
+/* Kernel addresses begin here; programs have lower ones. */
 #define KERNEL(address) ((address) >> 63)
 
 /* With an instruction's address in the data of a callback, in bits that are all 1 in the kernel. */
@@ -36,7 +36,7 @@ static struct qemu_plugin_scoreboard *score, *blocks;
 static FILE *out;
 static enum mode wanted;
 
-/* A kernel address of the guest, on the vCPU that is at work. */
+/* The executing vCPU accesses a kernel address of the guest. */
 static bool read_guest(uint64_t address, void *to, size_t size)
 {
 	static struct byte_array *bytes;
@@ -93,8 +93,8 @@ static void pause_executed(unsigned int c, void *data)
 }
 
 /*
- * Without clocks all vCPUs run at once, on far fewer CPUs of the host, and each PAUSE of QEMU takes a lock
- * of QEMU's: those that wait for a lock of the guest's would keep the one that has it from going on.
+ * Without clocks all vCPUs run at once on few CPUs of the host, and each PAUSE takes a lock of QEMU:
+ * vCPUs that wait for a lock of the guest would keep its holder from running.
  */
 static void pause_in_fast(unsigned int c, void *data)
 {
@@ -153,7 +153,7 @@ static qemu_plugin_u64 entry(size_t offset)
 	return (qemu_plugin_u64){ score, offset };
 }
 
-/* Where the instructions of the block at `pc` are counted. */
+/* The counter for instructions of the block at `pc`. */
 static qemu_plugin_u64 block_entry(uint64_t pc)
 {
 	size_t offset = offsetof(struct code_counters, block) + code_block(pc) * sizeof(uint64_t);
@@ -188,7 +188,7 @@ static uint64_t instrument(struct qemu_plugin_insn *insn, uint64_t *n)
 	if (traits.pause)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, pause_executed,
 						       QEMU_PLUGIN_CB_NO_REGS, NULL);
-	/* A program's memory is its own: only the kernel's accesses are of interest. */
+	/* Programs share no memory here: only accesses of the kernel are simulated. */
 	if (wanted == MODE_DETAILED && params.coherence && KERNEL(data)) {
 		if (traits.locked)
 			data &= ~DATA_LOCKED;
@@ -243,7 +243,7 @@ static void listen(qemu_plugin_id_t id)
 	qemu_plugin_register_atexit_cb(id, finish, NULL);
 }
 
-/* QEMU has thrown all translations away, and no vCPU is in any. */
+/* QEMU has dropped all translated code, and no vCPU executes any. */
 static void changed(qemu_plugin_id_t id)
 {
 	static bool counting;

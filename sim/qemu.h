@@ -22,7 +22,7 @@ struct qemu_plugin_hwaddr;
 typedef uint64_t qemu_plugin_id_t;
 typedef uint32_t qemu_plugin_meminfo_t;
 
-/* A number of each vCPU, somewhere in its part of a scoreboard. */
+/* A 64-bit field in each vCPU's part of a scoreboard. */
 typedef struct {
 	struct qemu_plugin_scoreboard *score;
 	size_t offset;
@@ -85,7 +85,7 @@ struct byte_array {
 };
 struct byte_array *g_byte_array_new(void);
 
-/* Since QEMU 9.2, so it may lack. Resizes the array; only for what runs on a vCPU. */
+/* Only in QEMU 9.2 and later. Resizes the array; call it on a vCPU's thread. */
 __attribute__((weak)) bool qemu_plugin_read_memory_vaddr(uint64_t vaddr, struct byte_array *to,
 							 size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the guest's program says with the instructions of roi.h. */
+/* Executes the guest's messages, the instructions of roi.h. */
 #ifndef FSCALE_SIM_REGION_H
 #define FSCALE_SIM_REGION_H
 
@@ -8,13 +8,13 @@
 #include "roi.h"
 #include "statistics.h"
 
-/* The code that these bytes of an instruction tell, or 0. */
+/* The message that an instruction encodes, or 0. */
 enum roi_code region_code(const unsigned char *bytes, size_t size);
 
-/* vCPU `c` says it; of the modes and of what is not about windows, nothing is done here. */
+/* vCPU `c` sends a message; those on modes are handled elsewhere. */
 void region_told(unsigned int c, enum roi_code code);
 
-/* What was told last. */
+/* The values of the last messages. */
 const struct labels *region_labels(void);
 
 #endif

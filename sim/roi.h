@@ -47,7 +47,7 @@ static inline void roi_number(uint32_t number)
 	}
 }
 
-/* These three take effect a little later: yield some times after them. */
+/* The three modes take effect a little later: yield a few times after them. */
 static inline void roi_mode_fast(void)
 {
 	ROI_TELL(ROI_FAST);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What costs nothing while a point is simulated: the lines at some addresses, or that some code takes. */
+/* Free lines: transfers of some addresses, or by some instructions, cost nothing. */
 #ifndef FSCALE_SIM_RULES_H
 #define FSCALE_SIM_RULES_H
 
@@ -16,7 +16,7 @@
  */
 bool rules_begin(const char *path, uint32_t group, char *why, size_t size);
 
-/* Whether the line at `virtual`, taken by the instruction at `pc`, is to cost nothing. */
+/* Whether a transfer of `virtual` by the instruction at `pc` is free. */
 bool rules_free(uint64_t virtual, uint64_t pc);
 
 #endif

@@ -13,35 +13,35 @@
 
 #define NEVER UINT64_MAX
 #define NOBODY UINT_MAX
-/* More than any mode without turns uses up before it ends. */
+/* Enough fuel for a whole mode without turns. */
 #define AMPLE (FUEL_OUT / 2)
 
 struct vcpu {
 	struct counters *counters;
-	struct counters own;	/* until it gets others */
-	uint64_t offset;	/* its clock is this and its fuel */
+	struct counters own;	/* used until schedule_count() gives it others */
+	uint64_t offset;	/* its clock is offset + fuel */
 	struct waits waits;
 	const void *condition;	/* what it sleeps on */
-	const void *bed;	/* what it slept on when it was idle last */
-	uint64_t string;	/* bytes moved that have cost nothing yet */
+	const void *bed;	/* the condition of its last idle sleep */
+	uint64_t string;	/* bytes moved by string instructions and not yet charged */
 	uint64_t grace;		/* extensions since its turn began */
 	bool parked;
-	bool idle;		/* its next sleep is, or its sleep was */
+	bool idle;		/* its present or next sleep is that of an idle CPU */
 	bool queued;		/* its thread waits for its turn */
 	atomic_uint bell;
 };
 
 static const struct parameters *params;
 static struct vcpu vcpus[MAX_VCPUS];
-/* When each wants to run; NEVER: it sleeps. Apart, as all are looked through at every turn. */
+/* The clock at which each wants to run; NEVER while it sleeps. Every turn scans the array. */
 static uint64_t wishes[MAX_VCPUS] __attribute__((aligned(64)));
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local unsigned int self = NOBODY;
 
 static enum mode mode;
 static unsigned int runner = NOBODY;
-static unsigned int leaving;	/* vCPUs that wait for others to leave translated code */
-static uint64_t now;		/* no clock is behind this */
+static unsigned int leaving;	/* vCPUs that wait until the others leave translated code */
+static uint64_t now;		/* the smallest clock */
 static uint64_t switches;
 
 /* The guest's time is `time_base` at `now` == `clock_base`, or at the host's `host_base`. */
@@ -103,7 +103,7 @@ static void pass_to(uint64_t clock)
 		now = clock;
 }
 
-/* Who wants to run first, or NOBODY, and when the others want to. */
+/* The vCPU that wants to run first, or NOBODY, and the clock of the second. */
 static unsigned int first_of(uint64_t *others)
 {
 	uint64_t least = NEVER, second = NEVER;
@@ -140,7 +140,7 @@ static void wake_queue(void)
 	}
 }
 
-/* The loop fires its timers and sleeps again. Called with the lock, which it lets go of meanwhile. */
+/* Let the main loop fire its timers and sleep again. Releases the lock meanwhile. */
 static void loop_fire(void)
 {
 	unsigned int round = atomic_load(&loop.rounds);
@@ -159,7 +159,7 @@ static bool loop_due(void)
 	return mode != MODE_FAST && loop.deadline != NEVER && time_of(now) >= loop.deadline;
 }
 
-/* Nobody runs: the next that happens is a timer of the guest. */
+/* No vCPU runs: the next event is a timer of the guest. */
 static void skip_to_deadline(void)
 {
 	if (!loop.sleeps || loop.deadline == NEVER)
@@ -196,7 +196,7 @@ static uint64_t quantum(void)
 	return mode == MODE_DETAILED ? params->quantum : params->quantum_ordered;
 }
 
-/* Whether `c` may run now; its fuel is set then. */
+/* Whether `c` may run now; if so, sets its fuel. */
 static bool take_turn(unsigned int c)
 {
 	uint64_t others, least, budget = params->slice_max;
@@ -229,7 +229,7 @@ void schedule_turn(unsigned int c)
 	refuel(v, 0);
 	if (!v->parked)
 		wishes[c] = clock_of(v);
-	/* Where others must leave translated code, so must this one: the next block ends it. */
+	/* If the others must leave translated code, this one must, too: its next block ends. */
 	while (mode != MODE_FAST && !leaving) {
 		unsigned int seen = atomic_load(&v->bell);
 
@@ -424,7 +424,7 @@ uint64_t schedule_time(uint64_t host)
 	uint64_t time;
 
 	pthread_mutex_lock(&lock);
-	/* It begins as the host's. */
+	/* The guest's clock begins at the host's. */
 	if (!time_runs)
 		time_base = host_base = host;
 	time_runs = true;
@@ -519,7 +519,7 @@ static void vcpu_wakes(struct vcpu *v, unsigned int c)
 	if (!v->idle)
 		leaving--;
 	wishes[c] = clock_of(v);
-	/* Who runs has got its fuel without this one. */
+	/* The running vCPU got its fuel before this one was awake. */
 	if (self == runner && self != NOBODY)
 		refuel(&vcpus[self], 0);
 }
@@ -537,7 +537,7 @@ void schedule_wake(const void *condition, bool all)
 			if (!all)
 				break;
 		} else if (v->bed == condition) {
-			/* It is awake: this is an interrupt. */
+			/* It is awake already: this is an interrupt. */
 			look_again(i, waker_clock());
 		}
 	}

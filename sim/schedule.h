@@ -3,11 +3,11 @@
  * Clocks of the vCPUs, and who may run. In ordered and detailed mode one vCPU
  * runs at a time: the one with the smallest clock, until it is a quantum ahead of
  * the second smallest. Every vCPU is a thread, and no decision depends on how
- * fast the host runs it: the one whose turn it is is waited for.
+ * fast the host runs it: all wait for the one whose turn it is.
  *
- * A thread that sleeps on a condition (an idle vCPU, or one that waits for the
- * others to leave translated code) tells so, and who wakes it does: from then on
- * its clock counts, even though its thread has not run yet.
+ * A thread that sleeps on a condition (an idle vCPU, or one that waits until the
+ * others leave translated code) reports it, and so does the thread that wakes it:
+ * from then on its clock counts, even though its thread has not run yet.
  */
 #ifndef FSCALE_SIM_SCHEDULE_H
 #define FSCALE_SIM_SCHEDULE_H
@@ -22,13 +22,13 @@ enum mode { MODE_FAST, MODE_ORDERED, MODE_DETAILED };
 /* A vCPU's fuel runs up to this; then it has to ask for its turn. */
 #define FUEL_OUT (1ull << 40)
 
-/* What translated code adds to, one for each vCPU. */
+/* Counters that translated code increments, one per vCPU. */
 struct counters {
 	uint64_t fuel;		/* cycles, from FUEL_OUT less the budget to FUEL_OUT */
 	uint64_t instructions;
 };
 
-/* Cycles of a vCPU that it did not spend in instructions or transfers. */
+/* Cycles of a vCPU outside instructions and transfers. */
 struct waits {
 	uint64_t spin;		/* in PAUSE */
 	uint64_t idle;
@@ -39,7 +39,7 @@ void schedule_open(const struct parameters *p);
 /* The calling thread is vCPU `c`. */
 void schedule_attach(unsigned int c);
 
-/* From now on `c` counts there; no vCPU is in translated code. False where no thread is `c`. */
+/* Set the counters of `c` while no vCPU executes translated code. False if `c` has no thread. */
 bool schedule_count(unsigned int c, struct counters *counters);
 
 /* Fuel is out: returns when it is this vCPU's turn, with fuel. */

@@ -20,7 +20,7 @@
 /* How often a line of progress is due, in seconds of the host. */
 #define PROGRESS 5
 
-/* The older function of this name, which dlsym() may find, has another idea of a condition. */
+/* dlsym() may find the older version of the function, whose condition variable differs. */
 #define CONDITIONS "GLIBC_2.3.2"
 
 static struct {
@@ -33,7 +33,7 @@ static struct {
 
 static bool active;
 static int event = -1;
-/* What the main loop, this thread, was told last. */
+/* The time that the main loop (this thread) was told last. */
 static _Thread_local uint64_t told;
 
 static void find(void *function, const char *name, const char *version)
@@ -43,7 +43,7 @@ static void find(void *function, const char *name, const char *version)
 	memcpy(function, &found, sizeof(found));
 }
 
-/* Others of this process may call before our constructor has run: found at the first use. */
+/* Other constructors may call before ours has run, so functions are looked up at their first use. */
 static void find_all(void)
 {
 	find(&real.ppoll, "ppoll", NULL);
@@ -70,7 +70,7 @@ static uint64_t host_time(void)
 
 bool shim_open(void)
 {
-	/* Where others are found first, this is not preloaded. */
+	/* Without LD_PRELOAD the C library's own functions are found first. */
 	if (dlsym(RTLD_DEFAULT, "ppoll") != (void *)ppoll)
 		return false;
 	event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -99,7 +99,7 @@ static void ring(void)
 		_exit(1);
 }
 
-/* Until something happens, however long that takes. */
+/* Wait without a time limit. */
 static int sleep_for_ever(struct pollfd *fds, nfds_t n, const sigset_t *mask)
 {
 	static const struct timespec period = { .tv_sec = PROGRESS };
@@ -110,7 +110,7 @@ static int sleep_for_ever(struct pollfd *fds, nfds_t n, const sigset_t *mask)
 	return ready;
 }
 
-/* The main loop's own, with one file descriptor more. */
+/* The main loop's poll set, with one more file descriptor. */
 static int sleep_in_guest_time(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 			       const sigset_t *mask)
 {

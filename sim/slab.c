@@ -82,7 +82,7 @@ bool slab_find(uint64_t address, struct slab_object *object)
 			return false;
 		if (!object->cache[i])
 			break;
-		/* It goes into JSON. */
+		/* The name is printed in JSON. */
 		if (!isalnum((unsigned char)object->cache[i]) && !strchr("_-.:()", object->cache[i]))
 			object->cache[i] = '?';
 	}

@@ -11,7 +11,7 @@
 #include "hot.h"
 #include "schedule.h"
 
-/* What a vCPU did; the names are those in the output. */
+/* Counters of a vCPU; the output has the same names. */
 #define COUNTS(X)							\
 	X(ops) X(instructions) X(cycles) X(memory) X(unwritten) X(clean)	\
 	X(dirty) X(upgrade) X(remote) X(free) X(stall) X(queue) X(spin) X(idle)
@@ -100,7 +100,7 @@ static double host_time(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Of the phase that ends. */
+/* Counters of the phase that ends. */
 static void print_code(void)
 {
 	flockfile(out);
