@@ -146,3 +146,12 @@ def test_a_worker_ends_with_the_process_that_answers(workload, tmp_path):
     gone = out.error.name in ("ECONNABORTED", "ENOTCONN")
     assert gone or f"signal {int(signal.SIGUSR1)}" in out.error.message
     assert not any(Path(f"/proc/{pid}").exists() for pid in (*workers, *answering))
+
+
+@pytest.mark.parametrize(
+    "workload", [w for w in MOUNTING if not w.startswith(("copy_up", "whiteout"))]
+)
+def test_only_directories_are_left(workload, tmp_path):
+    """Empty ones: nothing was written to the file system under test."""
+    bench.run_good(workload, tmp_path / "d", "--duration", "0.3", "--warmup", "0.02")
+    assert all(path.is_dir() for path in (tmp_path / "d").rglob("*"))
