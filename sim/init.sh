@@ -65,6 +65,15 @@ rest() {
 	return 1
 }
 
+# Files that threads had open are released some time after the last thread has ended.
+unmount() {
+	for _ in $(seq 50); do
+		umount /mnt 2>/dev/null && return 0
+		sleep 0.1
+	done
+	umount /mnt
+}
+
 # What went wrong with a point: the host makes a cell of it, as soon as the file is there.
 fail() {
 	echo "$2" >"/host/points/$1.why"
@@ -93,7 +102,7 @@ point() {
 		else
 			fail "$id" "the guest did not come to rest"
 		fi
-		umount /mnt || die "cannot unmount after point $id"
+		unmount || die "cannot unmount after point $id"
 	fi
 }
 

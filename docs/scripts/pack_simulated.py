@@ -67,7 +67,8 @@ def _point(run: Run, cell: Cell) -> list[Any]:
     found = hottest[0] if hottest else [None, None, 0]
     rate = float(f"{cell.ops_per_second:.5g}")
     kernel = run.versions["kernel"]
-    return [kernel, key.workload, key.filesystem, key.cores, rate, *found]
+    name = " ".join([key.workload, *(f"{option}={value}" for option, value in key.options.items())])
+    return [kernel, name, key.filesystem, key.cores, rate, *found]
 
 
 def main() -> None:

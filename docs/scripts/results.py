@@ -156,7 +156,7 @@ def _of_points(data: dict[str, Any], source: str) -> str:
         "",
         *(f"- {run['started'].replace('T', ', ')}: `{run['command']}`" for run in runs),
         f"- Simulated: {runs[0]['machine'].removeprefix('all figures are simulated on ')}.",
-        f"- Kernels: {', '.join(run['kernel'] for run in runs)}; QEMU {runs[0]['qemu']}.",
+        f"- Kernels: {', '.join(sorted({run['kernel'] for run in runs}))}; QEMU {runs[0]['qemu']}.",
         f"- Data: [{source}](data/{source}).",
         "",
         f"{len(data['points'])} points on {', '.join(filesystems)}, one boot per core count: "
