@@ -100,7 +100,10 @@ class Method(Strict):
         default=3000, ge=0, description="most cycles that an unchanged spin loop is skipped"
     )
     grace: int = Field(
-        default=60, ge=0, description="cycles for which a core keeps a line that it just got"
+        default=80,
+        ge=0,
+        description="mean of the random times, in cycles, for which a core keeps a line that it "
+        "just got",
     )
     graces: int = Field(
         default=2, ge=0, description="how many times in a row a core may keep a line"

@@ -43,6 +43,7 @@ static unsigned int runner = NOBODY;
 static unsigned int leaving;	/* vCPUs that wait until the others leave translated code */
 static uint64_t now;		/* the smallest clock */
 static uint64_t switches;
+static struct random holds;
 
 /* The guest's time is `time_base` at `now` == `clock_base`, or at the host's `host_base`. */
 static uint64_t time_base, clock_base, host_base;
@@ -342,12 +343,13 @@ void schedule_stall(unsigned int c, uint64_t cycles)
 
 	/*
 	 * The access has been made already. Were the others let on here, they would take
-	 * the line between a load and its compare-and-exchange, again and again.
+	 * the line between a load and its compare-and-exchange, again and again. How long it
+	 * stays is random: with a fixed time cores keep in turn at a lock that is never found taken.
 	 */
 	if (v->counters->fuel + cycles + params->grace > FUEL_OUT && v->grace < params->graces) {
 		v->grace++;
 		v->counters->fuel += cycles;
-		refuel(v, params->grace);
+		refuel(v, random_below(&holds, 2 * params->grace + 1));
 		return;
 	}
 	v->counters->fuel += cycles;
@@ -446,6 +448,7 @@ void schedule_set_mode(enum mode wanted, uint64_t seed)
 		time_base = time_of(now);
 	clock_base = now;
 	mode = wanted;
+	holds = random_from(seed);
 	runner = NOBODY;
 	for (unsigned int i = 0; i < params->vcpus; i++) {
 		struct vcpu *v = &vcpus[i];
