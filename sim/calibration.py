@@ -28,7 +28,7 @@ PATIENCE = 3600.0  # seconds of one call
 CPI = 1.0
 OCCUPY_SHARED = 15
 QUANTILES = (0.05, 0.95)
-# A write that follows a read is free if it takes less than this part of an upgrade.
+# A write costs no transfer if it takes less than this part of one of a modified line.
 FREE = 0.5
 # Transfers that one hand-over of a queued lock needs one after another: the store to the flag of
 # the next waiter, its read, and the read of what the lock guards.
@@ -117,7 +117,10 @@ def machine(measured: Measured) -> Machine:
     def latency(of: Mapping[str, float]) -> tuple[int, int, int]:
         # With two cores no third can have a copy: a clean line then costs what a modified one does.
         clean = of.get("clean", of["dirty"])
-        return cycles(clean), cycles(of["dirty"]), max(0, cycles(of["upgrade"] - core["add_ns"]))
+        upgrade = of["upgrade"] - core["add_ns"]
+        if _free(upgrade, of["dirty"]):
+            upgrade = of["dirty"]
+        return cycles(clean), cycles(of["dirty"]), cycles(upgrade)
 
     used = set(measured.samples[0].cpus)
     sockets = [socket for cpu, socket in measured.sockets.items() if cpu in used]
@@ -132,7 +135,7 @@ def machine(measured: Measured) -> Machine:
         cores_per_socket=max(sockets.count(socket) for socket in set(sockets)),
         clock_mhz=mhz,
         cpi=CPI,
-        migratory=after < FREE * (one["upgrade"] - core["add_ns"]),
+        migratory=_free(after, one["dirty"]),
         string_bytes=max(1, math.floor(core["string_bytes_per_ns"] * 1000 / mhz)),
         latency=Latencies(
             clean=near[0],
@@ -149,6 +152,10 @@ def machine(measured: Measured) -> Machine:
     )
 
 
+def _free(nanoseconds: float, dirty: float) -> bool:
+    return nanoseconds < FREE * dirty
+
+
 def unseen(measured: Measured) -> list[str]:
     """What the measurement could not see, a sentence each."""
     found = [
@@ -158,6 +165,9 @@ def unseen(measured: Measured) -> list[str]:
     ]
     if "add_after_read" not in measured.samples[0].nanoseconds_of_transfers:
         found.append("Migration: whether a line that is read and then written comes whole.")
+    near = _medians(measured, remote=False)
+    if _free(near["upgrade"], near["dirty"]):
+        found.append("Upgrades: the line was there whole in the end, so upgrade repeats dirty.")
     if len(set(measured.sockets.values())) == 1:
         found.append("Other sockets: there is one, so remote latencies repeat the near ones.")
     if len(measured.samples[0].cpus) == MIN_CPUS:

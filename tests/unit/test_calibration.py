@@ -91,6 +91,15 @@ def test_a_line_that_is_written_for_nothing_after_a_read_migrates() -> None:
         assert made.migratory == migrates
 
 
+def test_an_upgrade_that_costs_no_transfer_is_none() -> None:
+    one = measured().samples[0]
+    times = one.nanoseconds_of_transfers | {"upgrade": matrix(4, 11, 130)}
+    found = measured(samples=[one.model_copy(update={"nanoseconds_of_transfers": times})])
+    made = calibration.machine(found)
+    assert (made.latency.upgrade, made.latency.upgrade_remote) == (120, 240)
+    assert len(made.unseen) == len(calibration.machine(measured()).unseen) + 1
+
+
 def test_a_handover_that_takes_less_than_three_transfers_overlaps() -> None:
     crowd = {"queue_lock": {"4": {"ops_per_second": 1e9 / 150, "slowest_of_mean": 1}}}
     one = Sample.model_validate(measured(sockets=1).samples[0].model_dump() | {"crowds": crowd})
