@@ -47,11 +47,12 @@ simulate: setup-vm
 		--jobs $(shell nproc) --output $(SIMULATED)
 	bin/fscale report $(SIMULATED)
 
-# What measures needs the machine to itself. Guests of lanefs measure nothing. Two more workers than
+# Packages are unpacked while the code is checked. What measures needs the machine to itself. Guests of lanefs measure nothing. Two more workers than
 # CPUs: browsers, downloads and child processes are waited for.
 ALONE := tests/integration
 WORKERS := $(shell expr $$(nproc) + 2)
-test: packages-test setup check
+test: setup packages-check
+	$(MAKE) check & $(MAKE) packages-test; installed=$$?; wait $$! && exit $$installed
 	bin/fscale restore --wait 300 # a CPU that a killed run left offline would be missing to all of them
 	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses $(WORKERS) --dist worksteal
 	$(VENV)/bin/python -m pytest $(ALONE)
