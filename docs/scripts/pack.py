@@ -8,12 +8,15 @@ name, command line of the kernel) is left out.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from analysis import reader
 from fscale.model.results import Cell, Run
+
+_PLACE = re.compile(r"--output \S*/")
 
 
 def packed(title: str, directories: list[Path]) -> dict[str, Any]:
@@ -45,8 +48,9 @@ def packed(title: str, directories: list[Path]) -> dict[str, Any]:
 
 
 def command_of(run: Run) -> dict[str, str]:
-    """The command of a run and when it began (UTC)."""
+    """The command of a run, without the place of its results, and when it began (UTC)."""
     words = " ".join(run.command).partition("__main__.py ")[2] or " ".join(run.command)
+    words = _PLACE.sub("--output results/", words)
     return {"command": f"fscale {words.removeprefix('fscale ')}", "started": run.started[:16]}
 
 

@@ -172,16 +172,17 @@ def _of_points(data: dict[str, Any], source: str) -> str:
         speed_ups = [
             f"{curve[n][0] / first:.1f}" if first and n in curve else "" for n in counts[1:]
         ]
-        _, thing, function, share = curve.get(counts[-1], [None, None, None, 0])
+        thing, function, share = curve.get(counts[-1], [0, "not simulated", None, 0])[1:]
+        thing = thing and thing.partition(", ")[0]  # the member at the line's lowest address
         rows.append(
             [
                 workload,
                 ".".join(kernel.split(".")[:2]),
                 rate(first) if first else "",
                 *speed_ups,
-                f"`{thing}`" if thing else "none",
+                (f"`{thing}`" if share else thing) or "none",
                 f"`{function}`" if function else "",
-                f"{share:.0%}" if thing else "",
+                f"{share:.0%}" if share else "",
             ]
         )
     head = ["Workload", "Linux", f"Per second at {counts[0]}", *(f"at {n}" for n in counts[1:])]
