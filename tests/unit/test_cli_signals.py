@@ -28,7 +28,8 @@ cli.main()
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_command_that_is_ended_puts_back_what_it_changed(number: signal.Signals) -> None:
-    argv = [sys.executable, "-c", WAITS]
+    # A background job of a script has SIGINT ignored, and so have its children.
+    argv = ["env", "--default-signal", sys.executable, "-c", WAITS]
     with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as command:
         assert command.stdout is not None
         assert command.stdout.readline() == "began\n"
