@@ -158,6 +158,7 @@ def _of_points(data: dict[str, Any], source: str) -> str:
         f"- Simulated: {runs[0]['machine'].removeprefix('all figures are simulated on ')}.",
         f"- Kernels: {', '.join(sorted({run['kernel'] for run in runs}))}; QEMU {runs[0]['qemu']}.",
         f"- Data: [{source}](data/{source}).",
+        *([f"- {data['note']}"] if "note" in data else []),
         "",
         f"{len(data['points'])} points on {', '.join(filesystems)}, one boot per core count: "
         "n = 1, so a difference of some percent says nothing. Speed-up is throughput divided by "
