@@ -48,8 +48,7 @@ def mounted(where: Path, *argv: str) -> Iterator[Path]:
         subprocess.run(["umount", str(where)], check=True)
 
 
-# Their operations wait for grace periods of RCU. Traced, and beside other tests, one may take half a
-# second.
+# Their operations wait for grace periods of RCU: half a second each when traced beside other tests.
 SLOW = ("bind_mount_dir", "bind_mount_private", "statmount_shared_bg")
 PATIENCE = 3.0
 
