@@ -141,7 +141,9 @@ def test_a_worker_ends_with_the_process_that_answers(workload, tmp_path):
     answering = [pid for worker in workers for pid in bench.children(worker)]
     os.kill(answering[1], signal.SIGKILL)
     code, out = bench.finish(process, timeout=10)
-    assert (code, out.status, out.error.worker) == (1, "error", 1)
+    assert (code, out.status) == (1, "error")
+    # In one file system of all, it may have taken another worker's request.
+    assert out.error.worker == 1 or workload == "fuse_getattr_dir"
     # Its request fails before the signal comes, if it has one that was taken.
     gone = out.error.name in ("ECONNABORTED", "ENOTCONN")
     assert gone or f"signal {int(signal.SIGUSR1)}" in out.error.message
