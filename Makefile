@@ -47,8 +47,9 @@ simulate: setup-vm
 		--jobs $(shell nproc) --output $(SIMULATED)
 	bin/fscale report $(SIMULATED)
 
-# Packages are unpacked while the code is checked. What measures needs the machine to itself. Guests of lanefs measure nothing. Two more workers than
-# CPUs: browsers, downloads and child processes are waited for.
+# What measures needs the machine to itself. Guests of lanefs measure nothing. Two more workers than
+# CPUs: browsers, downloads and child processes are waited for. Code is checked while packages are
+# unpacked.
 ALONE := tests/integration
 WORKERS := $(shell expr $$(nproc) + 2)
 test: setup packages-check

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Makes and checks the pages of docs/."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -12,3 +12,10 @@ def write_pages(directory: Path, pages: Mapping[str, str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """The lines of a Markdown table; all columns but the first are aligned to the right."""
+    head = list(head)
+    align = ["---", *["--:"] * (len(head) - 1)]
+    return ["| " + " | ".join(row) + " |" for row in [head, align, *map(list, rows)]]

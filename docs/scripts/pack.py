@@ -61,12 +61,19 @@ def _row(cell: Cell) -> list[Any]:
     return [*where, rate, int(bool(cell.disturbed))]
 
 
+def text(data: dict[str, Any], rows: str) -> str:
+    """The object as JSON; what the key `rows` has comes last, an element on each line.
+
+    So differences between two files can be read.
+    """
+    head = json.dumps({key: value for key, value in data.items() if key != rows}, indent=1)[:-2]
+    lines = ",\n".join(json.dumps(row) for row in data[rows])
+    return f'{head},\n "{rows}": [\n{lines}\n]}}\n'
+
+
 def main() -> None:
-    """Write to standard output, a cell on each line, so that differences can be read."""
-    data = packed(sys.argv[1], [Path(word) for word in sys.argv[2:]])
-    cells = ",\n".join(json.dumps(row) for row in data.pop("cells"))
-    head = json.dumps(data, indent=1)[:-2]
-    sys.stdout.write(f'{head},\n "cells": [\n{cells}\n]}}\n')
+    """Write to standard output."""
+    sys.stdout.write(text(packed(sys.argv[1], [Path(word) for word in sys.argv[2:]]), "cells"))
 
 
 if __name__ == "__main__":

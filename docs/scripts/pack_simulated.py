@@ -6,7 +6,6 @@
 Each run simulates one kernel.
 """
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from analysis import reader
 from analysis.diagnosis import simulated
-from docs.scripts.pack import command_of
+from docs.scripts.pack import command_of, text
 from fscale.model.results import Cell, Run
 
 _ADDRESS = re.compile(r"^memory at 0x[0-9a-f]+: ")
@@ -72,11 +71,8 @@ def _point(run: Run, cell: Cell) -> list[Any]:
 
 
 def main() -> None:
-    """Write to standard output, a point on each line, so that differences can be read."""
-    data = packed(sys.argv[1], [Path(word) for word in sys.argv[2:]])
-    points = ",\n".join(json.dumps(row) for row in data.pop("points"))
-    head = json.dumps(data, indent=1)[:-2]
-    sys.stdout.write(f'{head},\n "points": [\n{points}\n]}}\n')
+    """Write to standard output."""
+    sys.stdout.write(text(packed(sys.argv[1], [Path(word) for word in sys.argv[2:]]), "points"))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ import csv
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from analysis.report.render import rate
-from docs.scripts import sides, write_pages
+from docs.scripts import sides, table, write_pages
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 Curve = dict[int, list[float]]
@@ -57,12 +56,6 @@ def _head(data: dict[str, Any], source: str) -> list[str]:
     ]
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    head = list(head)
-    align = ["---", *["--:"] * (len(head) - 1)]
-    return ["| " + " | ".join(row) + " |" for row in [head, align, *map(list, rows)]]
-
-
 def _curves(data: dict[str, Any]) -> dict[tuple[str, str], Curve]:
     found: dict[tuple[str, str], Curve] = defaultdict(lambda: defaultdict(list))
     for workload, filesystem, _, cores, _, ops_per_second, _ in data["cells"]:
@@ -84,7 +77,7 @@ def _of_cells(data: dict[str, Any], source: str) -> str:
         "divided by that at the lowest core count. Brackets hold the lowest and the highest "
         "speed-up that single repetitions allow.",
         "",
-        *_table(
+        *table(
             ["Workload", "File system", f"Per second at {counts[0]}", f"at {counts[-1]}"]
             + [f"Speed-up at {n}" for n in counts[1:]],
             rows,
@@ -126,15 +119,15 @@ def _of_lines(data: dict[str, Any], source: str) -> str:
         )
         points = [values[round(q * (len(values) - 1))] for q in (0.05, 0.5, 0.95)]
         rows.append([kind, str(len(values)), *(f"{value:.1f}" for value in points)])
-    lines += _table(["Access", "n", "5%", "Median", "95%"], rows)
+    lines += table(["Access", "n", "5%", "Median", "95%"], rows)
     counts = list(samples[0]["crowds"]["add"])
     lines += ["", "Million operations per second of all cores together, medians of the calls:", ""]
     rows = [[name, *(_crowd(samples, name, n) for n in counts)] for name in samples[0]["crowds"]]
-    lines += _table(["Operation", *(f"{n} cores" for n in counts)], rows)
+    lines += table(["Operation", *(f"{n} cores" for n in counts)], rows)
     lines += ["", "One core, medians of the calls:", ""]
     names = list(samples[0]["core"])
     rows = [[n, f"{statistics.median(s['core'][n] for s in samples):.4g}"] for n in names]
-    lines += _table(["Figure", "Value"], rows)
+    lines += table(["Figure", "Value"], rows)
     return "\n".join(lines) + "\n"
 
 
@@ -187,7 +180,7 @@ def _of_points(data: dict[str, Any], source: str) -> str:
             ]
         )
     head = ["Workload", "Linux", f"Per second at {counts[0]}", *(f"at {n}" for n in counts[1:])]
-    lines += _table([*head, "Object", "Function", "Time"], rows)
+    lines += table([*head, "Object", "Function", "Time"], rows)
     return "\n".join(lines) + "\n"
 
 
@@ -202,7 +195,7 @@ def _of_table(path: Path) -> str:
     rows = list(csv.reader(line for line in text if not line.startswith("#")))
     title = path.stem.replace("-", " ").capitalize()
     body = [f"# {title}", "", *said, "", f"Data: [{path.name}](data/{path.name}).", ""]
-    return "\n".join([*body, *_table(rows[0], rows[1:])]) + "\n"
+    return "\n".join([*body, *table(rows[0], rows[1:])]) + "\n"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 
 from analysis import skill
 from analysis.skill import Curve, Pair, Score
+from docs.scripts import table
 
 CONTROL = "control_syscall"
 PRIMITIVE = "primitive_"
@@ -60,11 +61,6 @@ def page(data: Mapping[str, Any], measured: Mapping[str, Any], source: str) -> s
     return "\n".join([*lines, *_scores(pairs, two), "", *_each(pairs)]) + "\n"
 
 
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    align = ["---", *["--:"] * (len(head) - 1)]
-    return ["| " + " | ".join(row) + " |" for row in [head, align, *rows]]
-
-
 def _rates(made: Mapping[str, Curves], real: Curves) -> list[str]:
     """The rate of each primitive, simulated by measured, and the mean error."""
     counts = sorted({n for sides in made.values() for curve in sides.values() for n in curve})
@@ -87,7 +83,7 @@ def _rates(made: Mapping[str, Curves], real: Curves) -> list[str]:
         "The table has the simulated rate divided by the measured one. The mean factor is "
         "geometric, whether the rate is too high or too low: 1.00 would be perfect.",
         "",
-        *_table(["Primitive", "Model", *(f"{n} core{'s' * (n > 1)}" for n in counts)], rows),
+        *table(["Primitive", "Model", *(f"{n} core{'s' * (n > 1)}" for n in counts)], rows),
     ]
 
 
@@ -109,7 +105,7 @@ def _scores(pairs: Mapping[str, list[Pair]], two: Mapping[tuple[str, str], float
         "above 0 means too much speed-up. The slope is taken from the core count before to "
         f"{most}. Amdahl's law goes through the measured one and two cores.",
         "",
-        *_table(
+        *table(
             [
                 "Curves",
                 "Predictor",
@@ -156,4 +152,4 @@ def _each(pairs: Mapping[str, list[Pair]]) -> list[str]:
         row += [SIGNS[skill.slope(found[key].predicted)] for found in by]
         row += [str(skill.peak(real)), *(str(skill.peak(found[key].predicted)) for found in by)]
         rows.append(row)
-    return _table(head, rows)
+    return table(head, rows)
