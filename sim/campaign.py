@@ -201,4 +201,5 @@ def _command(prepared: Prepared, points: Sequence[Point], cpu: int, place: Place
         points[0].seed if points else sweep.seed,
         cpu,
         place,
+        emulator.kernel_line(sweep.append),
     )

@@ -65,6 +65,11 @@ def check_version(emulator: Qemu) -> None:
         )
 
 
+def kernel_line(append: str) -> str:
+    """The kernel's command line with the parameters that a user adds."""
+    return f"{KERNEL_LINE} {append}".rstrip()
+
+
 def command(
     emulator: Qemu,
     kernel: Kernel,
@@ -76,10 +81,11 @@ def command(
     seed: int,
     cpu: int,
     place: Place,
+    line: str = KERNEL_LINE,
 ) -> list[str]:
     """The whole command line, bound to the host's CPU `cpu`.
 
-    `slab` is how slab objects are found (sim/slab.h).
+    `slab` is how slab objects are found (sim/slab.h), `line` the kernel's command line.
     """
     told = [
         f"out={place.output}",
@@ -97,7 +103,7 @@ def command(
         *("-smp", arranged.option, "-m", f"{parameters['memory_mib']}M", "-seed", str(seed)),
         # Each boot starts at the same time of day.
         *("-rtc", "clock=vm,base=2026-01-01"),
-        *("-kernel", str(kernel.image), "-initrd", str(initramfs), "-append", KERNEL_LINE),
+        *("-kernel", str(kernel.image), "-initrd", str(initramfs), "-append", line),
         *("-serial", f"file:{place.console}"),
         *("-monitor", f"unix:{place.monitor},server=on,wait=off"),
         "-fsdev",

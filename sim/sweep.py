@@ -60,6 +60,8 @@ class Sweep:
     kernel_tree: Path | None = None
     modules: Sequence[Path] = ()
     memory_mib: int = 4096
+    append: str = ""
+    """parameters added to the kernel's command line"""
     options: Sequence[str] = ()
     free: Sequence[str] = ()
     """symbols whose transfers cost nothing in all cells"""
@@ -254,7 +256,7 @@ def _machine(
     return Machine(
         hostname=catalogue.short_name(sweep.machine),
         kernel=kernel.release,
-        kernel_cmdline=emulator.KERNEL_LINE,
+        kernel_cmdline=emulator.kernel_line(sweep.append),
         architecture="x86_64",
         cpu_model=described.title,
         memory_bytes=sweep.memory_mib << 20,

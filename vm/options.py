@@ -40,6 +40,16 @@ ModuleOption = Annotated[
 ]
 
 
+AppendOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PARAMETERS",
+        help="Parameters to append to the kernel command line, such as apparmor=0.",
+        rich_help_panel=GUESTS,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class GuestOptions:
     """The kernel and the guest to boot. Each field is an option of the same name."""
@@ -90,14 +100,7 @@ class GuestOptions:
             rich_help_panel=GUESTS,
         ),
     ] = False
-    append: Annotated[
-        str,
-        typer.Option(
-            metavar="PARAMETERS",
-            help="Parameters to append to the kernel command line.",
-            rich_help_panel=GUESTS,
-        ),
-    ] = ""
+    append: AppendOption = ""
     timeout: Annotated[
         float,
         typer.Option(

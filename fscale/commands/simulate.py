@@ -24,7 +24,7 @@ from sim import campaign, sweep, whatif
 from sim import free as freeing
 from sim.machine import MACHINES, Method
 from sim.plan import Windows
-from vm.options import KernelOption, KernelTreeOption, ModuleOption
+from vm.options import AppendOption, KernelOption, KernelTreeOption, ModuleOption
 from vm.steps import Steps
 
 _EPILOG = """
@@ -228,6 +228,7 @@ def _simulate(
     kernel_tree: KernelTreeOption = None,
     module: ModuleOption = None,
     memory: MemoryOption = 4096,
+    append: AppendOption = "",
     free: Annotated[
         str | None,
         typer.Option(
@@ -282,6 +283,7 @@ def _simulate(
             kernel_tree=kernel_tree,
             modules=module or [],
             memory_mib=memory,
+            append=append,
             options=option or [],
             free=names_of(free or ""),
         ),

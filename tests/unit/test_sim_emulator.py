@@ -56,6 +56,11 @@ def test_a_host_qemu_gets_it_by_its_environment(tmp_path: Path) -> None:
     assert argv[argv.index(HOST.argv[0]) - 1] == f"LD_PRELOAD={PLUGIN}"
 
 
+def test_parameters_of_the_user_come_last_on_the_kernel_line() -> None:
+    assert emulator.kernel_line("apparmor=0 nosmt").split()[-2:] == ["apparmor=0", "nosmt"]
+    assert emulator.kernel_line("") == emulator.KERNEL_LINE
+
+
 def test_the_guest_is_what_was_asked_for(tmp_path: Path) -> None:
     argv = command(UNPACKED, tmp_path)
     assert argv[argv.index("-c") + 1] == "1"  # one CPU of the host for all threads
