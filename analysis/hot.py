@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.summary import Point
+from fscale.model.results import Cell
 from fscale.model.simulation import HotLine, LineUser, Simulation
 
 SHARES = ("work", "transfers", "queueing", "spinning", "idle")
@@ -69,6 +70,15 @@ def rows(points: Iterable[Point]) -> list[Row]:
 def simulations(point: Point) -> list[Simulation]:
     """The simulations of a point's repetitions."""
     return [cell.simulation for cell in point.cells if cell.simulation is not None]
+
+
+def speeds(cells: Iterable[Cell]) -> dict[int, float]:
+    """Million instructions per second of the host, by core count; medians of the cells."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for cell in cells:
+        if cell.simulation is not None and (mips := cell.simulation.mips):
+            found[cell.key.cores].append(mips)
+    return {cores: statistics.median(found[cores]) for cores in sorted(found)}
 
 
 def hot(point: Point) -> list[Hot]:

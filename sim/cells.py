@@ -134,6 +134,7 @@ def _window(window: Window) -> SimulatedWindow:
         spin=window.spin,
         idle=window.idle,
         transfers=_transfers(window.transfers),
+        host_seconds=window.host_seconds,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_args
 import typer
 from pydantic import ValidationError
 
+from analysis.hot import speeds
 from analysis.whatif import answers
 from fscale.commands.list import complete_filesystems, complete_media, complete_workloads
 from fscale.commands.options.shared import ResultsOption
@@ -308,6 +309,11 @@ def _simulate(
             f"{key.workload} {key.filesystem} x{key.cores} without {answer.object}: "
             f"{answer.gain:.2f} times the throughput",
             soft_wrap=True,
+        )
+    if speed := speeds(cells):
+        console.print(
+            "speed of simulation in million instructions per second, medians: "
+            + ", ".join(f"{mips:.1f} at x{cores}" for cores, mips in speed.items())
         )
     console.print(f"{tally(cells)}; results are in {output}", markup=False, soft_wrap=True)
     if any(cell.status not in ("ok", "skipped") for cell in cells):

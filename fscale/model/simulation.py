@@ -37,6 +37,7 @@ class SimulatedWindow(Strict):
         "had modified it), upgrade (present, but shared); remote: those of all but memory that "
         "left the socket; free: those made free of cost"
     )
+    host_seconds: float = Field(default=0, description="wall time of the window on the host")
 
 
 class LineUser(Strict):
@@ -139,6 +140,15 @@ class Simulation(Strict):
     def total(self, name: str) -> int:
         """Sum a field, given by its name, over the windows."""
         return sum(int(getattr(window, name)) for window in self.windows)
+
+    @property
+    def mips(self) -> float | None:
+        """Million instructions of cores with a worker per second of the host, in windows.
+
+        None if the windows' wall time was not recorded.
+        """
+        seconds = sum(window.host_seconds for window in self.windows)
+        return self.total("instructions") / seconds / 1e6 if seconds else None
 
     def transfers(self, kind: str) -> int:
         """Count the transfers of one kind over all windows."""

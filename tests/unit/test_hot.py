@@ -22,6 +22,7 @@ from fscale.model.simulation import (
     SimulatedWindow,
     Simulation,
 )
+from tests import simulated_cells
 from tests.synthetic import machine, write_run
 
 
@@ -227,3 +228,22 @@ def test_what_is_simulated_never_looks_measured() -> None:
         for side in (None, "B")
     }
     assert len(styles) == 4
+
+
+def test_the_speed_of_simulation_is_the_median_of_each_core_count() -> None:
+    def at(cores: int, seconds: float) -> Cell:
+        cell = simulated_cells.cell(1, 1000, 0)
+        assert cell.simulation is not None
+        windows = [
+            w.model_copy(update={"instructions": 10**6, "host_seconds": seconds})
+            for w in cell.simulation.windows
+        ]
+        return cell.model_copy(
+            update={
+                "key": cell.key.model_copy(update={"cores": cores}),
+                "simulation": cell.simulation.model_copy(update={"windows": windows}),
+            }
+        )
+
+    cells = [at(80, 0.5), at(1, 0.1), at(1, 0.05), at(1, 0.04), at(2, 0)]
+    assert hot.speeds(cells) == {1: pytest.approx(20), 80: pytest.approx(2)}

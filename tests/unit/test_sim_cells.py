@@ -156,6 +156,14 @@ def test_a_cell_adds_up_its_windows() -> None:
     }
 
 
+def test_the_speed_of_simulation_is_that_of_the_windows() -> None:
+    simulated = made(measured()).simulation
+    assert simulated is not None
+    assert simulated.mips == pytest.approx(5000 / 0.1 / 1e6)
+    unknown = [one.model_copy(update={"host_seconds": 0}) for one in simulated.windows]
+    assert simulated.model_copy(update={"windows": unknown}).mips is None
+
+
 def test_shares_are_of_all_cycles_and_sum_to_one() -> None:
     simulated = made(measured()).simulation
     assert simulated is not None
