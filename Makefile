@@ -39,7 +39,7 @@ help:
 	@echo "make clean   remove what was built (results/ stays)"
 
 run: setup
-	bin/fscale run configs/suites/quick.toml $(MEDIA) --output $(OUTPUT)
+	bin/fscale run fscale/configs/suites/quick.toml $(MEDIA) --output $(OUTPUT)
 	bin/fscale report $(OUTPUT)
 
 simulate: setup-vm
@@ -87,7 +87,7 @@ check: packages-check $(VENV)/.installed
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/python -m docs.scripts.check
-	shellcheck bin/fscale setup/*.sh .ci/run vm/init/*.sh sim/*.sh docs/ci/*.sh
+	shellcheck bin/fscale setup/*.sh .ci/run fscale/vm/init/*.sh fscale/sim/*.sh docs/ci/*.sh
 
 # Sphinx is needed for this alone, so it has a lock and an environment of its own.
 DOCS := build/docs
@@ -104,16 +104,16 @@ docs: $(DOCS)/venv/.installed reference results
 
 reference: $(VENV)/.installed build
 	$(VENV)/bin/python -m docs.scripts.reference
-	$(MAKE) -C microbench docs
+	$(MAKE) -C fscale/microbench docs
 
 results: $(VENV)/.installed
 	$(VENV)/bin/python -m docs.scripts.results
 
 build:
-	$(MAKE) $(JOBS) -C microbench
-	$(MAKE) $(JOBS) -C apps
-	$(MAKE) $(JOBS) -C lockprofile
-	$(MAKE) $(JOBS) -C calibrate
+	$(MAKE) $(JOBS) -C fscale/microbench
+	$(MAKE) $(JOBS) -C fscale/apps
+	$(MAKE) $(JOBS) -C fscale/lockprofile
+	$(MAKE) $(JOBS) -C fscale/calibrate
 	$(MAKE) $(JOBS) -C lanefs tools
 
 # Downloads leave CPUs idle, so what needs no Python is compiled meanwhile.

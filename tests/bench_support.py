@@ -19,7 +19,7 @@ from fscale.model.paths import ROOT
 
 BUILD = ROOT / "build" / "microbench"
 BENCH = BUILD / "fscale-bench"
-WORKLOADS = sorted(p.stem for p in (ROOT / "microbench" / "workloads").glob("*.c"))
+WORKLOADS = sorted(p.stem for p in (ROOT / "fscale/microbench" / "workloads").glob("*.c"))
 SANITIZED = BUILD / "san" / "fscale-bench"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -55,9 +55,9 @@ PATIENCE = 3.0
 
 @cache
 def build(target: str) -> None:
-    """Make a target of microbench/Makefile, once a session."""
-    argv = ["make", "-C", str(ROOT / "microbench"), "-j2", target]
-    with (ROOT / "microbench" / "Makefile").open() as lock:  # other workers make it as well
+    """Make a target of fscale/microbench/Makefile, once a session."""
+    argv = ["make", "-C", str(ROOT / "fscale/microbench"), "-j2", target]
+    with (ROOT / "fscale/microbench" / "Makefile").open() as lock:  # other workers make it as well
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(argv, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

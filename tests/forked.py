@@ -25,7 +25,11 @@ from fscale.model import paths
 
 _LENGTH = 1 << 20  # bytes of a request, at most
 # What commands import only once they need it.
-_LATE = ("scipy.stats", "analysis.verdicts.outputs", "analysis.report.comparison_page")
+_LATE = (
+    "scipy.stats",
+    "fscale.analysis.verdicts.outputs",
+    "fscale.analysis.report.comparison_page",
+)
 
 
 class Server:

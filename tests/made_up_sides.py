@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.compare.judge import judge
-from analysis.compare.measured import Measured, Test
-from analysis.compare.settings import THROUGHPUT, Settings, Subject
-from analysis.compare.sliced import PairRatio
+from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.measured import Measured, Test
+from fscale.analysis.compare.settings import THROUGHPUT, Settings, Subject
+from fscale.analysis.compare.sliced import PairRatio
 
 PERSISTENCE = 0.9
 OUTLIER = 0.7

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from apps.namespace import private_mounts
+from fscale.apps.namespace import private_mounts
 from fscale.model.paths import ROOT
 
 NOBODY = 65534

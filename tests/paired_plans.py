@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from analysis.compare.settings import Settings
 from fscale.ab.plan import Plan
 from fscale.ab.point import Point
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
+from fscale.analysis.compare.settings import Settings
 from fscale.model.results import CellKey
 from fscale.model.store import Store
 from fscale.runner.session import Setup

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from analysis.compare.settings import Verdict
+from fscale.analysis.compare.settings import Verdict
 from fscale.model.paths import ROOT
 
 WIDTH = 100
@@ -22,7 +22,7 @@ MAX_LINES_ELSEWHERE = 300
 MAX_LINES_OF_TERM = 3
 GENERATED = ("docs/reference/commands/", "docs/reference/workloads.md", "docs/results/")
 GENERATED_KEYS = re.compile(r"docs/reference/[a-z-]+-(?:keys|fields)\.md")
-ROOMS = ("fscale", "analysis", "apps", "vm", "sim")
+ROOMS = ("fscale",)
 ERRORS = ("FscaleError", "ValueError")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 # A question begins so, and a sentence should not.

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.loadfile import LoadFile
 from fscale.model.results import Cell, Run
-from sim.machine import Machine
+from fscale.sim.machine import Machine
 
 PAGES: dict[str, tuple[str, str, type[BaseModel]]] = {
     "suite-keys.md": (
@@ -40,13 +40,13 @@ PAGES: dict[str, tuple[str, str, type[BaseModel]]] = {
     ),
     "run-fields.md": (
         "Fields of run.json",
-        "Each results directory has a `run.json`. `docs/schemas/run.schema.json` is its JSON "
+        "Each results directory has a `run.json`. `fscale/schemas/run.schema.json` is its JSON "
         "schema.",
         Run,
     ),
     "cell-fields.md": (
         "Fields of a cell",
-        "Each cell is a file below `cells/`. `docs/schemas/cell.schema.json` is its JSON schema.",
+        "Each cell is a file below `cells/`. `fscale/schemas/cell.schema.json` is its JSON schema.",
         Cell,
     ),
 }

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from analysis import reader
+from fscale.analysis import reader
 from fscale.model.results import Cell, Run
 
 _PLACE = re.compile(r"--output \S*/")

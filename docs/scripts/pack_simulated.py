@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from analysis import reader
-from analysis.diagnosis import simulated
 from docs.scripts.pack import command_of, text
+from fscale.analysis import reader
+from fscale.analysis.diagnosis import simulated
 from fscale.model.results import Cell, Run
 
 _ADDRESS = re.compile(r"^memory at 0x[0-9a-f]+: ")

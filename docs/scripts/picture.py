@@ -14,7 +14,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
-from analysis.report import build
+from fscale.analysis.report import build
 
 WIDTH, HEIGHT = 1280, 900
 FIRST = "document.querySelector('figure[id]').scrollIntoView(); window.scrollBy(0, -72)"

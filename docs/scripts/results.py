@@ -12,8 +12,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from analysis.report.render import rate
 from docs.scripts import sides, table, write_pages
+from fscale.analysis.report.render import rate
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 Curve = dict[int, list[float]]

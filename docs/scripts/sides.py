@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from analysis import skill
-from analysis.skill import Curve, Pair, Score
 from docs.scripts import table
+from fscale.analysis import skill
+from fscale.analysis.skill import Curve, Pair, Score
 
 CONTROL = "control_syscall"
 PRIMITIVE = "primitive_"

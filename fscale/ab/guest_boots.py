@@ -4,18 +4,18 @@
 import sys
 from collections.abc import Callable
 
-from analysis.compare.repetitions import tests_of
-from analysis.compare.sequential import schedule
 from fscale.ab.guests import Guests, boot_directory, complete, refuse_other_builds, relabel
 from fscale.ab.here import turns
 from fscale.ab.plan import MOST_REPETITIONS
 from fscale.ab.point import SIDES
 from fscale.ab.record import Looks
+from fscale.analysis.compare.repetitions import tests_of
+from fscale.analysis.compare.sequential import schedule
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
-from vm import guest as guests
-from vm.guest import GuestError
+from fscale.vm import guest as guests
+from fscale.vm.guest import GuestError
 
 
 class GuestBoots(Guests):

@@ -10,9 +10,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
-from analysis.compare.sequential import resumed
-from analysis.compare.settings import COUNT, INSTRUCTIONS
-from analysis.compare.sliced import FIRST_LOOK_OF_BOOTS
 from fscale.ab import guest_turns, record
 from fscale.ab.guests import (
     GuestPlan,
@@ -26,13 +23,16 @@ from fscale.ab.point import SIDES
 from fscale.ab.record import Looks
 from fscale.ab.slices import invalidate_partner
 from fscale.ab.slicing import Slicing
+from fscale.analysis.compare.sequential import resumed
+from fscale.analysis.compare.settings import COUNT, INSTRUCTIONS
+from fscale.analysis.compare.sliced import FIRST_LOOK_OF_BOOTS
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
-from vm import untrusted
-from vm.paused_guest import GuestGone, PausedGuest
-from vm.qemu import INSTRUCTIONS_A_SECOND, LINE_DEVICE
-from vm.steps import Steps
+from fscale.vm import untrusted
+from fscale.vm.paused_guest import GuestGone, PausedGuest
+from fscale.vm.qemu import INSTRUCTIONS_A_SECOND, LINE_DEVICE
+from fscale.vm.steps import Steps
 
 # An emulated guest translates code on first execution, so it warms up for a second after a pilot.
 TIMED = Slicing(seconds=0.05, blocks=40, warmup=20)

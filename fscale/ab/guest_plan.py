@@ -6,20 +6,20 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from analysis.compare.repetitions import minimum_repetitions
-from analysis.compare.settings import METRICS, NAMED, Settings
-from analysis.compare.sliced import MIN_PAIRS
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guests import GuestPlan, Guests, make_guests
 from fscale.ab.slices import why_oversubscribed
+from fscale.analysis.compare.repetitions import minimum_repetitions
+from fscale.analysis.compare.settings import METRICS, NAMED, Settings
+from fscale.analysis.compare.sliced import MIN_PAIRS
 from fscale.model import catalogue
 from fscale.model.argv import values
 from fscale.model.crew import WORKERS_PER_CPU
 from fscale.model.errors import FscaleError
 from fscale.model.variant import Variant
-from vm.options import GuestOptions
-from vm.steps import Steps
+from fscale.vm.options import GuestOptions
+from fscale.vm.steps import Steps
 
 
 def make(

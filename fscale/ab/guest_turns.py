@@ -19,7 +19,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Slice
 from fscale.runner.cell.turns import LoadEnded, LoadTimeout, Turn
 from fscale.runner.turn_server import END, GO, SKIP, TURN
-from vm.paused_guest import GuestGone, PausedGuest, wait_for_answers
+from fscale.vm.paused_guest import GuestGone, PausedGuest, wait_for_answers
 
 # Time limit until the first cell: at most three boots of three minutes, and the preparation.
 FIRST_SECONDS = 900.0

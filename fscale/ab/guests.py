@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.compare.settings import Settings
 from fscale.ab import loop, record
 from fscale.ab.loop import Aim, EveryPointAtOnce, Progress, Watcher
 from fscale.ab.point import SIDES, Point
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
+from fscale.analysis.compare.settings import Settings
 from fscale.model import runs
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey, Machine, Run, all_boots
 from fscale.model.store import Store
 from fscale.model.variant import Variant
-from vm import guest as guests
-from vm import kernel as kernels
-from vm import rootfs
-from vm.module_build import Parts, build_parts, needed_filesystems
-from vm.options import GuestOptions
-from vm.place import Job
-from vm.qemu import Guest, Qemu
-from vm.steps import Steps
+from fscale.vm import guest as guests
+from fscale.vm import kernel as kernels
+from fscale.vm import rootfs
+from fscale.vm.module_build import Parts, build_parts, needed_filesystems
+from fscale.vm.options import GuestOptions
+from fscale.vm.place import Job
+from fscale.vm.qemu import Guest, Qemu
+from fscale.vm.steps import Steps
 
 DEFAULT_KERNEL = "bookworm"
 

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from math import exp
 
-from analysis.compare.pairs import JUDGED
-from analysis.compare.settings import COUNT, METRICS, Judgement
-from analysis.compare.sliced import ratios_of
-from analysis.compare.wording import change, interval, what
-from analysis.metrics import VALUES
 from fscale.ab.loop import Progress
 from fscale.ab.point import SIDES, Point
+from fscale.analysis.compare.pairs import JUDGED
+from fscale.analysis.compare.settings import COUNT, METRICS, Judgement
+from fscale.analysis.compare.sliced import ratios_of
+from fscale.analysis.compare.wording import change, interval, what
+from fscale.analysis.metrics import VALUES
 from fscale.model.results import Cell
 from fscale.runner.progress import duration
-from vm.steps import Steps
+from fscale.vm.steps import Steps
 
 
 class LineProgress:

@@ -8,13 +8,13 @@ from types import TracebackType
 from rich.live import Live as RichLive
 from rich.table import Table
 
-from analysis.compare import wording
-from analysis.compare.judge import running
-from analysis.compare.pairs import pair, subject_of
-from analysis.compare.settings import Judgement, Settings
-from analysis.metrics import VALUES
 from fscale.ab.loop import Progress
 from fscale.ab.point import Point
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.judge import running
+from fscale.analysis.compare.pairs import pair, subject_of
+from fscale.analysis.compare.settings import Judgement, Settings
+from fscale.analysis.metrics import VALUES
 from fscale.model.results import CellKey
 from fscale.model.terminal import terminal
 from fscale.runner.progress import duration

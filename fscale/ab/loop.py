@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from analysis.compare.judge import judge
-from analysis.compare.pairs import JUDGED, pair, subject_of
-from analysis.compare.sequential import ended
-from analysis.compare.settings import NAMED, SETTLED, Judgement, Settings, Subject
-from analysis.compare.sliced import MIN_PAIRS
-from analysis.metrics import why_missing
 from fscale.ab.point import SIDES, Point
 from fscale.ab.record import Looks
+from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.pairs import JUDGED, pair, subject_of
+from fscale.analysis.compare.sequential import ended
+from fscale.analysis.compare.settings import NAMED, SETTLED, Judgement, Settings, Subject
+from fscale.analysis.compare.sliced import MIN_PAIRS
+from fscale.analysis.metrics import why_missing
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
 

@@ -5,16 +5,16 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from analysis.compare.repetitions import minimum_repetitions, tests_of
-from analysis.compare.sequential import resumed, schedule
-from analysis.compare.settings import SETTLED, Settings
-from analysis.compare.sliced import FIRST_LOOK, MIN_PAIRS
 from fscale.ab import record
 from fscale.ab.loop import Aim
 from fscale.ab.point import Point, place
 from fscale.ab.record import Looks
 from fscale.ab.slices import add_settling, why_not_sliced, why_oversubscribed
 from fscale.ab.slicing import DEFAULT, Slicing
+from fscale.analysis.compare.repetitions import minimum_repetitions, tests_of
+from fscale.analysis.compare.sequential import resumed, schedule
+from fscale.analysis.compare.settings import SETTLED, Settings
+from fscale.analysis.compare.sliced import FIRST_LOOK, MIN_PAIRS
 from fscale.model import runs
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, Run

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from analysis.compare.settings import Metric
-from analysis.compare.sides import AB_FILE, AbRecord
+from fscale.analysis.compare.settings import Metric
+from fscale.analysis.compare.sides import AB_FILE, AbRecord
 from fscale.model.store import Store
 
 

@@ -9,17 +9,17 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from analysis.compare.settings import Settings
 from fscale.ab import loop, record
 from fscale.ab.loop import Aim, EveryPointAtOnce, Progress, Quiet
 from fscale.ab.point import SIDES, Point, place
 from fscale.ab.record import Looks
+from fscale.analysis.compare.settings import Settings
 from fscale.model import runs
 from fscale.model.errors import Interrupted
 from fscale.model.results import Cell
 from fscale.model.store import Store
-from sim import campaign
-from sim.sweep import Prepared
+from fscale.sim import campaign
+from fscale.sim.sweep import Prepared
 
 
 def side_directory(output: Path, side: str) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from analysis.compare.settings import Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions, recording
 from fscale.commands.options.output import OutputOptions
@@ -21,14 +21,14 @@ from fscale.model.limits import MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import say
 from fscale.model.variant import Variant, parse
 from fscale.runner.dry import print_line
-from vm import loads
-from vm.cli import guest_files
-from vm.options import GuestOptions
-from vm.steps import Steps
+from fscale.vm import loads
+from fscale.vm.cli import guest_files
+from fscale.vm.options import GuestOptions
+from fscale.vm.steps import Steps
 
 if TYPE_CHECKING:
-    from analysis.verdicts.outputs import Outputs
     from fscale.ab.plan import Plan
+    from fscale.analysis.verdicts.outputs import Outputs
 
 _EPILOG = """
 More examples:
@@ -244,9 +244,9 @@ def _ab(
 
 def judge(output: Path, settings: Settings, outputs: "Outputs", everything: bool) -> None:
     """Judge a paired run and write the outputs; exits with 1 if there is a regression."""
-    from analysis.compare.compare import compare  # noqa: PLC0415
-    from analysis.compare.sides import open_sides  # noqa: PLC0415
-    from analysis.verdicts.outputs import give  # noqa: PLC0415
+    from fscale.analysis.compare.compare import compare  # noqa: PLC0415
+    from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
+    from fscale.analysis.verdicts.outputs import give  # noqa: PLC0415
 
     sides = open_sides(output, None)
     comparison = compare(sides, settings)

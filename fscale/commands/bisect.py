@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.compare.settings import (
+from fscale.analysis.compare.settings import (
     CPU_EFFICIENCY,
     INSTRUCTIONS,
     NAMED,
@@ -26,8 +26,8 @@ from fscale.model.terminal import terminal
 from fscale.model.variant import Variant, parse
 from fscale.runner.request import Request
 from fscale.system.outputs import directory_to_write
-from vm.cli import FilesystemOption
-from vm.guest import GuestError
+from fscale.vm.cli import FilesystemOption
+from fscale.vm.guest import GuestError
 
 GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
 """Exit codes for git bisect: 1 to 124, 126 and 127 are bad; from 128 on it stops."""
@@ -92,7 +92,7 @@ def _bisect(
     """Build the commit that is checked out and judge it: one step of `git bisect run`.
 
     Example: git bisect run fscale bisect --base ext4:binary=/srv/good/fscale-bench --new ext4
-    --output /srv/bisect -- make -C microbench
+    --output /srv/bisect -- make -C fscale/microbench
 
     Sides in guests are measured in slices. In guests without KVM, counted instructions are judged
     unless --metric says otherwise.
@@ -166,9 +166,9 @@ def _commit() -> str:
 
 
 def _compare(base: Path, new: Path | None, settings: Settings) -> Comparison:
-    from analysis.compare.compare import compare  # noqa: PLC0415
-    from analysis.compare.sides import open_sides  # noqa: PLC0415
-    from analysis.verdicts.outputs import show  # noqa: PLC0415
+    from fscale.analysis.compare.compare import compare  # noqa: PLC0415
+    from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
+    from fscale.analysis.verdicts.outputs import show  # noqa: PLC0415
 
     comparison = compare(open_sides(base, new), settings)
     show(comparison)

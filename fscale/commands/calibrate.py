@@ -27,7 +27,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 
 def _calibrate(
     name: Annotated[
-        str, typer.Argument(help="Name of the machine; configs/machines/NAME.toml is written.")
+        str,
+        typer.Argument(help="Name of the machine; configs/machines/NAME.toml is written."),
     ],
     calls: Annotated[
         int,
@@ -70,8 +71,8 @@ def _calibrate(
 
     Exit codes: 0: the file is written. 2: wrong usage, or the machine has only one core.
     """
-    from sim import calibration  # noqa: PLC0415 - pydantic models take long to load
-    from sim.machine import MACHINES  # noqa: PLC0415
+    from fscale.sim import calibration  # noqa: PLC0415 - pydantic models take long to load
+    from fscale.sim.machine import MACHINES  # noqa: PLC0415
 
     if not _NAME.fullmatch(name):
         raise FscaleError(f"{name} is not a name: use small letters, digits, '.', '_' and '-'")

@@ -33,7 +33,7 @@ def _directory(run: Path, db: Path) -> Path:
     """Find a results directory, also by its tag or name in the history."""
     if run.exists() or not db.exists():
         return run
-    from analysis.history import index  # noqa: PLC0415
+    from fscale.analysis.history import index  # noqa: PLC0415
 
     with index.opened(db) as connection:
         return Path(index.find(connection, str(run)).path)
@@ -95,9 +95,9 @@ def register(app: typer.Typer) -> None:
         Exit codes: 0: no regression. 1: a point is slower, or fails in NEW only. 2: wrong usage, or
         the runs cannot be compared or have too few repetitions.
         """
-        from analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
-        from analysis.compare.sides import open_sides  # noqa: PLC0415
-        from analysis.verdicts.outputs import give  # noqa: PLC0415
+        from fscale.analysis.compare.compare import compare as compare_sides  # noqa: PLC0415
+        from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
+        from fscale.analysis.verdicts.outputs import give  # noqa: PLC0415
 
         outputs = written.outputs
         base, new = _directory(base, db), _directory(new, db) if new else None

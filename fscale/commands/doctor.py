@@ -6,7 +6,7 @@ import json
 import typer
 from rich.table import Table
 
-from apps.adapter import loads
+from fscale.apps.adapter import loads
 from fscale.commands.options.shared import JsonFlag
 from fscale.model.errors import Exit
 from fscale.model.terminal import terminal

@@ -24,7 +24,7 @@ More examples:
 
 
 class Format(StrEnum):
-    """The formats, with the names of `analysis.formats.FORMATS`."""
+    """The formats, with the names of `fscale.analysis.formats.FORMATS`."""
 
     CSV = "csv"
     JSON = "json"
@@ -66,8 +66,8 @@ def write(run: Path, outputs: Mapping[Format, Path]) -> None:
     """
     if not outputs:
         return
-    from analysis.formats import FORMATS  # noqa: PLC0415 - imports the statistics
-    from analysis.reader import load  # noqa: PLC0415
+    from fscale.analysis.formats import FORMATS  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.reader import load  # noqa: PLC0415
 
     results = load(run)
     for form, output in outputs.items():

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from analysis.compare.settings import Settings
 from fscale.ab.methods import Method
+from fscale.analysis.compare.settings import Settings
 from fscale.commands.ab import BaseOption, NewOption, judge
 from fscale.commands.list import complete_workloads
 from fscale.commands.options.output import OutputOptions
@@ -26,9 +26,9 @@ from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.terminal import terminal
 from fscale.model.variant import parse
 from fscale.runner.signals import Signals
-from sim import campaign, sweep
-from sim.plan import Windows
-from vm.steps import Steps
+from fscale.sim import campaign, sweep
+from fscale.sim.plan import Windows
+from fscale.vm.steps import Steps
 
 _EPILOG = """
 More examples:

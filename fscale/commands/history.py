@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from analysis.compare.settings import SHOWN, THROUGHPUT
+from fscale.analysis.compare.settings import SHOWN, THROUGHPUT
 from fscale.commands.options.shared import JsonFlag
 from fscale.model import paths
 from fscale.model.errors import FscaleError
@@ -78,7 +78,7 @@ def _add(
 
     Example: fscale history add results/today results/yesterday
     """
-    from analysis.history import index  # noqa: PLC0415
+    from fscale.analysis.history import index  # noqa: PLC0415
 
     with index.opened(db) as connection:
         for run in runs:
@@ -102,7 +102,7 @@ def _rebuild(
 
     Example: fscale history rebuild results /srv/results
     """
-    from analysis.history import index  # noqa: PLC0415
+    from fscale.analysis.history import index  # noqa: PLC0415
 
     roots = roots or [RESULTS]
     _check_roots(roots)
@@ -146,7 +146,7 @@ def _list(db: DbOption = DB, as_json: JsonFlag = False) -> None:
 
     Example: fscale history list
     """
-    from analysis.history import index  # noqa: PLC0415
+    from fscale.analysis.history import index  # noqa: PLC0415
 
     with index.opened(db) as connection:
         rows = [
@@ -188,7 +188,7 @@ def _tag(
 
     Example: fscale history tag results/today v6.18
     """
-    from analysis.history import index  # noqa: PLC0415
+    from fscale.analysis.history import index  # noqa: PLC0415
 
     if not index.is_tag(name):
         raise FscaleError(
@@ -213,7 +213,7 @@ def _path(
 
     Exit codes: 0: printed. 2: wrong usage, or no run has the tag.
     """
-    from analysis.history import index  # noqa: PLC0415
+    from fscale.analysis.history import index  # noqa: PLC0415
 
     with index.opened(db) as connection:
         run = index.tagged(connection, tag)
@@ -240,10 +240,10 @@ def _trend(
     """
     from dataclasses import asdict  # noqa: PLC0415
 
-    from analysis.compare import wording  # noqa: PLC0415
-    from analysis.history import index  # noqa: PLC0415
-    from analysis.history.steps import FEWEST_RUNS  # noqa: PLC0415
-    from analysis.history.trend import trends  # noqa: PLC0415
+    from fscale.analysis.compare import wording  # noqa: PLC0415
+    from fscale.analysis.history import index  # noqa: PLC0415
+    from fscale.analysis.history.steps import FEWEST_RUNS  # noqa: PLC0415
+    from fscale.analysis.history.trend import trends  # noqa: PLC0415
 
     _check_metric(metric)
     with index.opened(db) as connection:
@@ -290,7 +290,7 @@ def _report(
 
     Exit codes: 0: written, also when a point changed. 2: wrong usage, or there is no run to show.
     """
-    from analysis.history import index, site  # noqa: PLC0415
+    from fscale.analysis.history import index, site  # noqa: PLC0415
 
     _check_metric(metric)
     problems: list[str] = []

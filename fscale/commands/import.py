@@ -51,7 +51,7 @@ def _fxmark(
     Exit codes: 0: at least one cell has a result. 1: no cell has a result. 2: wrong usage, or a
     log cannot be read.
     """
-    from analysis.formats.fxmark import read  # noqa: PLC0415 - takes a second to load
+    from fscale.analysis.formats.fxmark import read  # noqa: PLC0415 - takes a second to load
 
     if (output / RUN_FILE).exists():
         raise FscaleError(f"{output} already contains a run; give another directory")

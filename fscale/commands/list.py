@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from apps import adapter
+from fscale.apps import adapter
 from fscale.model import catalogue, paths
 from fscale.model.config import Suite
 from fscale.model.topology import Preset

@@ -9,13 +9,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from analysis.diagnosis import flame
-from analysis.diagnosis.kernelstat import LockClass
-from analysis.diagnosis.run import Diagnosed, Diagnosis, diagnose, flame_name, profiled, table
-from analysis.diagnosis.triage import Suspect, Triage
-from analysis.hot import as_json, describe_points
-from analysis.reader import Results, load
-from analysis.summary import Point, summarise
+from fscale.analysis.diagnosis import flame
+from fscale.analysis.diagnosis.kernelstat import LockClass
+from fscale.analysis.diagnosis.run import (
+    Diagnosed,
+    Diagnosis,
+    diagnose,
+    flame_name,
+    profiled,
+    table,
+)
+from fscale.analysis.diagnosis.triage import Suspect, Triage
+from fscale.analysis.hot import as_json, describe_points
+from fscale.analysis.reader import Results, load
+from fscale.analysis.summary import Point, summarise
 from fscale.commands.options.shared import JsonFlag
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError

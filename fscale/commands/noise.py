@@ -26,7 +26,7 @@ from fscale.model.variant import parse
 from fscale.runner.dry import print_line
 
 if TYPE_CHECKING:
-    from analysis.compare.noise import NoiseReport
+    from fscale.analysis.compare.noise import NoiseReport
 
 _EPILOG = """
 More examples:
@@ -96,12 +96,12 @@ def _noise(
     point it is not. 2: wrong usage, or this machine cannot run the suite. 3: interrupted; the same
     command resumes.
     """
-    from analysis.compare.noise import measure_noise  # noqa: PLC0415
-    from analysis.compare.settings import Settings  # noqa: PLC0415
-    from analysis.compare.sides import open_sides  # noqa: PLC0415
     from fscale.ab.methods import method_of, refuse_unsupported  # noqa: PLC0415
     from fscale.ab.plan import Plan, make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
+    from fscale.analysis.compare.noise import measure_noise  # noqa: PLC0415
+    from fscale.analysis.compare.settings import Settings  # noqa: PLC0415
+    from fscale.analysis.compare.sides import open_sides  # noqa: PLC0415
 
     method, side = method_of(in_guests=False, slices=slices), parse(fs)
     refuse_unsupported(context, method)

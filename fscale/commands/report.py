@@ -58,7 +58,7 @@ def _report(
     compares each with the first by the rules of `fscale compare`. The command only reads results:
     it works on any machine, and while the run is still in progress.
     """
-    from analysis.report.members import NamedRun  # noqa: PLC0415 - imports the statistics
+    from fscale.analysis.report.members import NamedRun  # noqa: PLC0415 - imports the statistics
 
     asked = [NamedRun.parse(text) for text in runs]
     for one in asked:
@@ -69,7 +69,7 @@ def _report(
     # Drawing creates millions of objects that stay alive: looking for cycles among them after every
     # 700 took a seventh of the time.
     gc.set_threshold(200_000, 20, 100)
-    from analysis.report import build, build_several  # noqa: PLC0415 - matplotlib takes a second
+    from fscale.analysis.report import build, build_several  # noqa: PLC0415 - matplotlib takes a second
 
     if len(asked) > 1:
         if output is None:

@@ -9,9 +9,9 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from analysis.compare.repetitions import shortage
-from analysis.compare.settings import Settings
-from apps.adapter import loads
+from fscale.analysis.compare.repetitions import shortage
+from fscale.analysis.compare.settings import Settings
+from fscale.apps.adapter import loads
 from fscale.commands.export import Format, write
 from fscale.commands.options.shared import ResultsOption, RunSeedOption, WaitOption
 from fscale.commands.options.suite import (
@@ -59,7 +59,7 @@ More examples:
     fscale run quick --dir /srv/scratch --output results/y    # without root
     fscale run quick --output results/ci --junit fscale.xml --ktap fscale.ktap
     fscale run quick --device /dev/disk/by-id/NAME --output results/z
-    fscale run configs/suites/quick.toml --dry-run --output results/d
+    fscale run ./mine.toml --dry-run --output results/d
 """
 
 

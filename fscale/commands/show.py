@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from analysis.compare.settings import NAMED, SHOWN, THROUGHPUT
-from analysis.reader import Results, load
+from fscale.analysis.compare.settings import NAMED, SHOWN, THROUGHPUT
+from fscale.analysis.reader import Results, load
 from fscale.model.catalogue import suggest
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import only_ascii, terminal
@@ -54,9 +54,9 @@ def _show(
     or with NO_COLOR. The plots are as wide as the terminal; in a pipe as COLUMNS says, or 80.
     """
     # Matplotlib takes a second to load.
-    from analysis.report.members import Member  # noqa: PLC0415
-    from analysis.report.section import Report  # noqa: PLC0415
-    from analysis.show.run import drawn  # noqa: PLC0415
+    from fscale.analysis.report.members import Member  # noqa: PLC0415
+    from fscale.analysis.report.section import Report  # noqa: PLC0415
+    from fscale.analysis.show.run import drawn  # noqa: PLC0415
 
     results = _chosen(load(run), workload, fs)
     _check_metric(results, metric)
@@ -90,7 +90,7 @@ def _chosen(results: Results, workload: str | None, fs: str | None) -> Results:
 
 def _check_metric(results: Results, metric: str) -> None:
     """Refuse a metric that there is not, or that no selected cell has."""
-    from analysis.metrics import VALUES, why_missing  # noqa: PLC0415 - loads all metrics
+    from fscale.analysis.metrics import VALUES, why_missing  # noqa: PLC0415 - loads all metrics
 
     if metric not in SHOWN:
         raise FscaleError(f"--metric {metric}: no such metric; give one of {', '.join(SHOWN)}")

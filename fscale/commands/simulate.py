@@ -7,8 +7,8 @@ from typing import Annotated, Any, get_args
 import typer
 from pydantic import ValidationError
 
-from analysis.hot import speeds
-from analysis.whatif import answers
+from fscale.analysis.hot import speeds
+from fscale.analysis.whatif import answers
 from fscale.commands.list import complete_filesystems, complete_media, complete_workloads
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import FILESYSTEMS, LoadOption
@@ -21,12 +21,12 @@ from fscale.model.terminal import terminal
 from fscale.runner.progress import summary, tally
 from fscale.runner.request import parse_cores
 from fscale.runner.signals import Signals
-from sim import campaign, sweep, whatif
-from sim import free as freeing
-from sim.machine import MACHINES, Method
-from sim.plan import Windows
-from vm.options import AppendOption, KernelOption, KernelTreeOption, ModuleOption
-from vm.steps import Steps
+from fscale.sim import campaign, sweep, whatif
+from fscale.sim import free as freeing
+from fscale.sim.machine import MACHINES, Method
+from fscale.sim.plan import Windows
+from fscale.vm.options import AppendOption, KernelOption, KernelTreeOption, ModuleOption
+from fscale.vm.steps import Steps
 
 _EPILOG = """
 More examples:

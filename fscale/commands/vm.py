@@ -26,13 +26,13 @@ from fscale.model.helptext import GUESTS, REPEATED, TESTED
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_SEED
 from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.system.outputs import directory_to_write
-from vm import crash as crashes
-from vm import crashload, kbuild, loads, untrusted
-from vm.cli import FilesystemOption, finish, guest_files, start
-from vm.module_build import needed_filesystems
-from vm.options import GuestOptions, KernelTreeOption, guest_options
-from vm.place import Job
-from vm.steps import Steps
+from fscale.vm import crash as crashes
+from fscale.vm import crashload, kbuild, loads, untrusted
+from fscale.vm.cli import FilesystemOption, finish, guest_files, start
+from fscale.vm.module_build import needed_filesystems
+from fscale.vm.options import GuestOptions, KernelTreeOption, guest_options
+from fscale.vm.place import Job
+from fscale.vm.steps import Steps
 
 # Options that a command does not know are passed to the guest.
 PASSING_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -383,7 +383,13 @@ def crash(
         found = results / "crash.json"
         untrusted.remove(found)
         written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
-        argv = ["python3", "-m", "vm.crashtest", f"/control/{written.name}", "/results/crash.json"]
+        argv = [
+            "python3",
+            "-m",
+            "fscale.vm.crashtest",
+            f"/control/{written.name}",
+            "/results/crash.json",
+        ]
         own = [Path(fs)] if catalogue.is_path(fs) else []
         job = Job(argv=argv, output=results, files={written.name: written})
         outcome = start(job, guest, filesystems=[fs], own=own)

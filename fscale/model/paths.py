@@ -4,13 +4,14 @@
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = ROOT / "configs"
+PACKAGE = Path(__file__).resolve().parents[1]
+ROOT = PACKAGE.parent
+CONFIGS = PACKAGE / "configs"
 SUITES = CONFIGS / "suites"
 FILESYSTEMS = CONFIGS / "filesystems"
 MEDIA = CONFIGS / "media"
 LOADS = CONFIGS / "loads"
-SCHEMAS = ROOT / "docs" / "schemas"
+SCHEMAS = PACKAGE / "schemas"
 BENCH = ROOT / "build" / "microbench" / "fscale-bench"
 LOCKS = ROOT / "build" / "lockprofile" / "fscale-locks"
 TRACEFS = Path("/sys/kernel/tracing")

@@ -152,7 +152,7 @@ def _bench() -> Iterator[Finding]:
         "microbenchmark",
         there,
         str(paths.BENCH) if there else "not built",
-        "make -C microbench",
+        "make -C fscale/microbench",
         needed=True,
     )
 

@@ -127,7 +127,7 @@ def find(binary: Path) -> list[Microbench]:
         FscaleError: the binary is missing, or its list is not valid.
     """
     if not binary.exists():
-        raise FscaleError(f"{binary} is missing; build it with `make -C microbench`")
+        raise FscaleError(f"{binary} is missing; build it with `make -C fscale/microbench`")
     try:
         done = subprocess.run(
             [str(binary), "--list"], capture_output=True, text=True, timeout=30, check=True
@@ -135,6 +135,6 @@ def find(binary: Path) -> list[Microbench]:
         descriptors = _DESCRIPTORS.validate_json(done.stdout)
     except (OSError, subprocess.SubprocessError, ValidationError) as error:
         raise FscaleError(
-            f"{binary} --list does not work ({error}); rebuild it with `make -C microbench`"
+            f"{binary} --list does not work ({error}); rebuild it with `make -C fscale/microbench`"
         ) from None
     return [Microbench(descriptor, binary) for descriptor in descriptors]

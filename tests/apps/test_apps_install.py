@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.namespace import private_mounts
+from fscale.apps.namespace import private_mounts
 from fscale.model import paths
 
 pytestmark = [

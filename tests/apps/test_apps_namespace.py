@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.namespace import private_mounts, private_tree
+from fscale.apps.namespace import private_mounts, private_tree
 
 pytestmark = [
     pytest.mark.root,

@@ -18,7 +18,7 @@ import pytest
 
 from fscale.model import paths
 
-SOURCES = paths.ROOT / "apps"
+SOURCES = paths.ROOT / "fscale/apps"
 STAMP = "2026-01-31 12:00:00 "
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analysis.report import build
+from fscale.analysis.report import build
 from tests.browser import By, in_one, quiet, show
 from tests.once import once
 from tests.synthetic import grid, write_run

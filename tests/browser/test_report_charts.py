@@ -10,7 +10,7 @@ import pytest
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from analysis.report import build
+from fscale.analysis.report import build
 from fscale.model.results import NO_FILESYSTEM, Command
 from tests.browser import By, accessible, drawn, in_one, media, quiet, show
 from tests.hostile import good

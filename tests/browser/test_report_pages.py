@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from selenium.webdriver import ActionChains, Keys
 
-from analysis.compare.compare import compare
-from analysis.compare.settings import Settings
-from analysis.compare.sides import open_sides
-from analysis.report import build_several
-from analysis.report.comparison_page import page
-from analysis.report.members import NamedRun
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.report import build_several
+from fscale.analysis.report.comparison_page import page
+from fscale.analysis.report.members import NamedRun
 from fscale.model.results import CellKey
 from tests.browser import By, accessible, drawn, quiet, show
 from tests.once import once

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.reader import Results, load
-from analysis.report import build
+from fscale.analysis.reader import Results, load
+from fscale.analysis.report import build
 from fscale.model.paths import ROOT, TOOL_PATH
 from fscale.model.results import Cell
 from fscale.model.simulation import Simulation

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from fscale.model.paths import BENCH, ROOT, TOOL_PATH
-from vm import guest as guests
-from vm import qemu
-from vm.cli import start
-from vm.options import GuestOptions
-from vm.place import Job
+from fscale.vm import guest as guests
+from fscale.vm import qemu
+from fscale.vm.cli import start
+from fscale.vm.options import GuestOptions
+from fscale.vm.place import Job
 
 TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from analysis.compare.settings import Settings
 from fscale.ab.plan import make
 from fscale.ab.run import execute
+from fscale.analysis.compare.settings import Settings
 from fscale.model.paths import BENCH, ROOT
 from fscale.model.results import Cell
 from fscale.model.variant import parse

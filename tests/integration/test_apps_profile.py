@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis import lockprofile, offcpu
-from analysis.diagnosis.cpuprofile import read as read_cpu
-from analysis.diagnosis.profile import load_profile
-from apps.adapter import LAUNCHER, too_late
-from apps.registry import applications
+from fscale.analysis.diagnosis import lockprofile, offcpu
+from fscale.analysis.diagnosis.cpuprofile import read as read_cpu
+from fscale.analysis.diagnosis.profile import load_profile
+from fscale.apps.adapter import LAUNCHER, too_late
+from fscale.apps.registry import applications
 from fscale.model import paths
 from fscale.model.config import FileSystem
 from fscale.model.results import Cell, CellKey
@@ -40,7 +40,7 @@ INSTALLED = {app.descriptor.id: app.missing() for app in applications()}
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "apps")], check=True)
+    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "fscale/apps")], check=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -208,7 +208,7 @@ def test_idle_daemons_are_not_blocked(place: Path, cgroup: Path, tmp_path: Path)
 
 def test_the_driver_comes_before_its_load() -> None:
     policy = "import os; print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK)"
-    code = f"import apps.__main__ as m, subprocess, sys; m.raise_priority(); {policy};"
+    code = f"import fscale.apps.__main__ as m, subprocess, sys; m.raise_priority(); {policy};"
     code += "sys.stdout.flush();"
     code += f"subprocess.run([sys.executable, '-c', {policy!r}], check=True)"
     done = subprocess.run(

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from apps.adapter import LAUNCHER
-from apps.registry import applications
+from fscale.apps.adapter import LAUNCHER
+from fscale.apps.registry import applications
 from fscale.model import paths
 from fscale.runner.machine import host
 from fscale.system import processes
@@ -39,7 +39,7 @@ UNITS = {"exim": "messages", "dbench": "MB"}
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "apps")], check=True)
+    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "fscale/apps")], check=True)
 
 
 @pytest.fixture

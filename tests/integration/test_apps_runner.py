@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.diagnosis.profile import load_profile
+from fscale.analysis.diagnosis.profile import load_profile
 from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.model.results import Cell
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture(autouse=True)
 def unchanged() -> Iterator[None]:
-    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "apps")], check=True)
+    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "fscale/apps")], check=True)
     with machine_alone():
         before = state()
     yield

@@ -7,14 +7,14 @@ import subprocess
 import pytest
 
 from fscale.model.paths import ROOT
-from sim import calibration
+from fscale.sim import calibration
 
 pytestmark = pytest.mark.live
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < calibration.MIN_CPUS, reason="one CPU")
 def test_transfers_take_longer_than_hits() -> None:
-    subprocess.run(["make", "-s", "-C", str(ROOT / "calibrate")], check=True)
+    subprocess.run(["make", "-s", "-C", str(ROOT / "fscale/calibrate")], check=True)
     cpus = sorted(os.sched_getaffinity(0))[:2]
     found = calibration.sample(cpus)
     times = found.nanoseconds_of_transfers

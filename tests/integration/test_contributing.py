@@ -14,10 +14,9 @@ from tests.synthetic import grid, write_run
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 BOX = re.compile(r"^```(\w+)(?: (\S+)(?: after: ([^\n]*))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PLACE = re.compile(r"((?:fscale|analysis|sim|vm|apps)/[\w/]+\.py):(\w+)")
+PLACE = re.compile(r"(fscale/[\w/]+\.py):(\w+)")
 COPIED = (
-    "analysis", "apps", "bin", "build/microbench", "configs", "docs", "fscale", "lanefs",
-    "microbench", "reports", "setup", "sim", "vm",
+    "bin", "build/microbench", "docs", "fscale", "lanefs",
 )  # fmt: skip
 
 

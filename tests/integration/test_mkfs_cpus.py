@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.namespace import private_mounts
+from fscale.apps.namespace import private_mounts
 from fscale.model import paths
 from fscale.model.catalogue import load_filesystem
 from fscale.model.config import FileSystem

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.diagnosis import lockprofile, offcpu
-from analysis.diagnosis.cpuprofile import read as read_cpu
-from analysis.diagnosis.profile import load_profile
+from fscale.analysis.diagnosis import lockprofile, offcpu
+from fscale.analysis.diagnosis.cpuprofile import read as read_cpu
+from fscale.analysis.diagnosis.profile import load_profile
 from fscale.model import paths
 from fscale.model.bench import BenchOutput
 from fscale.model.config import FileSystem

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare.definition import notes
-from analysis.compare.sides import open_sides
+from fscale.analysis.compare.definition import notes
+from fscale.analysis.compare.sides import open_sides
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
 from fscale.model.store import Store

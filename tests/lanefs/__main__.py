@@ -13,13 +13,13 @@ from rich.console import Console
 
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.paths import ROOT
+from fscale.vm import guest as guests
+from fscale.vm import untrusted
+from fscale.vm.cli import start
+from fscale.vm.options import GuestOptions, guest_options
+from fscale.vm.place import Job
 from tests.lanefs.inside import PARTS, Spec
 from tests.lanefs.torture.drive import KERNEL_REPORT
-from vm import guest as guests
-from vm import untrusted
-from vm.cli import start
-from vm.options import GuestOptions, guest_options
-from vm.place import Job
 
 PROGRAMS = [ROOT / "build" / "tests-lanefs" / name for name in ("model", "visit")]
 app = typer.Typer(add_completion=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscale.model.config import FileSystem
-from vm.crashtest import map_device
+from fscale.vm.crashtest import map_device
 
 MOUNT = Path("/mnt")
 RAM = [Path(f"/dev/ram{n}") for n in range(4)]

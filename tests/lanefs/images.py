@@ -15,10 +15,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.vm.crashtest import copy, map_device
 from tests.lanefs import blocks
 from tests.lanefs.blocks import BLOCK
 from tests.lanefs.device import MOUNT, RAM, Fault, Volume, warned
-from vm.crashtest import copy, map_device
 
 MIB = 64
 FILES = 160

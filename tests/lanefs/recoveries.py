@@ -6,10 +6,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from fscale.vm import crashtest
+from fscale.vm.crashload import Model
+from fscale.vm.crashtest import Add, Result, Spec
 from tests.lanefs.device import MOUNT, Fault, Volume, command
-from vm import crashtest
-from vm.crashload import Model
-from vm.crashtest import Add, Result, Spec
 
 MIB, DOMAINS, WORKERS = 48, 4, 4
 # Owners of blocks, and segments.

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from fscale.vm.crashtest import map_device
 from tests.lanefs.device import (
     MOUNT,
     RAM,
@@ -24,7 +25,6 @@ from tests.lanefs.device import (
     make_ram_disks,
     shut_down,
 )
-from vm.crashtest import map_device
 
 SECTOR = 512
 DIRECTORIES = 64

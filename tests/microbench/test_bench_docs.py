@@ -10,16 +10,21 @@ from tests import bench_support as bench
 
 def test_page_is_current():
     bench.build("all")
-    argv = [sys.executable, str(bench.ROOT / "microbench/docs.py"), "--bench", str(bench.BENCH)]
+    argv = [
+        sys.executable,
+        str(bench.ROOT / "fscale/microbench/docs.py"),
+        "--bench",
+        str(bench.BENCH),
+    ]
     made = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     page = bench.ROOT / "docs/reference/workloads.md"
-    assert page.read_text() == made, "make -C microbench docs"
+    assert page.read_text() == made, "make -C fscale/microbench docs"
 
 
 def test_manual_names_every_option():
     bench.build("all")
     said = subprocess.run([bench.BENCH, "--help"], check=True, capture_output=True, text=True)
-    manual = (bench.ROOT / "microbench/fscale-bench.1").read_text().replace("\\-", "-")
+    manual = (bench.ROOT / "fscale/microbench/fscale-bench.1").read_text().replace("\\-", "-")
     options = set(re.findall(r"--[a-z-]+", said.stdout))
     assert len(options) > 15
     assert options <= set(re.findall(r"--[a-z-]+", manual))

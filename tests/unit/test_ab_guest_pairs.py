@@ -16,18 +16,18 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.compare import wording
-from analysis.compare.compare import compare
-from analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT, Settings
-from analysis.compare.sides import open_sides
-from analysis.report.comparison_page import page
-from analysis.verdicts import mail
 from fscale.ab import guest_plan
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guest_plan import make
 from fscale.ab.guests import GuestPlan, Side, execute
 from fscale.ab.line_progress import LineProgress
 from fscale.ab.loop import Progress
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT, Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.report.comparison_page import page
+from fscale.analysis.verdicts import mail
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP
 from fscale.model.bench import CpuTimes
@@ -36,11 +36,11 @@ from fscale.model.results import Cell, CellKey, Slice
 from fscale.model.store import Store
 from fscale.model.variant import parse
 from fscale.runner.request import Request
+from fscale.vm.guest import GuestError, Outcome
+from fscale.vm.options import GuestOptions
+from fscale.vm.steps import Steps
 from tests.synthetic import cell as a_cell
 from tests.unit.test_vm_ab import boot
-from vm.guest import GuestError, Outcome
-from vm.options import GuestOptions
-from vm.steps import Steps
 
 STEPS = Steps(Console(file=StringIO()))
 

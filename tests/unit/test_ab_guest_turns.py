@@ -11,7 +11,7 @@ from fscale.ab import guest_turns
 from fscale.ab.slicing import Slicing
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
-from vm.paused_guest import GuestGone, PausedGuest
+from fscale.vm.paused_guest import GuestGone, PausedGuest
 
 TURN = "100 0.050000000 0.049000000 0.000000000 time"
 

@@ -13,12 +13,6 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from analysis.compare.compare import compare
-from analysis.compare.noise import measure_noise
-from analysis.compare.pairs import subject_of
-from analysis.compare.sequential import growing, resumed
-from analysis.compare.settings import Judgement, Settings, Subject, Verdict
-from analysis.compare.sides import open_sides
 from fscale.ab import here, live, loop
 from fscale.ab.here import Here
 from fscale.ab.plan import Plan
@@ -26,6 +20,12 @@ from fscale.ab.point import Point
 from fscale.ab.record import Looks
 from fscale.ab.slices import set_up_order
 from fscale.ab.slicing import DEFAULT, Slicing
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.noise import measure_noise
+from fscale.analysis.compare.pairs import subject_of
+from fscale.analysis.compare.sequential import growing, resumed
+from fscale.analysis.compare.settings import Judgement, Settings, Subject, Verdict
+from fscale.analysis.compare.sides import open_sides
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from fscale.runner.session import Session

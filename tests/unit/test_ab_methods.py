@@ -10,16 +10,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.compare.settings import Settings
 from fscale.ab import guest_plan, plan, run
 from fscale.ab.methods import Method
+from fscale.analysis.compare.settings import Settings
 from fscale.cli import app
 from fscale.commands import ab, bisect, vm
 from fscale.commands.options import measure
 from fscale.model.errors import FscaleError
 from fscale.model.variant import parse
-from vm.options import GuestOptions
-from vm.steps import Steps
+from fscale.vm.options import GuestOptions
+from fscale.vm.steps import Steps
 
 HOST = ("tmpfs", "tmpfs")
 KERNELS = ("kernel:6.1", "kernel:6.12")

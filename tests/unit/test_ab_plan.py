@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from analysis.compare.sequential import growing, schedule
-from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
-from analysis.compare.sliced import FIRST_LOOK
 from fscale.ab import plan
 from fscale.ab.here import order
 from fscale.ab.plan import MOST_REPETITIONS, Plan
 from fscale.ab.point import Point
 from fscale.ab.record import Looks
 from fscale.ab.slicing import Slicing
+from fscale.analysis.compare.sequential import growing, schedule
+from fscale.analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from fscale.analysis.compare.sliced import FIRST_LOOK
 from fscale.model import catalogue
 from fscale.model.config import Medium
 from fscale.model.errors import FscaleError

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from analysis.compare.compare import compare
-from analysis.compare.settings import Settings
-from analysis.compare.sides import open_sides
 from fscale.ab import simulated
 from fscale.ab.simulated import Simulated, execute, side_directory
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
 from fscale.cli import app
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.results import Cell
@@ -26,7 +26,7 @@ SAME, MORE = boots(9000, 1), boots(9500, 1, seed=2)
 
 
 class Campaign:
-    """Stands for `sim.campaign`: gives what a side is made of, or is interrupted there."""
+    """Stands for `fscale.sim.campaign`: gives what a side is made of, or is interrupted there."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.interrupted_at: str | None = None

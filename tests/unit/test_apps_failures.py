@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from apps import __main__ as command
-from apps.base import AppError, Measured, Options, Site, Timing
-from apps.exim import driver as exim
-from apps.meter import Meter, between
-from apps.process import FileSystemFullError, Processes, error_in_output
-from apps.registry import applications
+from fscale.apps import __main__ as command
+from fscale.apps.base import AppError, Measured, Options, Site, Timing
+from fscale.apps.exim import driver as exim
+from fscale.apps.meter import Meter, between
+from fscale.apps.process import FileSystemFullError, Processes, error_in_output
+from fscale.apps.registry import applications
 
 CPU = min(os.sched_getaffinity(0))
 
@@ -168,7 +168,7 @@ def test_a_file_system_that_was_full_is_named_though_it_has_room_again(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter([True])
-    monkeypatch.setattr("apps.process._full", lambda _: next(answers, False))
+    monkeypatch.setattr("fscale.apps.process._full", lambda _: next(answers, False))
     with pytest.raises(FileSystemFullError, match="exim: the file system is full"):
         generate(site, tmp_path, "exit 1")
 

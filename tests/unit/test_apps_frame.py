@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from apps.adapter import AppLoad, directories
-from apps.base import App, AppError, Site, settings
-from apps.dbench.driver import Dbench
-from apps.exim.driver import DESCRIPTOR, Exim
-from apps.meter import Edge, Meter, between
-from apps.process import FileSystemFullError, Processes, failure
-from apps.registry import applications
+from fscale.apps.adapter import AppLoad, directories
+from fscale.apps.base import App, AppError, Site, settings
+from fscale.apps.dbench.driver import Dbench
+from fscale.apps.exim.driver import DESCRIPTOR, Exim
+from fscale.apps.meter import Edge, Meter, between
+from fscale.apps.process import FileSystemFullError, Processes, failure
+from fscale.apps.registry import applications
 from fscale.model import catalogue
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
@@ -186,8 +186,8 @@ def test_the_runner_reads_results_and_failures(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.dbench.driver.which", lambda _: None)
-    monkeypatch.setattr("apps.exim.driver.which", lambda _: None)
+    monkeypatch.setattr("fscale.apps.dbench.driver.which", lambda _: None)
+    monkeypatch.setattr("fscale.apps.exim.driver.which", lambda _: None)
     assert AppLoad(Dbench()).missing() == "it needs dbench; make setup-apps installs it"
     assert "exim4-daemon-light" in (AppLoad(Exim()).missing() or "")
 

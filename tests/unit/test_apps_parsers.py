@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from apps.base import AppError
-from apps.dbench import driver as dbench
-from apps.exim import driver as exim
-from apps.own import fio
-from apps.personality import driver as personality
-from apps.rocksdb import driver as rocksdb
-from apps.sysbench import driver as sysbench
+from fscale.apps.base import AppError
+from fscale.apps.dbench import driver as dbench
+from fscale.apps.exim import driver as exim
+from fscale.apps.own import fio
+from fscale.apps.personality import driver as personality
+from fscale.apps.rocksdb import driver as rocksdb
+from fscale.apps.sysbench import driver as sysbench
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "apps"
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis.curves import Curve
-from analysis.diagnosis import cpuprofile, offcpu, perfscript
-from analysis.diagnosis.naming import By, Name
-from analysis.diagnosis.triage import LOCK, Suspect, Triage, triage
-from analysis.diagnosis.verdict import Confidence, judge_point
-from analysis.summary import Point
-from apps.adapter import AppLoad
-from apps.meter import Meter
-from apps.registry import applications
+from fscale.analysis.curves import Curve
+from fscale.analysis.diagnosis import cpuprofile, offcpu, perfscript
+from fscale.analysis.diagnosis.naming import By, Name
+from fscale.analysis.diagnosis.triage import LOCK, Suspect, Triage, triage
+from fscale.analysis.diagnosis.verdict import Confidence, judge_point
+from fscale.analysis.summary import Point
+from fscale.apps.adapter import AppLoad
+from fscale.apps.meter import Meter
+from fscale.apps.registry import applications
 from fscale.model.load import COMM
 from fscale.model.results import Cell, CellKey
 from fscale.runner.profilers import locks

@@ -3,9 +3,9 @@
 
 import pytest
 
-from analysis.curves import arrange
-from analysis.report.partitions import rows
-from analysis.summary import summarise
+from fscale.analysis.curves import arrange
+from fscale.analysis.report.partitions import rows
+from fscale.analysis.summary import summarise
 from fscale.model.results import Cell, CellKey
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from analysis.report import interactive  # noqa: F401 - imported before the fork
 from fscale import cli
+from fscale.analysis.report import interactive  # noqa: F401 - imported before the fork
 from fscale.model import paths
 from fscale.system.outputs import directory_to_write, file_to_write
 from tests.hostile import Done, good, run

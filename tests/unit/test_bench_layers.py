@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-CORE = Path(__file__).resolve().parents[2] / "microbench" / "core"
+CORE = Path(__file__).resolve().parents[2] / "fscale/microbench/core"
 INCLUDE = re.compile(r'^#include "(\w+)\.h"$', re.MULTILINE)
 
 

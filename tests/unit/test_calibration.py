@@ -13,8 +13,8 @@ from fscale.cli import app
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.paths import ROOT
 from fscale.model.results import Cpu
-from sim import calibration, machine
-from sim.calibration import Measured, Sample
+from fscale.sim import calibration, machine
+from fscale.sim.calibration import Measured, Sample
 
 PACKED = ROOT / "docs" / "results" / "data" / "cache-lines-sixteen-cores.json"
 CORE = {

@@ -11,15 +11,15 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from analysis.compare.compare import compare
-from analysis.compare.noise import measure_noise
-from analysis.compare.sequential import schedule
-from analysis.compare.settings import Settings
-from analysis.compare.sides import open_sides
 from fscale.ab.here import Here
 from fscale.ab.loop import Progress, Quiet, measure
 from fscale.ab.plan import Plan
 from fscale.ab.record import Looks
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.noise import measure_noise
+from fscale.analysis.compare.sequential import schedule
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP, verdict
 from fscale.model import catalogue

@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.compare.curves import curve_tests, peak_cores
-from analysis.compare.measured import Measured
-from analysis.compare.measured import Test as Compared
-from analysis.compare.settings import CPU_EFFICIENCY, DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
-from analysis.compare.sliced import PairRatio
+from fscale.analysis.compare.curves import curve_tests, peak_cores
+from fscale.analysis.compare.measured import Measured
+from fscale.analysis.compare.measured import Test as Compared
+from fscale.analysis.compare.settings import (
+    CPU_EFFICIENCY,
+    DOUBLING,
+    PEAK,
+    SPEEDUP,
+    THROUGHPUT,
+    Subject,
+)
+from fscale.analysis.compare.sliced import PairRatio
 
 Values = dict[int, float]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analysis.compare.definition import (
+from fscale.analysis.compare.definition import (
     digest,
     meaning,
     nearly_equal,

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from analysis.compare import ratios as drawing
-from analysis.compare.compare import compare
-from analysis.compare.ratios import Ratios, ratios
-from analysis.compare.settings import Comparison, Settings
-from analysis.compare.sides import Sides, open_sides
-from analysis.report.ratioplot import REACH, reach
+from fscale.analysis.compare import ratios as drawing
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.ratios import Ratios, ratios
+from fscale.analysis.compare.settings import Comparison, Settings
+from fscale.analysis.compare.sides import Sides, open_sides
+from fscale.analysis.report.ratioplot import REACH, reach
 from fscale.model.results import Cell
 from tests.synthetic import cell, key, sliced, write_run
 

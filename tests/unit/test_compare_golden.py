@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from analysis.compare.judge import judge
-from analysis.compare.pairs import pair
-from analysis.compare.settings import THROUGHPUT, Judgement, Settings
+from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.pairs import pair
+from fscale.analysis.compare.settings import THROUGHPUT, Judgement, Settings
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell

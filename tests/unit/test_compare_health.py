@@ -3,8 +3,8 @@
 
 import pytest
 
-from analysis.compare.health import health, is_broken
-from analysis.compare.settings import Tally
+from fscale.analysis.compare.health import health, is_broken
+from fscale.analysis.compare.settings import Tally
 from fscale.model.results import Cell
 from tests.synthetic import cell, key
 

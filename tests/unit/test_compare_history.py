@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from analysis.history import index
-from analysis.history.trend import Value, steps
+from fscale.analysis.history import index
+from fscale.analysis.history.trend import Value, steps
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from tests.synthetic import grid, machine, write_run

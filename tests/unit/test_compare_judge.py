@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from analysis.compare import decide as deciding
-from analysis.compare.effect import Effect, smallest_change
-from analysis.compare.judge import judge, refuse_too_few, running
-from analysis.compare.measured import Measured
-from analysis.compare.measured import Test as Compared
-from analysis.compare.settings import (
+from fscale.analysis.compare import decide as deciding
+from fscale.analysis.compare.effect import Effect, smallest_change
+from fscale.analysis.compare.judge import judge, refuse_too_few, running
+from fscale.analysis.compare.measured import Measured
+from fscale.analysis.compare.measured import Test as Compared
+from fscale.analysis.compare.settings import (
     COUNT,
     PEAK,
     THROUGHPUT,
@@ -20,8 +20,8 @@ from analysis.compare.settings import (
     Settings,
     Subject,
 )
-from analysis.compare.sliced import PairRatio, paired, pairs_needed
-from analysis.compare.sliced import smallest_change as pairs_show
+from fscale.analysis.compare.sliced import PairRatio, paired, pairs_needed
+from fscale.analysis.compare.sliced import smallest_change as pairs_show
 from fscale.model.errors import FscaleError
 
 SUBJECT = Subject(

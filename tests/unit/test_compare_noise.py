@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from analysis.compare.effect import smallest_change
-from analysis.compare.noise import NoiseReport, PointNoise, measure_noise
-from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
-from analysis.compare.sides import Sides, open_sides
-from analysis.compare.sliced import paired, ratios_of
-from analysis.compare.sliced import smallest_change as sliced_change
+from fscale.analysis.compare.effect import smallest_change
+from fscale.analysis.compare.noise import NoiseReport, PointNoise, measure_noise
+from fscale.analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from fscale.analysis.compare.sides import Sides, open_sides
+from fscale.analysis.compare.sliced import paired, ratios_of
+from fscale.analysis.compare.sliced import smallest_change as sliced_change
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell, sliced, write_run

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, norm, t
 
-from analysis.compare.effect import (
+from fscale.analysis.compare.effect import (
     centred,
     deviation,
     effect,
@@ -18,8 +18,8 @@ from analysis.compare.effect import (
     smallest_change,
     spread_of,
 )
-from analysis.compare.ranktest import EXACT_LIMIT, Samples, aligned, normal_p_value, p_value
-from analysis.compare.repetitions import (
+from fscale.analysis.compare.ranktest import EXACT_LIMIT, Samples, aligned, normal_p_value, p_value
+from fscale.analysis.compare.repetitions import (
     Shortage,
     curves_of,
     minimum_repetitions,
@@ -27,11 +27,11 @@ from analysis.compare.repetitions import (
     shortage,
     smallest_p,
 )
-from analysis.compare.repetitions import (
+from fscale.analysis.compare.repetitions import (
     tests_of as count_tests,
 )
-from analysis.compare.sequential import growing, schedule, weight
-from analysis.compare.settings import Settings
+from fscale.analysis.compare.sequential import growing, schedule, weight
+from fscale.analysis.compare.settings import Settings
 from fscale.model.results import CellKey
 
 

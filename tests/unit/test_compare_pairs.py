@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from analysis.compare.pairs import Pairing, pair, subject_of
-from analysis.compare.settings import COUNT, CPU_EFFICIENCY, THROUGHPUT
+from fscale.analysis.compare.pairs import Pairing, pair, subject_of
+from fscale.analysis.compare.settings import COUNT, CPU_EFFICIENCY, THROUGHPUT
 from fscale.model.results import Cell, Slice
 from tests.synthetic import cell, key
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis.compare.compare import compare
-from analysis.compare.repetitions import minimum_repetitions, shortage
-from analysis.compare.settings import Settings
-from analysis.compare.sides import open_sides
-from apps.adapter import loads
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.repetitions import minimum_repetitions, shortage
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.apps.adapter import loads
 from fscale.cli import app
 from fscale.model import catalogue, paths
 from fscale.model.bench import Descriptor
@@ -30,7 +30,7 @@ COMPARABLE = {"regression", "profile-cost"}
 def planned(name: str, counts: list[int]) -> list[CellKey]:
     suite = catalogue.load_suite(Path(name))
     known: dict[str, Descriptor] = {w: descriptor(w) for w in (*PAPER, *BACKGROUND, "DWRL")}
-    others = {source.stem for source in (paths.ROOT / "microbench/workloads").glob("*_*.c")}
+    others = {source.stem for source in (paths.ROOT / "fscale/microbench/workloads").glob("*_*.c")}
     known |= {w: descriptor("MWCM").model_copy(update={"id": w}) for w in others - {*BACKGROUND}}
     known |= {load.descriptor.id: load.descriptor for load in loads()}
     if suite.workloads == "all":

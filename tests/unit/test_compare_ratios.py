@@ -6,8 +6,8 @@ from math import exp, log, sqrt
 import pytest
 from scipy.stats import t
 
-from analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT
-from analysis.compare.sliced import (
+from fscale.analysis.compare.settings import CPU_EFFICIENCY, INSTRUCTIONS, THROUGHPUT
+from fscale.analysis.compare.sliced import (
     Paired,
     PairRatio,
     paired,

@@ -15,13 +15,13 @@ from junitparser import JUnitXml
 from tap.parser import Parser as TapParser
 from typer.testing import CliRunner, Result
 
-from analysis.compare.compare import compare
-from analysis.compare.curves import gain_per_doubling, peak_cores, speedup
-from analysis.compare.locks import new_bottlenecks
-from analysis.compare.pairs import pair, subject_of
-from analysis.compare.repetitions import minimum_repetitions
-from analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
-from analysis.compare.sides import open_sides
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.curves import gain_per_doubling, peak_cores, speedup
+from fscale.analysis.compare.locks import new_bottlenecks
+from fscale.analysis.compare.pairs import pair, subject_of
+from fscale.analysis.compare.repetitions import minimum_repetitions
+from fscale.analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
+from fscale.analysis.compare.sides import open_sides
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, KernelBuild, Machine
@@ -554,7 +554,7 @@ def test_json_is_as_the_schema_says(regression: tuple[Path, Path]) -> None:
 
     done = fscale("compare", *regression, "--json")
     schema = json.loads(
-        (Path(__file__).parents[2] / "docs/schemas/compare.schema.json").read_text()
+        (Path(__file__).parents[2] / "fscale/schemas/compare.schema.json").read_text()
     )
     jsonschema.validate(json.loads(done.output), schema)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from analysis.compare import locks
-from analysis.compare.compare import compare
-from analysis.compare.locks import new_bottlenecks, shares
-from analysis.compare.pairs import subject_of
-from analysis.compare.settings import (
+from fscale.analysis.compare import locks
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.locks import new_bottlenecks, shares
+from fscale.analysis.compare.pairs import subject_of
+from fscale.analysis.compare.settings import (
     DOUBLING,
     PEAK,
     SPEEDUP,
@@ -22,10 +22,10 @@ from analysis.compare.settings import (
     RunRef,
     Settings,
 )
-from analysis.compare.sides import open_sides
-from analysis.diagnosis.naming import By, Name
-from analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
-from analysis.reader import load
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.diagnosis.naming import By, Name
+from fscale.analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
+from fscale.analysis.reader import load
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, KernelBuild
 from tests.synthetic import cell, key, machine, sliced, write_run

@@ -9,19 +9,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis.compare.curves import curve_tests
-from analysis.compare.judge import judge, running
-from analysis.compare.pairs import pair
-from analysis.compare.sequential import growing
-from analysis.compare.settings import (
+from fscale.analysis.compare.curves import curve_tests
+from fscale.analysis.compare.judge import judge, running
+from fscale.analysis.compare.pairs import pair
+from fscale.analysis.compare.sequential import growing
+from fscale.analysis.compare.settings import (
     CPU_EFFICIENCY,
     INSTRUCTIONS,
     SETTLED,
     THROUGHPUT,
     Settings,
 )
-from analysis.compare.sides import AbRecord
-from analysis.compare.sliced import (
+from fscale.analysis.compare.sides import AbRecord
+from fscale.analysis.compare.sliced import (
     MIN_BLOCKS,
     PairRatio,
     centre,
@@ -30,8 +30,8 @@ from analysis.compare.sliced import (
     ratios_of,
     smallest_change,
 )
-from analysis.compare.wording import remark
-from analysis.metrics import settled
+from fscale.analysis.compare.wording import remark
+from fscale.analysis.metrics import settled
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from tests.made_up_sides import decided, sliced_test

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, permutation_test, rankdata
 
-from analysis.compare import effect as effects
-from analysis.compare.ranktest import (
+from fscale.analysis.compare import effect as effects
+from fscale.analysis.compare.ranktest import (
     EXACT_LIMIT,
     Samples,
     aligned,
     p_value,
 )
-from analysis.compare.repetitions import repetitions_to_reach, smallest_p
-from analysis.compare.sequential import schedule, weight
+from fscale.analysis.compare.repetitions import repetitions_to_reach, smallest_p
+from fscale.analysis.compare.sequential import schedule, weight
 
 positive = st.floats(min_value=0.1, max_value=1e9)
 

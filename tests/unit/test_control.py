@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from synthetic import cell, cpus_of, descriptor, machine, write_run
 
-from analysis.compare.sides import open_sides
-from analysis.control import Basis, Control, Given
-from analysis.diagnosis.run import diagnose
-from analysis.findings import Verdict, findings
-from analysis.reader import load
-from analysis.report import build, controls, headline, interactive, tables
-from analysis.report.members import Member
-from analysis.report.section import Report
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.control import Basis, Control, Given
+from fscale.analysis.diagnosis.run import diagnose
+from fscale.analysis.findings import Verdict, findings
+from fscale.analysis.reader import load
+from fscale.analysis.report import build, controls, headline, interactive, tables
+from fscale.analysis.report.members import Member
+from fscale.analysis.report.section import Report
 from fscale.model.results import NO_FILESYSTEM, Cell, CellKey
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis.diagnosis.run import costs, diagnose
-from analysis.reader import load
-from analysis.report import build
+from fscale.analysis.diagnosis.run import costs, diagnose
+from fscale.analysis.reader import load
+from fscale.analysis.report import build
 from fscale.cli import app
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis import cpuprofile, lockprofile, offcpu
-from analysis.diagnosis.profile import load_profile
+from fscale.analysis.diagnosis import cpuprofile, lockprofile, offcpu
+from fscale.analysis.diagnosis.profile import load_profile
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "profiles"
 EXPECTED = GOLDEN / "expected.json"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from analysis.diagnosis.kernelstat import LockClass, gaps, hardware, lock_stat
+from fscale.analysis.diagnosis.kernelstat import LockClass, gaps, hardware, lock_stat
 from fscale.commands.locks import _lock_stat
 from fscale.model import perfstat
 from fscale.runner.profilers import cpu as profiler

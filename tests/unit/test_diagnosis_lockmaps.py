@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis import lockprofile
+from fscale.analysis.diagnosis import lockprofile
 from fscale.runner.profilers import lockmaps
 from fscale.runner.profilers.kallsyms import Kallsyms
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis import lockprofile
-from analysis.diagnosis.lockprofile import kind_of
-from analysis.diagnosis.naming import AddressBook, By, Place, name_lock
-from analysis.diagnosis.rules import _compile, owners, rules, table3
+from fscale.analysis.diagnosis import lockprofile
+from fscale.analysis.diagnosis.lockprofile import kind_of
+from fscale.analysis.diagnosis.naming import AddressBook, By, Place, name_lock
+from fscale.analysis.diagnosis.rules import _compile, owners, rules, table3
 
 DIRECT, PAGES = 0xFFFF888000000000, 0xFFFFEA0000000000
 MEMORY = {"direct_map": DIRECT, "page_array": PAGES, "page_bits": 12, "page_size": 64}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis import cpuprofile, lockprofile, offcpu, perfscript
-from analysis.diagnosis.cpuprofile import CpuProfile, kind_of_spin, kind_of_word
-from analysis.diagnosis.lockprofile import Contended
-from analysis.diagnosis.naming import By, Name, Place
-from analysis.diagnosis.offcpu import kind_of_sleep
-from analysis.diagnosis.perfscript import Samples
+from fscale.analysis.diagnosis import cpuprofile, lockprofile, offcpu, perfscript
+from fscale.analysis.diagnosis.cpuprofile import CpuProfile, kind_of_spin, kind_of_word
+from fscale.analysis.diagnosis.lockprofile import Contended
+from fscale.analysis.diagnosis.naming import By, Name, Place
+from fscale.analysis.diagnosis.offcpu import kind_of_sleep
+from fscale.analysis.diagnosis.perfscript import Samples
 
 KERNEL = "ffffffff81001000"
 

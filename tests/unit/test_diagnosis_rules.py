@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis.naming import (
+from fscale.analysis.diagnosis.naming import (
     IMAGE,
     AddressBook,
     By,
@@ -17,7 +17,7 @@ from analysis.diagnosis.naming import (
     _locks_at,
     name_lock,
 )
-from analysis.diagnosis.rules import HERE, Compiled, _compile, kernels, match, owners, rules
+from fscale.analysis.diagnosis.rules import HERE, Compiled, _compile, kernels, match, owners, rules
 from fscale.model import catalogue, paths
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from analysis.curves import Curve
-from analysis.diagnosis.naming import By, Name
-from analysis.diagnosis.rules import rules
-from analysis.diagnosis.run import (
+from fscale.analysis.curves import Curve
+from fscale.analysis.diagnosis.naming import By, Name
+from fscale.analysis.diagnosis.rules import rules
+from fscale.analysis.diagnosis.run import (
     Cost,
     Diagnosed,
     Diagnosis,
@@ -22,10 +22,10 @@ from analysis.diagnosis.run import (
     flame_name,
     table,
 )
-from analysis.diagnosis.triage import LOCK, Suspect, Triage
-from analysis.diagnosis.verdict import Judgement, Shape
-from analysis.reader import Results, load
-from analysis.summary import summarise
+from fscale.analysis.diagnosis.triage import LOCK, Suspect, Triage
+from fscale.analysis.diagnosis.verdict import Judgement, Shape
+from fscale.analysis.reader import Results, load
+from fscale.analysis.summary import summarise
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell, write_run
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis import lockprofile
-from analysis.diagnosis.lockprofile import SPIN, LockProfile
-from analysis.diagnosis.profile import load_profile
+from fscale.analysis.diagnosis import lockprofile
+from fscale.analysis.diagnosis.lockprofile import SPIN, LockProfile
+from fscale.analysis.diagnosis.profile import load_profile
 from fscale.model.maps import parse
 from fscale.runner.profilers.locks import SLEEP_BITS, SPIN_BITS
 

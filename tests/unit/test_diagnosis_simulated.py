@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis.naming import By
-from analysis.diagnosis.run import diagnose
-from analysis.diagnosis.simulated import LINE, LOCK_PART, triage
-from analysis.diagnosis.triage import LOCK, WAIT
-from analysis.diagnosis.verdict import Shape
-from analysis.hot import COUNTED, REMOTE
-from analysis.reader import load
-from analysis.report import build
+from fscale.analysis.diagnosis.naming import By
+from fscale.analysis.diagnosis.run import diagnose
+from fscale.analysis.diagnosis.simulated import LINE, LOCK_PART, triage
+from fscale.analysis.diagnosis.triage import LOCK, WAIT
+from fscale.analysis.diagnosis.verdict import Shape
+from fscale.analysis.hot import COUNTED, REMOTE
+from fscale.analysis.reader import load
+from fscale.analysis.report import build
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import HotLine, LineUser, SimulatedWindow, Simulation
 from tests.synthetic import machine, write_run

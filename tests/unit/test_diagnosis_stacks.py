@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.diagnosis import cpuprofile, lockprofile, offcpu, perfscript, stacks
+from fscale.analysis.diagnosis import cpuprofile, lockprofile, offcpu, perfscript, stacks
 from fscale.model.maps import parse
 
 WRITE = "rwsem_down_write_slowpath+781\n down_write+102\n path_openat+1471\n do_filp_open+195\n"

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis import lockprofile
-from analysis.diagnosis.cpuprofile import CpuProfile, Spot
-from analysis.diagnosis.lockprofile import Contended, LockProfile
-from analysis.diagnosis.naming import By, Name, resting_on
-from analysis.diagnosis.offcpu import OffCpuProfile, Wait
-from analysis.diagnosis.perfscript import Samples
-from analysis.diagnosis.triage import (
+from fscale.analysis.diagnosis import lockprofile
+from fscale.analysis.diagnosis.cpuprofile import CpuProfile, Spot
+from fscale.analysis.diagnosis.lockprofile import Contended, LockProfile
+from fscale.analysis.diagnosis.naming import By, Name, resting_on
+from fscale.analysis.diagnosis.offcpu import OffCpuProfile, Wait
+from fscale.analysis.diagnosis.perfscript import Samples
+from fscale.analysis.diagnosis.triage import (
     COUNTER,
     LOCK,
     WAIT,
@@ -24,7 +24,7 @@ from analysis.diagnosis.triage import (
     _suspects,
     triage,
 )
-from analysis.diagnosis.verdict import Confidence, confidence_of
+from fscale.analysis.diagnosis.verdict import Confidence, confidence_of
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell

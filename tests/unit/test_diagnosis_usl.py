@@ -12,10 +12,10 @@ import pytest
 from scipy.optimize import curve_fit, least_squares, minimize_scalar
 from scipy.stats import f
 
-from analysis.curves import Curve
-from analysis.diagnosis import usl
-from analysis.diagnosis.run import Law
-from analysis.report.render import render
+from fscale.analysis.curves import Curve
+from fscale.analysis.diagnosis import usl
+from fscale.analysis.diagnosis.run import Law
+from fscale.analysis.report.render import render
 from fscale.model.errors import FscaleError
 from tests.pace import pace
 

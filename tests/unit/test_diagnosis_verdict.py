@@ -3,10 +3,10 @@
 
 import pytest
 
-from analysis.curves import Curve
-from analysis.diagnosis.naming import By, Name
-from analysis.diagnosis.triage import COUNTER, LOCK, WAIT, Suspect, Triage
-from analysis.diagnosis.verdict import (
+from fscale.analysis.curves import Curve
+from fscale.analysis.diagnosis.naming import By, Name
+from fscale.analysis.diagnosis.triage import COUNTER, LOCK, WAIT, Suspect, Triage
+from fscale.analysis.diagnosis.verdict import (
     Confidence,
     Shape,
     confidence_of,
@@ -14,7 +14,7 @@ from analysis.diagnosis.verdict import (
     shape_of,
     suspects_of,
 )
-from analysis.summary import Point
+from fscale.analysis.summary import Point
 from fscale.model.results import Cell, CellKey
 
 

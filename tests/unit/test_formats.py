@@ -15,8 +15,8 @@ from kcidb_io.schema import V5_0, V5_3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tap.parser import Parser
 
-from analysis.formats import FORMATS
-from analysis.reader import load
+from fscale.analysis.formats import FORMATS
+from fscale.analysis.reader import load
 from fscale.commands.export import Format
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey

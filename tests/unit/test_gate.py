@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare import counted, wording
-from analysis.compare.settings import Comparison
-from analysis.compare.sides import sides_of
-from analysis.reader import load
-from analysis.verdicts import junit, ktap, mail, markdown
+from fscale.analysis.compare import counted, wording
+from fscale.analysis.compare.settings import Comparison
+from fscale.analysis.compare.sides import sides_of
+from fscale.analysis.reader import load
+from fscale.analysis.verdicts import junit, ktap, mail, markdown
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell
 from fscale.model.simulation import FunctionWork
 from fscale.model.variant import parse
-from sim.sweep import Sweep, of_side
+from fscale.sim.sweep import Sweep, of_side
 from tests.simulated_cells import OPS, boots, cell, line
 from tests.synthetic import machine, write_run
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from analysis.history.steps import edges
+from fscale.analysis.history.steps import edges
 
 Array = NDArray[np.float64]
 MARGIN = 0.05

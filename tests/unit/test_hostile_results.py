@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from kcidb_io.schema import V5_3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from analysis.formats import FORMATS
-from analysis.report import build, interactive  # noqa: F401 - imported before the fork
-from analysis.report.render import TEMPLATES
-from analysis.vega import library
+from fscale.analysis.formats import FORMATS
+from fscale.analysis.report import build, interactive  # noqa: F401 - imported before the fork
+from fscale.analysis.report.render import TEMPLATES
+from fscale.analysis.vega import library
 from fscale.model.files import Folder, unpack, write_named
 from fscale.model.results import CellKey, Command
 from fscale.model.store import Store

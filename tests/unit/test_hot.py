@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis import hot, plots
-from analysis.curves import Curve
-from analysis.style import Line
-from analysis.summary import Point, summarise
+from fscale.analysis import hot, plots
+from fscale.analysis.curves import Curve
+from fscale.analysis.style import Line
+from fscale.analysis.summary import Point, summarise
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.compare.definition import meaning
-from analysis.formats import FORMATS
-from analysis.formats.fxmark import read
-from analysis.paper.table2 import table2
-from analysis.reader import load
-from analysis.report import build
+from fscale.analysis.compare.definition import meaning
+from fscale.analysis.formats import FORMATS
+from fscale.analysis.formats.fxmark import read
+from fscale.analysis.paper.table2 import table2
+from fscale.analysis.reader import load
+from fscale.analysis.report import build
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell
 from fscale.model.topology import machine_layout

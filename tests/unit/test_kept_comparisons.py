@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare.compare import compare
-from analysis.compare.settings import Settings
-from analysis.compare.sides import AB_FILE, open_sides
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import AB_FILE, open_sides
 from fscale.model.store import RUN_FILE
 
 KEPT = Path(__file__).parents[1] / "golden" / "comparisons"

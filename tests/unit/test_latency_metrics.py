@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from analysis.compare import wording
-from analysis.compare.compare import compare
-from analysis.compare.judge import judge
-from analysis.compare.pairs import pair
-from analysis.compare.settings import (
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.pairs import pair
+from fscale.analysis.compare.settings import (
     EVERY,
     LATENCIES,
     METRICS,
@@ -24,11 +24,11 @@ from analysis.compare.settings import (
     Judgement,
     Settings,
 )
-from analysis.compare.sides import open_sides
-from analysis.compare.sliced import ratios_of
-from analysis.metrics import VALUES, jain, slowest_worker, why_missing
-from analysis.reader import load
-from analysis.report import build
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.compare.sliced import ratios_of
+from fscale.analysis.metrics import VALUES, jain, slowest_worker, why_missing
+from fscale.analysis.reader import load
+from fscale.analysis.report import build
 from fscale.cli import app
 from fscale.model.errors import FscaleError
 from fscale.model.histogram import summarise, summarise_blocks

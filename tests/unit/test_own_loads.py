@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis.report.repeat import command as repeated
-from apps.adapter import LAUNCHER
-from apps.base import AppError
-from apps.own import jobs
-from apps.own.figures import figures, latencies
-from apps.own.load import app
-from apps.registry import applications
+from fscale.analysis.report.repeat import command as repeated
+from fscale.apps.adapter import LAUNCHER
+from fscale.apps.base import AppError
+from fscale.apps.own import jobs
+from fscale.apps.own.figures import figures, latencies
+from fscale.apps.own.load import app
+from fscale.apps.registry import applications
 from fscale.cli import app as cli
 from fscale.model import loadfile, paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.facts import collect_facts, find_rule
 from fscale.model.loadfile import Command
+from fscale.vm.loads import files_for_guest
 from tests.synthetic import cell, key, write_run
-from vm.loads import files_for_guest
 
 JOB = "[global]\nbs=4k\nruntime=60\ntime_based\n[readers]\nrw=randread\n[writer]\nrw=write\n"
 FIO = 'title = "t"\noperation = "o"\n[fio]\njob = "own.fio"\n'
@@ -133,7 +133,7 @@ def test_another_definition_is_another_load(tmp_path: Path) -> None:
     for number in (1, 2):
         load = app(own(tmp_path, job=f"{JOB}bs={number}k\n"))
         run = write_run(tmp_path / str(number), [cell(key(1, workload="own"), 1.0)])
-        from analysis.reader import load as read  # noqa: PLC0415
+        from fscale.analysis.reader import load as read  # noqa: PLC0415
 
         record = read(run).run.model_copy(update={"workloads": [load.descriptor.model_dump()]})
         facts.append(collect_facts(record)["workloads.own.definition"])
@@ -195,7 +195,7 @@ def test_a_guest_has_no_other_file(tmp_path: Path) -> None:
 
 
 def test_the_command_that_measures_a_point_again_has_the_path(tmp_path: Path) -> None:
-    from analysis.reader import load as read  # noqa: PLC0415
+    from fscale.analysis.reader import load as read  # noqa: PLC0415
 
     line = "bin/fscale run quick --workload DRBL,./loads/own.toml --output x"
     made = write_run(tmp_path / "run", [cell(key(1, workload="own"), 1.0)], command=[line])

@@ -130,8 +130,8 @@ def test_a_fault_of_the_glossary_is_found(page: Path, old: str, new: str, said: 
 
 
 def test_messages_of_errors_are_read(page: Path, tmp_path: Path) -> None:
-    (tmp_path / "vm").mkdir()
-    (tmp_path / "vm/x.py").write_text(
+    (tmp_path / "fscale/vm").mkdir(parents=True)
+    (tmp_path / "fscale/vm/x.py").write_text(
         'raise FscaleError(f"{run}: the run cannot be gone on with")\n'
     )
-    assert [fault.where for fault in check.faults()] == ["vm/x.py:1"]
+    assert [fault.where for fault in check.faults()] == ["fscale/vm/x.py:1"]

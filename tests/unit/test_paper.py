@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.curves import arrange
-from analysis.paper import statements as module
-from analysis.paper.agreement import (
+from fscale.analysis.curves import arrange
+from fscale.analysis.paper import statements as module
+from fscale.analysis.paper.agreement import (
     Agreement,
     Verdict,
     compare_with_paper,
@@ -18,9 +18,9 @@ from analysis.paper.agreement import (
     right_shapes,
     with_turns,
 )
-from analysis.paper.statements import statements
-from analysis.report import build
-from analysis.summary import summarise
+from fscale.analysis.paper.statements import statements
+from fscale.analysis.report import build
+from fscale.analysis.summary import summarise
 from fscale.model.paths import ROOT
 from fscale.model.results import CellKey
 from tests.synthetic import PAPER, cell, descriptor, grid, key, write_run

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare.compare import compare
-from analysis.compare.settings import Settings
-from analysis.compare.sides import open_sides
-from analysis.reader import Results, load
-from analysis.summary import summarise
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.reader import Results, load
+from fscale.analysis.summary import summarise
 from fscale.model.results import Cell, CellKey
 from tests.synthetic import cell, write_run
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from analysis.reader import load
+from fscale.analysis.reader import load
 from fscale.commands.show import _chosen
 from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import FscaleError
 from fscale.runner.machine.settings import Mount
 from fscale.runner.progress import summary
 from fscale.system.executor import CommandFailed, Executor, summarise_failure, which
+from fscale.vm import debian
+from fscale.vm.debian import Apt
+from fscale.vm.steps import Steps
 from tests.synthetic import cell, grid, key, write_run
-from vm import debian
-from vm.debian import Apt
-from vm.steps import Steps
 
 XFS = (
     "mkfs.xfs: invalid option -- 'Z'\nunknown option -Z \nUsage: mkfs.xfs\n" + 20 * "/* x */ [-y]\n"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis import report as reporting
-from analysis.hot import COUNTED, REMOTE
-from analysis.reader import load
-from analysis.report import Section, build
-from analysis.report.tables import templates
-from analysis.svg import inline
+from fscale.analysis import report as reporting
+from fscale.analysis.hot import COUNTED, REMOTE
+from fscale.analysis.reader import load
+from fscale.analysis.report import Section, build
+from fscale.analysis.report.tables import templates
+from fscale.analysis.svg import inline
 from fscale.model.bench import BenchError
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, CellKey, Command

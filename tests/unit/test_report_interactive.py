@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from analysis.diagnosis import flame
-from analysis.reader import load
-from analysis.report import build, interactive, repeat
-from analysis.report.members import Member
-from analysis.report.policy import policy
-from analysis.report.section import Report
+from fscale.analysis.diagnosis import flame
+from fscale.analysis.reader import load
+from fscale.analysis.report import build, interactive, repeat
+from fscale.analysis.report.members import Member
+from fscale.analysis.report.policy import policy
+from fscale.analysis.report.section import Report
 from tests.command_lines import refusal
 from tests.hostile import good
 from tests.synthetic import cell, cpus_of, grid, key, machine, write_run

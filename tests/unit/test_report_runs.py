@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from analysis.compare.compare import compare
-from analysis.compare.settings import THROUGHPUT, Settings
-from analysis.compare.sides import open_sides
-from analysis.reader import load
-from analysis.report import build, build_several, interactive
-from analysis.report.labels import DEFAULT, MOST, labels
-from analysis.report.looks import by_run, looks
-from analysis.report.members import MAX_RUNS, NamedRun, open_members
-from analysis.report.section import Report
-from analysis.report.sidebyside import Row, rows
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import THROUGHPUT, Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.reader import load
+from fscale.analysis.report import build, build_several, interactive
+from fscale.analysis.report.labels import DEFAULT, MOST, labels
+from fscale.analysis.report.looks import by_run, looks
+from fscale.analysis.report.members import MAX_RUNS, NamedRun, open_members
+from fscale.analysis.report.section import Report
+from fscale.analysis.report.sidebyside import Row, rows
 from fscale.cli import app
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey, KernelBuild

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.curves import BACKGROUND, Curve, Page, arrange
-from analysis.diagnosis.run import Law, _law
-from analysis.diagnosis.verdict import Shape, shape_of
-from analysis.export import rows, write
-from analysis.findings import Verdict, findings, judge
-from analysis.plots import core_ticks, draw_curves, layout_keys, scaled_unit, share_of_linear
-from analysis.report.render import interval, microseconds, rate, span, times
-from analysis.style import MARKERS, SERIES, lines, speedup_colours
-from analysis.summary import Point, Ratio, Spread, summarise
+from fscale.analysis.curves import BACKGROUND, Curve, Page, arrange
+from fscale.analysis.diagnosis.run import Law, _law
+from fscale.analysis.diagnosis.verdict import Shape, shape_of
+from fscale.analysis.export import rows, write
+from fscale.analysis.findings import Verdict, findings, judge
+from fscale.analysis.plots import core_ticks, draw_curves, layout_keys, scaled_unit, share_of_linear
+from fscale.analysis.report.render import interval, microseconds, rate, span, times
+from fscale.analysis.style import MARKERS, SERIES, lines, speedup_colours
+from fscale.analysis.summary import Point, Ratio, Spread, summarise
 from fscale.model.bench import CpuTimes, Descriptor
 from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey

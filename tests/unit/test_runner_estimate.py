@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.summary import QUARTILES_FROM
+from fscale.analysis.summary import QUARTILES_FROM
 from fscale.model import paths
 from fscale.model.catalogue import load_suite
 from fscale.model.results import CellKey

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.adapter import loads
+from fscale.apps.adapter import loads
 from fscale.model import catalogue, paths
 from fscale.model.bench import Descriptor, Mode, OptionHelp
 from fscale.model.config import Medium, Suite

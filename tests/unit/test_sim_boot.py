@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from fscale.model.results import CellKey
-from sim import boot as boots
-from sim.boot import Boot, BootError, Measured
-from sim.plan import Point
-from sim.symbols import Symbols
+from fscale.sim import boot as boots
+from fscale.sim.boot import Boot, BootError, Measured
+from fscale.sim.plan import Point
+from fscale.sim.symbols import Symbols
 
 PARAMETERS = '{"type":"parameters","format":1,"vcpus":2}'
 SIGN = {"type": "progress", "mode": "detailed", "cycles": 1, "vcpu": 1, "host_seconds": 5.0}

@@ -10,12 +10,12 @@ from fscale.model.errors import Interrupted
 from fscale.model.results import Cell, CellKey, Machine, Run
 from fscale.model.simulation import HotLine, Simulation
 from fscale.model.store import Store
-from sim import campaign, sweep, whatif
-from sim.boot import BootError, Measured
-from sim.campaign import SweepError
-from sim.plan import Point
-from sim.sweep import Freed, Prepared, Sweep
-from sim.symbols import Symbols
+from fscale.sim import campaign, sweep, whatif
+from fscale.sim.boot import BootError, Measured
+from fscale.sim.campaign import SweepError
+from fscale.sim.plan import Point
+from fscale.sim.sweep import Freed, Prepared, Sweep
+from fscale.sim.symbols import Symbols
 
 KERNEL: Any = None
 

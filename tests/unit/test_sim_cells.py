@@ -11,11 +11,11 @@ import pytest
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import HotLine
-from sim import cells, output
-from sim.boot import Measured
-from sim.output import Stream, Window
-from sim.plan import Point
-from sim.symbols import Symbols
+from fscale.sim import cells, output
+from fscale.sim.boot import Measured
+from fscale.sim.output import Stream, Window
+from fscale.sim.plan import Point
+from fscale.sim.symbols import Symbols
 
 KEY = CellKey(
     workload="DRBH",

@@ -8,13 +8,13 @@ import pytest
 
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
-from sim import emulator, image, machine
-from sim.emulator import Place
-from sim.machine import Method
-from sim.plan import sockets
-from vm.kernel import Kernel
-from vm.module_build import Parts
-from vm.qemu import Qemu
+from fscale.sim import emulator, image, machine
+from fscale.sim.emulator import Place
+from fscale.sim.machine import Method
+from fscale.sim.plan import sockets
+from fscale.vm.kernel import Kernel
+from fscale.vm.module_build import Parts
+from fscale.vm.qemu import Qemu
 
 PLUGIN = Path("/build/fscale-sim.so")
 UNPACKED = Qemu(("/t/ld-linux-x86-64.so.2", "--library-path", "/t/lib", "/t/qemu"), None, "10.0.1")

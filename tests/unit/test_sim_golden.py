@@ -7,11 +7,11 @@ import pytest
 
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import Simulation
-from sim import cells, whatif
-from sim.boot import Measured
-from sim.output import Ended, Parameters, Stream, Window
-from sim.plan import Point
-from sim.symbols import Symbols
+from fscale.sim import cells, whatif
+from fscale.sim.boot import Measured
+from fscale.sim.output import Ended, Parameters, Stream, Window
+from fscale.sim.plan import Point
+from fscale.sim.symbols import Symbols
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "simulated" / "windows.jsonl"
 # Where the functions begin and what they are called is made up, but for the table.

@@ -9,9 +9,9 @@ import pytest
 from fscale.model.catalogue import load_filesystem
 from fscale.runner.profilers import btf
 from fscale.runner.profilers.btf import Member
-from sim import kerneltypes
-from sim.kerneltypes import Types
-from vm.kernel import Kernel
+from fscale.sim import kerneltypes
+from fscale.sim.kerneltypes import Types
+from fscale.vm.kernel import Kernel
 
 SIZES = {
     "super_block": 1500,

@@ -12,7 +12,7 @@ from fscale.model.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-SIM = ROOT / "sim"
+SIM = ROOT / "fscale/sim"
 BUILD = ROOT / "build" / "sim"
 TESTS = sorted(path.stem for path in (SIM / "tests").glob("test_*.c"))
 

@@ -10,9 +10,9 @@ import pytest
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
-from sim import machine, plan, sweep
-from sim.machine import Method
-from sim.plan import Point, Windows
+from fscale.sim import machine, plan, sweep
+from fscale.sim.machine import Method
+from fscale.sim.plan import Point, Windows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,7 +33,7 @@ def key(workload: str = "DRBH", fs: str = "ext4", cores: int = 4, repetition: in
 @pytest.mark.parametrize("name", catalogue.names(machine.MACHINES))
 def test_the_plugin_is_told_all_that_it_asks_for(name: str) -> None:
     told = machine.parameters(machine.load(name), Method(), 2, 1024)
-    header = (ROOT / "sim" / "parameters.h").read_text()
+    header = (ROOT / "fscale/sim" / "parameters.h").read_text()
     asked = set(re.findall(r"^\tX\((\w+), \d", header, re.M))
     assert asked
     assert told.keys() == asked

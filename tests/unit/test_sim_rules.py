@@ -3,8 +3,8 @@
 
 import pytest
 
-from sim.rules import CODE, DATA, placed, rule
-from sim.symbols import Symbols
+from fscale.sim.rules import CODE, DATA, placed, rule
+from fscale.sim.symbols import Symbols
 
 LATER = 0x40000
 

@@ -4,8 +4,8 @@
 import pytest
 
 from fscale.model.errors import FscaleError
-from sim import free
-from sim.symbols import Symbols
+from fscale.sim import free
+from fscale.sim.symbols import Symbols
 
 KALLSYMS = """\
 0000000000000000 A fixed_percpu_data

@@ -3,10 +3,10 @@
 
 from typing import Any
 
-from analysis.whatif import answers
+from fscale.analysis.whatif import answers
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import HotLine, LineUser, Simulation
-from sim import whatif
+from fscale.sim import whatif
 
 
 def line(thing: str, stall: int, *rules: str) -> HotLine:

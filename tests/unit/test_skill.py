@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from analysis import skill
-from analysis.skill import Pair
+from fscale.analysis import skill
+from fscale.analysis.skill import Pair
 
 
 def pair(predicted: list[float], measured: list[float]) -> Pair:

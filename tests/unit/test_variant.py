@@ -10,7 +10,7 @@ import pytest
 
 from fscale.model import catalogue, mkfs, mount, paths, variant
 from fscale.model.errors import FscaleError
-from vm import module_build
+from fscale.vm import module_build
 
 EXT4 = catalogue.load_filesystem("ext4").mkfs
 LAZY = {"lazy_itable_init=0", "lazy_journal_init=0", "nodiscard"}

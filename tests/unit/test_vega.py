@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis import vega
+from fscale.analysis import vega
 
 BUNDLE = "let vega = 'µ';\n"
 

@@ -14,21 +14,21 @@ from typing import IO, Any, cast
 import pytest
 from rich.console import Console
 
-from analysis.compare.compare import compare
-from analysis.compare.settings import Settings
-from analysis.compare.sides import open_sides
 from fscale.ab import guests as ab
 from fscale.ab.guest_boots import GuestBoots
 from fscale.ab.guests import GuestPlan, Side, execute
 from fscale.ab.here import turns
 from fscale.ab.line_progress import LineProgress
 from fscale.ab.loop import Progress
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run
 from fscale.model.store import Store
 from fscale.model.variant import parse
-from vm.place import Job
-from vm.steps import Steps
+from fscale.vm.place import Job
+from fscale.vm.steps import Steps
 
 STEPS = Steps(Console(file=StringIO()))
 
@@ -180,7 +180,7 @@ def test_what_guests_say_is_not_on_the_output_of_the_comparison(tmp_path, monkey
         boot(tmp_path, name[0], int(name[1:]), 100.0)
         return SimpleNamespace(end="finished")
 
-    monkeypatch.setattr("vm.guest.run", run)
+    monkeypatch.setattr("fscale.vm.guest.run", run)
     measured(tmp_path, 2)
     said, told = capfdbinary.readouterr()
     assert (said, told.count(b"a table")) == (b"", 4)

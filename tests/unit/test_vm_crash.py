@@ -13,8 +13,8 @@ import pytest
 
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
-from vm import crash, crashload, crashtest, devmapper, logwrites
-from vm.crashload import Model, Operation
+from fscale.vm import crash, crashload, crashtest, devmapper, logwrites
+from fscale.vm.crashload import Model, Operation
 
 SECTOR = 512
 

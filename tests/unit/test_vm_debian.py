@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from vm import debian
-from vm.debian import Apt
-from vm.steps import Steps
+from fscale.vm import debian
+from fscale.vm.debian import Apt
+from fscale.vm.steps import Steps
 
 # As apt-get does, it fails where another one is at work.
 APT_GET = """#!/bin/sh

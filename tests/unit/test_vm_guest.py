@@ -14,11 +14,11 @@ from rich.console import Console
 
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.system import cgroups
-from vm import cache, console, guest, initramfs, kbuild, kernel, qemu, rootfs
-from vm.kernel import Kernel
-from vm.place import Job, Place, Share, write_control
-from vm.qemu import Guest, Qemu
-from vm.steps import StepError, Steps, need
+from fscale.vm import cache, console, guest, initramfs, kbuild, kernel, qemu, rootfs
+from fscale.vm.kernel import Kernel
+from fscale.vm.place import Job, Place, Share, write_control
+from fscale.vm.qemu import Guest, Qemu
+from fscale.vm.steps import StepError, Steps, need
 
 
 @pytest.fixture
@@ -329,7 +329,7 @@ def alive(pid: int) -> bool:
 
 def test_the_guest_dies_with_a_killed_parent(tmp_path):
     starter = (
-        "import subprocess, sys, time; from vm.qemu import protected\n"
+        "import subprocess, sys, time; from fscale.vm.qemu import protected\n"
         "child = subprocess.Popen(protected(['sleep', '100']), start_new_session=True)\n"
         "print(child.pid, flush=True); time.sleep(100)"
     )

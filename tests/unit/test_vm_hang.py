@@ -15,13 +15,13 @@ from fscale.ab import guests as ab
 from fscale.model.facts import list_changes
 from fscale.model.store import Store
 from fscale.runner.machine import host
+from fscale.vm import guest, hang
+from fscale.vm.cache import cache_root
+from fscale.vm.kernel import Kernel
+from fscale.vm.place import Job
+from fscale.vm.qemu import Accelerator, Guest, Qemu
+from fscale.vm.steps import Steps
 from tests.unit.test_vm_ab import boot
-from vm import guest, hang
-from vm.cache import cache_root
-from vm.kernel import Kernel
-from vm.place import Job
-from vm.qemu import Accelerator, Guest, Qemu
-from vm.steps import Steps
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vm.kernel import Kernel, module_of
+from fscale.vm.kernel import Kernel, module_of
 
 RELEASE = "6.1.0"
 

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from fscale.model.errors import FscaleError
-from vm import kbuild, module_build
-from vm.kernel import Kernel
-from vm.module_build import Parts
-from vm.place import Job
-from vm.steps import StepError, Steps
+from fscale.vm import kbuild, module_build
+from fscale.vm.kernel import Kernel
+from fscale.vm.module_build import Parts
+from fscale.vm.place import Job
+from fscale.vm.steps import StepError, Steps
 
 KERNEL = Kernel("Debian trixie", "6.12.1", Path("i"), Path("r"), None)
 MAKEFILE = """\

@@ -13,11 +13,11 @@ from typing import IO, Any, cast
 import pytest
 from rich.console import Console
 
-from vm.guest import GuestError, Hold, Outcome
-from vm.paused_guest import GuestGone, PausedGuest, wait_for_answers
-from vm.place import Job
-from vm.qemu import LINE, QMP, Guest, Qemu
-from vm.steps import Steps
+from fscale.vm.guest import GuestError, Hold, Outcome
+from fscale.vm.paused_guest import GuestGone, PausedGuest, wait_for_answers
+from fscale.vm.place import Job
+from fscale.vm.qemu import LINE, QMP, Guest, Qemu
+from fscale.vm.steps import Steps
 
 Script = Callable[["FakeQemu"], None]
 SCRIPTS: dict[str, tuple[tuple[Script, ...], str]] = {}
@@ -87,7 +87,7 @@ def guest_of(
             qemu.end()
         return outcome(how)
 
-    monkeypatch.setattr("vm.guest.run", run)
+    monkeypatch.setattr("fscale.vm.guest.run", run)
     steps = Steps(Console(file=StringIO()))
     none = cast("Any", None)
     return PausedGuest(none, none, Job(argv=[name]), tmp_path / f"{name}.log", steps)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from vm import qemu
-from vm.steps import Steps
+from fscale.vm import qemu
+from fscale.vm.steps import Steps
 
 
 def host_qemu(tmp_path: Path, sandbox: bool, version: str = "10.0.1") -> Path:

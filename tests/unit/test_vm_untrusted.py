@@ -10,9 +10,9 @@ import pytest
 
 from fscale.ab import guests as ab
 from fscale.model.errors import FscaleError
+from fscale.vm import crash, guest, replace_dir, untrusted
+from fscale.vm.place import Job, Place, mapping
 from tests.unit.test_vm_ab import boot, measured
-from vm import crash, guest, replace_dir, untrusted
-from vm.place import Job, Place, mapping
 
 
 def leave(kind: str, path: Path, target: Path) -> None:

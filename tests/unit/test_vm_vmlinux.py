@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from fscale.model.paths import TOOL_PATH
-from vm import vmlinux
+from fscale.vm import vmlinux
 
 
 def elf(*notes: tuple[bytes, int, bytes]) -> bytes:

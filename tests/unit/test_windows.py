@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from analysis import formats, reader
-from analysis.report.members import Member
-from analysis.report.section import Report
-from analysis.report.tables import WARNINGS
-from analysis.windows import commit_seconds, windows_of, without_commit
+from fscale.analysis import formats, reader
+from fscale.analysis.report.members import Member
+from fscale.analysis.report.section import Report
+from fscale.analysis.report.tables import WARNINGS
+from fscale.analysis.windows import commit_seconds, windows_of, without_commit
 from fscale.model import catalogue
 from fscale.model.bench import Window
 from fscale.model.paths import SUITES

@@ -11,21 +11,21 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
-from analysis.compare.compare import compare
-from analysis.compare.settings import Settings
-from analysis.compare.sides import open_sides
-from analysis.curves import arrange
-from analysis.formats import FORMATS
-from analysis.history import index
-from analysis.reader import load
-from analysis.report.headline import limits
-from analysis.report.labels import USUAL_CREW, labels
-from analysis.report.members import Member
-from analysis.report.section import Report
-from analysis.summary import summarise
-from apps.adapter import loads
-from apps.base import Site
-from apps.own.load import app as own_load
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.curves import arrange
+from fscale.analysis.formats import FORMATS
+from fscale.analysis.history import index
+from fscale.analysis.reader import load
+from fscale.analysis.report.headline import limits
+from fscale.analysis.report.labels import USUAL_CREW, labels
+from fscale.analysis.report.members import Member
+from fscale.analysis.report.section import Report
+from fscale.analysis.summary import summarise
+from fscale.apps.adapter import loads
+from fscale.apps.base import Site
+from fscale.apps.own.load import app as own_load
 from fscale.cli import app
 from fscale.commands import run as run_command
 from fscale.commands.export import Format

@@ -24,10 +24,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
 
-from analysis.compare.compare import compare
-from analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
-from analysis.compare.sides import Sides, sides_of
-from analysis.reader import Results, load
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import CPU_EFFICIENCY, THROUGHPUT, Settings
+from fscale.analysis.compare.sides import Sides, sides_of
+from fscale.analysis.reader import Results, load
 from fscale.model.errors import FscaleError
 from fscale.model.paths import ROOT
 from fscale.model.results import Cell

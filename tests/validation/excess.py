@@ -18,11 +18,11 @@ from unittest import mock
 
 import numpy as np
 
-from analysis.compare.sides import open_sides
 from fscale.ab import plan
 from fscale.ab.point import SIDES
 from fscale.ab.slices import add_settling
 from fscale.ab.slicing import DEFAULT, Slicing
+from fscale.analysis.compare.sides import open_sides
 from fscale.model.results import Cell
 from tests.validation.delay import BUILD, patched, script
 from tests.validation.windows import arguments, run

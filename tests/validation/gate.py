@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from analysis.compare.counted import SHARED_LINES
+from fscale.analysis.compare.counted import SHARED_LINES
 from fscale.model.paths import ROOT
-from vm.kbuild import debian_source
-from vm.steps import Steps
+from fscale.vm.kbuild import debian_source
+from fscale.vm.steps import Steps
 
 PATCHES = Path(__file__).parent / "plants"
 SEEDS = 3

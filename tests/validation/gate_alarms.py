@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from analysis.compare import wording
-from analysis.compare.counted import judge
-from analysis.compare.settings import Judgement
-from analysis.reader import load
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.counted import judge
+from fscale.analysis.compare.settings import Judgement
+from fscale.analysis.reader import load
 from fscale.model.results import Cell
 from tests.validation.gate import SEEDS, fscale
 

@@ -14,9 +14,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.diagnosis.run import Diagnosed, diagnose, profiled
-from analysis.diagnosis.triage import LOCK, Suspect
-from analysis.reader import load
+from fscale.analysis.diagnosis.run import Diagnosed, diagnose, profiled
+from fscale.analysis.diagnosis.triage import LOCK, Suspect
+from fscale.analysis.reader import load
 
 LEAST = 0.01
 # Locks in locks: who waits for the inner one waits for the outer.

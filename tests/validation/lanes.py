@@ -15,7 +15,7 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from analysis.reader import load
+from fscale.analysis.reader import load
 from fscale.model.simulation import SHARED, HotLine
 
 LEAST = 0.1

@@ -24,19 +24,19 @@ from typing import Any
 
 from rich.console import Console
 
-from analysis.diagnosis import lockprofile
+from fscale.analysis.diagnosis import lockprofile
 from fscale.model import paths
 from fscale.model.results import CellKey
 from fscale.runner.profilers import btf, lockmaps, locks
 from fscale.runner.profilers.kallsyms import Kallsyms
 from fscale.runner.profilers.locks import CACHES, STRUCTS
 from fscale.runner.profilers.memory import KernelMemory
-from sim import campaign, image, sweep
-from sim.boot import Boot, Measured
-from sim.kerneltypes import btf_of, memory_of
-from sim.plan import Point, Windows, order, script
-from vm.module_build import Parts
-from vm.steps import Steps, need
+from fscale.sim import campaign, image, sweep
+from fscale.sim.boot import Boot, Measured
+from fscale.sim.kerneltypes import btf_of, memory_of
+from fscale.sim.plan import Point, Windows, order, script
+from fscale.vm.module_build import Parts
+from fscale.vm.steps import Steps, need
 
 NONE = "nothing"
 EMPTY = "bpftrace, empty"

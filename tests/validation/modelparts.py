@@ -15,9 +15,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
-from analysis.reader import load
-from analysis.summary import summarise
-from sim.machine import MACHINES
+from fscale.analysis.reader import load
+from fscale.analysis.summary import summarise
+from fscale.sim.machine import MACHINES
 from tests.validation.gate import fscale
 
 WORKLOADS = ("DRBL", "DRBH", "DWOM", "MWRL", "MWCM")

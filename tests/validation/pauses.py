@@ -16,10 +16,10 @@ from unittest import mock
 
 import numpy as np
 
-from analysis.compare.sides import open_sides
 from fscale.ab import slices
 from fscale.ab.point import SIDES
 from fscale.ab.slicing import BLOCK, DEFAULT
+from fscale.analysis.compare.sides import open_sides
 from fscale.model.results import Cell, Slice
 from fscale.runner.cell.turns import Turn, Turns
 from tests.validation.windows import arguments, run

@@ -7,10 +7,10 @@
 import argparse
 from pathlib import Path
 
-from analysis.compare import wording
-from analysis.compare.compare import compare
-from analysis.compare.settings import Settings
-from analysis.compare.sides import open_sides
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
 from tests.validation.windows import run
 
 PLANTED = [

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.compare.sides import open_sides
+from fscale.analysis.compare.sides import open_sides
 from tests.validation.delay import bench
 from tests.validation.windows import run, tally
 

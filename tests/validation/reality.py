@@ -18,9 +18,9 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from analysis.curves import arrange
-from analysis.reader import load
-from analysis.summary import Ratio, summarise
+from fscale.analysis.curves import arrange
+from fscale.analysis.reader import load
+from fscale.analysis.summary import Ratio, summarise
 
 NEAR = 0.15
 Subject = tuple[str, str, int]

@@ -13,12 +13,12 @@ shapes trivial predictors have right, and of each `!`, where the cycles went and
 import argparse
 from pathlib import Path
 
-from analysis.curves import Curve, arrange
-from analysis.hot import hot, rows
-from analysis.paper.agreement import Agreement, compare_with_paper, right_shapes
-from analysis.paper.statements import statements
-from analysis.reader import load
-from analysis.summary import summarise
+from fscale.analysis.curves import Curve, arrange
+from fscale.analysis.hot import hot, rows
+from fscale.analysis.paper.agreement import Agreement, compare_with_paper, right_shapes
+from fscale.analysis.paper.statements import statements
+from fscale.analysis.reader import load
+from fscale.analysis.summary import summarise
 
 
 def told(one: Agreement) -> str:

@@ -10,10 +10,10 @@ from collections import Counter
 
 import numpy as np
 
-from analysis.compare.ranktest import Samples, p_value
-from analysis.compare.sequential import growing
-from analysis.compare.settings import Settings
-from analysis.compare.sliced import FIRST_LOOK
+from fscale.analysis.compare.ranktest import Samples, p_value
+from fscale.analysis.compare.sequential import growing
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sliced import FIRST_LOOK
 from tests.made_up_sides import Noise, decided, interleaved_test, sliced_test, verdicts
 
 TRIES = 300

@@ -13,10 +13,10 @@ import argparse
 import json
 from pathlib import Path
 
-from analysis.compare import wording
-from analysis.compare.compare import compare
-from analysis.compare.settings import METRICS, Judgement, Settings
-from analysis.compare.sides import open_sides
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import METRICS, Judgement, Settings
+from fscale.analysis.compare.sides import open_sides
 from fscale.model.catalogue import load_suite
 from tests.validation.delay import patched
 from tests.validation.windows import run

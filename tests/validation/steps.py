@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.history.steps import edges
+from fscale.analysis.history.steps import edges
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, float], Array]

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from analysis.reader import load
-from analysis.windows import windows_of
+from fscale.analysis.reader import load
+from fscale.analysis.windows import windows_of
 from fscale.model.paths import ROOT
 from fscale.model.results import Cell
 

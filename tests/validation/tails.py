@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.compare import wording
-from analysis.compare.compare import compare
-from analysis.compare.judge import judge
-from analysis.compare.measured import Measured, Test
-from analysis.compare.pairs import subject_of
-from analysis.compare.settings import LATENCIES, METRICS, Settings
-from analysis.compare.sides import open_sides
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.measured import Measured, Test
+from fscale.analysis.compare.pairs import subject_of
+from fscale.analysis.compare.settings import LATENCIES, METRICS, Settings
+from fscale.analysis.compare.sides import open_sides
 from fscale.model.paths import BENCH
 from tests.synthetic import key
 from tests.validation.delay import BUILD, rare, script

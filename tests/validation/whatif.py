@@ -14,9 +14,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from analysis.hot import simulations
-from analysis.reader import load
-from analysis.summary import Point, summarise
+from fscale.analysis.hot import simulations
+from fscale.analysis.reader import load
+from fscale.analysis.summary import Point, summarise
 from tests.validation.gate import fscale, module
 
 COUNTERS = ("ext4_twice_planted", "ext4_once_planted")

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from analysis.compare.curves import curve_tests
-from analysis.compare.judge import judge
-from analysis.compare.pairs import pair, subject_of
-from analysis.compare.sequential import growing
-from analysis.compare.settings import Judgement, Settings
-from analysis.compare.sides import open_sides
-from analysis.compare.sliced import FIRST_LOOK
-from apps.adapter import loads
 from fscale.ab.plan import make
 from fscale.ab.run import execute
+from fscale.analysis.compare.curves import curve_tests
+from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.pairs import pair, subject_of
+from fscale.analysis.compare.sequential import growing
+from fscale.analysis.compare.settings import Judgement, Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.compare.sliced import FIRST_LOOK
+from fscale.apps.adapter import loads
 from fscale.model.paths import BENCH
 from fscale.model.results import Cell
 from fscale.model.variant import parse

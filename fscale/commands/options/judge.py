@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from analysis.compare.settings import (
+from fscale.analysis.compare.settings import (
     EVERY,
     FAIRNESS,
     LATENCIES,

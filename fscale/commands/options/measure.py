@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps.adapter import loads
+from fscale.apps.adapter import loads
 from fscale.commands.options.shared import WaitOption
 from fscale.commands.options.suite import (
     BinaryOption,
@@ -30,7 +30,7 @@ from fscale.model.helptext import MEASURED
 from fscale.model.latency import PERCENTILES
 from fscale.model.limits import MOST_SECONDS
 from fscale.runner.request import Request, named_in, parse_cores, parse_settings, read_suite
-from vm.options import GuestOptions
+from fscale.vm.options import GuestOptions
 
 # Suite keys that a paired run sets itself.
 OWN = {"filesystems", "repetitions", "profile_repetitions"}

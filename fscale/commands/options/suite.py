@@ -16,7 +16,7 @@ from fscale.commands.list import (
 )
 from fscale.model.helptext import MEASURED, PLACE
 
-_SUITE = "a TOML file, or the name of a suite in configs/suites (`fscale list suites`)."
+_SUITE = "a TOML file, or the name of a suite (`fscale list suites`)."
 _OF_SUITE = "Default: those of the suite."
 FILESYSTEMS = (
     "File systems, separated by commas: names (`fscale list filesystems`) or TOML files. "

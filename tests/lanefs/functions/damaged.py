@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.vm.crashtest import map_device
 from tests.lanefs import blocks
 from tests.lanefs.blocks import BLOCK
 from tests.lanefs.functions.harness import (
@@ -24,7 +25,6 @@ from tests.lanefs.functions.harness import (
 )
 from tests.lanefs.functions.loop import attached, loop_device, mounted
 from tests.lanefs.images import survey
-from vm.crashtest import map_device
 
 NAMES = [f"d{n}" for n in range(8)]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fscale.model.paths import ROOT
 from fscale.model.store import Store
+from fscale.vm.qemu import protected
 from tests.lanefs.torture.plan import Slice
-from vm.qemu import protected
 
 # Beside the guest's own limit: for building the module and the images that it boots from.
 SETUP = 1800.0

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from fscale.model import catalogue
-from vm.crashload import WORKLOADS as CRASH_WORKLOADS
+from fscale.vm.crashload import WORKLOADS as CRASH_WORKLOADS
 
 KERNELS = ("bookworm", "trixie")
 PLACEMENTS = ("lane", "roundrobin", "single")

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vm.kbuild import module_files
+from fscale.vm.kbuild import module_files
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ import pytest
 
 from fscale.model.errors import FscaleError
 from fscale.model.paths import ROOT
+from fscale.vm.crashload import WORKLOADS
 from tests.lanefs.torture import __main__ as torture
 from tests.lanefs.torture import drive
 from tests.lanefs.torture.plan import COLLECTORS, KERNELS, LIMIT, Boot, Part, Slice, plan
 from tests.lanefs.torture.state import Record, State, source_hash
 from tests.lanefs.torture.table import left, render
-from vm.crashload import WORKLOADS
 
 
 def amount(kernel: str, part: str) -> int:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The input of a verdict: one metric of one subject, measured on both sides."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fscale.analysis.compare.ranktest import Samples
+from fscale.analysis.compare.settings import COUNT, LATENCIES, Subject
+from fscale.analysis.compare.sliced import PairRatio
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One side of a test: repetition -> value, and the number of repetitions without a value."""
+
+    filesystem: str
+    values: dict[int, float]
+    unusable: int = 0
+    disturbed: int = 0
+    lost: float | None = None
+    """median over disturbed repetitions of the CPU time share lost to others; None: unknown"""
+    missing: str = ""
+    """why good repetitions have no value, if none of them has one"""
+
+
+@dataclass(frozen=True)
+class Test:
+    """One metric of one subject on both sides, before it is judged.
+
+    `looks`: repetitions per side after which a sequential run looked at the data; empty if it
+    looked once, at the end.
+    """
+
+    subject: Subject
+    metric: str
+    base: Measured
+    new: Measured
+    interleaved: bool = False
+    looks: tuple[int, ...] = ()
+    ratios: dict[int, PairRatio] = field(default_factory=dict)
+    """repetition -> NEW over BASE, if both sides were mounted at once and took turns"""
+
+    @property
+    def repetitions(self) -> int:
+        """Repetitions on the side that has fewer; in a sliced run, pairs."""
+        if self.ratios:
+            return len(self.ratios)
+        return min(len(self.base.values), len(self.new.values))
+
+    @property
+    def counted(self) -> bool:
+        """Whether the metric is a count, to which one event is added."""
+        return self.metric.startswith(COUNT)
+
+    @property
+    def more_is_worse(self) -> bool:
+        """Whether a ratio above 1 is a regression: of counts and of latencies."""
+        return self.counted or self.metric in LATENCIES
+
+    def samples(self, upto: int | None = None) -> Samples:
+        """The samples of the first `upto` repetitions, as the tests use them.
+
+        One event is added to each count, so that a margin of 1% means 1% of the count plus 0.01
+        events per operation: rare events may double without being a finding.
+        """
+        base, new = (
+            {
+                r: v + 1 if self.counted else v
+                for r, v in sorted(side.values.items())
+                if upto is None or r <= upto
+            }
+            for side in (self.base, self.new)
+        )
+        if self.interleaved:
+            return Samples.interleaved(base, new)
+        return Samples.independent(*(np.array(list(s.values())) for s in (base, new)))

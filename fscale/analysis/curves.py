@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Puts points in the order of a report: page (medium, mode) > group > panel > curve > point."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from fscale.analysis.control import Control
+from fscale.analysis.summary import Point, Ratio
+from fscale.model import crew
+from fscale.model.bench import Descriptor
+from fscale.model.topology import Layout
+
+BACKGROUND = "Readers beside a writer"
+OTHER = "Other workloads"
+NO_MEDIUM = "none"  # the medium of file systems that live in memory
+SHARING = ("low", "medium", "high")
+
+Layouts = Mapping[str | None, Layout | None]
+"""the layout of each run's machine, by the run's label (None if there is one run)"""
+Controls = Mapping[str | None, Control | None]
+"""the controls of each run, in the same way"""
+
+
+def series(filesystem: str, run: str | None) -> str:
+    """The key of a line's look (`Curve.series`)."""
+    return f"{filesystem} ({run})" if run else filesystem
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One file system (of a run, or of a side) on one panel; points ascend by cores."""
+
+    filesystem: str
+    side: str | None
+    points: tuple[Point, ...]
+    base_cores: int
+    physical: int | None = None
+    """physical cores of the machine that are as fast as the first; None: every CPU is one"""
+    run: str | None = None
+    """the run's label in a report of several"""
+    control: Control | None = None
+    """the controls; None: a core is taken to give the same at each core count"""
+
+    @property
+    def series(self) -> str:
+        """The key of the line's look: the file system and, if there are several, the run."""
+        return series(self.filesystem, self.run)
+
+    @property
+    def name(self) -> str:
+        """The name in the legend."""
+        marks = [mark for mark in (self.run, self.side) if mark]
+        marks += ["simulated"] if self.simulated else []
+        return f"{self.filesystem} ({', '.join(marks)})" if marks else self.filesystem
+
+    @cached_property
+    def simulated(self) -> bool:
+        """Whether the simulator made its points."""
+        return any(p.simulated for p in self.points)
+
+    @property
+    def base(self) -> Point | None:
+        """The point that speed-ups relate to: one core (with a background writer: two)."""
+        return self.points[0] if self.points[0].key.cores == self.base_cores else None
+
+    @property
+    def top(self) -> Point:
+        """The point with the most cores."""
+        return self.points[-1]
+
+    @cached_property
+    def peak(self) -> Point:
+        """The point with the highest median; the fewest cores among equals."""
+        return max(self.points, key=lambda p: (p.median, -p.key.cores))
+
+    def speedup(self, point: Point) -> Ratio | None:
+        """Throughput of `point` relative to the base; None without a base, or for the base."""
+        base = self.base
+        if base is None or point is base:
+            return None
+        return Ratio.of(point, base)
+
+    @property
+    def top_speedup(self) -> Ratio | None:
+        """Speed-up at the highest core count."""
+        return self.speedup(self.top)
+
+    def linear_at(self, point: Point) -> float:
+        """The linear speed-up of a point: every physical core does as much as at the base.
+
+        If a control shows that a core gives less than at the base, the core counts for that much
+        less. Hardware threads and slower cores add nothing, because their worth is not known. A
+        core that runs a background writer does not count as a worker.
+        """
+        return self._worked(point) / self._worked(self.points[0])
+
+    def _worked(self, point: Point) -> float:
+        cores = point.key.cores
+        worked = min(cores, self.physical or cores) - (cores - point.worked_cores)
+        return worked * self.efficiency(cores)
+
+    def efficiency(self, cores: int) -> float:
+        """A core's throughput by the control, as a share of that at the base."""
+        return self.control.efficiency(cores) if self.control else 1.0
+
+    @property
+    def linear(self) -> float:
+        """`linear_at` of the highest core count."""
+        return self.linear_at(self.top)
+
+    @property
+    def most(self) -> float:
+        """What `top_speedup` would be if every hardware thread were worth a core."""
+        return self.top.workers / self.points[0].workers
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """Linear scaling: a point and, by core count, the factor over it; hardware threads add none."""
+
+    start: Point
+    factors: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The content of one plot: one workload with its options."""
+
+    workload: str
+    variant: str
+    title: str
+    operation: str
+    unit: str
+    curves: tuple[Curve, ...]
+    layout: Layout | None = None
+    turns: tuple[int, ...] = ()
+    """core counts at which the curves stop rising according to FxMark's paper"""
+
+    @property
+    def name(self) -> str:
+        """The workload and its options that are not the defaults."""
+        return f"{self.workload} {self.variant}".strip()
+
+    @property
+    def points(self) -> list[Point]:
+        """The points of all curves."""
+        return [p for c in self.curves for p in c.points]
+
+    @property
+    def cores(self) -> list[int]:
+        """All core counts, rising."""
+        return sorted({p.key.cores for p in self.points})
+
+    @property
+    def ideal(self) -> Ideal | None:
+        """Linear scaling from the fastest base; None if no curve has a base and another point."""
+        rising = [c for c in self.curves if c.base is not None and len(c.points) > 1]
+        if not rising:
+            return None
+        fastest = max(rising, key=lambda c: c.points[0].median)
+        start = fastest.points[0]
+        last = self.cores[-1]
+        physical = fastest.physical or last
+        beside = start.key.cores - start.worked_cores
+        # One point per core count, because linear scaling is not straight on a logarithmic axis.
+        counts = sorted(n for n in {*self.cores, min(physical, last)} if n >= start.key.cores)
+        return Ideal(
+            start, tuple((n, (min(n, physical) - beside) / start.worked_cores) for n in counts)
+        )
+
+    @property
+    def given(self) -> Ideal | None:
+        """Scaling of the control, from the same base; None if no control ran."""
+        ideal = self.ideal
+        fastest = ideal and next(c for c in self.curves if c.points[0] is ideal.start)
+        control = fastest and fastest.control
+        if not ideal or not control:
+            return None
+        start, beside = ideal.start, ideal.start.key.cores - ideal.start.worked_cores
+        first = control.measured(start.key.cores)
+        found = [
+            (n, (given / n) * (n - beside) / (first / start.key.cores * start.worked_cores))
+            for n in self.cores
+            if first and n >= start.key.cores and (given := control.measured(n))
+        ]
+        return Ideal(start, tuple(found)) if len(found) > 1 else None
+
+    def curve(self, name: str) -> Curve | None:
+        """The curve of that legend name, if it was measured."""
+        return next((c for c in self.curves if c.name == name), None)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The panels of workloads with the same action: read data, write metadata, ..."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """All measurements on one medium in one I/O mode."""
+
+    medium: str
+    mode: str
+    groups: tuple[Group, ...]
+
+    @property
+    def title(self) -> str:
+        """The title in headings."""
+        return f"{'no' if self.medium == NO_MEDIUM else self.medium} medium, {self.mode} I/O"
+
+    @property
+    def slug(self) -> str:
+        """The name in file names."""
+        return f"{self.medium}-{self.mode}"
+
+    @property
+    def panels(self) -> list[Panel]:
+        """All panels, in order."""
+        return [p for g in self.groups for p in g.panels]
+
+    @property
+    def cores(self) -> list[int]:
+        """All core counts, rising."""
+        return sorted({n for p in self.panels for n in p.cores})
+
+    @property
+    def names(self) -> list[str]:
+        """The legend names of all curves, in order."""
+        return list(dict.fromkeys(c.name for p in self.panels for c in p.curves))
+
+
+def _variant(point: Point, durations: set[float]) -> str:
+    key = point.key
+    parts = [f"{name}={value}" for name, value in sorted(key.options.items())]
+    # Several runs are told apart by their labels, so that their curves share a panel.
+    parts += [crew.label(key)] if key.crew and point.run is None else []
+    if len(durations) > 1:
+        parts.append(f"{key.duration:g} s")
+    return " ".join(parts)
+
+
+def _group(described: Descriptor | None) -> str:
+    if described is None:
+        return OTHER
+    return (
+        BACKGROUND if described.background else f"{described.type} {described.action}s".capitalize()
+    )
+
+
+def _panel(
+    workload: str,
+    variant: str,
+    points: list[Point],
+    order: list[str],
+    described: Descriptor | None,
+    there: Layouts,
+    controls: Controls,
+) -> Panel:
+    series: dict[tuple[str, str | None, str | None], list[Point]] = defaultdict(list)
+    sides: dict[str | None, set[str | None]] = defaultdict(set)
+    for point in points:
+        sides[point.run].add(point.key.side)
+    for point in points:
+        # If a run is a single side, its label already has the side.
+        side = None if point.run and len(sides[point.run]) == 1 else point.key.side
+        series[point.key.filesystem, side, point.run].append(point)
+    base = max(1, described.min_cores) if described else 1
+    curves = [
+        Curve(
+            filesystem,
+            side,
+            tuple(sorted(own, key=lambda p: p.key.cores)),
+            base,
+            layout.equal if (layout := there.get(run)) else None,
+            run,
+            controls.get(run),
+        )
+        for (filesystem, side, run), own in series.items()
+    ]
+    rank = {name: i for i, name in enumerate(order)}
+    runs = {run: i for i, run in enumerate(there)}
+    curves.sort(
+        key=lambda c: (
+            rank.get(c.filesystem, len(rank)),
+            c.filesystem,
+            runs.get(c.run, 0),
+            c.side or "",
+        )
+    )
+    layouts = {there.get(curve.run) for curve in curves}
+    return Panel(
+        workload,
+        variant,
+        described.title if described else "",
+        described.operation if described else "",
+        points[0].unit,
+        tuple(curves),
+        layouts.pop() if len(layouts) == 1 else None,
+    )
+
+
+def arrange(
+    points: list[Point],
+    filesystems: list[str],
+    descriptors: dict[str, Descriptor],
+    there: Layout | Layouts | None = None,
+    controls: Controls | None = None,
+) -> list[Page]:
+    """Arrange points for drawing.
+
+    `filesystems` gives the order of the curves, `descriptors` (by id) the titles and the groups;
+    workloads without a descriptor are shown as well. `there` is the layout of the machine, if it is
+    known, or the layout of each run's machine by its label; a panel of runs with different layouts
+    shows none. `controls` are those of each run, by its label.
+    File systems that need no medium are on every page of their mode, for comparison.
+    """
+    layouts: Layouts = there if isinstance(there, Mapping) else {None: there}
+    pages: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for point in points:
+        pages[point.key.medium, point.key.mode].append(point)
+    for mode in {mode for medium, mode in pages if medium != NO_MEDIUM}:
+        everywhere = pages.pop((NO_MEDIUM, mode), [])
+        for (_, other), own in pages.items():
+            own.extend(everywhere if other == mode else [])
+    return [
+        Page(medium, mode, _groups(own, filesystems, descriptors, layouts, controls or {}))
+        for (medium, mode), own in sorted(pages.items())
+    ]
+
+
+def _groups(
+    points: list[Point],
+    filesystems: list[str],
+    descriptors: dict[str, Descriptor],
+    there: Layouts,
+    controls: Controls,
+) -> tuple[Group, ...]:
+    durations: dict[str, set[float]] = defaultdict(set)
+    for point in points:
+        durations[point.key.workload].add(point.key.duration)
+    panels: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for point in points:
+        workload = point.key.workload
+        panels[workload, _variant(point, durations[workload])].append(point)
+
+    def rank(item: tuple[str, str]) -> tuple[bool, bool, str, str, int, str, str]:
+        described = descriptors.get(item[0])
+        if described is None:
+            return (True, False, "", "", 0, *item)
+        sharing = SHARING.index(described.sharing)
+        return (False, described.background, described.type, described.action, sharing, *item)
+
+    groups: dict[str, list[Panel]] = defaultdict(list)
+    for workload, variant in sorted(panels, key=rank):
+        described = descriptors.get(workload)
+        groups[_group(described)].append(
+            _panel(
+                workload,
+                variant,
+                panels[workload, variant],
+                filesystems,
+                described,
+                there,
+                controls,
+            )
+        )
+    return tuple(Group(title, tuple(own)) for title, own in groups.items())

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Classifies curves by how they scale; the report prints the rules next to the verdicts."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.summary import Ratio
+
+SCALES_FROM = 0.8  # of linear
+SUPERLINEAR_FROM = (
+    1.15  # of one core per hardware thread: more than the noise of two undisturbed points
+)
+CLEAR_FROM = 0.05  # a ratio this close to 1 is not a practical change
+
+
+class Verdict(Enum):
+    """How a curve behaves at its highest core count; the value is the heading."""
+
+    SUPERLINEAR = "Faster than linear: the base is doubtful"
+    SCALES = "Scales"
+    PARTLY = "Gains, but well below linear"
+    FLAT = "No clear change"
+    FALLS = "Falls: slower than at the base"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict on one curve."""
+
+    panel: Panel
+    curve: Curve
+    ratio: Ratio
+    verdict: Verdict
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other processes' load was on either of the two points."""
+        base = self.curve.base
+        return bool(self.curve.top.disturbed or (base and base.disturbed))
+
+
+def judge(ratio: Ratio, linear: float, most: float) -> Verdict:
+    """Judge a speed-up against the linear one, by physical cores, and `most`, by hardware threads.
+
+    The curve is flat if the interval from the two spreads includes 1, or if the ratio is within
+    `CLEAR_FROM` of 1. Otherwise it falls (below 1), gains partly, scales (at least `SCALES_FROM`
+    of linear) or gains more than the CPUs can give (at least `SUPERLINEAR_FROM` of `most`).
+    """
+    if ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) <= CLEAR_FROM:
+        return Verdict.FLAT
+    if ratio.value < 1:
+        return Verdict.FALLS
+    if ratio.value >= SUPERLINEAR_FROM * most:
+        return Verdict.SUPERLINEAR
+    return Verdict.SCALES if ratio.value >= SCALES_FROM * linear else Verdict.PARTLY
+
+
+def findings(page: Page) -> list[Finding]:
+    """One finding for each curve that has a base and a higher core count, in the page's order."""
+    found = []
+    for panel in page.panels:
+        for curve in panel.curves:
+            ratio = curve.top_speedup
+            if ratio is not None:
+                found.append(Finding(panel, curve, ratio, judge(ratio, curve.linear, curve.most)))
+    return found

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Values of a cell that several formats use."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from fscale.model.bench import CpuTimes
+from fscale.model.results import Cell, Run
+
+
+def in_order(cells: Iterable[Cell]) -> list[Cell]:
+    """Sort cells by workload, place, core count and repetition."""
+    return sorted(
+        cells,
+        key=lambda c: (
+            *(c.key.workload, c.key.medium, c.key.mode, c.key.filesystem),
+            *(options(c), c.key.side or "", c.key.profile or "", c.key.duration),
+            *(c.key.cores, c.key.repetition),
+        ),
+    )
+
+
+def options(cell: Cell) -> str:
+    """The workload's options: name=value, separated by blanks."""
+    return " ".join(f"{name}={value}" for name, value in sorted(cell.key.options.items()))
+
+
+def workers(cell: Cell) -> int | None:
+    """The number of processes whose operations were counted; None if not recorded."""
+    return len(cell.bench.workers) if cell.bench and cell.bench.workers else None
+
+
+def simulated(run: Run, cell: Cell) -> bool:
+    """Whether the simulator made the cell; also true for failed cells."""
+    return cell.simulation is not None or run.machine.simulated
+
+
+def cpu_times(cell: Cell) -> CpuTimes | None:
+    """The times of the CPUs under test; None if not recorded (simulated cells have zeros)."""
+    return cell.cpu if cell.cpu is not None and cell.cpu.total > 0 else None
+
+
+def cpu_seconds(times: CpuTimes, state: str) -> float:
+    """The seconds in one of `fscale.analysis.summary.CPU_STATES`; irq includes softirq."""
+    seconds = float(getattr(times, state))
+    return seconds + times.softirq if state == "irq" else seconds
+
+
+def moment(text: str) -> datetime | None:
+    """The time in an ISO 8601 text; None if it has none, or no time zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The outcome of a repetition, for formats with passes and failures."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from fscale.analysis.compare.health import is_broken
+from fscale.analysis.formats.cells import in_order
+from fscale.analysis.ktap import one_line
+from fscale.analysis.reader import Results
+from fscale.analysis.summary import Point, summarise
+from fscale.model.results import Cell
+
+Outcome = Literal["measured", "broken", "unusable", "skipped", "absent"]
+"""measured: it has a figure. broken: the file system failed. unusable: no figure, but not because
+of the file system (no space, too short a window, interrupted by the user). skipped: a requirement
+is missing. absent: it cannot be read, or was planned and left no result."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A repetition: its name within its point, its outcome, and a line that describes it."""
+
+    name: str
+    outcome: Outcome
+    text: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The repetitions of a point, and a summary of them; empty without a figure."""
+
+    name: str
+    text: str
+    entries: tuple[Entry, ...]
+
+
+def outcome(cell: Cell) -> Outcome:
+    """The outcome of a cell."""
+    if cell.status == "ok":
+        return "measured"
+    if cell.status == "skipped":
+        return "skipped"
+    return "broken" if is_broken(cell) else "unusable"
+
+
+def describe_cell(cell: Cell) -> str:
+    """The figure with the reasons to doubt it, or why there is none."""
+    if cell.status != "ok":
+        return one_line(f"{cell.status}: {cell.reason or 'no reason was recorded'}")
+    parts = [f"{cell.ops_per_second:.6g} {cell.unit}/s"]
+    if cell.simulation is not None:
+        parts.append("simulated")
+    if cell.key.profile is not None:
+        parts.append(f"profiled ({cell.key.profile}), not scored")
+    if cell.disturbed is not None:
+        parts.append(f"disturbed: {cell.disturbed}")
+    return one_line("; ".join(parts))
+
+
+def describe_point(point: Point) -> str:
+    """A point's median with its spread, number of repetitions, and remarks."""
+    parts = [f"median {point.median:.6g} {point.unit}/s"]
+    if point.spread.kind != "none":
+        parts.append(f"{point.spread.kind} {point.spread.low:.6g} to {point.spread.high:.6g}")
+    parts.append(f"{point.n} repetition{'s' if point.n > 1 else ''}")
+    if point.disturbed:
+        parts.append(f"{point.disturbed} disturbed")
+    if point.simulated:
+        parts.append("simulated")
+    return ", ".join(parts)
+
+
+def groups(results: Results) -> list[Group]:
+    """The points of a run by their names; absent repetitions come last."""
+    medians = {point.key.point: describe_point(point) for point in summarise(results.scored)}
+    cells: dict[str, list[Cell]] = {}
+    for cell in in_order(results.cells):
+        cells.setdefault(cell.key.point, []).append(cell)
+    found = [Group(name, medians.get(name, ""), _entries(own)) for name, own in cells.items()]
+    absent = [
+        Entry(u.file, "absent", one_line(f"unreadable: {u.reason}")) for u in results.unreadable
+    ]
+    if results.missing:
+        why = f"{results.missing} planned cells left no result"
+        absent.append(Entry("planned cells", "absent", why))
+    if absent:
+        found.append(Group("absent", "", tuple(absent)))
+    return found
+
+
+def _entries(cells: Iterable[Cell]) -> tuple[Entry, ...]:
+    return tuple(
+        Entry(
+            f"repetition {cell.key.repetition}",
+            outcome(cell),
+            describe_cell(cell),
+            cell.wall_seconds,
+        )
+        for cell in cells
+    )

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The trend of a point over runs, with its steps."""
+
+import sqlite3
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from fscale.analysis.compare.settings import LATENCIES
+from fscale.analysis.history.steps import edges
+
+
+@dataclass(frozen=True)
+class Value:
+    """The value of one run: median of `n` repetitions and their spread, in the metric's unit.
+
+    `build` is the kernel's `uname -v`, empty if the run does not record it.
+    """
+
+    path: str
+    run: str
+    started: str
+    revision: str | None
+    kernel: str
+    build: str
+    median: float
+    low: float
+    high: float
+    n: int
+    disturbed: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """Between the runs `last` and `first` the level changed by `ratio`, from `before` to `after`.
+
+    Each level is the median of all runs between this step and the next one on that side.
+    """
+
+    last: Value
+    first: Value
+    before: float
+    after: float
+    ratio: float
+    worse: bool
+
+
+@dataclass(frozen=True)
+class Place:
+    """The properties that a curve's trends share; figures of two places are never mixed."""
+
+    workload: str
+    filesystem: str
+    circumstances: str
+    machine: str
+    definition: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One point's values in the order of the runs, and its steps."""
+
+    subject: str
+    metric: str
+    place: Place
+    cores: int
+    values: list[Value]
+    steps: list[Step]
+
+
+def trends(
+    index: sqlite3.Connection,
+    metric: str,
+    workload: str | None = None,
+    filesystem: str | None = None,
+    margin: float = 0.05,
+) -> list[Trend]:
+    """The trends of all points that were not measured as a side of `fscale ab`.
+
+    Two machines, two kinds of guest, or two definitions of a cell give two trends.
+    """
+    rows = index.execute(
+        "SELECT subject, cores, workload, filesystem, place, machine, definition,"
+        " unit, path, run.name, started, revision, kernel, build, median, low, high, n, disturbed"
+        " FROM point JOIN run ON run.id = run_id"
+        " WHERE metric = :metric AND side = ''"
+        " AND :workload IN ('', workload) AND :filesystem IN ('', filesystem)"
+        " ORDER BY workload, filesystem, place, cores, started, run.id",
+        {"metric": metric, "workload": workload or "", "filesystem": filesystem or ""},
+    )
+    series: dict[tuple[str, int, Place], list[Value]] = defaultdict(list)
+    for subject, cores, *rest in rows:
+        series[subject, cores, Place(*rest[:6])].append(Value(*rest[6:]))
+    several = Counter((subject, place.machine) for subject, _, place in series)
+    return [
+        Trend(
+            f"{subject} on {place.machine}"
+            + (f", definition {place.definition}" if several[subject, place.machine] > 1 else ""),
+            metric,
+            place,
+            cores,
+            values,
+            steps(values, margin, more_is_worse=metric in LATENCIES),
+        )
+        for (subject, cores, place), values in series.items()
+    ]
+
+
+def steps(values: list[Value], margin: float, *, more_is_worse: bool = False) -> list[Step]:
+    """The steps by more than the margin; none with fewer than six runs."""
+    medians = np.array([v.median for v in values])
+    found = edges(medians, margin)
+    levels = [float(np.median(part)) for part in np.split(medians, found)]
+    return [
+        Step(
+            values[edge - 1],
+            values[edge],
+            before,
+            after,
+            after / before,
+            (after > before) is more_is_worse,
+        )
+        for edge, before, after in zip(found, levels, levels[1:], strict=False)
+    ]

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Draws panels with matplotlib: scaling curves and CPU bars."""
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.style import (
+    CPU_COLOURS,
+    FONT_SIZE,
+    GRID,
+    INK,
+    MUTED,
+    PAPER,
+    Dashes,
+    Line,
+    speedup_colours,
+)
+from fscale.analysis.summary import Point
+from fscale.model.topology import Layout
+
+_SOCKET: dict[str, Any] = {"color": MUTED.light, "linewidth": 0.5, "alpha": 0.55}
+_KIND: dict[str, Any] = _SOCKET | {"linestyle": (0, (4, 2)), "linewidth": 0.9, "alpha": 0.9}
+_TURN: dict[str, Any] = {"marker": 7, "color": MUTED.light, "linestyle": "none"}  # a caret down
+_GIVEN: dict[str, Any] = {"color": MUTED.light, "linestyle": "-", "linewidth": 1.6, "alpha": 0.6}
+_THREADS: dict[str, Any] = {"facecolor": GRID.light, "linewidth": 0, "alpha": 0.6}
+
+LONGEST = 28  # characters of a bar's label
+DIGIT = 0.65 * FONT_SIZE / 72  # inches
+
+
+def scaled_unit(largest: float, unit: str) -> tuple[float, str]:
+    """Divisor and axis label that keep the tick labels short: 4.5e6 ops -> (1e6, "M ops/s")."""
+    for divisor, prefix in ((1e9, "G "), (1e6, "M "), (1e3, "k ")):
+        if largest >= divisor:
+            return divisor, f"{prefix}{unit}/s"
+    return 1.0, f"{unit}/s"
+
+
+def core_ticks(cores: list[int], width: float, digit: float = DIGIT) -> list[int]:
+    """The core counts that get a label on an axis `width` inches wide, a digit being `digit` wide.
+
+    The highest and the lowest have one; the others, from the highest down, if there is room.
+    """
+    span = max(cores[-1] - cores[0], 1)
+    gap = span * digit * (len(str(cores[-1])) + 1) / width
+    kept: list[int] = []
+    for count in [cores[-1], cores[0], *reversed(cores)]:
+        if all(abs(count - other) >= gap for other in kept if other != count):
+            kept.append(count)
+    return sorted(set(kept))
+
+
+def draw_curves(
+    ax: Axes, panel: Panel, lines: dict[str, Line], width: float, ideal: bool = True
+) -> None:
+    """Throughput against cores, a line for each file system, whiskers for the spread.
+
+    The axis is about `width` inches wide. A caret at the top marks where the paper's curves turn. A
+    hollow marker is a point with a disturbed repetition. The dotted line (`ideal`) is linear
+    scaling from the fastest base; the solid grey line beside it is the control, if one ran. A thin
+    vertical line follows each full socket, a dashed one marks where slower cores are added; the
+    background is grey where hardware threads share cores.
+    """
+    top = max(p.spread.high for p in panel.points)
+    divisor, label = scaled_unit(top, panel.unit)
+    single = len(panel.cores) == 1
+    for i, curve in enumerate(panel.curves):
+        shift = 0.09 * (i - (len(panel.curves) - 1) / 2) if single else 0.0
+        _draw_curve(ax, curve, lines[curve.series], divisor, shift, f"curve-{i}")
+    if ideal and not single:
+        _draw_ideal(ax, panel, divisor)
+    cores = panel.cores
+    margin = 0.5 if single else 0.06 * (cores[-1] - cores[0])
+    ax.set_xlim(cores[0] - margin, cores[-1] + margin)
+    if panel.layout and not single:
+        _draw_layout(ax, panel.layout, cores)
+    for turn in panel.turns:
+        ax.plot(turn, 1, transform=ax.get_xaxis_transform(), clip_on=False, zorder=3, **_TURN)
+    ax.xaxis.set_major_locator(FixedLocator(core_ticks(cores, width)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.grid(visible=False, axis="x")
+    ax.set_ylim(0, 1.08 * top / divisor)
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set_xlabel("cores")
+    ax.set_ylabel(label)
+
+
+def _draw_curve(ax: Axes, curve: Curve, line: Line, divisor: float, shift: float, gid: str) -> None:
+    x = np.array([p.key.cores for p in curve.points]) + shift
+    y = np.array([p.median for p in curve.points]) / divisor
+    low = y - np.array([p.spread.low for p in curve.points]) / divisor
+    high = np.array([p.spread.high for p in curve.points]) / divisor - y
+    ax.plot(
+        x,
+        y,
+        color=line.colour,
+        linestyle=dashes(line, curve.side, curve.simulated),
+        zorder=2,
+        gid=gid,
+    )
+    ax.errorbar(
+        x, y, [low, high], fmt="none", ecolor=line.colour, elinewidth=0.8, capsize=2.2, zorder=2.5
+    )
+    for disturbed in (False, True):
+        chosen = np.array([bool(p.disturbed) == disturbed for p in curve.points])
+        if not chosen.any():
+            continue
+        ax.plot(
+            x[chosen],
+            y[chosen],
+            linestyle="none",
+            marker=line.marker,
+            color=line.colour,
+            markerfacecolor=PAPER.light if disturbed else line.colour,
+            clip_on=False,
+            zorder=3,
+        )
+
+
+def _draw_ideal(ax: Axes, panel: Panel, divisor: float) -> None:
+    ideal = panel.ideal
+    if ideal is None:
+        return
+    x = [cores for cores, _ in ideal.factors]
+    y = [factor * ideal.start.median / divisor for _, factor in ideal.factors]
+    ax.plot(x, y, color=MUTED.light, linestyle=":", linewidth=1, zorder=1, gid="ideal")
+    if given := panel.given:
+        x = [cores for cores, _ in given.factors]
+        y = [factor * given.start.median / divisor for _, factor in given.factors]
+        ax.plot(x, y, zorder=1, gid="given-ideal", **_GIVEN)
+
+
+def _draw_layout(ax: Axes, there: Layout, cores: list[int]) -> None:
+    for end in there.sockets:
+        if cores[0] <= end < cores[-1]:
+            ax.axvline(end + 0.5, zorder=0.5, gid="socket", **_SOCKET)
+    for end in there.borders:
+        if cores[0] <= end < cores[-1]:
+            ax.axvline(end + 0.5, zorder=0.5, gid="kind", **_KIND)
+    if there.cores < cores[-1]:
+        right = ax.get_xlim()[1]
+        ax.axvspan(there.cores + 0.5, right, zorder=0, gid="threads", **_THREADS)
+
+
+def layout_keys(page: Page) -> list[tuple[Artist, str]]:
+    """The legend's samples of the marks for the machine's layout and for the paper."""
+    there = next((panel.layout for panel in page.panels), None)
+    keys: list[tuple[Artist, str]] = []
+    if any(panel.turns for panel in page.panels):
+        keys.append((Line2D([0.5], [0], **_TURN), "turn in FxMark's paper"))
+    if there is None or len(page.cores) < 2:
+        return keys
+    if any(page.cores[0] <= end < page.cores[-1] for end in there.sockets):
+        keys.append((Line2D([0.5, 0.5], [-1, 1], **_SOCKET), "end of a socket"))
+    if any(page.cores[0] <= end < page.cores[-1] for end in there.borders):
+        keys.append((Line2D([0.5, 0.5], [-1, 1], **_KIND), "slower cores from here"))
+    if there.cores < page.cores[-1]:
+        keys.append((Rectangle((0.2, -0.8), 0.6, 1.6, **_THREADS), "hardware threads"))
+    return keys
+
+
+def dashes(line: Line, side: str | None, simulated: bool) -> Dashes:
+    """The dashes of a line; simulated lines never look like measured ones."""
+    if simulated:
+        return ":" if side == "B" else "-."
+    return "--" if side == "B" else line.dashes
+
+
+def legend_key(line: Line, side: str | None = None, simulated: bool = False) -> Line2D:
+    """The legend's sample of a curve."""
+    style = dashes(line, side, simulated)
+    return Line2D(
+        [0, 0.5, 1], [0, 0, 0], color=line.colour, ls=style, marker=line.marker, markevery=[1]
+    )
+
+
+def ideal_key() -> Line2D:
+    """The legend's sample of linear scaling."""
+    return Line2D([0, 1], [0, 0], color=MUTED.light, linestyle=":", linewidth=1)
+
+
+def given_key() -> Line2D:
+    """The legend's sample of linear scaling by the control."""
+    return Line2D([0, 1], [0, 0], **_GIVEN)
+
+
+def cpu_keys() -> list[Patch]:
+    """The legend's samples of the CPU states, in the bars' order."""
+    return [Patch(facecolor=colour.light, label=state) for state, colour in CPU_COLOURS.items()]
+
+
+def cpu_points(panel: Panel) -> list[tuple[str, Point]]:
+    """The bars of a panel: each curve's highest core count, if CPU times were recorded."""
+    return [(c.name, c.top) for c in panel.curves if c.top.cpu is not None]
+
+
+def cpu_labels(panel: Panel) -> list[str]:
+    """The bars' labels, with the core count if it is not the panel's highest.
+
+    Long labels lose their middle, because the run is at the end.
+    """
+    most = panel.cores[-1]
+    labels = [
+        name if point.key.cores == most else f"{name} (at {point.key.cores})"
+        for name, point in cpu_points(panel)
+    ]
+    half = LONGEST // 2
+    return [
+        name if len(name) <= LONGEST else f"{name[: half - 1]}\u2026{name[-half:]}"
+        for name in labels
+    ]
+
+
+def draw_cpu(ax: Axes, panel: Panel) -> None:
+    """How the CPUs under test spent their time: one stacked bar for each file system."""
+    bars = cpu_points(panel)
+    left = np.zeros(len(bars))
+    for state, colour in CPU_COLOURS.items():
+        width = np.array([100 * (p.cpu or {})[state] for _, p in bars])
+        rows = np.arange(len(bars))
+        x = np.stack([left, left + width, left + width, left], axis=1)
+        y = np.stack([rows - 0.34, rows - 0.34, rows + 0.34, rows + 0.34], axis=1)
+        # One artist for all bars: matplotlib takes a second for a few hundred single ones.
+        ax.add_collection(
+            PolyCollection(
+                list(np.stack([x, y], axis=2)),
+                facecolor=colour.light,
+                edgecolor=PAPER.light,
+                linewidth=0.4,
+            )
+        )
+        left += width
+    ax.set_yticks(range(len(bars)), cpu_labels(panel))
+    ax.set_ylim(len(bars) - 0.5, -0.5)
+    ax.set_xlim(0, 100)
+    ax.xaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
+    ax.set_xlabel("% of CPU time")
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False)
+    ax.spines["left"].set_visible(False)
+
+
+def share_of_linear(curve: Curve) -> float | None:
+    """log(speed-up) / log(linear) at the highest core count: the matrix's colour."""
+    ratio = curve.top_speedup
+    if ratio is None or curve.linear <= 1:
+        return None
+    return math.log(ratio.value) / math.log(curve.linear)
+
+
+def draw_matrix(ax: Axes, page: Page) -> None:
+    """FxMark's Figure 13: colour is the speed-up at the highest core count, numbers are the peak.
+
+    A row for each file system, a column for each workload; a colour bar on the right. A dagger
+    marks a curve without a figure at the highest core count.
+    """
+    panels, names = page.panels, page.names
+    for column, panel in enumerate(panels):
+        for row, name in enumerate(names):
+            curve = panel.curve(name)
+            if curve is None:
+                continue
+            share = share_of_linear(curve)
+            fill, ink = ("none", INK.light) if share is None else speedup_colours(share)
+            corner = (column - 0.5, row - 0.5)
+            ax.add_patch(Rectangle(corner, 1, 1, facecolor=fill, edgecolor=PAPER.light))
+            ends_early = curve.top.key.cores < page.cores[-1]
+            number = f"{curve.peak.key.cores}{'†' if ends_early else ''}"
+            ax.text(column, row, number, ha="center", va="center_baseline", color=ink)
+    ax.set_xlim(-0.5, len(panels) - 0.5)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xticks(range(len(panels)), [p.name for p in panels], rotation=60, ha="right")
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(length=0)
+    ax.tick_params(axis="x", pad=1)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+    part = 1 / max(len(panels), 4)  # width of a column, or less if there are few
+    _draw_scale(ax.inset_axes((1 + 0.25 * part, 0, 0.35 * part, 1)))
+
+
+def _draw_scale(ax: Axes) -> None:
+    steps = 64
+    for i in range(steps):
+        share = 1 - 2 * i / (steps - 1)
+        colour = speedup_colours(share)[0]
+        ax.add_patch(Rectangle((0, i), 1, 1.1, facecolor=colour, linewidth=0))
+    ax.set_xlim(0, 1)
+    ax.set_ylim(steps, 0)
+    ax.set_xticks([])
+    ax.set_yticks([0, steps / 2, steps], ["linear", "1x", "1/linear"])
+    ax.yaxis.tick_right()
+    ax.tick_params(length=0)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads a results directory into the models, and lists files that cannot be used."""
+
+import math
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fscale.analysis import windows
+from fscale.model.bench import Descriptor
+from fscale.model.errors import FscaleError
+from fscale.model.files import Folder, printable
+from fscale.model.results import Cell, Control, Run
+from fscale.model.store import RUN_FILE
+
+# Beyond these bounds a quotient or a logarithm may not be a finite number.
+LEAST, MOST = 1e-15, 1e18
+
+_PROGRAM = re.compile(r"^\S*/fscale/__main__\.py")
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A cell file that cannot be used: its name and the reason."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run directory in memory. Statistics may only use `scored`."""
+
+    path: Path
+    run: Run
+    descriptors: dict[str, Descriptor]
+    cells: tuple[Cell, ...]
+    unreadable: tuple[Unreadable, ...]
+    controls: tuple[Cell, ...] = ()
+    """the control cells, which are not among `cells`"""
+
+    @property
+    def scored(self) -> list[Cell]:
+        """The cells that count: successful and not profiled."""
+        return [c for c in self.cells if c.status == "ok" and c.key.profile is None]
+
+    @property
+    def missing(self) -> int:
+        """How many planned cells left no file."""
+        there = len(self.cells) + len(self.controls) + len(self.unreadable)
+        return max(0, self.run.planned_cells - there)
+
+
+def as_typed(command: str) -> str:
+    """A command line of `Run.command` as the user typed it."""
+    return _PROGRAM.sub("bin/fscale", command)
+
+
+def first_error(error: ValidationError) -> str:
+    """The first complaint of pydantic in one sentence."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the file"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{place}: {first['msg']}{more}"
+
+
+def _read_run(folder: Folder) -> tuple[Run, dict[str, Descriptor]]:
+    path = folder.path / RUN_FILE
+    try:
+        run = Run.model_validate_json(folder.read(RUN_FILE))
+        return run, {d.id: d for d in map(Descriptor.model_validate, run.workloads)}
+    except FileNotFoundError:
+        raise FscaleError(
+            f"{path.parent} is not a results directory (it has no run.json); "
+            "give the directory that `fscale run --output DIR` wrote"
+        ) from None
+    except OSError as error:
+        raise FscaleError(
+            f"cannot read {path}: {error.strerror}; check that it is a file that you may read"
+        ) from None
+    except ValidationError as error:
+        raise FscaleError(
+            f"{path} is not a run of this version of fscale: {first_error(error)}; "
+            "use the version that wrote it, or run the suite again"
+        ) from None
+
+
+def _read_cell(folder: Folder, name: str) -> Cell | Unreadable:
+    shown = printable(name)
+    try:
+        cell = Cell.model_validate_json(folder.read(f"cells/{name}"))
+    except OSError as error:
+        return Unreadable(shown, f"cannot be read: {error.strerror}")
+    except ValidationError as error:
+        return Unreadable(shown, first_error(error))
+    wrong = _wrong(cell, name)
+    return Unreadable(shown, wrong) if wrong else cell
+
+
+def _wrong(cell: Cell, name: str) -> str | None:
+    if f"{cell.id}.json" != name or cell.id != cell.key.id:
+        return f"the names do not agree: the file's, its id ({cell.id}) and its key"
+    if cell.status == "ok" and not (
+        math.isfinite(cell.ops_per_second) and cell.ops_per_second > 0 and cell.seconds > 0
+    ):
+        return "its status is ok, but it counted nothing"
+    if cell.status == "ok" and cell.bench and not cell.bench.workers:
+        return "its status is ok, but it has no worker"
+    if not all(value == 0 or LEAST < abs(value) < MOST for value in _figures(cell)):
+        return "it has a figure that is too large or too small to be measured"
+    return None
+
+
+def _figures(cell: Cell) -> list[float]:
+    """All figures of a cell that statistics use."""
+    times = cell.cpu.model_dump().values() if cell.cpu else ()
+    used = (
+        cell.ops,
+        cell.seconds,
+        cell.ops_per_second,
+        cell.key.duration,
+        cell.wall_seconds or 0.0,
+    )
+    return [*used, cell.own_cpu_seconds or 0.0, *times, *(cell.counts or {}).values()]
+
+
+def load(run_dir: Path) -> Results:
+    """Read `run_dir` (run.json and cells/*.json).
+
+    Broken cell files do not stop the reading: they are returned in `unreadable`, so that the report
+    shows them and no statistic uses them.
+
+    Raises:
+        FscaleError: run.json is missing or has another schema, or no cell can be read.
+    """
+    folder = Folder(run_dir)
+    run, descriptors = _read_run(folder)
+    cells: list[Cell] = []
+    unreadable: list[Unreadable] = []
+    try:
+        names = folder.names("cells", ".json")
+    except OSError as error:
+        raise FscaleError(
+            f"cannot read {run_dir / 'cells'}: {error.strerror}; check that it is a directory "
+            "that you may read"
+        ) from None
+    for name in names:
+        read = _read_cell(folder, name)
+        if isinstance(read, Cell):
+            cells.append(read)
+        else:
+            unreadable.append(read)
+    if not cells:
+        why = f"the first: {unreadable[0].reason}" if unreadable else "it contains none"
+        raise FscaleError(
+            f"no cell in {run_dir / 'cells'} can be read ({why}); "
+            "run the suite again with the same --output to measure them"
+        )
+    cells, mixed = _one_control(cells)
+    controls = tuple(cell for cell in cells if cell.key.control)
+    others = tuple(cell for cell in cells if not cell.key.control)
+    run.warnings += [*mixed, *windows.warnings(run, others)]
+    return Results(run_dir, run, descriptors, others, tuple(unreadable), controls)
+
+
+def _one_control(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
+    """Make each point use a single CPU control (hotplug or affinity); return warnings as well.
+
+    A machine with its other CPUs offline differs from one with all CPUs online. Older runs switched
+    to affinity when the kernel refused to take a CPU offline. For each point (in a comparison, for
+    both of its sides) cells of the control with fewer good cells are left out; if both have as
+    many, those by affinity.
+    """
+    good = [cell for cell in cells if cell.status == "ok"]
+    if len({cell.cpu_control for cell in good}) < 2:
+        return cells, []
+    controls: dict[str, Counter[Control]] = defaultdict(Counter)
+    for cell in good:
+        controls[_both_sides(cell)][cell.cpu_control] += 1
+    kept = {
+        point: max(found, key=lambda c: (found[c], c == "hotplug"))
+        for point, found in controls.items()
+    }
+    made, left_out = [], 0
+    for cell in cells:
+        if cell.status == "ok" and cell.cpu_control != (most := kept[_both_sides(cell)]):
+            reason = f"measured with CPU {cell.cpu_control}, most cells of its point with {most}"
+            cell = cell.model_copy(update={"status": "invalid", "reason": reason})  # noqa: PLW2901
+            left_out += 1
+        made.append(cell)
+    warnings = []
+    if left_out:
+        warnings.append(
+            f"{left_out} cells are left out because they restricted the CPUs in another way "
+            "(hotplug or affinity) than most cells of their point"
+        )
+    if len(set(kept.values())) > 1:
+        count = Counter(kept.values())
+        warnings.append(
+            f"{count['hotplug']} points were measured by hotplug and {count['affinity']} by "
+            "affinity, with all CPUs online: do not compare them within a curve"
+        )
+    return made, warnings
+
+
+def _both_sides(cell: Cell) -> str:
+    sides_may_differ_in = {"side": None, "filesystem": "any"} if cell.key.side else {}
+    return cell.key.model_copy(update=sides_may_differ_in).point

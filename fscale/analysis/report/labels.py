@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Short names of several runs, built from the facts that differ between them."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from fscale.analysis.reader import Results
+from fscale.model import crew
+from fscale.model.files import printable
+from fscale.model.results import Run
+
+MOST = 40  # characters that fit into a legend
+DEFAULT = "default options"
+USUAL_CREW = "1 worker per CPU, packed"
+
+_BUILD = re.compile(r"#\d+")
+_WORDS = re.compile(r"(?=[-+ ])")
+
+
+def _build(run: Run) -> str:
+    found = _BUILD.search(run.machine.build.version) if run.machine.build else None
+    return found.group() if found else ""
+
+
+def _guest(run: Run) -> str:
+    return str((run.machine.guest or {}).get("label") or "")
+
+
+def _options_of(described: object) -> list[str]:
+    """Mount options and mkfs arguments of a file system, without program and device."""
+    if not isinstance(described, dict):
+        return []
+    mount, mkfs = described.get("mount_options"), described.get("mkfs")
+    words = list(mount) if isinstance(mount, list) else []
+    words += mkfs[1:] if isinstance(mkfs, list) else []
+    return [str(word) for word in words if word != "{device}"]
+
+
+def _options(runs: Sequence[Run]) -> list[str]:
+    """For file systems that all runs have, each run's options that not all runs share."""
+    shared = [name for name in runs[0].filesystems if all(name in r.filesystems for r in runs)]
+    differing: list[list[str]] = [[] for _ in runs]
+    for name in shared:
+        words = [_options_of(run.filesystems[name]) for run in runs]
+        same = set(words[0]).intersection(*words)
+        for own, found in zip(differing, words, strict=True):
+            own += [word for word in found if word not in same]
+    if not any(differing):
+        return ["" for _ in runs]
+    return [" ".join(dict.fromkeys(own)) or DEFAULT for own in differing]
+
+
+def _each(fact: Callable[[Run], str]) -> Callable[[Sequence[Run]], list[str]]:
+    return lambda runs: [fact(run) for run in runs]
+
+
+def _crew(runs: Sequence[Run]) -> list[str]:
+    """Workers per CPU, placement and CPUs kept free, if the runs differ in them."""
+    found = [crew.words(run) for run in runs]
+    return [own or USUAL_CREW for own in found] if any(found) else found
+
+
+FACTS: tuple[Callable[[Sequence[Run]], list[str]], ...] = (
+    _each(lambda run: run.machine.kernel),
+    _each(_build),
+    _each(lambda run: run.machine.kind),
+    _each(_guest),
+    _each(lambda run: run.machine.hostname),
+    _options,
+    _crew,
+    _each(lambda run: " ".join(run.filesystems)),
+)
+"""facts that may tell runs apart, the most informative first"""
+
+
+def labels(opened: Sequence[Results], given: Sequence[str | None]) -> list[str]:
+    """A label for each run: the user's if there is one, else the facts that differ.
+
+    A fact is used only if it tells runs apart that earlier facts did not. The order is: kernel, its
+    build, kind of machine, guest, host, options of file systems, workers and placement,
+    file systems, name of the directory, time. Labels that are still equal get numbers.
+    """
+    own = [i for i, label in enumerate(given) if label is None]
+    runs = [opened[i].run for i in own]
+    made: list[tuple[str, ...]] = [() for _ in own]
+    facts = [fact(runs) for fact in FACTS if runs]
+    facts.append([opened[i].path.resolve().name for i in own])
+    facts.append([run.started for run in runs])
+    for values in facts:
+        more = [(*m, v) for m, v in zip(made, _short(values), strict=True)]
+        if len(set(more)) > len(set(made)):
+            made = more
+    found = list(given)
+    taken = [label for label in given if label is not None]
+    for i, parts in zip(own, made, strict=True):
+        text = _fitting(parts) or opened[i].path.resolve().name
+        taken.append(_free(text, taken))
+        found[i] = taken[-1]
+    return [str(label) for label in found]
+
+
+def _short(values: list[str]) -> list[str]:
+    """The values in printable form, without a common ending such as -amd64."""
+    words = [_WORDS.split(printable(value)) for value in values]
+    while len(set(values)) > 1 and all(len(own) > 1 for own in words):
+        if len({own[-1] for own in words}) > 1:
+            break
+        for own in words:
+            own.pop()
+    return ["".join(own).strip() for own in words]
+
+
+def _fitting(parts: Sequence[str]) -> str:
+    # A curve is named FILESYSTEM (RUN).
+    text = " ".join(filter(None, parts)).replace("(", "[").replace(")", "]")
+    return text if len(text) <= MOST else text[: MOST - 1] + "\u2026"
+
+
+def _free(label: str, taken: Sequence[str]) -> str:
+    numbers = (f"{label} {n}" for n in range(2, len(taken) + 2))
+    return next(name for name in (label, *numbers) if name not in taken)

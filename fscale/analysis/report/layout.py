@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page around the sections: style, scripts and their data, Content Security Policy."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from fscale.analysis.report import interactive
+from fscale.analysis.report.policy import policy
+from fscale.analysis.report.render import read, render, stylesheet
+from fscale.analysis.report.section import Report, Section
+from fscale.analysis.vega import library
+
+
+def page(
+    report: Report,
+    heading: str,
+    title: str,
+    sections: Iterable[tuple[Section, str | None]],
+    *,
+    ratios: Sequence[dict[str, Any]] = (),
+    diagnosed: bool = True,
+) -> str:
+    """A page that needs no other file and no network.
+
+    `sections`: each with its HTML, or None to leave it out. `ratios`: figures of a comparison
+    (`fscale.analysis.report.comparison_page`). `diagnosed`: one section has the diagnosis.
+    """
+    style = stylesheet()
+    scripts = [read("report.js")]
+    if report.points:
+        scripts += [library(), interactive.scripts()]
+    return render(
+        "report.html.j2",
+        heading=heading,
+        title=title,
+        simulated=all(m.results.run.machine.simulated for m in report.members),
+        sections=[(section, Markup(html)) for section, html in sections if html is not None],
+        policy=policy(style, scripts),
+        style=style,
+        charts=interactive.data(report, diagnosed) if report.points else None,
+        specification=interactive.specification(),
+        ratios=ratios,
+        ratio_specification=interactive.specification("ratios"),
+        scripts=scripts,
+    )

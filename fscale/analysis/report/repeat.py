@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Builds the command that measures a point again, from the command of the run."""
+
+import shlex
+
+from fscale.analysis.reader import as_typed
+from fscale.model.argv import values
+from fscale.model.catalogue import is_path, short_name, split_names
+from fscale.model.results import CellKey, Run
+
+# Options that the point determines, and the output directory.
+_OWN = ("--output", "--fs", "--workload", "--cores", "--media", "--mode", "--jobs", "--partitions")
+_SIDES = "ab"  # the command whose sides name their file systems
+
+
+def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
+    """The command without the core count, which comes last; None if the run has no usable command.
+
+    `medium` says that the run has several media or modes.
+    """
+    try:
+        words = shlex.split(as_typed(run.command[0]))
+    except (IndexError, ValueError):
+        return None
+    if words[:1] != ["bin/fscale"]:
+        return None
+    kept = _without(words, _OWN)
+    kept += ["--output", "results/again", "--workload", _load(words, key.workload)]
+    if _SIDES not in words[1:2]:
+        kept += ["--fs", key.filesystem]
+    if medium:
+        kept += ["--mode", key.mode, *(["--media", key.medium] if key.medium != "none" else [])]
+    if "--option" not in words:
+        for name, value in sorted(key.options.items()):
+            kept += ["--option", f"{key.workload}.{name}={value}"]
+    return f"{shlex.join(kept)} --cores "
+
+
+def _load(words: list[str], name: str) -> str:
+    """The name, or the path of the TOML file by which the run named that load."""
+    named = [one for text in values(words, "--workload") for one in split_names(text)]
+    return next((one for one in named if is_path(one) and short_name(one) == name), name)
+
+
+def _without(words: list[str], options: tuple[str, ...]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in options:
+            skip = True
+        elif word.partition("=")[0] not in options:
+            kept.append(word)
+    return kept

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The interface of a section, and the report that it reads."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fscale.analysis.compare import wording
+from fscale.analysis.compare.pairs import Place, subject_of
+from fscale.analysis.compare.settings import THROUGHPUT
+from fscale.analysis.control import Control, control_of
+from fscale.analysis.curves import Page, Panel, arrange
+from fscale.analysis.export import Row, rows
+from fscale.analysis.paper.agreement import with_turns
+from fscale.analysis.reader import Results
+from fscale.analysis.report.against import Against, against_first
+from fscale.analysis.report.looks import by_run, looks
+from fscale.analysis.report.members import Member
+from fscale.analysis.style import Line
+from fscale.analysis.summary import Point, summarise
+from fscale.analysis.whatif import is_whatif
+from fscale.model.bench import Descriptor
+from fscale.model.topology import machine_layout
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run or several, with the data that sections share; the report is written to `out_dir`.
+
+    `paper`: compare the curves with FxMark's paper. `allow`: differences that judged runs may have
+    (`--allow-different`). `part_of`: the run's label if this is its part of a report of several.
+    """
+
+    members: tuple[Member, ...]
+    out_dir: Path
+    paper: bool = False
+    allow: tuple[str, ...] = ()
+    part_of: str | None = None
+    judged: Mapping[str, Against] | None = None
+    """the comparisons, if the runs were judged already"""
+    metric: str = THROUGHPUT
+    """what the points are of; sections of the page are about throughput"""
+
+    @property
+    def several(self) -> bool:
+        """Whether it shows more than one run."""
+        return len(self.members) > 1
+
+    @property
+    def results(self) -> Results:
+        """The results of the only run; sections for several runs cannot use this."""
+        (member,) = self.members
+        return member.results
+
+    @property
+    def parts(self) -> list["Report"]:
+        """A report of each run alone; both sides of a paired run are in one."""
+        runs = {str(member.run): member.results for member in self.members}
+        return [
+            Report((Member(results),), self.out_dir, part_of=run) for run, results in runs.items()
+        ]
+
+    @property
+    def whose(self) -> str:
+        """A suffix that makes the names of tables unique in a report of several runs."""
+        return f" of {self.part_of}" if self.part_of else ""
+
+    def results_of(self, run: str | None) -> Results:
+        """The results of the run with that label."""
+        return next(m.results for m in self.members if m.label == run)
+
+    def place_of(self, point: str, run: str | None) -> str:
+        """The key under which the page keeps the details of a point (`CellKey.point`) of a run."""
+        return f"{run}|{point}" if run else point
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """All points of scored cells, without what-if answers, which have their own table."""
+        return [
+            point
+            for member in self.members
+            for point in summarise(
+                (cell for cell in member.scored if not is_whatif(cell)), member.label, self.metric
+            )
+        ]
+
+    @cached_property
+    def filesystems(self) -> dict[str, str | None]:
+        """The configured colour of each file system, in the order of the configurations."""
+        wanted: dict[str, str | None] = {}
+        for member in self.members:
+            for name, described in member.results.run.filesystems.items():
+                wanted.setdefault(name, described.get("colour"))
+        for point in self.points:
+            wanted.setdefault(point.key.filesystem, None)
+        return wanted
+
+    @cached_property
+    def descriptors(self) -> dict[str, Descriptor]:
+        """The descriptors of all workloads by id, from the first run that has one."""
+        found: dict[str, Descriptor] = {}
+        for member in self.members:
+            found = {**member.results.descriptors, **found}
+        return found
+
+    @cached_property
+    def pages(self) -> list[Page]:
+        """A page for each medium and I/O mode."""
+        there = {m.label: machine_layout(m.results.run.machine) for m in self.members}
+        pages = arrange(self.points, list(self.filesystems), self.descriptors, there, self.controls)
+        return [with_turns(page) for page in pages] if self.paper else pages
+
+    @cached_property
+    def controls(self) -> dict[str | None, Control | None]:
+        """The control of each run, by the run's label."""
+        return {member.label: control_of(member.results) for member in self.members}
+
+    @cached_property
+    def lines(self) -> dict[str, Line]:
+        """The look of each series (`Curve.series`) in the whole report."""
+        measured = {(p.key.filesystem, p.run) for p in self.points}
+        return looks(self.filesystems, [m.label for m in self.members], measured)
+
+    @cached_property
+    def figures(self) -> list[Row]:
+        """The table of figures."""
+        return rows(self.pages)
+
+    @cached_property
+    def against(self) -> dict[str, Against]:
+        """The comparison of each run after the first with it, by label."""
+        return dict(self.judged) if self.judged else against_first(self.members, self.allow)
+
+    @cached_property
+    def place(self) -> Place | None:
+        """The first run's file system and medium, if each run has a single one of both.
+
+        Such runs are judged as if they had the same, like in `compare`. None if a run has several,
+        or if all have the same.
+        """
+        places = [
+            {(p.key.filesystem, p.key.medium) for p in self.points if p.run == m.label}
+            for m in self.members
+        ]
+        if any(len(own) != 1 for own in places) or len(set.union(*places)) == 1:
+            return None
+        return next(iter(places[0]))
+
+    def change_of(self, point: Point) -> str | None:
+        """The change of a point from the first run, with its verdict; None if not judged."""
+        against = self.against.get(str(point.run)) if self.several else None
+        judged = against.rates.get(subject_of(point.key, self.place)) if against else None
+        if judged is None or judged.p is None:
+            return None
+        change = wording.estimate(judged.ratio, judged.low, judged.high)
+        return f"{change} against {self.members[0].label}: {judged.verdict}"
+
+    @property
+    def by_run(self) -> bool:
+        """Whether colours stand for runs and not for file systems."""
+        return by_run({(p.key.filesystem, p.run) for p in self.points})
+
+    def anchor(self, page: Page, panel: Panel) -> str:
+        """The id of a panel's place in the page."""
+        number = self.pages.index(page)
+        name = "".join(c if c.isalnum() else "-" for c in panel.name)
+        return f"panel-{number}-{name}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page. `build` returns its HTML, or None if the run has no data for it."""
+
+    title: str
+    anchor: str
+    build: Callable[[Report], str | None]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes a comparison in the requested formats."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.analysis.compare.settings import Comparison
+from fscale.analysis.compare.sides import Sides
+from fscale.analysis.report import comparison_page
+from fscale.analysis.verdicts import junit, ktap, mail, markdown, table
+from fscale.model.errors import FscaleError
+from fscale.model.files import write_named
+from fscale.model.terminal import terminal
+
+TERMINAL = Path("-")
+PIPE_COLUMNS = 200
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The file of each format; None: none, `-`: standard output. `json` always goes there."""
+
+    json: bool = False
+    junit: Path | None = None
+    markdown: Path | None = None
+    mail: Path | None = None
+    html: Path | None = None
+    ktap: Path | None = None
+
+    @property
+    def to_terminal(self) -> bool:
+        """Whether a format goes to standard output, which then must hold nothing else."""
+        return self.json or TERMINAL in (self.markdown, self.mail, self.html, self.ktap)
+
+
+def write(comparison: Comparison, outputs: Outputs, sides: Sides) -> None:
+    """Write every format that has a path; `sides` are the judged sides.
+
+    Raises:
+        FscaleError: a file cannot be written.
+    """
+    texts: list[tuple[Path | None, Callable[[Comparison], str]]] = [
+        (TERMINAL if outputs.json else None, to_json),
+        (outputs.markdown, markdown.render),
+        (outputs.mail, mail.render),
+        (outputs.html, lambda judged: comparison_page.page(judged, sides)),
+        (outputs.ktap, ktap.render),
+    ]
+    try:
+        for path, form in texts:
+            if path == TERMINAL:
+                sys.stdout.write(form(comparison))
+            elif path is not None:
+                write_named(path, form(comparison))
+        if outputs.junit is not None:
+            write_named(outputs.junit, junit.render(comparison))
+    except OSError as error:
+        raise FscaleError(
+            f"cannot write {error.filename}: {error.strerror}; give a path that you can write to"
+        ) from error
+
+
+def give(comparison: Comparison, outputs: Outputs, sides: Sides, everything: bool = False) -> None:
+    """Write the requested formats; print the table unless a format goes to standard output.
+
+    Raises:
+        FscaleError: a file cannot be written.
+    """
+    write(comparison, outputs, sides)
+    if not outputs.to_terminal:
+        show(comparison, everything)
+
+
+def to_json(comparison: Comparison) -> str:
+    """The comparison as fscale/schemas/compare.schema.json describes it."""
+    return comparison.model_dump_json(by_alias=True, indent=1) + "\n"
+
+
+def show(comparison: Comparison, everything: bool = False) -> None:
+    """Print the table; a pipe gets at least PIPE_COLUMNS columns."""
+    terminal(width=PIPE_COLUMNS).print(table.render(comparison, everything))

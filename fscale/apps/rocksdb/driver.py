@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""RocksDB: operations per second of db_bench's `overwrite`, without compression."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.apps.base import AppError, Measured, Options, Site, Timing
+from fscale.apps.meter import Meter, between
+from fscale.apps.process import Processes, command_output
+from fscale.model.bench import Descriptor, OptionHelp
+from fscale.system.executor import which
+
+_VALUE = 8192
+_KEY = 16
+# Levelled compaction keeps about 1.1 copies; a compaction in flight and the files that it has not
+# deleted yet may double that; logs and memtables come on top.
+_COPIES = 4
+
+DESCRIPTOR = Descriptor(
+    id="rocksdb",
+    title="RocksDB key/value store",
+    operation="overwrite one 8 KiB value of a random key (db_bench overwrite)",
+    paper="FxMark, Figures 12(b), 14(b), 15",
+    type="data",
+    action="write",
+    sharing="medium",
+    contention="as DWAL: compaction threads append to files of their own; RocksDB's own locks",
+    setup="a database filled in key order",
+    consumes=False,
+    background=False,
+    min_cores=1,
+    partitions=True,
+    modes=["buffered"],
+    options=[
+        OptionHelp(
+            name="keys",
+            default=50000,
+            help="keys of all databases, fewer if space is short",
+        ),
+        OptionHelp(name="wal", default=1, choices=[], help="write-ahead log: 1 on, 0 off"),
+        OptionHelp(
+            name="sync",
+            default=0,
+            choices=[],
+            help="1: each write waits for the log to be synced",
+        ),
+        OptionHelp(name="databases", default=1, help="databases, spread over the partitions"),
+        OptionHelp(name="threads", default=0, help="writer threads; 0: one per core"),
+    ],
+)
+
+_LINE = re.compile(
+    r"^overwrite\s*:\s*(?P<micros>[\d.]+) micros/op (?P<rate>\d+) ops/sec "
+    r"(?P<seconds>[\d.]+) seconds (?P<ops>\d+) operations;\s*(?P<mb>[\d.]+) MB/s",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The line about `overwrite` in the output of db_bench."""
+
+    ops: int
+    seconds: float
+    micros_per_op: float
+    mb_per_second: float
+
+
+def parse(text: str) -> Report:
+    """Find the line about `overwrite`; AppError if there is none or nothing was written."""
+    # Progress reports, which end with carriage returns only, precede the line.
+    match = _LINE.search(text.replace("\r", "\n"))
+    if match is None:
+        raise AppError(f"db_bench printed no figure for overwrite: {text.strip()[-200:]}")
+    report = Report(
+        int(match["ops"]), float(match["seconds"]), float(match["micros"]), float(match["mb"])
+    )
+    if not report.ops or not report.seconds:
+        raise AppError("db_bench did no operation in its timed window")
+    return report
+
+
+class RocksDb:
+    """Debian's rocksdb-tools."""
+
+    descriptor = DESCRIPTOR
+    unit = "ops"
+    sliced = False
+    oversubscribes = False
+
+    def missing(self) -> str | None:
+        """The package, unless db_bench is installed."""
+        return None if which("db_bench") else "rocksdb-tools"
+
+    def version(self) -> str:
+        """The version in the output of `db_bench --version`."""
+        return command_output("db_bench", "--version")
+
+    def run(
+        self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
+    ) -> Measured:
+        """Fill the databases (untimed), then overwrite for the timed window."""
+        databases = int(options["databases"])
+        if databases < len(site.dirs):
+            raise AppError(
+                f"{len(site.dirs)} partitions need at least as many databases; give "
+                f"databases={len(site.dirs)} or more"
+            )
+        keys = min(int(options["keys"]), site.space // _COPIES // (_KEY + _VALUE)) // databases
+        if keys < 1:
+            raise AppError(
+                f"{site.space} bytes of space are too few for {databases} databases; use a larger "
+                "medium or fewer databases"
+            )
+        place = _spread(site, databases)
+        common = _common(place, databases, keys, options)
+        with Processes(site) as processes:
+            # One writer, because fillseq writes all keys once per thread.
+            fill = ["db_bench", "--benchmarks=fillseq", "--threads=1", *common]
+            processes.run(fill, timeout=timing.margin * 5)
+            ready()
+            argv = [
+                "db_bench",
+                "--benchmarks=overwrite",
+                "--use_existing_db=1",
+                f"--threads={int(options['threads']) or site.cores}",
+                # db_bench counts whole seconds.
+                f"--duration={max(1, round(timing.duration))}",
+                f"--max_background_jobs={max(2, site.cores)}",
+                f"--seed={site.seed}",
+                *common,
+            ]
+            meter = Meter(site.cpus, site.cgroup)
+            start = meter.open()
+            text = processes.run(argv, timeout=timing.duration + timing.margin)
+            end = meter.close()
+        report = parse(text)
+        return Measured(
+            amount=report.ops,
+            unit=self.unit,
+            seconds=report.seconds,
+            usage=between(start, end),
+            commands=processes.commands,
+            extra={
+                "label": f"WAL {'on' if options['wal'] else 'off'}, "
+                f"{'synced' if options['sync'] else 'not synced'}",
+                "mb_per_second": report.mb_per_second,
+                "micros_per_op": report.micros_per_op,
+                "keys_per_database": keys,
+                "output": clean(text),
+            },
+        )
+
+
+APPS = [RocksDb()]
+
+
+def clean(text: str) -> str:
+    """The output without its progress reports."""
+    lines = [line for line in text.replace("\r", "\n").splitlines() if line.strip()]
+    return "\n".join(line.rstrip() for line in lines if not line.startswith("... finished"))
+
+
+def _spread(site: Site, databases: int) -> Path:
+    """The directory for --db: the only one, or one of links `0`, `1`, ... into the partitions."""
+    if databases == 1:
+        return site.dirs[0]
+    place = site.scratch / "databases"
+    place.mkdir()
+    for number in range(databases):
+        target = site.dirs[number % len(site.dirs)] / f"db{number}"
+        target.mkdir()
+        (place / str(number)).symlink_to(target)
+    return place
+
+
+def _common(place: Path, databases: int, keys: int, options: Options) -> list[str]:
+    argv = [f"--db={place}", f"--num={keys}", f"--key_size={_KEY}", f"--value_size={_VALUE}"]
+    argv += ["--compression_type=none", f"--disable_wal={int(not options['wal'])}"]
+    argv += [f"--sync={options['sync']}"]
+    if databases > 1:
+        argv.append(f"--num_multi_db={databases}")
+    return argv

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""sysbench fileio: writes of 4 KiB to a set of files that all threads share."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fscale.apps.base import AppError, Measured, Options, Site, Timing
+from fscale.apps.meter import Meter, between
+from fscale.apps.process import Processes, command_output
+from fscale.model.bench import Descriptor, OptionHelp
+from fscale.system.executor import which
+
+_MB = 1 << 20
+
+DESCRIPTOR = Descriptor(
+    id="sysbench",
+    title="sysbench fileio",
+    operation="write 4 KiB (and fsync, with option fsync)",
+    paper="SpanFS (ATC'15) Figure 6 (there: single-threaded instances); FAST'18 Table 1",
+    type="data",
+    action="write",
+    sharing="medium",
+    contention="file locks and block allocation; the journal with fsync",
+    setup="files written in full",
+    consumes=False,
+    background=False,
+    min_cores=1,
+    modes=["buffered"],
+    options=[
+        OptionHelp(name="files", default=128, help="files of all threads together (SpanFS: 128)"),
+        OptionHelp(name="total_mb", default=512, help="MiB of all files, less if space is short"),
+        OptionHelp(
+            name="pattern",
+            default="rndwr",
+            choices=["rndwr", "seqrewr"],
+            help="rndwr: random writes; seqrewr: sequential",
+        ),
+        OptionHelp(
+            name="fsync",
+            default="off",
+            choices=["off", "each"],
+            help="each: fsync after each write; off: none",
+        ),
+    ],
+)
+
+_NUMBER = {
+    "writes_per_second": re.compile(r"writes/s:\s+([\d.]+)"),
+    "fsyncs_per_second": re.compile(r"fsyncs/s:\s+([\d.]+)"),
+    "mib_per_second": re.compile(r"written, MiB/s:\s+([\d.]+)"),
+    "seconds": re.compile(r"total time:\s+([\d.]+)s"),
+    "latency_p95_ms": re.compile(r"95th percentile:\s+([\d.]+)"),
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """The final output of `sysbench fileio run`."""
+
+    writes_per_second: float
+    fsyncs_per_second: float
+    mib_per_second: float
+    seconds: float
+    latency_p95_ms: float
+
+
+def parse(text: str) -> Report:
+    """Read the output; AppError if a figure is missing, there is an error, or nothing was done."""
+    if trouble := re.search(r"^FATAL: .*$", text, re.MULTILINE):
+        raise AppError(f"sysbench: {trouble[0]}")
+    values = {}
+    for name, pattern in _NUMBER.items():
+        match = pattern.search(text)
+        if match is None:
+            raise AppError(f"sysbench printed no {name}: {text.strip()[-200:]}")
+        values[name] = float(match[1])
+    report = Report(**values)
+    if not report.writes_per_second or not report.seconds:
+        raise AppError("sysbench wrote nothing in its timed window")
+    return report
+
+
+class Sysbench:
+    """Debian's sysbench."""
+
+    descriptor = DESCRIPTOR
+    unit = "ops"
+    sliced = False
+    oversubscribes = False
+
+    def missing(self) -> str | None:
+        """The package, unless sysbench is installed."""
+        return None if which("sysbench") else "sysbench"
+
+    def version(self) -> str:
+        """The version in the output of `sysbench --version`."""
+        return command_output("sysbench", "--version")
+
+    def run(
+        self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
+    ) -> Measured:
+        """Write the files (untimed), then run."""
+        total = min(int(options["total_mb"]) * _MB, site.space // _MB * _MB)
+        common = [
+            "sysbench",
+            "fileio",
+            f"--file-num={options['files']}",
+            f"--file-total-size={total}",
+            "--file-block-size=4096",
+            f"--file-test-mode={options['pattern']}",
+            "--file-io-mode=sync",
+            "--file-fsync-freq=0",
+            f"--file-fsync-all={'on' if options['fsync'] == 'each' else 'off'}",
+            "--file-fsync-end=off",
+            f"--threads={site.cores}",
+            # sysbench accepts 31 bits, but the runner's seeds have 32.
+            f"--rand-seed={site.seed % 2**31}",
+        ]
+        run = [*common, f"--time={max(1, round(timing.duration))}", "--events=0"]
+        meter = Meter(site.cpus, site.cgroup)
+        with Processes(site) as processes:
+            processes.run([*common, "prepare"], timeout=5 * timing.margin, cwd=site.dirs[0])
+            ready()
+            start = meter.open()
+            timeout = timing.duration + timing.margin
+            text = processes.run([*run, "run"], timeout=timeout, cwd=site.dirs[0])
+            end = meter.close()
+        report = parse(text)
+        return Measured(
+            amount=report.writes_per_second * report.seconds,
+            unit=self.unit,
+            seconds=report.seconds,
+            usage=between(start, end),
+            commands=processes.commands,
+            extra={
+                "label": f"{options['pattern']}, fsync {options['fsync']}",
+                "mib_per_second": report.mib_per_second,
+                "fsyncs_per_second": report.fsyncs_per_second,
+                "latency_p95_ms": report.latency_p95_ms,
+                "output": text,
+            },
+        )
+
+
+APPS = [Sysbench()]

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Boots the guests of a sweep, several at a time, and stores each cell when it is done."""
+
+import contextlib
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.model.errors import Exit, FscaleError, Interrupted
+from fscale.model.results import Cell, CellKey
+from fscale.model.runs import now
+from fscale.runner.dry import print_line
+from fscale.runner.progress import Reporter, duration
+from fscale.sim import cells, emulator, machine
+from fscale.sim.boot import Boot, BootError
+from fscale.sim.emulator import Place
+from fscale.sim.plan import Point, order, script, sockets
+from fscale.sim.sweep import Prepared, boots, cost, rules
+from fscale.vm import replace_dir
+
+POLL_SECONDS = 0.5
+KEPT = "guest"
+
+
+class SweepError(FscaleError):
+    """Guests ended early repeatedly."""
+
+    code = Exit.FAILED
+
+
+class SweepReporter(Reporter):
+    """Estimates the time left from the cost of cells: those with the most cores come first."""
+
+    def __init__(self, keys: Sequence[CellKey], done: Sequence[CellKey]) -> None:
+        super().__init__(len(keys), len(done))
+        self._cost = sum(cost(key) for key in keys) - sum(cost(key) for key in done)
+        self._spent = 0.0
+
+    def ends(self, cell: Cell) -> None:
+        """See Reporter."""
+        self._spent += cost(cell.key)
+        super().ends(cell)
+
+    def _left(self) -> str:
+        if not self._spent:
+            return "?"
+        each = (time.monotonic() - self._started) / self._spent
+        return duration(each * max(0.0, self._cost - self._spent))
+
+
+@dataclass
+class _Running:
+    boot: Boot
+    points: list[Point]
+    cpu: int
+    told_up: bool = False
+
+
+def show(prepared: Prepared, jobs: int) -> None:
+    """Print the boots and points of `run` without simulating them."""
+    for number, points in enumerate(boots(prepared, jobs), 1):
+        ordered = order(points)
+        seed = ordered[0].seed
+        print_line(f"# boot {number}: {len(ordered)} points, seed {seed}")
+        print_line(shlex.join(_command(prepared, ordered, 0, Place(_EXAMPLE))))
+        for line in _script(prepared, ordered).splitlines():
+            print_line(line)
+
+
+_EXAMPLE = Path("RUN")
+
+
+def run(prepared: Prepared, jobs: int) -> list[Cell]:
+    """Simulate all unfinished cells, and return all cells of the sweep.
+
+    Raises:
+        Interrupted: the user stopped it; finished cells are kept.
+        SweepError: guests ended early without finishing a point.
+    """
+    store, about = prepared.store, prepared.run
+    todo = prepared.todo
+    done = [key for key in prepared.cells if key not in todo]
+    reporter = SweepReporter(prepared.cells, done)
+    if prepared.resumed:
+        reporter.say(f"resuming: {len(done)} cells are finished")
+    for warning in about.warnings:
+        reporter.say(f"note: {warning}")
+    store.save_run(about)
+    about.state = "failed"  # unless it ends in one of the ways below
+    try:
+        with reporter:
+            _all(prepared, jobs, reporter)
+        about.state = "complete"
+    except Interrupted as error:
+        about.state = "interrupted"
+        raise Interrupted(
+            f"{error}; finished cells are in {store.directory}; the same command resumes from there"
+        ) from None
+    finally:
+        about.finished = now()
+        store.save_run(about)
+    return [cell for key in prepared.cells if (cell := store.load_cell(key))]
+
+
+def _all(prepared: Prepared, jobs: int, reporter: SweepReporter) -> None:
+    waiting = boots(prepared, jobs)
+    cpus = sorted(os.sched_getaffinity(0))[:jobs]
+    free = [cpus[slot % len(cpus)] for slot in range(jobs)]
+    fruitless = 0
+    running: list[_Running] = []
+    with contextlib.ExitStack() as all_boots:
+        while waiting or running:
+            while waiting and free:
+                running.append(_start(prepared, waiting.pop(0), free.pop(0), all_boots))
+            time.sleep(POLL_SECONDS)
+            for one in list(running):
+                rest, ended = _follow(one, prepared, reporter)
+                if not ended:
+                    continue
+                running.remove(one)
+                free.append(one.cpu)
+                one.boot.close()
+                if rest:
+                    fruitless = fruitless + 1 if len(rest) == len(one.points) else 0
+                    waiting.append(rest)
+                if fruitless == 2:
+                    raise SweepError(
+                        "two consecutive guests ended without finishing a point; see the warnings "
+                        "above"
+                    )
+
+
+def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple[list[Point], bool]:
+    """Process the output of a boot: the points that are left, and whether it has ended."""
+    store = prepared.store
+    at = now()
+    try:
+        found = one.boot.poll()
+    except BootError as error:
+        replace_dir.replace(store.directory / KEPT, one.boot.logs())
+        reporter.say(f"warning: {error}\nThe logs of the guest are in {store.directory / KEPT}")
+        rest = one.boot.unfinished
+        if error.point is not None and one.boot.up is not None:
+            lost = next(point for point in rest if point.number == error.point)
+            cell = cells.failed(lost.key, str(error), at)
+            store.save_cell(cell)
+            reporter.ends(cell)
+            rest = [point for point in rest if point is not lost]
+        return rest, True
+    if one.boot.up is not None and not one.told_up:
+        one.told_up = True
+        reporter.say(f"a guest with {prepared.vcpus} CPUs is up after {one.boot.up:.0f} s")
+    if found:
+        symbols = one.boot.symbols()
+    for measured in found:
+        freed = prepared.freed.get(measured.point.key.id)
+        words = [freed.words] if freed else []
+        types = prepared.types.get(measured.point.key.filesystem)
+        cell = cells.cell(measured, symbols, types, at, words)
+        store.save_cell(cell)
+        reporter.ends(cell)
+    return [], one.boot.ended
+
+
+def _start(
+    prepared: Prepared, points: list[Point], cpu: int, all_boots: contextlib.ExitStack
+) -> _Running:
+    ordered = order(points)
+    boot = all_boots.enter_context(
+        Boot(ordered, _script(prepared, ordered), rules(prepared, ordered))
+    )
+    start(prepared, boot, ordered, cpu)
+    return _Running(boot, ordered, cpu)
+
+
+def start(prepared: Prepared, boot: Boot, points: Sequence[Point], cpu: int) -> None:
+    """Start QEMU for a boot, bound to the host's CPU `cpu`."""
+    boot.start(_command(prepared, points, cpu, boot.place), prepared.emulator.environment())
+
+
+def _script(prepared: Prepared, points: Sequence[Point]) -> str:
+    sweep = prepared.sweep
+    return script(
+        points, prepared.filesystems, prepared.media, sweep.windows, sweep.memory_mib << 20
+    )
+
+
+def _command(prepared: Prepared, points: Sequence[Point], cpu: int, place: Place) -> list[str]:
+    sweep = prepared.sweep
+    return emulator.command(
+        prepared.emulator,
+        prepared.kernel,
+        prepared.initramfs,
+        prepared.plugin,
+        prepared.parameters,
+        next((types.slab for types in prepared.types.values()), None),
+        sockets(machine.load(sweep.machine), prepared.vcpus),
+        points[0].seed if points else sweep.seed,
+        cpu,
+        place,
+        emulator.kernel_line(sweep.append),
+    )

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The plan of a guest: its points, and the script that init.sh reads."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fscale.model.config import FileSystem, Medium, resolve_size
+from fscale.model.errors import FscaleError
+from fscale.model.results import CellKey
+from fscale.sim.machine import Machine
+
+DEVICES = {"brd": "/dev/ram0", "null_blk": "/dev/nullb0"}
+NO_MEDIUM = "none"
+# With fewer operations, a window would not include a second operation of the same worker.
+MIN_OPS = 4
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The length of a point's simulation."""
+
+    count: int
+    ops: int
+    """operations per window of all workers together, but at least MIN_OPS per worker"""
+
+    def of(self, cores: int) -> int:
+        """Operations of a window of a point."""
+        return max(self.ops, MIN_OPS * cores)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A cell to simulate. `number`: unique in its boot; `group`: that of its free objects."""
+
+    number: int
+    key: CellKey
+    seed: int
+    group: int = 0
+
+
+@dataclass(frozen=True)
+class Sockets:
+    """The topology of QEMU's CPUs, so that the guest has the same sockets as the model."""
+
+    vcpus: int
+    sockets: int
+    cores: int
+
+    @property
+    def option(self) -> str:
+        """The value of QEMU's -smp."""
+        most = self.sockets * self.cores
+        return f"{self.vcpus},sockets={self.sockets},cores={self.cores},threads=1,maxcpus={most}"
+
+
+def sockets(machine: Machine, vcpus: int) -> Sockets:
+    """The first `vcpus` cores of a machine; FscaleError if it has fewer."""
+    if vcpus > machine.cores:
+        raise FscaleError(
+            f"{vcpus} cores were requested, but {machine.title} has {machine.cores}; give another "
+            "--machine"
+        )
+    each = min(machine.cores_per_socket, vcpus)
+    return Sockets(vcpus, -(-vcpus // each), each)
+
+
+def order(points: Iterable[Point]) -> list[Point]:
+    """The order within a boot: the most cores first, because CPUs are only taken offline."""
+    return sorted(points, key=lambda point: -point.key.cores)
+
+
+def script(
+    points: Iterable[Point],
+    filesystems: Mapping[str, FileSystem],
+    media: Mapping[str, Medium],
+    windows: Windows,
+    memory: int,
+) -> str:
+    """The shell script /host/plan. `memory` in bytes: sizes may be shares of it."""
+    return "".join(
+        shlex.join(
+            _line(
+                point,
+                filesystems[point.key.filesystem],
+                media.get(point.key.medium),
+                windows,
+                memory,
+            )
+        )
+        + "\n"
+        for point in points
+    )
+
+
+def _line(
+    point: Point, fs: FileSystem, medium: Medium | None, windows: Windows, memory: int
+) -> list[str]:
+    key = point.key
+    sized = fs if fs.nodev else medium
+    assert sized is not None and sized.size is not None
+    size = resolve_size(sized.size, sized.max_size, memory)
+    kind = medium.kind if medium is not None and not fs.nodev else NO_MEDIUM
+    mkfs = [word.format(device=DEVICES[kind]) if "{device}" in word else word for word in fs.mkfs]
+    options = ",".join(option.replace("{size}", str(size)) for option in fs.mount_options)
+    arguments = ["--workload", key.workload, "--mode", key.mode]
+    arguments += ["--windows", str(windows.count), "--window-ops", str(windows.of(key.cores))]
+    arguments += ["--roi", f"{point.number},{point.seed},{point.group}"]
+    for name, value in key.options.items():
+        arguments += ["--option", f"{name}={value}"]
+    for path in fs.counter_files(DEVICES.get(kind)):
+        arguments += ["--counter", path]
+    return [
+        *("point", str(point.number), str(key.cores), kind, str(size >> 10)),
+        *(fs.kernel, options, shlex.join(mkfs), *arguments),
+    ]

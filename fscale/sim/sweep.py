@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Turns the user's request into cells, boots, and the run to which they belong."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fscale.model import catalogue, paths, runs, variant
+from fscale.model.bench import Mode
+from fscale.model.config import FileSystem, Medium, Suite
+from fscale.model.errors import FscaleError
+from fscale.model.results import CellKey, Cpu, Machine, Run
+from fscale.model.store import BENCH, Store
+from fscale.runner import microbench
+from fscale.runner import plan as plans
+from fscale.runner.guard import check_output
+from fscale.runner.request import parse_options
+from fscale.sim import emulator, image, kerneltypes, machine
+from fscale.sim.kerneltypes import Types
+from fscale.sim.machine import Method
+from fscale.sim.plan import Point, Windows, sockets
+from fscale.vm import kernel as kernels
+from fscale.vm import module_build, qemu
+from fscale.vm.kernel import Kernel
+from fscale.vm.qemu import Qemu
+from fscale.vm.steps import Steps
+
+ACCELERATOR = "simulated"
+LABEL = "simulated: the shape of curves and counts per operation, no absolute figures"
+MEDIA = ("brd", "null_blk")
+
+
+@dataclass(frozen=True)
+class Freed:
+    """An object whose transfers cost nothing: its name, and its rules (sim/rules.py)."""
+
+    words: str
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The requested simulation."""
+
+    filesystems: Sequence[str]
+    """as `fscale run --fs` takes them"""
+    workloads: Sequence[str]
+    """none: all"""
+    cores: Sequence[int]
+    output: Path
+    medium: str = "brd"
+    mode: Mode = "buffered"
+    repetitions: int = 1
+    seed: int = 1
+    windows: Windows = field(default_factory=lambda: Windows(5, 512))
+    machine: str = "paper"
+    method: Method = field(default_factory=Method)
+    kernel: str = "bookworm"
+    kernel_tree: Path | None = None
+    modules: Sequence[Path] = ()
+    memory_mib: int = 4096
+    append: str = ""
+    """parameters added to the kernel's command line"""
+    options: Sequence[str] = ()
+    free: Sequence[str] = ()
+    """symbols whose transfers cost nothing in all cells"""
+
+
+@dataclass
+class Prepared:
+    """A checked sweep, with everything that its boots need."""
+
+    sweep: Sweep
+    run: Run
+    cells: list[CellKey]
+    store: Store
+    resumed: bool
+    kernel: Kernel
+    emulator: Qemu
+    plugin: Path
+    initramfs: Path
+    filesystems: dict[str, FileSystem]
+    media: dict[str, Medium]
+    parameters: dict[str, int]
+    freed: dict[str, Freed] = field(default_factory=dict)
+    """by the id of a cell"""
+    types: Mapping[str, Types] = field(default_factory=dict)
+    """types of the kernel, by file system; empty if it has none"""
+
+    @property
+    def vcpus(self) -> int:
+        """The number of CPUs of every guest, which is that of the largest point."""
+        return self.parameters["vcpus"]
+
+    @property
+    def todo(self) -> list[CellKey]:
+        """The cells that are not finished."""
+        return [key for key in self.cells if not self.store.finished(key)]
+
+
+def of_side(side: variant.Variant, sweep: Sweep) -> Sweep:
+    """The sweep of a side, with its file system, kernel and modules. Raises FscaleError."""
+    if side.name is None:
+        raise FscaleError(
+            f"{side.text} names no file system; give one, such as ext4:kernel={side.kernel}"
+        )
+    for module in side.modules:
+        if not module.is_file():
+            raise FscaleError(f"the module {module} does not exist")
+    return replace(
+        sweep,
+        filesystems=[side.filesystem],
+        kernel=side.kernel or sweep.kernel,
+        modules=side.modules,
+    )
+
+
+def prepare(sweep: Sweep, steps: Steps) -> Prepared:
+    """Check what can be checked, fetch and build what is missing."""
+    for name in sweep.filesystems:
+        variant.parse(name).refuse_but(("mount", "mkfs"), "a simulation")
+    filesystems = {
+        catalogue.short_name(name): catalogue.load_filesystem(name) for name in sweep.filesystems
+    }
+    media = _media(sweep, filesystems)
+    loads = {load.descriptor.id: load.descriptor for load in microbench.find(paths.BENCH)}
+    suite = _suite(sweep, filesystems)
+    plans.check_names(suite, loads)
+    described = machine.load(sweep.machine)
+    vcpus = max(sweep.cores)
+    sockets(described, vcpus)
+    check_output(sweep.output)
+    in_memory = {name for name, fs in filesystems.items() if fs.nodev}
+    cells = plans.make(suite, loads, media, in_memory, sorted(set(sweep.cores)), sweep.seed)
+    kernel = kernels.resolve(sweep.kernel, steps, tree=sweep.kernel_tree)
+    emulated = qemu.find(steps)
+    emulator.check_version(emulated)
+    plugin = emulator.build_plugin(steps)
+    parts = module_build.build_parts(
+        sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps, sweep.modules
+    )
+    # A module that is given replaces the one that is built, as for `fscale vm run`.
+    parts = module_build.Parts((*parts.besides(sweep.modules), *sweep.modules), parts.files)
+    initramfs = image.build(kernel, filesystems, media.values(), parts, steps)
+    parameters = machine.parameters(described, sweep.method, vcpus, sweep.memory_mib)
+    store = Store(sweep.output)
+    old = store.load_run()
+    wanted = {cell.workload for cell in cells}
+    run = runs.begin(
+        sweep.output,
+        seed=sweep.seed,
+        suite={
+            **suite.model_dump(mode="json", include=_RECORDED),
+            "windows": sweep.windows.count,
+            "window_ops": sweep.windows.ops,
+            "free": list(sweep.free),
+        },
+        filesystems={name: fs.model_dump(mode="json") for name, fs in filesystems.items()},
+        media={name: medium.model_dump(mode="json") for name, medium in media.items()},
+        machine=_machine(sweep, described, kernel, emulated, parameters),
+        versions={
+            "kernel": kernel.release,
+            "qemu": emulated.version,
+            BENCH: runs.fingerprint(paths.BENCH),
+            "fscale-sim": runs.fingerprint(plugin),
+            **{f"module {path.name}": runs.fingerprint(path) for path in parts.modules},
+        },
+        workloads=[loads[name].model_dump(mode="json") for name in loads if name in wanted],
+        planned_cells=len(cells),
+        warnings=[
+            f"all figures are simulated on {described.title} ({described.source}): no measurement",
+            *plans.left_out(suite, loads, sorted(set(sweep.cores))),
+        ],
+    )
+    if old:
+        runs.resume(old, run, sweep.output)
+    return Prepared(
+        sweep,
+        run,
+        cells,
+        store,
+        old is not None,
+        kernel,
+        emulated,
+        plugin,
+        initramfs,
+        filesystems,
+        media,
+        parameters,
+        types=kerneltypes.load(kernel, filesystems, parts.modules),
+    )
+
+
+_RECORDED = {
+    *("filesystems", "media", "workloads", "modes", "cores", "repetitions", "order", "options"),
+    "duration",
+}
+
+
+def _media(sweep: Sweep, filesystems: dict[str, FileSystem]) -> dict[str, Medium]:
+    medium = catalogue.load_medium(sweep.medium)
+    if medium.kind not in MEDIA:
+        raise FscaleError(
+            f"medium {sweep.medium} cannot be simulated; give one of the kind {' or '.join(MEDIA)}"
+        )
+    if medium.latency_ns:
+        raise FscaleError(
+            f"medium {sweep.medium} has a latency, which the simulator does not support; give one "
+            "without"
+        )
+    if split := [name for name, fs in filesystems.items() if fs.partitions > 1]:
+        raise FscaleError(
+            f"{', '.join(split)}: the simulator does not support partitions; leave them out"
+        )
+    return {catalogue.short_name(sweep.medium): medium}
+
+
+def _suite(sweep: Sweep, filesystems: dict[str, FileSystem]) -> Suite:
+    return Suite.model_validate(
+        {
+            "title": "simulated",
+            "filesystems": list(filesystems),
+            "media": [catalogue.short_name(sweep.medium)],
+            "workloads": list(sweep.workloads) or "all",
+            "modes": [sweep.mode],
+            "cores": sorted(set(sweep.cores)),
+            "duration": 1,
+            "repetitions": sweep.repetitions,
+            "order": "cores",
+            "control": 0,  # a simulated core does not slow down if other cores are busy
+            "options": parse_options(list(sweep.options)),
+        }
+    )
+
+
+def _machine(
+    sweep: Sweep,
+    described: machine.Machine,
+    kernel: Kernel,
+    emulated: Qemu,
+    parameters: dict[str, int],
+) -> Machine:
+    each = described.cores_per_socket
+    guest: dict[str, Any] = {
+        "accelerator": ACCELERATOR,
+        "label": LABEL,
+        "kernel": kernel.name,
+        "release": kernel.release,
+        "qemu": emulated.version,
+        "smp": parameters["vcpus"],
+        "model": parameters,
+        "source": described.source,
+        "free": list(sweep.free),
+    }
+    return Machine(
+        hostname=catalogue.short_name(sweep.machine),
+        kernel=kernel.release,
+        kernel_cmdline=emulator.kernel_line(sweep.append),
+        architecture="x86_64",
+        cpu_model=described.title,
+        memory_bytes=sweep.memory_mib << 20,
+        topology=[
+            Cpu(cpu=cpu, core=cpu, socket=cpu // each, node=0) for cpu in range(described.cores)
+        ],
+        cpu_order=list(range(described.cores)),
+        governor=None,
+        mitigations={},
+        virtualization=None,
+        guest=guest,
+    )
+
+
+def boots(prepared: Prepared, jobs: int) -> list[list[Point]]:
+    """The unfinished cells as the plans of boots.
+
+    A repetition is a boot of its own, with its own seed, so that the spread of a point is that of
+    boots. A repetition is cut into as many boots of equal cost as keep all `jobs` busy.
+    """
+    todo: dict[int, list[CellKey]] = {}
+    for key in prepared.todo:
+        todo.setdefault(key.repetition, []).append(key)
+    made = []
+    for repetition, keys in sorted(todo.items()):
+        for part in split(keys, -(-jobs // max(1, len(todo)))):
+            seed = prepared.sweep.seed + repetition - 1
+            groups = _groups(prepared, part)
+            made.append(
+                [
+                    Point(number, key, seed, groups.get(prepared.freed.get(key.id), 0))
+                    for number, key in enumerate(part)
+                ]
+            )
+    return made
+
+
+def _groups(prepared: Prepared, keys: Iterable[CellKey]) -> dict[Freed | None, int]:
+    """The plugin's number, from 1, for each object that is free in some of the cells."""
+    found = dict.fromkeys(f for key in keys if (f := prepared.freed.get(key.id)))
+    return {freed: number for number, freed in enumerate(found, 1)}
+
+
+def rules(prepared: Prepared, points: Iterable[Point]) -> tuple[str, ...]:
+    """The rules of free objects in a boot: GROUP:RULE (sim/rules.py)."""
+    found: dict[str, None] = {}
+    for point in points:
+        freed = prepared.freed.get(point.key.id)
+        if freed is not None:
+            found |= dict.fromkeys(f"{point.group}:{rule}" for rule in freed.rules)
+    return tuple(found)
+
+
+def split(keys: Sequence[CellKey], parts: int) -> list[list[CellKey]]:
+    """Split cells into groups of about the same cost, none empty."""
+    groups: list[list[CellKey]] = [[] for _ in range(min(parts, len(keys)))]
+    for key in sorted(keys, key=lambda key: -key.cores):
+        min(groups, key=lambda group: sum(cost(one) for one in group)).append(key)
+    return groups
+
+
+def cost(key: CellKey) -> float:
+    """The relative cost of a cell, whose instructions grow with its cores."""
+    return 2.0 + key.cores

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernels to boot: Debian's by suite or package, a .deb, a built tree, a bzImage and modules."""
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.model.errors import FscaleError
+from fscale.vm import initramfs, vmlinux
+from fscale.vm.cache import cache_root, digest, entry, file_digest
+from fscale.vm.debian import LISTS_SECONDS, SUITES, Apt
+from fscale.vm.decompress import decompress
+from fscale.vm.steps import Steps, need
+
+# Versions by which users name Debian's kernels.
+ALIASES = {"6.1": "bookworm", "6.12": "trixie"}
+# Raised when the layout of a cache entry changes.
+RECIPE = 2
+IMAGES = ("vmlinux", "bzImage")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel ready to boot."""
+
+    name: str
+    release: str
+    image: Path
+    """the file that QEMU starts: the uncompressed kernel, or the bzImage if it has no PVH entry"""
+    initramfs: Path
+    modules: Path | None
+    """squashfs image of lib/modules; None if everything is built in"""
+
+
+def release_of(image: Path) -> str:
+    """The release string in a bzImage's header (Documentation/arch/x86/boot.rst).
+
+    FscaleError if the file is not a bzImage.
+    """
+    try:
+        data = image.read_bytes()
+    except OSError as error:
+        raise FscaleError(
+            f"cannot read {image}: {error.strerror}; give a bzImage that you may read"
+        ) from None
+    if data[0x202:0x206] != b"HdrS":
+        raise FscaleError(f"{image} is not an x86 bzImage")
+    start = struct.unpack_from("<H", data, 0x20E)[0] + 0x200
+    return data[start : start + 256].split(b"\0")[0].split(b" ")[0].decode()
+
+
+def resolve(
+    spec: str, steps: Steps, *, modules: Path | None = None, tree: Path | None = None
+) -> Kernel:
+    """The kernel that the user named.
+
+    `spec` is a Debian suite (`bookworm`, `trixie`, or `6.1`, `6.12`), `SUITE:PACKAGE`, a .deb, a
+    directory of a built tree, or a bzImage, whose modules (`lib/modules/RELEASE`) `modules` names.
+    `tree` is a built tree and takes precedence.
+    """
+    if tree is not None:
+        return from_tree(tree, steps)
+    spec = ALIASES.get(spec, spec)
+    suite, _, package = spec.partition(":")
+    if suite in SUITES:
+        return from_debian(suite, package or None, steps)
+    path = Path(spec)
+    if path.is_dir():
+        return from_tree(path, steps)
+    if path.is_file() and path.suffix == ".deb":
+        return from_deb(path, path.stem, file_digest([path]), steps)
+    if path.is_file():
+        return from_image(path, modules, steps)
+    raise FscaleError(
+        f"unknown kernel {spec}; give {', '.join([*SUITES, *ALIASES])}, SUITE:PACKAGE, a .deb, "
+        "a bzImage or the directory of a built kernel"
+    )
+
+
+def module_of(kernel: Kernel, name: str) -> bytes | None:
+    """A kernel's module by its name, uncompressed; None if it is built in or does not exist."""
+    if kernel.modules is None:
+        return None
+    listed = _member(kernel.modules, f"{kernel.release}/modules.dep").decode()
+    for path in (line.partition(":")[0] for line in listed.splitlines()):
+        if initramfs.module_name(path) == name:
+            packed = _member(kernel.modules, f"{kernel.release}/{path}")
+            return decompress(packed) or packed
+    return None
+
+
+def _member(archive: Path, path: str) -> bytes:
+    argv = [need("unsquashfs", "squashfs-tools"), "-cat", str(archive), path]
+    done = subprocess.run(argv, capture_output=True, check=False)
+    if done.returncode:
+        raise FscaleError(f"{archive}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
+
+
+def from_debian(suite: str, package: str | None, steps: Steps) -> Kernel:
+    """Debian's newest kernel of a suite; the package lists are updated at most once a day."""
+    if package is None:
+        known = cache_root() / "kernel" / f"{suite}.latest"
+        if known.exists() and time.time() - known.stat().st_mtime < LISTS_SECONDS:
+            package = known.read_text().strip()
+        else:
+            package = Apt(suite, steps).latest_kernel()
+            known.parent.mkdir(parents=True, exist_ok=True)
+            known.write_text(package + "\n")
+    name = package
+
+    def fetch(directory: Path) -> list[Path]:
+        apt = Apt(suite, steps)
+        return apt.download(apt.kernel_parts(name), directory)
+
+    return _load(
+        f"Debian {suite} {package}",
+        digest("debian", suite, package),
+        lambda stage: _unpack(fetch(stage), stage, steps),
+        steps,
+    )
+
+
+def from_deb(path: Path, name: str, key: str, steps: Steps) -> Kernel:
+    """A kernel image package by its file."""
+    return _load(name, digest("deb", key), lambda stage: _unpack([path], stage, steps), steps)
+
+
+def _unpack(debs: Sequence[Path], stage: Path, steps: Steps) -> tuple[Path, Path | None]:
+    """Unpack the packages of a kernel; its bzImage and its lib/modules/RELEASE."""
+    tree = stage / "tree"
+    names = " and ".join(deb.name for deb in debs)
+    for deb in debs:
+        steps.run([need("dpkg-deb", "dpkg"), "-x", str(deb), str(tree)], f"unpacking {deb.name}")
+    if not (tree / "lib").exists():
+        (tree / "lib").symlink_to("usr/lib")
+    places = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz")
+    images = sorted(path for place in places for path in tree.glob(place))
+    if not images:
+        raise FscaleError(
+            f"{names} is not a kernel image package: it contains no {' or '.join(places)}"
+        )
+    modules = tree / "lib" / "modules" / release_of(images[0])
+    return images[0], modules if modules.is_dir() else None
+
+
+def from_image(image: Path, modules: Path | None, steps: Steps) -> Kernel:
+    """A bzImage, with `modules` = lib/modules/RELEASE or a directory that holds it."""
+    release = release_of(image)
+    found = None
+    if modules is not None:
+        tries = [modules / "lib" / "modules" / release, modules / release, modules]
+        found = next((path for path in tries if (path / "modules.order").exists()), None)
+        if found is None:
+            raise FscaleError(
+                f"{modules} contains no modules of {release}; give the directory that "
+                "`make modules_install INSTALL_MOD_PATH=DIR` filled"
+            )
+    key = digest("image", file_digest([image]), _modules_key(found) if found else None)
+    return _load(f"{image.name} {release}", key, lambda _stage: (image, found), steps)
+
+
+def from_tree(tree: Path, steps: Steps) -> Kernel:
+    """A built kernel tree (or its O= directory)."""
+    image = tree / "arch" / "x86" / "boot" / "bzImage"
+    if not image.exists():
+        raise FscaleError(f"{tree} contains no arch/x86/boot/bzImage; run make there first")
+    order = tree / "modules.order"
+    built = order.read_text().split() if order.exists() else []
+    objects = [tree / Path(name).with_suffix(".ko") for name in built]
+
+    def install(stage: Path) -> tuple[Path, Path | None]:
+        if not built:
+            return image, None
+        steps.run(
+            [
+                need("make", "make"),
+                "-s",
+                "-C",
+                str(tree.resolve()),
+                f"INSTALL_MOD_PATH={stage / 'tree'}",
+                "INSTALL_MOD_STRIP=1",
+                "modules_install",
+            ],
+            f"installing the modules of {tree}",
+        )
+        return image, stage / "tree" / "lib" / "modules" / release_of(image)
+
+    stats = [(str(o), o.stat().st_size, o.stat().st_mtime_ns) for o in objects]
+    key = digest("tree", file_digest([image]), stats)
+    return _load(f"{tree.resolve().name} {release_of(image)}", key, install, steps)
+
+
+def _modules_key(modules: Path) -> list[tuple[str, int, int]]:
+    found = sorted(path for path in modules.rglob("*.ko*") if path.is_file())
+    return [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in found]
+
+
+def _load(
+    name: str,
+    key: str,
+    provide: Callable[[Path], tuple[Path, Path | None]],
+    steps: Steps,
+) -> Kernel:
+    """The cache entry of a kernel, made from what `provide` finds: bzImage and modules."""
+
+    def build(directory: Path) -> None:
+        stage = directory / "stage"
+        stage.mkdir()
+        image, modules = provide(stage)
+        shutil.copyfile(image, directory / "bzImage")
+        unpacked = vmlinux.extract(image.read_bytes())
+        if unpacked and vmlinux.has_pvh_entry(unpacked):
+            (directory / "vmlinux").write_bytes(unpacked)
+        if modules is not None:
+            base = modules.parents[2]
+            steps.run(
+                [need("depmod", "kmod"), "-b", str(base), modules.name],
+                "indexing the modules",
+            )
+            steps.run(
+                [
+                    need("mksquashfs", "squashfs-tools"),
+                    str(modules),
+                    str(directory / "modules.squashfs"),
+                    *("-comp", "lz4", "-no-progress", "-quiet", "-keep-as-directory"),
+                ],
+                f"packing the modules of {modules.name}",
+            )
+        initramfs.build(directory / "initramfs.cpio", modules, steps)
+        shutil.rmtree(stage)
+        about = {"release": release_of(directory / "bzImage"), "modules": modules is not None}
+        (directory / "kernel.json").write_text(json.dumps(about))
+
+    made = entry("kernel", f"{key}-{initramfs.RECIPE}-{RECIPE}", build)
+    about = json.loads((made / "kernel.json").read_text())
+    return Kernel(
+        name=name,
+        release=about["release"],
+        image=next(path for name in IMAGES if (path := made / name).exists()),
+        initramfs=made / "initramfs.cpio",
+        modules=made / "modules.squashfs" if about["modules"] else None,
+    )
+
+
+def version(release: str) -> tuple[int, int]:
+    """(major, minor) of a release string."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    if not found:
+        raise FscaleError(f"{release} is not a kernel release such as 6.12.1")
+    return int(found[1]), int(found[2])

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The squashfs images of a guest: the Debian tree, the Python packages, this repository."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+from fscale.model import catalogue, paths
+from fscale.model.errors import FscaleError
+from fscale.model.paths import BENCH, LOCKS, ROOT
+from fscale.vm import debian
+from fscale.vm.cache import digest, entry, file_digest, prune
+from fscale.vm.steps import Steps, need
+
+# Programs that the suite and init/guest.sh need in a guest, besides mkfs.
+PACKAGES = (
+    "busybox-static",
+    "bpftrace",
+    "dbench",
+    "dmsetup",
+    "exim4-daemon-light",
+    "fio",
+    "kmod",
+    "libjansson4",
+    "liburing2",
+    "linux-perf",
+    "mount",
+    "procps",
+    "python3",
+    "rocksdb-tools",
+    "strace",
+    "sysbench",
+    "udev",
+    "util-linux",
+)
+PYTHONS = {"bookworm": (3, 11), "trixie": (3, 13)}
+# Packages of tests and analysis: a guest never imports them, and they are most of the size.
+HOST_ONLY = (
+    *("mypy", "mypyc", "ruff", "selenium", "trio", "hypothesis", "pytest", "_pytest", "uv", "pip"),
+    *("setuptools", "scipy", "scipy.libs", "scipy-stubs", "matplotlib", "mpl_toolkits"),
+    *("fontTools", "PIL", "pillow.libs"),
+)
+SQUASHFS = ("-comp", "lz4", "-no-progress", "-quiet", "-noappend")
+
+
+def root_suite(python: tuple[int, int] = sys.version_info[:2]) -> str:
+    """The Debian suite with the same Python version as this one; FscaleError if there is none."""
+    for suite, version in PYTHONS.items():
+        if version == python:
+            return suite
+    known = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS.values())
+    raise FscaleError(
+        f"guests use the packages of this Python, which is {python[0]}.{python[1]}, but they need "
+        f"{known}; create the virtual environment with such a version"
+    )
+
+
+def images(steps: Steps) -> dict[str, Path]:
+    """All images of a guest but its kernel's modules, by the names that init/initramfs.sh knows."""
+    return {
+        "root": root_image(steps),
+        "python": python_image(steps),
+        "fscale": repository_image(steps),
+    }
+
+
+def packages() -> list[str]:
+    """The Debian packages of the root, with the mkfs of every file system that is configured."""
+    configured = map(catalogue.load_filesystem, catalogue.names(paths.FILESYSTEMS))
+    return sorted({*PACKAGES, *(fs.package for fs in configured if fs.package)})
+
+
+def root_image(steps: Steps) -> Path:
+    """The Debian tree as a squashfs image, bootstrapped on the first call (about a minute)."""
+    suite, wanted = root_suite(), packages()
+
+    def build(directory: Path) -> None:
+        steps.note(f"making the guest's root file system from Debian {suite}, once")
+        tree = directory / "tree"
+        bootstrap(suite, "minbase", wanted, tree, steps)
+        listing = subprocess.run(
+            [
+                need("dpkg-query", "dpkg"),
+                f"--admindir={tree / 'var/lib/dpkg'}",
+                "--show",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        (directory / "packages.txt").write_text(listing.stdout)
+        image(tree, directory / "root.squashfs", steps)
+        shutil.rmtree(tree)
+
+    return entry("root", digest(suite, wanted), build) / "root.squashfs"
+
+
+def bootstrap(
+    suite: str, variant: str, packages: Iterable[str], target: Path, steps: Steps
+) -> None:
+    """Make a Debian tree of `suite` in `target` with mmdebstrap."""
+    if not debian.KEYRING.exists():
+        raise FscaleError(f"{debian.KEYRING} is missing; apt-get install debian-archive-keyring")
+    with_updates = [line.strip() for line in debian.sources(suite).splitlines()]
+    steps.run(
+        [
+            need("mmdebstrap", "mmdebstrap"),
+            f"--variant={variant}",
+            f"--include={','.join(packages)}",
+            '--aptopt=APT::Install-Recommends "false"',
+            suite,
+            str(target),
+            *with_updates,
+        ],
+        f"bootstrapping {suite} ({variant})",
+    )
+
+
+def image(tree: Path, target: Path, steps: Steps, *options: str) -> None:
+    """Pack a directory into a squashfs image whose files belong to root."""
+    steps.run(
+        [
+            need("mksquashfs", "squashfs-tools"),
+            str(tree),
+            str(target),
+            *SQUASHFS,
+            *options,
+        ],
+        f"packing {target.name}",
+    )
+
+
+def python_image(steps: Steps) -> Path:
+    """This Python's site-packages as an image, compiled; anew when the lock file changes."""
+    packages = Path(sysconfig.get_path("purelib"))
+    if sys.prefix == sys.base_prefix:
+        raise FscaleError(
+            f"fscale runs with {sys.executable}, but guests need the packages of a virtual "
+            "environment; run `make setup` and start bin/fscale"
+        )
+
+    def build(directory: Path) -> None:
+        tree = directory / "tree"
+        tree.mkdir()
+        for path in packages.iterdir():
+            if path.is_dir() and path.name not in HOST_ONLY:
+                shutil.copytree(path, tree / path.name, ignore=shutil.ignore_patterns("*.pyc"))
+            elif path.is_file():
+                shutil.copy(path, tree / path.name)
+        compile_python(tree, "/python", [tree], steps)
+        image(tree, directory / "python.squashfs", steps, "-all-root")
+        shutil.rmtree(tree)
+
+    key = digest(file_digest([ROOT / "requirements.lock"]), sys.version_info[:2], HOST_ONLY, 1)
+    return entry("python", key, build) / "python.squashfs"
+
+
+def compile_python(tree: Path, inside: str, names: Iterable[Path], steps: Steps) -> None:
+    """Compile Python files below `tree`, which is `inside` in the guest.
+
+    A guest would need seconds for it at every start, because the images are read-only.
+    """
+    steps.run(
+        [
+            sys.executable,
+            *("-m", "compileall", "-q", "-j0", "--invalidation-mode", "unchecked-hash"),
+            *("-s", str(tree), "-p", inside),
+            *map(str, names),
+        ],
+        f"compiling the Python files of {inside}",
+    )
+
+
+def repository_files() -> list[Path]:
+    """Every file of the repository that a guest may need, relative to its root, sorted."""
+    git = shutil.which("git")
+    if git and (ROOT / ".git").exists():
+        listed = subprocess.run(
+            [git, "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"],
+            capture_output=True,
+            check=True,
+        )
+        names = {Path(name.decode()) for name in listed.stdout.split(b"\0") if name}
+    else:
+        skipped = {".venv", "results", "build", "__pycache__"}
+        names = {
+            path.relative_to(ROOT)
+            for path in ROOT.rglob("*")
+            if path.is_file() and not skipped & set(path.relative_to(ROOT).parts)
+        }
+    built = [BENCH, LOCKS, *(ROOT / "build" / "apps").glob("*")]
+    names |= {path.relative_to(ROOT) for path in built if path.is_file()}
+    return sorted(name for name in names if (ROOT / name).is_file())
+
+
+def repository_image(steps: Steps) -> Path:
+    """This repository as an image, packed anew when one of its files changes."""
+    names = repository_files()
+
+    def build(directory: Path) -> None:
+        tree = directory / "tree"
+        for name in names:
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+        compile_python(tree, "/fscale", [tree / "fscale"], steps)
+        image(tree, directory / "fscale.squashfs", steps, "-all-root")
+        shutil.rmtree(tree)
+
+    key = digest([str(name) for name in names], file_digest(ROOT / name for name in names))
+    made = entry("repository", key, build)
+    # Each change of the repository makes a new entry; the other kinds change rarely.
+    prune(made)
+    return made / "fscale.squashfs"
