@@ -13,17 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
+#include "program.h"
 #include "turns.h"
 #include "waits.h"
-
-/* The compiled locks.bpf.c: see embed.S. */
-extern const char program_begin[], program_end[];
-
-_Noreturn void fail(const char *what)
-{
-	fprintf(stderr, "fscale-locks: %s: %s\n", what, strerror(errno));
-	exit(EXIT_FAILURE);
-}
 
 _Noreturn static void bad_setting(const char *word)
 {
@@ -88,41 +81,16 @@ static void read_settings(struct settings *s, char **words, int count)
 	}
 }
 
-static struct bpf_object *load(const struct settings *s)
-{
-	struct bpf_object *object;
-	struct bpf_map *map;
-
-	object = bpf_object__open_mem(program_begin, (size_t)(program_end - program_begin), NULL);
-	if (!object)
-		fail("cannot open the BPF program");
-	map = bpf_object__find_map_by_name(object, SETTINGS);
-	if (!map || bpf_map__set_initial_value(map, s, sizeof(*s)))
-		fail("cannot write the settings of the BPF program");
-	if (bpf_object__load(object))
-		fail("cannot load the BPF program");
-	return object;
-}
-
 static json_t *number(uint64_t value)
 {
 	return json_integer((json_int_t)value); /* as bpftrace: addresses are negative */
-}
-
-static int map_of(struct bpf_object *object, const char *name)
-{
-	int fd = bpf_object__find_map_fd_by_name(object, name);
-
-	if (fd < 0)
-		fail(name);
-	return fd;
 }
 
 /* A JSON array of what `entry` makes of each entry of a map. */
 static json_t *all(struct bpf_object *object, const char *name, void *key, void *value,
 		   json_t *(*entry)(const void *key, const void *value))
 {
-	int fd = map_of(object, name);
+	int fd = program_map(object, name);
 	json_t *found = json_array();
 	void *before = NULL;
 
@@ -172,7 +140,15 @@ static json_t *stack_entry(const void *key, const void *value)
 	return json_pack("[i, o]", *(const int *)key, addresses);
 }
 
-static void write_profile(struct bpf_object *object, const char *path)
+static json_t *place_of(const struct memory *m)
+{
+	if (!m->direct_map)
+		return json_null();
+	return json_pack("{s:o, s:o}", "direct_map", number(m->direct_map),
+			 "page_array", number(m->page_array));
+}
+
+static void write_profile(struct bpf_object *object, const struct memory *memory, const char *path)
 {
 	struct wait_key wait;
 	struct wait_sum sum;
@@ -183,9 +159,10 @@ static void write_profile(struct bpf_object *object, const char *path)
 	unsigned int zero = 0, stack;
 	json_t *profile;
 
-	if (bpf_map_lookup_elem(map_of(object, "totals"), &zero, &totals))
+	if (bpf_map_lookup_elem(program_map(object, "totals"), &zero, &totals))
 		fail("cannot read the totals");
-	profile = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	profile = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			    "memory", place_of(memory),
 			    "waits", all(object, "waits", &wait, &sum, wait_entry),
 			    "others", all(object, "others", &thread, &sum, other_entry),
 			    "locks", all(object, "locks", &address, &lock, lock_entry),
@@ -209,9 +186,12 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	read_settings(&settings, argv + 2, argc - 3);
-	object = load(&settings);
+	/* With the layout of a page, but not where the pages are. */
+	if (settings.memory.page_size && !settings.memory.direct_map)
+		find_memory(&settings.memory);
+	object = program_open(locks_begin, locks_end, &settings, sizeof(settings));
 	run_with(object, &settings, argv[argc - 1]);
-	write_profile(object, argv[1]);
+	write_profile(object, &settings.memory, argv[1]);
 	bpf_object__close(object);
 	return EXIT_SUCCESS;
 }

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "program.h"
 #include "turns.h"
 
 #define PROGRAMS 2
@@ -57,12 +58,10 @@ static struct bpf_link *attach(struct bpf_program *program)
 /* The programs that know windows are attached for good. */
 static void open_turns(struct turns *t, struct bpf_object *object)
 {
-	const int fd = bpf_object__find_map_fd_by_name(object, STATE);
+	const int fd = program_map(object, STATE);
 	struct bpf_program *program;
 	int count = 0;
 
-	if (fd < 0)
-		fail(STATE);
 	t->state = mmap(NULL, sizeof(*t->state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (t->state == MAP_FAILED)
 		fail("mmap");

@@ -6,9 +6,6 @@
 
 #include "waits.h"
 
-/* Say what failed, and why by errno, and exit. */
-_Noreturn void fail(const char *what);
-
 /* Run `child` to its end with the programs of a loaded object attached, or fail. */
 void run_with(struct bpf_object *object, const struct settings *settings, char *child);
 

@@ -306,10 +306,18 @@ def test_kernel_memory_is_found_twice_at_the_same_place(tmp_path: Path) -> None:
     types = btf.load()
     if types is None:
         pytest.skip("the kernel has no BTF")
-    first, second = (memory.find(types, tmp_path) for _ in range(2))
-    assert first is not None
-    assert first == second
-    assert first.direct_map % (1 << first.page_bits) == 0
+    shape = memory.shape_of(types)
+    assert shape is not None
+    told = [f"{name}={value}" for name, value in shape.as_json().items() if value]
+    output = tmp_path / "profile"
+    found = []
+    for settings in (told, told, []):
+        subprocess.run([paths.LOCKS, output, *settings, "/bin/true"], check=True)
+        found.append(json.loads(output.read_text())["memory"])
+    assert found[0] == found[1]
+    assert found[0]["direct_map"] % (1 << shape.page_bits) == 0
+    assert found[0]["page_array"] % shape.page_size == 0
+    assert found[2] is None
 
 
 def test_offsets_of_the_running_kernel_are_in_order() -> None:

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The BTF reader on hand-made type information, damaged data, and where kernel memory lies."""
 
-import fcntl
-import os
 import struct
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fscale.runner.profilers import memory
 from fscale.runner.profilers.btf import BadBtf, Btf
-from fscale.runner.profilers.memory import KernelMemory, bases, find
 
 
 class Builder:
@@ -109,73 +104,3 @@ def test_damaged_types_give_an_error_and_nothing_else(draw: st.DataObject) -> No
         list(btf.members("thing"))
     except BadBtf:
         pass
-
-
-def test_bases_come_from_pairs_that_agree() -> None:
-    lines = [f"kmalloc {n:x} {0xFFFF888000000000 + (n << 12):x}" for n in (5, 6, 7)]
-    lines += [f"folio {n:x} {0xFFFFEA0000000000 + n * 64:x}" for n in range(20)]
-    assert bases("\n".join(lines), 12, 64) == (0xFFFF888000000000, 0xFFFFEA0000000000)
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        "",
-        "folio 1 ffffea0000000040\nfolio 2 ffffea0000000080\n",
-        "kmalloc 1 ffff888000001000\nkmalloc 2 ffff888000009000\nfolio 1 40\nfolio 2 80\n",
-        "kmalloc 1\nfolio x y\nAttaching 3 probes...\n",
-    ],
-)
-def test_too_little_or_contradicting_evidence_gives_no_bases(output: str) -> None:
-    assert bases(output, 12, 64) is None
-
-
-@pytest.mark.parametrize("page", [4096, 16384, 65536])
-def test_what_is_allocated_is_no_slab_whatever_the_size_of_a_page(
-    monkeypatch: pytest.MonkeyPatch, page: int
-) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(fcntl, "fcntl", lambda _fd, _command, size: asked.append(size))
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    memory._provoke(page)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
-    slots = {size // page for size in asked}  # struct pipe_buffer has 40 bytes
-    assert slots == {1, page // 16}
-    # kmalloc hands more than two pages to the page allocator, which rounds up to a power of two.
-    assert 2 * page < 40 * max(slots) <= 4 * page
-    assert 4 * os.sysconf("SC_PAGE_SIZE") == memory.LARGE
-
-
-def test_frames_of_64_kib_are_found() -> None:
-    direct, array = 0xFFFF000000000000, 0xFFFFFFBFC0000000
-    events = [f"kmalloc {frame:x} {direct + (frame << 16):x}" for frame in (9, 700, 70000)]
-    events += [f"folio {frame:x} {array + 64 * frame:x}" for frame in (9, 700, 70000)]
-    assert bases("\n".join(events), 16, 64) == (direct, array)
-
-
-def test_a_small_limit_for_pipes_costs_the_addresses_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    stopped = []
-
-    class Tool:
-        CHILD = "true"
-
-        def __init__(self, *_: object) -> None:
-            pass
-
-        def start(self) -> None:
-            pass
-
-        def stop(self) -> None:
-            stopped.append(True)
-
-    def refuse(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(memory, "Tool", Tool)
-    monkeypatch.setattr(memory, "needs_event", lambda _event: None)
-    monkeypatch.setattr(memory, "shape_of", lambda _btf: KernelMemory(*range(11)))
-    monkeypatch.setattr(fcntl, "fcntl", refuse)
-    assert find(Btf(Builder().bytes()), tmp_path) is None
-    assert stopped == [True]

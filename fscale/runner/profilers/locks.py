@@ -13,10 +13,10 @@ from fscale.model import catalogue, paths
 from fscale.model.config import FileSystem
 from fscale.runner.profilers import btf as types
 from fscale.runner.profilers import lockmaps
-from fscale.runner.profilers.base import Tool, ToolProfiler, needs_event, needs_tool, take
+from fscale.runner.profilers.base import Tool, ToolProfiler, needs_event, take
 from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.kallsyms import Kallsyms
-from fscale.runner.profilers.memory import KernelMemory, find
+from fscale.runner.profilers.memory import KernelMemory, shape_of
 from fscale.runner.profilers.workers import application
 
 LOCK_TYPES = frozenset(
@@ -150,18 +150,17 @@ class Locks(ToolProfiler):
             return f"{paths.LOCKS} is missing: install clang and libbpf-dev, then run `make build`"
         if not types.VMLINUX.is_file():
             return f"this kernel has no BTF ({types.VMLINUX}): it needs CONFIG_DEBUG_INFO_BTF"
-        # bpftrace is needed to locate the kernel's memory.
-        return needs_tool("bpftrace", "bpftrace") or needs_event("lock:contention_begin")
+        return needs_event("lock:contention_begin")
 
-    def _prepare(self, filesystem: FileSystem | None, directory: Path) -> None:
-        """Locate the kernel's memory, once per run, and types with locks, once per file system.
+    def _prepare(self, filesystem: FileSystem | None) -> None:
+        """Find the layout of pages, once per run, and types with locks, once per file system.
 
         Types of all configured file systems are read, because another one may lie below (that of a
         loop device's file).
         """
         if not self._prepared:
             self._btf = types.load()
-            self._memory = find(self._btf, directory) if self._btf else None
+            self._memory = shape_of(self._btf) if self._btf else None
             self._prepared = True
         known = [*catalogue.filesystems(), *([filesystem] if filesystem else [])]
         self._caches = caches_of(known)
@@ -170,10 +169,16 @@ class Locks(ToolProfiler):
             structs = structs_of(known) | {*self._caches.values()}
             self._layouts[self._filesystem] = layouts(structs, self._btf, module)
 
+    def _located(self, found: Mapping[str, int] | None) -> dict[str, int] | None:
+        """The layout of pages and where they lie; None if the program did not find that."""
+        if self._memory is None or found is None:
+            return None
+        return self._memory.as_json() | {name: at % (1 << 64) for name, at in found.items()}
+
     def attach(self, context: Context) -> None:
         """See Profiler."""
         self._filesystem = context.key.filesystem
-        self._prepare(context.filesystem, context.output)
+        self._prepare(context.filesystem)
         self._output = context.output / f"{self.name}.out"
         told = [f"{name}={value}" for name, value in settings(context, self._memory).items()]
         argv = [str(paths.LOCKS), str(self._output), *told, Tool.CHILD]
@@ -186,7 +191,7 @@ class Locks(ToolProfiler):
         symbols = Kallsyms()
         static = {f"{lock:#x}": symbols.data(lock) for lock in lockmaps.addresses(seen)}
         return {
-            "memory": self._memory.as_json() if self._memory else None,
+            "memory": self._located(seen.pop("memory")),
             "cache_structs": self._caches,
             "layouts": self._layouts.get(self._filesystem, {}),
             "image": symbols.image,
