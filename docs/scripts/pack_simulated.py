@@ -44,30 +44,41 @@ def packed(title: str, directories: list[Path]) -> dict[str, Any]:
     }
 
 
-def _told(run: Run) -> dict[str, str]:
+def machine_of(run: Run) -> str:
+    """The warning of a simulated run, which describes its machine."""
     (machine,) = (text for text in run.warnings if text.startswith("all figures are simulated"))
+    return machine
+
+
+def _told(run: Run) -> dict[str, str]:
     return {
         **command_of(run),
         "kernel": run.versions["kernel"],
         "qemu": run.versions["qemu"],
-        "machine": machine,
+        "machine": machine_of(run),
     }
+
+
+def hottest(cell: Cell) -> list[Any]:
+    """The object that most of the cores' time is spent on, a function that waits, the share.
+
+    The object is null where none has LEAST_SHARE.
+    """
+    found = [
+        [_ADDRESS.sub("", one.name.object), function, round(one.share, 3)]
+        for one in simulated.triage([cell]).suspects
+        if one.share >= LEAST_SHARE
+        for (function, *_), _ in one.callers[:1] or [(("",), 0.0)]
+    ]
+    return found[0] if found else [None, None, 0]
 
 
 def _point(run: Run, cell: Cell) -> list[Any]:
     key = cell.key
-    suspects = simulated.triage([cell]).suspects
-    hottest = [
-        [_ADDRESS.sub("", one.name.object), function, round(one.share, 3)]
-        for one in suspects
-        if one.share >= LEAST_SHARE
-        for (function, *_), _ in one.callers[:1] or [(("",), 0.0)]
-    ]
-    found = hottest[0] if hottest else [None, None, 0]
     rate = float(f"{cell.ops_per_second:.5g}")
     kernel = run.versions["kernel"]
     name = " ".join([key.workload, *(f"{option}={value}" for option, value in key.options.items())])
-    return [kernel, name, key.filesystem, key.cores, rate, *found]
+    return [kernel, name, key.filesystem, key.cores, rate, *hottest(cell)]
 
 
 def main() -> None:

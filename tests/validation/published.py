@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel changes with a published gain on many cores, simulated as parent and child.
+
+.venv/bin/python -m tests.validation.published --source linux-7.2 --build kernels --output results/c
+
+`--source` is the unpacked source of Linux 7.2, which has all changes of reverts/changes.toml. A
+patch undoes one of them, so that parent and child differ in nothing else. Finished kernels and
+cells are kept. `docs/scripts/pack_published.py` packs the results.
+"""
+
+import argparse
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.validation.gate import fscale
+
+REVERTS = Path(__file__).parent / "reverts"
+CHANGES = REVERTS / "changes.toml"
+IMAGE = Path("arch/x86/boot/bzImage")
+MACHINE = "server"
+CHILD = "child"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change, and how it is simulated."""
+
+    name: str
+    patch: str
+    workload: str
+    cores: tuple[int, ...]
+    filesystem: str = "tmpfs"
+    options: tuple[str, ...] = ()
+
+
+def changes() -> list[Change]:
+    """Those of changes.toml. One and two cores are simulated too, for Amdahl's law."""
+    return [
+        _change(name, one)
+        for name, one in tomllib.loads(CHANGES.read_text(encoding="utf-8")).items()
+    ]
+
+
+def _change(name: str, one: dict[str, Any]) -> Change:
+    return Change(
+        name,
+        one.get("patch", name),
+        one["workload"],
+        (1, 2, *(cores for cores, _, _ in one["published"])),
+        one.get("filesystem", "tmpfs"),
+        tuple(one.get("options", ())),
+    )
+
+
+@contextmanager
+def patched(source: Path, patch: Path) -> Iterator[None]:
+    """A source tree with a patch, and afterwards without it."""
+    subprocess.run(["git", "apply", patch], cwd=source, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["git", "apply", "--reverse", patch], cwd=source, check=True)
+
+
+def build(source: Path, tree: Path, jobs: str) -> None:
+    """Build a kernel and its modules in `tree`."""
+    make = ["make", "-s", "-C", source.resolve(), f"O={tree.resolve()}"]
+    if not (tree / ".config").exists():
+        tree.mkdir(parents=True)
+        config = REVERTS / "kernel.config"
+        subprocess.run([*make, f"KCONFIG_ALLCONFIG={config}", "allnoconfig"], check=True)
+    subprocess.run([*make, f"-j{jobs}", "bzImage", "modules"], check=True)
+
+
+def kernel(source: Path, trees: Path, name: str, jobs: str) -> Path:
+    """The built tree of the child, or of the parent that a patch makes.
+
+    All are built in one place and copied from there, because objects know the place.
+    """
+    tree = trees / name
+    if (tree / IMAGE).exists():
+        return tree
+    change = patched(source, REVERTS / f"{name}.patch") if name != CHILD else nullcontext()
+    with change:
+        build(source, trees / "work", jobs)
+    part = trees / "part"
+    subprocess.run(["rm", "-rf", part], check=True)
+    subprocess.run(["cp", "-a", "--reflink=auto", f"{trees / 'work'}/.", part], check=True)
+    part.rename(tree)
+    return tree
+
+
+def simulate(change: Change, tree: Path, output: Path, seeds: str, jobs: str) -> bool:
+    """Simulate a side of a change; whether all its cells are good."""
+    done = fscale(
+        *("simulate", "--kernel-tree", tree, "--machine", MACHINE, "--fs", change.filesystem),
+        *("--workload", change.workload, "--cores", ",".join(map(str, change.cores))),
+        *(word for option in change.options for word in ("--option", option)),
+        *("--seeds", seeds, "--jobs", jobs, "--output", output),
+    )
+    return done.returncode == 0
+
+
+def main() -> int:
+    """Build and simulate what is missing. Exits 1 where a cell is not good."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--changes", help="names, separated by commas; by default all")
+    parser.add_argument("--seeds", default="3")
+    parser.add_argument("--jobs", default="1")
+    given = parser.parse_args()
+    wanted = given.changes.split(",") if given.changes else [one.name for one in changes()]
+    good = True
+    for change in changes():
+        if change.name not in wanted:
+            continue
+        for side, name in (("parent", change.patch), (CHILD, CHILD)):
+            tree = kernel(given.source, given.build, name, given.jobs)
+            output = given.output / change.name / side
+            good &= simulate(change, tree, output, given.seeds, given.jobs)
+    return int(not good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
