@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The table of published kernel changes: ratios, verdicts, and what trivial predictors have."""
+
+import math
+from typing import Any
+
+import pytest
+
+from docs.scripts import published
+from tests.validation.published import REVERTS, changes
+
+
+def data() -> dict[str, Any]:
+    """One change: 2.0 was published at 4 cores; simulated are 3.0, and linear curves."""
+    rates = {
+        "parent": {1: [100], 2: [150], 4: [90, 100, 110]},
+        "child": {1: [100], 2: [200], 4: [290, 300, 330]},
+    }
+    cells = [
+        ["c", side, cores, number, rate, None, None, 0]
+        for side, curve in rates.items()
+        for cores, found in curve.items()
+        for number, rate in enumerate(found, 1)
+    ]
+    change = {
+        "title": "a change",
+        "release": "1.0",
+        "source": "https://example.org/",
+        "benchmark": "b",
+        "published": [[4, 2.0, 2.0], [8, 2.0, 2.0]],
+        "workload": "MRPH",
+        "differs": "nothing",
+        "command": "fscale simulate",
+        "started": "2026-01-02T03:04",
+    }
+    about = {"title": "t", "machine": "m", "kernel": "7.2", "qemu": "10"}
+    return {**about, "changes": {"c": change}, "cells": cells}
+
+
+def test_a_row_has_the_ratio_of_medians_and_what_single_boots_allow() -> None:
+    (row,) = published.rows(data())  # 8 cores were not simulated
+    assert row.cores == 4
+    assert row.predicted == 3
+    assert row.band == (290 / 110, 330 / 90)
+    # Amdahl's law: a serial third of the parent, none of the child.
+    assert row.from_two == pytest.approx(4 * (1 / 3 + 2 / 3 / 4))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "predicted", "verdict"),
+    [
+        ((2.0, 2.0), 2.2, "near"),
+        ((2.0, 2.0), 3.0, "too much"),
+        ((2.0, 2.0), 1.5, "too little"),
+        ((2.0, 2.0), 1.01, "no gain"),
+        ((2.0, 2.0), 0.9, "wrong sign"),
+        ((1.04, 1.16), 1.1, "near"),
+        ((1.04, 1.16), 1.0, "near"),
+        ((1.0, 1.0), 1.5, "wrong sign"),
+    ],
+)
+def test_a_prediction_has_a_verdict(
+    bounds: tuple[float, float], predicted: float, verdict: str
+) -> None:
+    row = published.Row("c", 4, bounds, predicted, (predicted, predicted), None)
+    assert row.verdict(predicted) == verdict
+
+
+def test_within_the_published_values_there_is_no_error() -> None:
+    row = published.Row("c", 4, (1.04, 1.16), 1.1, (1, 1), None)
+    assert row.error(1.1) == 0
+    assert row.error(2.32) == pytest.approx(math.log(2))
+
+
+def test_the_page_scores_the_simulator_beside_trivial_predictors() -> None:
+    page = published.page(data(), "d.json")
+    scores = {
+        line.split(" | ")[0].removeprefix("| "): line.split(" | ")[1:5]
+        for line in page.splitlines()
+        if line.startswith(("| the simulator", "| no change", "| Amdahl"))
+    }
+    assert scores["the simulator"] == ["1", "0", "1", f"{math.log(1.5):.2f}"]
+    assert scores["no change"] == ["1", "0", "0", f"{math.log(2):.2f}"]
+    assert scores["Amdahl's law, two simulated cores"] == ["1", "1", "1", "0.00"]
+
+
+def test_each_change_has_its_patch_and_core_counts_that_were_published() -> None:
+    for change in changes():
+        assert (REVERTS / f"{change.patch}.patch").exists()
+        assert len(change.cores) > 2
