@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,9 +71,23 @@ def source_digest(source: Path) -> str:
     return whole.hexdigest()[:16]
 
 
+def source_version(suite: str, latest: Callable[[], str]) -> str:
+    """The version of a suite's kernel, such as 6.12, as in the name of its source package.
+
+    A released suite keeps it. For the others `latest` is asked for the newest image package.
+    """
+    for version, name in ALIASES.items():
+        if name == suite:
+            return version
+    package = latest()
+    if not (found := re.match(r"linux-image-(\d+\.\d+)", package)):
+        raise FscaleError(f"Debian suite {suite}: the package {package} has no kernel version")
+    return found[1]
+
+
 def debian_source(suite: str, steps: Steps) -> Path:
     """The unpacked source of a suite's kernel."""
-    version = next(alias for alias, name in ALIASES.items() if name == suite)
+    version = source_version(suite, Apt(suite, steps).latest_kernel)
 
     def build(directory: Path) -> None:
         (deb,) = Apt(suite, steps).download([f"linux-source-{version}"], directory)
@@ -93,7 +107,7 @@ def debian_source(suite: str, steps: Steps) -> Path:
         shutil.rmtree(directory / "deb")
         deb.unlink()
 
-    return entry("source", digest("debian", suite), build) / "source"
+    return entry("source", digest("debian", suite, version), build) / "source"
 
 
 def build_kernel(source: str, config: str, jobs: int, steps: Steps) -> Path:
