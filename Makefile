@@ -87,7 +87,7 @@ check: packages-check $(VENV)/.installed
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/python -m docs.scripts.check
-	shellcheck bin/fscale setup/*.sh .ci/run fscale/vm/init/*.sh fscale/sim/*.sh docs/ci/*.sh
+	shellcheck bin/fscale setup/*.sh .ci/run fscale/apps/exim/*.sh fscale/vm/init/*.sh fscale/sim/*.sh docs/ci/*.sh
 
 # Sphinx is needed for this alone, so it has a lock and an environment of its own.
 DOCS := build/docs
@@ -114,7 +114,7 @@ build:
 	$(MAKE) $(JOBS) -C fscale/apps
 	$(MAKE) $(JOBS) -C fscale/lockprofile
 	$(MAKE) $(JOBS) -C fscale/calibrate
-	$(MAKE) $(JOBS) -C lanefs tools
+	$(MAKE) $(JOBS) -C fscale/lanefs tools
 
 # Downloads leave CPUs idle, so what needs no Python is compiled meanwhile.
 setup: packages
@@ -122,7 +122,7 @@ setup: packages
 
 setup-apps: setup
 	setup/install.sh setup/packages-apps.txt
-	setup/install-exim.sh
+	fscale/apps/exim/install.sh
 
 setup-vm: setup
 	setup/install.sh setup/packages-vm.txt
@@ -136,7 +136,7 @@ packages-check:
 packages-test:
 	setup/install.sh setup/packages-run.txt setup/packages-check.txt setup/packages-test.txt \
 		setup/packages-apps.txt setup/packages-vm.txt
-	setup/install-exim.sh
+	fscale/apps/exim/install.sh
 
 # pip compiles what it installs on one CPU, tests of the packages as well: most of its time.
 $(VENV)/.installed: requirements.lock | packages

@@ -72,7 +72,8 @@ def _modules() -> list[str]:
     found = {m.name for m in pkgutil.iter_modules(fscale.commands.__path__) if not m.ispkg}
     ordered = [name for names in _PANELS.values() for name in names if name in found]
     names = [*ordered, *sorted(found.difference(ordered))]
-    started = Path(sys.argv[0]) == Path(__file__).with_name("__main__.py")
+    program = Path(sys.argv[0])
+    started = program.name == "fscale" or program == Path(__file__).with_name("__main__.py")
     words = sys.argv
     if "_FSCALE_COMPLETE" in os.environ:  # a shell asks for completions: bash, then others
         typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")

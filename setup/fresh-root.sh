@@ -5,6 +5,9 @@
 # it.
 #
 #     setup/fresh-root.sh 'make run' 'make test'
+#     SUITE=trixie SHARED=build/packages setup/fresh-root.sh 'apt-get install -y /shared/*.deb'
+#
+# SUITE names another release of Debian, SHARED a directory that is /shared in the root.
 #
 # The root lies on a disk, or in the directory that ROOTS names, and is removed in the end. It is
 # mounted in a mount namespace: the mounts end with the last process there, however that ends, and this
@@ -16,7 +19,7 @@
 # 3 interrupted (SIGINT, SIGTERM, SIGHUP).
 set -euo pipefail
 
-SUITE=bookworm
+SUITE=${SUITE:-bookworm}
 GIB=15      # free space: the packages and caches of `make test`, rounded up
 PATIENCE=60 # seconds for commands that are ended to put the machine back
 NAME=fscale-fresh
@@ -74,6 +77,11 @@ inside() {
 	# One run has the machine at a time, whatever its root; and its journal outlives the root.
 	mkdir -p /run/fscale "$root/run/fscale"
 	mount --bind /run/fscale "$root/run/fscale"
+
+	if [ -n "${SHARED-}" ]; then
+		mkdir "$root/shared"
+		mount --bind "$SHARED" "$root/shared" || cannot "SHARED=$SHARED cannot be mounted"
+	fi
 
 	local -a given=()
 	while IFS='=' read -r -d '' name value; do

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What all tests share. Spread over workers, the guests that take minutes begin at once."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from fscale.model import paths
+
+# What tests start finds the package as bin/fscale would have it found.
+os.environ["PYTHONPATH"] = str(paths.ROOT)
 LONG = "tests/lanefs/test_sample.py"
 
 

@@ -19,7 +19,8 @@ from fscale.model.store import RUN_FILE
 # Beyond these bounds a quotient or a logarithm may not be a finite number.
 LEAST, MOST = 1e-15, 1e18
 
-_PROGRAM = re.compile(r"^\S*/fscale/__main__\.py")
+# How the program is started in a clone, and where it is installed.
+_STARTED = re.compile(r"^\S*/fscale(/__main__\.py)?(?= |$)")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Results:
 
 def as_typed(command: str) -> str:
     """A command line of `Run.command` as the user typed it."""
-    return _PROGRAM.sub("bin/fscale", command)
+    return _STARTED.sub(lambda how: "bin/fscale" if how[1] else "fscale", command)
 
 
 def first_error(error: ValidationError) -> str:

@@ -24,6 +24,7 @@ from fscale.apps.base import (
     Site,
     Timing,
     Turns,
+    advice,
     settings,
 )
 from fscale.apps.registry import applications
@@ -122,7 +123,7 @@ def raise_priority() -> None:
 def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> Measured:
     package = app.missing()
     if package:
-        raise AppSkipped(f"{app.descriptor.id} needs {package}: make setup-apps installs it")
+        raise AppSkipped(f"{app.descriptor.id} needs {package}; {advice(package)}")
     if len(arguments.dir) > 1 and not app.descriptor.partitions:
         raise AppError(f"{app.descriptor.id} cannot be spread over partitions; give one --dir")
     given: Options = dict(arguments.option)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The applications as loads of the runner: each cell runs `bin/fscale-app` once."""
+"""The applications as loads of the runner: each cell runs `python -m fscale.apps` once."""
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fscale.apps.base import App
+from fscale.apps.base import App, advice
 from fscale.apps.registry import applications
-from fscale.model import paths
 from fscale.model.bench import CpuTimes
 from fscale.model.load import Load, Outcome, Settings, Target
 from fscale.model.results import Command, Status
@@ -17,11 +17,12 @@ from fscale.model.results import Command, Status
 # Limits of the delay in noticing the edges of the window, in seconds and as a share of the window.
 LATE_SECONDS = 0.02
 LATE_SHARE = 0.05
-LAUNCHER = paths.ROOT / "bin" / "fscale-app"
+# Without -P a module in the directory where the user stands would be taken for one of ours.
+LAUNCHER = (sys.executable, "-P", "-m", "fscale.apps")
 
 
 class AppOutput(BaseModel):
-    """The output of `bin/fscale-app`."""
+    """The output of `python -m fscale.apps`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -71,7 +72,7 @@ class AppLoad:
     def missing(self) -> str | None:
         """The missing package, if any, and how to install it."""
         package = self.app.missing()
-        return f"it needs {package}; make setup-apps installs it" if package else None
+        return f"it needs {package}; {advice(package)}" if package else None
 
     def prepare(self, target: Target, run: Callable[[list[str]], str]) -> None:
         """Do nothing: the application sets itself up before it reports that it is ready."""
@@ -79,9 +80,9 @@ class AppLoad:
     def command(
         self, target: Target, settings: Settings, sync: tuple[int, int] | None
     ) -> list[str]:
-        """The command line of `bin/fscale-app`."""
+        """The command line of the application."""
         key = target.key
-        argv = [str(LAUNCHER), "--workload", key.workload]
+        argv = [*LAUNCHER, "--workload", key.workload]
         argv += ["--load", self._file] if self._file else []
         for directory in directories(target):
             argv += ["--dir", str(directory)]

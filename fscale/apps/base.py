@@ -11,8 +11,11 @@ from fscale.model import paths
 from fscale.model.bench import Descriptor
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Command
+from fscale.system.programs import why_not
 
 Options = dict[str, int | str]
+
+EXIM = "exim4-daemon-light"  # its Debian package
 
 
 class AppError(FscaleError):
@@ -139,9 +142,16 @@ def settings(descriptor: Descriptor, given: Options) -> Options:
     return result
 
 
+def advice(package: str) -> str:
+    """How to install a Debian package of an application."""
+    if package == EXIM:  # Debian's own installation would start a mail server
+        return f"as root, run {paths.PACKAGE / 'apps' / 'exim' / 'install.sh'}"
+    return f"apt-get install {package}"
+
+
 def build(name: str) -> Path:
-    """A program or library of `apps/Makefile`; AppSkipped if it is not built."""
-    path = paths.ROOT / "build" / "apps" / name
-    if not path.exists():
-        raise AppSkipped(f"{path} is missing; build it with `make -C fscale/apps`")
-    return path
+    """A program or library of `apps/Makefile`; AppSkipped if it cannot be compiled."""
+    program = paths.APPS / name
+    if reason := why_not(program):
+        raise AppSkipped(reason)
+    return program

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from fscale.analysis.compare.settings import SHOWN, THROUGHPUT
 from fscale.commands.options.shared import JsonFlag
-from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.terminal import say, terminal
 from fscale.system.outputs import directory_to_write
@@ -38,7 +37,7 @@ MarginOption = Annotated[
         help="Ignore relative changes smaller than this.",
     ),
 ]
-RESULTS = paths.ROOT / "results"
+RESULTS = Path("results")
 DB = RESULTS / "history.sqlite"
 MOST_SHOWN = 8
 PIPE_COLUMNS = 160

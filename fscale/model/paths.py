@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Paths of the repository's files, of the runner's state and of a user's cache."""
+"""Paths of the package's files, of the runner's state and of a user's cache."""
 
+import hashlib
 import os
 from pathlib import Path
 
+# All that is installed; beside it lies the rest of a clone, or other packages of Python.
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
+IN_CLONE = (ROOT / "setup" / "install.sh").is_file()
 CONFIGS = PACKAGE / "configs"
 SUITES = CONFIGS / "suites"
 FILESYSTEMS = CONFIGS / "filesystems"
 MEDIA = CONFIGS / "media"
 LOADS = CONFIGS / "loads"
 SCHEMAS = PACKAGE / "schemas"
-BENCH = ROOT / "build" / "microbench" / "fscale-bench"
-LOCKS = ROOT / "build" / "lockprofile" / "fscale-locks"
 TRACEFS = Path("/sys/kernel/tracing")
 
 # On Debian, mkfs and losetup are not in the PATH of an ordinary user.
@@ -28,6 +29,31 @@ def cache_dir(of: str) -> Path:
     """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "fscale" / of
+
+
+def build_dir() -> Path:
+    """Return the directory of compiled programs, one directory for each part.
+
+    A package may contain it; a clone has `build`; else it is in the user's cache, apart for each
+    place where fscale is installed.
+    """
+    if PREBUILT.is_dir():
+        return PREBUILT
+    if IN_CLONE:
+        return ROOT / "build"
+    try:
+        return cache_dir("build") / hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:16]
+    except RuntimeError:
+        return Path("/nonexistent/.cache/fscale/build")  # which a message names, when it is needed
+
+
+PREBUILT = PACKAGE / "build"
+BUILD = build_dir()
+BENCH = BUILD / "microbench" / "fscale-bench"
+LOCKS = BUILD / "lockprofile" / "fscale-locks"
+PRIMITIVES = BUILD / "calibrate" / "fscale-primitives"
+SIMULATOR = BUILD / "sim" / "fscale-sim.so"
+APPS = BUILD / "apps"
 
 
 def state_dir() -> Path:

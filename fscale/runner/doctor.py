@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Examines what this machine can do, and advises on what it lacks."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from fscale.runner.profilers.base import BTF, needs_event, needs_tracefs
 from fscale.runner.storage import filesystem, medium
 from fscale.system import powers
 from fscale.system.executor import which
+from fscale.system.programs import why_not
 
 
 @dataclass(frozen=True)
@@ -141,20 +141,14 @@ def _media() -> Iterator[Finding]:
 def _tools() -> Iterator[Finding]:
     for tool, package, purpose in _TOOLS:
         path = which(tool)
-        # Debian's Exim would start a mail server when it is installed.
-        how = "make setup-apps" if tool == "exim4" else f"apt-get install {package}"
+        # The load says how to install Exim: Debian's would start a mail server.
+        how = None if tool == "exim4" else f"apt-get install {package}"
         yield Finding(tool, path is not None, path or f"not installed ({purpose})", how)
 
 
 def _bench() -> Iterator[Finding]:
-    there = os.access(paths.BENCH, os.X_OK)
-    yield Finding(
-        "microbenchmark",
-        there,
-        str(paths.BENCH) if there else "not built",
-        "make -C fscale/microbench",
-        needed=True,
-    )
+    lacks = why_not(paths.BENCH)
+    yield Finding("microbenchmark", not lacks, lacks or str(paths.BENCH), lacks, needed=True)
 
 
 def _applications(loads: Sequence[Load]) -> Iterator[Finding]:

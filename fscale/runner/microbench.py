@@ -13,6 +13,7 @@ from fscale.model.bench import BenchOutput, Descriptor
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.load import Outcome, Settings, Target
 from fscale.model.results import Status
+from fscale.system.programs import made
 
 _DESCRIPTORS = TypeAdapter(list[Descriptor])
 
@@ -124,17 +125,15 @@ def find(binary: Path) -> list[Microbench]:
     """Return all workloads of the binary, in its own order.
 
     Raises:
-        FscaleError: the binary is missing, or its list is not valid.
+        FscaleError: the binary is missing and cannot be compiled, or its list is not valid.
     """
-    if not binary.exists():
-        raise FscaleError(f"{binary} is missing; build it with `make -C fscale/microbench`")
+    if not made(binary).exists():
+        raise FscaleError(f"{binary} does not exist")
     try:
         done = subprocess.run(
             [str(binary), "--list"], capture_output=True, text=True, timeout=30, check=True
         )
         descriptors = _DESCRIPTORS.validate_json(done.stdout)
     except (OSError, subprocess.SubprocessError, ValidationError) as error:
-        raise FscaleError(
-            f"{binary} --list does not work ({error}); rebuild it with `make -C fscale/microbench`"
-        ) from None
+        raise FscaleError(f"{binary} --list does not work ({error}); compile it anew") from None
     return [Microbench(descriptor, binary) for descriptor in descriptors]

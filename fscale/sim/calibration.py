@@ -19,8 +19,8 @@ from fscale.model.files import parse_json
 from fscale.model.results import Cpu
 from fscale.sim.machine import Costs, Latencies, Machine
 from fscale.system.executor import Executor
+from fscale.system.programs import made
 
-PROGRAM = paths.ROOT / "build" / "calibrate" / "fscale-primitives"
 MIN_CPUS = 2
 PATIENCE = 3600.0  # seconds of one call
 # Cycles per instruction are not measured: virtual machines seldom have the counters. Shared reads
@@ -81,17 +81,16 @@ def cores(topology: Sequence[Cpu], usable: Collection[int]) -> list[Cpu]:
 
 def argv(cpus: Sequence[int]) -> list[str]:
     """The command line that measures these CPUs."""
-    return [str(PROGRAM), ",".join(map(str, cpus))]
+    return [str(paths.PRIMITIVES), ",".join(map(str, cpus))]
 
 
 def sample(cpus: Sequence[int]) -> Sample:
     """Measure once: every ordered pair of CPUs, and crowds of them.
 
     Raises:
-        FscaleError: the program is not built, or fails.
+        FscaleError: the program cannot be compiled, or fails.
     """
-    if not PROGRAM.exists():
-        raise FscaleError(f"{PROGRAM} is missing; build it with `make -C fscale/calibrate`")
+    made(paths.PRIMITIVES)
     return Sample.model_validate(parse_json(Executor().run(argv(cpus), timeout=PATIENCE).encode()))
 
 

@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.sim.plan import Sockets
 from fscale.vm.kernel import Kernel
 from fscale.vm.place import Boot, mapping
 from fscale.vm.qemu import SANDBOX, Qemu
-from fscale.vm.steps import Steps, need
+from fscale.vm.steps import need
 
-PLUGIN = paths.ROOT / "build" / "sim" / "fscale-sim.so"
 # Callbacks that fire on a condition, and counters for each vCPU.
 OLDEST = (9, 1)
 # Without the hypervisor bit the kernel uses its queued spinlocks. Without a TSC the guest's time is
@@ -45,16 +43,6 @@ class Place(Boot):
     def output(self) -> Path:
         """The output of the plugin."""
         return self.base / "windows.jsonl"
-
-
-def build_plugin(steps: Steps) -> Path:
-    """Build the plugin if its sources are newer."""
-    steps.run(
-        [need("make", "make"), "-s", "-C", str(paths.PACKAGE / "sim")], "building the simulator"
-    )
-    if not PLUGIN.exists():
-        raise FscaleError(f"`make -C fscale/sim` succeeded but did not create {PLUGIN}")
-    return PLUGIN
 
 
 def check_version(emulator: Qemu) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from fscale.model import paths
 from fscale.model.config import FileSystem, Medium
 from fscale.model.errors import FscaleError
+from fscale.system.programs import made
 from fscale.vm import initramfs
 from fscale.vm.cache import digest, entry, file_digest, prune
 from fscale.vm.initramfs import module_name
@@ -67,12 +68,10 @@ def build(
 
 def _files(filesystems: Iterable[FileSystem], parts: Parts) -> dict[str, Path]:
     """Host files by their names in the guest; programs with the libraries that they need."""
-    programs = {"bin/fscale-bench": paths.BENCH, **parts.files}
+    programs = {"bin/fscale-bench": made(paths.BENCH), **parts.files}
     for fs in filesystems:
         if fs.mkfs and f"bin/{fs.mkfs[0]}" not in programs:
             programs[f"bin/{fs.mkfs[0]}"] = Path(need(fs.mkfs[0], fs.package or fs.mkfs[0]))
-    if not paths.BENCH.exists():
-        raise FscaleError(f"{paths.BENCH} is missing; build it with `make -C fscale/microbench`")
     libraries = {library for program in programs.values() for library in _libraries(program)}
     return {
         **programs,

@@ -170,7 +170,7 @@ def parse(line: bytes) -> Record:
         ) from None
     if isinstance(record, Parameters) and record.format != FORMAT:
         raise FscaleError(
-            f"the plugin writes format {record.format}, but this fscale reads {FORMAT}; rebuild it "
-            "with `make -C fscale/sim`"
+            f"the plugin writes format {record.format}, but this fscale reads {FORMAT}; they "
+            "are of different versions"
         )
     return record

@@ -20,6 +20,7 @@ from fscale.sim import emulator, image, kerneltypes, machine
 from fscale.sim.kerneltypes import Types
 from fscale.sim.machine import Method
 from fscale.sim.plan import Point, Windows, sockets
+from fscale.system.programs import made
 from fscale.vm import kernel as kernels
 from fscale.vm import module_build, qemu
 from fscale.vm.kernel import Kernel
@@ -136,7 +137,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     kernel = kernels.resolve(sweep.kernel, steps, tree=sweep.kernel_tree)
     emulated = qemu.find(steps)
     emulator.check_version(emulated)
-    plugin = emulator.build_plugin(steps)
+    plugin = made(paths.SIMULATOR)
     parts = module_build.build_parts(
         sweep.filesystems, (), kernel, sweep.kernel, sweep.kernel_tree, steps, sweep.modules
     )

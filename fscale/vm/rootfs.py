@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The squashfs images of a guest: the Debian tree, the Python packages, this repository."""
+"""The squashfs images of a guest: the Debian tree, the Python packages, fscale."""
 
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
+
+import pydantic
 
 from fscale.model import catalogue, paths
 from fscale.model.errors import FscaleError
-from fscale.model.paths import BENCH, LOCKS, ROOT
+from fscale.system.programs import why_not
 from fscale.vm import debian
 from fscale.vm.cache import digest, entry, file_digest, prune
 from fscale.vm.steps import Steps, need
@@ -41,8 +43,10 @@ PYTHONS = {"bookworm": (3, 11), "trixie": (3, 13)}
 HOST_ONLY = (
     *("mypy", "mypyc", "ruff", "selenium", "trio", "hypothesis", "pytest", "_pytest", "uv", "pip"),
     *("setuptools", "scipy", "scipy.libs", "scipy-stubs", "matplotlib", "mpl_toolkits"),
-    *("fontTools", "PIL", "pillow.libs"),
+    *("fontTools", "PIL", "pillow.libs", "vl_convert", "ruptures", "fscale"),
 )
+# Of the package itself: what is made here, and what only its tests need.
+SKIPPED = {"build", "__pycache__", "tests"}
 SQUASHFS = ("-comp", "lz4", "-no-progress", "-quiet", "-noappend")
 
 
@@ -63,7 +67,7 @@ def images(steps: Steps) -> dict[str, Path]:
     return {
         "root": root_image(steps),
         "python": python_image(steps),
-        "fscale": repository_image(steps),
+        "fscale": package_image(steps),
     }
 
 
@@ -134,13 +138,11 @@ def image(tree: Path, target: Path, steps: Steps, *options: str) -> None:
 
 
 def python_image(steps: Steps) -> Path:
-    """This Python's site-packages as an image, compiled; anew when the lock file changes."""
-    packages = Path(sysconfig.get_path("purelib"))
-    if sys.prefix == sys.base_prefix:
-        raise FscaleError(
-            f"fscale runs with {sys.executable}, but guests need the packages of a virtual "
-            "environment; run `make setup` and start bin/fscale"
-        )
+    """The Python packages that fscale runs with as an image, compiled; anew when one changes."""
+    packages = Path(pydantic.__file__).parents[1]
+    installed = sorted(
+        f"{one.name} {one.version}" for one in metadata.distributions(path=[str(packages)])
+    )
 
     def build(directory: Path) -> None:
         tree = directory / "tree"
@@ -154,7 +156,7 @@ def python_image(steps: Steps) -> Path:
         image(tree, directory / "python.squashfs", steps, "-all-root")
         shutil.rmtree(tree)
 
-    key = digest(file_digest([ROOT / "requirements.lock"]), sys.version_info[:2], HOST_ONLY, 1)
+    key = digest(installed, sys.version_info[:2], HOST_ONLY, 2)
     return entry("python", key, build) / "python.squashfs"
 
 
@@ -174,43 +176,40 @@ def compile_python(tree: Path, inside: str, names: Iterable[Path], steps: Steps)
     )
 
 
-def repository_files() -> list[Path]:
-    """Every file of the repository that a guest may need, relative to its root, sorted."""
-    git = shutil.which("git")
-    if git and (ROOT / ".git").exists():
-        listed = subprocess.run(
-            [git, "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"],
-            capture_output=True,
-            check=True,
-        )
-        names = {Path(name.decode()) for name in listed.stdout.split(b"\0") if name}
-    else:
-        skipped = {".venv", "results", "build", "__pycache__"}
-        names = {
-            path.relative_to(ROOT)
-            for path in ROOT.rglob("*")
-            if path.is_file() and not skipped & set(path.relative_to(ROOT).parts)
-        }
-    built = [BENCH, LOCKS, *(ROOT / "build" / "apps").glob("*")]
-    names |= {path.relative_to(ROOT) for path in built if path.is_file()}
-    return sorted(name for name in names if (ROOT / name).is_file())
+def package_files() -> dict[Path, Path]:
+    """What a guest needs of fscale: path below its import path -> file here, sorted.
+
+    Programs are compiled here; a guest finds them in the package.
+    """
+    package = paths.PACKAGE
+    files = {
+        Path(package.name) / path.relative_to(package): path
+        for path in package.rglob("*")
+        if path.is_file() and not SKIPPED & set(path.relative_to(package).parts)
+    }
+    for part in (paths.BENCH, paths.LOCKS, paths.APPS / "fscale-personality"):
+        if why_not(part) is None:
+            built = [path for path in part.parent.iterdir() if path.is_file()]
+            files |= {Path(package.name, "build", part.parent.name, p.name): p for p in built}
+    return dict(sorted(files.items()))
 
 
-def repository_image(steps: Steps) -> Path:
-    """This repository as an image, packed anew when one of its files changes."""
-    names = repository_files()
+def package_image(steps: Steps) -> Path:
+    """fscale as an image, packed anew when one of its files changes."""
+    files = package_files()
 
     def build(directory: Path) -> None:
         tree = directory / "tree"
-        for name in names:
+        for name, path in files.items():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tree / name)
-        compile_python(tree, "/fscale", [tree / "fscale"], steps)
+            shutil.copy(path, tree / name)
+        compile_python(tree, "/fscale", [tree], steps)
         image(tree, directory / "fscale.squashfs", steps, "-all-root")
         shutil.rmtree(tree)
 
-    key = digest([str(name) for name in names], file_digest(ROOT / name for name in names))
-    made = entry("repository", key, build)
-    # Each change of the repository makes a new entry; the other kinds change rarely.
+    made = entry(
+        "package", digest([str(name) for name in files], file_digest(files.values())), build
+    )
+    # Each change of fscale makes a new entry; the other kinds change rarely.
     prune(made)
     return made / "fscale.squashfs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""setup/install-exim.sh, with programs of the test's own instead of apt and dpkg."""
+"""fscale/apps/exim/install.sh, with programs of the test's own instead of apt and dpkg."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace"),
 ]
-SCRIPT = paths.ROOT / "setup" / "install-exim.sh"
+SCRIPT = paths.PACKAGE / "apps/exim/install.sh"
 # What the package's own script would be told when it starts its daemon.
 APT = """
 case "$*" in *update*) exit 0 ;; esac

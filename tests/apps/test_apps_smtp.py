@@ -27,7 +27,7 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The generator, built with sanitizers."""
     build = tmp_path_factory.mktemp("apps")
     wanted = build / "fscale-smtp-load"
-    argv = ["make", "-s", "-C", str(SOURCES), f"BUILD={build}", str(wanted)]
+    argv = ["make", "-s", "-C", str(SOURCES), f"OUT={build}", str(wanted)]
     subprocess.run([*argv, "SANITIZE=-fsanitize=address,undefined"], check=True)
     return wanted
 

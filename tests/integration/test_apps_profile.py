@@ -115,7 +115,7 @@ def profiled_once(
         pytest.skip(reason)
     go_r, go_w = os.pipe()
     ready_r, ready_w = os.pipe()
-    argv = [str(LAUNCHER), "--workload", workload, "--dir", str(place), "--cpus", "0,1"]
+    argv = [*LAUNCHER, "--workload", workload, "--dir", str(place), "--cpus", "0,1"]
     argv += ["--duration", str(duration), "--warmup", "0.5", "--space", str(256 << 20)]
     argv += ["--cgroup", str(cgroup), "--sync-fds", f"{go_r},{ready_w}"]
     for option in options:

@@ -69,7 +69,7 @@ def start(
     duration: float = 1,
     scratch: Path | None = None,
 ) -> Any:
-    argv = [str(LAUNCHER), "--workload", name, "--cpus", str(min(os.sched_getaffinity(0)))]
+    argv = [*LAUNCHER, "--workload", name, "--cpus", str(min(os.sched_getaffinity(0)))]
     argv += ["--duration", str(duration), "--warmup", "0.3", "--space", str(256 << 20)]
     # The largest that the runner gives.
     argv += ["--cgroup", str(cgroup), "--seed", str(2**32 - 1)]
@@ -155,7 +155,7 @@ def test_exim_without_fsync(fsync: str, tmp_path: Path, cgroup: Path) -> None:
     trace = tmp_path / "trace"
     where = tmp_path / "work"
     where.mkdir()
-    argv = ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(trace), str(LAUNCHER)]
+    argv = ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(trace), *LAUNCHER]
     argv += ["--workload", "exim", "--dir", str(where), "--cpus", "0", "--duration", "1"]
     argv += ["--option", "spools=1", "--option", f"fsync={fsync}", "--cgroup", str(cgroup)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`fscale-app --slice`: varmail and fileserver work when they are asked, and only then."""
+"""Applications in turns: varmail and fileserver work when they are asked, and only then."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fscale.model.paths import ROOT
+from fscale.apps.adapter import LAUNCHER
 
 pytestmark = pytest.mark.live
 PROGRAM = "fscale-personality"
@@ -24,7 +24,7 @@ class Turns:
         self._directory = directory
         requests, self._ask = os.pipe()
         answers, theirs = os.pipe()
-        argv = [str(ROOT / "bin/fscale-app"), "--workload", workload, "--dir", str(directory)]
+        argv = [*LAUNCHER, "--workload", workload, "--dir", str(directory)]
         argv += ["--cpus", cpus, "--option", "files=50", "--sync-fds", f"{requests},{theirs}"]
         self.process = subprocess.Popen(
             [*argv, "--slice", "0.05", *more],

@@ -16,7 +16,7 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 BOX = re.compile(r"^```(\w+)(?: (\S+)(?: after: ([^\n]*))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r"(fscale/[\w/]+\.py):(\w+)")
 COPIED = (
-    "bin", "build/microbench", "docs", "fscale", "lanefs",
+    "bin", "build/microbench", "docs", "fscale",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from fscale.apps.exim.driver import DESCRIPTOR, Exim
 from fscale.apps.meter import Edge, Meter, between
 from fscale.apps.process import FileSystemFullError, Processes, failure
 from fscale.apps.registry import applications
-from fscale.model import catalogue
+from fscale.model import catalogue, paths
 from fscale.model.config import Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.load import Settings, Target
@@ -188,8 +188,8 @@ def test_the_runner_reads_results_and_failures(tmp_path: Path) -> None:
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fscale.apps.dbench.driver.which", lambda _: None)
     monkeypatch.setattr("fscale.apps.exim.driver.which", lambda _: None)
-    assert AppLoad(Dbench()).missing() == "it needs dbench; make setup-apps installs it"
-    assert "exim4-daemon-light" in (AppLoad(Exim()).missing() or "")
+    assert AppLoad(Dbench()).missing() == "it needs dbench; apt-get install dbench"
+    assert str(paths.PACKAGE / "apps/exim/install.sh") in (AppLoad(Exim()).missing() or "")
 
 
 def test_all_applications_are_found() -> None:

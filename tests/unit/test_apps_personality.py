@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("apps")
-    argv = ["make", "-s", "-C", str(paths.ROOT / "fscale/apps"), f"BUILD={build}"]
+    argv = ["make", "-s", "-C", str(paths.ROOT / "fscale/apps"), f"OUT={build}"]
     argv += [str(build / "fscale-personality"), "SANITIZE=-fsanitize=address,undefined"]
     subprocess.run(argv, check=True)
     return build / "fscale-personality"

@@ -211,7 +211,7 @@ def test_a_load_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     path = own(tmp_path, f'user = "{getpass.getuser()}"\n{text}', job=None)
     (tmp_path / "d").mkdir()
     launcher = subprocess.Popen(
-        [str(LAUNCHER), "--load", path, "--workload", "own", "--dir", str(tmp_path / "d"),
+        [*LAUNCHER, "--load", path, "--workload", "own", "--dir", str(tmp_path / "d"),
          "--cpus", str(min(os.sched_getaffinity(0)))],
         stdout=subprocess.PIPE,
     )  # fmt: skip

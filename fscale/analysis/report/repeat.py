@@ -22,7 +22,7 @@ def command(run: Run, key: CellKey, medium: bool = False) -> str | None:
         words = shlex.split(as_typed(run.command[0]))
     except (IndexError, ValueError):
         return None
-    if words[:1] != ["bin/fscale"]:
+    if words[:1] not in (["bin/fscale"], ["fscale"]):
         return None
     kept = _without(words, _OWN)
     kept += ["--output", "results/again", "--workload", _load(words, key.workload)]

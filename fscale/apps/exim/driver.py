@@ -7,13 +7,14 @@ import os
 import pwd
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fscale.apps.base import AppError, AppSkipped, Measured, Options, Site, Timing, build
+from fscale.apps.base import EXIM, AppError, AppSkipped, Measured, Options, Site, Timing, build
 from fscale.apps.exim import config
 from fscale.apps.meter import Edge, Meter, between
 from fscale.apps.namespace import private_tree
@@ -29,6 +30,8 @@ from fscale.model.bench import Descriptor, OptionHelp
 from fscale.model.errors import FscaleError
 from fscale.system.executor import which
 
+# Directories that must stay visible: what runs, and what is started.
+BUSY = (paths.PACKAGE, paths.BUILD, Path(sys.prefix))
 _PORT_TRIES = 3  # another program may take a free port before Exim does
 _START_SECONDS = 30.0
 _DRAIN_SECONDS = 30
@@ -106,7 +109,7 @@ class Exim:
         with contextlib.suppress(KeyError):
             if which("exim4") and pwd.getpwnam(config.USER):
                 return None
-        return "exim4-daemon-light"
+        return EXIM
 
     def version(self) -> str:
         """The version in the output of `exim4 -bV`."""
@@ -124,7 +127,7 @@ class Exim:
                 f"{len(site.dirs)} partitions need as many spool directories, not {spools}; give "
                 f"spools={len(site.dirs)}"
             )
-        scratch, dirs = private_tree(site.dirs, [paths.ROOT, site.scratch])
+        scratch, dirs = private_tree(site.dirs, [*BUSY, site.scratch])
         site = replace(site, dirs=dirs, scratch=scratch)
         preload = {"LD_PRELOAD": str(build("nofsync.so"))} if options["fsync"] == "off" else {}
         boxes = int(options["boxes"]) * int(options["clients"]) * site.cores

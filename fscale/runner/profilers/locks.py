@@ -18,6 +18,7 @@ from fscale.runner.profilers.context import Context
 from fscale.runner.profilers.kallsyms import Kallsyms
 from fscale.runner.profilers.memory import KernelMemory, shape_of
 from fscale.runner.profilers.workers import application
+from fscale.system.programs import why_not
 
 LOCK_TYPES = frozenset(
     {
@@ -146,8 +147,8 @@ class Locks(ToolProfiler):
 
     def unavailable(self) -> str | None:
         """See Profiler."""
-        if not paths.LOCKS.exists():
-            return f"{paths.LOCKS} is missing: install clang and libbpf-dev, then run `make build`"
+        if reason := why_not(paths.LOCKS):
+            return reason
         if not types.VMLINUX.is_file():
             return f"this kernel has no BTF ({types.VMLINUX}): it needs CONFIG_DEBUG_INFO_BTF"
         return needs_event("lock:contention_begin")

@@ -61,8 +61,8 @@ done </control/modules/order
 if [ -d /control/filesystems ]; then
 	# File systems of the user's own beside the repository's, which is read-only.
 	mkdir /run/filesystems
-	cp /fscale/configs/filesystems/* /control/filesystems/* /run/filesystems/
-	mount --bind /run/filesystems /fscale/configs/filesystems
+	cp /fscale/fscale/configs/filesystems/* /control/filesystems/* /run/filesystems/
+	mount --bind /run/filesystems /fscale/fscale/configs/filesystems
 fi
 
 # Before the job: a guest without a heartbeat has done nothing and can be booted again.

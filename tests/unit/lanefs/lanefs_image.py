@@ -116,7 +116,7 @@ def domain_of(ino: int) -> int:
 @cache
 def build(target: str) -> None:
     """Make a target of lanefs/Makefile, once a session."""
-    argv = ["make", "-C", str(ROOT / "lanefs"), "-j2", target]
+    argv = ["make", "-C", str(ROOT / "fscale/lanefs"), "-j2", target]
     done = subprocess.run(argv, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -6,7 +6,7 @@ import subprocess
 import lanefs_image as lanefs
 import pytest
 
-SOURCES = lanefs.ROOT / "lanefs" / "tests"
+SOURCES = lanefs.ROOT / "fscale/lanefs/tests"
 TESTS = sorted(path.stem for path in SOURCES.glob("test_*.c"))
 THREADS = sorted(path.stem for path in SOURCES.glob("threads_*.c"))
 

@@ -19,7 +19,7 @@ if [ -n "$other" ] || [ -e /usr/sbin/sendmail ]; then
 	exit 0
 fi
 if [ "$(id -u)" -ne 0 ]; then
-	echo "Not root: ask an administrator to run setup/install-exim.sh"
+	echo "Not root: ask an administrator to run $0"
 	exit 0
 fi
 

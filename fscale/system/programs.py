@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The programs of fscale's own C code, which are compiled when they are needed."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from fscale.model import paths
+from fscale.model.errors import FscaleError, MissingTool
+from fscale.system.executor import which
+
+# Directory of the package -> the Debian packages that compile it.
+_COMPILED_WITH = {
+    "apps": "build-essential",
+    "calibrate": "build-essential libjansson-dev",
+    "lockprofile": "build-essential clang libbpf-dev libjansson-dev",
+    "microbench": "build-essential libjansson-dev liburing-dev",
+    "sim": "build-essential",
+}
+_LINES = 4  # of a compiler's errors
+
+
+def made(program: Path) -> Path:
+    """Compile a program of `paths.BUILD` unless it is newer than its sources, and return its path.
+
+    Any other path, and one of a package that contains compiled programs, is returned as it is.
+
+    Raises:
+        MissingTool: what compiles it is not installed.
+        FscaleError: it cannot be compiled, or not written there.
+    """
+    if paths.BUILD == paths.PREBUILT or program.parent.parent != paths.BUILD:
+        return program
+    _make(program.parent.name, program.exists())
+    if not program.exists():  # a Makefile leaves out what this machine has no compiler for
+        raise MissingTool(f"{program.name} cannot be compiled; {_advice(program.parent.name)}")
+    return program
+
+
+def why_not(program: Path) -> str | None:
+    """Return why a program of `paths.BUILD` cannot be had; None if it is there now."""
+    try:
+        made(program)
+    except FscaleError as error:
+        return str(error)
+    return None
+
+
+def _advice(part: str) -> str:
+    return f"apt-get install {_COMPILED_WITH[part]}"
+
+
+@cache
+def _make(part: str, there: bool) -> None:
+    """Run a part's Makefile, one process at a time. It is quiet about what is up to date."""
+    make = which("make")
+    if make is None:
+        if there:
+            return
+        raise MissingTool(f"{part} cannot be compiled without make; {_advice(part)}")
+    sources, out = paths.PACKAGE / part, paths.BUILD / part
+    if not there:
+        print(f"compiling {part} into {out}", file=sys.stderr)
+    with (sources / "Makefile").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        jobs = len(os.sched_getaffinity(0))
+        done = subprocess.run(
+            [make, "-s", "-C", str(sources), f"-j{jobs}", f"OUT={out}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": paths.TOOL_PATH, "LC_ALL": "C", "MAKEFLAGS": ""},
+        )
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if "rror" in line] or ["no reason given"]
+        raise FscaleError(
+            f"{part} cannot be compiled into {out}: {'; '.join(said[:_LINES])}. It takes "
+            f"{_COMPILED_WITH[part]}"
+        )
