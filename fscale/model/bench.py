@@ -77,6 +77,10 @@ class Descriptor(Strict):
     control: bool = Field(
         default=False, description="touches no file: measures how the machine itself scales"
     )
+    mounts: str | None = Field(
+        default=None,
+        description="the kernel's file system that the workload itself mounts, which may be a module",
+    )
     min_cores: int
     partitions: bool = Field(default=False, description="can be spread over several file systems")
     modes: list[Mode]

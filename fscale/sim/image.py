@@ -28,13 +28,15 @@ def build(
     kernel: Kernel,
     filesystems: Mapping[str, FileSystem],
     media: Iterable[Medium],
+    mounts: Iterable[str],
     parts: Parts,
     steps: Steps,
 ) -> Path:
     """The archive for all points of a sweep, from the cache if it exists there.
 
-    `parts` are modules and tools under test. FscaleError if the kernel lacks a module, MissingTool
-    if this machine lacks a mkfs.
+    `mounts` are file systems that workloads mount themselves: a kernel may lack them, and the
+    workload is then skipped. `parts` are modules and tools under test. FscaleError if the kernel
+    lacks another module, MissingTool if this machine lacks a mkfs.
     """
     files = _files(filesystems.values(), parts)
     kinds = {medium.kind for medium in media}
@@ -44,8 +46,10 @@ def build(
         *(kind for kind in MEDIA if kind in kinds),
         *sorted({fs.kernel for fs in filesystems.values()} - own),
     )
+    optional = sorted({*mounts} - own)
     key = digest(
-        kernel.image.parent.name, wanted, file_digest([INIT, *files.values()]), sorted(files), 2
+        *(kernel.image.parent.name, wanted, optional),
+        *(file_digest([INIT, *files.values()]), sorted(files), 3),
     )
 
     def make(directory: Path) -> None:
@@ -55,8 +59,9 @@ def build(
             return
         tree = _Modules(kernel.modules, kernel.release, directory / "modules", steps)
         needed = [name for module in parts.modules for name in _needs(module) if name not in own]
-        wanted_too = (*wanted, *(known for name in needed for known in tree.called(name)))
-        names = tree.with_soft(tuple(name for name in wanted_too if tree.modular(name)))
+        modular = [name for name in wanted if tree.modular(name)]
+        known = [found for name in (*optional, *needed) for found in tree.called(name)]
+        names = tree.with_soft((*modular, *known))
         tree.extract(initramfs.load_order(tree.directory, names))
         initramfs.build(archive, tree.directory, steps, wanted=names, init=INIT, files=files)
         tree.remove()

@@ -127,18 +127,22 @@ class Types:
 
 
 def load(
-    kernel: Kernel, filesystems: Mapping[str, FileSystem], own: Iterable[Path]
+    kernel: Kernel,
+    filesystems: Mapping[str, FileSystem],
+    mounts: Iterable[str],
+    own: Iterable[Path],
 ) -> dict[str, Types]:
     """What is known with each of some file systems; nothing where a kernel has no types.
 
-    A guess among the structs of all of them would name one that is not mounted. `own` are the files
-    of modules that come before the kernel's of the same name.
+    A guess among the structs of all of them would name one that is not mounted. `mounts` are file
+    systems that workloads mount themselves. `own` are the files of modules that come before the
+    kernel's of the same name.
     """
     btf = btf_of(kernel.image.read_bytes())
     if btf is None:
         return {}
     given = {own_name(path): path.read_bytes() for path in own}
-    names = {fs.kernel for fs in filesystems.values()} - given.keys()
+    names = {*mounts, *(fs.kernel for fs in filesystems.values())} - given.keys()
     found = [module_of(kernel, name) for name in sorted(names)]
     read = [btf_of(module, btf) for module in (*given.values(), *found) if module]
     modules = [one for one in read if one]

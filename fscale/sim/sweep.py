@@ -143,11 +143,12 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     )
     # A module that is given replaces the one that is built, as for `fscale vm run`.
     parts = module_build.Parts((*parts.besides(sweep.modules), *sweep.modules), parts.files)
-    initramfs = image.build(kernel, filesystems, media.values(), parts, steps)
+    wanted = {cell.workload for cell in cells}
+    mounts = {name for load in wanted if (name := loads[load].mounts)}
+    initramfs = image.build(kernel, filesystems, media.values(), mounts, parts, steps)
     parameters = machine.parameters(described, sweep.method, vcpus, sweep.memory_mib)
     store = Store(sweep.output)
     old = store.load_run()
-    wanted = {cell.workload for cell in cells}
     run = runs.begin(
         sweep.output,
         seed=sweep.seed,
@@ -189,7 +190,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
         filesystems,
         media,
         parameters,
-        types=kerneltypes.load(kernel, filesystems, parts.modules),
+        types=kerneltypes.load(kernel, filesystems, mounts, parts.modules),
     )
 
 

@@ -124,7 +124,7 @@ def test_a_kernel_without_types_has_none(tmp_path: Path) -> None:
     image = tmp_path / "vmlinux"
     image.write_bytes(b"\x7fELF" + bytes(1000))
     kernel = Kernel("made up", "6.1", image, image, None)
-    assert kerneltypes.load(kernel, {"ext4": load_filesystem("ext4")}, []) == {}
+    assert kerneltypes.load(kernel, {"ext4": load_filesystem("ext4")}, [], []) == {}
 
 
 def test_a_guess_is_of_the_file_system_that_is_mounted(
@@ -143,7 +143,7 @@ def test_a_guess_is_of_the_file_system_that_is_mounted(
     image.touch()
     kernel = Kernel("made up", "6.1", image, image, None)
     loaded = {name: load_filesystem(name) for name in ("f2fs", "btrfs", "tmpfs")}
-    types = kerneltypes.load(kernel, loaded, [])
+    types = kerneltypes.load(kernel, loaded, [], [])
     guesses = {name: types[name].member("kmalloc-4k", 0x50) for name in types}
     assert guesses == {
         "f2fs": "kmalloc-4k+0x50 (f2fs_sb_info.of_f2fs_sb_info?)",

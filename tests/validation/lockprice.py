@@ -179,7 +179,7 @@ def main() -> None:
         }
     )
     prepared.initramfs = image.build(
-        prepared.kernel, prepared.filesystems, prepared.media.values(), parts, steps
+        prepared.kernel, prepared.filesystems, prepared.media.values(), (), parts, steps
     )
     types = btf_of(prepared.kernel.image.read_bytes())
     assert types is not None

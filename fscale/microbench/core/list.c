@@ -32,13 +32,13 @@ static json_t *descriptor(const struct workload *wl)
 	for (const struct option_desc *desc = wl->options; desc && desc->name; desc++)
 		json_array_append_new(options, option(desc));
 	json_array_append_new(options, option(&workers_option));
-	return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:o, s:o}",
+	return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:s?, s:i, s:o, s:o}",
 			 "id", wl->id, "title", wl->title, "operation", wl->operation, "paper",
 			 wl->paper, "type", types[wl->type], "action", actions[wl->action], "sharing",
 			 sharings[wl->sharing], "contention", wl->contention, "setup", wl->setup_text,
 			 "consumes", wl->stock != NULL, "background", wl->background_run != NULL,
 			 "puts_off", wl->puts_off, "defers_frees", wl->defers_frees,
-			 "apart", wl->apart, "control", wl->control,
+			 "apart", wl->apart, "control", wl->control, "mounts", wl->mounts,
 			 "min_cores", (int)wl->min_cores, "modes", modes, "options", options);
 }
 

@@ -111,6 +111,7 @@ struct workload {
 	bool defers_frees;
 	bool apart;			/* runs only where it is named: not one of FxMark's */
 	bool control;			/* touches no file: shows what the machine itself gives */
+	const char *mounts;		/* the file system of the kernel that it mounts itself, or NULL */
 	const struct option_desc *options;	/* ends with an empty one */
 	const char *batch;			/* the option that says how many come at once, or NULL */
 	const struct stock_desc *stock;		/* NULL: it consumes nothing */

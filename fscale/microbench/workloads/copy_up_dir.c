@@ -35,6 +35,7 @@ static const struct workload copy_up_dir = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.puts_off = true,
 	.apart = true,
+	.mounts = "overlay",
 	.stock = &stock_of_lower_files,
 	.inherit = overlay_inherit,
 	.setup = set_up,

@@ -35,6 +35,7 @@ static const struct workload copy_up_private = {
 	.modes = IN_MODE(MODE_BUFFERED),
 	.puts_off = true,
 	.apart = true,
+	.mounts = "overlay",
 	.stock = &stock_of_lower_files,
 	.setup = set_up,
 	.fill = fill,

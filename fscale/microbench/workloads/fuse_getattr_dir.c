@@ -26,6 +26,7 @@ static const struct workload fuse_getattr_dir = {
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.apart = true,
+	.mounts = "fuse",
 	.inherit = fuse_inherit,
 	.setup = set_up,
 	LOOPS(operation),

@@ -26,6 +26,7 @@ static const struct workload fuse_getattr_private = {
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
 	.apart = true,
+	.mounts = "fuse",
 	.setup = set_up,
 	LOOPS(operation),
 };

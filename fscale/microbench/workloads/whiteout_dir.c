@@ -36,6 +36,7 @@ static const struct workload whiteout_dir = {
 	.puts_off = true,
 	.defers_frees = true,
 	.apart = true,
+	.mounts = "overlay",
 	.inherit = overlay_inherit,
 	.setup = set_up,
 	LOOPS(operation),

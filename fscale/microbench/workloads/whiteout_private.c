@@ -36,6 +36,7 @@ static const struct workload whiteout_private = {
 	.puts_off = true,
 	.defers_frees = true,
 	.apart = true,
+	.mounts = "overlay",
 	.setup = set_up,
 	LOOPS(operation),
 };

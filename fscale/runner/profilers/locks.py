@@ -59,6 +59,7 @@ STRUCTS = (
     "request_queue",
     "blk_flush_queue",
     "blk_mq_hw_ctx",
+    "fuse_conn",
     "superblock_security_struct",
     "inode_security_struct",
 )
