@@ -60,6 +60,7 @@ STRUCTS = (
     "blk_flush_queue",
     "blk_mq_hw_ctx",
     "fuse_conn",
+    "fuse_chan",
     "superblock_security_struct",
     "inode_security_struct",
 )
