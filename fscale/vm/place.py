@@ -18,9 +18,8 @@ from fscale.vm.cache import cache_root
 
 INIT = Path(__file__).parent / "init" / "guest.sh"
 # Modules that nothing else loads; a kernel may lack them or have them built in. Modules of file
-# systems are loaded at their first mount: loading all would take an emulated guest seconds. The
-# device of FUSE, which is opened before that, comes with the module.
-MODULES = ("loop", "configfs", "fuse")
+# systems are loaded at their first mount: loading all would take an emulated guest seconds.
+MODULES = ("loop", "configfs")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A short simulation whose answers are known: private blocks scale, a shared block does not."""
+"""A short simulation whose answers are known: private blocks scale, a shared block does not.
+
+Workloads that mount run beside them, but for one: the kernel, 6.1, lacks its system call.
+"""
 
 import shutil
 import subprocess
@@ -15,6 +18,8 @@ from fscale.model.results import Cell
 from fscale.model.simulation import Simulation
 from tests.once import once
 
+MOUNTING = ("bind_mount_dir", "copy_up_dir", "fuse_getattr_private")
+LACKING = "statmount_shared"
 TOOLS = ("mmdebstrap", "mksquashfs", "unsquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
 pytestmark = [
@@ -27,7 +32,8 @@ pytestmark = [
 
 def simulate(output: Path) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "fscale", "simulate", "--output", str(output)]
-    argv += ["--fs", "tmpfs", "--workload", "DRBL,DRBH", "--cores", "1,4", "--windows", "3"]
+    workloads = ",".join(("DRBL", "DRBH", *MOUNTING, LACKING))
+    argv += ["--fs", "tmpfs", "--workload", workloads, "--cores", "1,4", "--windows", "3"]
     return subprocess.run(
         [*argv, "--memory", "1024"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -65,6 +71,21 @@ def test_private_blocks_scale_and_a_shared_one_does_not(results: Results) -> Non
     assert results.run.machine.kind == "simulated"
     assert 3.8 < speedup(results, "DRBL") < 4.1
     assert speedup(results, "DRBH") < 2.5
+
+
+def test_workloads_mount_in_a_simulated_guest(results: Results) -> None:
+    good = {(c.key.workload, c.key.cores) for c in results.scored}
+    assert good >= {(workload, cores) for workload in MOUNTING for cores in (1, 4)}
+    # A worker and the process that answers it share a CPU and nothing else.
+    assert speedup(results, "fuse_getattr_private") > 3.5
+    # Whoever mounts takes the kernel's one lock of all namespaces.
+    objects = [line.object for line in simulation(results, "bind_mount_dir", 4).lines[:4]]
+    assert any("namespace_sem" in name for name in objects), objects
+
+
+def test_a_workload_that_the_kernel_cannot_run_is_skipped(results: Results) -> None:
+    lacking = [c.status for c in results.cells if c.key.workload == LACKING]
+    assert lacking == ["skipped"] * 2
 
 
 def test_what_is_shared_moves_between_caches(results: Results) -> None:

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command line of a simulated guest, and which files its initramfs gets."""
 
+import io
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
+from fscale.model.paths import TOOL_PATH
 from fscale.sim import emulator, image, machine
 from fscale.sim.emulator import Place
 from fscale.sim.machine import Method
@@ -15,6 +19,7 @@ from fscale.sim.plan import sockets
 from fscale.vm.kernel import Kernel
 from fscale.vm.module_build import Parts
 from fscale.vm.qemu import Qemu
+from fscale.vm.steps import Steps
 
 PLUGIN = Path("/build/fscale-sim.so")
 UNPACKED = Qemu(("/t/ld-linux-x86-64.so.2", "--library-path", "/t/lib", "/t/qemu"), None, "10.0.1")
@@ -105,3 +110,66 @@ def test_what_a_module_under_test_wants_is_loaded_before_it(tmp_path: Path) -> N
     source.write_text("".join(f'{place} m{n}[] = "{text}";' for n, text in enumerate(told)))
     subprocess.run(["cc", "-c", "-o", module, source], check=True)
     assert image._needs(module) == ["jbd2", "mbcache", "crc32c", "sha256"]
+
+
+RELEASE = "6.12.1"
+TOOLS = ("mksquashfs", "unsquashfs", "busybox", "cpio")
+MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
+needs_tools = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    """A kernel with overlayfs and a file system as modules, and without FUSE."""
+    modules = tmp_path / "lib" / RELEASE
+    (modules / "kernel").mkdir(parents=True)
+    names = ("overlay", "ext4", "exportfs")
+    for name in names:
+        (modules / "kernel" / f"{name}.ko").write_bytes(name.encode())
+    dep = ["kernel/overlay.ko: kernel/exportfs.ko", "kernel/ext4.ko:", "kernel/exportfs.ko:"]
+    (modules / "modules.dep").write_text("".join(f"{line}\n" for line in dep))
+    (modules / "modules.builtin").write_text("".join(f"k/{name}.ko\n" for name in image.TRANSPORT))
+    for table in ("softdep", "alias"):
+        (modules / f"modules.{table}").touch()
+    archive = tmp_path / "modules.squashfs"
+    subprocess.run(["mksquashfs", modules.parent, archive, "-quiet", "-no-progress"], check=True)
+    return Kernel("made up", RELEASE, tmp_path / "vmlinux", tmp_path / "initramfs", archive)
+
+
+@needs_tools
+@pytest.mark.parametrize(
+    ("mounts", "loaded"),
+    [
+        ((), []),
+        (("overlay",), ["exportfs.ko", "overlay.ko"]),
+        # The workload is skipped in the guest, and the others go on.
+        (("fuse", "overlay"), ["exportfs.ko", "overlay.ko"]),
+    ],
+)
+def test_the_image_has_the_modules_that_its_workloads_mount(
+    kernel: Kernel,
+    mounts: tuple[str, ...],
+    loaded: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(image.paths, "BENCH", Path("/bin/sh"))
+    tmpfs = {"tmpfs": catalogue.load_filesystem("tmpfs")}
+    steps = Steps(Console(file=io.StringIO()))
+    archive = image.build(kernel, tmpfs, [], mounts, Parts(), steps)
+    with archive.open("rb") as file:
+        subprocess.run(["cpio", "-idm", "--quiet"], cwd=tmp_path, stdin=file, check=True)
+    assert (tmp_path / "modules" / "order").read_text().split() == loaded
+    assert {path.name for path in (tmp_path / "modules").glob("*.ko")} == {*loaded}
+
+
+@needs_tools
+def test_a_kernel_without_the_file_system_under_test_is_refused(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(image.paths, "BENCH", Path("/bin/sh"))
+    xfs = {"xfs": catalogue.load_filesystem("xfs").model_copy(update={"mkfs": []})}
+    with pytest.raises(FscaleError, match="no xfs"):
+        image.build(kernel, xfs, [], (), Parts(), Steps(Console(file=io.StringIO())))

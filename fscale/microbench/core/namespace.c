@@ -105,3 +105,11 @@ enum outcome namespace_join(struct worker *w)
 		return fail(w, "unshare(CLONE_FS)");
 	return setns(common, CLONE_NEWNS) ? fail(w, "setns") : OP_OK;
 }
+
+enum outcome bind_init(struct worker *w, struct bind *bind,
+		       enum outcome (*place)(struct worker *w, char *path, const char *name))
+{
+	if (place(w, bind->from, "dir") || place(w, bind->to, "mnt"))
+		return OP_FAILED;
+	return dir_make(w, bind->from) ? OP_FAILED : dir_make(w, bind->to);
+}

@@ -9,6 +9,7 @@
 
 #include <sys/mount.h>
 
+#include "paths.h"
 #include "workload.h"
 
 /*
@@ -23,14 +24,25 @@ const char *namespace_inherit(const char *dir);
 /* The same; `mount_within` is called in it, returns the call that failed, or NULL. */
 const char *namespace_inherit_with(const char *dir, const char *(*mount_within)(void));
 
-static inline enum outcome bind_mount(struct worker *w, const char *from, const char *to)
-{
-	return mount(from, to, NULL, MS_BIND, NULL) ? worker_fail(w, "mount(MS_BIND)", to) : OP_OK;
-}
-
 static inline enum outcome unmount(struct worker *w, const char *path)
 {
 	return umount2(path, 0) ? worker_fail(w, "umount2", path) : OP_OK;
+}
+
+/* Two empty directories, "dir" and "mnt": the first is mounted on the second. */
+struct bind {
+	char from[PATH_SIZE], to[PATH_SIZE];
+};
+
+/* Make both where `place`, such as path_private(), puts their names. */
+enum outcome bind_init(struct worker *w, struct bind *bind,
+		       enum outcome (*place)(struct worker *w, char *path, const char *name));
+
+static inline enum outcome bind_and_unmount(struct worker *w, const struct bind *bind)
+{
+	if (mount(bind->from, bind->to, NULL, MS_BIND, NULL))
+		return worker_fail(w, "mount(MS_BIND)", bind->to);
+	return unmount(w, bind->to);
 }
 
 #endif

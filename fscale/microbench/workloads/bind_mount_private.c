@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/namespace.h"
-#include "../core/paths.h"
 
-static PER_WORKER char path[PATH_SIZE], mount_point[PATH_SIZE];
+static PER_WORKER struct bind bind;
 
 static enum outcome set_up(struct worker *w)
 {
-	if (namespace_enter(w))
-		return OP_FAILED;
-	if (path_private(w, path, "dir") || path_private(w, mount_point, "mnt"))
-		return OP_FAILED;
-	return dir_make(w, path) ? OP_FAILED : dir_make(w, mount_point);
+	return namespace_enter(w) ? OP_FAILED : bind_init(w, &bind, path_private);
 }
 
 static inline enum outcome operation(struct worker *w)
 {
-	return bind_mount(w, path, mount_point) ? OP_FAILED : unmount(w, mount_point);
+	return bind_and_unmount(w, &bind);
 }
 DEFINE_LOOPS(operation)
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../core/namespace.h"
-#include "../core/paths.h"
 #include "../core/statmount.h"
 
 static PER_WORKER struct statmount_request request;
@@ -17,22 +16,18 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
-static PER_WORKER char path[PATH_SIZE], mount_point[PATH_SIZE];	/* the writer's */
+static PER_WORKER struct bind bind;	/* the writer's */
 
 static enum outcome background_set_up(struct worker *w)
 {
-	if (namespace_join(w))
-		return OP_FAILED;
-	if (path_private(w, path, "dir") || path_private(w, mount_point, "mnt"))
-		return OP_FAILED;
-	return dir_make(w, path) ? OP_FAILED : dir_make(w, mount_point);
+	return namespace_join(w) ? OP_FAILED : bind_init(w, &bind, path_private);
 }
 
-static inline enum outcome bind_and_unmount(struct worker *w)
+static inline enum outcome background_operation(struct worker *w)
 {
-	return bind_mount(w, path, mount_point) ? OP_FAILED : unmount(w, mount_point);
+	return bind_and_unmount(w, &bind);
 }
-DEFINE_LOOP(background_run, bind_and_unmount)
+DEFINE_LOOP(background_run, background_operation)
 
 static const struct workload statmount_shared_bg = {
 	.id = "statmount_shared_bg",
