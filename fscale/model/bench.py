@@ -79,7 +79,7 @@ class Descriptor(Strict):
     )
     mounts: str | None = Field(
         default=None,
-        description="the kernel's file system that the workload itself mounts, which may be a module",
+        description="the kernel's file system, perhaps a module, that the workload itself mounts",
     )
     min_cores: int
     partitions: bool = Field(default=False, description="can be spread over several file systems")

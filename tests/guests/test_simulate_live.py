@@ -153,5 +153,5 @@ def test_the_report_says_that_it_is_simulated(results: Results, tmp_path: Path) 
 def test_what_is_finished_is_not_simulated_again(results: Results) -> None:
     done = simulate(results.path)
     assert done.returncode == 0
-    assert "4 cells are finished" in done.stderr
+    assert "10 cells are finished" in done.stderr
     assert "is up" not in done.stderr
