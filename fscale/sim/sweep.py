@@ -144,7 +144,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     # A module that is given replaces the one that is built, as for `fscale vm run`.
     parts = module_build.Parts((*parts.besides(sweep.modules), *sweep.modules), parts.files)
     wanted = {cell.workload for cell in cells}
-    mounts = {name for load in wanted if (name := loads[load].mounts)}
+    mounts = {mounted for load in wanted if (mounted := loads[load].mounts)}
     initramfs = image.build(kernel, filesystems, media.values(), mounts, parts, steps)
     parameters = machine.parameters(described, sweep.method, vcpus, sweep.memory_mib)
     store = Store(sweep.output)

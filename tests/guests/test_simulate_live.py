@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A short simulation whose answers are known: private blocks scale, a shared block does not.
 
-Workloads that mount run beside them, but for one: the kernel, 6.1, lacks its system call.
+Workloads that mount run beside them.
 """
 
 import shutil
@@ -19,7 +19,6 @@ from fscale.model.simulation import Simulation
 from tests.once import once
 
 MOUNTING = ("bind_mount_dir", "copy_up_dir", "fuse_getattr_private")
-LACKING = "statmount_shared"
 TOOLS = ("mmdebstrap", "mksquashfs", "unsquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
 pytestmark = [
@@ -32,7 +31,7 @@ pytestmark = [
 
 def simulate(output: Path) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "fscale", "simulate", "--output", str(output)]
-    workloads = ",".join(("DRBL", "DRBH", *MOUNTING, LACKING))
+    workloads = ",".join(("DRBL", "DRBH", *MOUNTING))
     argv += ["--fs", "tmpfs", "--workload", workloads, "--cores", "1,4", "--windows", "3"]
     return subprocess.run(
         [*argv, "--memory", "1024"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -81,11 +80,6 @@ def test_workloads_mount_in_a_simulated_guest(results: Results) -> None:
     # Whoever mounts takes the kernel's one lock of all namespaces.
     objects = [line.object for line in simulation(results, "bind_mount_dir", 4).lines[:4]]
     assert any("namespace_sem" in name for name in objects), objects
-
-
-def test_a_workload_that_the_kernel_cannot_run_is_skipped(results: Results) -> None:
-    lacking = [c.status for c in results.cells if c.key.workload == LACKING]
-    assert lacking == ["skipped"] * 2
 
 
 def test_what_is_shared_moves_between_caches(results: Results) -> None:
