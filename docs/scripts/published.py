@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.scripts import table
 from fscale.analysis.skill import amdahl
+from fscale.model.simulation import HEAP
 
 NEAR = 0.14
 """of a natural logarithm: a factor of 1.15"""
@@ -103,8 +104,8 @@ def page(data: Mapping[str, Any], source: str) -> str:
         f"- Kernel: Linux {data['kernel']}, small configuration without Linux security modules and "
         f"audit; QEMU {data['qemu']}.",
         f"- {' and '.join(days)}: `python -m tests.validation.published --source linux-7.2 --build "
-        f"kernels --output results/changes`; {boots[0]} to {boots[-1]} boots per side and core "
-        "count.",
+        f"kernels --output results/changes --changes {','.join(data['changes'])}`; "
+        f"{' to '.join(map(str, boots))} boots per side and core count.",
         f"- Data: [{source}](data/{source}).",
         "",
         "Each change is in Linux 7.2. A patch of [tests/validation/reverts]"
@@ -172,6 +173,11 @@ def _score(name: str, told: list[tuple[Row, float]]) -> list[str]:
     ]
 
 
+def _line(thing: str) -> str:
+    """An object by its name; heap memory of a kernel without type information has none."""
+    return "a line" if thing.startswith(HEAP) else f"`{thing.partition(', ')[0]}`"
+
+
 def _about(name: str, change: Mapping[str, Any], cells: list[list[Any]]) -> list[str]:
     most = max(cores for cores, *_ in change["published"])
     hot = {
@@ -179,18 +185,18 @@ def _about(name: str, change: Mapping[str, Any], cells: list[list[Any]]) -> list
         for side in ("parent", "child")
     }
     waits = [
-        f"{side}: `{cell[5].partition(', ')[0]}`, {cell[7]:.0%}, by `{cell[6]}`"
+        f"{side}: {cell[7]:.0%}, {_line(cell[5])} that `{cell[6]}` waits for"
         for side, cell in hot.items()
         if cell and cell[5]
     ]
+    patch = f"{change.get('patch', name)}.patch"
     return [
-        f"**{change['title'][0].upper()}{change['title'][1:]}** (Linux {change['release']}, "
-        f"`{name}`)",
+        f"**{change['title']}** (in Linux {change['release']}; `{patch}`)",
         "",
         f"- Published: [{change['benchmark']}]({change['source']}).",
         f"- Simulated: {change['workload']}"
         + "".join(f", {option}" for option in change.get("options", ()))
         + f" on {change.get('filesystem', 'tmpfs')}: {change['differs']}.",
-        *([f"- Most of the time at {most} cores goes to: {'; '.join(waits)}."] if waits else []),
+        *([f"- Most of the cores' time at {most} cores: {'; '.join(waits)}."] if waits else []),
         "",
     ]
