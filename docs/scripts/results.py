@@ -153,26 +153,24 @@ def _of_points(data: dict[str, Any], source: str) -> str:
         f"- Data: [{source}](data/{source}).",
         *([f"- {data['note']}"] if "note" in data else []),
         "",
-        f"{len(data['points'])} points on {', '.join(filesystems)}, one boot per core count: "
-        "n = 1, so a difference of some percent says nothing. Speed-up is throughput divided by "
-        f"that at {counts[0]} core. The last columns name the object that the cores spend most "
-        f"time on at {counts[-1]} cores, the function that waits for it most, and the share of "
-        "the time.",
+        f"{len(data['points'])} points on {', '.join(filesystems)}, each simulated once: n = 1, "
+        "so a difference of some percent says nothing. Speed-up is throughput divided by that at "
+        "the fewest cores. The last columns name the object that the cores spend most time on at "
+        f"{counts[-1]} cores, the function that waits for it most, and the share of the time.",
         "",
     ]
     rows = []
     for (workload, kernel), curve in sorted(curves.items()):
-        first = curve[counts[0]][0] if counts[0] in curve else None
-        speed_ups = [
-            f"{curve[n][0] / first:.1f}" if first and n in curve else "" for n in counts[1:]
-        ]
+        fewest = min(curve)
+        first = curve[fewest][0]
+        speed_ups = [f"{curve[n][0] / first:.1f}" if n in curve else "" for n in counts[1:]]
         thing, function, share = curve.get(counts[-1], [0, "not simulated", None, 0])[1:]
         thing = thing and thing.partition(", ")[0]  # the member at the line's lowest address
         rows.append(
             [
                 workload,
                 ".".join(kernel.split(".")[:2]),
-                rate(first) if first else "",
+                rate(first) if fewest == counts[0] else f"{rate(first)} at {fewest}",
                 *speed_ups,
                 (f"`{thing}`" if share else thing) or "none",
                 f"`{function}`" if function else "",
