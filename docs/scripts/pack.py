@@ -48,8 +48,8 @@ def packed(title: str, directories: list[Path]) -> dict[str, Any]:
 
 
 def command_of(run: Run) -> dict[str, str]:
-    """The command of a run, without the place of its results, and when it began (UTC)."""
-    words = " ".join(run.command).partition("__main__.py ")[2] or " ".join(run.command)
+    """The command that began a run, without the place of its results, and when that was (UTC)."""
+    words = run.command[0].partition("__main__.py ")[2] or run.command[0]
     words = _PLACE.sub("--output results/", words)
     return {"command": f"fscale {words.removeprefix('fscale ')}", "started": run.started[:16]}
 
