@@ -63,7 +63,12 @@ def cell(
 
 
 def boots(
-    instructions: float, moves: float, *lines: HotLine, noise: float = 0.002, seed: int = 1
+    instructions: float,
+    moves: float,
+    *lines: HotLine,
+    noise: float = 0.002,
+    seed: int = 1,
+    count: int = 3,
 ) -> list[Cell]:
     rng = random.Random(seed)
     return [
@@ -73,5 +78,5 @@ def boots(
             moves * (1 + noise * rng.gauss(0, 1)),
             lines,
         )
-        for n in (1, 2, 3)
+        for n in range(1, count + 1)
     ]
