@@ -10,8 +10,8 @@ SIMULATED ?= results/simulated-$(NOW)
 # A directory is measured where file systems cannot be mounted, as by an ordinary user or in a container.
 MEDIA := $$($(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
-.PHONY: help run simulate test test-unit test-guest fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
-.PHONY: packages packages-check packages-test fresh docs reference results
+.PHONY: help run simulate test test-unit test-guest test-packages fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
+.PHONY: packages packages-check packages-test fresh docs man wheel deb reference results
 # Two installations at once do not go, but objects are compiled on all CPUs, or as -j says.
 .NOTPARALLEL:
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -24,6 +24,7 @@ help:
 	@echo "make fresh [COMMAND=LINE]  run a line for a shell, by default make run and make test, in a clone below"
 	@echo "             /root of a new, minimal Debian 12 root, as a newcomer would (root only; 40 minutes)"
 	@echo "make test-guest  set up, boot guests and test them (half an hour)"
+	@echo "make test-packages  build the packages in roots of Debian 12 and 13, use and remove them there (root; half an hour)"
 	@echo "make fuzz    try 2000 results directories of strangers on the commands that read them (hours)"
 	@echo "make kills   kill a run at 200 random moments and see that the machine is put back (root; some ten minutes)"
 	@echo "make mutants [ONLY=FILE]  change the code that judges, one place at a time, and see what no unit test notices"
@@ -34,6 +35,7 @@ help:
 	@echo "make setup-apps  set up, install the applications that are measured (no mail server is started)"
 	@echo "make build   compile the C workloads and the tools of lanefs"
 	@echo "make docs    build the site and the man pages in build/docs (two minutes at first)"
+	@echo "make wheel   build the package of Python in build/wheel; make deb: those of Debian in build/packages (root)"
 	@echo "make reference  write the generated pages of docs/reference anew; make results: those of docs/results"
 	@echo "make lock    pin the Python packages anew"
 	@echo "make clean   remove what was built (results/ stays)"
@@ -58,7 +60,7 @@ test: setup packages-check
 	$(VENV)/bin/python -m pytest --ignore $(ALONE) --numprocesses $(WORKERS) --dist worksteal
 	$(VENV)/bin/python -m pytest $(ALONE)
 
-test-unit: $(VENV)/.installed build
+test-unit: $(VENV)/.installed-dev build
 	$(VENV)/bin/python -m pytest tests/unit --ignore tests/unit/lanefs \
 		-m 'not root and not live and not guest and not slow' --numprocesses $(WORKERS) --dist worksteal
 
@@ -66,22 +68,25 @@ COMMAND ?= make run && make test
 fresh:
 	setup/fresh-root.sh '$(subst ','\'',$(COMMAND))'
 
-test-guest: packages-test setup
+test-guest: packages-test setup $(VENV)/.installed-dev
 	$(VENV)/bin/python -m pytest -m guest
 
-fuzz: packages-test setup
+test-packages: packages-test setup $(VENV)/.installed-dev
+	$(VENV)/bin/python -m tests.packages
+
+fuzz: packages-test setup $(VENV)/.installed-dev
 	FSCALE_FUZZ=2000 $(VENV)/bin/python -m pytest tests/unit/test_hostile_results.py -k fuzz --timeout 0
 
-kills: packages-test setup
+kills: packages-test setup $(VENV)/.installed-dev
 	FSCALE_KILLS=200 $(VENV)/bin/python -m pytest tests/integration/test_runner_kill.py
 
-mutants: packages-check $(VENV)/.installed
+mutants: packages-check $(VENV)/.installed-dev
 	$(VENV)/bin/python -m tests.mutants $(ONLY)
 
-lanefs-torture: packages-test setup
+lanefs-torture: packages-test setup $(VENV)/.installed-dev
 	$(VENV)/bin/python -m tests.lanefs.torture
 
-check: packages-check $(VENV)/.installed
+check: packages-check $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
@@ -91,16 +96,33 @@ check: packages-check $(VENV)/.installed
 
 # Sphinx is needed for this alone, so it has a lock and an environment of its own.
 DOCS := build/docs
-$(DOCS)/venv/.installed: docs/requirements.lock $(VENV)/.installed
+SPHINX := PYTHONPATH=. $(DOCS)/venv/bin/sphinx-build -q -W --keep-going
+$(DOCS)/venv/.installed: docs/requirements.lock
 	python3 -m venv $(DOCS)/venv
 	$(DOCS)/venv/bin/pip install -q --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	touch $@
 
 docs: $(DOCS)/venv/.installed reference results
 	$(VENV)/bin/python -m docs.scripts.check
-	PYTHONPATH=. $(DOCS)/venv/bin/sphinx-build -q -W --keep-going -b html docs $(DOCS)/html
-	PYTHONPATH=. $(DOCS)/venv/bin/sphinx-build -q -W --keep-going -b man docs $(DOCS)/man
+	$(SPHINX) -b html docs $(DOCS)/html
+	$(SPHINX) -b man docs $(DOCS)/man
 	@echo $(DOCS)/html/index.html
+
+# A page for each command, from the same source as its help.
+man: $(DOCS)/venv/.installed
+	$(SPHINX) -b man docs $(DOCS)/man
+
+WHEEL := build/wheel
+wheel: $(VENV)/.installed
+	rm -rf $(WHEEL)
+	$(VENV)/bin/pip wheel -q --no-deps --disable-pip-version-check -w $(WHEEL) .
+	@ls $(WHEEL)/*.whl
+
+deb:
+	setup/install.sh setup/packages-deb.txt
+	rm -rf build/packages
+	debian/rules clean binary
+	@ls build/packages/*.deb
 
 reference: $(VENV)/.installed build
 	$(VENV)/bin/python -m docs.scripts.reference
@@ -114,6 +136,7 @@ build:
 	$(MAKE) $(JOBS) -C fscale/apps
 	$(MAKE) $(JOBS) -C fscale/lockprofile
 	$(MAKE) $(JOBS) -C fscale/calibrate
+	$(MAKE) $(JOBS) -C fscale/sim
 	$(MAKE) $(JOBS) -C fscale/lanefs tools
 
 # Downloads leave CPUs idle, so what needs no Python is compiled meanwhile.
@@ -139,16 +162,27 @@ packages-test:
 	fscale/apps/exim/install.sh
 
 # pip compiles what it installs on one CPU, tests of the packages as well: most of its time.
+PIP_INSTALL = $(VENV)/bin/pip install -q --no-compile --disable-pip-version-check --require-hashes -r $<
+COMPILE = $(VENV)/bin/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib
 $(VENV)/.installed: requirements.lock | packages
 	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install -q --no-compile --disable-pip-version-check --require-hashes -r requirements.lock
-	$(VENV)/bin/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib
+	$(PIP_INSTALL)
+	$(COMPILE)
+	touch $@
+
+# What measures needs none of these.
+$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
+	$(PIP_INSTALL)
+	$(COMPILE)
 	touch $@
 
 lock:
 	$(VENV)/bin/pip install -q uv
 	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
-		--extra dev -o requirements.lock pyproject.toml
+		--extra dev -o requirements-dev.lock pyproject.toml
+	grep -E '^[a-z0-9._-]+==' requirements-dev.lock | sed 's/ .*//' > build/versions.txt
+	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
+		--no-annotate --constraint build/versions.txt -o requirements.lock pyproject.toml
 	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
 		-o docs/requirements.lock docs/requirements.in
 

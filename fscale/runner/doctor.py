@@ -7,11 +7,11 @@ from pathlib import Path
 
 from fscale.model import catalogue, paths
 from fscale.model.load import Load
+from fscale.runner.features import FEATURES
 from fscale.runner.machine import confinement, host
 from fscale.runner.profilers.base import BTF, needs_event, needs_tracefs
 from fscale.runner.storage import filesystem, medium
 from fscale.system import powers
-from fscale.system.executor import which
 from fscale.system.programs import why_not
 
 
@@ -28,29 +28,6 @@ class Finding:
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         return asdict(self)
-
-
-# Command, Debian package, purpose.
-_TOOLS = (
-    ("mount", "mount", "fresh file systems"),
-    ("losetup", "mount", "the ram medium"),
-    ("lscpu", "util-linux", "the CPU topology"),
-    ("wipefs", "util-linux", "checking a device before it is formatted"),
-    ("blkid", "util-linux", "checking a device before it is formatted"),
-    ("gcc", "gcc", "building the microbenchmark"),
-    ("make", "make", "building the microbenchmark"),
-    ("perf", "linux-perf", "profiles and tracepoint counts"),
-    ("bpftrace", "bpftrace", "off-CPU profiles and tracepoint counts"),
-    ("clang", "clang", "building the lock profiler"),
-    ("chromium", "chromium", "the test of the report"),
-    ("exim4", "exim4-daemon-light", "the mail server load"),
-    ("db_bench", "rocksdb-tools", "the RocksDB load"),
-    ("dbench", "dbench", "the file server load"),
-    ("fio", "fio", "comparison with fio"),
-    ("sysbench", "sysbench", "comparison with sysbench"),
-    ("strace", "strace", "the test of the workloads' system calls"),
-    ("qemu-system-x86_64", "qemu-system-x86", "guests with other kernels"),
-)
 
 
 def _root() -> Iterator[Finding]:
@@ -138,12 +115,16 @@ def _media() -> Iterator[Finding]:
         yield Finding(f"medium {name}", not lacks, lacks or "possible", lacks)
 
 
-def _tools() -> Iterator[Finding]:
-    for tool, package, purpose in _TOOLS:
-        path = which(tool)
-        # The load says how to install Exim: Debian's would start a mail server.
-        how = None if tool == "exim4" else f"apt-get install {package}"
-        yield Finding(tool, path is not None, path or f"not installed ({purpose})", how)
+def _features() -> Iterator[Finding]:
+    for feature in FEATURES:
+        missing = feature.missing()
+        packages = sorted(set(missing.values()))
+        yield Finding(
+            feature.name,
+            not missing,
+            f"{', '.join(missing)} not installed" if missing else "all that it needs is installed",
+            f"apt-get install {' '.join(packages)}" if missing else None,
+        )
 
 
 def _bench() -> Iterator[Finding]:
@@ -158,7 +139,7 @@ def _applications(loads: Sequence[Load]) -> Iterator[Finding]:
 
 
 def examine(applications: Sequence[Load]) -> list[Finding]:
-    """Return all findings, from general requirements to single tools."""
+    """Return all findings, from general requirements to single features."""
     return [
         *_root(),
         *_confinement(),
@@ -167,5 +148,5 @@ def examine(applications: Sequence[Load]) -> list[Finding]:
         *_filesystems(),
         *_media(),
         *_applications(applications),
-        *_tools(),
+        *_features(),
     ]

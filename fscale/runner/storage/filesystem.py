@@ -151,4 +151,4 @@ def version(fs: FileSystem) -> str | None:
         check=False,
     )
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()
-    return said[0].strip() if said else None
+    return said[0].strip() if said and not done.returncode else None

@@ -37,6 +37,7 @@ static const char help[] =
 "  -f, --force           overwrite an existing file system or partition table\n"
 "  -K, --no-discard      do not discard the device's blocks first\n"
 "  -q, --quiet           print errors only\n"
+"  -V, --version         print the version of the format that it writes\n"
 "  -h, --help            print this text\n"
 "\n"
 "Examples:\n"
@@ -107,6 +108,7 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 		{ "force", no_argument, NULL, 'f' },
 		{ "no-discard", no_argument, NULL, 'K' },
 		{ "quiet", no_argument, NULL, 'q' },
+		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -114,7 +116,7 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 
 	*options = (struct options){ .discard = true };
 	uuid_generate(options->identity.uuid);
-	while ((option = getopt_long(argc, argv, "d:J:i:A:L:U:fKqh", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "d:J:i:A:L:U:fKqVh", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'd':
 			options->wishes.domains = parse_number("domains", optarg, false);
@@ -147,6 +149,9 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 		case 'q':
 			options->quiet = true;
 			break;
+		case 'V':
+			printf("mkfs.lanefs, format %d\n", LANEFS_VERSION);
+			exit(0);
 		case 'h':
 			fputs(help, stdout);
 			exit(0);

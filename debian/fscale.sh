@@ -1,0 +1,5 @@
+#!/usr/lib/fscale/bin/python3 -P
+# SPDX-License-Identifier: GPL-2.0-only
+from fscale.cli import main
+
+main()
