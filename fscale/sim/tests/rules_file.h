@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 
 /* A file of this process with `text` in it; its path, which is the same each time. */
 static char *rules_file(const char *text)

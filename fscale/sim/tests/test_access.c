@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 #include "rules_file.h"
 
 #define PC_A 0xffffffff81000010ull

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../code.h"
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 
 static struct code_counters counters[2];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Traces of one line and two with answers worked out by hand. */
 #include "../coherence.h"
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 
 #define MEMORY (1ull << 20)
 

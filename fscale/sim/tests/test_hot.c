@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../hot.h"
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 
 /* Far more lines than there are places. */
 #define DATA 200000u

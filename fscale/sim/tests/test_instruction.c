@@ -3,7 +3,7 @@
 
 #include "../instruction.h"
 #include "../region.h"
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 
 /* As the assembler encodes them. */
 static struct traits of(const char *bytes, size_t size)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../parameters.h"
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 
 static char *good[] = {
 	"out=/tmp/x",	       "rules=/tmp/y", "vcpus=80",	"memory_mib=4096",  "clock_mhz=2000",

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 
 #define MOST 8
 #define NS_A_CYCLE 2	/* at 500 MHz */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../slab.h"
-#include "../../tests/check.h"
+#include "../../../tests/check.h"
 
 #define DIRECT_MAP 0xffff888000000000ull
 #define PAGE_ARRAY 0xffffea0000000000ull
