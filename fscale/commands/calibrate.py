@@ -28,7 +28,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 def _calibrate(
     name: Annotated[
         str,
-        typer.Argument(help="Name of the machine; configs/machines/NAME.toml is written."),
+        typer.Argument(help="Name of the machine, for `--machine`."),
     ],
     calls: Annotated[
         int,
@@ -67,16 +67,19 @@ def _calibrate(
     All usable cores are measured, each by its first hardware thread, every two of them in both
     directions. Other load disturbs the figures; nothing of the machine is changed.
 
-    The file says when and on which CPU it was measured, and what could not be seen.
+    The machine is written to ~/.config/fscale/machines/NAME.toml. The file says when and on which
+    CPU it was measured, and what could not be seen.
 
     Exit codes: 0: the file is written. 2: wrong usage, or the machine has only one core.
     """
     from fscale.sim import calibration  # noqa: PLC0415 - pydantic models take long to load
-    from fscale.sim.machine import MACHINES  # noqa: PLC0415
+    from fscale.sim.machine import MACHINES, own_machines  # noqa: PLC0415
 
     if not _NAME.fullmatch(name):
         raise FscaleError(f"{name} is not a name: use small letters, digits, '.', '_' and '-'")
-    path = MACHINES / f"{name}.toml"
+    if (MACHINES / f"{name}.toml").exists():
+        raise FscaleError(f"{name} is a machine of fscale's; give another name")
+    path = own_machines() / f"{name}.toml"
     if path.exists() and not replace and not dry_run:
         raise FscaleError(f"{path} exists; give another name, or --replace")
     if source is not None:
@@ -99,6 +102,7 @@ def _calibrate(
     found = calibration.machine(measured)
     if data is not None:
         write_named(data, measured.model_dump_json(indent=1) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_named(path, calibration.toml(found))
     say(f"{path}: {found.title}, {found.clock_mhz} MHz")
     for text in found.unseen:

@@ -23,7 +23,7 @@ from fscale.runner.request import parse_cores
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep, whatif
 from fscale.sim import free as freeing
-from fscale.sim.machine import MACHINES, Method
+from fscale.sim.machine import Method, known
 from fscale.sim.plan import Windows
 from fscale.vm.options import AppendOption, KernelOption, KernelTreeOption, ModuleOption
 from fscale.vm.steps import Steps
@@ -44,14 +44,15 @@ def names_of(text: str) -> list[str]:
 
 
 def _complete_machines(start: str) -> list[str]:
-    return [name for name in catalogue.names(MACHINES) if name.startswith(start)]
+    return [name for name in known() if name.startswith(start)]
 
 
 MachineOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Machine to simulate: a name from configs/machines, or a TOML file.",
+        help="Machine to simulate: one of fscale's or of your own (`fscale calibrate`), by its "
+        "name, or a TOML file.",
         autocompletion=_complete_machines,
         rich_help_panel=SIMULATION,
     ),

@@ -56,6 +56,16 @@ SIMULATOR = BUILD / "sim" / "fscale-sim.so"
 APPS = BUILD / "apps"
 
 
+def config_dir(of: str) -> Path:
+    """Return the directory `of` in `$XDG_CONFIG_HOME/fscale`, by default in `~/.config/fscale`.
+
+    Raises:
+        RuntimeError: the user has no home directory.
+    """
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "fscale" / of
+
+
 def state_dir() -> Path:
     """Return the directory of the journal of machine changes, the lock and the mount points.
 

@@ -5,6 +5,7 @@
 their defaults here. Cycles are those of the simulated core.
 """
 
+import contextlib
 from pathlib import Path
 
 from pydantic import Field, model_validator
@@ -15,6 +16,24 @@ from fscale.model.catalogue import load_toml, names, suggest
 from fscale.model.errors import FscaleError
 
 MACHINES = paths.CONFIGS / "machines"
+
+
+def own_machines() -> Path:
+    """The directory of the machines that this user has calibrated; FscaleError without a home."""
+    try:
+        return paths.config_dir("machines")
+    except RuntimeError:
+        raise FscaleError("this user has no home directory; set XDG_CONFIG_HOME") from None
+
+
+def known() -> list[str]:
+    """The names of all machines: those of fscale, and the user's own."""
+    own: list[str] = []
+    with contextlib.suppress(FscaleError):
+        own = names(own_machines())
+    return sorted({*names(MACHINES), *own})
+
+
 MOST_CPUS = 255  # QEMU's q35 without an interrupt remapper
 
 
@@ -123,7 +142,9 @@ def load(name: str) -> Machine:
         return load_toml(Path(name), Machine)
     path = MACHINES / f"{name}.toml"
     if not path.exists():
-        raise FscaleError(f"unknown machine {name}{suggest(name, names(MACHINES))}")
+        path = own_machines() / path.name
+    if not path.exists():
+        raise FscaleError(f"unknown machine {name}{suggest(name, known())}")
     return load_toml(path, Machine)
 
 

@@ -169,7 +169,7 @@ def test_one_thread_of_each_core_is_measured() -> None:
 
 @pytest.fixture
 def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(machine, "MACHINES", tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return tmp_path
 
 
@@ -182,6 +182,7 @@ def test_the_command_makes_a_machine_of_kept_figures(machines: Path) -> None:
     kept.write_text(measured().model_dump_json())
     assert call("here", "--from", kept) == Exit.GOOD
     assert machine.load("here") == calibration.machine(measured())
+    assert "here" in machine.known()
     with pytest.raises(FscaleError):
         CliRunner().invoke(app, ["calibrate", "here", "--from", str(kept)], catch_exceptions=False)
     again = machines / "again.json"
@@ -190,7 +191,7 @@ def test_the_command_makes_a_machine_of_kept_figures(machines: Path) -> None:
 
 
 def test_other_names_and_files_are_refused(machines: Path) -> None:
-    for words in (["../here"], ["Here"], ["here", "--from", str(PACKED)]):
+    for words in (["../here"], ["Here"], ["paper"], ["here", "--from", str(PACKED)]):
         with pytest.raises(FscaleError):
             CliRunner().invoke(app, ["calibrate", *words], catch_exceptions=False)
     assert not list(machines.iterdir())
