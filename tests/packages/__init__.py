@@ -24,7 +24,8 @@ def build(kind: str, suite: str) -> bool:
     shared = place(kind, suite)
     shutil.rmtree(shared, ignore_errors=True)
     shared.mkdir(parents=True)
-    return _root(suite, shared, f"make {kind}", f"cp {_MADE[kind]} /shared")
+    checks = ["lintian --fail-on error build/packages/*.deb"] if kind == "deb" else []
+    return _root(suite, shared, f"make {kind}", *checks, f"cp {_MADE[kind]} /shared")
 
 
 def use(kind: str, suite: str, *, everything: bool = False) -> bool:
@@ -32,6 +33,13 @@ def use(kind: str, suite: str, *, everything: bool = False) -> bool:
     shared = place(kind, suite)
     shutil.copy(HERE / "use.sh", shared)
     return _root(suite, shared, f"bash /shared/use.sh {kind} {'all' if everything else ''}")
+
+
+def module_builds(suite: str, built_on: str) -> bool:
+    """Build lanefs by DKMS for the newest kernel of a release, from another one's package."""
+    shared = place("deb", built_on)
+    shutil.copy(HERE / "use.sh", shared)
+    return _root(suite, shared, "bash /shared/use.sh dkms")
 
 
 def _root(suite: str, shared: Path, *lines: str) -> bool:

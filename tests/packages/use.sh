@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Installs fscale in a minimal root, uses it there and removes it again. The repository that made the
 # root is deleted first. Packages are in /shared: use.sh wheel|deb [all]; without `all` what takes
-# minutes (a simulation, a module for DKMS) is left out. It prints the seconds of each step.
+# minutes (a simulation, a module for DKMS) is left out. `use.sh dkms` tries the module alone. It prints
+# the seconds of each step.
 set -euo pipefail
 
 kind=$1 scope=${2-}
@@ -26,7 +27,25 @@ traces() {
 		grep -v -e '^/root/results' -e '^/root/.cache/fscale' -e '^/run/fscale' || true
 }
 
+# Builds lanefs for the newest kernel of this release, and removes it again.
+dkms_builds() {
+	local headers
+	apt_install dkms /shared/lanefs-dkms_*.deb
+	headers=$(apt-cache search --names-only '^linux-headers-[0-9.]+.*-amd64$' |
+		awk '!/rt|cloud/ { print $1 }' | sort -V | tail -n 1)
+	apt_install "$headers"
+	[ -n "$(find /var/lib/dkms/lanefs -name 'lanefs.ko*')" ] ||
+		dkms build lanefs/0.1.0 -k "${headers#linux-headers-}"
+	find /var/lib/dkms/lanefs -name 'lanefs.ko*' | grep .
+	apt-get purge -y -qq lanefs-dkms >/dev/null
+	step "DKMS, $headers"
+}
+
 apt-get update -qq
+if [ "$kind" = dkms ]; then
+	dkms_builds
+	exit 0
+fi
 case $kind in
 wheel)
 	apt_install pipx build-essential libjansson-dev liburing-dev
@@ -37,18 +56,23 @@ wheel)
 from importlib.metadata import files
 print(*{f.parts[0] for f in files("fscale") if f.suffix == ".py"})')
 	[ "$names" = fscale ] || { echo "on the import path: $names" >&2; exit 1; }
-	du -sh "$environment"
+	place=$environment
 	;;
 deb)
 	apt_install /shared/fscale_*.deb /shared/lanefs-tools_*.deb e2fsprogs man-db
 	! python3 -c 'import fscale' 2>/dev/null || { echo "fscale is on the import path" >&2; exit 1; }
-	du -sh /usr/lib/fscale
-	mkfs.lanefs --help | head -1
-	man -w fscale fscale-run fscale-simulate 5 fscale-suite
+	place=/usr/lib/fscale
+	mkfs.lanefs -V
+	man -w fscale fscale-run fscale-simulate fscale-suite
+	MANWIDTH=80 man fscale-run | grep -q 'Exit codes'
 	ls /usr/share/bash-completion/completions/fscale /usr/share/zsh/vendor-completions/_fscale \
 		/usr/share/fish/vendor_completions.d/fscale.fish
 	;;
 esac
+du -sh "$place"
+# It writes nothing where it is installed.
+mount --bind "$place" "$place"
+mount -o remount,bind,ro "$place"
 step "installed"
 
 apt_install e2fsprogs mount util-linux
@@ -70,24 +94,21 @@ fscale ab --slices --base tmpfs --new tmpfs --workload MWCL --cores 1 --max-minu
 [ "$code" -le 1 ] || { cat ab.txt; exit 1; }
 tail -n 2 ab.out
 step "ab: exit code $code"
+if [ "$kind" = deb ]; then
+	mkdir -m 777 /tmp/nobody
+	setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/tmp/nobody \
+		fscale run quick --dir /tmp/nobody --workload MWCL --cores 1 --repetitions 1 \
+		--duration 0.2 --output /tmp/nobody/results 2>nobody.txt || { cat nobody.txt; exit 1; }
+	step "run by an ordinary user"
+fi
 if [ "$scope" = all ]; then
 	apt_install mmdebstrap squashfs-tools busybox-static cpio kmod zstd make gcc libc6-dev
 	fscale simulate --fs tmpfs --workload DRBL --cores 1,2 --kernel trixie --output results/sim
 	step "simulate"
 fi
-if [ "$scope $kind" = 'all deb' ]; then
-	apt_install dkms /shared/lanefs-dkms_*.deb
-	for headers in $(apt-cache search --names-only '^linux-headers-[0-9.]+.*-amd64$' |
-		awk '!/rt|cloud/ { print $1 }' | sort -V | tail -n 1); do
-		apt_install "$headers"
-		dkms build lanefs/0.1.0 -k "${headers#linux-headers-}"
-		find /var/lib/dkms/lanefs -name 'lanefs.ko*'
-		dkms remove lanefs/0.1.0 --all
-		step "DKMS, $headers"
-	done
-	apt-get purge -y -qq lanefs-dkms >/dev/null
-fi
+[ "$scope $kind" != 'all deb' ] || dkms_builds
 
+umount "$place"
 case $kind in
 wheel) pipx uninstall fscale >/dev/null ;;
 deb) apt-get purge -y -qq fscale lanefs-tools >/dev/null ;;
