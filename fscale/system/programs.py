@@ -26,13 +26,17 @@ _LINES = 4  # of a compiler's errors
 def made(program: Path) -> Path:
     """Compile a program of `paths.BUILD` unless it is newer than its sources, and return its path.
 
-    Any other path, and one of a package that contains compiled programs, is returned as it is.
+    A package that contains compiled programs compiles none. Any other path is returned as it is.
 
     Raises:
-        MissingTool: what compiles it is not installed.
+        MissingTool: what compiles it is not installed, or a package with programs lacks it.
         FscaleError: it cannot be compiled, or not written there.
     """
-    if paths.BUILD == paths.PREBUILT or program.parent.parent != paths.BUILD:
+    if program.parent.parent != paths.BUILD:
+        return program
+    if paths.BUILD == paths.PREBUILT:
+        if not program.exists():
+            raise MissingTool(f"{program.name} is not among the compiled programs in {paths.BUILD}")
         return program
     _make(program.parent.name, program.exists())
     if not program.exists():  # a Makefile leaves out what this machine has no compiler for
