@@ -218,7 +218,8 @@ def test_a_guest_over_its_time_is_ended_with_its_stacks():
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_no_guest_survives_its_command(how):
     before = set(qemu_processes())
-    argv = [sys.executable, "-m", "fscale", "vm", "exec", "--accel", "tcg", "--", "sleep", "1000"]
+    argv = ["env", "--default-signal", sys.executable, "-m", "fscale", "vm"]
+    argv += ["exec", "--accel", "tcg", "--", "sleep", "1000"]
     with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.DEVNULL) as command:
         deadline = time.monotonic() + 120
         while set(qemu_processes()) == before and time.monotonic() < deadline:

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -419,3 +420,21 @@ def test_an_empty_file_in_the_place_of_another_is_said(
         (directory / file).rename(directory / "away")
     (directory / file).write_bytes(b"")
     refused(run(tmp_path, *(w.format(run=directory) for w in words)))
+
+
+@ROOT
+def test_names_are_read_where_the_user_may_not_search(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    code = (
+        "import os; from pathlib import Path; from fscale.model import catalogue\n"
+        f"os.chdir({str(closed)!r}); os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "assert catalogue.split_names('MWCL,DRBL') == ['MWCL', 'DRBL']\n"
+        "assert catalogue.split_names('a.toml,b') == ['a.toml', 'b']\n"
+        "assert catalogue.split_filesystems('ext4,tmpfs') == ['ext4', 'tmpfs']\n"
+        "assert not catalogue._is_file(Path('quick'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
