@@ -191,6 +191,8 @@ def package_files() -> dict[Path, Path]:
         if why_not(part) is None:
             built = [path for path in part.parent.iterdir() if path.is_file()]
             files |= {Path(package.name, "build", part.parent.name, p.name): p for p in built}
+    if paths.IN_CLONE:  # tests of file systems have parts that run in guests
+        files |= {path.relative_to(paths.ROOT): path for path in paths.ROOT.glob("tests/**/*.py")}
     return dict(sorted(files.items()))
 
 

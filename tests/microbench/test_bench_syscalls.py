@@ -117,6 +117,9 @@ OPERATION |= {
     "link_shared": [
         r'link\("share/file", "{id}/link"\) = 0', r'unlink\("{id}/link"\) = 0',
     ],
+    "stat_shared": [
+        r'newfstatat\(AT_FDCWD, "share/file-of-all-workers", \{{.*\}}, 0\) = 0',
+    ],
     "statmount_shared": [STATMOUNT],
     "syncfs_private": [WRITE, r"syncfs\(\d+\) = 0"],
     "tmpfile_private": [

@@ -35,13 +35,6 @@ def use(kind: str, suite: str, *, everything: bool = False) -> bool:
     return _root(suite, shared, f"bash /shared/use.sh {kind} {'all' if everything else ''}")
 
 
-def module_builds(suite: str, built_on: str) -> bool:
-    """Build lanefs by DKMS for the newest kernel of a release, from another one's package."""
-    shared = place("deb", built_on)
-    shutil.copy(HERE / "use.sh", shared)
-    return _root(suite, shared, "bash /shared/use.sh dkms")
-
-
 def _root(suite: str, shared: Path, *lines: str) -> bool:
     argv = [paths.ROOT / "setup" / "fresh-root.sh", *lines]
     environment = os.environ | {"SUITE": suite, "SHARED": str(shared)}

@@ -15,7 +15,7 @@ OF_LANEFS = [plant for plant in PLANTS if "a/lanefs/" in plant.read_text()]
 @pytest.mark.parametrize("plant", OF_LANEFS, ids=lambda plant: plant.stem)
 def test_a_plant_applies(plant: Path) -> None:
     argv = ["git", "apply", "--check", str(plant)]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=ROOT / "fscale", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
