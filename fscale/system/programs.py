@@ -32,15 +32,16 @@ def made(program: Path) -> Path:
         MissingTool: what compiles it is not installed, or a package with programs lacks it.
         FscaleError: it cannot be compiled, or not written there.
     """
-    if program.parent.parent != paths.BUILD:
+    part = program.parent.name
+    if program.parent.parent != paths.BUILD or part not in _COMPILED_WITH:
         return program
     if paths.BUILD == paths.PREBUILT:
         if not program.exists():
             raise MissingTool(f"{program.name} is not among the compiled programs in {paths.BUILD}")
         return program
-    _make(program.parent.name, program.exists())
+    _make(part, program.exists())
     if not program.exists():  # a Makefile leaves out what this machine has no compiler for
-        raise MissingTool(f"{program.name} cannot be compiled; {_advice(program.parent.name)}")
+        raise MissingTool(f"{program.name} cannot be compiled; {_advice(part)}")
     return program
 
 

@@ -57,7 +57,7 @@ def small(tmp_path: Path) -> Request:
         (["--dir", "/proc"], "no space: /proc has 0 MiB free"),
         (["--output", "/dev/null"], "it is not a directory"),
         (["--output", "/etc"], "/etc is not empty"),
-        (["--binary", "/nowhere"], "make -C fscale/microbench"),
+        (["--binary", "/nowhere"], "/nowhere does not exist"),
     ],
 )
 def test_the_command_line(tmp_path: Path, arguments: list[str], says: str) -> None:
