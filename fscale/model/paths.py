@@ -21,14 +21,19 @@ TRACEFS = Path("/sys/kernel/tracing")
 TOOL_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
+def _of_user(variable: str, default: str) -> Path:
+    """Return fscale's directory below that of a variable, or below a default in the home."""
+    base = os.environ.get(variable)
+    return (Path(base) if base else Path.home() / default) / "fscale"
+
+
 def cache_dir(of: str) -> Path:
     """Return the directory `of` in `$XDG_CACHE_HOME/fscale`, by default in `~/.cache/fscale`.
 
     Raises:
         RuntimeError: the user has no home directory.
     """
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fscale" / of
+    return _of_user("XDG_CACHE_HOME", ".cache") / of
 
 
 def build_dir() -> Path:
@@ -62,8 +67,7 @@ def config_dir(of: str) -> Path:
     Raises:
         RuntimeError: the user has no home directory.
     """
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "fscale" / of
+    return _of_user("XDG_CONFIG_HOME", ".config") / of
 
 
 def state_dir() -> Path:
@@ -76,5 +80,4 @@ def state_dir() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.access(runtime, os.W_OK):
         return Path(runtime) / "fscale"
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "fscale"
+    return _of_user("XDG_STATE_HOME", ".local/state")
