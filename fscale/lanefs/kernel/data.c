@@ -51,14 +51,17 @@ static void lanefs_iomap_fill(struct inode *inode, const struct lanefs_map *map,
 	iomap->iomap_checks = &lanefs_iomap_checks;
 }
 
-/* How many blocks to preallocate behind a write of `count` that makes a file grow. */
+/*
+ * With the tree locked: how many blocks to preallocate behind a write of `count` that makes a file
+ * grow.
+ */
 u64 lanefs_prealloc_blocks(const struct inode *inode, const struct lanefs_map *map, u64 count)
 {
 	u64 end = DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
 
 	/* Not where there are blocks further on, nor when nobody is left to give them back. */
 	if (lanefs_is_log(inode->i_sb) || map->logical > end || map->logical + count < end ||
-	    !atomic_read(&LANEFS_I(inode)->li_writers) ||
+	    LANEFS_I(inode)->li_fallocating || !atomic_read(&LANEFS_I(inode)->li_writers) ||
 	    map->logical + map->length < LANEFS_MAX_FILE_BLOCKS ||
 	    map->logical < LANEFS_PREALLOC_FROM)
 		return 0;

@@ -109,20 +109,35 @@ static int lanefs_punch(struct inode *inode, loff_t start, loff_t end)
 	return err;
 }
 
-/* With the inode and its mapping locked, and no direct I/O under way. */
-static int lanefs_fallocate_locked(struct file *file, int mode, loff_t start, loff_t end)
+/*
+ * Writeback, which goes on, preallocates nothing: close() could not tell it from the blocks that are
+ * allocated now. True: there is preallocation already.
+ */
+static bool lanefs_fallocate_begin(struct inode *inode)
 {
-	struct inode *inode = file_inode(file);
 	struct lanefs_inode *li = LANEFS_I(inode);
+	bool preallocated;
+
+	down_write(&li->li_tree_sem);
+	li->li_fallocating = true;
+	preallocated = li->li_preallocated;
+	up_write(&li->li_tree_sem);
+	return preallocated;
+}
+
+static void lanefs_fallocate_end(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	down_write(&li->li_tree_sem);
+	li->li_fallocating = false;
+	up_write(&li->li_tree_sem);
+}
+
+static int lanefs_fallocate_range(struct inode *inode, int mode, loff_t start, loff_t end)
+{
 	int err;
 
-	/* Free older preallocation, which close() could not tell from the blocks allocated now. */
-	if (li->li_preallocated) {
-		li->li_preallocated = false;
-		err = lanefs_free_past_end(inode);
-		if (err)
-			return err;
-	}
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
 		err = lanefs_punch(inode, start, end);
 		if (err || (mode & FALLOC_FL_PUNCH_HOLE))
@@ -130,16 +145,23 @@ static int lanefs_fallocate_locked(struct file *file, int mode, loff_t start, lo
 	}
 	err = lanefs_fill_range(inode, start >> LANEFS_BLOCK_SHIFT,
 				DIV_ROUND_UP_ULL(end, LANEFS_BLOCK_SIZE));
-	if (err)
+	if (err || (mode & FALLOC_FL_KEEP_SIZE) || end <= i_size_read(inode))
 		return err;
-	/* Writeback may have allocated ahead meanwhile. */
-	down_write(&li->li_tree_sem);
-	li->li_preallocated = false;
-	up_write(&li->li_tree_sem);
-	if ((mode & FALLOC_FL_KEEP_SIZE) || end <= i_size_read(inode))
-		return 0;
 	truncate_setsize(inode, end);
 	return lanefs_log_size(inode, end);
+}
+
+/* With the inode and its mapping locked, and no direct I/O under way. */
+static int lanefs_fallocate_locked(struct inode *inode, int mode, loff_t start, loff_t end)
+{
+	int err = 0;
+
+	if (lanefs_fallocate_begin(inode))
+		err = lanefs_free_past_end(inode);
+	if (!err)
+		err = lanefs_fallocate_range(inode, mode, start, end);
+	lanefs_fallocate_end(inode);
+	return err;
 }
 
 long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
@@ -165,7 +187,7 @@ long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 	if (!err) {
 		inode_dio_wait(inode);
 		filemap_invalidate_lock(inode->i_mapping);
-		err = lanefs_fallocate_locked(file, mode, offset, end);
+		err = lanefs_fallocate_locked(inode, mode, offset, end);
 		filemap_invalidate_unlock(inode->i_mapping);
 	}
 	inode_unlock(inode);

@@ -132,16 +132,6 @@ static bool lanefs_maps_past_end(struct inode *inode)
 		      DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
 }
 
-/* A write that should have moved the end did not: what it allocated goes when the file is closed. */
-static void lanefs_give_back_on_close(struct inode *inode)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-
-	down_write(&li->li_tree_sem);
-	li->li_preallocated = true;
-	up_write(&li->li_tree_sem);
-}
-
 /*
  * The inode is locked, so what moves its end, or fills holes, waits for the I/O. All holes have
  * blocks reserved for them before anything is written: -ENOSPC leaves the file as it was.
@@ -166,8 +156,9 @@ static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops,
 			     wait ? IOMAP_DIO_FORCE_WAIT : 0, NULL, 0);
 	lanefs_delalloc_undo(inode, first, end);
+	/* The end is not where it should be, and blocks that were allocated lie behind it. */
 	if (clean && count != asked)
-		lanefs_give_back_on_close(inode);
+		lanefs_free_on_close(inode);
 	/* The page cache could not be emptied: write through it. */
 	return count == -ENOTBLK ? 0 : count;
 }
@@ -436,7 +427,6 @@ static int lanefs_release(struct inode *inode, struct file *file)
 	/* Where the file system is frozen a later close does it. */
 	if (!atomic_read(&li->li_writers) && li->li_preallocated && inode->i_nlink &&
 	    !sb_rdonly(inode->i_sb) && sb_start_intwrite_trylock(inode->i_sb)) {
-		li->li_preallocated = false;
 		lanefs_free_past_end(inode);
 		sb_end_intwrite(inode->i_sb);
 	}
@@ -503,14 +493,7 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 /* Truncation to the size that the file has: what fallocate() took past the end goes. */
 static int lanefs_keep_size(struct inode *inode)
 {
-	struct lanefs_inode *li = LANEFS_I(inode);
-
-	if (!lanefs_maps_past_end(inode))
-		return 0;
-	down_write(&li->li_tree_sem);
-	li->li_preallocated = false;
-	up_write(&li->li_tree_sem);
-	return lanefs_free_past_end(inode);
+	return lanefs_maps_past_end(inode) ? lanefs_free_past_end(inode) : 0;
 }
 
 static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)

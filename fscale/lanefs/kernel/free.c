@@ -129,11 +129,33 @@ int lanefs_free_range(struct inode *inode, u64 from, u64 to)
 	}
 }
 
-/* Frees the blocks behind the last one that the file's size has. */
+/*
+ * Frees the blocks behind the last one that the file's size has. The inode is locked. After an error
+ * a later close tries again.
+ */
 int lanefs_free_past_end(struct inode *inode)
 {
-	return lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
-				 LANEFS_MAX_FILE_BLOCKS);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	int err;
+
+	down_write(&li->li_tree_sem);
+	li->li_preallocated = false;
+	up_write(&li->li_tree_sem);
+	err = lanefs_free_range(inode, DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE),
+				LANEFS_MAX_FILE_BLOCKS);
+	if (err)
+		lanefs_free_on_close(inode);
+	return err;
+}
+
+/* The last writer to close the file frees the blocks past its end. */
+void lanefs_free_on_close(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	down_write(&li->li_tree_sem);
+	li->li_preallocated = true;
+	up_write(&li->li_tree_sem);
 }
 
 /*

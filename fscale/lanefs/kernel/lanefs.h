@@ -413,6 +413,7 @@ struct lanefs_inode {
 	spinlock_t li_log_lock;			/* the copy of the inode into its table block */
 	bool li_orphan;
 	bool li_preallocated;			/* blocks past the end to be given back on close */
+	bool li_fallocating;			/* no preallocation: close() could not tell it apart */
 	atomic_t li_writers;			/* open files that can write */
 	struct xarray li_delayed;		/* reserved blocks (delalloc.c), by li_tree_sem */
 	u64 li_delayed_blocks;
@@ -794,6 +795,7 @@ bool lanefs_any_unlinked(const struct lanefs_sb *sbi);
 /* free.c */
 int lanefs_free_range(struct inode *inode, u64 from, u64 to);
 int lanefs_free_past_end(struct inode *inode);
+void lanefs_free_on_close(struct inode *inode);
 int lanefs_truncate_blocks(struct inode *inode, loff_t size);
 
 /* fallocate.c */

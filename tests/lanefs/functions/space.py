@@ -414,6 +414,32 @@ def closing_keeps_what_fallocate_allocated(place: Place) -> None:
 
 
 @test
+def fallocate_over_data_in_memory_keeps_no_more_than_it_was_asked_for(place: Place) -> None:
+    """What a growing file would be given ahead is nothing that close() could take back then."""
+    size, more = 16 << 20, 8 << 20
+    for mode, start, end, right in (
+        (0, 0, size, size),
+        (KEEP, 0, size, size),
+        (ZERO | KEEP, size - 3 * BLOCK, size, size),
+        (KEEP, size, size + more, size + more),
+        (KEEP, 2 * size, 2 * size + more, size + more),
+    ):
+        path = place.directory / f"f{mode}.{start}.{end}"
+        with path.open("wb", buffering=0) as file:
+            for number in range(size >> 20):
+                file.write(b"x" * (1 << 20))
+                if number == 0:
+                    os.fsync(file.fileno())
+            with optional("fallocate"):
+                fallocate(file.fileno(), mode, start, end - start)
+        os.sync()
+        _settle(place)
+        blocks = path.stat().st_blocks * 512 // BLOCK - right // BLOCK
+        check(0 <= blocks < 64, f"{blocks} blocks more than the {right // BLOCK} of {path.name}")
+        path.unlink()
+
+
+@test
 def what_a_failed_direct_write_took_goes_with_the_close(place: Place) -> None:
     """Its memory cannot be read, so nothing is written, and no block stays with the file."""
     path = place.directory / "f"
