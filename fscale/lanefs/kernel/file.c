@@ -176,7 +176,10 @@ static ssize_t lanefs_direct_now(struct kiocb *iocb, struct iov_iter *from)
 	return count == -ENOTBLK ? -EAGAIN : count;
 }
 
-/* Writes the rest of a direct write through the page cache, and then to the device. */
+/*
+ * Writes the rest of a direct write through the page cache, and then to the device. That it is not
+ * direct any more makes lanefs_write_iter() sync it.
+ */
 static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssize_t before)
 {
 	struct address_space *mapping = iocb->ki_filp->f_mapping;
@@ -184,6 +187,7 @@ static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssiz
 	ssize_t count;
 	int err;
 
+	iocb->ki_flags &= ~IOCB_DIRECT;
 	count = lanefs_buffered_write(iocb, from, &lanefs_iomap_ops);
 	if (count <= 0)
 		return before ?: count;
@@ -296,7 +300,8 @@ static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	count = lanefs_write_some(iocb, from);
 	if (entered)
 		up_read(&LANEFS_I(inode)->li_collect_sem);
-	if (count > 0)
+	/* iomap has synced direct I/O, where it wrote with FUA without a flush. */
+	if (count > 0 && !(iocb->ki_flags & IOCB_DIRECT))
 		count = generic_write_sync(iocb, count);
 	return count;
 }
