@@ -96,7 +96,7 @@ static int lanefs_punch(struct inode *inode, loff_t start, loff_t end)
 		return err;
 	/* If the last page goes unwritten its I/O end cannot move the size on disk. */
 	if (last >= i_size_read(inode) && i_size_read(inode) > li->li_disk_size) {
-		err = lanefs_log_size(inode, i_size_read(inode));
+		err = lanefs_write_below(inode, first) ?: lanefs_log_size(inode, i_size_read(inode));
 		if (err)
 			return err;
 	}
@@ -181,7 +181,8 @@ long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 	else if (IS_SWAPFILE(inode))
 		err = -ETXTBSY;
 	else if (!(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode))
-		err = inode_newsize_ok(inode, end) ?: lanefs_zero_tail(inode, i_size_read(inode));
+		err = inode_newsize_ok(inode, end) ?: lanefs_write_below(inode, end) ?:
+		      lanefs_zero_tail(inode, i_size_read(inode));
 	if (!err)
 		err = file_modified(file);
 	if (!err) {

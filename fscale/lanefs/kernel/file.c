@@ -456,6 +456,18 @@ const struct file_operations lanefs_file_fops = {
 	.splice_write = iter_file_splice_write,
 };
 
+/*
+ * Before the size on disk is changed to `size`: writes the data between the size on disk and that one.
+ * The file would else have its new size after a crash, and zeros where it had been written to. The
+ * inode is locked.
+ */
+int lanefs_write_below(struct inode *inode, loff_t size)
+{
+	loff_t from = READ_ONCE(LANEFS_I(inode)->li_disk_size), to = min(size, i_size_read(inode));
+
+	return from < to ? filemap_write_and_wait_range(inode->i_mapping, from, to - 1) : 0;
+}
+
 /* Logs the size of a file that has no blocks to lose. One without links is an orphan. */
 int lanefs_log_size(struct inode *inode, loff_t size)
 {
@@ -481,7 +493,9 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 	int err;
 
 	inode_dio_wait(inode);
-	err = lanefs_zero_tail(inode, min(old, size));
+	err = lanefs_write_below(inode, size);
+	if (!err)
+		err = lanefs_zero_tail(inode, min(old, size));
 	if (err)
 		return err;
 	filemap_invalidate_lock(inode->i_mapping);

@@ -853,6 +853,7 @@ extern const struct file_operations lanefs_file_fops;
 extern const struct inode_operations lanefs_file_iops;
 int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 int lanefs_zero_tail(struct inode *inode, loff_t size);
+int lanefs_write_below(struct inode *inode, loff_t size);
 int lanefs_log_size(struct inode *inode, loff_t size);
 
 /* fiemap.c */

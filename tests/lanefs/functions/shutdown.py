@@ -27,6 +27,7 @@ from tests.lanefs.functions.harness import (
     run,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
+from tests.lanefs.functions.space import KEEP, PUNCH, fallocate
 from tests.lanefs.functions.xattrs import as_nobody
 
 # What a change fails with afterwards: lanefs is read-only then.
@@ -233,6 +234,36 @@ def a_shutdown_among_writers_loses_nothing_durable(place: Place) -> None:
                     durable += _look(mount / journal.name.partition("-")[0], journal)
             check(durable >= 6 * (round_ + 1), f"only {durable} things were durable")
         # ext4 has noted that its journal was aborted, which e2fsck tells.
+        if place.filesystem == "lanefs":
+            fsck(place, device)
+
+
+@long_test
+def a_size_that_survives_has_the_data_below_it(place: Place) -> None:
+    """A write and a change of the size: after a crash the file has both, the data alone, or neither."""
+    half, all_ = 8 * BLOCK, 16 * BLOCK
+    changes = {
+        "cut": (all_, lambda fd: os.ftruncate(fd, half)),
+        "grown": (half, lambda fd: os.ftruncate(fd, all_)),
+        "allocated": (half, lambda fd: os.posix_fallocate(fd, 0, all_)),
+        "far": (half, lambda fd: os.posix_fallocate(fd, 2 * all_, half)),
+        "punched": (all_, lambda fd: fallocate(fd, PUNCH | KEEP, half, half)),
+    }
+    with loop_device(place, 320) as (device, _):
+        with mounted(place, device) as mount:
+            for kind, (written, change) in changes.items():
+                for number in range(10):
+                    fd = os.open(mount / f"{kind}-{number}", os.O_CREAT | os.O_WRONLY)
+                    os.write(fd, b"x" * written)
+                    change(fd)
+                    os.close(fd)
+            shutdown(place, mount, LOG)
+        with mounted(place, device) as mount:
+            found = [path for path in mount.iterdir() if "-" in path.name]
+            equal(len(found), 10 * len(changes), "the files")
+            without = [path.name for path in found if path.stat().st_size]
+            without = [name for name in without if (mount / name).read_bytes().count(b"x") < half]
+            equal(without, [], "files that have a size and not the data below it")
         if place.filesystem == "lanefs":
             fsck(place, device)
 
