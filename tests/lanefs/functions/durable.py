@@ -38,7 +38,7 @@ def _flushes(device: str) -> int:
 
 @long_test
 def a_synchronous_direct_write_flushes_once(place: Place) -> None:
-    """Overwrites with O_DIRECT and O_DSYNC cost a flush each, and not one for the I/O and one more."""
+    """An overwrite with O_DIRECT and O_DSYNC costs one flush."""
     writes = 200
     with loop_device(place, 320) as (device, _), mounted(place, device) as mount:
         path = mount / "f"

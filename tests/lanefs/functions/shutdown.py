@@ -240,7 +240,7 @@ def a_shutdown_among_writers_loses_nothing_durable(place: Place) -> None:
 
 @long_test
 def a_size_that_survives_has_the_data_below_it(place: Place) -> None:
-    """A write and a change of the size: after a crash the file has both, the data alone, or neither."""
+    """A crash after a write and a change of the size leaves no size without the data."""
     half, all_ = 8 * BLOCK, 16 * BLOCK
     changes = {
         "cut": (all_, lambda fd: os.ftruncate(fd, half)),
