@@ -27,6 +27,7 @@ _PANELS = {
     "Diagnose": ("locks",),
     "Report and export": ("report", "show", "export", "history", "import"),
     "Guests and simulator": ("vm", "simulate", "calibrate"),
+    "Many machines": ("cell",),
     "Maintain": ("restore", "schema"),
 }
 _PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}

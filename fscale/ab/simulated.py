@@ -14,6 +14,7 @@ from fscale.ab.loop import Aim, EveryPointAtOnce, Progress, Quiet
 from fscale.ab.point import SIDES, Point, place
 from fscale.ab.record import Looks
 from fscale.analysis.compare.settings import Settings
+from fscale.farm.engine import Engine
 from fscale.model import runs
 from fscale.model.errors import Interrupted
 from fscale.model.results import Cell
@@ -33,9 +34,18 @@ class Simulated(EveryPointAtOnce):
     looks = Looks()
 
     def __init__(
-        self, output: Path, sides: Mapping[str, Prepared], texts: Mapping[str, str], jobs: int
+        self,
+        output: Path,
+        sides: Mapping[str, Prepared],
+        texts: Mapping[str, str],
+        jobs: int,
+        engine: Engine | None = None,
     ) -> None:
-        """`sides`: "A" and "B"; `texts`: as the user named them; `jobs`: guests at a time."""
+        """`sides`: "A" and "B"; `texts`: as the user named them; `jobs`: guests at a time.
+
+        With an `engine`, the guests run on its machines.
+        """
+        self._engine = engine
         self._sides = sides
         self._texts = texts
         self._jobs = jobs
@@ -66,7 +76,7 @@ class Simulated(EveryPointAtOnce):
         points = {place(point.base): point for point in batch}
         found = []
         for name, side in self._sides.items():
-            for cell in campaign.run(side, self._jobs):
+            for cell in campaign.run(side, self._jobs, self._engine):
                 key = cell.key.model_copy(update={"side": name})
                 own = cell.model_copy(update={"key": key, "id": key.id})
                 self.store.save_cell(own)

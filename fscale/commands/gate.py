@@ -9,6 +9,7 @@ from fscale.ab.methods import Method
 from fscale.analysis.compare.settings import Settings
 from fscale.commands.ab import BaseOption, NewOption, judge
 from fscale.commands.list import complete_workloads
+from fscale.commands.options.on import OnOption, engine_of
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.simulate import (
@@ -79,6 +80,7 @@ def _gate(
     machine: MachineOption = "paper",
     memory: MemoryOption = 2048,
     jobs: JobsOption = 1,
+    on: OnOption = None,
     dry_run: PlanFlag = False,
     *,
     written: OutputOptions,
@@ -124,8 +126,8 @@ def _gate(
         for one in prepared.values():
             campaign.show(one, jobs)
         return
-    with Signals().installed():
-        execute(Simulated(output, prepared, {n: s.text for n, s in sides.items()}, jobs))
+    with Signals().installed(), engine_of(on) as engine:
+        execute(Simulated(output, prepared, {n: s.text for n, s in sides.items()}, jobs, engine))
     judge(output, Settings(), outputs, everything=True)
 
 

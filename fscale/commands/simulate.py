@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from fscale.analysis.hot import speeds
 from fscale.analysis.whatif import answers
 from fscale.commands.list import complete_filesystems, complete_media, complete_workloads
+from fscale.commands.options.on import OnOption, engine_of
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import FILESYSTEMS, LoadOption
 from fscale.model import catalogue, corecounts, crew
@@ -253,6 +254,7 @@ def _simulate(
         ),
     ] = 0,
     jobs: JobsOption = 1,
+    on: OnOption = None,
     dry_run: PlanFlag = False,
 ) -> None:
     """Simulate a stock kernel on many cores: curves, counts per operation, hot cache lines.
@@ -297,10 +299,10 @@ def _simulate(
         campaign.show(prepared, jobs)
         return
     signals = Signals()
-    with signals.installed():
-        cells = campaign.run(prepared, jobs)
+    with signals.installed(), engine_of(on) as engine:
+        cells = campaign.run(prepared, jobs, engine)
         if what_if:
-            cells += campaign.run(whatif.plan_whatif(prepared, cells, what_if), jobs)
+            cells += campaign.run(whatif.plan_whatif(prepared, cells, what_if), jobs, engine)
     console = terminal(width=160)
     if (table := summary(cell for cell in cells if cell.key.side is None)).row_count:
         console.print(table)

@@ -29,9 +29,14 @@ class Store:
         self.directory = directory
         self._folder = Folder(directory)
 
-    def save(self, name: str, text: str) -> None:
+    def save(self, name: str, text: str | bytes) -> None:
         """Write a file of the run; after a crash it has either the old or the new content."""
         self._folder.write(name, text, sync=True)
+
+    def texts(self, folder: str) -> list[bytes]:
+        """Read all JSON files in a directory of the run."""
+        names = self._folder.names(folder, ".json")
+        return [self._folder.read(f"{folder}/{name}") for name in names]
 
     def profile_dir(self, cell_id: str) -> Path:
         """Return the directory for the raw profiles of a cell."""
@@ -97,7 +102,4 @@ class Store:
 
     def cells(self) -> list[Cell]:
         """Read all cells of the run."""
-        return [
-            Cell.model_validate_json(self._folder.read(f"cells/{name}"))
-            for name in self._folder.names("cells", ".json")
-        ]
+        return [Cell.model_validate_json(text) for text in self.texts("cells")]

@@ -9,16 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.farm.engine import Engine
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.results import Cell, CellKey
 from fscale.model.runs import now
 from fscale.runner.dry import print_line
 from fscale.runner.progress import Reporter, duration
-from fscale.sim import cells, emulator, machine
+from fscale.sim import cells, emulator
 from fscale.sim.boot import Boot, BootError
 from fscale.sim.emulator import Place
-from fscale.sim.plan import Point, order, script, sockets
+from fscale.sim.plan import Point, order, script
 from fscale.sim.sweep import Prepared, boots, cost, rules
+from fscale.sim.tasks import boot_elsewhere
 from fscale.vm import replace_dir
 
 POLL_SECONDS = 0.5
@@ -73,8 +75,10 @@ def show(prepared: Prepared, jobs: int) -> None:
 _EXAMPLE = Path("RUN")
 
 
-def run(prepared: Prepared, jobs: int) -> list[Cell]:
+def run(prepared: Prepared, jobs: int, engine: Engine | None = None) -> list[Cell]:
     """Simulate all unfinished cells, and return all cells of the sweep.
+
+    Without an engine, `jobs` guests at a time run on this machine.
 
     Raises:
         Interrupted: the user stopped it; finished cells are kept.
@@ -92,7 +96,10 @@ def run(prepared: Prepared, jobs: int) -> list[Cell]:
     about.state = "failed"  # unless it ends in one of the ways below
     try:
         with reporter:
-            _all(prepared, jobs, reporter)
+            if engine is None:
+                boot_here(prepared, first_cpus(jobs), reporter)
+            else:
+                boot_elsewhere(prepared, engine, reporter.ends, reporter.say)
         about.state = "complete"
     except Interrupted as error:
         about.state = "interrupted"
@@ -105,10 +112,20 @@ def run(prepared: Prepared, jobs: int) -> list[Cell]:
     return [cell for key in prepared.cells if (cell := store.load_cell(key))]
 
 
-def _all(prepared: Prepared, jobs: int, reporter: SweepReporter) -> None:
-    waiting = boots(prepared, jobs)
+def first_cpus(jobs: int) -> list[int]:
+    """A CPU for each of the guests that run at a time; with more guests than CPUs they share."""
     cpus = sorted(os.sched_getaffinity(0))[:jobs]
-    free = [cpus[slot % len(cpus)] for slot in range(jobs)]
+    return [cpus[slot % len(cpus)] for slot in range(jobs)]
+
+
+def boot_here(prepared: Prepared, cpus: Sequence[int], reporter: SweepReporter) -> None:
+    """Simulate the unfinished cells on this machine, a guest at a time on each of the CPUs.
+
+    Raises:
+        SweepError: guests ended early without finishing a point.
+    """
+    waiting = boots(prepared, len(cpus))
+    free = list(cpus)
     fruitless = 0
     running: list[_Running] = []
     with contextlib.ExitStack() as all_boots:
@@ -197,7 +214,7 @@ def _command(prepared: Prepared, points: Sequence[Point], cpu: int, place: Place
         prepared.plugin,
         prepared.parameters,
         next((types.slab for types in prepared.types.values()), None),
-        sockets(machine.load(sweep.machine), prepared.vcpus),
+        prepared.sockets,
         points[0].seed if points else sweep.seed,
         cpu,
         place,

@@ -19,7 +19,7 @@ from fscale.runner.request import parse_options
 from fscale.sim import emulator, image, kerneltypes, machine
 from fscale.sim.kerneltypes import Types
 from fscale.sim.machine import Method
-from fscale.sim.plan import Point, Windows, sockets
+from fscale.sim.plan import Point, Sockets, Windows, sockets
 from fscale.system.programs import made
 from fscale.vm import kernel as kernels
 from fscale.vm import module_build, qemu
@@ -84,10 +84,15 @@ class Prepared:
     filesystems: dict[str, FileSystem]
     media: dict[str, Medium]
     parameters: dict[str, int]
+    sockets: Sockets
     freed: dict[str, Freed] = field(default_factory=dict)
     """by the id of a cell"""
     types: Mapping[str, Types] = field(default_factory=dict)
     """types of the kernel, by file system; empty if it has none"""
+    mounts: frozenset[str] = frozenset()
+    """file systems that workloads mount themselves"""
+    modules: tuple[Path, ...] = ()
+    """modules under test"""
 
     @property
     def vcpus(self) -> int:
@@ -130,7 +135,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     plans.check_names(suite, loads)
     described = machine.load(sweep.machine)
     vcpus = max(sweep.cores)
-    sockets(described, vcpus)
+    arranged = sockets(described, vcpus)
     check_output(sweep.output)
     in_memory = {name for name, fs in filesystems.items() if fs.nodev}
     cells = plans.make(suite, loads, media, in_memory, sorted(set(sweep.cores)), sweep.seed)
@@ -190,7 +195,10 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
         filesystems,
         media,
         parameters,
+        arranged,
         types=kerneltypes.load(kernel, filesystems, mounts, parts.modules),
+        mounts=frozenset(mounts),
+        modules=parts.modules,
     )
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Chooses QEMU and its accelerator, and builds its command line."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from fscale.vm.kernel import Kernel
 from fscale.vm.place import Share, mapping
 from fscale.vm.steps import Steps, need
 
+PROGRAM = "qemu-system-x86_64"
 Accelerator = Literal["kvm", "tcg", "tcg-icount"]
 # QEMU 7.2 of Debian 12 takes over three times as long for a fork and exec as 10.0 of Debian 13.
 OLDEST = 10
@@ -52,6 +54,13 @@ class Qemu:
     argv: tuple[str, ...]
     modules: str | None
     version: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the emulator's program."""
+        program = next(word for word in self.argv if Path(word).name == PROGRAM)
+        with Path(program).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def environment(self) -> dict[str, str]:
         """The environment in which it finds its accelerators and device modules."""
@@ -96,7 +105,7 @@ def _version(argv: list[str], env: dict[str, str]) -> str | None:
 
 def find(steps: Steps) -> Qemu:
     """The host's QEMU if it is new enough and can be confined; else Debian 13's from the cache."""
-    host = shutil.which("qemu-system-x86_64", path=TOOL_PATH)
+    host = shutil.which(PROGRAM, path=TOOL_PATH)
     if host:
         version = _version([host], dict(os.environ))
         if version and int(version.split(".")[0]) >= OLDEST:
@@ -114,7 +123,7 @@ def find(steps: Steps) -> Qemu:
     argv = [
         str(tree / "usr/lib64/ld-linux-x86-64.so.2"),
         *("--library-path", str(libraries)),
-        str(tree / "usr/bin/qemu-system-x86_64"),
+        str(tree / "usr/bin" / PROGRAM),
         *("-L", str(tree / "usr/share/qemu")),
         *("-L", str(tree / "usr/share/seabios")),
     ]

@@ -32,8 +32,8 @@ class Campaign:
         self.interrupted_at: str | None = None
         monkeypatch.setattr(simulated, "campaign", self)
 
-    def run(self, prepared: Any, jobs: int) -> Sequence[Cell]:
-        assert jobs == 2
+    def run(self, prepared: Any, jobs: int, engine: Any) -> Sequence[Cell]:
+        assert jobs == 2 and engine is None
         if prepared.store.directory.name == self.interrupted_at:
             raise Interrupted("SIGINT")
         return prepared.measured

@@ -13,7 +13,7 @@ from fscale.model.store import Store
 from fscale.sim import campaign, sweep, whatif
 from fscale.sim.boot import BootError, Measured
 from fscale.sim.campaign import SweepError
-from fscale.sim.plan import Point
+from fscale.sim.plan import Point, Sockets
 from fscale.sim.sweep import Freed, Prepared, Sweep
 from fscale.sim.symbols import Symbols
 
@@ -72,8 +72,9 @@ def prepared(tmp_path: Path) -> Prepared:
     asked = Sweep(filesystems=["tmpfs"], workloads=["DRBL"], cores=[1, 2, 4], output=tmp_path)
     path = Path("x")
     return Prepared(
-        asked, run, cells, Store(tmp_path), False, KERNEL, KERNEL, path, path, {}, {}, {"vcpus": 4}
-    )
+        asked, run, cells, Store(tmp_path), False, KERNEL, KERNEL, path, path, {}, {}, {"vcpus": 4},
+        Sockets(4, 1, 4),
+    )  # fmt: skip
 
 
 class Guest:

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`--on`: the option that hands cells to an engine."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from fscale.farm.engine import Engine, open_engine
+from fscale.model.helptext import PLACE
+from fscale.model.terminal import say
+
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ENGINE",
+        help="Run on the machines of a cluster: dask://HOST:PORT, a Dask scheduler. Default: here.",
+        rich_help_panel=PLACE,
+    ),
+]
+
+
+@contextlib.contextmanager
+def engine_of(on: str | None) -> Iterator[Engine | None]:
+    """The engine that the user named, opened; None for this machine."""
+    if on is None:
+        yield None
+        return
+    with open_engine(on, lambda text: say(text, error=True)) as engine:
+        yield engine

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an engine does for us, and which there are (`--on`)."""
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from fscale.farm.answer import Answer
+from fscale.farm.objects import Objects
+from fscale.farm.task import Task
+from fscale.model.errors import FscaleError
+
+Say = Callable[[str], None]
+
+
+class Engine(Protocol):
+    """Hands tasks to machines. Plan, order, resume, progress and judgement are not its business.
+
+    An engine is used as a context manager; at its end the tasks that have not been answered are
+    cancelled, as after Ctrl-C.
+    """
+
+    @property
+    def slots(self) -> int:
+        """The number of tasks that it can run at the same time now; at least 1."""
+
+    def submit(self, tasks: Sequence[Task], objects: Objects) -> None:
+        """Accept tasks. `objects` has the input files that they name.
+
+        Raises:
+            FscaleError: the cluster cannot be reached, or none of its machines may be used.
+        """
+
+    def collect(self) -> Iterator[Answer]:
+        """Yield an answer for each submitted task, in the order in which they end.
+
+        A task of a machine that died is run again elsewhere, and yields once. An answer without
+        cells and with an exit code says that the task failed.
+
+        Raises:
+            FscaleError: no machine is left that could run the rest.
+        """
+
+
+# By the scheme of --on: the module of the engine, which has `open_engine(on, say)`. It is imported
+# when it is needed, because its libraries are optional.
+ENGINES: dict[str, str] = {}
+
+
+def open_engine(on: str, say: Say) -> AbstractContextManager[Engine]:
+    """Open the engine that `--on` names; `say` prints a message for the user.
+
+    Raises:
+        FscaleError: there is no such engine, its library is missing, or it cannot be reached.
+    """
+    found = re.match(r"[a-z]+", on)
+    name = ENGINES.get(found[0]) if found else None
+    if name is None:
+        raise FscaleError(f"--on {on}: no such engine; give one of {', '.join(ENGINES)}")
+    opened: Callable[[str, Say], AbstractContextManager[Engine]] = importlib.import_module(
+        name
+    ).open_engine
+    return opened(on, say)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A sweep as tasks for other machines, and back: what a task brings, and what is kept of it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, astuple
+from pathlib import Path
+from typing import Any
+
+from fscale.farm.engine import Engine
+from fscale.farm.keep import keep
+from fscale.farm.objects import Objects
+from fscale.farm.task import Task, identity
+from fscale.model.config import FileSystem, Medium
+from fscale.model.errors import Exit, FscaleError
+from fscale.model.results import Cell, Run
+from fscale.model.store import Store
+from fscale.sim import kerneltypes
+from fscale.sim.plan import Sockets, Windows
+from fscale.sim.sweep import Freed, Prepared, Sweep, boots
+from fscale.vm import qemu
+from fscale.vm.cache import digest
+from fscale.vm.kernel import Kernel
+from fscale.vm.steps import Steps
+
+# Boots per slot: with one each, the last boot of the slowest machine would be waited for.
+BOOTS_PER_SLOT = 4
+KERNEL, MODULES, INITRAMFS, PLUGIN, OWN = (
+    *("kernel", "modules.squashfs", "initramfs", "plugin.so", "modules"),
+)
+
+
+class TasksError(FscaleError):
+    """Tasks ended without cells."""
+
+    code = Exit.FAILED
+
+
+def boot_elsewhere(
+    prepared: Prepared, engine: Engine, ends: Callable[[Cell], None], say: Callable[[str], None]
+) -> None:
+    """Simulate the unfinished cells of a sweep on the machines of an engine.
+
+    Raises:
+        TasksError: some tasks ended without all of their cells.
+    """
+    objects = Objects()
+    tasks = make(prepared, engine.slots, objects)
+    engine.submit(tasks, objects)
+    failed = 0
+    for answer in engine.collect():
+        keep(prepared.store, answer)
+        for cell in answer.cells:
+            ends(cell)
+        if len(answer.cells) < len(answer.task.keys):
+            failed += 1
+            say(f"warning: {answer.header.host}: {answer.header.text}")
+    if failed:
+        raise TasksError(
+            f"{failed} of {len(tasks)} tasks ended without some of their cells; see the warnings "
+            "above. The same command tries these cells again"
+        )
+
+
+def make(prepared: Prepared, slots: int, objects: Objects) -> list[Task]:
+    """Make a task of each boot; its files are added to `objects`."""
+    kernel, sweep = prepared.kernel, prepared.sweep
+    files = {
+        KERNEL: objects.add(kernel.image),
+        INITRAMFS: objects.add(prepared.initramfs),
+        PLUGIN: objects.add(prepared.plugin),
+        **{f"{OWN}/{path.name}": objects.add(path) for path in prepared.modules},
+    }
+    if kernel.modules:
+        files[MODULES] = objects.add(kernel.modules)
+    work: dict[str, Any] = {
+        "kernel": {"name": kernel.name, "release": kernel.release},
+        "qemu": prepared.emulator.digest,
+        "filesystems": {n: fs.model_dump(mode="json") for n, fs in prepared.filesystems.items()},
+        "media": {n: medium.model_dump(mode="json") for n, medium in prepared.media.items()},
+        "parameters": prepared.parameters,
+        "sockets": astuple(prepared.sockets),
+        "mounts": sorted(prepared.mounts),
+        "windows": astuple(sweep.windows),
+        "memory_mib": sweep.memory_mib,
+        "append": sweep.append,
+        "seed": sweep.seed,
+    }
+    run = prepared.run
+    plan = digest(identity(), files, work, run.id, run.started)
+    work["run"] = run.model_dump(mode="json", by_alias=True)
+    made = []
+    for points in boots(prepared, slots * BOOTS_PER_SLOT):
+        keys = [point.key for point in points]
+        freed = {key.id: asdict(f) for key in keys if (f := prepared.freed.get(key.id))}
+        made.append(
+            Task(
+                kind="simulate",
+                identity=identity(),
+                plan=plan,
+                keys=keys,
+                files=files,
+                work={**work, "freed": freed},
+            )
+        )
+    return made
+
+
+def prepared_from(task: Task, directory: Path, output: Path, steps: Steps) -> Prepared:
+    """Turn a task back into a sweep of its cells, whose input files are in `directory`.
+
+    Raises:
+        FscaleError: this machine's QEMU is not the one of the plan.
+    """
+    work = task.work
+    emulator = qemu.find(steps)
+    if emulator.digest != work["qemu"]:
+        raise FscaleError(
+            f"this machine's QEMU {emulator.version} has the digest {emulator.digest[:16]}, but "
+            f"the plan was made with {work['qemu'][:16]}; install the same package"
+        )
+    modules = directory / MODULES
+    kernel = Kernel(
+        **work["kernel"],
+        image=directory / KERNEL,
+        initramfs=directory / INITRAMFS,
+        modules=modules if modules.exists() else None,
+    )
+    filesystems = {n: FileSystem.model_validate(fs) for n, fs in work["filesystems"].items()}
+    own = tuple(directory / role for role in task.files if role.startswith(f"{OWN}/"))
+    sweep = Sweep(
+        filesystems=list(filesystems),
+        workloads=[],
+        cores=[],
+        output=output,
+        windows=Windows(*work["windows"]),
+        memory_mib=work["memory_mib"],
+        append=work["append"],
+        seed=work["seed"],
+    )
+    return Prepared(
+        sweep,
+        Run.model_validate(work["run"]),
+        task.keys,
+        Store(output),
+        resumed=False,
+        kernel=kernel,
+        emulator=emulator,
+        plugin=directory / PLUGIN,
+        initramfs=directory / INITRAMFS,
+        filesystems=filesystems,
+        media={n: Medium.model_validate(medium) for n, medium in work["media"].items()},
+        parameters=work["parameters"],
+        sockets=Sockets(*work["sockets"]),
+        freed={i: Freed(f["words"], tuple(f["rules"])) for i, f in work["freed"].items()},
+        types=kerneltypes.load(kernel, filesystems, work["mounts"], own),
+        mounts=frozenset(work["mounts"]),
+        modules=own,
+    )

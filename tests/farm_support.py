@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tasks and cells for the tests of engines; nothing is measured."""
+
+from fscale.farm.task import Task, identity
+from fscale.model.results import Cell, CellKey
+
+
+def keys(count: int) -> list[CellKey]:
+    return [
+        CellKey(
+            workload="DRBL", filesystem="tmpfs", medium="none", mode="buffered", cores=1,
+            repetition=number, duration=1,
+        )
+        for number in range(1, count + 1)
+    ]  # fmt: skip
+
+
+def task(*of: CellKey, plan: str = "0" * 16, **fields: object) -> Task:
+    whole = {"kind": "simulate", "identity": identity(), "plan": plan, "keys": list(of)}
+    return Task.model_validate(whole | fields)
+
+
+def cell(key: CellKey) -> Cell:
+    """A cell that is a function of its key alone."""
+    ops = float(int(key.id[-20:].encode().hex(), 16) % 100_000)
+    return Cell(
+        id=key.id, key=key, status="ok", started="2026-01-01T00:00:00+00:00", ops=ops, seconds=1,
+        ops_per_second=ops,
+    )  # fmt: skip
+
+
+def content(of: Cell) -> bytes:
+    return of.model_dump_json(by_alias=True).encode()
