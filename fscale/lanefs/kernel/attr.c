@@ -47,7 +47,7 @@ void lanefs_fill_attributes(const struct inode *inode, struct kstat *stat)
 	stat->attributes_mask |= STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND | STATX_ATTR_NODUMP;
 }
 
-int lanefs_fileattr_get(struct dentry *dentry, struct fileattr *fa)
+int lanefs_fileattr_get(struct dentry *dentry, struct file_kattr *fa)
 {
 	fileattr_fill_flags(fa, LANEFS_I(d_inode(dentry))->li_flags);
 	return 0;
@@ -72,7 +72,7 @@ static int lanefs_make_immutable(struct inode *inode)
 	return err;
 }
 
-int lanefs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fileattr *fa)
+int lanefs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_kattr *fa)
 {
 	struct inode *inode = d_inode(dentry);
 	u32 old = LANEFS_I(inode)->li_flags, changed = old ^ fa->flags;

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Every difference between the kernels that lanefs builds for: 6.1 and 6.12. */
+/*
+ * Every difference between the kernels that lanefs builds for, but those of iomap (compat_iomap.h). It
+ * is tested on 6.1, 6.12 and 7.2.
+ */
 #ifndef LANEFS_COMPAT_H
 #define LANEFS_COMPAT_H
 
+#include <linux/blkdev.h>
 #include <linux/exportfs.h>
 #include <linux/fs.h>
-#include <linux/iomap.h>
+#include <linux/pagemap.h>
 #include <linux/posix_acl_xattr.h>
 #include <linux/shrinker.h>
+#include <linux/uio.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
@@ -20,6 +25,10 @@
 /* Identity mappings of mounts are passed on unseen. */
 #define mnt_idmap user_namespace
 #define nop_mnt_idmap init_user_ns
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#define file_kattr fileattr
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
@@ -162,72 +171,6 @@ static inline void lanefs_shrinker_stop(struct lanefs_shrinker *s)
 #define lanefs_generic_error_remove generic_error_remove_folio
 #endif
 
-/* An I/O end's bio was a pointer, and the way back from the bio its private field. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
-#define LANEFS_MAP_BLOCKS_ARGS struct iomap_writepage_ctx *wpc, struct inode *inode, loff_t offset
-#define lanefs_ioend_bio(ioend) ((ioend)->io_bio)
-
-static inline struct iomap_ioend *lanefs_ioend_of(struct bio *bio)
-{
-	return bio->bi_private;
-}
-#else
-#define LANEFS_MAP_BLOCKS_ARGS \
-	struct iomap_writepage_ctx *wpc, struct inode *inode, loff_t offset, unsigned int len
-#define lanefs_ioend_bio(ioend) (&(ioend)->io_bio)
-
-static inline struct iomap_ioend *lanefs_ioend_of(struct bio *bio)
-{
-	return iomap_ioend_from_bio(bio);
-}
-#endif
-
-/* The operations that check for a stale mapping before a folio is written to. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-#define lanefs_iomap_checks iomap_page_ops
-#define iomap_checks page_ops
-#else
-#define lanefs_iomap_checks iomap_folio_ops
-#define iomap_checks folio_ops
-#endif
-
-/* The fourth argument came in 6.13, and in updates of 6.12. */
-typedef ssize_t (*lanefs_write3_fn)(struct kiocb *, struct iov_iter *, const struct iomap_ops *);
-typedef ssize_t (*lanefs_write4_fn)(struct kiocb *, struct iov_iter *, const struct iomap_ops *,
-				    void *);
-
-static inline ssize_t lanefs_write3(lanefs_write3_fn write, struct kiocb *iocb,
-				    struct iov_iter *from, const struct iomap_ops *ops)
-{
-	return write(iocb, from, ops);
-}
-
-static inline ssize_t lanefs_write4(lanefs_write4_fn write, struct kiocb *iocb,
-				    struct iov_iter *from, const struct iomap_ops *ops)
-{
-	return write(iocb, from, ops, NULL);
-}
-
-#define lanefs_iomap_write(iocb, from, ops)						\
-	_Generic(&iomap_file_buffered_write,						\
-		 lanefs_write3_fn: lanefs_write3((void *)iomap_file_buffered_write, iocb, from,	\
-						 ops),					\
-		 lanefs_write4_fn: lanefs_write4((void *)iomap_file_buffered_write, iocb, from,	\
-						 ops))
-
-/* Whether iomap or the file system moves the file position after a buffered write. */
-static inline ssize_t lanefs_buffered_write(struct kiocb *iocb, struct iov_iter *from,
-					    const struct iomap_ops *ops)
-{
-	ssize_t written = lanefs_iomap_write(iocb, from, ops);
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-	if (written > 0)
-		iocb->ki_pos += written;
-#endif
-	return written;
-}
-
 /* Non-blocking buffered I/O was declared in each open file, and is now in file_operations. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define LANEFS_MODE_NOWAIT	(FMODE_NOWAIT | FMODE_BUF_RASYNC | FMODE_BUF_WASYNC)
@@ -243,10 +186,74 @@ static inline ssize_t lanefs_buffered_write(struct kiocb *iocb, struct iov_iter 
 #define lanefs_splice_read filemap_splice_read
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
-#define lanefs_dirty_folio filemap_dirty_folio
+/* The state of an inode became a type of its own. Nobody else knows the inode where it is changed. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
+#define lanefs_inode_state(inode) READ_ONCE((inode)->i_state)
+#define lanefs_inode_state_init(inode) ((inode)->i_state = 0)
+#define lanefs_inode_state_add(inode, flags) ((inode)->i_state |= (flags))
 #else
-#define lanefs_dirty_folio iomap_dirty_folio
+#define lanefs_inode_state(inode) inode_state_read_once(inode)
+#define lanefs_inode_state_init(inode) inode_state_assign_raw(inode, 0)
+#define lanefs_inode_state_add(inode, flags) inode_state_set_raw(inode, flags)
 #endif
+
+/* An inode's number, which was a long. */
+static inline u64 lanefs_number(const struct inode *inode)
+{
+	return inode->i_ino;
+}
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#define lanefs_wait_on_new_inode wait_on_inode
+#else
+#define lanefs_wait_on_new_inode wait_on_new_inode
+#endif
+
+/* mkdir returns an error, or another dentry than the one that it was given, if there is one. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+typedef int lanefs_mkdir_result;
+#define lanefs_mkdir_returns(err) (err)
+#else
+typedef struct dentry *lanefs_mkdir_result;
+#define lanefs_mkdir_returns(err) ERR_PTR(err)
+#endif
+
+/* The cached folio, locked if flags say so, with a reference; or NULL. */
+static inline struct folio *lanefs_get_folio(struct address_space *mapping, pgoff_t index,
+					     unsigned int flags)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	return __filemap_get_folio(mapping, index, flags, 0);
+#else
+	struct folio *folio = __filemap_get_folio(mapping, index, (__force fgf_t)flags, 0);
+
+	return IS_ERR(folio) ? NULL : folio;
+#endif
+}
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#define lanefs_copy_to_folio(folio, offset, count, from) \
+	copy_page_from_iter_atomic(&(folio)->page, offset, count, from)
+#else
+#define lanefs_copy_to_folio copy_folio_from_iter_atomic
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define lanefs_folio_flags(folio) ((folio)->flags)
+#else
+#define lanefs_folio_flags(folio) ((folio)->flags.f)
+#endif
+
+/* Adds sectors to a bio that discards; an error: there is no memory, which cannot be any more. */
+static inline int lanefs_issue_discard(struct block_device *bdev, sector_t start, sector_t count,
+				       struct bio **bio)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+	return __blkdev_issue_discard(bdev, start, count, GFP_NOFS, bio);
+#else
+	__blkdev_issue_discard(bdev, start, count, GFP_NOFS, bio);
+	return 0;
+#endif
+}
 
 #endif

@@ -22,7 +22,7 @@ static bool lanefs_iomap_valid(struct inode *inode, const struct iomap *iomap)
 	return iomap->validity_cookie == READ_ONCE(LANEFS_I(inode)->li_map_seq);
 }
 
-static const struct lanefs_iomap_checks lanefs_iomap_checks = {
+const struct lanefs_iomap_checks lanefs_iomap_checks = {
 	.iomap_valid = lanefs_iomap_valid,
 };
 
@@ -48,7 +48,7 @@ static void lanefs_iomap_fill(struct inode *inode, const struct lanefs_map *map,
 	if (READ_ONCE(li->li_data_seq) > READ_ONCE(lanefs_domain_of(inode)->j_stable))
 		iomap->flags |= IOMAP_F_DIRTY;
 	iomap->validity_cookie = seq;
-	iomap->iomap_checks = &lanefs_iomap_checks;
+	lanefs_iomap_set_checks(iomap, &lanefs_iomap_checks);
 }
 
 /*
@@ -309,7 +309,8 @@ int lanefs_redirty(struct inode *inode, loff_t pos)
 {
 	loff_t length = min_t(loff_t, i_size_read(inode) - pos, LANEFS_BLOCK_SIZE);
 
-	return length > 0 ? iomap_file_unshare(inode, pos, length, &lanefs_redirty_ops) : 0;
+	return length <= 0 ? 0 : lanefs_iomap_unshare(inode, pos, length, &lanefs_redirty_ops,
+						      &lanefs_iomap_checks);
 }
 
 /*
@@ -355,7 +356,7 @@ int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwrit
 /* Whether it writes blocks that are not mapped before it is over. */
 static bool lanefs_rewrites(const struct iomap_ioend *ioend)
 {
-	return ioend->io_type == IOMAP_MAPPED && lanefs_is_log(ioend->io_inode->i_sb);
+	return !lanefs_ioend_unwritten(ioend) && lanefs_is_log(ioend->io_inode->i_sb);
 }
 
 static void lanefs_ioend_finish(struct iomap_ioend *ioend)
@@ -368,7 +369,7 @@ static void lanefs_ioend_finish(struct iomap_ioend *ioend)
 				       ioend->io_sector >> LANEFS_SECTOR_SHIFT, err);
 	else if (!err)
 		err = lanefs_io_ended(ioend->io_inode, ioend->io_offset, ioend->io_size,
-				      ioend->io_type == IOMAP_UNWRITTEN);
+				      lanefs_ioend_unwritten(ioend));
 	iomap_finish_ioends(ioend, err);
 	memalloc_nofs_restore(nofs);
 }
@@ -404,12 +405,12 @@ static void lanefs_ioend_ended(struct bio *bio)
 	spin_unlock_irqrestore(&li->li_io_lock, flags);
 }
 
-static int lanefs_prepare_ioend(struct iomap_ioend *ioend, int status)
+int lanefs_prepare_ioend(struct iomap_ioend *ioend, int status)
 {
 	const struct lanefs_inode *li = LANEFS_I(ioend->io_inode);
 
 	if (lanefs_rewrites(ioend) ||
-	    (!status && (ioend->io_type == IOMAP_UNWRITTEN ||
+	    (!status && (lanefs_ioend_unwritten(ioend) ||
 			 ioend->io_offset + (loff_t)ioend->io_size > READ_ONCE(li->li_disk_size))))
 		lanefs_ioend_bio(ioend)->bi_end_io = lanefs_ioend_ended;
 	return status;
@@ -420,7 +421,7 @@ struct lanefs_writeback {
 	u32 seq;	/* of the extent map that ctx.iomap was made from */
 };
 
-static int lanefs_map_blocks(LANEFS_MAP_BLOCKS_ARGS)
+int lanefs_map_blocks(struct iomap_writepage_ctx *wpc, struct inode *inode, loff_t offset)
 {
 	struct lanefs_writeback *writeback = container_of(wpc, struct lanefs_writeback, ctx);
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -448,7 +449,7 @@ static int lanefs_map_blocks(LANEFS_MAP_BLOCKS_ARGS)
 }
 
 /* The page could not be mapped, and is not dirty any more. */
-static void lanefs_discard_folio(struct folio *folio, loff_t pos)
+void lanefs_discard_folio(struct folio *folio, loff_t pos)
 {
 	u64 at = pos >> LANEFS_BLOCK_SHIFT;
 
@@ -473,29 +474,23 @@ static int lanefs_error_remove_page(struct address_space *mapping, struct page *
 }
 #endif
 
-static const struct iomap_writeback_ops lanefs_writeback_ops = {
-	.map_blocks = lanefs_map_blocks,
-	.discard_folio = lanefs_discard_folio,
-	.prepare_ioend = lanefs_prepare_ioend,
-};
-
 static int lanefs_writepages(struct address_space *mapping, struct writeback_control *wbc)
 {
 	struct lanefs_writeback writeback = {};
 
-	return iomap_writepages(mapping, wbc, &writeback.ctx, &lanefs_writeback_ops);
+	return lanefs_iomap_writepages(mapping, wbc, &writeback.ctx);
 }
 
 static int lanefs_read_folio(struct file *file, struct folio *folio)
 {
 	lanefs_count_cached(folio->mapping->host);
-	return iomap_read_folio(folio, &lanefs_iomap_ops);
+	return lanefs_iomap_read_folio(folio, &lanefs_iomap_ops);
 }
 
 static void lanefs_readahead(struct readahead_control *rac)
 {
 	lanefs_count_cached(rac->mapping->host);
-	iomap_readahead(rac, &lanefs_iomap_ops);
+	lanefs_iomap_readahead(rac, &lanefs_iomap_ops);
 }
 
 #ifdef CONFIG_MIGRATION

@@ -99,7 +99,7 @@ int lanefs_dir_add(struct lanefs_handle *h, struct inode *dir, const void *name,
 				 length);
 	lanefs_path_put(&path);
 	if (err) {
-		lanefs_error(LANEFS_SB(dir->i_sb), "directory %lu: entries are out of order", dir->i_ino);
+		lanefs_error(LANEFS_SB(dir->i_sb), "directory %llu: entries are out of order", lanefs_number(dir));
 		return -EUCLEAN;
 	}
 	return 0;
@@ -122,7 +122,7 @@ static struct lanefs_dirent *lanefs_dir_entry(struct lanefs_handle *h, struct in
 	if (entry && le64_to_cpu(entry->de_key) == key)
 		return entry;
 	lanefs_path_put(path);
-	lanefs_error(LANEFS_SB(dir->i_sb), "directory %lu: an entry is missing", dir->i_ino);
+	lanefs_error(LANEFS_SB(dir->i_sb), "directory %llu: an entry is missing", lanefs_number(dir));
 	return ERR_PTR(-EUCLEAN);
 }
 

@@ -30,8 +30,8 @@ void lanefs_discard_work(struct work_struct *work)
 	blk_start_plug(&plug);
 	/* Blocks become free even if the device fails to discard them. */
 	list_for_each_entry(freed, &list, node)
-		if (__blkdev_issue_discard(bdev, freed->start << LANEFS_SECTOR_SHIFT,
-					   freed->count << LANEFS_SECTOR_SHIFT, GFP_NOFS, &bio))
+		if (lanefs_issue_discard(bdev, freed->start << LANEFS_SECTOR_SHIFT,
+					 freed->count << LANEFS_SECTOR_SHIFT, &bio))
 			break;
 	if (bio) {
 		submit_bio_wait(bio);

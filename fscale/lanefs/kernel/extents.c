@@ -40,7 +40,7 @@ static int lanefs_map_fill(struct inode *inode, const struct lanefs_extent *exte
 	domain = lanefs_block_domain(sbi, map->block);
 	if (domain && map->block + map->length <= domain->d_layout.end)
 		return 0;
-	lanefs_error(sbi, "inode %lu: an extent maps blocks %llu+%llu, outside the data area", inode->i_ino, map->block,
+	lanefs_error(sbi, "inode %llu: an extent maps blocks %llu+%llu, outside the data area", lanefs_number(inode), map->block,
 		     map->length);
 	return -EUCLEAN;
 }
@@ -61,8 +61,8 @@ int lanefs_map_find(struct inode *inode, u64 logical, struct lanefs_map *map)
 	if (at >= 0 && logical < lanefs_extent_end(&records.extents[at])) {
 		err = lanefs_map_fill(inode, &records.extents[at], map);
 		if (!err && lanefs_extent_end(&records.extents[at]) > path.p_next) {
-			lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu: an extent crosses the end of its leaf",
-				     inode->i_ino);
+			lanefs_error(LANEFS_SB(inode->i_sb), "inode %llu: an extent crosses the end of its leaf",
+				     lanefs_number(inode));
 			err = -EUCLEAN;
 		}
 		skip = logical - map->logical;
@@ -166,7 +166,7 @@ static int lanefs_leaf_change(struct lanefs_handle *h, struct inode *inode,
 	}
 	lanefs_path_put(&path);
 	if (err == -EEXIST) {
-		lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu: extents overlap", inode->i_ino);
+		lanefs_error(LANEFS_SB(inode->i_sb), "inode %llu: extents overlap", lanefs_number(inode));
 		err = -EUCLEAN;
 	}
 	return err;

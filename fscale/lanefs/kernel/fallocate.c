@@ -78,7 +78,8 @@ static int lanefs_zero_part(struct inode *inode, loff_t start, loff_t end)
 	err = filemap_write_and_wait_range(inode->i_mapping, start, end - 1);
 	if (err)
 		return err;
-	return iomap_zero_range(inode, start, end - start, NULL, &lanefs_iomap_ops);
+	return lanefs_iomap_zero(inode, start, end - start, &lanefs_iomap_ops,
+				 &lanefs_iomap_checks);
 }
 
 static int lanefs_punch(struct inode *inode, loff_t start, loff_t end)

@@ -188,7 +188,7 @@ static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssiz
 	int err;
 
 	iocb->ki_flags &= ~IOCB_DIRECT;
-	count = lanefs_buffered_write(iocb, from, &lanefs_iomap_ops);
+	count = lanefs_buffered_write(iocb, from, &lanefs_iomap_ops, &lanefs_iomap_checks);
 	if (count <= 0)
 		return before ?: count;
 	err = filemap_write_and_wait_range(mapping, start, start + count - 1);
@@ -234,7 +234,7 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (err)
 		return err;
 	if (!(iocb->ki_flags & IOCB_DIRECT))
-		return lanefs_buffered_write(iocb, from, &lanefs_iomap_ops);
+		return lanefs_buffered_write(iocb, from, &lanefs_iomap_ops, &lanefs_iomap_checks);
 	if (lanefs_is_log(inode->i_sb))
 		return lanefs_direct_to_log(iocb, from);
 	if (iocb->ki_flags & IOCB_NOWAIT)
@@ -324,7 +324,7 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 		/* It may have become so meanwhile: then what is dirty is being written. */
 		result = VM_FAULT_SIGBUS;
 		if (!IS_IMMUTABLE(inode))
-			result = iomap_page_mkwrite(vmf, &lanefs_iomap_ops);
+			result = lanefs_iomap_mkwrite(vmf, &lanefs_iomap_ops);
 		filemap_invalidate_unlock_shared(inode->i_mapping);
 		/* There may be no space, but some to be had, now that the page is not locked. */
 		if (result != VM_FAULT_SIGBUS || flushed)

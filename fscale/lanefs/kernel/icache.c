@@ -29,9 +29,9 @@ static struct xarray *lanefs_icache_of(const struct lanefs_domain *domain, u64 i
 	return &lanefs_shard_of(domain, lanefs_ino_index(ino))->sh_inodes;
 }
 
-static bool lanefs_leaving(const struct inode *inode)
+static bool lanefs_leaving(struct inode *inode)
 {
-	return READ_ONCE(inode->i_state) & (I_FREEING | I_WILL_FREE);
+	return lanefs_inode_state(inode) & (I_FREEING | I_WILL_FREE);
 }
 
 static struct lanefs_domain *lanefs_domain_of_ino(const struct lanefs_sb *sbi, u64 ino)
@@ -53,7 +53,7 @@ struct inode *lanefs_icache_new(struct super_block *sb)
 		lanefs_free_inode(inode);
 		return NULL;
 	}
-	inode->i_state = 0;
+	lanefs_inode_state_init(inode);
 	INIT_LIST_HEAD(&inode->i_sb_list);
 	return inode;
 }
@@ -76,7 +76,7 @@ static void lanefs_icache_publish(struct inode *inode)
 {
 	/* Make the VFS see a hashed inode without putting it into the hash. */
 	inode_fake_hash(inode);
-	inode->i_state |= I_NEW;
+	lanefs_inode_state_add(inode, I_NEW);
 }
 
 /*
@@ -167,7 +167,7 @@ static struct inode *lanefs_icache_get_vfs(struct super_block *sb, u64 ino, s64 
 
 	if (generation == LANEFS_GENERATION_NAMED)
 		return inode ?: ERR_PTR(-ENOMEM);
-	if (inode && !(inode->i_state & I_NEW))
+	if (inode && !(lanefs_inode_state(inode) & I_NEW))
 		return inode;
 	/* No inode: there is no memory, or one is being created and cannot be what was asked for. */
 	mutex_lock(&shard->sh_mutex);
@@ -200,7 +200,7 @@ struct inode *lanefs_icache_get(struct super_block *sb, u64 ino, s64 generation)
 				return inode;
 			continue;
 		}
-		wait_on_inode(inode);
+		lanefs_wait_on_new_inode(inode);
 		if (!inode_unhashed(inode))
 			return inode;
 		/* It could not be read, or its creation failed. */

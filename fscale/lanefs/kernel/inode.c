@@ -214,7 +214,7 @@ static struct inode *lanefs_iget_known(struct super_block *sb, u64 ino, s64 gene
 
 	if (IS_ERR(inode))
 		return inode;
-	if (!(inode->i_state & I_NEW))
+	if (!(lanefs_inode_state(inode) & I_NEW))
 		return inode;
 	err = lanefs_inode_read(inode, ino);
 	if (err) {

@@ -44,6 +44,7 @@
 #include "core/joinlist.h"
 #include "format.h"
 #include "compat.h"
+#include "compat_iomap.h"
 
 #define LANEFS_SUPER_MAGIC	LANEFS_MAGIC_SUPER
 #define LANEFS_SECTOR_SHIFT	(LANEFS_BLOCK_SHIFT - SECTOR_SHIFT)
@@ -759,12 +760,12 @@ int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const s
 		       const struct inode *inode);
 
 /* attr.c */
-struct fileattr;
+struct file_kattr;
 void lanefs_set_flags(struct inode *inode, u32 flags);
 void lanefs_inherit_flags(struct inode *inode, const struct inode *dir);
 void lanefs_fill_attributes(const struct inode *inode, struct kstat *stat);
-int lanefs_fileattr_get(struct dentry *dentry, struct fileattr *fa);
-int lanefs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fileattr *fa);
+int lanefs_fileattr_get(struct dentry *dentry, struct file_kattr *fa);
+int lanefs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_kattr *fa);
 
 /* inode.c */
 struct inode *lanefs_iget(struct super_block *sb, u64 ino);
@@ -874,6 +875,7 @@ void lanefs_writeout_wait_all(struct lanefs_sb *sbi);
 
 /* data.c */
 extern const struct address_space_operations lanefs_aops;
+extern const struct lanefs_iomap_checks lanefs_iomap_checks;
 extern const struct iomap_ops lanefs_iomap_ops;
 int lanefs_redirty(struct inode *inode, loff_t pos);
 extern const struct iomap_ops lanefs_seek_ops;

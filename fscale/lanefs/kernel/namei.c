@@ -18,8 +18,8 @@ static struct dentry *lanefs_lookup(struct inode *dir, struct dentry *dentry, un
 		return ERR_PTR(-ENAMETOOLONG);
 	err = lanefs_dir_find(dir, dentry->d_name.name, dentry->d_name.len, &key, &ino);
 	if (!err && lanefs_ino_index(ino) < LANEFS_FIRST_INDEX) {
-		lanefs_error(LANEFS_SB(dir->i_sb), "directory %lu names the reserved inode %llu",
-			     dir->i_ino, ino);
+		lanefs_error(LANEFS_SB(dir->i_sb), "directory %llu names the reserved inode %llu",
+			     lanefs_number(dir), ino);
 		return ERR_PTR(-EUCLEAN);
 	}
 	if (!err) {
@@ -182,10 +182,12 @@ static int lanefs_create(struct mnt_idmap *idmap, struct inode *dir, struct dent
 	return lanefs_create_object(idmap, dir, dentry, mode | S_IFREG, 0, NULL);
 }
 
-static int lanefs_mkdir(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
-			umode_t mode)
+static lanefs_mkdir_result lanefs_mkdir(struct mnt_idmap *idmap, struct inode *dir,
+					struct dentry *dentry, umode_t mode)
 {
-	return lanefs_create_object(idmap, dir, dentry, mode | S_IFDIR, 0, NULL);
+	int err = lanefs_create_object(idmap, dir, dentry, mode | S_IFDIR, 0, NULL);
+
+	return lanefs_mkdir_returns(err);
 }
 
 static int lanefs_mknod(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
@@ -313,8 +315,8 @@ static int lanefs_link(struct dentry *old, struct inode *dir, struct dentry *den
 static int lanefs_lose_subdir(struct inode *dir)
 {
 	if (dir->i_nlink <= 2) {
-		lanefs_error(LANEFS_SB(dir->i_sb), "directory %lu has a wrong link count",
-			     dir->i_ino);
+		lanefs_error(LANEFS_SB(dir->i_sb), "directory %llu has a wrong link count",
+			     lanefs_number(dir));
 		return -EUCLEAN;
 	}
 	lanefs_set_links(dir, dir->i_nlink - 1);
@@ -325,8 +327,8 @@ static int lanefs_lose_subdir(struct inode *dir)
 static int lanefs_lose_link(struct lanefs_handle *h, struct inode *inode)
 {
 	if (!inode->i_nlink) {
-		lanefs_error(LANEFS_SB(inode->i_sb), "inode %lu has more names than links",
-			     inode->i_ino);
+		lanefs_error(LANEFS_SB(inode->i_sb), "inode %llu has more names than links",
+			     lanefs_number(inode));
 		return -EUCLEAN;
 	}
 	lanefs_touch_ctime(inode);

@@ -12,22 +12,22 @@
 
 #include "lanefs.h"
 
-/* The page if it is one to be written to at once: locked, with a reference. */
-static struct page *lanefs_dirty_page(const struct kiocb *iocb, size_t count)
+/* The folio if it is one to be written to at once: locked, with a reference. */
+static struct folio *lanefs_dirty_folio_at(const struct kiocb *iocb, size_t count)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	struct page *page = pagecache_get_page(inode->i_mapping, iocb->ki_pos >> PAGE_SHIFT,
+	struct folio *folio = lanefs_get_folio(inode->i_mapping, iocb->ki_pos >> PAGE_SHIFT,
 					       iocb->ki_flags & IOCB_NOWAIT ?
-					       FGP_LOCK | FGP_NOWAIT : FGP_LOCK, 0);
+					       FGP_LOCK | FGP_NOWAIT : FGP_LOCK);
 
-	if (!page)
+	if (!folio)
 		return NULL;
 	/* A truncation moves the end before it locks the pages behind it. */
-	if (PageUptodate(page) && PageDirty(page) && !PageWriteback(page) &&
+	if (folio_test_uptodate(folio) && folio_test_dirty(folio) && !folio_test_writeback(folio) &&
 	    iocb->ki_pos + count <= i_size_read(inode))
-		return page;
-	unlock_page(page);
-	put_page(page);
+		return folio;
+	folio_unlock(folio);
+	folio_put(folio);
 	return NULL;
 }
 
@@ -46,7 +46,7 @@ static bool lanefs_may_overwrite(const struct kiocb *iocb, const struct iov_iter
 /* Returns the bytes written; 0: nothing, take the inode's lock; or an error. */
 ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from)
 {
-	struct page *page;
+	struct folio *folio;
 	ssize_t count;
 	size_t copied;
 	int err;
@@ -59,14 +59,14 @@ ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from)
 	err = kiocb_modified(iocb);
 	if (err)
 		return err;
-	page = lanefs_dirty_page(iocb, count);
-	if (!page)
+	folio = lanefs_dirty_folio_at(iocb, count);
+	if (!folio)
 		return 0;
 	/* With page faults off: the memory that is read may be a mapping of this very page. */
-	copied = copy_page_from_iter_atomic(page, offset_in_page(iocb->ki_pos), count, from);
-	flush_dcache_page(page);
-	unlock_page(page);
-	put_page(page);
+	copied = lanefs_copy_to_folio(folio, offset_in_page(iocb->ki_pos), count, from);
+	flush_dcache_folio(folio);
+	folio_unlock(folio);
+	folio_put(folio);
 	iocb->ki_pos += copied;
 	return copied;
 }

@@ -55,7 +55,7 @@ static struct folio *lanefs_folio_at(struct inode *inode, pgoff_t index)
 	if (!folio || xa_is_value(folio))
 		return NULL;
 	/* It may be part of anything by now: what tests one flag might look whether that makes sense. */
-	flags = READ_ONCE(folio->flags);
+	flags = READ_ONCE(lanefs_folio_flags(folio));
 	/* Large folios and readahead marks are left to the page cache. */
 	if ((flags & (BIT(PG_head) | BIT(PG_readahead))) || !(flags & BIT(PG_uptodate)))
 		return NULL;

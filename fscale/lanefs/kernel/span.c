@@ -78,8 +78,8 @@ int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const s
 		lanefs_inode_log(h, span, true);
 	mutex_unlock(&domain->d_span_mutex);
 	if (err == -EUCLEAN)
-		lanefs_error(domain->d_sbi, "domain %u: inode %lu lacks the remote entry of a name",
-			     domain->d_id, inode->i_ino);
+		lanefs_error(domain->d_sbi, "domain %u: inode %llu lacks the remote entry of a name",
+			     domain->d_id, lanefs_number(inode));
 	return err;
 }
 

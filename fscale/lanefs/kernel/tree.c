@@ -75,8 +75,8 @@ static int lanefs_tree_step(struct inode *inode, u64 key, struct lanefs_path *pa
 	if (slot + 1 < node.count)
 		path->p_next = le64_to_cpu(node.index[slot + 1].ix_key);
 	if (block < domain->d_layout.data) {
-		lanefs_error(domain->d_sbi, "inode %lu: tree block %llu is outside the data area",
-			     inode->i_ino, block);
+		lanefs_error(domain->d_sbi, "inode %llu: tree block %llu is outside the data area",
+			     lanefs_number(inode), block);
 		return -EUCLEAN;
 	}
 	buf = lanefs_buf_read(domain, block, lanefs_block_magic(inode, level - 1), inode->i_ino);
@@ -84,8 +84,8 @@ static int lanefs_tree_step(struct inode *inode, u64 key, struct lanefs_path *pa
 		return PTR_ERR(buf);
 	if (le16_to_cpu(lanefs_buf_header(buf)->lh_level) != level - 1) {
 		lanefs_buf_put(buf);
-		lanefs_error(domain->d_sbi, "inode %lu: block %llu has a wrong level",
-			     inode->i_ino, block);
+		lanefs_error(domain->d_sbi, "inode %llu: block %llu has a wrong level",
+			     lanefs_number(inode), block);
 		return -EUCLEAN;
 	}
 	path->p_buf[level - 1] = buf;

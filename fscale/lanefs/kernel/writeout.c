@@ -29,13 +29,13 @@ static bool lanefs_one_dirty(struct address_space *mapping, loff_t start, loff_t
 }
 
 /* Whether a locked page may be written to its block, if that is a written one. */
-static bool lanefs_may_write(const struct inode *inode, struct page *page)
+static bool lanefs_may_write(const struct inode *inode, struct folio *folio)
 {
-	loff_t end = page_offset(page) + PAGE_SIZE;
+	loff_t end = folio_pos(folio) + PAGE_SIZE;
 
-	return !READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted) && PageUptodate(page) &&
-	       PageDirty(page) && !PageWriteback(page) && end <= i_size_read(inode) &&
-	       end <= READ_ONCE(LANEFS_I(inode)->li_disk_size);
+	return !READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted) && folio_test_uptodate(folio) &&
+	       folio_test_dirty(folio) && !folio_test_writeback(folio) &&
+	       end <= i_size_read(inode) && end <= READ_ONCE(LANEFS_I(inode)->li_disk_size);
 }
 
 /* The block that may be overwritten in place, or 0. */
@@ -69,41 +69,42 @@ static u64 lanefs_block_in_log(struct inode *inode, u64 logical)
 }
 
 /* The page is not dirty any more, and stores to mappings of it wait for its lock. */
-static bool lanefs_clean_page(struct page *page)
+static bool lanefs_clean_folio(struct folio *folio)
 {
-	struct address_space *mapping = page->mapping;
+	struct address_space *mapping = folio->mapping;
 	unsigned long flags;
 
-	if (!clear_page_dirty_for_io(page))
+	if (!folio_clear_dirty_for_io(folio))
 		return false;
 	xa_lock_irqsave(&mapping->i_pages, flags);
 	/* A write by DMA may have dirtied the page again. */
-	if (!PageDirty(page)) {
-		__xa_clear_mark(&mapping->i_pages, page->index, PAGECACHE_TAG_DIRTY);
-		__xa_clear_mark(&mapping->i_pages, page->index, PAGECACHE_TAG_TOWRITE);
+	if (!folio_test_dirty(folio)) {
+		__xa_clear_mark(&mapping->i_pages, folio->index, PAGECACHE_TAG_DIRTY);
+		__xa_clear_mark(&mapping->i_pages, folio->index, PAGECACHE_TAG_TOWRITE);
 	}
 	xa_unlock_irqrestore(&mapping->i_pages, flags);
 	return true;
 }
 
-static void lanefs_write_page(struct inode *inode, unsigned long index)
+static void lanefs_write_folio(struct inode *inode, unsigned long index)
 {
-	struct page *page = find_lock_page(inode->i_mapping, index);
+	struct folio *folio = lanefs_get_folio(inode->i_mapping, index, FGP_LOCK);
 	u64 block = 0;
 	int err;
 
-	if (!page)
+	if (!folio)
 		return;
-	if (lanefs_may_write(inode, page))
+	if (lanefs_may_write(inode, folio))
 		block = lanefs_is_log(inode->i_sb) ? lanefs_block_in_log(inode, index) :
 						     lanefs_block_in_place(inode, index);
-	if (block && lanefs_clean_page(page)) {
-		err = lanefs_block_sync(LANEFS_SB(inode->i_sb), block, page, REQ_OP_WRITE | REQ_SYNC);
+	if (block && lanefs_clean_folio(folio)) {
+		err = lanefs_block_sync(LANEFS_SB(inode->i_sb), block, &folio->page,
+					REQ_OP_WRITE | REQ_SYNC);
 		if (err)
 			mapping_set_error(inode->i_mapping, err);
 	}
-	unlock_page(page);
-	put_page(page);
+	folio_unlock(folio);
+	folio_put(folio);
 }
 
 /*
@@ -123,7 +124,7 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 	section = srcu_read_lock(&sbi->s_writeout);
 	mutex_lock(&li->li_writeout);
 	if (lanefs_one_dirty(inode->i_mapping, start, end, &index))
-		lanefs_write_page(inode, index);
+		lanefs_write_folio(inode, index);
 	mutex_unlock(&li->li_writeout);
 	srcu_read_unlock(&sbi->s_writeout, section);
 }
