@@ -17,6 +17,8 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Debian's releases, and the development suites, which have no separate updates.
 RELEASED = ("bookworm", "trixie")
 SUITES = (*RELEASED, "sid")
+# The settings of apt that say how archives are reached and what of them is believed.
+REACH = re.compile(r'(Acquire::(?:https?|ftp|ForceIPv|Retries|Check-)\S*) "(.*)";')
 # Package lists older than this are fetched again.
 LISTS_SECONDS = 24 * 3600
 
@@ -27,6 +29,15 @@ def sources(suite: str) -> str:
     if suite in RELEASED:
         places += [(MIRROR, f"{suite}-updates"), (SECURITY, f"{suite}-security")]
     return "".join(f"deb [signed-by={KEYRING}] {mirror} {name} main\n" for mirror, name in places)
+
+
+def reach() -> dict[str, str]:
+    """How this machine's apt reaches archives (proxies, retries, checks): values by setting."""
+    shown = subprocess.run(
+        [need("apt-config", "apt"), "dump"], capture_output=True, text=True, check=True
+    )
+    said = map(REACH.match, shown.stdout.splitlines())
+    return {match[1]: match[2] for match in said if match}
 
 
 class Apt:
@@ -40,9 +51,11 @@ class Apt:
         self.base = cache_root() / "apt" / suite
         self._apt_get = need("apt-get", "apt")
         self._apt_cache = need("apt-cache", "apt")
+        self._reach = reach()
 
     def _options(self) -> list[str]:
         pairs = {
+            **self._reach,
             "Dir": self.base,
             "Dir::State": self.base / "state",
             "Dir::State::status": self.base / "status",

@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,7 +221,7 @@ def build_module(source: Path, target: Target, steps: Steps) -> list[Path]:
             builder = rootfs_builder(target.suite, headers, steps)
             inside = Path("/build") / directory.name
             work = builder / inside.relative_to("/")
-            make = ["chroot", str(builder), "make", "-s", "-C", f"/usr/src/{headers}"]
+            make = [*inside_of(builder), "make", "-s", "-C", f"/usr/src/{headers}"]
         try:
             _copy(files, source, work)
             steps.run(
@@ -258,11 +259,23 @@ def _add_types(work: Path, builder: Path, target: Target, steps: Steps) -> None:
     for path in work.rglob("*.ko"):
         steps.run(
             [
-                *("chroot", str(builder), "env", "LLVM_OBJCOPY=objcopy", "pahole", "-J"),
+                *(*inside_of(builder), "env", "LLVM_OBJCOPY=objcopy", "pahole", "-J"),
                 *("--btf_base", str(inside / "kernel.btf"), str(inside / path.relative_to(work))),
             ],
             f"adding types to {path.name}",
         )
+
+
+def inside_of(tree: Path) -> list[str]:
+    """What runs a command with this Debian tree as its root.
+
+    objtool of newer kernels reads /proc/self/maps, so /proc is mounted, for the command alone.
+    Where that is not allowed (in a container) older kernels can be built for.
+    """
+    mounted = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    with_proc = [*mounted, f"--root={tree}"]
+    tried = subprocess.run([*with_proc, "true"], capture_output=True, check=False)
+    return with_proc if tried.returncode == 0 else ["chroot", str(tree)]
 
 
 def rootfs_builder(suite: str, headers: str, steps: Steps) -> Path:

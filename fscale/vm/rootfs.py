@@ -115,6 +115,7 @@ def bootstrap(
             f"--variant={variant}",
             f"--include={','.join(packages)}",
             '--aptopt=APT::Install-Recommends "false"',
+            *(f'--aptopt={name} "{value}"' for name, value in debian.reach().items()),
             suite,
             str(target),
             *with_updates,

@@ -8,10 +8,27 @@ from pathlib import Path
 
 from fscale.model import paths
 
-SUITES = ("bookworm", "trixie")
-KINDS = ("wheel", "deb")
+# Where each kind is used. lanefs's module depends on the kernel alone, so also on the newest one.
+SUITES = {
+    "wheel": ("bookworm", "trixie"),
+    "deb": ("bookworm", "trixie"),
+    "dkms": ("bookworm", "trixie", "sid"),
+}
 HERE = Path(__file__).parent
-_MADE = {"wheel": "build/wheel/*.whl", "deb": "build/packages/*.deb"}
+_MADE = {
+    "wheel": ("make wheel", "cp build/wheel/*.whl /shared"),
+    "deb": (
+        "make deb",
+        "lintian --fail-on error build/packages/*.deb",
+        "cp build/packages/*.deb /shared",
+    ),
+    "dkms": (
+        "apt-get update -qq",
+        "apt-get install -y -qq --no-install-recommends dpkg-dev debhelper dh-dkms >/dev/null",
+        "debian/rules binary-indep",
+        "cp build/packages/lanefs-dkms_*.deb /shared",
+    ),
+}
 
 
 def place(kind: str, suite: str) -> Path:
@@ -24,8 +41,7 @@ def build(kind: str, suite: str) -> bool:
     shared = place(kind, suite)
     shutil.rmtree(shared, ignore_errors=True)
     shared.mkdir(parents=True)
-    checks = ["lintian --fail-on error build/packages/*.deb"] if kind == "deb" else []
-    return _root(suite, shared, f"make {kind}", *checks, f"cp {_MADE[kind]} /shared")
+    return _root(suite, shared, *_MADE[kind])
 
 
 def use(kind: str, suite: str, *, everything: bool = False) -> bool:

@@ -7,18 +7,21 @@
 import argparse
 import sys
 
-from tests.packages import KINDS, SUITES, build, use
+from tests.packages import SUITES, build, use
 
 
 def main() -> int:
     """Say what became of each package in each release."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--suite", choices=SUITES, action="append", help="default: all")
-    parser.add_argument("--kind", choices=KINDS, action="append", help="default: all")
+    every = sorted({suite for suites in SUITES.values() for suite in suites})
+    parser.add_argument("--suite", choices=every, action="append", help="default: all")
+    parser.add_argument("--kind", choices=SUITES, action="append", help="default: all")
     given = parser.parse_args()
     failed = []
-    for suite in given.suite or SUITES:
-        for kind in given.kind or KINDS:
+    for kind in given.kind or SUITES:
+        for suite in SUITES[kind]:
+            if given.suite and suite not in given.suite:
+                continue
             good = build(kind, suite) and use(kind, suite, everything=True)
             print(f"{kind} on Debian {suite}: {'works' if good else 'FAILS'}", flush=True)
             failed += [] if good else [suite]

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Installs fscale in a minimal root, uses it there and removes it again. The repository that made the
-# root is deleted first. Packages are in /shared: use.sh wheel|deb [all]; without `all` what takes
-# minutes (a simulation, a module for DKMS) is left out. It prints the seconds of each step.
+# root is deleted first. Packages are in /shared: use.sh wheel|deb|dkms [all]; without `all` the
+# simulation, which takes minutes, is left out. It prints the seconds of each step.
 set -euo pipefail
 
 kind=$1 scope=${2-}
@@ -36,12 +36,25 @@ dkms_builds() {
 	[ -n "$(find /var/lib/dkms/lanefs -name 'lanefs.ko*')" ] ||
 		dkms build lanefs/0.1.0 -k "${headers#linux-headers-}"
 	find /var/lib/dkms/lanefs -name 'lanefs.ko*' | grep .
-	apt-get purge -y -qq lanefs-dkms >/dev/null
 	step "DKMS, $headers"
+	apt-get purge -y -qq lanefs-dkms >/dev/null
+}
+
+# Ends the test: with 1 if anything is left.
+ends_clean() {
+	local left
+	left=$(traces)
+	[ -z "$left" ] || { printf 'left behind:\n%s\n' "$left" >&2; exit 1; }
+	step "removed, without a trace but results and the user's cache"
+	exit
 }
 
 apt-get update -qq
 case $kind in
+dkms)
+	dkms_builds
+	ends_clean
+	;;
 wheel)
 	apt_install pipx build-essential libjansson-dev liburing-dev
 	step "Debian packages that compile fscale's programs"
@@ -101,13 +114,10 @@ if [ "$scope" = all ]; then
 	fscale simulate --fs tmpfs --workload DRBL --cores 1,2 --kernel trixie --output results/sim
 	step "simulate"
 fi
-[ "$scope $kind" != 'all deb' ] || dkms_builds
 
 umount "$place"
 case $kind in
 wheel) pipx uninstall fscale >/dev/null ;;
 deb) apt-get purge -y -qq fscale lanefs-tools >/dev/null ;;
 esac
-left=$(traces)
-[ -z "$left" ] || { printf 'left behind:\n%s\n' "$left" >&2; exit 1; }
-step "removed, without a trace but results and the user's cache"
+ends_clean

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fscale.vm import debian
+from fscale.vm import debian, rootfs
 from fscale.vm.debian import Apt
 from fscale.vm.steps import Steps
 
@@ -20,14 +20,29 @@ rmdir "{place}/at-work"
 """
 
 
+# Settings of a user behind a proxy, and one that is not of how archives are reached.
+APT_CONFIG = r"""#!/bin/sh
+echo 'Acquire "";'
+echo 'Acquire::http::Proxy "http://proxy:3128";'
+echo 'Acquire::Check-Valid-Until "false";'
+echo 'APT::Install-Recommends "1";'
+"""
+
+
+def program(directory: Path, name: str, script: str) -> Path:
+    path = directory / name
+    path.write_text(script)
+    path.chmod(0o755)
+    return path
+
+
 def test_two_that_want_the_lists_fetch_them_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tool = tmp_path / "apt-get"
-    tool.write_text(APT_GET.format(place=tmp_path))
-    tool.chmod(0o755)
+    program(tmp_path, "apt-get", APT_GET.format(place=tmp_path))
+    program(tmp_path, "apt-config", "#!/bin/sh\n")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(debian, "need", lambda _tool, _package: str(tool))
+    monkeypatch.setattr(debian, "need", lambda tool, _package: str(tmp_path / tool))
     failed: list[Exception] = []
 
     def update() -> None:
@@ -62,9 +77,9 @@ esac
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
-    for name, script in (("apt-get", APT_GET.format(place=tmp_path)), ("apt-cache", APT_CACHE)):
-        (tmp_path / name).write_text(script)
-        (tmp_path / name).chmod(0o755)
+    program(tmp_path, "apt-get", APT_GET.format(place=tmp_path))
+    program(tmp_path, "apt-cache", APT_CACHE)
+    program(tmp_path, "apt-config", APT_CONFIG)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(debian, "need", lambda tool, _package: str(tmp_path / tool))
     return Apt("sid", Steps(Console(stderr=True)))
@@ -81,6 +96,24 @@ def test_a_kernel_in_several_packages_is_all_of_them(apt: Apt) -> None:
         "linux-modules-7.2+deb14-amd64",
     ]
     assert apt.kernel_parts("linux-image-6.12-amd64") == ["linux-image-6.12-amd64"]
+
+
+def test_archives_are_reached_as_this_machines_apt_reaches_them(apt: Apt) -> None:
+    said = ["Acquire::http::Proxy=http://proxy:3128", "Acquire::Check-Valid-Until=false"]
+    assert {f"-o{setting}" for setting in said} <= set(apt._options())
+    assert not [option for option in apt._options() if "Install-Recommends" in option]
+
+
+def test_a_tree_is_made_as_this_machines_apt_reaches_archives(
+    tmp_path: Path, apt: Apt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = program(tmp_path, "mmdebstrap", f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/asked\n')
+    monkeypatch.setattr(rootfs, "need", lambda _tool, _package: str(tool))
+    monkeypatch.setattr(debian, "KEYRING", tool)
+    rootfs.bootstrap("sid", "minbase", ["make"], tmp_path / "tree", Steps(Console(stderr=True)))
+    assert '--aptopt=Acquire::http::Proxy "http://proxy:3128"' in (
+        (tmp_path / "asked").read_text().splitlines()
+    )
 
 
 def test_only_a_released_suite_has_updates() -> None:

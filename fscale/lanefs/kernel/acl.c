@@ -49,15 +49,14 @@ struct posix_acl *lanefs_get_acl(struct inode *inode, int type, bool rcu)
 static int lanefs_acl_store(struct lanefs_handle *h, struct inode *inode, int type,
 			    struct posix_acl *acl)
 {
-	size_t size = acl ? posix_acl_xattr_size(acl->a_count) : 0;
 	void *value = NULL;
+	size_t size = 0;
 	int err;
 
 	if (acl) {
-		value = kmalloc(size, GFP_NOFS);
+		value = lanefs_acl_to_xattr(acl, &size, GFP_NOFS);
 		if (!value)
 			return -ENOMEM;
-		posix_acl_to_xattr(&init_user_ns, acl, value, size);
 	}
 	err = lanefs_xattr_store(h, inode, lanefs_acl_space(type), "", value, size, 0);
 	kfree(value);

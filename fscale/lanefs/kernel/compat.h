@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Every difference between the kernels that lanefs builds for, but those of iomap (compat_iomap.h). It
- * is tested on 6.1, 6.12 and 7.2.
+ * is tested on 6.1, 6.12 and 7.2, and compiles for 7.3.
  */
 #ifndef LANEFS_COMPAT_H
 #define LANEFS_COMPAT_H
@@ -12,6 +12,7 @@
 #include <linux/pagemap.h>
 #include <linux/posix_acl_xattr.h>
 #include <linux/shrinker.h>
+#include <linux/slab.h>
 #include <linux/uio.h>
 #include <linux/version.h>
 
@@ -82,6 +83,25 @@ static inline void lanefs_set_uuid(struct super_block *sb, const u8 *uuid)
 #define lanefs_acl_chmod posix_acl_chmod
 #define LANEFS_ACL_OPS .get_inode_acl = lanefs_get_acl, .set_acl = lanefs_set_acl
 #define LANEFS_ACL_XATTR_HANDLERS
+#endif
+
+/* An ACL as an attribute's value, which the caller frees. NULL: there is no memory. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+static inline void *lanefs_acl_to_xattr(const struct posix_acl *acl, size_t *size, gfp_t flags)
+{
+	/* The compiler takes one of the two functions for the other, but for what they return. */
+	int (*fill)(struct user_namespace *, const struct posix_acl *, void *, size_t) =
+		posix_acl_to_xattr;
+	void *value;
+
+	*size = posix_acl_xattr_size(acl->a_count);
+	value = kmalloc(*size, flags);
+	if (value)
+		fill(&init_user_ns, acl, value, *size);
+	return value;
+}
+#else
+#define lanefs_acl_to_xattr(acl, size, flags) posix_acl_to_xattr(&init_user_ns, acl, size, flags)
 #endif
 
 /* An element of the superblock's table of attribute handlers. */
@@ -216,6 +236,13 @@ typedef int lanefs_mkdir_result;
 #else
 typedef struct dentry *lanefs_mkdir_result;
 #define lanefs_mkdir_returns(err) ERR_PTR(err)
+#endif
+
+/* A new name that must not be there yet is not told from others any more. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 3, 0)
+#define LANEFS_CREATE_EXCL	, bool excl
+#else
+#define LANEFS_CREATE_EXCL
 #endif
 
 /* The cached folio, locked if flags say so, with a reference; or NULL. */

@@ -177,7 +177,7 @@ static int lanefs_create_object(struct mnt_idmap *idmap, struct inode *dir, stru
 }
 
 static int lanefs_create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
-			 umode_t mode, bool excl)
+			 umode_t mode LANEFS_CREATE_EXCL)
 {
 	return lanefs_create_object(idmap, dir, dentry, mode | S_IFREG, 0, NULL);
 }
