@@ -2,13 +2,12 @@
 """What each feature needs besides fscale itself, and the Debian packages that bring it."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from fscale.model import paths
-from fscale.system.executor import which
+from fscale.system.programs import COMPILED_WITH, COMPILER, FLAME_GRAPHS, Need, found
 
-_COMPILER = {"gcc": "build-essential", "make": "build-essential"}
-_GUEST = {
+_ELF: dict[Need, str] = {"/usr/include/libelf.h": "libelf-dev"}
+_GUEST: dict[Need, str] = {
     "mmdebstrap": "mmdebstrap",
     "mksquashfs": "squashfs-tools",
     "busybox": "busybox-static",
@@ -22,23 +21,22 @@ _GUEST = {
 class Feature:
     """A feature by the words of the command line; what it needs -> the Debian package with it.
 
-    A need is a program, or a file with its path. `compiled`: not where a package brings it
-    compiled.
+    `compiled`: not where a package brings it compiled.
     """
 
     name: str
-    needs: dict[str, str]
+    needs: dict[Need, str]
     compiled: bool = False
 
     def missing(self) -> dict[str, str]:
         """What this machine lacks, with its packages."""
         if self.compiled and paths.BUILD == paths.PREBUILT:
             return {}
-        return {need: package for need, package in self.needs.items() if not _there(need)}
-
-
-def _there(need: str) -> bool:
-    return Path(need).exists() if need.startswith("/") else which(need) is not None
+        return {
+            need if isinstance(need, str) else need[-1]: package
+            for need, package in self.needs.items()
+            if found(need) is None
+        }
 
 
 FEATURES = (
@@ -52,33 +50,13 @@ FEATURES = (
             "blkid": "util-linux",
         },
     ),
-    Feature(
-        "run: its programs",
-        _COMPILER
-        | {"/usr/include/jansson.h": "libjansson-dev", "/usr/include/liburing.h": "liburing-dev"},
-        compiled=True,
-    ),
+    Feature("run: its programs", COMPILED_WITH["microbench"], compiled=True),
     Feature("run --profile cpu", {"perf": "linux-perf"}),
-    Feature(
-        "run --profile locks",
-        {"clang": "clang", "/usr/include/bpf/libbpf.h": "libbpf-dev"},
-        compiled=True,
-    ),
+    Feature("run --profile locks", COMPILED_WITH["lockprofile"], compiled=True),
     Feature("run --profile offcpu, counts", {"bpftrace": "bpftrace"}),
-    Feature(
-        "report: flame graphs",
-        {"/usr/share/perl5/Devel/NYTProf/flamegraph.pl": "libdevel-nytprof-perl"},
-    ),
+    Feature("report: flame graphs", {FLAME_GRAPHS: "libdevel-nytprof-perl"}),
     Feature("vm, simulate, gate", _GUEST),
-    Feature("vm module build", _COMPILER | {"/usr/include/libelf.h": "libelf-dev"}),
-    Feature(
-        "vm kernel build",
-        _COMPILER
-        | {
-            "bc": "bc",
-            "bison": "bison",
-            "flex": "flex",
-            "/usr/include/libelf.h": "libelf-dev",
-        },
-    ),
+    Feature("calibrate", COMPILED_WITH["calibrate"], compiled=True),
+    Feature("vm module build", COMPILER | _ELF),
+    Feature("vm kernel build", COMPILER | _ELF | {"bc": "bc", "bison": "bison", "flex": "flex"}),
 )

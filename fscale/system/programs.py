@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The programs of fscale's own C code, which are compiled when they are needed."""
+"""The programs of fscale's own C code, which are compiled when they are needed.
+
+A need is a program, or a file with its path, or several of these that do the same.
+"""
 
 import fcntl
 import os
@@ -12,15 +15,36 @@ from fscale.model import paths
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.system.executor import which
 
-# Directory of the package -> the Debian packages that compile it.
-_COMPILED_WITH = {
-    "apps": "build-essential",
-    "calibrate": "build-essential libjansson-dev",
-    "lockprofile": "build-essential clang libbpf-dev libjansson-dev",
-    "microbench": "build-essential libjansson-dev liburing-dev",
-    "sim": "build-essential",
+Need = str | tuple[str, ...]
+
+COMPILER: dict[Need, str] = {"gcc": "build-essential", "make": "build-essential"}
+_JANSSON: dict[Need, str] = {"/usr/include/jansson.h": "libjansson-dev"}
+_BPF: dict[Need, str] = {"clang": "clang", "/usr/include/bpf/libbpf.h": "libbpf-dev"}
+_URING: dict[Need, str] = {"/usr/include/liburing.h": "liburing-dev"}
+# Debian has the script among the files of a package; it needs only perl, which every Debian has.
+FLAME_GRAPHS = (
+    "inferno-flamegraph",
+    "flamegraph.pl",
+    "/usr/share/perl5/Devel/NYTProf/flamegraph.pl",
+)
+# Directory of the package -> what compiles it -> the Debian package that brings that.
+COMPILED_WITH: dict[str, dict[Need, str]] = {
+    "apps": COMPILER,
+    "calibrate": COMPILER | _JANSSON,
+    "lockprofile": COMPILER | _BPF | _JANSSON,
+    "microbench": COMPILER | _JANSSON | _URING,
+    "sim": COMPILER,
 }
 _LINES = 4  # of a compiler's errors
+
+
+def found(need: Need) -> str | None:
+    """The path of what is needed; None if this machine has nothing of it."""
+    for one in (need,) if isinstance(need, str) else need:
+        path = one if one.startswith("/") and Path(one).exists() else which(one)
+        if path is not None:
+            return path
+    return None
 
 
 def made(program: Path) -> Path:
@@ -33,7 +57,7 @@ def made(program: Path) -> Path:
         FscaleError: it cannot be compiled, or not written there.
     """
     part = program.parent.name
-    if program.parent.parent != paths.BUILD or part not in _COMPILED_WITH:
+    if program.parent.parent != paths.BUILD or part not in COMPILED_WITH:
         return program
     if paths.BUILD == paths.PREBUILT:
         if not program.exists():
@@ -55,7 +79,7 @@ def why_not(program: Path) -> str | None:
 
 
 def _advice(part: str) -> str:
-    return f"apt-get install {_COMPILED_WITH[part]}"
+    return f"apt-get install {' '.join(sorted(set(COMPILED_WITH[part].values())))}"
 
 
 @cache
@@ -82,6 +106,5 @@ def _make(part: str, there: bool) -> None:
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if "rror" in line] or ["no reason given"]
         raise FscaleError(
-            f"{part} cannot be compiled into {out}: {'; '.join(said[:_LINES])}. It takes "
-            f"{_COMPILED_WITH[part]}"
+            f"{part} cannot be compiled into {out}: {'; '.join(said[:_LINES])}; {_advice(part)}"
         )

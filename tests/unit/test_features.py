@@ -2,6 +2,7 @@
 """`doctor` names for each feature what is missing, and the Debian package that brings it."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +17,7 @@ from fscale.runner.features import FEATURES, Feature
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which nothing is installed."""
-    monkeypatch.setattr(features, "_there", lambda _: False)
+    monkeypatch.setattr(features, "found", lambda _: None)
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
@@ -40,7 +41,9 @@ def test_the_command_lists_the_features() -> None:
     assert {feature.name for feature in FEATURES} <= {finding["name"] for finding in said}
 
 
-def test_every_need_is_a_program_or_a_file() -> None:
-    for feature in FEATURES:
-        for need in feature.needs:
-            assert need.startswith("/") or "/" not in need
+def test_one_of_several_that_do_the_same_is_enough(tmp_path: Path) -> None:
+    script = tmp_path / "flamegraph.pl"
+    needed = ("no-such-program", str(script))
+    assert Feature("a", {needed: "some-package"}).missing() == {str(script): "some-package"}
+    script.touch()
+    assert not Feature("a", {needed: "some-package"}).missing()

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Draws flame graphs with Brendan Gregg's flamegraph.pl, as self-contained SVG files.
 
-Debian has the script in libdevel-nytprof-perl; it needs only perl, which every Debian has. If
-inferno (a port in Rust with the same options and output) is installed, it is used instead.
+If inferno (a port in Rust with the same options and output) is installed, it is used instead.
 """
 
 import re
-import shutil
 import subprocess
 from collections import Counter
-from pathlib import Path
 
 from fscale.analysis.diagnosis.cpuprofile import CpuProfile
 from fscale.analysis.diagnosis.offcpu import OffCpuProfile
 from fscale.model.errors import FscaleError, MissingTool
+from fscale.system.programs import FLAME_GRAPHS, found
 
-DEBIAN = Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
 PACKAGE = "libdevel-nytprof-perl"
 # The programs write names into SVG, HTML and JavaScript, with different gaps in their quoting.
 _FOREIGN = re.compile(r"[^\w.:$@+~=,/*\[\]-]", re.ASCII)
@@ -36,10 +33,7 @@ _FOREIGN_TITLE = re.compile(r"[^\w .:$@+~=,^*\[\]()-]", re.ASCII)
 
 def tool() -> str | None:
     """The path of the installed flame graph program; None if there is none."""
-    for name in ("inferno-flamegraph", "flamegraph.pl"):
-        if path := shutil.which(name):
-            return path
-    return str(DEBIAN) if DEBIAN.is_file() else None
+    return found(FLAME_GRAPHS)
 
 
 def fold_cpu(profile: CpuProfile) -> Counter[str]:
