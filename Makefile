@@ -119,7 +119,8 @@ wheel: $(VENV)/.installed
 	@ls $(WHEEL)/*.whl
 
 deb:
-	setup/install.sh setup/packages-deb.txt
+	dpkg-checkbuilddeps 2>/dev/null || { apt-get update -qq && \
+		apt-get build-dep -y -qq --no-install-recommends ./ >/dev/null; }
 	rm -rf build/packages
 	debian/rules clean binary
 	@ls build/packages/*.deb

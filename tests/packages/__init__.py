@@ -19,12 +19,13 @@ _MADE = {
     "wheel": ("make wheel", "cp build/wheel/*.whl /shared"),
     "deb": (
         "make deb",
+        "apt-get install -y -qq --no-install-recommends lintian >/dev/null",
         "lintian --fail-on error build/packages/*.deb",
         "cp build/packages/*.deb /shared",
     ),
     "dkms": (
         "apt-get update -qq",
-        "apt-get install -y -qq --no-install-recommends dpkg-dev debhelper dh-dkms >/dev/null",
+        "apt-get build-dep -y -qq --no-install-recommends --indep-only ./ >/dev/null",
         "debian/rules binary-indep",
         "cp build/packages/lanefs-dkms_*.deb /shared",
     ),
