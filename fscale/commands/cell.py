@@ -9,18 +9,23 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from fscale.apps.adapter import loads
 from fscale.commands.options.shared import ResultsOption
 from fscale.farm.objects import Cache
 from fscale.farm.task import Kind, Task, identity
 from fscale.model.catalogue import explain
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
+from fscale.runner import run_task
 from fscale.runner.signals import Signals
 from fscale.sim.run_task import simulate
 
 # Measures the unfinished cells of a task into a results directory. The task's input files lie in
 # the directory by their roles.
-KINDS: dict[Kind, Callable[[Task, Path, Path], None]] = {"simulate": simulate}
+KINDS: dict[Kind, Callable[[Task, Path, Path], None]] = {
+    "simulate": simulate,
+    "run": lambda task, _, output: run_task.measure(task, output, loads),
+}
 
 _EPILOG = """
 More examples:

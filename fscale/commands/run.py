@@ -3,7 +3,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -13,6 +13,7 @@ from fscale.analysis.compare.repetitions import shortage
 from fscale.analysis.compare.settings import Settings
 from fscale.apps.adapter import loads
 from fscale.commands.export import Format, write
+from fscale.commands.options.on import NodesOption, nodes_of
 from fscale.commands.options.shared import ResultsOption, RunSeedOption, WaitOption
 from fscale.commands.options.suite import (
     BinaryOption,
@@ -28,14 +29,16 @@ from fscale.commands.options.suite import (
     WorkloadOption,
     YesFormatOption,
 )
+from fscale.farm.engine import Engine
 from fscale.model import crew, paths
 from fscale.model.bench import Mode
 from fscale.model.catalogue import split_filesystems, split_names
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.helptext import MEASURED, OUTPUT, REPEATED
 from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS
-from fscale.model.results import Cell, CellKey
+from fscale.model.results import Cell, CellKey, Run
 from fscale.model.runs import now
+from fscale.model.store import Store
 from fscale.model.terminal import say, terminal
 from fscale.model.variant import MOST_PARTITIONS
 from fscale.runner import estimate
@@ -45,6 +48,7 @@ from fscale.runner.progress import Reporter, summary, tally
 from fscale.runner.request import Request, named_in, parse_cores, parse_settings
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
+from fscale.runner.tasks import MIXED, Planned, measure, plan, warn_of_hosts
 from fscale.runner.turn_server import Line, offer_cell
 from fscale.system.executor import DryExecutor, Executor
 from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
@@ -60,6 +64,7 @@ More examples:
     fscale run quick --output results/ci --junit fscale.xml --ktap fscale.ktap
     fscale run quick --device /dev/disk/by-id/NAME --output results/z
     fscale run ./mine.toml --dry-run --output results/d
+    fscale run quick --on slurm:PARTITION --output results/nodes
 """
 
 
@@ -141,6 +146,7 @@ def _run(
         ),
     ] = None,
     wait: WaitOption = 0,
+    on: NodesOption = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print the commands of all cells and exit."),
@@ -197,16 +203,25 @@ def _run(
     )
     if dry_run:
         prepared = prepare(request)
-        _say_shortage(prepared)
+        _say_shortage(prepared.cells)
         _print_plan(prepared)
         return
     told = {Format.JUNIT: junit, Format.KTAP: ktap}
     refuse_same({"--junit": junit, "--ktap": ktap})
     outputs = {form: path for form, path in told.items() if path is not None}
     signals = Signals()
+    aside = TERMINAL in outputs.values()
+    if on is not None:
+        with signals.installed(), nodes_of(on) as engine:
+            planned = plan(request, wait, engine)
+            _say_shortage(planned.cells)
+            with _written(planned.store.directory, outputs):
+                _measure_on(engine, planned)
+        _finish(planned.store, planned.cells, aside)
+        return
     with signals.installed(), machine_held(paths.state_dir(), _say, wait):
         prepared = prepare(request)
-        _say_shortage(prepared)
+        _say_shortage(prepared.cells)
         with _written(prepared.store.directory, outputs):
             if turns:
                 with contextlib.closing(Line(turns)) as line:
@@ -216,7 +231,7 @@ def _run(
                     line.done()
             else:
                 _measure(prepared, signals, Session.cell)
-    _finish(prepared, aside=TERMINAL in outputs.values())
+    _finish(prepared.store, prepared.cells, aside)
 
 
 @contextlib.contextmanager
@@ -245,9 +260,9 @@ def _estimate(prepared: Prepared) -> str:
     return estimate.format_estimate(there, prepared.setup.settings.warmup)
 
 
-def _say_shortage(prepared: Prepared) -> None:
+def _say_shortage(cells: Sequence[CellKey]) -> None:
     """Print before the first cell that the run has too few repetitions to be compared."""
-    if lacking := shortage([k for k in prepared.cells if not k.control], Settings()):
+    if lacking := shortage([k for k in cells if not k.control], Settings()):
         _say(f"note: {lacking} (--repetitions {lacking.needed}, or the suite regression)")
 
 
@@ -267,34 +282,24 @@ def _print_plan(prepared: Prepared) -> None:
         print_line("# restore the machine's state")
 
 
-def _measure(
-    prepared: Prepared, signals: Signals, cell: Callable[[Session, CellKey], Cell | None]
-) -> None:
-    store, run = prepared.store, prepared.run
-    todo = _todo(prepared)
-    reporter = Reporter(len(prepared.cells), len(prepared.cells) - len(todo))
-    if prepared.resumed:
-        reporter.say(f"resuming: {len(prepared.cells) - len(todo)} cells are already finished")
-    for warning in run.warnings:
-        reporter.say(f"warning: {warning}")
-    for text in crew.sentences(run):
+@contextlib.contextmanager
+def _running(
+    run: Run, store: Store, total: int, todo: int, *, resumed: bool, about: str
+) -> Iterator[Reporter]:
+    """Keep run.json up to date while the cells of a run are measured, and show its progress.
+
+    Raises:
+        Interrupted: the user stopped it; the text says how to resume the run.
+    """
+    reporter = Reporter(total, total - todo)
+    if resumed:
+        reporter.say(f"resuming: {total - todo} cells are already finished")
+    for text in [*(f"warning: {one}" for one in run.warnings), *crew.sentences(run), about]:
         reporter.say(text)
-    reporter.say(_estimate(prepared))
     store.save_run(run)
-    session = Session(prepared.setup, store, paths.state_dir(), Executor(new_tag()), signals)
     run.state = "failed"  # unless replaced below
     try:
-        with session.opened(), reporter:
-            session.refuse_without_effect(todo)
-            refused: list[CellKey] = []
-            for key in itertools.chain(todo, refused):
-                reporter.begins(key)
-                measured = cell(session, key)
-                if measured and session.refused and key not in refused:
-                    refused.append(key)
-                    reporter.say(f"{key.id}: {measured.reason}; this cell is retried at the end")
-                elif measured:
-                    reporter.ends(measured)
+        yield reporter
         run.state = "complete"
     except Interrupted as error:
         run.state = "interrupted"
@@ -303,16 +308,60 @@ def _measure(
             f"{store.directory}; the same command resumes the run"
         ) from None
     finally:
-        for warning in session.cpus.warnings:
-            reporter.say(f"warning: {warning}")
-        run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
         run.finished = now()
         store.save_run(run)
 
 
-def _finish(prepared: Prepared, aside: bool) -> None:
-    store = prepared.store
-    cells = [cell for key in prepared.cells if (cell := store.load_cell(key))]
+def _measure(
+    prepared: Prepared, signals: Signals, cell: Callable[[Session, CellKey], Cell | None]
+) -> None:
+    store, run = prepared.store, prepared.run
+    todo = _todo(prepared)
+    session = Session(prepared.setup, store, paths.state_dir(), Executor(new_tag()), signals)
+    with _running(
+        *(run, store, len(prepared.cells), len(todo)),
+        resumed=prepared.resumed,
+        about=_estimate(prepared),
+    ) as reporter:
+        try:
+            with session.opened(), reporter:
+                session.refuse_without_effect(todo)
+                refused: list[CellKey] = []
+                for key in itertools.chain(todo, refused):
+                    reporter.begins(key)
+                    measured = cell(session, key)
+                    if measured and session.refused and key not in refused:
+                        refused.append(key)
+                        reporter.say(
+                            f"{key.id}: {measured.reason}; this cell is retried at the end"
+                        )
+                    elif measured:
+                        reporter.ends(measured)
+        finally:
+            for warning in session.cpus.warnings:
+                reporter.say(f"warning: {warning}")
+            run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
+
+
+def _measure_on(engine: Engine, planned: Planned) -> None:
+    run, todo = planned.run, planned.todo
+    with _running(
+        *(run, planned.store, len(planned.cells), len(todo)),
+        resumed=planned.resumed,
+        about=f"{len(todo)} cells to measure, {engine.slots} at the same time",
+    ) as reporter:
+        try:
+            with reporter:
+                measure(planned, engine, reporter.ends)
+        finally:
+            run.warnings = [w for w in run.warnings if not w.startswith(MIXED)]
+            for warning in warn_of_hosts(planned.store):
+                reporter.say(f"warning: {warning}")
+                run.warnings.append(warning)
+
+
+def _finish(store: Store, keys: Sequence[CellKey], aside: bool) -> None:
+    cells = [cell for key in keys if (cell := store.load_cell(key))]
     console = terminal(width=160, error=aside)
     if (table := summary(cells)).row_count:
         console.print(table)

@@ -16,7 +16,7 @@ from fscale.model.bench import Plain, Strict
 from fscale.model.catalogue import explain
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import MAX_BYTES, Folder
-from fscale.model.results import Cell
+from fscale.model.results import Cell, CellKey, Run
 
 MOST_HEADER = 1 << 20
 MOST_FILES = 4096
@@ -52,6 +52,16 @@ class Header(Strict):
     files: list[Named] = Field(default_factory=list, max_length=MOST_FILES)
 
 
+class Planned(Strict):
+    """The answer of a machine that is asked what it would measure; tasks for the cells follow."""
+
+    run: Run
+    cells: list[CellKey]
+
+
+PLANNED = "planned.json"
+
+
 @dataclass(frozen=True)
 class Answer:
     """A checked answer."""
@@ -61,6 +71,8 @@ class Answer:
     cells: list[Cell]
     profiles: Mapping[str, bytes]
     """by name below the results directory"""
+    planned: Planned | None = None
+    """of a task without cells"""
 
 
 def read_files(task: Task, directory: Path) -> dict[str, bytes]:
@@ -70,6 +82,8 @@ def read_files(task: Task, directory: Path) -> dict[str, bytes]:
         OSError: one of them is a link, or larger than 16 MiB.
     """
     folder = Folder(directory)
+    if not task.keys:
+        return {PLANNED: folder.read(PLANNED)} if folder.exists(PLANNED) else {}
     found = {}
     for key in task.keys:
         for place in ("cells", f"profiles/{key.id}"):
@@ -119,6 +133,8 @@ def check(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
     """
     if header.task != task.id:
         raise Refused(f"the answer is for task {header.task[:60]}, not {task.id}")
+    if not task.keys:
+        return Answer(task, header, [], {}, _planned(files))
     cells = {f"cells/{key.id}.json": key for key in task.keys}
     own = {key.id for key in task.keys}
     found, profiles = [], {}
@@ -138,3 +154,14 @@ def check(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
             raise Refused(f"{name[:100]} is not a file of this task")
         profiles[name] = content
     return Answer(task, header, found, profiles)
+
+
+def _planned(files: Mapping[str, bytes]) -> Planned | None:
+    if not files:
+        return None
+    if files.keys() != {PLANNED}:
+        raise Refused(f"{min(files)[:100]} is not a plan")
+    try:
+        return Planned.model_validate_json(files[PLANNED])
+    except ValidationError as error:
+        raise Refused(f"{PLANNED} is not a valid plan: {explain(error)}") from None

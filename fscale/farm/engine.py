@@ -46,7 +46,9 @@ class Engine(Protocol):
 
 # By the scheme of --on: the module of the engine, which has `open_engine(on, say)`. It is imported
 # when it is needed, because its libraries are optional.
-ENGINES: dict[str, str] = {}
+ENGINES: dict[str, str] = {"slurm": "fscale.farm.slurm"}
+WHOLE_NODES = ("slurm",)
+"""engines that give a task a machine for itself"""
 
 
 def open_engine(on: str, say: Say) -> AbstractContextManager[Engine]:

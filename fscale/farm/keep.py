@@ -16,7 +16,7 @@ class Record(Strict):
     """`tasks/<id>.json`: who measured the cells of a task."""
 
     host: Plain
-    cells: list[Plain] = Field(description="their ids")
+    cells: list[Plain] = Field(description="ids of those that are finished")
     files: dict[str, str] = Field(description="role of an input file -> its SHA-256")
 
 
@@ -29,7 +29,8 @@ def keep(store: Store, answer: Answer) -> None:
         store.save(name, content)
     for cell in answer.cells:
         store.save_cell(cell)
-    ids = [cell.id for cell in answer.cells]
+    # Others are measured again, perhaps by another machine.
+    ids = [cell.id for cell in answer.cells if cell.status == "ok"]
     record = Record(host=answer.header.host, cells=ids, files=answer.task.files)
     store.save(f"{FOLDER}/{answer.task.id}.json", record.model_dump_json(indent=1) + "\n")
 

@@ -74,7 +74,7 @@ TABLE = (
 
 # If one of these is absent, it is off. Other absent facts may be unknown to an older fscale.
 _ABSENT_IS_NONE = ("suite.", "filesystems.", "media.")
-_SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=")
+_SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=", "root=", "resume=")
 _TOOLS = (BENCH, "fscale-sim", "mkfs of ", "module ", "kernel build ")
 _WORKLOAD = ("operation", "setup", "options")
 
@@ -209,3 +209,22 @@ def list_changes(old: Run, new: Run) -> list[str]:
         if one := compare_values(key, ours.get(key), theirs.get(key)):
             found.append(f"{key}: {format_value(one.base)} -> {format_value(one.new)}")
     return found
+
+
+_ONE_MACHINE = ("machine.cpu_model", "machine.cpus", "machine.virtualization")
+"""facts that differ only between machines, so that a call that resumes a run need not look"""
+
+
+def list_other_machine(planned: Run, here: Run) -> list[str]:
+    """List the differences that prevent this machine from measuring cells of a run, likewise.
+
+    Machines may have different names.
+    """
+    named = here.machine.model_copy(update={"hostname": planned.machine.hostname})
+    ours, theirs = collect_facts(planned), collect_facts(here)
+    different = [
+        one for key in _ONE_MACHINE if (one := compare_values(key, ours[key], theirs[key]))
+    ]
+    return list_changes(planned, here.model_copy(update={"machine": named})) + [
+        f"{one.key}: {format_value(one.base)} -> {format_value(one.new)}" for one in different
+    ]

@@ -69,6 +69,12 @@ def begin(
     )
 
 
+def claim(run: Run, output: Path) -> Run:
+    """Make the record of a run that another machine planned for this call, to be stored here."""
+    own = {"id": output.resolve().name, "started": now(), "command": [shlex.join(sys.argv)]}
+    return run.model_copy(update=own)
+
+
 def resume(old: Run, run: Run, output: Path) -> None:
     """Make `run` the continuation of the run `old` in `output`, taking over its records.
 

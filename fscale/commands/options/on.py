@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fscale.farm.engine import Engine, open_engine
+from fscale.farm.engine import WHOLE_NODES, Engine, open_engine
+from fscale.model.errors import FscaleError
 from fscale.model.helptext import PLACE
 from fscale.model.terminal import say
 
@@ -20,6 +21,31 @@ OnOption = Annotated[
         rich_help_panel=PLACE,
     ),
 ]
+NodesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ENGINE",
+        help="Measure on nodes of a cluster, each of which it has for itself: slurm or "
+        "slurm:PARTITION. Default: here.",
+        rich_help_panel=PLACE,
+    ),
+]
+
+
+@contextlib.contextmanager
+def nodes_of(on: str) -> Iterator[Engine]:
+    """The engine that the user named, opened.
+
+    Raises:
+        FscaleError: its machines may do other work while they measure.
+    """
+    if not on.startswith(WHOLE_NODES):
+        raise FscaleError(
+            f"--on {on}: what is measured needs a machine for itself; give --on slurm[:PARTITION]"
+        )
+    with open_engine(on, lambda text: say(text, error=True)) as engine:
+        yield engine
 
 
 @contextlib.contextmanager

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The engine `slurm[:PARTITION]`: tasks are jobs of Slurm, on whole nodes where these measure.
+
+The nodes share the current directory with this machine, as jobs of Slurm do; tasks and their cells
+lie in a directory of it while they run. Which jobs have ended Slurm says; whether a cell is there,
+its file says.
+"""
+
+import contextlib
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscale.farm import jobs
+from fscale.farm.answer import MOST_TEXT, Answer, Header, Refused, check, read_files
+from fscale.farm.engine import Say
+from fscale.farm.objects import Objects
+from fscale.farm.task import Task
+from fscale.model import paths
+from fscale.model.errors import Exit, FscaleError
+from fscale.model.files import Folder, printable
+
+POLL_SECONDS = 1.0
+ATTEMPTS = 2
+"""A task that was on two nodes when these were lost is not given to a third."""
+LATE_SECONDS = 10.0
+"""after a job's end, until its files are seen here: NFS caches directories"""
+MEASURES = ("run", "ab")
+"""kinds of tasks that need a node for themselves"""
+_ON = re.compile(r"slurm(?::(?P<partition>[\w.,-]{1,200}))?")
+
+
+@contextlib.contextmanager
+def open_engine(on: str, say: Say) -> Iterator["Slurm"]:
+    """Open the engine for a `--on` of the form slurm[:PARTITION]; see fscale.farm.engine.
+
+    Raises:
+        MissingTool: this machine has no Slurm.
+        FscaleError: the option has another form, or the partition has no node that is up.
+    """
+    named = _ON.fullmatch(on)
+    if named is None:
+        raise FscaleError(f"--on {on}: not of the form slurm or slurm:PARTITION")
+    limits = jobs.limits()
+    nodes = jobs.nodes(named["partition"])
+    if not nodes:
+        where = f"partition {named['partition']}" if named["partition"] else "the partitions"
+        raise FscaleError(f"--on {on}: {where} of Slurm has no node that is up; see `sinfo`")
+    spool = Path(tempfile.mkdtemp(prefix=".fscale-slurm.", dir=Path.cwd()))
+    engine = Slurm(spool, named["partition"], nodes, limits, say)
+    try:
+        yield engine
+    finally:
+        engine.cancel()
+        shutil.rmtree(spool, ignore_errors=True)
+
+
+@dataclass
+class _Job:
+    """A task that Slurm has got: element `index` of a job array."""
+
+    task: Task
+    place: Path
+    """its task file, without the suffix; also the directory of its cells"""
+    lost: tuple[str, ...] = ()
+    """what earlier attempts said that ended with their nodes"""
+    ended: float = 0
+    """when it was seen to have ended, in seconds of the monotonic clock"""
+
+
+class Slurm:
+    """See fscale.farm.engine.Engine."""
+
+    def __init__(
+        self, spool: Path, partition: str | None, nodes: int, limits: jobs.Limits, say: Say
+    ) -> None:
+        self.slots = nodes
+        self._spool = spool
+        self._partition = partition
+        self._limits = limits
+        self._say = say
+        self._waiting: list[tuple[Task, tuple[str, ...]]] = []
+        self._jobs: dict[str, _Job] = {}
+        self._arrays: set[str] = set()
+        self._batches = 0
+
+    def submit(self, tasks: Sequence[Task], objects: Objects) -> None:
+        """Hand tasks to Slurm, as many as it takes; the others follow when jobs end."""
+        for digest, path in objects.paths.items():
+            target = self._spool / "objects" / digest
+            if not target.exists():
+                target.parent.mkdir(exist_ok=True)
+                shutil.copyfile(path, target)
+        self._waiting += [(task, ()) for task in tasks]
+        self._hand_over()
+
+    def collect(self) -> Iterator[Answer]:
+        """Yield an answer for each task; a task whose node was lost is submitted once more."""
+        while self._jobs or self._waiting:
+            states = jobs.states(self._arrays)
+            for name, job in list(self._jobs.items()):
+                state = states.get(name, jobs.UNKNOWN)
+                if not state.running and (answer := self._ended(name, job, state)):
+                    yield answer
+            self._hand_over()
+            if self._jobs:
+                time.sleep(POLL_SECONDS)
+
+    def cancel(self) -> None:
+        """Cancel the jobs that have not ended, and wait until their nodes are restored."""
+        if self._jobs:
+            self._say(f"cancelling {len(self._jobs)} jobs of Slurm")
+            jobs.cancel(sorted({name.partition("_")[0] for name in self._jobs}))
+        self._jobs.clear()
+        self._waiting.clear()
+
+    def _hand_over(self) -> None:
+        """Submit waiting tasks as job arrays, as large as Slurm takes them."""
+        while self._waiting and (room := self._limits.jobs - len(self._jobs)) > 0:
+            kind = self._waiting[0][0].kind
+            size = min(room, self._limits.array, len(self._waiting))
+            batch = [one for one in self._waiting[:size] if one[0].kind == kind]
+            directory = self._spool / str(self._batches)
+            directory.mkdir()
+            for index, (task, _) in enumerate(batch):
+                (directory / f"{index}.json").write_text(task.model_dump_json(by_alias=True))
+            array = jobs.submit(
+                self._script(), directory, len(batch), self._partition, whole=kind in MEASURES
+            )
+            if array is None:  # full: until some jobs have ended
+                shutil.rmtree(directory)
+                return
+            self._batches += 1
+            self._arrays.add(array)
+            for index, (task, lost) in enumerate(batch):
+                self._jobs[f"{array}_{index}"] = _Job(task, directory / str(index), lost)
+            del self._waiting[: len(batch)]
+
+    def _script(self) -> Path:
+        """The batch script of all jobs. Slurm's signals reach fscale, which replaces the shell."""
+        script = self._spool / "job.sh"
+        if not script.exists():
+            fscale = shlex.join([sys.executable, "-P", "-m", "fscale", "cell"])
+            place = '"$1/$SLURM_ARRAY_TASK_ID'
+            script.write_text(
+                "#!/bin/sh\n"
+                f"export PYTHONPATH={shlex.quote(str(paths.ROOT))}\n"
+                f'exec {fscale} {place}.json" --output {place}" '
+                f"--objects {shlex.quote(str(self._spool / 'objects'))}\n"
+            )
+        return script
+
+    def _ended(self, name: str, job: _Job, state: jobs.State) -> Answer | None:
+        """The answer of a job that has ended; None if it is tried again, or looked at later."""
+        files, why = _files(job)
+        ids = [f"cells/{key.id}.json" for key in job.task.keys]
+        complete = files.keys() >= set(ids) and bool(files)
+        job.ended = job.ended or time.monotonic()
+        late = time.monotonic() - job.ended > LATE_SECONDS
+        if not (complete or why or state.lost or state.code or late):
+            return None
+        del self._jobs[name]
+        text = _messages(job)
+        if not complete and state.lost:
+            last = text.splitlines()[-1:] or ["a job that had not begun"]
+            told = f"node {state.node or 'unknown'} did not come back; it was running {last[0]}"
+            self._say(f"warning: {told}")
+            lost = (*job.lost, told)
+            if len(lost) < ATTEMPTS:
+                self._waiting.append((job.task, lost))
+                return None
+            why = "; ".join(lost)
+        if not complete and not why:
+            why = f"its job {name} ended on {state.node or 'no node'} as {state.name}: {text}"
+        header = Header(
+            task=job.task.id,
+            host=state.node or "unknown",
+            code=state.code if complete else state.code or Exit.FAILED,
+            text=(why or text)[-MOST_TEXT:],
+        )
+        try:
+            return check(job.task, header, files)
+        except Refused as error:
+            return check(job.task, header.model_copy(update={"text": str(error)}), {})
+
+
+def _files(job: _Job) -> tuple[Mapping[str, bytes], str]:
+    """The files of a job's cells, or why they are not taken."""
+    try:
+        return read_files(job.task, job.place), ""
+    except OSError as error:
+        return {}, f"{error.filename}: {error.strerror}"
+
+
+def _messages(job: _Job) -> str:
+    """The end of what a job printed."""
+    with contextlib.suppress(OSError):
+        text = Folder(job.place.parent).read(f"{job.place.name}.txt").decode(errors="replace")
+        return printable(text)[-MOST_TEXT:].strip()
+    return ""

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Plans a run, or measures some of its cells, for another machine that has asked for it."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fscale.farm.answer import PLANNED, Planned
+from fscale.farm.task import Task
+from fscale.model import paths
+from fscale.model.load import Load
+from fscale.model.results import Run
+from fscale.model.terminal import say
+from fscale.runner.prepare import Prepared, prepare
+from fscale.runner.session import Session, machine_held, new_tag
+from fscale.runner.signals import Signals
+from fscale.runner.tasks import refuse_other_machine, request_from
+from fscale.system.executor import Executor
+
+
+class Told(Executor):
+    """Prints each command before it runs: the last line is what a machine did when it was lost."""
+
+    def run(self, argv: list[str], *, timeout: float = 60, dry_output: str = "") -> str:
+        """See Executor."""
+        say(shlex.join(argv), error=True)
+        return super().run(argv, timeout=timeout, dry_output=dry_output)
+
+
+def measure(task: Task, output: Path, applications: Callable[[Sequence[str]], list[Load]]) -> None:
+    """Measure the cells of a task; without cells, store what this machine would measure.
+
+    Raises:
+        FscaleError: this machine cannot, or is not like the one that planned the run.
+        Interrupted: somebody stopped it; the cell is stored with that status.
+    """
+    signals = Signals()
+    with (
+        signals.installed(),
+        machine_held(paths.state_dir(), lambda text: say(text, error=True), task.work["wait"]),
+    ):
+        prepared = prepare(request_from(task.work, output, applications))
+        if task.keys:
+            refuse_other_machine(Run.model_validate(task.work["run"]), prepared.run)
+            _measure(task, prepared, signals)
+        else:
+            planned = Planned(run=prepared.run, cells=prepared.cells)
+            prepared.store.save(PLANNED, planned.model_dump_json(by_alias=True))
+
+
+def _measure(task: Task, prepared: Prepared, signals: Signals) -> None:
+    session = Session(prepared.setup, prepared.store, paths.state_dir(), Told(new_tag()), signals)
+    with session.opened():
+        session.refuse_without_effect(task.keys)
+        for key in task.keys:
+            say(f"cell {key.id}", error=True)
+            session.cell(key)
+            if session.refused:
+                session.cell(key)
