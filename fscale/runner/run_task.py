@@ -21,10 +21,9 @@ from fscale.system.executor import Executor
 class Told(Executor):
     """Prints each command before it runs: the last line is what a machine did when it was lost."""
 
-    def run(self, argv: list[str], *, timeout: float = 60, dry_output: str = "") -> str:
+    def begins(self, argv: list[str]) -> None:
         """See Executor."""
         say(shlex.join(argv), error=True)
-        return super().run(argv, timeout=timeout, dry_output=dry_output)
 
 
 def measure(task: Task, output: Path, applications: Callable[[Sequence[str]], list[Load]]) -> None:

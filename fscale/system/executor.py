@@ -63,6 +63,9 @@ class Executor:
         """Return the environment of every child: C locale, and the tag."""
         return {**os.environ, "PATH": TOOL_PATH, "LC_ALL": "C", TAG: self.tag}
 
+    def begins(self, argv: list[str]) -> None:
+        """Do nothing. Subclasses may show that a command is about to start."""
+
     def run(self, argv: list[str], *, timeout: float = 60, dry_output: str = "") -> str:
         """Run a command to its end and return its standard output.
 
@@ -76,6 +79,7 @@ class Executor:
         program = which(argv[0])
         if program is None:
             raise CommandFailed(f"{argv[0]} is not installed; install it, or add it to PATH")
+        self.begins(argv)
         started = time.monotonic()
         child = subprocess.Popen(
             argv,

@@ -96,6 +96,10 @@ class Node:
         self._process.kill()
         self._process.wait()
 
+    def kill_slurmd(self) -> None:
+        """Kill slurmd alone; the steps of its jobs go on."""
+        call("pkill", "-KILL", "-f", f"^slurmd -D -N {self.name}$")
+
     @property
     def state(self) -> str:
         """What Slurm says of it, such as idle, or down*."""

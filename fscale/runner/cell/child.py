@@ -43,6 +43,7 @@ class Child:
     def start(self, argv: list[str]) -> None:
         """Start the load in a process group of its own."""
         self._argv = argv
+        self._do.begins(argv)
         self._started = time.monotonic()
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(

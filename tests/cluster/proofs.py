@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What must be so of fscale on Slurm; each proof returns what it found, or raises.
+
+Both nodes are this one machine: the machine's lock lets one of them measure at a time, and a job
+that starts while the other node's cell has a CPU offline never gets that CPU. So suites over both
+nodes use all CPUs.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from fscale.farm.keep import hosts
+from fscale.model import paths
+from fscale.model.errors import Exit
+from fscale.model.results import Cell
+from fscale.model.store import Store
+from tests.cluster.slurm import Node, call, wait_for
+
+Nodes = Mapping[str, Node]
+
+FSCALE = str(paths.ROOT / "bin" / "fscale")
+EPILOG = f"""\
+#!/bin/sh
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin exec {FSCALE} restore --wait 300
+"""
+ON = ("--wait", "300", "--on", "slurm")
+CPUS = str(os.cpu_count())
+SUITE = ("run", "quick", "--set=control=0", "--fs=tmpfs", "--workload=MWCL")
+ENDS = 600
+"""seconds in which every call must end"""
+_HERE = Path("/root/proofs")
+_STATE = Path("/run/fscale")
+_ONLINE = Path("/sys/devices/system/cpu/online")
+
+
+@contextlib.contextmanager
+def directory(name: str) -> Iterator[Path]:
+    """An empty current directory, which all nodes see; nothing of the engine stays in it."""
+    place = _HERE / name
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    os.chdir(place)
+    yield place
+    left = [path.name for path in place.iterdir() if path.name.startswith(".")]
+    assert not left, left
+    assert not jobs(), jobs()
+
+
+def start(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start fscale; its messages are collected."""
+    return subprocess.Popen(
+        [FSCALE, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def finish(process: subprocess.Popen[str], code: int) -> str:
+    """Wait for the end of fscale, check its exit code, and return its messages."""
+    out, messages = process.communicate(timeout=ENDS)
+    assert process.returncode == code, (process.returncode, out, messages)
+    return messages
+
+
+def fscale(*arguments: str, code: int, environment: Mapping[str, str] | None = None) -> str:
+    """Run fscale, check its exit code, and return its messages."""
+    return finish(start(*arguments, environment=environment), code)
+
+
+def jobs() -> list[str]:
+    """The jobs of Slurm that have not ended."""
+    return call("squeue", "--noheader", "--array", "--format=%i %T %N").splitlines()
+
+
+def cells(output: str) -> list[Cell]:
+    """The cells of a run; none before the first."""
+    return Store(Path(output)).cells()
+
+
+def _written(output: str) -> dict[str, int]:
+    return {p.name: p.stat().st_mtime_ns for p in (Path(output) / "cells").iterdir()}
+
+
+def _restored() -> bool:
+    """Whether all CPUs are online and no change of the machine is left to be undone."""
+    everything = f"0-{int(CPUS) - 1}" if int(CPUS) > 1 else "0"
+    return _ONLINE.read_text().strip() == everything and not (_STATE / "journal").exists()
+
+
+def suite(nodes: Nodes) -> str:
+    """A suite over two nodes; the same command again measures nothing anew."""
+    with directory("suite"):
+        command = [*SUITE, "--fs=tmpfs,ext4", "--workload=MWCL,DRBL", f"--cores={CPUS}"]
+        command += ["--repetitions=3", "--duration=0.3", "--output=r"]
+        fscale(*command, *ON, code=Exit.GOOD)
+        found = cells("r")
+        assert len(found) == 12, len(found)
+        assert all(cell.status == "ok" for cell in found)
+        who = Counter(hosts(Store(Path("r"))).values())
+        assert who.keys() == nodes.keys(), who
+        assert who.total() == len(found), who
+        before = _written("r")
+        fscale(*command, *ON, code=Exit.GOOD)
+        assert _written("r") == before
+    return f"{len(found)} cells, {dict(who)}"
+
+
+def codes(nodes: Nodes) -> str:
+    """Exit codes are those of the same command on this machine."""
+    del nodes
+    told = []
+    with directory("codes"):
+        for name, changed in {
+            "good": ("--cores=1",),
+            "too many cores": ("--cores=4096",),
+            "no such workload": ("--cores=1", "--workload=NONE"),
+            "mkfs is missing": ("--cores=1", "--fs=f2fs"),
+            "a mount option fails": ("--cores=1", "--fs=ext4:mount=nonsense"),
+        }.items():
+            both = []
+            for where, more in {"here": ("--wait=300",), "there": ON}.items():
+                output = f"--output={name.replace(' ', '-')}-{where}"
+                process = start(
+                    *(*SUITE, "--repetitions=1", "--duration=0.2", *changed, output, *more)
+                )
+                process.communicate(timeout=ENDS)
+                both.append(process.returncode)
+            assert both[0] == both[1], (name, both)
+            told.append(f"{name} {both[0]}")
+    assert {"0", "1", "2", "77"} <= {text[-2:].strip() for text in told}, told
+    return ", ".join(told)
+
+
+def lost_node(nodes: Nodes) -> str:
+    """A node is killed while it measures: its cell goes to the other, and no other cell does."""
+    with directory("lost-node"):
+        process = start(
+            *(*SUITE, f"--cores={CPUS}", "--repetitions=6", "--duration=2", "--output=r", *ON)
+        )
+        wait_for("a cell of n1", lambda: _measures("n1"))
+        began = time.monotonic()
+        nodes["n1"].kill()
+        at_death = _written("r") if Path("r/cells").exists() else {}
+        messages = finish(process, Exit.GOOD)
+        seconds = time.monotonic() - began
+        assert "node n1 did not come back; it was running " in messages, messages
+        found = cells("r")
+        assert len(found) == 6, len(found)
+        assert all(cell.status == "ok" for cell in found)
+        after = _written("r")
+        assert all(after[name] == when for name, when in at_death.items())
+        who = Counter(hosts(Store(Path("r"))).values())
+        nodes["n1"].start()
+        wait_for("n1 idle", lambda: nodes["n1"].state == "idle")
+    told = next(line for line in messages.splitlines() if "did not come back" in line)
+    return f"all cells {seconds:.1f} s after its death, {dict(who)}; {told}"
+
+
+def lost_slurmd(nodes: Nodes) -> str:
+    """Only slurmd of a node is killed, and its step goes on: no cell is there twice."""
+    with directory("lost-slurmd"):
+        process = start(
+            *(*SUITE, f"--cores={CPUS}", "--repetitions=4", "--duration=2", "--output=r", *ON)
+        )
+        wait_for("a cell of n1", lambda: _measures("n1"))
+        nodes["n1"].kill_slurmd()
+        finish(process, Exit.GOOD)
+        found = cells("r")
+        assert sorted(cell.key.repetition for cell in found) == [1, 2, 3, 4], found
+        assert all(cell.status == "ok" for cell in found)
+        who = Counter(hosts(Store(Path("r"))).values())
+        assert who.total() == len(found), who
+        nodes["n1"].kill()
+        nodes["n1"].start()
+        wait_for("n1 idle", lambda: nodes["n1"].state == "idle")
+    return f"{dict(who)}"
+
+
+def time_limit(nodes: Nodes) -> str:
+    """A job past its time limit ends as interrupted, and the machine is restored."""
+    del nodes
+    with directory("time-limit"):
+        began = time.monotonic()
+        fscale(
+            *(*SUITE, "--cores=1", "--repetitions=1", "--duration=200", "--output=r", *ON),
+            code=Exit.FAILED,
+            environment={"SBATCH_TIMELIMIT": "1"},
+        )
+        seconds = time.monotonic() - began
+        (cell,) = cells("r")
+        assert cell.status == "interrupted", cell.status
+        assert cell.reason
+        assert "TIMEOUT" in cell.reason, cell.reason
+        assert _restored()
+    return f"after {seconds:.0f} s: {cell.reason}"
+
+
+def epilog(nodes: Nodes) -> str:
+    """fscale is killed while a CPU is offline: Slurm's epilog restores the machine."""
+    del nodes
+    with directory("epilog"):
+        process = start(
+            *(*SUITE, "--cores=1", "--repetitions=1", "--duration=30", "--output=r", *ON)
+        )
+        wait_for("a CPU offline", lambda: not _restored() and _ONLINE.read_text().strip() == "0")
+        (victim,) = _cell_processes()
+        os.kill(victim, signal.SIGKILL)
+        killed = time.monotonic()
+        finish(process, Exit.FAILED)
+        wait_for("all restored", _restored)
+        seconds = time.monotonic() - killed
+        (cell,) = cells("r")
+        assert cell.status == "error", cell.status
+    return f"restored {seconds:.1f} s after the kill: {cell.reason}"
+
+
+def ctrl_c(nodes: Nodes) -> str:
+    """Ctrl-C cancels the jobs, and the same command resumes the run."""
+    del nodes
+    with directory("ctrl-c"):
+        command = [*SUITE, f"--cores={CPUS}", "--repetitions=5", "--duration=1", "--output=r"]
+        process = start(*command, *ON)
+        wait_for("a cell", lambda: Path("r/cells").exists() and bool(_written("r")))
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        finish(process, Exit.INTERRUPTED)
+        seconds = time.monotonic() - began
+        assert not jobs(), jobs()
+        assert _restored()
+        before = {
+            name: when
+            for name, when in _written("r").items()
+            if Cell.model_validate_json((Path("r/cells") / name).read_bytes()).status == "ok"
+        }
+        assert before
+        fscale(*command, *ON, code=Exit.GOOD)
+        after = _written("r")
+        assert all(after[name] == when for name, when in before.items())
+        assert len(cells("r")) == 5
+    return f"{seconds:.1f} s until all jobs had ended; {len(before)} of 5 cells were kept"
+
+
+def _measures(node: str) -> bool:
+    """Whether the machine's lock is held by a cell of a node: its load runs there."""
+    for line in jobs():
+        name, state, where = [*line.split(), ""][:3]
+        if state == "RUNNING" and where == node:
+            for text in Path.cwd().glob(f".fscale-slurm.*/*/{name.partition('_')[2]}.txt"):
+                if "fscale-bench" in text.read_text(errors="replace"):
+                    return True
+    return False
+
+
+def _cell_processes() -> list[int]:
+    """The ids of processes `fscale cell`, in this namespace."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if words[1:5] == [b"-P", b"-m", b"fscale", b"cell"]:
+                found.append(int(path.parent.name))
+    return found
+
+
+PROOFS: dict[str, Callable[[Nodes], str]] = {
+    "suite": suite,
+    "codes": codes,
+    "lost-node": lost_node,
+    "lost-slurmd": lost_slurmd,
+    "time-limit": time_limit,
+    "epilog": epilog,
+    "ctrl-c": ctrl_c,
+}
