@@ -177,7 +177,7 @@ class Slurm:
                 return None
             why = "; ".join(lost)
         if not complete and not why:
-            why = f"its job {name} ended on {state.node or 'no node'} as {state.name}: {text}"
+            why = f"its job {name} ended as {state.name} with exit code {state.code}: {text}"
         header = Header(
             task=job.task.id,
             host=state.node or "unknown",
