@@ -9,7 +9,7 @@ import typer
 from fscale.model.errors import FscaleError
 from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_GUEST, Variant
 
-_ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait", "dry_run")
+_ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait", "on", "dry_run")
 _MEASURED = (
     *("suite", "workload", "cores", "media", "mode", "duration", "suite_keys", "max_minutes"),
     *("filesystem", *_ON_THIS_MACHINE),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from fscale.analysis.compare.settings import Metric
-from fscale.analysis.compare.sides import AB_FILE, AbRecord
-from fscale.model.store import Store
+from fscale.analysis.compare.sides import AbRecord
+from fscale.model.store import AB_FILE, Store
 
 
 @dataclass(frozen=True)

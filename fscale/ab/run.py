@@ -38,11 +38,17 @@ def preview(plan: Plan, say: Callable[[str], None]) -> None:
         say("# further rounds follow until all is decided; then the machine's state is restored")
 
 
-def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Progress:
+def execute(
+    planned: Callable[[], Plan],
+    seconds: float,
+    wait: float = 0,
+    executor: Callable[[str], Executor] = Executor,
+) -> Progress:
     """Make the plan and measure for at most `seconds`; restore the machine's state in any case.
 
     `planned` is called while the machine is locked: only then are all CPUs online, even if an
     earlier run was killed. `wait`: seconds to wait until another run releases the machine.
+    `executor` makes what runs the commands, for a tag.
 
     Raises:
         FscaleError: nothing could be measured, the user stopped it, or the machine's state could
@@ -62,7 +68,7 @@ def execute(planned: Callable[[], Plan], seconds: float, wait: float = 0) -> Pro
         for text in crew.sentences(run):
             say(text)
         plan.save()
-        session = Session(plan.setups["A"], plan.store, state, Executor(new_tag()), signals)
+        session = Session(plan.setups["A"], plan.store, state, executor(new_tag()), signals)
         run.state = "failed"
         try:
             with session.opened(), Live(plan.points, plan.settings) as live:

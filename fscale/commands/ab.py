@@ -11,6 +11,7 @@ from rich.console import Console
 from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions, recording
+from fscale.commands.options.on import NodesOption, nodes_of
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.options.shared import AllOption, MinutesOption, ResultsOption
 from fscale.model import catalogue
@@ -21,6 +22,7 @@ from fscale.model.limits import MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import say
 from fscale.model.variant import Variant, parse
 from fscale.runner.dry import print_line
+from fscale.runner.signals import Signals
 from fscale.vm import loads
 from fscale.vm.cli import guest_files
 from fscale.vm.options import GuestOptions
@@ -37,6 +39,7 @@ More examples:
     fscale ab --base ext4 --new ext4:mount=nodelalloc --workload MWCL --whole --output results/w
     fscale ab --base ext4 --new 'ext4:mkfs=-O ^has_journal' --repetitions 10 --output results/nj
     fscale ab --base ext4 --new ext4:set=/proc/sys/vm/dirty_background_ratio=1 --output results/d
+    fscale ab --base xfs --new xfs:mount=wsync --on slurm:PARTITION --output results/node
     fscale ab --base kernel:6.1 --new kernel:6.12 --workload MWCL --output results/guests
 
 A side is FS-OR-FILE[:PARTITIONS][:mount=OPTIONS][:mkfs=ARGUMENTS][:set=FILE=VALUE][:binary=FILE].
@@ -188,6 +191,7 @@ def _ab(
     ] = None,
     slices: SlicesOption = None,
     everything: AllOption = False,
+    on: NodesOption = None,
     dry_run: DryRunOption = False,
     measured: MeasureOptions,
     judged: JudgeOptions,
@@ -207,6 +211,7 @@ def _ab(
     from fscale.ab.methods import method_of, refuse_unsupported  # noqa: PLC0415
     from fscale.ab.plan import make  # noqa: PLC0415
     from fscale.ab.run import execute, preview  # noqa: PLC0415
+    from fscale.ab.tasks import Asked, measure_on  # noqa: PLC0415
 
     settings, outputs = judged.settings, written.outputs
     sides = parse(base), parse(new)
@@ -238,7 +243,14 @@ def _ab(
         if dry_run:
             preview(plan(), print_line)
             return
-        execute(plan, 60 * max_minutes, measured.wait)
+        if on is not None:
+            asked = Asked(
+                *sides, settings, repetitions or 0, slices, 60 * max_minutes, measured.wait
+            )
+            with Signals().installed(), nodes_of(on) as engine:
+                measure_on(engine, request, asked)
+        else:
+            execute(plan, 60 * max_minutes, measured.wait)
     judge(output, settings, outputs, everything)
 
 

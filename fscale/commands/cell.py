@@ -20,11 +20,19 @@ from fscale.runner import run_task
 from fscale.runner.signals import Signals
 from fscale.sim.run_task import simulate
 
+
+def _compare(task: Task, directory: Path, output: Path) -> None:
+    from fscale.ab.run_task import compare  # noqa: PLC0415 - imports the statistics
+
+    compare(task, directory, output, loads)
+
+
 # Measures the unfinished cells of a task into a results directory. The task's input files lie in
 # the directory by their roles.
 KINDS: dict[Kind, Callable[[Task, Path, Path], None]] = {
     "simulate": simulate,
     "run": lambda task, _, output: run_task.measure(task, output, loads),
+    "ab": _compare,
 }
 
 _EPILOG = """

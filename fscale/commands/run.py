@@ -29,7 +29,7 @@ from fscale.commands.options.suite import (
     WorkloadOption,
     YesFormatOption,
 )
-from fscale.farm.engine import Engine
+from fscale.farm.engine import NodeEngine
 from fscale.model import crew, paths
 from fscale.model.bench import Mode
 from fscale.model.catalogue import split_filesystems, split_names
@@ -343,7 +343,7 @@ def _measure(
             run.warnings = list(dict.fromkeys(run.warnings + session.cpus.warnings))
 
 
-def _measure_on(engine: Engine, planned: Planned) -> None:
+def _measure_on(engine: NodeEngine, planned: Planned) -> None:
     run, todo = planned.run, planned.todo
     with _running(
         *(run, planned.store, len(planned.cells), len(todo)),

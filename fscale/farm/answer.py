@@ -6,24 +6,36 @@ On the wire: a line of JSON, the `Header`, and then the contents of its files, o
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
-from fscale.farm.task import Task
+from fscale.farm.task import Kind, Task
 from fscale.model.bench import Plain, Strict
 from fscale.model.catalogue import explain
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import MAX_BYTES, Folder
 from fscale.model.results import Cell, CellKey, Run
+from fscale.model.store import AB_FILE, RUN_FILE
 
+PLANNED = "planned.json"
 MOST_HEADER = 1 << 20
 MOST_FILES = 4096
 MOST_WHOLE = 256 << 20
 """bytes of an answer; a cell has 10 to 200 KB, its profiles up to some MB"""
 MOST_TEXT = 64 << 10
+# Files of tasks without keys.
+_WHOLE: dict[Kind, tuple[str, ...]] = {
+    "simulate": (),
+    "run": (PLANNED,),
+    "ab": (RUN_FILE, AB_FILE),
+}
 _PROFILE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
+
+
+_M = TypeVar("_M", bound=Strict)
 
 
 class Refused(FscaleError):  # noqa: N818 - it says what happened
@@ -59,9 +71,6 @@ class Planned(Strict):
     cells: list[CellKey]
 
 
-PLANNED = "planned.json"
-
-
 @dataclass(frozen=True)
 class Answer:
     """A checked answer."""
@@ -72,7 +81,11 @@ class Answer:
     profiles: Mapping[str, bytes]
     """by name below the results directory"""
     planned: Planned | None = None
-    """of a task without cells"""
+    """of a task that only plans"""
+    run: Run | None = None
+    """of a task that measures a run of its own, such as a comparison"""
+    record: bytes | None = None
+    """the AB_FILE of a comparison; whoever knows its fields checks it"""
 
 
 def read_files(task: Task, directory: Path) -> dict[str, bytes]:
@@ -83,7 +96,9 @@ def read_files(task: Task, directory: Path) -> dict[str, bytes]:
     """
     folder = Folder(directory)
     if not task.keys:
-        return {PLANNED: folder.read(PLANNED)} if folder.exists(PLANNED) else {}
+        there = [name for name in _WHOLE[task.kind] if folder.exists(name)]
+        own = folder.names("cells", ".json") if task.kind == "ab" else []
+        return {name: folder.read(name) for name in [*there, *(f"cells/{one}" for one in own)]}
     found = {}
     for key in task.keys:
         for place in ("cells", f"profiles/{key.id}"):
@@ -134,16 +149,13 @@ def check(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
     if header.task != task.id:
         raise Refused(f"the answer is for task {header.task[:60]}, not {task.id}")
     if not task.keys:
-        return Answer(task, header, [], {}, _planned(files))
+        return _whole(task, header, files)
     cells = {f"cells/{key.id}.json": key for key in task.keys}
     own = {key.id for key in task.keys}
     found, profiles = [], {}
     for name, content in files.items():
         if key := cells.get(name):
-            try:
-                cell = Cell.model_validate_json(content)
-            except ValidationError as error:
-                raise Refused(f"{name} is not a valid cell: {explain(error)}") from None
+            cell = _valid(Cell, name, content)
             if cell.key != key or cell.id != key.id:
                 raise Refused(f"{name} contains the cell {cell.id[:100]}")
             found.append(cell)
@@ -156,12 +168,29 @@ def check(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
     return Answer(task, header, found, profiles)
 
 
-def _planned(files: Mapping[str, bytes]) -> Planned | None:
-    if not files:
-        return None
-    if files.keys() != {PLANNED}:
-        raise Refused(f"{min(files)[:100]} is not a plan")
+def _whole(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
+    """Check the files of a task without keys."""
+    answer = Answer(task, header, [], {})
+    for name, content in files.items():
+        folder, _, last = name.partition("/")
+        if folder == "cells" and task.kind == "ab":
+            cell = _valid(Cell, name, content)
+            if cell.id != cell.key.id or last != f"{cell.id}.json":
+                raise Refused(f"{name[:100]} contains the cell {cell.id[:100]}")
+            answer.cells.append(cell)
+        elif name not in _WHOLE[task.kind]:
+            raise Refused(f"{name[:100]} is not a file of this task")
+        elif name == PLANNED:
+            answer = replace(answer, planned=_valid(Planned, name, content))
+        elif name == RUN_FILE:
+            answer = replace(answer, run=_valid(Run, name, content))
+        else:
+            answer = replace(answer, record=content)
+    return answer
+
+
+def _valid(kind: type[_M], name: str, content: bytes) -> _M:
     try:
-        return Planned.model_validate_json(files[PLANNED])
+        return kind.model_validate_json(content)
     except ValidationError as error:
-        raise Refused(f"{PLANNED} is not a valid plan: {explain(error)}") from None
+        raise Refused(f"{name[:100]} is not valid: {explain(error)}") from None

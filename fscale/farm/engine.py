@@ -44,6 +44,16 @@ class Engine(Protocol):
         """
 
 
+class NodeEngine(Engine, Protocol):
+    """An engine that gives each task a machine for itself."""
+
+    def cancel(self) -> list[Answer]:
+        """Cancel the tasks that have not been answered, and wait until their machines are restored.
+
+        Return the answers of those that had stored something before.
+        """
+
+
 # By the scheme of --on: the module of the engine, which has `open_engine(on, say)`. It is imported
 # when it is needed, because its libraries are optional.
 ENGINES: dict[str, str] = {"slurm": "fscale.farm.slurm"}

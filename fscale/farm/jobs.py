@@ -82,12 +82,19 @@ def nodes(partition: str | None) -> int:
 
 
 def submit(
-    script: Path, directory: Path, count: int, partition: str | None, *, whole: bool
+    script: Path,
+    directory: Path,
+    count: int,
+    partition: str | None,
+    node: str | None,
+    *,
+    whole: bool,
 ) -> str | None:
     """Submit a job array and return its id; None if Slurm has as many jobs as it takes.
 
-    Element N runs `script DIRECTORY` on one node, or on one CPU unless `whole`, and prints to
-    DIRECTORY/N.txt. Slurm does not requeue it: a job that crashes nodes would have them all.
+    Element N runs `script DIRECTORY` on one node, which is `node` if that is named, or on one CPU
+    unless `whole`, and prints to DIRECTORY/N.txt. Slurm does not requeue it: a job that crashes
+    nodes would crash all.
 
     Raises:
         FscaleError: Slurm refuses the job.
@@ -97,6 +104,7 @@ def submit(
         *("--nodes=1", "--ntasks=1", "--no-requeue", f"--output={directory}/%a.txt"),
         *(["--exclusive"] if whole else []),
         *([f"--partition={partition}"] if partition else []),
+        *([f"--nodelist={node}"] if node else []),
         *(str(script), str(directory)),
     ]
     try:
@@ -127,15 +135,18 @@ def parse_states(text: str, arrays: Collection[str]) -> dict[str, State]:
     return found
 
 
-def cancel(arrays: Sequence[str]) -> None:
-    """Cancel job arrays, and wait until their jobs have ended.
+def cancel(arrays: Sequence[str]) -> dict[str, State]:
+    """Cancel job arrays, wait until their jobs have ended, and return the jobs' states.
 
     Raises:
         FscaleError: they have not after PATIENCE seconds.
     """
-    _run("scancel", *arrays)
+    _run("scancel", "--quiet", *arrays)
     end = time.monotonic() + PATIENCE
-    while any(state.running for state in states(arrays).values()):
+    while True:
+        found = states(arrays)
+        if not any(state.running for state in found.values()):
+            return found
         if time.monotonic() > end:
             raise FscaleError(f"jobs {', '.join(arrays)} have not ended; see `squeue`")
         time.sleep(1)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscale.farm import jobs
@@ -25,6 +25,7 @@ from fscale.farm.task import Task
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import Folder, printable
+from fscale.system.executor import summarise_failure
 
 POLL_SECONDS = 1.0
 ATTEMPTS = 2
@@ -112,26 +113,36 @@ class Slurm:
             if self._jobs:
                 time.sleep(POLL_SECONDS)
 
-    def cancel(self) -> None:
-        """Cancel the jobs that have not ended, and wait until their nodes are restored."""
-        if self._jobs:
-            self._say(f"cancelling {len(self._jobs)} jobs of Slurm")
-            jobs.cancel(sorted({name.partition("_")[0] for name in self._jobs}))
-        self._jobs.clear()
+    def cancel(self) -> list[Answer]:
+        """See fscale.farm.engine.NodeEngine."""
         self._waiting.clear()
+        if not self._jobs:
+            return []
+        self._say(f"cancelling {len(self._jobs)} jobs of Slurm")
+        states = jobs.cancel(sorted({name.partition("_")[0] for name in self._jobs}))
+        ended, self._jobs = self._jobs, {}
+        found = [_Found.of(job) for job in ended.values()]
+        return [
+            _answer(one, name, states.get(name, jobs.UNKNOWN))
+            for name, one in zip(ended, found, strict=True)
+            if one.complete
+        ]
 
     def _hand_over(self) -> None:
         """Submit waiting tasks as job arrays, as large as Slurm takes them."""
         while self._waiting and (room := self._limits.jobs - len(self._jobs)) > 0:
-            kind = self._waiting[0][0].kind
+            kind, host = self._waiting[0][0].kind, self._waiting[0][0].host
             size = min(room, self._limits.array, len(self._waiting))
-            batch = [one for one in self._waiting[:size] if one[0].kind == kind]
+            batch = [
+                one for one in self._waiting[:size] if (one[0].kind, one[0].host) == (kind, host)
+            ]
             directory = self._spool / str(self._batches)
             directory.mkdir()
             for index, (task, _) in enumerate(batch):
                 (directory / f"{index}.json").write_text(task.model_dump_json(by_alias=True))
             array = jobs.submit(
-                self._script(), directory, len(batch), self._partition, whole=kind in MEASURES
+                *(self._script(), directory, len(batch), self._partition, host),
+                whole=kind in MEASURES,
             )
             if array is None:  # full: until some jobs have ended
                 shutil.rmtree(directory)
@@ -140,7 +151,7 @@ class Slurm:
             self._arrays.add(array)
             for index, (task, lost) in enumerate(batch):
                 self._jobs[f"{array}_{index}"] = _Job(task, directory / str(index), lost)
-            del self._waiting[: len(batch)]
+            self._waiting = [one for one in self._waiting if one not in batch]
 
     def _script(self) -> Path:
         """The batch script of all jobs. Slurm's signals reach fscale, which replaces the shell."""
@@ -158,44 +169,66 @@ class Slurm:
 
     def _ended(self, name: str, job: _Job, state: jobs.State) -> Answer | None:
         """The answer of a job that has ended; None if it is tried again, or looked at later."""
-        files, why = _files(job)
-        ids = [f"cells/{key.id}.json" for key in job.task.keys]
-        complete = files.keys() >= set(ids) and bool(files)
+        found = _Found.of(job)
         job.ended = job.ended or time.monotonic()
         late = time.monotonic() - job.ended > LATE_SECONDS
-        if not (complete or why or state.lost or state.code or late):
+        if not (found.complete or found.why or state.lost or state.code or late):
             return None
         del self._jobs[name]
-        text = _messages(job)
-        if not complete and state.lost:
-            last = text.splitlines()[-1:] or ["a job that had not begun"]
+        if state.lost and not found.complete:
+            last = found.text.splitlines()[-1:] or ["a job that had not begun"]
             told = f"node {state.node or 'unknown'} did not come back; it was running {last[0]}"
             self._say(f"warning: {told}")
             lost = (*job.lost, told)
             if len(lost) < ATTEMPTS:
                 self._waiting.append((job.task, lost))
                 return None
-            why = "; ".join(lost)
-        if not complete and not why:
-            why = f"its job {name} ended as {state.name} with exit code {state.code}: {text}"
-        header = Header(
-            task=job.task.id,
-            host=state.node or "unknown",
-            code=state.code if complete else state.code or Exit.FAILED,
-            text=(why or text)[-MOST_TEXT:],
-        )
+            found = replace(found, why="; ".join(lost))
+        return _answer(found, name, state)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a job left: its files, or why they are not taken, and the end of its messages."""
+
+    job: _Job
+    files: Mapping[str, bytes]
+    why: str
+    text: str
+
+    @classmethod
+    def of(cls, job: _Job) -> "_Found":
+        """Look what a job left."""
         try:
-            return check(job.task, header, files)
-        except Refused as error:
-            return check(job.task, header.model_copy(update={"text": str(error)}), {})
+            return cls(job, read_files(job.task, job.place), "", _messages(job))
+        except OSError as error:
+            return cls(job, {}, f"{error.filename}: {error.strerror}", _messages(job))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell of its task is there, or whatever else it was to store."""
+        keys = self.job.task.keys
+        return bool(self.files) and all(f"cells/{key.id}.json" in self.files for key in keys)
 
 
-def _files(job: _Job) -> tuple[Mapping[str, bytes], str]:
-    """The files of a job's cells, or why they are not taken."""
+def _answer(found: _Found, name: str, state: jobs.State) -> Answer:
+    """The answer of a job that has ended, without files if these are refused."""
+    text = found.why
+    if not text and (state.code or not found.complete):
+        last = summarise_failure(found.text) or "no message"
+        text = f"its job {name} ended as {state.name} with exit code {state.code}: {last}"
+    task = found.job.task
+    header = Header(
+        task=task.id,
+        host=state.node or "unknown",
+        code=state.code if found.complete else state.code or Exit.FAILED,
+        text=(text or found.text)[-MOST_TEXT:],
+    )
     try:
-        return read_files(job.task, job.place), ""
-    except OSError as error:
-        return {}, f"{error.filename}: {error.strerror}"
+        return check(task, header, found.files)
+    except Refused as error:
+        refused = {"text": str(error), "code": Exit.FAILED}
+        return check(task, header.model_copy(update=refused), {})
 
 
 def _messages(job: _Job) -> str:

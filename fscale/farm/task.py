@@ -13,7 +13,7 @@ from fscale.model.bench import Strict
 from fscale.model.results import CellKey
 from fscale.model.revision import revision
 
-Kind = Literal["simulate", "run"]
+Kind = Literal["simulate", "run", "ab"]
 Role = Annotated[str, Field(pattern=r"^(modules/)?[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 """a name below the directory of a task's input files"""
 _CODE = ("*.py", "*.toml", "*.sh")
@@ -43,7 +43,10 @@ class Task(Strict):
         description="the plan that the cells belong to; names the directory of finished cells on "
         "each machine, which outlives a worker",
     )
-    keys: list[CellKey]
+    keys: list[CellKey] = Field(description="empty: the machine finds out what it measures")
+    host: str | None = Field(
+        default=None, description="the only machine that may run it; null: any"
+    )
     files: dict[Role, str] = Field(
         default_factory=dict,
         description="role of an input file -> its SHA-256; each machine fetches it once",

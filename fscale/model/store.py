@@ -14,6 +14,8 @@ from fscale.model.files import Folder
 from fscale.model.results import Cell, CellKey, Control, Run
 
 RUN_FILE = "run.json"
+AB_FILE = "ab.json"
+"""the two sides of a comparison"""
 BENCH = "fscale-bench"
 """Key of the microbenchmark among the versions of a run; the value is a digest of the file."""
 

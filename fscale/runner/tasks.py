@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fscale.farm.engine import Engine
+from fscale.farm.answer import Answer
+from fscale.farm.engine import NodeEngine
 from fscale.farm.keep import hosts, keep
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task, identity
 from fscale.model import runs
-from fscale.model.errors import Exit, FscaleError
+from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.facts import list_other_machine
 from fscale.model.load import Load
 from fscale.model.results import Cell, CellKey, Run
@@ -23,7 +24,8 @@ from fscale.runner import guard
 from fscale.runner.request import Request
 from fscale.runner.session import new_cell
 
-_NO_PLAN = "0" * 16
+NO_PLAN = "0" * 16
+"""the plan of a task that is alone"""
 _PATHS = ("suite", "device", "directory", "binary")
 MIXED = "cells were measured on "
 """how a warning begins that a run has cells of several machines"""
@@ -87,7 +89,7 @@ def request_from(
     )
 
 
-def plan(request: Request, wait: float, engine: Engine) -> Planned:
+def plan(request: Request, wait: float, engine: NodeEngine) -> Planned:
     """Let a machine of the engine plan a run, or the continuation of the one in the output.
 
     Raises:
@@ -100,7 +102,7 @@ def plan(request: Request, wait: float, engine: Engine) -> Planned:
     work = describe(request, wait)
     if work["seed"] is None and old:
         work["seed"] = old.seed
-    task = Task(kind="run", identity=identity(), plan=_NO_PLAN, keys=[], work=work)
+    task = Task(kind="run", identity=identity(), plan=NO_PLAN, keys=[], work=work)
     engine.submit([task], Objects())
     (answer,) = engine.collect()
     if answer.planned is None:
@@ -114,7 +116,7 @@ def plan(request: Request, wait: float, engine: Engine) -> Planned:
     return Planned(run, answer.planned.cells, store, old is not None, work)
 
 
-def measure(planned: Planned, engine: Engine, ends: Callable[[Cell], None]) -> None:
+def measure(planned: Planned, engine: NodeEngine, ends: Callable[[Cell], None]) -> None:
     """Measure the unfinished cells, each as a task; the cell of a task that failed says why."""
     run = planned.run
     work = planned.work | {"run": run.model_dump(mode="json", by_alias=True)}
@@ -126,19 +128,28 @@ def measure(planned: Planned, engine: Engine, ends: Callable[[Cell], None]) -> N
         ],
         Objects(),
     )
-    for answer in engine.collect():
-        there = {cell.id for cell in answer.cells}
-        failed = [new_cell(key) for key in answer.task.keys if key.id not in there]
-        for cell in failed:
-            cell.reason = f"{answer.header.host}: {answer.header.text}"
-        for cell in answer.cells:
-            if cell.status == "interrupted":
-                cell.reason = f"{cell.reason}; {answer.header.text}"
-        keep(planned.store, answer)
-        for cell in failed:
-            planned.store.save_cell(cell)
-        for cell in [*answer.cells, *failed]:
-            ends(cell)
+    try:
+        for answer in engine.collect():
+            _store(planned.store, answer, ends)
+    except Interrupted:
+        for answer in engine.cancel():
+            keep(planned.store, answer)
+        raise
+
+
+def _store(store: Store, answer: Answer, ends: Callable[[Cell], None]) -> None:
+    there = {cell.id for cell in answer.cells}
+    failed = [new_cell(key) for key in answer.task.keys if key.id not in there]
+    for cell in failed:
+        cell.reason = f"{answer.header.host}: {answer.header.text}"
+    for cell in answer.cells:
+        if cell.status == "interrupted":
+            cell.reason = f"{cell.reason}; {answer.header.text}"
+    keep(store, answer)
+    for cell in failed:
+        store.save_cell(cell)
+    for cell in [*answer.cells, *failed]:
+        ends(cell)
 
 
 def refuse_other_machine(planned: Run, here: Run) -> None:

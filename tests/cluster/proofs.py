@@ -7,6 +7,7 @@ nodes use all CPUs.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -90,6 +91,18 @@ def _written(output: str) -> dict[str, int]:
     return {p.name: p.stat().st_mtime_ns for p in (Path(output) / "cells").iterdir()}
 
 
+def _good(output: str) -> dict[str, str]:
+    """The finished cells of a run, as text, by their ids."""
+    return {c.id: c.model_dump_json() for c in cells(output) if c.status == "ok"}
+
+
+def _machine(output: str) -> str:
+    """The machine that a run records."""
+    run = Store(Path(output)).load_run()
+    assert run
+    return run.machine.hostname
+
+
 def _restored() -> bool:
     """Whether all CPUs are online and no change of the machine is left to be undone."""
     everything = f"0-{int(CPUS) - 1}" if int(CPUS) > 1 else "0"
@@ -140,6 +153,39 @@ def codes(nodes: Nodes) -> str:
     return ", ".join(told)
 
 
+def pair(nodes: Nodes) -> str:
+    """A comparison stays on its node, also when it is resumed; verdicts are those of here."""
+    del nodes
+    sides = ("ab", "--base=tmpfs", "--new=tmpfs", "--workload=DRBL", "--cores=1", "--whole")
+    short = ("--duration=0.2", "--repetitions=10", "--max-minutes=5")
+    with directory("pair"):
+        fscale(*sides, *short, "--wait=300", "--output=here", code=Exit.GOOD)
+        fscale(*sides, *short, *ON, "--output=there", code=Exit.GOOD)
+        names = [{cell.id for cell in cells(run)} for run in ("here", "there")]
+        assert names[0] == names[1], names
+        slower = ("ab", "--base=tmpfs", "--new=ext4:mount=sync", "--workload=MWCL", "--cores=1")
+        told = []
+        for where, more in {"here-slow": ("--wait=300",), "there-slow": ON}.items():
+            process = start(*slower, "--whole", *short, f"--output={where}", "--json", *more)
+            out, messages = process.communicate(timeout=ENDS)
+            assert process.returncode == Exit.FAILED, messages
+            judged = json.loads(out)["judgements"]
+            told.append({one["metric"]: one["verdict"] for one in judged})
+        assert told[0]["throughput"] == told[1]["throughput"] == "slower", told
+        process = start(*sides, *short, *ON, "--output=cut")
+        wait_for("pairs", lambda: len(list(Path.cwd().glob(".fscale-slurm.*/0/0/cells/*"))) > 4)
+        process.send_signal(signal.SIGINT)
+        finish(process, Exit.INTERRUPTED)
+        kept = _good("cut")
+        first = _machine("cut")
+        assert len(kept) >= 4, kept
+        fscale(*sides, *short, *ON, "--output=cut", code=Exit.GOOD)
+        assert _machine("cut") == first
+        assert kept.items() <= _good("cut").items()
+        assert len(cells("cut")) == 20
+    return f"on {first}, {len(kept)} of 20 cells before Ctrl-C; verdicts {told[1]}"
+
+
 def lost_node(nodes: Nodes) -> str:
     """A node is killed while it measures: its cell goes to the other, and no other cell does."""
     with directory("lost-node"):
@@ -149,15 +195,13 @@ def lost_node(nodes: Nodes) -> str:
         wait_for("a cell of n1", lambda: _measures("n1"))
         began = time.monotonic()
         nodes["n1"].kill()
-        at_death = _written("r") if Path("r/cells").exists() else {}
+        at_death = _good("r")
         messages = finish(process, Exit.GOOD)
         seconds = time.monotonic() - began
         assert "node n1 did not come back; it was running " in messages, messages
-        found = cells("r")
+        found = _good("r")
         assert len(found) == 6, len(found)
-        assert all(cell.status == "ok" for cell in found)
-        after = _written("r")
-        assert all(after[name] == when for name, when in at_death.items())
+        assert at_death.items() <= found.items()
         who = Counter(hosts(Store(Path("r"))).values())
         nodes["n1"].start()
         wait_for("n1 idle", lambda: nodes["n1"].state == "idle")
@@ -191,7 +235,15 @@ def time_limit(nodes: Nodes) -> str:
     with directory("time-limit"):
         began = time.monotonic()
         fscale(
-            *(*SUITE, "--cores=1", "--repetitions=1", "--duration=200", "--output=r", *ON),
+            *(
+                *SUITE,
+                "--workload=DRBL",
+                "--cores=1",
+                "--repetitions=1",
+                "--duration=200",
+                "--output=r",
+                *ON,
+            ),
             code=Exit.FAILED,
             environment={"SBATCH_TIMELIMIT": "1"},
         )
@@ -236,16 +288,12 @@ def ctrl_c(nodes: Nodes) -> str:
         seconds = time.monotonic() - began
         assert not jobs(), jobs()
         assert _restored()
-        before = {
-            name: when
-            for name, when in _written("r").items()
-            if Cell.model_validate_json((Path("r/cells") / name).read_bytes()).status == "ok"
-        }
+        before = _good("r")
         assert before
         fscale(*command, *ON, code=Exit.GOOD)
-        after = _written("r")
-        assert all(after[name] == when for name, when in before.items())
-        assert len(cells("r")) == 5
+        after = _good("r")
+        assert before.items() <= after.items()
+        assert len(after) == 5
     return f"{seconds:.1f} s until all jobs had ended; {len(before)} of 5 cells were kept"
 
 
@@ -273,6 +321,7 @@ def _cell_processes() -> list[int]:
 
 PROOFS: dict[str, Callable[[Nodes], str]] = {
     "suite": suite,
+    "pair": pair,
     "codes": codes,
     "lost-node": lost_node,
     "lost-slurmd": lost_slurmd,

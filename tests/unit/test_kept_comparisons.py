@@ -13,8 +13,8 @@ import pytest
 
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
-from fscale.analysis.compare.sides import AB_FILE, open_sides
-from fscale.model.store import RUN_FILE
+from fscale.analysis.compare.sides import open_sides
+from fscale.model.store import AB_FILE, RUN_FILE
 
 KEPT = Path(__file__).parents[1] / "golden" / "comparisons"
 VERDICTS = json.loads((KEPT / "verdicts.json").read_text())

@@ -14,8 +14,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.files import Folder, printable
 from fscale.model.results import Cell
 from fscale.model.runs import BUILD, BUILD_ID
-
-AB_FILE = "ab.json"
+from fscale.model.store import AB_FILE
 
 
 class AbRecord(Strict):

@@ -3,11 +3,12 @@
 
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.settings import Settings
-from fscale.analysis.compare.sides import AB_FILE, open_sides
+from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.report import comparison_page
 from fscale.analysis.report.section import Report, Section
 from fscale.model.errors import FscaleError
 from fscale.model.files import Folder
+from fscale.model.store import AB_FILE
 
 
 def _build(report: Report) -> str | None:

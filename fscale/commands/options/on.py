@@ -3,11 +3,11 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
-from fscale.farm.engine import WHOLE_NODES, Engine, open_engine
+from fscale.farm.engine import WHOLE_NODES, Engine, NodeEngine, open_engine
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import PLACE
 from fscale.model.terminal import say
@@ -34,7 +34,7 @@ NodesOption = Annotated[
 
 
 @contextlib.contextmanager
-def nodes_of(on: str) -> Iterator[Engine]:
+def nodes_of(on: str) -> Iterator[NodeEngine]:
     """The engine that the user named, opened.
 
     Raises:
@@ -45,7 +45,7 @@ def nodes_of(on: str) -> Iterator[Engine]:
             f"--on {on}: what is measured needs a machine for itself; give --on slurm[:PARTITION]"
         )
     with open_engine(on, lambda text: say(text, error=True)) as engine:
-        yield engine
+        yield cast(NodeEngine, engine)
 
 
 @contextlib.contextmanager
