@@ -14,7 +14,7 @@ from fscale.model.results import CellKey
 from fscale.model.revision import revision
 
 Kind = Literal["simulate", "run", "ab"]
-Role = Annotated[str, Field(pattern=r"^(modules/)?[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
+Role = Annotated[str, Field(pattern=r"^((modules|cells)/)?[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 """a name below the directory of a task's input files"""
 _CODE = ("*.py", "*.toml", "*.sh")
 
