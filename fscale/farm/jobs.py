@@ -20,6 +20,10 @@ _LOST = {"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "unknown to Slurm"}
 _FORMAT = "JobArrayID:|,State:|,exit_code:|,NodeList:"
 
 
+class Full(FscaleError):  # noqa: N818 - it says what happened
+    """Slurm takes no more jobs until some have ended."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What Slurm takes at most."""
@@ -89,15 +93,16 @@ def submit(
     node: str | None,
     *,
     whole: bool,
-) -> str | None:
-    """Submit a job array and return its id; None if Slurm has as many jobs as it takes.
+) -> str:
+    """Submit a job array and return its id.
 
     Element N runs `script DIRECTORY` on one node, which is `node` if that is named, or on one CPU
     unless `whole`, and prints to DIRECTORY/N.txt. Slurm does not requeue it: a job that crashes
     nodes would crash all.
 
     Raises:
-        FscaleError: Slurm refuses the job.
+        Full: Slurm has as many jobs as it takes.
+        CommandFailed: Slurm refuses the job.
     """
     argv = [
         *("sbatch", "--parsable", f"--job-name={NAME}", f"--array=0-{count - 1}"),
@@ -111,7 +116,7 @@ def submit(
         said = _run(*argv)
     except CommandFailed as error:
         if "temporarily unable" in str(error) or "limit" in str(error):
-            return None
+            raise Full(str(error)) from None
         raise
     # With several clusters it is ID;CLUSTER.
     return said.strip().partition(";")[0]

@@ -25,7 +25,7 @@ from fscale.farm.task import Task
 from fscale.model import paths
 from fscale.model.errors import Exit, FscaleError
 from fscale.model.files import Folder, printable
-from fscale.system.executor import summarise_failure
+from fscale.system.executor import CommandFailed, summarise_failure
 
 POLL_SECONDS = 1.0
 ATTEMPTS = 2
@@ -58,8 +58,10 @@ def open_engine(on: str, say: Say) -> Iterator["Slurm"]:
     try:
         yield engine
     finally:
-        engine.cancel()
-        shutil.rmtree(spool, ignore_errors=True)
+        try:
+            engine.cancel()
+        finally:
+            shutil.rmtree(spool, ignore_errors=True)
 
 
 @dataclass
@@ -90,6 +92,7 @@ class Slurm:
         self._jobs: dict[str, _Job] = {}
         self._arrays: set[str] = set()
         self._batches = 0
+        self._seen = time.monotonic()
 
     def submit(self, tasks: Sequence[Task], objects: Objects) -> None:
         """Hand tasks to Slurm, as many as it takes; the others follow when jobs end."""
@@ -104,14 +107,25 @@ class Slurm:
     def collect(self) -> Iterator[Answer]:
         """Yield an answer for each task; a task whose node was lost is submitted once more."""
         while self._jobs or self._waiting:
-            states = jobs.states(self._arrays)
-            for name, job in list(self._jobs.items()):
-                state = states.get(name, jobs.UNKNOWN)
-                if not state.running and (answer := self._ended(name, job, state)):
-                    yield answer
-            self._hand_over()
+            if (states := self._states()) is not None:
+                for name, job in list(self._jobs.items()):
+                    state = states.get(name, jobs.UNKNOWN)
+                    if not state.running and (answer := self._ended(name, job, state)):
+                        yield answer
+                self._hand_over()
             if self._jobs:
                 time.sleep(POLL_SECONDS)
+
+    def _states(self) -> dict[str, jobs.State] | None:
+        """The states of all jobs; None while Slurm's controller restarts."""
+        try:
+            found = jobs.states(self._arrays)
+        except CommandFailed:
+            if time.monotonic() - self._seen > jobs.PATIENCE:
+                raise
+            return None
+        self._seen = time.monotonic()
+        return found
 
     def cancel(self) -> list[Answer]:
         """See fscale.farm.engine.NodeEngine."""
@@ -140,12 +154,15 @@ class Slurm:
             directory.mkdir()
             for index, (task, _) in enumerate(batch):
                 (directory / f"{index}.json").write_text(task.model_dump_json(by_alias=True))
-            array = jobs.submit(
-                *(self._script(), directory, len(batch), self._partition, host),
-                whole=kind in MEASURES,
-            )
-            if array is None:  # full: until some jobs have ended
+            try:
+                array = jobs.submit(
+                    *(self._script(), directory, len(batch), self._partition, host),
+                    whole=kind in MEASURES,
+                )
+            except jobs.Full:
                 shutil.rmtree(directory)
+                if not self._jobs:  # what fills Slurm is not ours
+                    raise
                 return
             self._batches += 1
             self._arrays.add(array)
