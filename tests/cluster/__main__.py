@@ -11,9 +11,8 @@ import shlex
 import subprocess
 import sys
 
-from tests.cluster.proofs import PROOFS
-
 from fscale.model import paths
+from tests.cluster.proofs import PROOFS
 
 _PACKAGES = "slurmctld slurmd slurm-client munge iproute2 procps"
 _INSTALL = f"apt-get update -qq && apt-get install -y -qq --no-install-recommends {_PACKAGES}"

@@ -9,7 +9,6 @@ import time
 import traceback
 
 from tests.cluster.proofs import EPILOG, PROOFS
-
 from tests.cluster.slurm import LOGS, cluster
 
 
