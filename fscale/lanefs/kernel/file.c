@@ -163,17 +163,67 @@ static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	return count == -ENOTBLK ? 0 : count;
 }
 
-/* A direct write that does not wait: where there are blocks, which lanefs_iomap_begin() sees to. */
-static ssize_t lanefs_direct_now(struct kiocb *iocb, struct iov_iter *from)
+/* Whether the range has no hole; as the inode is not unlocked, none is made either. */
+static bool lanefs_is_mapped(struct inode *inode, loff_t start, loff_t end)
 {
-	loff_t end = iocb->ki_pos + iov_iter_count(from);
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 at = start >> LANEFS_BLOCK_SHIFT, last = end >> LANEFS_BLOCK_SHIFT;
+	struct lanefs_map map = { .block = 1 };
+	int err = 0;
+
+	down_read(&li->li_tree_sem);
+	for (; at < last && !err && map.block; at += map.length)
+		err = lanefs_map_find(inode, at, &map);
+	up_read(&li->li_tree_sem);
+	return !err && map.block;
+}
+
+/*
+ * With the inode's lock shared. If it must not wait, lanefs_iomap_begin() sees to it that there are
+ * blocks.
+ */
+static ssize_t lanefs_direct_overwrite_locked(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	bool wait = !(iocb->ki_flags & IOCB_NOWAIT);
+	ssize_t count;
+	loff_t end;
+	int err;
+
+	if (IS_IMMUTABLE(inode))
+		return -EPERM;
+	count = generic_write_checks(iocb, from);
+	if (count <= 0)
+		return count;
+	end = iocb->ki_pos + count;
+	if (!IS_NOSEC(inode) || ((iocb->ki_pos | end) & (LANEFS_BLOCK_SIZE - 1)) ||
+	    end > i_size_read(inode) || (wait && !lanefs_is_mapped(inode, iocb->ki_pos, end)))
+		return 0;
+	err = kiocb_modified(iocb);
+	if (err)
+		return err;
+	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops, 0, NULL, 0);
+	return count == -ENOTBLK ? 0 : count;
+}
+
+/*
+ * A direct write of whole blocks that are there moves neither the end nor the map, so others may write
+ * at the same time. Returns the bytes written; 0: none, take the inode's lock; or an error.
+ */
+static ssize_t lanefs_direct_overwrite(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t count;
 
-	if (end > i_size_read(file_inode(iocb->ki_filp)) ||
-	    ((iocb->ki_pos | end) & (LANEFS_BLOCK_SIZE - 1)))
+	if (lanefs_is_log(inode->i_sb) || (iocb->ki_flags & IOCB_APPEND))
+		return 0;
+	if (!(iocb->ki_flags & IOCB_NOWAIT))
+		inode_lock_shared(inode);
+	else if (!inode_trylock_shared(inode))
 		return -EAGAIN;
-	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops, 0, NULL, 0);
-	return count == -ENOTBLK ? -EAGAIN : count;
+	count = lanefs_direct_overwrite_locked(iocb, from);
+	inode_unlock_shared(inode);
+	return count;
 }
 
 /*
@@ -238,7 +288,7 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (lanefs_is_log(inode->i_sb))
 		return lanefs_direct_to_log(iocb, from);
 	if (iocb->ki_flags & IOCB_NOWAIT)
-		return lanefs_direct_now(iocb, from);
+		return -EAGAIN;
 	count = lanefs_direct_write(iocb, from);
 	if (count >= 0 && iov_iter_count(from))
 		count = lanefs_write_rest(iocb, from, count);
@@ -251,7 +301,8 @@ static ssize_t lanefs_write_some(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t count, rest = -EAGAIN;
 	bool locked = true;
 
-	count = lanefs_overwrite(iocb, from);
+	count = iocb->ki_flags & IOCB_DIRECT ? lanefs_direct_overwrite(iocb, from) :
+					       lanefs_overwrite(iocb, from);
 	if (count >= 0 && iov_iter_count(from)) {
 		if (!(iocb->ki_flags & IOCB_NOWAIT))
 			inode_lock(inode);
@@ -369,6 +420,9 @@ int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	}
 	lanefs_writeout(inode, start, end);
 	err = file_write_and_wait_range(file, start, end);
+	/* Another fsync may be writing a page that was dirty before. */
+	lanefs_writeout_wait(inode, start, end);
+	err = file_check_and_advance_wb_err(file) ?: err;
 	if (err)
 		return err;
 	seq = datasync ? READ_ONCE(li->li_data_seq) : READ_ONCE(li->li_seq);

@@ -190,7 +190,7 @@ static int lanefs_gc_move(struct lanefs_collector *collector, struct inode *inod
 	int err;
 
 	/* From now on no fsync writes to the victim. */
-	lanefs_writeout_wait(inode);
+	lanefs_writeout_wait(inode, 0, LLONG_MAX);
 	err = lanefs_gc_move_io(collector, domain->d_sbi, live, placed, false);
 	if (!err)
 		err = lanefs_gc_move_io(collector, domain->d_sbi, live, placed, true);

@@ -4,7 +4,7 @@
  *
  * Locks, outermost first:
  *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks
- *   s_writeout (SRCU), li_writeout of an inode, folio locks
+ *   s_writeout (SRCU), folio locks
  *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
  *     A task that waits for one domain to let it in holds no handle of another.
  *     lockdep knows handles as s_handle_map, and who may wait for a commit by lanefs_may_wait().
@@ -13,7 +13,7 @@
  *   sh_mutex of a shard of a domain's inodes
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
- *     li_log_lock, li_io_lock; d_cache_lock is held around the lock of d_cache, a trim holds
+ *     li_log_lock, li_io_lock, li_writeout_lock; d_cache_lock is held around the lock of d_cache, a trim holds
  *     g_lock around d_batch_lock, and a stream's lock is held around g_lock and work queues' locks
  *
  * Outside of handles: s_super_mutex, with nothing within it; j_commit_mutex of a domain, with which
@@ -427,7 +427,9 @@ struct lanefs_inode {
 	struct lanefs_buf *li_buf;		/* its block of the inode table */
 	u64 li_seq;				/* last transaction that changed it */
 	u64 li_data_seq;			/* the same, but for times only */
-	struct mutex li_writeout;		/* held while an fsync writes a page */
+	spinlock_t li_writeout_lock;		/* the next two (writeout.c) */
+	struct list_head li_writeouts;		/* pages that fsyncs write */
+	u64 li_writeout_seq;			/* of the next one */
 	struct rw_semaphore li_collect_sem;	/* svp=off: writers, against a collector */
 	atomic_t li_next_domain;		/* placement=roundrobin */
 	atomic_t li_cached;			/* how often pages came into the cache (readpath.c) */
@@ -869,7 +871,7 @@ ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to);
 
 /* writeout.c */
 void lanefs_writeout(struct inode *inode, loff_t start, loff_t end);
-void lanefs_writeout_wait(struct inode *inode);
+void lanefs_writeout_wait(struct inode *inode, loff_t start, loff_t end);
 int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end, bool wait);
 void lanefs_writeout_wait_all(struct lanefs_sb *sbi);
 

@@ -38,7 +38,7 @@ static bool lanefs_may_overwrite(const struct kiocb *iocb, const struct iov_iter
 
 	/* Privileges (such as set-user-ID) are dropped under the inode's lock. */
 	return LANEFS_SB(inode->i_sb)->s_options.iolock == LANEFS_IOLOCK_RANGE && count && IS_NOSEC(inode) &&
-	       !IS_IMMUTABLE(inode) && !(iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) &&
+	       !IS_IMMUTABLE(inode) && !(iocb->ki_flags & IOCB_APPEND) &&
 	       offset_in_page(iocb->ki_pos) + count <= PAGE_SIZE &&
 	       iocb->ki_pos + count <= i_size_read(inode);
 }

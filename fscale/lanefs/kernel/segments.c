@@ -139,7 +139,10 @@ u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit)
 	return lanefs_segment_end(bit);
 }
 
-/* Whether a collector empties the segment that the block is in: with li_writeout held, not locked. */
+/*
+ * Whether a collector empties the segment that the block is in: not locked, with its page in
+ * li_writeouts.
+ */
 bool lanefs_segments_emptied(struct super_block *sb, u64 block)
 {
 	const struct lanefs_domain *domain = lanefs_block_domain(LANEFS_SB(sb), block);

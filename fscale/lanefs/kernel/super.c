@@ -125,7 +125,8 @@ struct inode *lanefs_alloc_inode(struct super_block *sb)
 	init_rwsem(&li->li_collect_sem);
 	/* Long ago, though jiffies begin anywhere. */
 	li->li_shared = jiffies - HZ;
-	mutex_init(&li->li_writeout);
+	spin_lock_init(&li->li_writeout_lock);
+	INIT_LIST_HEAD(&li->li_writeouts);
 	spin_lock_init(&li->li_log_lock);
 	spin_lock_init(&li->li_io_lock);
 	INIT_LIST_HEAD(&li->li_io_done);

@@ -4,16 +4,26 @@
  * superblock's list of those under writeback, and take it off again, under one lock for all. A page whose
  * block is there and written is written from under its lock instead: it is clean to the page cache
  * then, and not under writeback. So what must not miss the I/O has to lock the page, or to wait for
- * li_writeout (this inode's) or for the readers of s_writeout: another fsync, a direct read, a sync
+ * li_writeouts (this inode's) or for the readers of s_writeout: another fsync, a direct read, a sync
  * of the whole file system. sync_file_range() does not see it.
+ *
+ * A page is in li_writeouts before it is clean. Who finds it clean, and looks there afterwards, finds
+ * it there or it is on the device; so pages of one inode are written at the same time.
  *
  * In a log that is what is written over all the same (not with strict=on), as F2FS does: the block
  * would else have to be mapped anew, and that be committed. Not in what a collector empties: it reads
- * blocks without their pages' locks, and waits for li_writeout before.
+ * blocks without their pages' locks, and waits for li_writeouts before.
  */
 #include <linux/pagemap.h>
 
 #include "lanefs.h"
+
+/* A page that an fsync writes. */
+struct lanefs_writeout {
+	struct list_head node;	/* in li_writeouts, by seq */
+	u64 seq;
+	unsigned long index;
+};
 
 /* The only dirty page of the range; false where there is none, or more than one. */
 static bool lanefs_one_dirty(struct address_space *mapping, loff_t start, loff_t end,
@@ -86,14 +96,54 @@ static bool lanefs_clean_folio(struct folio *folio)
 	return true;
 }
 
+static void lanefs_writeout_begin(struct lanefs_inode *li, struct lanefs_writeout *writeout)
+{
+	spin_lock(&li->li_writeout_lock);
+	writeout->seq = li->li_writeout_seq++;
+	list_add_tail(&writeout->node, &li->li_writeouts);
+	spin_unlock(&li->li_writeout_lock);
+}
+
+static void lanefs_writeout_end(struct lanefs_inode *li, struct lanefs_writeout *writeout)
+{
+	spin_lock(&li->li_writeout_lock);
+	list_del(&writeout->node);
+	spin_unlock(&li->li_writeout_lock);
+	/* Pairs with the waiter's queueing itself before it looks at the list. */
+	smp_mb();
+	wake_up_var(&li->li_writeouts);
+}
+
+/* Whether a page from `first` to `last` is being written whose write began before that of `seq`. */
+static bool lanefs_writeout_pending(struct lanefs_inode *li, u64 seq, unsigned long first,
+				    unsigned long last)
+{
+	struct lanefs_writeout *writeout;
+	bool pending = false;
+
+	spin_lock(&li->li_writeout_lock);
+	list_for_each_entry(writeout, &li->li_writeouts, node) {
+		if (writeout->seq >= seq)
+			break;
+		pending = writeout->index >= first && writeout->index <= last;
+		if (pending)
+			break;
+	}
+	spin_unlock(&li->li_writeout_lock);
+	return pending;
+}
+
 static void lanefs_write_folio(struct inode *inode, unsigned long index)
 {
+	struct lanefs_writeout writeout = { .index = index };
+	struct lanefs_inode *li = LANEFS_I(inode);
 	struct folio *folio = lanefs_get_folio(inode->i_mapping, index, FGP_LOCK);
 	u64 block = 0;
 	int err;
 
 	if (!folio)
 		return;
+	lanefs_writeout_begin(li, &writeout);
 	if (lanefs_may_write(inode, folio))
 		block = lanefs_is_log(inode->i_sb) ? lanefs_block_in_log(inode, index) :
 						     lanefs_block_in_place(inode, index);
@@ -103,17 +153,17 @@ static void lanefs_write_folio(struct inode *inode, unsigned long index)
 		if (err)
 			mapping_set_error(inode->i_mapping, err);
 	}
+	lanefs_writeout_end(li, &writeout);
 	folio_unlock(folio);
 	folio_put(folio);
 }
 
 /*
- * Before an fsync has the page cache write the range: writes it where that is one page, and waits
- * for others that do so. Errors are the mapping's.
+ * Before an fsync has the page cache write the range: writes it where that is one page. Errors are
+ * the mapping's.
  */
 void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 {
-	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	unsigned long index;
 	int section;
@@ -122,20 +172,25 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 	    READ_ONCE(sbi->s_options.strict) == LANEFS_STRICT_ON)
 		return;
 	section = srcu_read_lock(&sbi->s_writeout);
-	mutex_lock(&li->li_writeout);
 	if (lanefs_one_dirty(inode->i_mapping, start, end, &index))
 		lanefs_write_folio(inode, index);
-	mutex_unlock(&li->li_writeout);
 	srcu_read_unlock(&sbi->s_writeout, section);
 }
 
-/* Waits until no fsync writes a page of the inode that it began with before. */
-void lanefs_writeout_wait(struct inode *inode)
+/* Waits until no fsync writes a page of the range that it began with before. */
+void lanefs_writeout_wait(struct inode *inode, loff_t start, loff_t end)
 {
+	unsigned long first = start >> PAGE_SHIFT, last = end >> PAGE_SHIFT;
 	struct lanefs_inode *li = LANEFS_I(inode);
+	bool idle;
+	u64 seq;
 
-	mutex_lock(&li->li_writeout);
-	mutex_unlock(&li->li_writeout);
+	spin_lock(&li->li_writeout_lock);
+	seq = li->li_writeout_seq;
+	idle = list_empty(&li->li_writeouts);
+	spin_unlock(&li->li_writeout_lock);
+	if (!idle)
+		wait_var_event(&li->li_writeouts, !lanefs_writeout_pending(li, seq, first, last));
 }
 
 /*
@@ -145,18 +200,14 @@ void lanefs_writeout_wait(struct inode *inode)
 int lanefs_writeout_range(struct inode *inode, loff_t start, loff_t end, bool wait)
 {
 	struct address_space *mapping = inode->i_mapping;
-	struct lanefs_inode *li = LANEFS_I(inode);
 	int err;
 
-	if (wait)
-		mutex_lock(&li->li_writeout);
-	else if (!mutex_trylock(&li->li_writeout))
-		return -EAGAIN;
-	if (wait)
-		err = filemap_write_and_wait_range(mapping, start, end);
-	else
-		err = filemap_range_needs_writeback(mapping, start, end) ? -EAGAIN : 0;
-	mutex_unlock(&li->li_writeout);
+	if (!wait)
+		return filemap_range_needs_writeback(mapping, start, end) ||
+		       lanefs_writeout_pending(LANEFS_I(inode), U64_MAX, start >> PAGE_SHIFT,
+					       end >> PAGE_SHIFT) ? -EAGAIN : 0;
+	err = filemap_write_and_wait_range(mapping, start, end);
+	lanefs_writeout_wait(inode, start, end);
 	return err;
 }
 

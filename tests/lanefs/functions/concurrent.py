@@ -22,6 +22,7 @@ from tests.lanefs.functions.harness import (
     run,
     test,
 )
+from tests.lanefs.functions.loop import mounted, slow_device
 from tests.lanefs.functions.space import KEEP, PUNCH, fallocate
 
 SECONDS = 6.0
@@ -340,6 +341,39 @@ def a_direct_read_sees_what_was_written_while_others_sync(place: Place) -> None:
         os.close(fd)
 
     children(4, work)
+
+
+def _synchronous_writes(path: Path, flags: int, tasks: int, blocks: int) -> float:
+    """Overwrites per second of one file by so many tasks, each of blocks of its own."""
+    end = load_ends(SECONDS)
+    done = mmap.mmap(-1, 8 * tasks)
+
+    def work(number: int) -> None:
+        fd = os.open(path, os.O_RDWR | os.O_DSYNC | flags)
+        data = mmap.mmap(-1, 4096)
+        count = 0
+        while time.monotonic() < end or not count:
+            os.pwritev(fd, [data], (count * tasks + number) % blocks * 4096)
+            count += 1
+        done[8 * number : 8 * number + 8] = count.to_bytes(8, "little")
+
+    began = time.monotonic()
+    children(tasks, work)
+    counts = [int.from_bytes(done[8 * n : 8 * n + 8], "little") for n in range(tasks)]
+    return sum(counts) / (time.monotonic() - began)
+
+
+@long_test
+def synchronous_writers_of_a_file_do_not_wait_for_each_other(place: Place) -> None:
+    """On a device that takes its time, eight write far more blocks than one, directly or not."""
+    blocks = 512
+    with slow_device(place, 256, 0.02) as device, mounted(place, device) as mount:
+        path = mount / "f"
+        path.write_bytes(b"x" * blocks * 4096)
+        os.sync()
+        for flags in (0, os.O_DIRECT):
+            one, eight = (_synchronous_writes(path, flags, tasks, blocks) for tasks in (1, 8))
+            check(eight > 2.5 * one, f"{eight:.0f} per second by eight, {one:.0f} by one, {flags}")
 
 
 @long_test

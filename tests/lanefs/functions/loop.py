@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A second file system, on a loop device, for tests that need one of a size, or change it."""
+"""A second file system, on a device of its own, for tests that need one of a size, or change it."""
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from fscale.model import catalogue
-from tests.lanefs.functions.harness import Place, run
+from tests.lanefs.functions.harness import Place, Skipped, run
+
+_CONFIGFS = Path("/sys/kernel/config")
+_NULL_BLK = _CONFIGFS / "nullb"
 
 
 @contextmanager
@@ -32,23 +35,63 @@ def loop_device(
     allocation by `extent` or `log`.
     """
     place.own()
+    options = {"domains": domains, "journal": journal, "inodes": inodes, "alloc": alloc}
     with tempfile.TemporaryDirectory(dir="/run") as directory:
         backing = Path(directory) / "backing"
         with backing.open("wb") as file:
             file.truncate(mib << 20)
         with attached(backing) as device:
-            mkfs = catalogue.load_filesystem(place.filesystem).mkfs
-            argv = [word.replace("{device}", device) for word in mkfs]
-            if domains and place.filesystem == "lanefs":
-                argv[-1:-1] = ["--domains", str(domains)]
-            if journal and place.filesystem == "lanefs":
-                argv[-1:-1] = ["--journal", journal]
-            if inodes and place.filesystem == "lanefs":
-                argv[-1:-1] = ["--inodes", str(inodes)]
-            if alloc and place.filesystem == "lanefs":
-                argv[-1:-1] = ["--alloc", alloc]
-            run(*argv)
+            _make(place, device, options)
             yield device, backing
+
+
+def _make(place: Place, device: str, options: Mapping[str, object]) -> None:
+    """Run mkfs, on lanefs with those of the options that are set."""
+    mkfs = catalogue.load_filesystem(place.filesystem).mkfs
+    argv = [word.replace("{device}", device) for word in mkfs]
+    if place.filesystem == "lanefs":
+        chosen = [(f"--{name}", str(value)) for name, value in options.items() if value]
+        argv[-1:-1] = [word for pair in chosen for word in pair]
+    run(*argv)
+
+
+@contextmanager
+def slow_device(place: Place, mib: int, seconds: float, domains: int = 0) -> Iterator[str]:
+    """A disk in memory (null_blk) that takes so many seconds for a request, with a new file system.
+
+    It does many requests at the same time.
+    """
+    place.own()
+    subprocess.run(["modprobe", "null_blk", "nr_devices=0"], capture_output=True, check=False)
+    if not _NULL_BLK.exists():
+        subprocess.run(["mount", "-t", "configfs", "none", str(_CONFIGFS)], check=False)
+    if not _NULL_BLK.exists():
+        raise Skipped("no null_blk in this kernel")
+    disk = _NULL_BLK / "nullb-slow"
+    disk.mkdir()
+    try:
+        for name, value in (
+            ("memory_backed", 1),
+            ("blocksize", 4096),
+            ("size", mib),
+            ("hw_queue_depth", 64),
+            ("irqmode", 2),
+            ("completion_nsec", round(seconds * 1e9)),
+            ("power", 1),
+        ):
+            (disk / name).write_text(str(value))
+        device = f"/dev/{_name(disk)}"
+        _make(place, device, {"domains": domains})
+        yield device
+    finally:
+        (disk / "power").write_text("0")
+        disk.rmdir()
+
+
+def _name(disk: Path) -> str:
+    """Linux before 6.4 names a disk by its index, not by its directory."""
+    named = Path("/dev") / disk.name
+    return named.name if named.exists() else f"nullb{(disk / 'index').read_text().strip()}"
 
 
 def fsck(place: Place, device: str) -> None:
