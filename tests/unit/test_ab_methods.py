@@ -47,6 +47,7 @@ def _measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "execute", execute)
     for command in (ab, bisect, vm):
         monkeypatch.setattr(command, "measure_in_guests", reached)
+    monkeypatch.setattr(ab, "nodes_of", reached)
     monkeypatch.setattr(bisect, "_commit", lambda: "0" * 12)
 
 
@@ -73,13 +74,14 @@ GIVEN = {
     "--dir": ("/srv/scratch", "/srv/scratch"),
     "--binary": ("/opt/bench", "/opt/bench"),
     "--wait": ("77", "77"),
+    "--on": ("slurm:all", "slurm:all"),
     "--metric": ("throughput", "metrics=('throughput',)"),
     "--margin": ("0.07", "0.07"),
     "--count-margin": ("0.03", "0.03"),
     "--fdr": ("0.02", "0.02"),
 }
 OF_A_VERDICT = ("--metric", "--margin", "--count-margin", "--fdr")
-ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--dry-run"}
+ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--on", "--dry-run"}
 LATENCY = ("--metric", "p99", "--latency-margin", "0.25")
 REFUSED = {
     "whole": {"--count-margin"},
