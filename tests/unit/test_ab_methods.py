@@ -303,7 +303,7 @@ def test_vm_ab_heeds_what_ab_does(option: str, more: list[str], tmp_path: Path) 
     assert any(one in ended.text for one in GIVEN[option][1].split("|")), ended.text
 
 
-@pytest.mark.parametrize("option", [o for o in GIVEN if o not in OF_A_VERDICT])
+@pytest.mark.parametrize("option", [o for o in GIVEN if o not in (*OF_A_VERDICT, "--on")])
 def test_noise_heeds_what_it_takes(option: str, tmp_path: Path) -> None:
     value, shown = GIVEN[option]
     ended = end(["noise", "--fs", "tmpfs", "--output", tmp_path / "o", option, value])
@@ -315,7 +315,7 @@ def test_noise_heeds_what_it_takes(option: str, tmp_path: Path) -> None:
     ("sides", "options"),
     [
         (HOST, {"--filesystem", "--allow-different"}),
-        (KERNELS, {"--allow-different", "--duration"} | (ON_THIS_MACHINE - {"--dry-run"})),
+        (KERNELS, {"--allow-different", "--duration"} | (ON_THIS_MACHINE - {"--dry-run", "--on"})),
         (None, {"--workload", "--cores", "--duration", "--max-minutes", "--wait", "--set"}),
     ],
 )
