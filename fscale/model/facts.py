@@ -58,6 +58,7 @@ TABLE = (
     Rule(r"workloads\..*\.definition", "refuse", "refuse"),
     # On resume, the digest of the microbenchmark covers the workloads.
     Rule(r"workloads\..*", "ignore", "refuse"),
+    Rule(r"machine\.hosts", "ignore", "refuse"),
     Rule(r"machine\.(debug|model\..*)", "refuse", "refuse"),
     Rule(r"machine\.(kernel|build|cpu_order|guest)", "refuse", "ignore"),
     Rule(

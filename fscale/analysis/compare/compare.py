@@ -8,6 +8,7 @@ from fscale.analysis.compare.boots import BETWEEN_BOOTS, between_boots
 from fscale.analysis.compare.curves import curve_tests
 from fscale.analysis.compare.definition import notes, refuse_other_kind
 from fscale.analysis.compare.health import health
+from fscale.analysis.compare.hosts import mixed_hosts
 from fscale.analysis.compare.judge import judge
 from fscale.analysis.compare.locks import new_bottlenecks, shares
 from fscale.analysis.compare.pairs import Pairing, common_place, pair
@@ -133,7 +134,8 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
         if _between_boots(sides):
             warnings.append(BETWEEN_BOOTS)
         warnings += notes(
-            base.run, new.run, sides.base_cells, sides.new_cells, settings.allow_different
+            *(base.run, new.run, sides.base_cells, sides.new_cells),
+            *(settings.allow_different, mixed_hosts(sides)),
         )
         if sides.base_cells and sides.base_cells == sides.new_cells:
             warnings.append("both sides are the same measurements, so they cannot differ")

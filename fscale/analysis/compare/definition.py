@@ -83,8 +83,9 @@ def notes(
     base_cells: Sequence[Cell],
     new_cells: Sequence[Cell],
     allow: Sequence[str],
+    more: Sequence[Difference] = (),
 ) -> list[str]:
-    """The differences between two runs, one sentence each.
+    """The differences between two runs, and `more` differences, one sentence each.
 
     Raises:
         FscaleError: a difference makes the figures mean different things, and `allow` does not name
@@ -96,6 +97,7 @@ def notes(
     reported = {one.key for one in differing}
     mounts = _mounts(base_cells, new_cells)
     found = [
+        *more,
         *(one for one in differing if one.refused or one.key.startswith("suite.")),
         *(one for one in mounts if one.key.replace(".effective", "") not in reported),
         *_geometry(base_cells, new_cells),
