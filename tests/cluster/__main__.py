@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from fscale.model import paths
-from tests.cluster.proofs import PROOFS
+from tests.cluster.proofs import PROOFS, SCALE
 
 _PACKAGES = "slurmctld slurmd slurm-client munge iproute2 procps"
 _INSTALL = f"apt-get update -qq && apt-get install -y -qq --no-install-recommends {_PACKAGES}"
@@ -22,7 +22,8 @@ _NAMESPACES = "--pid --net --mount --uts --fork --kill-child --mount-proc"
 def main() -> int:
     """Run the proofs in a root of their own."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=list(PROOFS), action="append", help="default: all")
+    choices = [*PROOFS, *SCALE]
+    parser.add_argument("--only", choices=choices, action="append", help="default: all proofs")
     only = parser.parse_args().only or list(PROOFS)
     lines = (
         f"export DEBIAN_FRONTEND=noninteractive; ({_INSTALL}) >/dev/null",

@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 
-from tests.cluster.proofs import EPILOG, PROOFS
+from tests.cluster.proofs import EPILOG, PROOFS, SCALE
 from tests.cluster.slurm import LOGS, cluster
 
 
@@ -21,7 +21,7 @@ def main(names: list[str]) -> int:
         for name in names:
             began = time.monotonic()
             try:
-                found = PROOFS[name](nodes)
+                found = (PROOFS | SCALE)[name](nodes)
             except Exception:
                 traceback.print_exc()
                 failed.append(name)

@@ -7,11 +7,13 @@ nodes use all CPUs.
 """
 
 import contextlib
+import functools
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +24,7 @@ from fscale.model import paths
 from fscale.model.errors import Exit
 from fscale.model.results import Cell
 from fscale.model.store import Store
-from tests.cluster.slurm import Node, call, wait_for
+from tests.cluster.slurm import EPILOG_FILE, Node, call, wait_for
 
 Nodes = Mapping[str, Node]
 
@@ -309,6 +311,20 @@ def _cell_processes() -> list[int]:
     return found
 
 
+def empty(count: int, nodes: Nodes) -> str:
+    """What `count` cells cost that do nothing, without an epilog."""
+    del nodes
+    before = EPILOG_FILE.read_text()
+    EPILOG_FILE.write_text("#!/bin/sh\n")
+    try:
+        argv = (sys.executable, "-m", "tests.cluster.scale", str(count))
+        return subprocess.run(
+            argv, check=True, stdout=subprocess.PIPE, text=True, cwd=paths.ROOT
+        ).stdout.strip()
+    finally:
+        EPILOG_FILE.write_text(before)
+
+
 PROOFS: dict[str, Callable[[Nodes], str]] = {
     "suite": suite,
     "pair": pair,
@@ -319,3 +335,7 @@ PROOFS: dict[str, Callable[[Nodes], str]] = {
     "epilog": epilog,
     "ctrl-c": ctrl_c,
 }
+SCALE: dict[str, Callable[[Nodes], str]] = {
+    f"empty-{count}": functools.partial(empty, count) for count in (100, 1000, 10_000)
+}
+"""not proofs, and longer"""

@@ -25,7 +25,7 @@ MOST_JOBS = 20_000
 LOGS = Path("/var/log/slurm")
 _SPOOL = Path("/var/lib/slurm")
 _ETC = Path("/etc/slurm")
-_EPILOG = _ETC / "epilog"
+EPILOG_FILE = _ETC / "epilog"
 _FIRST_PORT = 17001
 
 _CONFIG = f"""\
@@ -49,7 +49,7 @@ KillWait={GRACE}
 ReturnToService=2
 MaxJobCount={MOST_JOBS}
 MaxArraySize={MOST_JOBS + 1}
-Epilog={_EPILOG}
+Epilog={EPILOG_FILE}
 PartitionName=all Nodes={",".join(NODES)} Default=YES State=UP
 """
 
@@ -155,8 +155,8 @@ def _configure(epilog: str) -> None:
     (_ETC / "slurm.conf").write_text("".join(lines) + _CONFIG)
     # A machine that has both versions of cgroups is not recognized.
     (_ETC / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-    _EPILOG.write_text(epilog)
-    _EPILOG.chmod(0o755)
+    EPILOG_FILE.write_text(epilog)
+    EPILOG_FILE.chmod(0o755)
 
 
 def _started(*argv: str) -> subprocess.Popen[bytes]:
