@@ -79,7 +79,7 @@ def main(count: int) -> None:
 
 def _controller() -> tuple[float, int]:
     """CPU seconds and MiB of Slurm's controller."""
-    process = Path("/proc") / call("pgrep", "-x", "slurmctld").split()[0]
+    process = Path("/proc") / call("pgrep", "-n", "-x", "slurmctld").strip()
     times = (process / "stat").read_text().rpartition(")")[2].split()
     ticks = os.sysconf("SC_CLK_TCK")
     status = (process / "status").read_text().split()
