@@ -352,6 +352,12 @@ int lanefs_recover(struct lanefs_sb *sbi)
 	u32 i;
 
 	err = lanefs_recovery_start(&recovery);
+	/*
+	 * What is found of the logs must be durable before anything of it is in place: a commit block
+	 * may have reached the device's cache only, and be lost where what was replayed is not.
+	 */
+	if (!err)
+		err = blkdev_issue_flush(sbi->s_vfs->s_bdev);
 	if (!err)
 		err = lanefs_recovery_phase(&recovery, lanefs_log_scan_work, "of logs read");
 	if (!err)

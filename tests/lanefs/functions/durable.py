@@ -5,8 +5,18 @@ import mmap
 import os
 from pathlib import Path
 
+from fscale.vm.crashtest import map_device
+from fscale.vm.logwrites import FLUSH, MARK, Entry, read_log
 from tests.lanefs.functions.files import BLOCK
-from tests.lanefs.functions.harness import Place, check, equal, long_test, open_direct, run
+from tests.lanefs.functions.harness import (
+    Place,
+    Skipped,
+    check,
+    equal,
+    long_test,
+    open_direct,
+    run,
+)
 from tests.lanefs.functions.loop import attached, loop_device, mounted
 
 
@@ -53,3 +63,43 @@ def a_synchronous_direct_write_flushes_once(place: Place) -> None:
             flushes = _flushes(device) - before
         os.close(fd)
         check(writes <= flushes < writes * 1.2, f"{flushes} flushes for {writes} writes")
+
+
+def _recorded(place: Place, crashed: Path, *recover: str) -> list[Entry]:
+    """The writes and flushes of a command that recovers a crashed image, its DEVICE."""
+    image, log = crashed.with_name("image"), crashed.with_name("log")
+    run("cp", "--sparse=always", str(crashed), str(image))
+    with log.open("wb") as file:
+        file.truncate(2 * image.stat().st_size)
+    with attached(image) as data, attached(log) as written:
+        table = f"0 {image.stat().st_size // 512} log-writes {data} {written}"
+        with map_device("fscale-recovery", table) as device:
+            run(*[word.replace("DEVICE", device) for word in recover])
+            if recover[0] == "mount":
+                run("umount", device)
+        with Path(written).open("rb") as file:
+            return [entry for entry in read_log(file) if not entry.flags & MARK]
+
+
+@long_test
+def a_recovery_makes_the_log_durable_before_it_writes(place: Place) -> None:
+    """What it reads may be in the disk's cache only, and be lost where its own writes are not."""
+    if place.filesystem != "lanefs":
+        raise Skipped("others recover in their own way")
+    point = place.directory / "m"
+    with loop_device(place, 100, domains=2) as (device, backing):
+        crashed = backing.with_name("crashed")
+        with mounted(place, device, "dirsync") as mount:
+            for number in range(20):
+                (mount / f"d{number}").mkdir()
+            run("cp", "--sparse=always", str(backing), str(crashed))
+        for recover in (
+            ("mount", "-t", "lanefs", "DEVICE", str(point)),
+            ("fsck.lanefs", "--replay", "DEVICE"),
+            ("fsck.lanefs", "-y", "DEVICE"),
+        ):
+            entries = _recorded(place, crashed, *recover)
+            check(len(entries) > 5, f"{recover[0]} has written {len(entries)} times only")
+            first = entries[0]
+            flushed = first.flags & FLUSH and not first.length
+            check(bool(flushed), f"{' '.join(recover[:2])} writes before it flushes: {first}")

@@ -108,11 +108,14 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 	options->path = only_operand(FSCK_USAGE, argc, argv);
 }
 
+/* What is read of the journals must be durable before anything that is replayed is in place. */
 static void open_image(struct check *c, const struct options *options)
 {
-	int error = image_open(&c->image, options->path, options->repair || options->replay,
-			       LANEFS_BLOCK_SIZE);
+	bool write = options->repair || options->replay;
+	int error = image_open(&c->image, options->path, write, LANEFS_BLOCK_SIZE);
 
+	if (!error && write)
+		error = device_sync(&c->image.device);
 	if (error)
 		die_open(FSCK_FAILED, options->path, error);
 }
