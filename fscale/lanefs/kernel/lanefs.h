@@ -866,6 +866,8 @@ int lanefs_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 star
 ssize_t lanefs_overwrite(struct kiocb *iocb, struct iov_iter *from);
 
 /* readpath.c */
+int lanefs_readpath_init(void);
+void lanefs_readpath_exit(void);
 void lanefs_count_cached(struct inode *inode);
 ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to);
 

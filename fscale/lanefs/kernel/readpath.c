@@ -34,9 +34,21 @@
 #define lanefs_copy_nofault(to, from, n) copy_from_kernel_nofault(to, from, n)
 #endif
 
-static DEFINE_PER_CPU(u8 [PAGE_SIZE], lanefs_bounce);
+/* Allocated, as all modules together have 8 KiB of static ones for each CPU. */
+static u8 __percpu *lanefs_bounce;
 
 static DEFINE_PER_CPU(unsigned int, lanefs_reads);
+
+int lanefs_readpath_init(void)
+{
+	lanefs_bounce = __alloc_percpu(PAGE_SIZE, SMP_CACHE_BYTES);
+	return lanefs_bounce ? 0 : -ENOMEM;
+}
+
+void lanefs_readpath_exit(void)
+{
+	free_percpu(lanefs_bounce);
+}
 
 /* Counts a page that is in the inode's cache, or enters it, before it becomes up to date. */
 void lanefs_count_cached(struct inode *inode)
@@ -95,7 +107,7 @@ static size_t lanefs_read_page(struct inode *inode, loff_t pos, size_t count, st
 	struct folio *folio;
 	u8 *bounce;
 
-	bounce = *get_cpu_ptr(&lanefs_bounce);
+	bounce = get_cpu_ptr(lanefs_bounce);
 	rcu_read_lock();
 	smp_rmb();
 	folio = lanefs_folio_at(inode, pos >> PAGE_SHIFT);
@@ -117,7 +129,7 @@ static size_t lanefs_read_page(struct inode *inode, loff_t pos, size_t count, st
 		copied = copy_to_iter(bounce, count, to);
 		pagefault_enable();
 	}
-	put_cpu_ptr(&lanefs_bounce);
+	put_cpu_ptr(lanefs_bounce);
 	return copied;
 }
 

@@ -156,7 +156,7 @@ bool lanefs_segments_emptied(struct super_block *sb, u64 block)
 /* Whether to begin to collect, or, when that was begun, to go on. */
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting)
 {
-	u32 part = domain->d_log_segments * READ_ONCE(domain->d_sbi->s_gc_low) / 100;
+	u32 part = div_u64((u64)domain->d_log_segments * READ_ONCE(domain->d_sbi->s_gc_low), 100);
 	u32 low = part + domain->d_segments_kept;
 	u32 enough = low + part / 2 + domain->d_segments_kept;
 

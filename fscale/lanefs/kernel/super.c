@@ -534,6 +534,8 @@ static int __init lanefs_init(void)
 	BUILD_BUG_ON(sizeof(struct lanefs_commit_block) != LANEFS_BLOCK_SIZE);
 	BUILD_BUG_ON(sizeof(struct lanefs_dinode) != LANEFS_INODE_SIZE);
 	BUILD_BUG_ON(PAGE_SIZE != LANEFS_BLOCK_SIZE);
+	/* Indices of the page cache, and words of 64 bits that are read at once (slots, sequences). */
+	BUILD_BUG_ON(BITS_PER_LONG != 64);
 	/* Targets of symbolic links are read from li_root. */
 	lanefs_inode_cache = kmem_cache_create_usercopy("lanefs_inode",
 							sizeof(struct lanefs_inode), 0,
@@ -545,9 +547,12 @@ static int __init lanefs_init(void)
 	err = -ENOMEM;
 	if (!lanefs_inode_cache || !lanefs_domain_cache)
 		goto err_cache;
-	err = lanefs_sysfs_init();
+	err = lanefs_readpath_init();
 	if (err)
 		goto err_cache;
+	err = lanefs_sysfs_init();
+	if (err)
+		goto err_readpath;
 	err = register_filesystem(&lanefs_type);
 	if (err)
 		goto err_register;
@@ -555,6 +560,8 @@ static int __init lanefs_init(void)
 
 err_register:
 	lanefs_sysfs_exit();
+err_readpath:
+	lanefs_readpath_exit();
 err_cache:
 	kmem_cache_destroy(lanefs_domain_cache);
 	kmem_cache_destroy(lanefs_inode_cache);
@@ -565,6 +572,7 @@ static void __exit lanefs_exit(void)
 {
 	unregister_filesystem(&lanefs_type);
 	lanefs_sysfs_exit();
+	lanefs_readpath_exit();
 	/* Inodes are freed after a grace period. */
 	rcu_barrier();
 	kmem_cache_destroy(lanefs_domain_cache);
