@@ -180,7 +180,7 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 lock:
 	$(VENV)/bin/pip install -q uv
 	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
-		--extra dev -o requirements-dev.lock pyproject.toml
+		--extra dev --extra dask -o requirements-dev.lock pyproject.toml
 	grep -E '^[a-z0-9._-]+==' requirements-dev.lock | sed 's/ .*//' > build/versions.txt
 	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
 		--no-annotate --constraint build/versions.txt -o requirements.lock pyproject.toml

@@ -56,7 +56,11 @@ class NodeEngine(Engine, Protocol):
 
 # By the scheme of --on: the module of the engine, which has `open_engine(on, say)`. It is imported
 # when it is needed, because its libraries are optional.
-ENGINES: dict[str, str] = {"slurm": "fscale.farm.slurm"}
+ENGINES = {
+    "dask": "fscale.farm.dask",
+    "slurm": "fscale.farm.slurm",
+    "tls": "fscale.farm.dask",
+}
 WHOLE_NODES = ("slurm",)
 """engines that give a task a machine for itself"""
 

@@ -4,7 +4,7 @@
 import hashlib
 import os
 import re
-import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from fscale.model.errors import FscaleError
 
 CHUNK = 8 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_SENDER = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 def digest_of(path: Path) -> str:
@@ -67,22 +68,47 @@ class Cache:
             FscaleError: the content does not have this digest.
             OSError: the disk is full, or the directory cannot be written.
         """
-        final = self.path(digest)
+        sender = f"{os.getpid()}-{threading.get_ident()}"
+        for number, chunk in enumerate(chunks):
+            self.append(digest, sender, number, chunk)
+        return self.finish(digest, sender)
+
+    def append(self, digest: str, sender: str, number: int, chunk: bytes) -> None:
+        """Store the next piece of a file that a sender, who has a name of its own, sends.
+
+        Raises:
+            OSError: the disk is full; the pieces are removed.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
-        whole = hashlib.sha256()
-        descriptor, name = tempfile.mkstemp(dir=self.directory, prefix=f".{digest[:16]}.")
+        partial = self._partial(digest, sender)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                for chunk in chunks:
-                    whole.update(chunk)
-                    file.write(chunk)
-            if whole.hexdigest() != digest:
+            with partial.open("ab" if number else "wb") as file:
+                file.write(chunk)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+
+    def finish(self, digest: str, sender: str) -> Path:
+        """Turn the pieces of a file into the file.
+
+        Raises:
+            FscaleError: the content does not have this digest; the pieces are removed.
+        """
+        partial, final = self._partial(digest, sender), self.path(digest)
+        try:
+            if (found := digest_of(partial)) != digest:
                 raise FscaleError(
-                    f"a file that should be {digest[:16]} is {whole.hexdigest()[:16]}; it was "
-                    "damaged on its way"
+                    f"a file that should be {digest[:16]} is {found[:16]}; it was damaged on its "
+                    "way"
                 )
-            Path(name).replace(final)
+            partial.chmod(0o444)
+            partial.replace(final)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise
         return final
+
+    def _partial(self, digest: str, sender: str) -> Path:
+        if not _SENDER.fullmatch(sender):
+            raise FscaleError(f"{sender[:80]!r} cannot be a sender; use letters and digits")
+        return self.path(digest).with_name(f".{digest}.{sender}")

@@ -53,7 +53,7 @@ class Task(Strict):
     )
     work: dict[str, Any] = Field(default_factory=dict, description="arguments of the kind")
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """A digest of everything in the task, 16 hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]

@@ -67,8 +67,8 @@ TABLE = (
         "note",
     ),
     Rule(r"machine\..*", "refuse", "note"),
-    Rule(r"(fscale-bench|fscale-sim|mkfs of ).*", "refuse", "note"),
-    Rule(r"(module|kernel build) .*", "refuse", "ignore"),
+    Rule(r"(fscale-bench|fscale-sim|qemu program|mkfs of ).*", "refuse", "note"),
+    Rule(r"(module|kernel build|kernel image).*", "refuse", "ignore"),
     Rule(r"revision", "refuse", "note"),
     Rule(r"seed", "refuse", "ignore"),
 )
@@ -76,7 +76,10 @@ TABLE = (
 # If one of these is absent, it is off. Other absent facts may be unknown to an older fscale.
 _ABSENT_IS_NONE = ("suite.", "filesystems.", "media.")
 _SAYS_WHERE_FROM = ("BOOT_IMAGE=", "initrd=", "root=", "resume=")
-_TOOLS = (BENCH, "fscale-sim", "mkfs of ", "module ", "kernel build ")
+_TOOLS = (
+    *(BENCH, "fscale-sim", "qemu program", "mkfs of ", "module ", "kernel build "),
+    "kernel image",
+)
 _WORKLOAD = ("operation", "setup", "options")
 
 

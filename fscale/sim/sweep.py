@@ -168,7 +168,9 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
         machine=_machine(sweep, described, kernel, emulated, parameters),
         versions={
             "kernel": kernel.release,
+            "kernel image": runs.fingerprint(kernel.image),
             "qemu": emulated.version,
+            "qemu program": f"sha256:{emulated.digest[:16]}",
             BENCH: runs.fingerprint(paths.BENCH),
             "fscale-sim": runs.fingerprint(plugin),
             **{f"module {path.name}": runs.fingerprint(path) for path in parts.modules},

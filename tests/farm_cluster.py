@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A scheduler and workers of Dask as processes of their own, with TLS, on loopback."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fscale.model.paths import ROOT
+from fscale.system.processes import in_groups
+
+SECONDS = 200.0  # on a busy machine
+
+
+def certificate(directory: Path) -> Path:
+    """One certificate, of its own authority, for scheduler, workers and client."""
+    path = directory / "farm.pem"
+    subject = ["-subj", "/CN=fscale-test", "-days", "2"]
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    made = ["-keyout", str(path), "-out", f"{path}.cert"]
+    subprocess.run(
+        ["openssl", "req", "-x509", *key, *subject, *made], check=True, capture_output=True
+    )
+    with path.open("a") as whole:
+        whole.write(Path(f"{path}.cert").read_text())
+    return path
+
+
+def free_port() -> int:
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        port: int = line.getsockname()[1]
+        return port
+
+
+def until(true: Callable[[], object], what: str) -> None:
+    """Wait for a state."""
+    ends = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < ends, what
+        time.sleep(0.02)
+
+
+class Cluster:
+    """Processes in groups of their own; a context manager that ends them."""
+
+    def __init__(self, directory: Path, pem: Path | None) -> None:
+        self.directory = directory
+        self.pem = pem
+        self.port = free_port()
+        self.protocol = "tls" if pem else "tcp"
+        self.address = f"{self.protocol}://127.0.0.1:{self.port}"
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        (directory / "log").touch()
+        self.start_scheduler()
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for name in list(self.running):
+            self.kill(name)
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        """Of all processes; `changes` are a machine's own."""
+        tls = "DASK_DISTRIBUTED__COMM__TLS__"
+        pem = str(self.pem)
+        secured = {f"{tls}CA_FILE": f"{pem}.cert"}
+        for role in ("SCHEDULER", "WORKER", "CLIENT"):
+            secured |= {f"{tls}{role}__CERT": pem, f"{tls}{role}__KEY": pem}
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("DASK_")}
+        own = {"PYTHONPATH": str(ROOT), "FARM_TEST": str(self.directory)}
+        return plain | own | (secured if self.pem else {}) | changes
+
+    def start_scheduler(self) -> None:
+        argv = ["dask_scheduler", "--port", str(self.port), "--host", "127.0.0.1"]
+        argv += ["--protocol", self.protocol]
+        self._start("scheduler", [*argv, "--no-dashboard"], {})
+        until(self._listens, "the scheduler listens")
+
+    def _listens(self) -> bool:
+        with socket.socket() as line:
+            return line.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def start_worker(self, name: str, **changes: str) -> None:
+        """A worker of one thread and its nanny, on a machine (that is, with a cache) of its own."""
+        home = self.directory / name
+        home.mkdir(exist_ok=True)
+        argv = ["dask_worker", self.address, "--nthreads", "1", "--name", name, "--no-dashboard"]
+        argv += ["--local-directory", str(home), "--host", "127.0.0.1"]
+        self._start(name, argv, {"XDG_CACHE_HOME": str(home / "cache")} | changes)
+
+    def _start(self, name: str, argv: list[str], changes: dict[str, str]) -> None:
+        module, *rest = argv
+        with (self.directory / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.{module}", *rest],
+                env=self.environment(**changes),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                start_new_session=True,
+            )
+
+    def kill(self, name: str) -> None:
+        """Kill a process and its children at once: a worker with its nanny."""
+        process = self.running.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        until(lambda: not in_groups({process.pid}), f"{name} is still there")
+
+    def lines(self, word: str) -> list[int]:
+        """The repetitions of the cells that have begun, or ended, so far."""
+        said = (line.split() for line in (self.directory / "log").read_text().splitlines())
+        return [int(number) for first, number in said if first == word]
+
+
+def ended_once(cluster: Cluster, numbers: Any) -> None:
+    """No cell is lost, and none was measured again after it had ended."""
+    assert sorted(cluster.lines("ends")) == sorted(numbers)
