@@ -87,12 +87,16 @@ class Cluster:
         with socket.socket() as line:
             return line.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def start_worker(self, name: str, **changes: str) -> None:
-        """A worker of one thread and its nanny, on a machine (that is, with a cache) of its own."""
+    def start_worker(self, name: str, nanny: bool = False, **changes: str) -> None:
+        """A worker of one thread on a machine (that is, with a cache) of its own.
+
+        With a `nanny`, a second process starts it again when it dies.
+        """
         home = self.directory / name
         home.mkdir(exist_ok=True)
         argv = ["dask_worker", self.address, "--nthreads", "1", "--name", name, "--no-dashboard"]
         argv += ["--local-directory", str(home), "--host", "127.0.0.1"]
+        argv += ["--nanny" if nanny else "--no-nanny"]
         self._start(name, argv, {"XDG_CACHE_HOME": str(home / "cache")} | changes)
 
     def _start(self, name: str, argv: list[str], changes: dict[str, str]) -> None:

@@ -85,8 +85,7 @@ def run(prepared: Prepared, jobs: int, engine: Engine | None = None) -> list[Cel
         SweepError: guests ended early without finishing a point.
     """
     store, about = prepared.store, prepared.run
-    todo = prepared.todo
-    done = [key for key in prepared.cells if key not in todo]
+    done = prepared.done
     reporter = SweepReporter(prepared.cells, done)
     if prepared.resumed:
         reporter.say(f"resuming: {len(done)} cells are finished")

@@ -20,7 +20,6 @@ def simulate(task: Task, directory: Path, output: Path) -> None:
         Interrupted: somebody stopped it; finished cells are kept.
     """
     prepared = prepared_from(task, directory, output, Steps(terminal(error=True)))
-    done = [key for key in prepared.cells if key not in prepared.todo]
-    reporter = SweepReporter(prepared.cells, done)
+    reporter = SweepReporter(prepared.cells, prepared.done)
     with own_cpu() as cpu, reporter:
         campaign.boot_here(prepared, [cpu], reporter)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Turns the user's request into cells, boots, and the run to which they belong."""
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -98,6 +99,11 @@ class Prepared:
     def vcpus(self) -> int:
         """The number of CPUs of every guest, which is that of the largest point."""
         return self.parameters["vcpus"]
+
+    @property
+    def done(self) -> list[CellKey]:
+        """The cells that are finished."""
+        return [key for key in self.cells if self.store.finished(key)]
 
     @property
     def todo(self) -> list[CellKey]:
@@ -325,8 +331,11 @@ def rules(prepared: Prepared, points: Iterable[Point]) -> tuple[str, ...]:
 def split(keys: Sequence[CellKey], parts: int) -> list[list[CellKey]]:
     """Split cells into groups of about the same cost, none empty."""
     groups: list[list[CellKey]] = [[] for _ in range(min(parts, len(keys)))]
+    costs = [(0.0, number) for number in range(len(groups))]
     for key in sorted(keys, key=lambda key: -key.cores):
-        min(groups, key=lambda group: sum(cost(one) for one in group)).append(key)
+        least, number = costs[0]
+        groups[number].append(key)
+        heapq.heapreplace(costs, (least + cost(key), number))
     return groups
 
 

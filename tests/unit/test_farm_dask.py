@@ -104,7 +104,7 @@ def test_four_workers_return_what_one_does(cluster: Cluster, tmp_path: Path) -> 
 
 
 def test_a_worker_that_dies_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.start_worker("one")
+    cluster.start_worker("one", nanny=True)
     (tmp_path / "hold-2").touch()
     run = Run(cluster, [task(*keys(3))])
     until(lambda: 2 in cluster.lines("begins"), "the second cell has begun")

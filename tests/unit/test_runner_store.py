@@ -123,6 +123,15 @@ def test_differences_are_named() -> None:
     assert list_changes(run(seed=1), run(seed=2)) == ["seed: 1 -> 2"]
 
 
+@pytest.mark.parametrize("program", ["kernel image", "qemu program", "fscale-sim"])
+def test_cells_of_one_run_are_simulated_with_one_program(program: str) -> None:
+    old, new = run(), run()
+    old.versions[program] = "sha256:1"
+    assert list_changes(old, new) == []  # an older fscale did not record it
+    new.versions[program] = "sha256:2"
+    assert list_changes(old, new) == [f"{program}: sha256:1 -> sha256:2"]
+
+
 def built(run: Run, version: str, build_id: str | None = "ab12") -> Run:
     run.machine.build = KernelBuild(
         version=version, id=build_id, taint=0, debug=[], debug_from="signs"
