@@ -213,7 +213,7 @@ def test_what_is_no_answer_is_refused(cluster: Cluster, monkeypatch: pytest.Monk
     for execute in (huge, pickled):
         monkeypatch.setattr(farm_program, "execute", execute)
         run = Run(cluster, of(keys(1)))
-        until(lambda run=run: run.said, "it is refused")
+        until(lambda run=run: run.said or run.error, "it is refused")
         with monkeypatch.context() as impatient, pytest.raises(FscaleError, match=run.said[0][-9:]):
             impatient.setattr("fscale.farm.dask.PATIENCE_SECONDS", 0)
             run.result()
