@@ -24,6 +24,21 @@ def execute(wire: bytes) -> bytes:
     return worker.execute(wire, (sys.executable, "-P", __file__))
 
 
+def huge(wire: bytes) -> bytes:
+    """Returns more than a client accepts, if that is a MiB."""
+    return bytes(2 << 20)
+
+
+def pickled(wire: bytes) -> object:
+    """Returns what a client would have to unpickle."""
+    return farm_support.keys(1)
+
+
+def raising(wire: bytes) -> bytes:
+    """Returns nothing."""
+    raise ValueError("on purpose")
+
+
 def note(word: str, key: CellKey) -> None:
     with Path(os.environ["FARM_TEST"], "log").open("a") as log:
         log.write(f"{word} {key.repetition}\n")

@@ -195,22 +195,10 @@ def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Dask("tcp://127.0.0.1:9", None, [].append)
 
 
-def huge(wire: bytes) -> bytes:
-    return bytes(2 << 20)
-
-
-def pickled(wire: bytes) -> object:
-    return CellKey
-
-
-def raising(wire: bytes) -> bytes:
-    raise ValueError("on purpose")
-
-
 def test_what_is_no_answer_is_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fscale.farm.dask.MOST_WHOLE", 1 << 20)
     cluster.start_worker("one")
-    for execute in (huge, pickled):
+    for execute in (farm_program.huge, farm_program.pickled):
         monkeypatch.setattr(farm_program, "execute", execute)
         run = Run(cluster, of(keys(1)))
         until(lambda run=run: run.said or run.error, "it is refused")
@@ -218,7 +206,7 @@ def test_what_is_no_answer_is_refused(cluster: Cluster, monkeypatch: pytest.Monk
             impatient.setattr("fscale.farm.dask.PATIENCE_SECONDS", 0)
             run.result()
         assert run.store.cells() == []
-    monkeypatch.setattr(farm_program, "execute", raising)
+    monkeypatch.setattr(farm_program, "execute", farm_program.raising)
     run = Run(cluster, of(keys(1)))
     assert run.result() == {}
     (failed,) = run.answers
