@@ -182,15 +182,21 @@ class Dask:
         """Whether a task without all of its cells is run again, possibly elsewhere."""
         task, header = answer.task, answer.header
         self._attempts[task.id] += 1
-        if future.status == "finished" and (header.code in _UNFIT or not header.host):
-            with contextlib.suppress(OSError, TimeoutError):
-                for address in self._client.who_has([future.key]).get(future.key, ()):
-                    # Another machine may be able to.
-                    self._ban(address, (header.text.splitlines() or ["no reason given"])[-1])
-        elif header.code == Exit.FAILED or self._attempts[task.id] >= ATTEMPTS:
+        unfit = future.status == "finished" and (header.code in _UNFIT or not header.host)
+        where = self._holders(future) if unfit else ()
+        for address in where:  # another machine may be able to
+            self._ban(address, (header.text.splitlines() or ["no reason given"])[-1])
+        if not where and (header.code == Exit.FAILED or self._attempts[task.id] >= ATTEMPTS):
             return False
         self._waiting.append(task)
         return True
+
+    def _holders(self, future: Future) -> Sequence[str]:
+        """The addresses of the workers that have a result."""
+        with contextlib.suppress(OSError, TimeoutError):
+            found: Sequence[str] = self._client.who_has([future]).get(future.key, ())
+            return found
+        return ()
 
     def _look(self) -> bool:
         """Find out which workers there are, and admit new ones; whether any may be used."""
