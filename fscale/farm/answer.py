@@ -58,9 +58,6 @@ class Header(Strict):
     host: Plain
     code: int = Field(description="exit code of `fscale cell`")
     text: str = Field(default="", max_length=MOST_TEXT, description="the end of its messages")
-    lacks: list[Plain] = Field(
-        default_factory=list, description="digests of files that the machine has not got"
-    )
     files: list[Named] = Field(default_factory=list, max_length=MOST_FILES)
 
 

@@ -73,7 +73,7 @@ class Dask:
         self._numbers = itertools.count()
         self._objects = Objects()
         self._client = self._connected()
-        self._look()
+        self._await_worker()
 
     def __enter__(self) -> "Dask":
         return self
@@ -134,6 +134,15 @@ class Dask:
                 f"no Dask scheduler answers at {self._address}: {error or 'no answer in time'}; "
                 "start one with `dask scheduler`, with certificates of the same authority"
             ) from None
+
+    def _await_worker(self) -> None:
+        """Wait a moment for a first worker, because a plan is cut by the number of slots."""
+        ends = time.monotonic() + CONNECT_SECONDS
+        while not self._look():
+            if time.monotonic() > ends:
+                self._say(f"note: {self._address} has no worker yet")
+                return
+            time.sleep(POLL_SECONDS)
 
     def _start(self, task: Task) -> None:
         future = self._client.submit(
