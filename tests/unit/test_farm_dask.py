@@ -66,6 +66,10 @@ class Run:
         except BaseException as error:
             self.error = error
 
+    @property
+    def warnings(self) -> list[str]:
+        return [text for text in self.said if text.startswith("warning")]
+
     def result(self) -> dict[str, bytes]:
         """The files of the cells, after the last answer."""
         self._thread.join(SECONDS)
@@ -145,8 +149,8 @@ def test_a_scheduler_that_is_started_again(cluster: Cluster, tmp_path: Path) -> 
 def test_a_worker_of_another_revision_is_refused(cluster: Cluster) -> None:
     cluster.start_worker("other", FSCALE_REVISION="another")
     run = Run(cluster, of(keys(3)))
-    until(lambda: run.said, "it is refused")
-    assert "another" in run.said[0]
+    until(lambda: run.warnings, "it is refused")
+    assert "another" in run.warnings[0]
     cluster.start_worker("one")
     assert len(run.result()) == 3
     assert not (cluster.directory / "other" / "cache" / "fscale" / "tasks").exists()
@@ -165,13 +169,13 @@ def test_a_worker_without_space_is_left(cluster: Cluster, tmp_path: Path, size: 
         files = {"kernel": objects.add(tmp_path / "image")} if size else {}
         cluster.start_worker("full")
         run = Run(cluster, of(keys(3), files=files), objects)
-        until(lambda: run.said, "it is left")
+        until(lambda: run.warnings, "it is left")
         cluster.start_worker("one")
         assert len(run.result()) == 3
     finally:
         cluster.kill("full")
         subprocess.run(["umount", full], check=True)
-    assert "space" in run.said[0]
+    assert "space" in run.warnings[0]
     ended_once(cluster, [1, 2, 3])
 
 
@@ -201,8 +205,11 @@ def test_what_is_no_answer_is_refused(cluster: Cluster, monkeypatch: pytest.Monk
     for execute in (farm_program.huge, farm_program.pickled):
         monkeypatch.setattr(farm_program, "execute", execute)
         run = Run(cluster, of(keys(1)))
-        until(lambda run=run: run.said or run.error, "it is refused")
-        with monkeypatch.context() as impatient, pytest.raises(FscaleError, match=run.said[0][-9:]):
+        until(lambda run=run: run.warnings or run.error, "it is refused")
+        with (
+            monkeypatch.context() as impatient,
+            pytest.raises(FscaleError, match=run.warnings[0][-9:]),
+        ):
             impatient.setattr("fscale.farm.dask.PATIENCE_SECONDS", 0)
             run.result()
         assert run.store.cells() == []
