@@ -10,8 +10,10 @@ from pathlib import Path
 
 from fscale.model import paths
 from fscale.model.errors import FscaleError
+from fscale.model.files import remove_old
 
 CHUNK = 8 << 20
+KEPT_DAYS = 7
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SENDER = re.compile(r"[A-Za-z0-9-]{1,64}")
 
@@ -60,6 +62,13 @@ class Cache:
     def missing(self, digests: Iterable[str]) -> list[str]:
         """Return which of the files are not here."""
         return sorted({one for one in digests if not self.path(one).is_file()})
+
+    def renew(self, digests: Iterable[str]) -> None:
+        """Remove the files that were not wanted for a week, other than these."""
+        for path in filter(Path.is_file, map(self.path, digests)):
+            os.utime(path)
+        if self.directory.is_dir():
+            remove_old(self.directory, KEPT_DAYS)
 
     def put(self, digest: str, chunks: Iterable[bytes]) -> Path:
         """Store a file; it is complete or absent, also if several processes store it at once.

@@ -17,16 +17,15 @@ from typing import IO, Any
 from distributed import get_worker
 
 from fscale.farm.answer import Header, pack, read_files
-from fscale.farm.objects import Cache
+from fscale.farm.objects import KEPT_DAYS, Cache
 from fscale.farm.task import Task, identity
 from fscale.model import paths
 from fscale.model.errors import Exit
-from fscale.model.files import printable
+from fscale.model.files import printable, remove_old
 
 POLL_SECONDS = 0.2
 TEXT_BYTES = 4096
 PROGRAM = (sys.executable, "-P", "-m", "fscale")
-KEPT_DAYS = 7
 
 
 async def admit(wanted: str, resource: str, dask_worker: Any) -> dict[str, Any]:
@@ -43,7 +42,8 @@ async def dismiss(resource: str, dask_worker: Any) -> None:
 
 
 async def missing(digests: Sequence[str]) -> list[str]:
-    """Return which input files this machine lacks."""
+    """Return which input files this machine lacks; old ones are removed."""
+    Cache().renew(digests)
     return Cache().missing(digests)
 
 
@@ -76,6 +76,9 @@ def execute(wire: bytes, program: Sequence[str] = PROGRAM) -> bytes:
     header = Header(task=asked.id, host=os.uname().nodename, code=Exit.USAGE)
     spool = paths.cache_dir("tasks") / asked.plan
     try:
+        spool.mkdir(parents=True, exist_ok=True)
+        os.utime(spool)
+        remove_old(spool.parent, KEPT_DAYS)
         with tempfile.TemporaryDirectory(prefix="fscale-task-") as directory:
             path = Path(directory, "task.json")
             path.write_bytes(wire)

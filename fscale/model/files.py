@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import stat
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -133,6 +134,22 @@ def _open(name: str, flags: int, directory: int) -> int:
                 why = "it is a link; links in a results directory are not followed"
                 raise OSError(errno.ELOOP, why, name) from None
         raise
+
+
+def remove_old(directory: Path, days: float) -> None:
+    """Remove the files and directories in a directory that did not change for so many days.
+
+    Hidden ones stay: they are locks, or are being made.
+    """
+    oldest = time.time() - days * 86400
+    for path in directory.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # another process removes it
+            if path.name.startswith(".") or path.stat().st_mtime >= oldest:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 def write_named(path: Path, content: str) -> None:

@@ -9,14 +9,15 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from fscale.model import paths
 from fscale.model.errors import FscaleError
+from fscale.model.files import remove_old
 
 
 def cache_root() -> Path:
@@ -78,8 +79,6 @@ def entry(kind: str, key: str, build: Callable[[Path], None]) -> Path:
 
 
 def prune(keep: Path, days: float = 7) -> None:
-    """Remove the entries of the same kind as `keep` that were made more than `days` ago."""
-    oldest = time.time() - days * 86400
-    for path in keep.parent.iterdir():
-        if path != keep and path.is_dir() and path.stat().st_mtime < oldest:
-            shutil.rmtree(path, ignore_errors=True)
+    """Remove the entries of the same kind as `keep` that were last kept more than `days` ago."""
+    os.utime(keep)
+    remove_old(keep.parent, days)

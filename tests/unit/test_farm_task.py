@@ -29,6 +29,16 @@ def test_a_file_arrives_whole_or_not_at_all(tmp_path: Path) -> None:
     assert cache.missing([digest]) == []
 
 
+def test_what_was_long_not_wanted_is_removed(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    wanted, other = ("a" * 64, "b" * 64)
+    for digest in (wanted, other, ".lock"):
+        (tmp_path / digest).touch()
+        os.utime(tmp_path / digest, (0, 0))
+    cache.renew([wanted])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", wanted]
+
+
 @pytest.mark.parametrize("digest", ["", "../../etc/passwd", "a" * 63, "A" * 64])
 def test_a_digest_is_no_path(digest: str, tmp_path: Path) -> None:
     with pytest.raises(FscaleError):
