@@ -28,6 +28,8 @@ from fscale.model.files import Folder, printable
 from fscale.system.executor import CommandFailed, summarise_failure
 
 POLL_SECONDS = 1.0
+QUIET_SHARE = 4
+"""times the seconds of a look at all jobs, until the next: with many, looks take long"""
 ATTEMPTS = 2
 """A task that was on two nodes when these were lost is not given to a third."""
 LATE_SECONDS = 10.0
@@ -64,6 +66,10 @@ def open_engine(on: str, say: Say) -> Iterator["Slurm"]:
             shutil.rmtree(spool, ignore_errors=True)
 
 
+_Waiting = tuple[Task, tuple[str, ...]]
+"""a task, and what its earlier attempts said"""
+
+
 @dataclass
 class _Job:
     """A task that Slurm has got: element `index` of a job array."""
@@ -88,7 +94,7 @@ class Slurm:
         self._partition = partition
         self._limits = limits
         self._say = say
-        self._waiting: list[tuple[Task, tuple[str, ...]]] = []
+        self._waiting: list[_Waiting] = []
         self._jobs: dict[str, _Job] = {}
         self._arrays: set[str] = set()
         self._batches = 0
@@ -107,14 +113,17 @@ class Slurm:
     def collect(self) -> Iterator[Answer]:
         """Yield an answer for each task; a task whose node was lost is submitted once more."""
         while self._jobs or self._waiting:
-            if (states := self._states()) is not None:
+            began = time.monotonic()
+            states = self._states()
+            took = time.monotonic() - began
+            if states is not None:
                 for name, job in list(self._jobs.items()):
                     state = states.get(name, jobs.UNKNOWN)
                     if not state.running and (answer := self._ended(name, job, state)):
                         yield answer
                 self._hand_over()
             if self._jobs:
-                time.sleep(POLL_SECONDS)
+                time.sleep(max(POLL_SECONDS, QUIET_SHARE * took))
 
     def _states(self) -> dict[str, jobs.State] | None:
         """The states of all jobs; None while Slurm's controller restarts."""
@@ -147,9 +156,11 @@ class Slurm:
         while self._waiting and (room := self._limits.jobs - len(self._jobs)) > 0:
             kind, host = self._waiting[0][0].kind, self._waiting[0][0].host
             size = min(room, self._limits.array, len(self._waiting))
-            batch = [
-                one for one in self._waiting[:size] if (one[0].kind, one[0].host) == (kind, host)
-            ]
+            batch: list[_Waiting] = []
+            rest: list[_Waiting] = []
+            for one in self._waiting[:size]:
+                alike = (one[0].kind, one[0].host) == (kind, host)
+                (batch if alike else rest).append(one)
             directory = self._spool / str(self._batches)
             directory.mkdir()
             for index, (task, _) in enumerate(batch):
@@ -168,7 +179,7 @@ class Slurm:
             self._arrays.add(array)
             for index, (task, lost) in enumerate(batch):
                 self._jobs[f"{array}_{index}"] = _Job(task, directory / str(index), lost)
-            self._waiting = [one for one in self._waiting if one not in batch]
+            self._waiting[:size] = rest
 
     def _script(self) -> Path:
         """The batch script of all jobs. Slurm's signals reach fscale, which replaces the shell."""

@@ -73,11 +73,12 @@ def config_dir(of: str) -> Path:
 def state_dir() -> Path:
     """Return the directory of the journal of machine changes, the lock and the mount points.
 
-    It does not depend on the run, so that the next run finds what an earlier one left behind.
+    It does not depend on the run, so that the next run finds what an earlier one left behind. In a
+    home, which machines may share, it is apart for each machine.
     """
     if os.geteuid() == 0 and os.access("/run", os.W_OK):
         return Path("/run/fscale")
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.access(runtime, os.W_OK):
         return Path(runtime) / "fscale"
-    return _of_user("XDG_STATE_HOME", ".local/state")
+    return _of_user("XDG_STATE_HOME", ".local/state") / os.uname().nodename
