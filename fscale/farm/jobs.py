@@ -124,7 +124,9 @@ def submit(
 
 def states(arrays: Collection[str]) -> dict[str, State]:
     """Return the states of the elements of job arrays, by ARRAY_INDEX."""
-    argv = ["squeue", "--noheader", "--array", "--states=all", f"--name={NAME}"]
+    # Otherwise Slurm cuts a list of pending elements after 64 characters.
+    whole = ["env", "SLURM_BITSTR_LEN=0", "squeue"]
+    argv = [*whole, "--noheader", "--array", "--states=all", f"--name={NAME}"]
     return parse_states(_run(*argv, f"--Format={_FORMAT}"), arrays)
 
 

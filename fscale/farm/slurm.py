@@ -119,7 +119,9 @@ class Slurm:
             if states is not None:
                 for name, job in list(self._jobs.items()):
                     state = states.get(name, jobs.UNKNOWN)
-                    if not state.running and (answer := self._ended(name, job, state)):
+                    if state.running:
+                        job.ended = 0
+                    elif answer := self._ended(name, job, state):
                         yield answer
                 self._hand_over()
             if self._jobs:
@@ -200,18 +202,19 @@ class Slurm:
         found = _Found.of(job)
         job.ended = job.ended or time.monotonic()
         late = time.monotonic() - job.ended > LATE_SECONDS
-        if not (found.complete or found.why or state.lost or state.code or late):
+        lost = state.lost and state is not jobs.UNKNOWN
+        if not (found.complete or found.why or lost or state.code or late):
             return None
         del self._jobs[name]
         if state.lost and not found.complete:
             last = found.text.splitlines()[-1:] or ["a job that had not begun"]
             told = f"node {state.node or 'unknown'} did not come back; it was running {last[0]}"
             self._say(f"warning: {told}")
-            lost = (*job.lost, told)
-            if len(lost) < ATTEMPTS:
-                self._waiting.append((job.task, lost))
+            attempts = (*job.lost, told)
+            if len(attempts) < ATTEMPTS:
+                self._waiting.append((job.task, attempts))
                 return None
-            found = replace(found, why="; ".join(lost))
+            found = replace(found, why="; ".join(attempts))
         return _answer(found, name, state)
 
 

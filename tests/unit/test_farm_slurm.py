@@ -35,6 +35,7 @@ for last; do :; done
 echo "$((99 + number))"
 """
 SQUEUE = """
+[ "$SLURM_BITSTR_LEN" = 0 ] || exit 1
 number=$(($(cat asked 2>/dev/null || echo 0) + 1))
 echo "$number" > asked
 [ ! -e "down.$number" ] || { echo 'Unable to contact slurm controller' >&2; exit 1; }
@@ -173,6 +174,20 @@ def test_a_job_that_slurm_has_forgotten_is_judged_by_its_files(fake: Fake) -> No
     fake.states(1)
     (found,) = fake.answers(native(FIRST))
     assert (found.header.code, len(found.cells)) == (0, 1)
+
+
+def test_a_job_that_squeue_leaves_out_once_is_not_lost(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "LATE_SECONDS", 60)
+    fake.stores(1, 0)
+    fake.states(1)
+    fake.states(2, "100_0|PENDING|0|")
+    fake.states(3, "100_0|FAILED|256|n1")
+    (found,) = fake.answers(native(FIRST))
+    assert found.header.code == 1
+    assert not fake.said
+    assert not (fake.directory / "sbatch.2").exists()
 
 
 @pytest.mark.parametrize(
