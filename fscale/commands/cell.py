@@ -31,7 +31,7 @@ def _compare(task: Task, directory: Path, output: Path) -> None:
 # the directory by their roles.
 KINDS: dict[Kind, Callable[[Task, Path, Path], None]] = {
     "simulate": simulate,
-    "run": lambda task, _, output: run_task.measure(task, output, loads),
+    "run": lambda task, directory, output: run_task.measure(task, directory, output, loads),
     "ab": _compare,
 }
 

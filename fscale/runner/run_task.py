@@ -10,6 +10,7 @@ from fscale.farm.task import Task
 from fscale.model import paths
 from fscale.model.load import Load
 from fscale.model.results import Run
+from fscale.model.store import RUN_FILE
 from fscale.model.terminal import say
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.session import Session, machine_held, new_tag
@@ -26,8 +27,15 @@ class Told(Executor):
         say(shlex.join(argv), error=True)
 
 
-def measure(task: Task, output: Path, applications: Callable[[Sequence[str]], list[Load]]) -> None:
+def measure(
+    task: Task,
+    directory: Path,
+    output: Path,
+    applications: Callable[[Sequence[str]], list[Load]],
+) -> None:
     """Measure the cells of a task; without cells, store what this machine would measure.
+
+    `directory` has the record of the run that the cells belong to.
 
     Raises:
         FscaleError: this machine cannot, or is not like the one that planned the run.
@@ -40,11 +48,12 @@ def measure(task: Task, output: Path, applications: Callable[[Sequence[str]], li
     ):
         prepared = prepare(request_from(task.work, output, applications))
         if task.keys:
-            refuse_other_machine(Run.model_validate(task.work["run"]), prepared.run)
+            planned = Run.model_validate_json((directory / RUN_FILE).read_bytes())
+            refuse_other_machine(planned, prepared.run)
             _measure(task, prepared, signals)
         else:
-            planned = Planned(run=prepared.run, cells=prepared.cells)
-            prepared.store.save(PLANNED, planned.model_dump_json(by_alias=True))
+            own = Planned(run=prepared.run, cells=prepared.cells)
+            prepared.store.save(PLANNED, own.model_dump_json(by_alias=True))
 
 
 def _measure(task: Task, prepared: Prepared, signals: Signals) -> None:

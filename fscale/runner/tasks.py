@@ -18,7 +18,7 @@ from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.facts import list_other_machine
 from fscale.model.load import Load
 from fscale.model.results import Cell, CellKey, Run
-from fscale.model.store import Store
+from fscale.model.store import RUN_FILE, Store
 from fscale.model.words import plural
 from fscale.runner import guard
 from fscale.runner.request import Request
@@ -119,15 +119,17 @@ def plan(request: Request, wait: float, engine: NodeEngine) -> Planned:
 def measure(planned: Planned, engine: NodeEngine, ends: Callable[[Cell], None]) -> None:
     """Measure the unfinished cells, each as a task; the cell of a task that failed says why."""
     run = planned.run
-    work = planned.work | {"run": run.model_dump(mode="json", by_alias=True)}
+    planned.store.save_run(run)
+    objects = Objects()
+    files = {RUN_FILE: objects.add(planned.store.directory / RUN_FILE)}
     named = hashlib.sha256(f"{run.id} {run.started}".encode()).hexdigest()[:16]
-    engine.submit(
-        [
-            Task(kind="run", identity=identity(), plan=named, keys=[key], work=work)
-            for key in planned.todo
-        ],
-        Objects(),
-    )
+    tasks = [
+        Task(
+            kind="run", identity=identity(), plan=named, keys=[key], files=files, work=planned.work
+        )
+        for key in planned.todo
+    ]
+    engine.submit(tasks, objects)
     try:
         for answer in engine.collect():
             _store(planned.store, answer, ends)
