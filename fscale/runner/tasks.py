@@ -117,9 +117,11 @@ def plan(request: Request, wait: float, engine: NodeEngine) -> Planned:
 
 
 def measure(planned: Planned, engine: NodeEngine, ends: Callable[[Cell], None]) -> None:
-    """Measure the unfinished cells, each as a task; the cell of a task that failed says why."""
+    """Measure the unfinished cells, each as a task; the cell of a task that failed says why.
+
+    The run's record is stored already.
+    """
     run = planned.run
-    planned.store.save_run(run)
     objects = Objects()
     files = {RUN_FILE: objects.add(planned.store.directory / RUN_FILE)}
     named = hashlib.sha256(f"{run.id} {run.started}".encode()).hexdigest()[:16]

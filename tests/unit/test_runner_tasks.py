@@ -83,6 +83,7 @@ def test_a_machine_plans_the_run_and_each_cell_is_a_task(tmp_path: Path) -> None
     output, engine = tmp_path / "out", Machines(made_up(tmp_path / "x"))
     planned = plan(request(output), 5, engine)
     assert (planned.run.id, planned.cells, planned.resumed) == ("out", KEYS, False)
+    planned.store.save_run(planned.run)
     ended: list[Cell] = []
     tasks.measure(planned, engine, ended.append)
     assert [one.keys for one in engine.submitted] == [[key] for key in KEYS]
@@ -127,6 +128,7 @@ def test_a_machine_that_cannot_plan_gives_its_exit_code(tmp_path: Path, code: Ex
 def test_what_cancelled_tasks_had_measured_is_kept(tmp_path: Path) -> None:
     engine = Machines(made_up(tmp_path / "x"))
     planned = plan(request(tmp_path / "out"), 0, engine)
+    planned.store.save_run(planned.run)
     engine.interrupted = True
     with pytest.raises(Interrupted):
         tasks.measure(planned, engine, lambda _: None)
