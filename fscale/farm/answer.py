@@ -4,8 +4,9 @@
 On the wire: a line of JSON, the `Header`, and then the contents of its files, one after another.
 """
 
+import errno
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +24,8 @@ from fscale.model.store import AB_FILE, RUN_FILE
 PLANNED = "planned.json"
 MOST_HEADER = 1 << 20
 MOST_FILES = 4096
+MOST_OF_A_RUN = 16_384
+"""files of a comparison, which has two for each repetition of each point"""
 MOST_WHOLE = 256 << 20
 """bytes of an answer; a cell has 10 to 200 KB, its profiles up to some MB"""
 MOST_TEXT = 64 << 10
@@ -89,21 +92,30 @@ def read_files(task: Task, directory: Path) -> dict[str, bytes]:
     """Read the files of a task's cells from a results directory, without following links.
 
     Raises:
-        OSError: one of them is a link, or larger than 16 MiB.
+        OSError: one of them is a link or larger than 16 MiB, or all are too many or too large.
     """
     folder = Folder(directory)
-    if not task.keys:
-        there = [name for name in _WHOLE[task.kind] if folder.exists(name)]
-        own = folder.names("cells", ".json") if task.kind == "ab" else []
-        return {name: folder.read(name) for name in [*there, *(f"cells/{one}" for one in own)]}
-    found = {}
-    for key in task.keys:
-        for place in ("cells", f"profiles/{key.id}"):
-            only = f"{key.id}.json" if place == "cells" else ""
-            for name in folder.names(place, only):
-                if not only or name == only:
-                    found[f"{place}/{name}"] = folder.read(f"{place}/{name}")
+    found: dict[str, bytes] = {}
+    size, most = 0, MOST_FILES if task.keys else MOST_OF_A_RUN
+    for name in _names(task, folder):
+        found[name] = folder.read(name)
+        size += len(found[name])
+        if size > MOST_WHOLE or len(found) > most:
+            raise OSError(errno.EFBIG, "the files of a task are too many or too large", name)
     return found
+
+
+def _names(task: Task, folder: Folder) -> Iterator[str]:
+    """The names of a task's files below its results directory."""
+    if not task.keys:
+        yield from (name for name in _WHOLE[task.kind] if folder.exists(name))
+        if task.kind == "ab":
+            yield from (f"cells/{name}" for name in folder.names("cells", ".json"))
+    for key in task.keys:
+        if folder.exists(cell := f"cells/{key.id}.json"):
+            yield cell
+        profiles = f"profiles/{key.id}"
+        yield from (f"{profiles}/{name}" for name in folder.names(profiles, ""))
 
 
 def pack(header: Header, files: Mapping[str, bytes]) -> bytes:

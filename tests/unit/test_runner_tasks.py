@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fscale.farm import answer
 from fscale.farm.answer import AB_FILE, PLANNED, Answer, Header, Planned, Refused, check, read_files
 from fscale.farm.keep import hosts
 from fscale.farm.objects import Objects
@@ -168,8 +169,8 @@ def test_several_machines_of_a_run_are_a_warning(tmp_path: Path) -> None:
     for one in ("n1", "n2"):
         for key in KEYS[:1] if one == "n1" else KEYS[1:]:
             found = Header(task=task(key).id, host=one, code=0)
-            answer = check(task(key), found, {f"cells/{key.id}.json": content(cell(key))})
-            tasks.keep(planned.store, answer)
+            kept = check(task(key), found, {f"cells/{key.id}.json": content(cell(key))})
+            tasks.keep(planned.store, kept)
     (warning,) = warn_of_hosts(planned.store)
     assert "n1 (1 cell)" in warning
     assert "n2 (2 cells)" in warning
@@ -233,3 +234,25 @@ def test_files_of_a_comparison_that_are_links_are_not_read(tmp_path: Path) -> No
     (tmp_path / RUN_FILE).symlink_to("/etc/passwd")
     with pytest.raises(OSError, match="link"):
         read_files(task(kind="ab"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "whole_run"),
+    [
+        ("MOST_FILES", 2, False),
+        ("MOST_OF_A_RUN", 2, True),
+        ("MOST_WHOLE", 1000, False),
+        ("MOST_WHOLE", 1000, True),
+    ],
+)
+def test_a_machine_cannot_fill_the_memory(
+    tmp_path: Path, name: str, value: int, whole_run: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    for key in KEYS:
+        store.save_cell(cell(key))
+    asked = task(kind="ab") if whole_run else task(*KEYS)
+    assert len(read_files(asked, tmp_path)) == len(KEYS)
+    monkeypatch.setattr(answer, name, value)
+    with pytest.raises(OSError, match="too many or too large"):
+        read_files(asked, tmp_path)
