@@ -16,14 +16,16 @@ from fscale.model.results import Cell, Run
 from fscale.model.store import Store
 from fscale.sim import kerneltypes
 from fscale.sim.plan import Sockets, Windows
-from fscale.sim.sweep import Freed, Prepared, Sweep, boots
+from fscale.sim.sweep import Freed, Prepared, Sweep, boots, cost
 from fscale.vm import qemu
 from fscale.vm.cache import digest
 from fscale.vm.kernel import Kernel
 from fscale.vm.steps import Steps
 
-# Boots per slot: with one each, the last boot of the slowest machine would be waited for.
+# With one boot per slot, the last boot of the slowest machine would be waited for. But a boot costs
+# about as much as a cell with all of its CPUs, so a further boot has several such cells.
 BOOTS_PER_SLOT = 4
+LARGE_CELLS_PER_BOOT = 4
 KERNEL, MODULES, INITRAMFS, PLUGIN, OWN = (
     *("kernel", "modules.squashfs", "initramfs", "plugin.so", "modules"),
 )
@@ -89,7 +91,7 @@ def make(prepared: Prepared, slots: int, objects: Objects) -> list[Task]:
     plan = digest(identity(), files, work, run.id, run.started)
     work["run"] = run.model_dump(mode="json", by_alias=True)
     made = []
-    for points in boots(prepared, slots * BOOTS_PER_SLOT):
+    for points in boots(prepared, _parts(prepared, slots)):
         keys = [point.key for point in points]
         freed = {key.id: asdict(f) for key in keys if (f := prepared.freed.get(key.id))}
         made.append(
@@ -103,6 +105,13 @@ def make(prepared: Prepared, slots: int, objects: Objects) -> list[Task]:
             )
         )
     return made
+
+
+def _parts(prepared: Prepared, slots: int) -> int:
+    """How many boots the unfinished cells are worth: at least one per slot."""
+    largest = 2.0 + prepared.vcpus
+    worth = sum(map(cost, prepared.todo)) / (LARGE_CELLS_PER_BOOT * largest)
+    return max(slots, min(BOOTS_PER_SLOT * slots, int(worth)))
 
 
 def prepared_from(task: Task, directory: Path, output: Path, steps: Steps) -> Prepared:

@@ -108,6 +108,11 @@ def test_tasks_keep_every_slot_busy(prepared: Prepared) -> None:
         assert len({task.id for task in made}) == len(made)
 
 
+def test_a_further_boot_is_worth_its_cost(prepared: Prepared) -> None:
+    many = replace(prepared, cells=keys(*range(1, 5), repetitions=12))
+    assert [tasks._parts(many, slots) for slots in (1, 2, 4, 20)] == [4, 8, 9, 20]
+
+
 def test_what_was_finished_for_another_run_is_not_used(prepared: Prepared) -> None:
     plans = {make(prepared, 1, Objects())[0].plan}
     for change in ({"started": "2026-02-01T00:00:00+00:00"}, {"id": "other"}):
