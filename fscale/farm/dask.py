@@ -31,7 +31,7 @@ try:
 except ImportError:
     raise FscaleError(
         "Dask is not installed; install it beside fscale: `pip install 'fscale[dask]'`, or "
-        "`pipx inject fscale distributed`"
+        "`pipx inject --include-apps fscale dask distributed`"
     ) from None
 
 POLL_SECONDS = 1.0

@@ -77,7 +77,8 @@ def _files(filesystems: Iterable[FileSystem], parts: Parts) -> dict[str, Path]:
     for fs in filesystems:
         if fs.mkfs and f"bin/{fs.mkfs[0]}" not in programs:
             programs[f"bin/{fs.mkfs[0]}"] = Path(need(fs.mkfs[0], fs.package or fs.mkfs[0]))
-    libraries = {library for program in programs.values() for library in _libraries(program)}
+    found = {library for program in programs.values() for library in _libraries(program)}
+    libraries = sorted(found)  # the order of a set differs from process to process
     return {
         **programs,
         **{str(path.relative_to("/")): path for path in libraries},
