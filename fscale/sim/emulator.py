@@ -85,6 +85,8 @@ def command(
     told += [f"slab={slab}"] if slab else []
     return [
         *(need("taskset", "util-linux"), "-c", str(cpu)),
+        # A thread that is woken does not preempt its waker, which is about to sleep.
+        *(need("chrt", "util-linux"), "--batch", "0"),
         *_preloaded(emulator, plugin),
         *SANDBOX,
         *("-machine", "q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off"),

@@ -40,6 +40,7 @@ static _Thread_local unsigned int self = NOBODY;
 
 static enum mode mode;
 static unsigned int runner = NOBODY;
+static unsigned int called = NOBODY;	/* whom release_lock() wakes */
 static unsigned int leaving;	/* vCPUs that wait until the others leave translated code */
 static uint64_t now;		/* the smallest clock */
 static uint64_t switches;
@@ -61,10 +62,30 @@ static void bell_wait(atomic_uint *bell, unsigned int seen)
 	syscall(SYS_futex, bell, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 }
 
+static void bell_wake(atomic_uint *bell)
+{
+	syscall(SYS_futex, bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
 static void bell_ring(atomic_uint *bell)
 {
 	atomic_fetch_add(bell, 1);
-	syscall(SYS_futex, bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	bell_wake(bell);
+}
+
+
+/*
+ * Wake the vCPU that got the turn only now: woken while the lock is held, it would run, wait for
+ * the lock, and each turn would take four switches of the host's threads instead of one.
+ */
+static void release_lock(void)
+{
+	unsigned int c = called;
+
+	called = NOBODY;
+	pthread_mutex_unlock(&lock);
+	if (c != NOBODY)
+		bell_wake(&vcpus[c].bell);
 }
 
 static uint64_t clock_of(const struct vcpu *v)
@@ -129,8 +150,11 @@ static void give_turn(unsigned int c)
 {
 	runner = c;
 	switches++;
-	if (c != NOBODY && vcpus[c].queued)
-		bell_ring(&vcpus[c].bell);
+	called = NOBODY;
+	if (c == NOBODY || !vcpus[c].queued)
+		return;
+	atomic_fetch_add(&vcpus[c].bell, 1);
+	called = c;
 }
 
 static void wake_queue(void)
@@ -149,7 +173,7 @@ static void loop_fire(void)
 	if (loop.sleeps)
 		loop.ring();
 	while (atomic_load(&loop.rounds) == round) {
-		pthread_mutex_unlock(&lock);
+		release_lock();
 		bell_wait(&loop.rounds, round);
 		pthread_mutex_lock(&lock);
 	}
@@ -246,14 +270,14 @@ void schedule_turn(unsigned int c)
 			continue;
 		}
 		v->queued = true;
-		pthread_mutex_unlock(&lock);
+		release_lock();
 		bell_wait(&v->bell, seen);
 		pthread_mutex_lock(&lock);
 		v->queued = false;
 	}
 	if (mode == MODE_FAST)
 		refuel(v, AMPLE);
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
 
 void schedule_open(const struct parameters *p)
@@ -273,7 +297,7 @@ void schedule_attach(unsigned int c)
 	refuel(v, AMPLE);
 	set_clock(v, now);
 	wishes[c] = now;
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
 
 bool schedule_count(unsigned int c, struct counters *counters)
@@ -313,7 +337,7 @@ uint64_t schedule_now(void)
 
 	pthread_mutex_lock(&lock);
 	clock = now;
-	pthread_mutex_unlock(&lock);
+	release_lock();
 	return clock;
 }
 
@@ -323,7 +347,7 @@ int schedule_runner(void)
 
 	pthread_mutex_lock(&lock);
 	c = runner;
-	pthread_mutex_unlock(&lock);
+	release_lock();
 	return c == NOBODY ? -1 : (int)c;
 }
 
@@ -363,7 +387,7 @@ void schedule_park(unsigned int c)
 	refuel(v, 0);
 	v->parked = true;
 	wishes[c] = clock_of(v) + params->park;
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
 
 bool schedule_parked(unsigned int c)
@@ -388,7 +412,7 @@ void schedule_unpark(unsigned int c, uint64_t clock)
 {
 	pthread_mutex_lock(&lock);
 	look_again(c, clock);
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
 
 void schedule_string(unsigned int c, uint64_t bytes)
@@ -435,7 +459,7 @@ uint64_t schedule_time(uint64_t host)
 	else
 		time = time_of(now);
 	host_base = host;
-	pthread_mutex_unlock(&lock);
+	release_lock();
 	return time;
 }
 
@@ -464,7 +488,7 @@ void schedule_set_mode(enum mode wanted, uint64_t seed)
 	}
 	if (loop.sleeps)
 		loop.ring();
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
 
 void schedule_idle(unsigned int c, bool idle)
@@ -502,7 +526,7 @@ void schedule_sleep(const void *condition)
 		vcpu_sleeps(&vcpus[self], self, condition);
 	else if (getpid() == gettid())
 		loop_gone();
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
 
 static uint64_t waker_clock(void)
@@ -544,7 +568,7 @@ void schedule_wake(const void *condition, bool all)
 			look_again(i, waker_clock());
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
 
 void schedule_awake(void)
@@ -554,7 +578,7 @@ void schedule_awake(void)
 	pthread_mutex_lock(&lock);
 	if (vcpus[self].condition)
 		vcpu_wakes(&vcpus[self], self);
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
 
 bool schedule_loop_sleeps(uint64_t deadline, void (*ring)(void))
@@ -569,7 +593,7 @@ bool schedule_loop_sleeps(uint64_t deadline, void (*ring)(void))
 	if (mode != MODE_FAST && deadline != NEVER && !anybody_awake())
 		pass_to(clock_at(deadline));
 	due = loop_due();
-	pthread_mutex_unlock(&lock);
+	release_lock();
 	return due;
 }
 
@@ -577,5 +601,5 @@ void schedule_loop_awake(void)
 {
 	pthread_mutex_lock(&lock);
 	loop.sleeps = false;
-	pthread_mutex_unlock(&lock);
+	release_lock();
 }
