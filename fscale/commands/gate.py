@@ -28,7 +28,7 @@ from fscale.model.terminal import terminal
 from fscale.model.variant import parse
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep
-from fscale.sim.plan import Windows
+from fscale.sim.plan import fixed
 from fscale.vm.steps import Steps
 
 _EPILOG = """
@@ -113,7 +113,7 @@ def _gate(
                     output=side_directory(output, name),
                     repetitions=seeds,
                     seed=seed,
-                    windows=Windows(5, 512),
+                    windows=fixed(5, 512),
                     machine=machine,
                     memory_mib=memory,
                 ),

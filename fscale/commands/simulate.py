@@ -25,7 +25,7 @@ from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep, whatif
 from fscale.sim import free as freeing
 from fscale.sim.machine import Method, known
-from fscale.sim.plan import Windows
+from fscale.sim.plan import Windows, fixed, precise
 from fscale.vm.options import AppendOption, KernelOption, KernelTreeOption, ModuleOption
 from fscale.vm.steps import Steps
 
@@ -37,6 +37,11 @@ More examples:
     fscale simulate --fs ext4 --workload DRBH --cores 8 --set quantum=50 --output results/q50
     fscale report results/sim    # draws the curves
 """
+
+# The kernel of FxMark's paper had no AppArmor, whose label all opens share.
+PAPER_KERNEL = "apparmor=0"
+# Of the throughput: relative half-width of its 95% band at which a point ends.
+PRECISION = 0.05
 
 
 def names_of(text: str) -> list[str]:
@@ -139,6 +144,14 @@ def _method(settings: list[str]) -> Method:
         raise FscaleError(f"--set: {catalogue.explain(error, Method)}") from None
 
 
+def _windows(precision: float | None, windows: int | None, ops: int) -> Windows:
+    if windows is None:
+        return precise(PRECISION if precision is None else precision)
+    if precision is not None:
+        raise FscaleError("--precision and --windows exclude each other; leave one out")
+    return fixed(windows, ops)
+
+
 def _simulate(
     output: ResultsOption,
     fs: Annotated[
@@ -195,23 +208,35 @@ def _simulate(
         ),
     ] = 1,
     seed: BootSeedOption = 1,
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1,
+            metavar="PART",
+            help="End a point when the 95% band of its throughput reaches from -PART to +PART of "
+            f"it, or after 96 short windows. Default: {PRECISION}, unless --windows is given.",
+            rich_help_panel=SIMULATION,
+        ),
+    ] = None,
     windows: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             max=MOST_COUNT,
             metavar="N",
-            help="Number of simulated windows per point; the result is their median.",
+            help="Simulate N windows per point, however precise the throughput is.",
             rich_help_panel=SIMULATION,
         ),
-    ] = 5,
+    ] = None,
     window_ops: Annotated[
         int,
         typer.Option(
             min=1,
             max=MOST_COUNT,
             metavar="N",
-            help="Operations per window, of all cores together; at least 4 per core.",
+            help="With --windows: operations per window, of all cores together; at least 4 per "
+            "core.",
             rich_help_panel=SIMULATION,
         ),
     ] = 512,
@@ -231,7 +256,7 @@ def _simulate(
     kernel_tree: KernelTreeOption = None,
     module: ModuleOption = None,
     memory: MemoryOption = 4096,
-    append: AppendOption = "",
+    append: AppendOption = PAPER_KERNEL,
     free: Annotated[
         str | None,
         typer.Option(
@@ -264,7 +289,8 @@ def _simulate(
     A kernel boots in QEMU under a plugin that gives each CPU a clock and simulates the coherence of
     the caches. The results show the shape of curves and counts per operation; do not compare them
     with measured values. docs/design/simulator-model.md describes the model. The first call fetches
-    QEMU and a kernel.
+    QEMU and a kernel. The kernel runs without AppArmor, as that of FxMark's paper did; --append ''
+    leaves it on.
 
     Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage. 3: interrupted; the same
     command resumes.
@@ -280,7 +306,7 @@ def _simulate(
             mode=_mode(mode),
             repetitions=seeds,
             seed=seed,
-            windows=Windows(windows, window_ops),
+            windows=_windows(precision, windows, window_ops),
             machine=machine,
             method=_method(settings or []),
             kernel=kernel,

@@ -35,7 +35,11 @@ class Rule:
 # The first match applies. What a comparison judges is never refused: kernels, their builds,
 # modules.
 TABLE = (
-    Rule(r"suite\.(warmup|min_window|max_stock|latency|windows|window_ops)", "refuse", "refuse"),
+    Rule(
+        r"suite\.(warmup|min_window|max_stock|latency|windows|window_ops|precision)",
+        "refuse",
+        "refuse",
+    ),
     Rule(r"suite\.(workers_per_cpu|placement|keep_free)", "refuse", "refuse"),
     Rule(r"suite\.order", "refuse", "note"),
     Rule(r"suite\..*", "refuse", "ignore"),

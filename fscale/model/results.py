@@ -393,6 +393,13 @@ class Machine(Strict):
         return self.kind == "simulated"
 
     @property
+    def apparmor(self) -> bool:
+        """Whether AppArmor was on, as far as recorded; the parameter may also mean a lack of it."""
+        if self.simulated:
+            return "apparmor=0" not in self.kernel_cmdline.split()
+        return self.tuning is not None and "apparmor" in self.tuning.lsm_state
+
+    @property
     def identity(self) -> str:
         """The identity of the machine; a history contains figures of one identity only."""
         host = self.guest.get("host", self.hostname) if self.guest else self.hostname

@@ -38,6 +38,7 @@ class SimulatedWindow(Strict):
         "left the socket; free: those made free of cost"
     )
     host_seconds: float = Field(default=0, description="wall time of the window on the host")
+    cpu_seconds: float = Field(default=0, description="CPU time of the emulator, user and system")
 
 
 class LineUser(Strict):
@@ -117,6 +118,17 @@ class Simulation(Strict):
         default_factory=list, description="what-if: objects whose transfers are free of cost"
     )
     windows: list[SimulatedWindow]
+    precision: float | None = Field(
+        default=None,
+        description="half_width at which the point was to end; null: its number of windows was "
+        "fixed, and its throughput is the median window's instead of all windows'",
+    )
+    half_width: float | None = Field(
+        default=None,
+        description="half-width of the 95% band of the throughput within this boot, relative to "
+        "it, by batch means of the windows; null with fewer than two windows. What is rare, such "
+        "as a timer tick, may be in no window, so a width below `precision` promises too much",
+    )
     lines: list[HotLine] = Field(description="sorted by stall and spin, hottest first")
     code: list[FunctionWork] = Field(
         default_factory=list, description="functions with the most instructions, sorted"
@@ -126,6 +138,12 @@ class Simulation(Strict):
         description="functions that waited longest for cache lines, sorted",
     )
     host_seconds: float = Field(description="wall time of the simulation on the host")
+    cpu_seconds: dict[str, float] = Field(
+        default_factory=dict,
+        description="CPU seconds of the emulator, user and system, by mode: fast (boot of a "
+        "guest's first point, mkfs, mount), ordered (the workload's set-up and end), detailed "
+        "(warm-up and windows)",
+    )
 
     def things(self) -> list[list[HotLine]]:
         """Group the lines by `thing`, so that the same lock of all inodes is one group.
@@ -143,11 +161,11 @@ class Simulation(Strict):
 
     @property
     def mips(self) -> float | None:
-        """Million instructions of cores with a worker per second of the host, in windows.
+        """Million instructions of cores with a worker per CPU second of the emulator, in windows.
 
-        None if the windows' wall time was not recorded.
+        None if the windows' CPU time was not recorded.
         """
-        seconds = sum(window.host_seconds for window in self.windows)
+        seconds = sum(window.cpu_seconds for window in self.windows)
         return self.total("instructions") / seconds / 1e6 if seconds else None
 
     def transfers(self, kind: str) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from fscale.model.errors import Exit, FscaleError
 from fscale.sim import rules
 from fscale.sim.emulator import Place
-from fscale.sim.output import Code, Ended, Parameters, Sign, Stream, Trouble, Window
+from fscale.sim.output import Code, Ended, ModeEnd, Parameters, Sign, Stream, Trouble, Window
 from fscale.sim.plan import Point
 from fscale.sim.symbols import Symbols
 from fscale.vm import console, untrusted
@@ -60,6 +60,8 @@ class Measured:
     stderr: str = ""
     host_seconds: float = 0.0
     """seconds since the previous point, or since the guest was up"""
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    """CPU seconds of QEMU since the previous point's windows, by the plugin's mode"""
 
 
 class Boot:
@@ -77,6 +79,8 @@ class Boot:
         self.up: float | None = None
         self._windows: dict[int, list[Window]] = {}
         self._code: dict[int, list[tuple[str, int]]] = {}
+        self._cpu: dict[int, dict[str, float]] = {}
+        self._cpu_now: dict[str, float] = {}
         self._stream = Stream(self.place.output)
         self._done: set[int] = set()
         self._sign: Sign | None = None
@@ -147,6 +151,8 @@ class Boot:
                     self._alive = time.monotonic()
                 case Code():
                     self._code[record.point] = record.code
+                case ModeEnd():
+                    self._add_cpu(record)
                 case Sign():
                     self._take(record)
                 case Trouble():
@@ -212,6 +218,13 @@ class Boot:
             self._alive = self._signed
         self._sign = sign
 
+    def _add_cpu(self, end: ModeEnd) -> None:
+        if end.mode == "fast":  # a point begins with it
+            self._cpu_now = {}
+        self._cpu_now[end.mode] = self._cpu_now.get(end.mode, 0) + end.cpu_seconds
+        if end.mode == "detailed":
+            self._cpu[end.point] = self._cpu_now
+
     def _newly_done(self) -> list[int]:
         return [
             number
@@ -226,7 +239,10 @@ class Boot:
 
     def _measured(self, number: int) -> Measured:
         measured = Measured(
-            self.points[number], self._windows.pop(number, []), self._code.pop(number, [])
+            self.points[number],
+            self._windows.pop(number, []),
+            self._code.pop(number, []),
+            cpu_seconds=self._cpu.pop(number, {}),
         )
         now = time.monotonic()
         measured.host_seconds, self._last = now - self._last, now

@@ -175,7 +175,8 @@ def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple
         freed = prepared.freed.get(measured.point.key.id)
         words = [freed.words] if freed else []
         types = prepared.types.get(measured.point.key.filesystem)
-        cell = cells.cell(measured, symbols, types, at, words)
+        precision = prepared.sweep.windows.precision
+        cell = cells.cell(measured, symbols, types, at, words, precision)
         store.save_cell(cell)
         reporter.ends(cell)
     return [], one.boot.ended

@@ -25,6 +25,7 @@ from fscale.model.simulation import (
 from fscale.sim.boot import Measured
 from fscale.sim.kerneltypes import Types
 from fscale.sim.output import Line, Transfers, Window
+from fscale.sim.precision import half_width, throughput
 from fscale.sim.rules import CODE, DATA, LINE_BYTES, rule
 from fscale.sim.symbols import KERNEL, Symbols
 
@@ -42,9 +43,17 @@ OBJECT_PART = 0.05
 
 
 def cell(
-    measured: Measured, symbols: Symbols, types: Types | None, started: str, free: Sequence[str]
+    measured: Measured,
+    symbols: Symbols,
+    types: Types | None,
+    started: str,
+    free: Sequence[str],
+    precision: float | None,
 ) -> Cell:
-    """The cell of a point; a failed one has the reason. `started` is UTC, ISO 8601."""
+    """The cell of a point; a failed one has the reason.
+
+    `started` is UTC, ISO 8601; `precision` that of the requested windows (sim/plan.py).
+    """
     key = measured.point.key
     bench, reason = _bench(measured)
     status: Status = bench.status if bench else "error"
@@ -53,6 +62,7 @@ def cell(
     if bench and measured.status == Exit.SKIPPED:
         status = "skipped"
     simulated = simulation(measured, symbols, types, free)
+    simulated.precision = precision
     windows = simulated.windows
     ops, seconds = sum(w.ops for w in windows), sum(w.seconds for w in windows)
     if status == "ok" and not (ops and seconds):
@@ -66,7 +76,8 @@ def cell(
         wall_seconds=measured.host_seconds,
         ops=ops,
         seconds=seconds,
-        ops_per_second=rate(windows),
+        # Windows that end by precision must not leave out any of them.
+        ops_per_second=rate(windows) if precision is None else throughput(windows),
         cpu_control="hotplug",
         cpus=list(range(key.cores)),
         bench=bench,
@@ -101,14 +112,17 @@ def simulation(
     measured: Measured, symbols: Symbols, types: Types | None, free: Sequence[str]
 ) -> Simulation:
     """The windows of a point, and its hottest lines with names."""
+    windows = [_window(window) for window in measured.windows]
     return Simulation(
         seed=measured.point.seed,
         free=list(free),
-        windows=[_window(window) for window in measured.windows],
+        windows=windows,
+        half_width=half_width(windows),
         lines=lines(measured.windows, symbols, types),
         code=code(measured.code, symbols),
         waits=waits(measured.windows, symbols),
         host_seconds=round(measured.host_seconds, 2),
+        cpu_seconds=measured.cpu_seconds,
     )
 
 
@@ -135,6 +149,7 @@ def _window(window: Window) -> SimulatedWindow:
         idle=window.idle,
         transfers=_transfers(window.transfers),
         host_seconds=window.host_seconds,
+        cpu_seconds=window.cpu_seconds,
     )
 
 

@@ -11,6 +11,8 @@ from fscale.model.errors import FscaleError
 
 FORMAT = 1
 
+Mode = Literal["fast", "ordered", "detailed"]
+
 
 class _Lenient(BaseModel):
     """Only the named keys are used; other keys, which a newer plugin may add, are ignored."""
@@ -87,6 +89,7 @@ class Window(_Lenient):
     idle: int
     active: int
     host_seconds: float
+    cpu_seconds: float = 0
     lines: list[Line]
     pcs: list[Pc]
 
@@ -97,6 +100,18 @@ class Code(_Lenient):
     type: Literal["code"]
     point: int
     code: list[tuple[str, int]]
+
+
+class ModeEnd(_Lenient):
+    """The CPU seconds of QEMU, user and system, in a mode of the plugin that has ended.
+
+    `point` is that of the windows; it is not set yet when the modes before the first ones end.
+    """
+
+    type: Literal["mode"]
+    mode: Mode
+    point: int
+    cpu_seconds: float = 0
 
 
 class Parameters(BaseModel):
@@ -111,7 +126,7 @@ class Sign(_Lenient):
     """A heartbeat every five seconds while clocks are kept; `vcpu`: the CPU that runs next."""
 
     type: Literal["progress"]
-    mode: Literal["ordered", "detailed"]
+    mode: Mode
     cycles: int
     instructions: int
     vcpu: int
@@ -131,7 +146,7 @@ class Ended(_Lenient):
     type: Literal["end"]
 
 
-Record = Parameters | Window | Code | Sign | Trouble | Ended
+Record = Parameters | Window | Code | ModeEnd | Sign | Trouble | Ended
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 
 

@@ -12,8 +12,6 @@ from fscale.sim.machine import Machine
 
 DEVICES = {"brd": "/dev/ram0", "null_blk": "/dev/nullb0"}
 NO_MEDIUM = "none"
-# With fewer operations, a window would not include a second operation of the same worker.
-MIN_OPS = 4
 
 
 @dataclass(frozen=True)
@@ -21,12 +19,41 @@ class Windows:
     """The length of a point's simulation."""
 
     count: int
+    """with `precision` the most"""
     ops: int
-    """operations per window of all workers together, but at least MIN_OPS per worker"""
+    """operations per window of all workers together"""
+    each: int
+    """the least operations per window and worker"""
+    ns: int
+    """the least simulated nanoseconds of a window, by the rate of the warm-up"""
+    precision: float | None = None
+    """relative half-width of the 95% band of the throughput at which a point ends; None: never"""
 
     def of(self, cores: int) -> int:
         """Operations of a window of a point."""
-        return max(self.ops, MIN_OPS * cores)
+        return max(self.ops, self.each * cores)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Those of the benchmark that do not depend on the point."""
+        told = ["--windows", str(self.count), "--window-ns", str(self.ns)]
+        if self.precision is not None:
+            told += ["--precision", str(round(1000 * self.precision))]
+        return told
+
+
+def fixed(count: int, ops: int) -> Windows:
+    """So many windows, none left out.
+
+    With fewer than four operations of each worker, a window would not include a second one of the
+    same worker; in one of a few microseconds it would show when each worker was woken.
+    """
+    return Windows(count, ops, each=4, ns=200_000)
+
+
+def precise(precision: float) -> Windows:
+    """Short windows until the throughput is known so well (core/precision.h in the benchmark)."""
+    return Windows(96, ops=64, each=2, ns=25_000, precision=precision)
 
 
 @dataclass(frozen=True)
@@ -104,7 +131,7 @@ def _line(
     mkfs = [word.format(device=DEVICES[kind]) if "{device}" in word else word for word in fs.mkfs]
     options = ",".join(option.replace("{size}", str(size)) for option in fs.mount_options)
     arguments = ["--workload", key.workload, "--mode", key.mode]
-    arguments += ["--windows", str(windows.count), "--window-ops", str(windows.of(key.cores))]
+    arguments += [*windows.arguments, "--window-ops", str(windows.of(key.cores))]
     arguments += ["--roi", f"{point.number},{point.seed},{point.group}"]
     for name, value in key.options.items():
         arguments += ["--option", f"{name}={value}"]

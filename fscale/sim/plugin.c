@@ -98,7 +98,7 @@ static void pause_executed(unsigned int c, void *data)
  */
 static void pause_in_fast(unsigned int c, void *data)
 {
-	static const struct timespec rest = { .tv_nsec = 50000 };
+	static const struct timespec rest = { .tv_nsec = 1000000 };
 
 	(void)c;
 	(void)data;
@@ -260,6 +260,7 @@ static void changed(qemu_plugin_id_t id)
 			give_up(why);
 		access_begin();
 	}
+	statistics_mode_ends(region_labels());
 	statistics_reset();
 	schedule_set_mode(wanted, region_labels()->seed);
 	listen(id);

@@ -32,7 +32,7 @@ static struct {
 	unsigned int number;
 	uint32_t point;
 	uint64_t clock, switches;
-	double host;
+	double host, cpu;
 	struct counts counts[MAX_VCPUS];
 } window;
 
@@ -91,13 +91,45 @@ static void add(struct counts *sum, const struct counts *counts)
 #undef ADD
 }
 
-/* Seconds of the host, whose monotonic clock is the guest's here. */
-static double host_time(void)
+static double seconds_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Seconds of the host, whose monotonic clock is the guest's here. */
+static double host_time(void)
+{
+	return seconds_of(CLOCK_MONOTONIC_RAW);
+}
+
+/* CPU seconds of all threads of the emulator, user and system. */
+static double cpu_time(void)
+{
+	return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static const char *mode_name(void)
+{
+	static const char *const names[] = { "fast", "ordered", "detailed" };
+
+	return names[schedule_mode()];
+}
+
+void statistics_mode_ends(const struct labels *labels)
+{
+	static double before;
+	double now = cpu_time();
+
+	flockfile(out);
+	fprintf(out,
+		"{\"type\":\"mode\",\"mode\":\"%s\",\"point\":%" PRIu32 ",\"cpu_seconds\":%.3f}\n",
+		mode_name(), labels->point, now - before);
+	fflush(out);
+	funlockfile(out);
+	before = now;
 }
 
 /* Counters of the phase that ends. */
@@ -128,6 +160,7 @@ void statistics_begin(unsigned int c)
 	window.clock = schedule_clock(c);
 	window.switches = schedule_switches();
 	window.host = host_time();
+	window.cpu = cpu_time();
 	for (unsigned int i = 0; i < params->vcpus; i++) {
 		window.counts[i] = counts_of(i);
 		code_forget(i);
@@ -165,9 +198,9 @@ static void print_total(const struct counts *sum, unsigned int active, const str
 		sum->ops, sum->instructions, sum->cycles, sum->memory, sum->unwritten, sum->clean,
 		sum->dirty, sum->upgrade, sum->remote, sum->free, sum->stall, sum->queue, sum->spin,
 		sum->idle);
-	fprintf(out, ",\"switches\":%" PRIu64 ",\"host_seconds\":%.3f,",
-		schedule_switches() - window.switches,
-		host_time() - window.host);
+	fprintf(out, ",\"switches\":%" PRIu64 ",\"host_seconds\":%.3f,\"cpu_seconds\":%.3f,",
+		schedule_switches() - window.switches, host_time() - window.host,
+		cpu_time() - window.cpu);
 }
 
 void statistics_end(unsigned int c, const struct labels *labels)
@@ -210,7 +243,6 @@ void statistics_end(unsigned int c, const struct labels *labels)
 
 void statistics_progress(void)
 {
-	static const char *const names[] = { "fast", "ordered", "detailed" };
 	uint64_t instructions = 0;
 
 	for (unsigned int c = 0; c < params->vcpus; c++)
@@ -218,6 +250,6 @@ void statistics_progress(void)
 	fprintf(out,
 		"{\"type\":\"progress\",\"mode\":\"%s\",\"cycles\":%" PRIu64
 		",\"instructions\":%" PRIu64 ",\"vcpu\":%d,\"host_seconds\":%.1f}\n",
-		names[schedule_mode()], schedule_now(), instructions, schedule_runner(), host_time());
+		mode_name(), schedule_now(), instructions, schedule_runner(), host_time());
 	fflush(out);
 }

@@ -19,6 +19,9 @@ void statistics_open(const struct parameters *p, FILE *out);
 void statistics_work(unsigned int c);
 void statistics_op(unsigned int c);
 
+/* A mode ends: prints the CPU time that the emulator took in it. */
+void statistics_mode_ends(const struct labels *labels);
+
 /* A phase begins: it has no window yet. Of the one before the code is told that its windows ran. */
 void statistics_reset(void);
 

@@ -20,7 +20,7 @@ from fscale.runner.request import parse_options
 from fscale.sim import emulator, image, kerneltypes, machine
 from fscale.sim.kerneltypes import Types
 from fscale.sim.machine import Method
-from fscale.sim.plan import Point, Sockets, Windows, sockets
+from fscale.sim.plan import Point, Sockets, Windows, fixed, sockets
 from fscale.system.programs import made
 from fscale.vm import kernel as kernels
 from fscale.vm import module_build, qemu
@@ -55,7 +55,7 @@ class Sweep:
     mode: Mode = "buffered"
     repetitions: int = 1
     seed: int = 1
-    windows: Windows = field(default_factory=lambda: Windows(5, 512))
+    windows: Windows = field(default_factory=lambda: fixed(5, 512))
     machine: str = "paper"
     method: Method = field(default_factory=Method)
     kernel: str = "bookworm"
@@ -167,6 +167,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
             **suite.model_dump(mode="json", include=_RECORDED),
             "windows": sweep.windows.count,
             "window_ops": sweep.windows.ops,
+            "precision": sweep.windows.precision,
             "free": list(sweep.free),
         },
         filesystems={name: fs.model_dump(mode="json") for name, fs in filesystems.items()},

@@ -62,3 +62,21 @@ def test_nothing_reads_a_clock_in_the_windows(fast: Path) -> None:
         assert done.returncode == 2
         assert "--windows" in done.stderr
         assert more[0] in done.stderr
+
+
+def test_windows_end_when_the_rate_is_known_well_enough(fast: Path) -> None:
+    def ops(name: str, *more: str) -> int:
+        counted = ("--windows", "96", "--window-ops", "2000", "--window-ns", "1", *more)
+        return bench.run_good("DRBL", fast / name, *counted).ops
+
+    # The rate of user code that reads a page is known within its double after eight windows.
+    assert 8 * 2000 <= ops("a", "--precision", "1000") < 96 * 2000
+    assert ops("b") >= 96 * 2000
+
+
+def test_precision_needs_few_windows(fast: Path) -> None:
+    for windows in ([], ["--windows", "97"]):
+        argv = bench.argv("DRBL", fast / "a", *windows, "--precision", "50")
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "--precision" in done.stderr

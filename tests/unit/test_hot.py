@@ -235,7 +235,7 @@ def test_the_speed_of_simulation_is_the_median_of_each_core_count() -> None:
         cell = simulated_cells.cell(1, 1000, 0)
         assert cell.simulation is not None
         windows = [
-            w.model_copy(update={"instructions": 10**6, "host_seconds": seconds})
+            w.model_copy(update={"instructions": 10**6, "cpu_seconds": seconds})
             for w in cell.simulation.windows
         ]
         return cell.model_copy(

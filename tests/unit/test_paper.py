@@ -23,7 +23,7 @@ from fscale.analysis.report import build
 from fscale.analysis.summary import summarise
 from fscale.model.paths import ROOT
 from fscale.model.results import CellKey
-from tests.synthetic import PAPER, cell, descriptor, grid, key, write_run
+from tests.synthetic import PAPER, cell, descriptor, grid, key, machine, write_run
 
 pytestmark = pytest.mark.slow
 
@@ -221,6 +221,19 @@ def test_the_report_has_the_paper_when_asked(tmp_path: Path) -> None:
     words = " ".join(re.sub(r"<[^>]+>", " ", text).split())
     assert ": agrees so far 2, too few cores 2." in words
     assert "all test file systems scale nearly linearly" in words
+
+
+@pytest.mark.parametrize(("line", "on"), [("quiet apparmor=0", False), ("quiet", True)])
+def test_a_simulated_kernel_with_apparmor_is_not_the_papers(
+    tmp_path: Path, line: str, on: bool
+) -> None:
+    simulated = machine(2).model_copy(
+        update={"guest": {"accelerator": "simulated"}, "kernel_cmdline": line}
+    )
+    assert simulated.apparmor is on
+    run = write_run(tmp_path / "run", grid((1, 2), 1, ["DRBL"], ["ext4"]), machine=simulated)
+    text = build(run, paper=True, plots=False).read_text()
+    assert ("<code>--append apparmor=0</code>" in text) is on
 
 
 def test_a_run_that_the_paper_does_not_know_says_so(tmp_path: Path) -> None:

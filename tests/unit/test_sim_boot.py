@@ -81,6 +81,28 @@ def test_the_boot_is_no_part_of_the_first_point(two: Boot) -> None:
     assert 0.2 < first.host_seconds < 2
 
 
+def test_each_point_gets_the_cpu_time_of_its_modes(two: Boot) -> None:
+    def ends(mode: str, point: int, seconds: float) -> str:
+        return json.dumps({"type": "mode", "mode": mode, "point": point, "cpu_seconds": seconds})
+
+    # The number of the point is known from its windows on. The second one's set-up fails.
+    lines = [
+        *(PARAMETERS, ends("fast", 0, 5.0), ends("ordered", 0, 0.25), ends("detailed", 0, 2.0)),
+        *(ends("ordered", 0, 0.5), ends("fast", 0, 1.0), ends("ordered", 0, 4.0)),
+    ]
+    text = "\n".join(lines)
+    play(
+        two,
+        f"echo '{text}' >windows.jsonl\n"
+        "for n in 0 1; do echo 0 >shared/points/$n.status; touch shared/points/$n.stderr\n"
+        "echo '{}' >shared/points/$n.json; done\n"
+        "sleep 60",
+    )
+    first, second = until_over(two)
+    assert first.cpu_seconds == {"fast": 5.0, "ordered": 0.75, "detailed": 2.0}
+    assert second.cpu_seconds == {}
+
+
 def test_the_plugin_is_told_where_a_module_is_before_the_guest_goes_on() -> None:
     with Boot(points(1), "", ("1:va:ext4:counter:0x0-0x4", "2:pc:0x10-0x11")) as boot:
         play(

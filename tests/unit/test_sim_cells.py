@@ -2,7 +2,9 @@
 """From the plugin's lines and the bench's output to cells."""
 
 import json
+import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,7 @@ def window(number: int, lines: list[dict[str, Any]]) -> dict[str, Any]:
         "idle": 200,
         "active": 2,
         "host_seconds": 0.1,
+        "cpu_seconds": 0.05,
         "vcpus": [],
         "lines": lines,
         "pcs": [],
@@ -121,8 +124,8 @@ def measured(**given: Any) -> Measured:
     return Measured(Point(3, KEY, 9), **({"windows": windows, "bench": bench()} | given))
 
 
-def made(given: Measured) -> Cell:
-    return cells.cell(given, SYMBOLS, None, "2026-01-01T00:00:00+00:00", [])
+def made(given: Measured, precision: float | None = None) -> Cell:
+    return cells.cell(given, SYMBOLS, None, "2026-01-01T00:00:00+00:00", [], precision)
 
 
 def test_the_instructions_of_a_function_are_those_of_its_blocks() -> None:
@@ -159,8 +162,8 @@ def test_a_cell_adds_up_its_windows() -> None:
 def test_the_speed_of_simulation_is_that_of_the_windows() -> None:
     simulated = made(measured()).simulation
     assert simulated is not None
-    assert simulated.mips == pytest.approx(5000 / 0.1 / 1e6)
-    unknown = [one.model_copy(update={"host_seconds": 0}) for one in simulated.windows]
+    assert simulated.mips == pytest.approx(5000 / 0.05 / 1e6)
+    unknown = [one.model_copy(update={"cpu_seconds": 0}) for one in simulated.windows]
     assert simulated.model_copy(update={"windows": unknown}).mips is None
 
 
@@ -234,6 +237,32 @@ def test_a_tick_in_one_window_moves_no_rate() -> None:
         Window.model_validate(window(n, []) | {"ns": ns}) for n, ns in enumerate((1e3, 1e3, 9e3))
     ]
     assert made(measured(windows=windows)).ops_per_second == pytest.approx(1e7)
+
+
+def test_windows_that_end_by_precision_tell_the_throughput_of_all_of_them() -> None:
+    windows = [
+        Window.model_validate(window(n, []) | {"ns": ns}) for n, ns in enumerate((1e3, 1e3, 9e3))
+    ]
+    cell = made(measured(windows=windows), precision=0.05)
+    assert cell.ops_per_second == pytest.approx(30 / 11e-6)
+    assert cell.simulation is not None
+    assert cell.simulation.precision == 0.05
+    # Three batches of 1, 1 and 9 us: Student's t with two degrees of freedom.
+    error = math.sqrt(64 / 3) / math.sqrt(3)
+    assert cell.simulation.half_width == pytest.approx(4.303 * error / (11 / 3), rel=1e-3)
+
+
+def test_the_band_of_many_windows_is_that_of_eight_to_fifteen_batches() -> None:
+    def band(times: Sequence[float]) -> float | None:
+        windows = [Window.model_validate(window(n, []) | {"ns": ns}) for n, ns in enumerate(times)]
+        simulated = made(measured(windows=windows)).simulation
+        assert simulated is not None
+        return simulated.half_width
+
+    # Neighbours that alternate make equal batches of two.
+    assert band((1e3, 3e3) * 4) == pytest.approx(2.365 * 1069.0 / math.sqrt(8) / 2e3, rel=1e-3)
+    assert band((1e3, 3e3) * 8) == pytest.approx(0)
+    assert band((1e3,)) is None
 
 
 def test_a_line_with_a_lock_that_cores_spin_for_is_hot() -> None:

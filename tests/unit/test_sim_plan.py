@@ -12,7 +12,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from fscale.sim import machine, plan, sweep
 from fscale.sim.machine import Method
-from fscale.sim.plan import Point, Windows
+from fscale.sim.plan import Point
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,14 +57,14 @@ def test_the_script_says_how_each_point_is_made() -> None:
     filesystems = {name: catalogue.load_filesystem(name) for name in ("tmpfs", "ext4")}
     media = {"brd": catalogue.load_medium("brd")}
     points = [Point(0, key(), 7), Point(1, key("MWCM", "tmpfs", 80), 8, 1)]
-    text = plan.script(points, filesystems, media, Windows(5, 200), 4 << 30)
+    text = plan.script(points, filesystems, media, plan.fixed(5, 200), 4 << 30)
     ext4, tmpfs = (shlex.split(line) for line in text.splitlines())
     assert ext4[:7] == ["point", "0", "4", "brd", str(1 << 20), "ext4", "noatime"]
     mkfs = shlex.split(ext4[7])
     assert (mkfs[0], mkfs[-1]) == ("mkfs.ext4", "/dev/ram0")
     assert ext4[8:] == shlex.split(
-        "--workload DRBH --mode buffered --windows 5 --window-ops 200 --roi 0,7,0 "
-        "--option block=512"
+        "--workload DRBH --mode buffered --windows 5 --window-ns 200000 --window-ops 200 "
+        "--roi 0,7,0 --option block=512"
     )
     assert tmpfs[:8] == shlex.split(
         f"point 1 80 none {1 << 20} tmpfs noatime,size={1 << 30},nr_inodes=0 ''"
@@ -72,6 +72,13 @@ def test_the_script_says_how_each_point_is_made() -> None:
     assert "1,8,1" in tmpfs
     # Four operations a core, where 200 would be fewer.
     assert tmpfs[tmpfs.index("--window-ops") + 1] == "320"
+
+
+def test_windows_that_end_by_precision_are_short_and_many() -> None:
+    windows = plan.precise(0.02)
+    assert windows.arguments == shlex.split("--windows 96 --window-ns 25000 --precision 20")
+    assert (windows.of(1), windows.of(80)) == (64, 160)
+    assert "--precision" not in plan.fixed(5, 512).arguments
 
 
 def test_most_cores_come_first_for_cpus_only_go_off_line() -> None:

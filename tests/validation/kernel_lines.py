@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Simulated curves with two kernel command lines, beside the paper's shapes, as CSV.
 
-fscale simulate --fs tmpfs --cores 1,80 --output results/with
-fscale simulate --fs tmpfs --cores 1,80 --append apparmor=0 --output results/without
+fscale simulate --fs tmpfs --cores 1,80 --append '' --output results/with
+fscale simulate --fs tmpfs --cores 1,80 --output results/without
 .venv/bin/python -m tests.validation.kernel_lines --base results/with --new results/without
 
 A row per workload and file system: the speed-up at the most cores on both sides, the shape that the

@@ -34,7 +34,7 @@ from fscale.runner.profilers.memory import KernelMemory
 from fscale.sim import campaign, image, sweep
 from fscale.sim.boot import Boot, Measured
 from fscale.sim.kerneltypes import btf_of, memory_of
-from fscale.sim.plan import Point, Windows, order, script
+from fscale.sim.plan import Point, fixed, order, script
 from fscale.vm.module_build import Parts
 from fscale.vm.steps import Steps, need
 
@@ -158,7 +158,7 @@ def main() -> None:
     asked = parser.parse_args()
     loads, cores = asked.workload.split(","), [int(n) for n in asked.cores.split(",")]
     steps = Steps(Console(stderr=True))
-    windows = Windows(asked.windows, asked.window_ops)
+    windows = fixed(asked.windows, asked.window_ops)
     prepared = sweep.prepare(
         sweep.Sweep(
             [asked.fs], loads, cores, asked.output, machine=asked.machine, windows=windows,

@@ -49,6 +49,9 @@ static const char help[] =
 "  --windows N            N windows of a fixed number of operations instead of timed ones, with\n"
 "                         marks for a simulator; the result has one window and no CPU times\n"
 "  --window-ops N         operations of each of these windows, all workers together (512)\n"
+"  --window-ns N          nanoseconds that each of these windows takes at least (200000)\n"
+"  --precision N          leave out windows when the half-width of the 95% band of the rate is at\n"
+"                         most N thousandths of it; at most 96 windows\n"
 "  --roi P,S,F            point, random seed and group of free objects, for the simulator\n"
 "\n"
 "Exit status: 0 good, 1 failed or invalid, 2 wrong use, 3 interrupted, 77 the file\n"
@@ -299,7 +302,8 @@ static void check_writable_dir(const char *option, const char *dir)
 enum {
 	OPT_LIST, OPT_WORKLOAD, OPT_DIR, OPT_CPUS, OPT_WORKERS_PER_CPU, OPT_MODE, OPT_DURATION,
 	OPT_WARMUP, OPT_MIN_WINDOW, OPT_INTERVAL, OPT_SEED, OPT_OPTION, OPT_MAX_STOCK, OPT_SPACE,
-	OPT_INODES, OPT_CGROUP, OPT_LATENCY, OPT_COUNTER, OPT_SYNC_FDS, OPT_SLICE, OPT_SETTLE, OPT_WINDOWS, OPT_WINDOW_OPS, OPT_ROI,
+	OPT_INODES, OPT_CGROUP, OPT_LATENCY, OPT_COUNTER, OPT_SYNC_FDS, OPT_SLICE, OPT_SETTLE, OPT_WINDOWS, OPT_WINDOW_OPS,
+	OPT_WINDOW_NS, OPT_PRECISION, OPT_ROI,
 	OPT_HELP,
 };
 
@@ -327,6 +331,8 @@ static const struct option long_options[] = {
 	{ "settle", no_argument, NULL, OPT_SETTLE },
 	{ "windows", required_argument, NULL, OPT_WINDOWS },
 	{ "window-ops", required_argument, NULL, OPT_WINDOW_OPS },
+	{ "window-ns", required_argument, NULL, OPT_WINDOW_NS },
+	{ "precision", required_argument, NULL, OPT_PRECISION },
 	{ "roi", required_argument, NULL, OPT_ROI },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
@@ -343,7 +349,7 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		usage_error("out of memory");
 	*cfg = (struct config){
 		.duration = 5, .warmup = 0.2, .min_window = 0.02, .interval = 0.1, .seed = 1,
-		.window_ops = 512, .max_stock = 1 << 20, .sync_read = -1, .sync_write = -1,
+		.window_ops = 512, .window_ns = 200000, .max_stock = 1 << 20, .sync_read = -1, .sync_write = -1,
 		.workers_per_cpu = 1,
 	};
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
@@ -376,6 +382,10 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		case OPT_WINDOW_OPS:
 			cfg->window_ops = number("window-ops", optarg, 1, 10000000);
 			break;
+		case OPT_WINDOW_NS:
+			cfg->window_ns = number("window-ns", optarg, 1, 1000000000);
+			break;
+		case OPT_PRECISION: cfg->precision = number("precision", optarg, 1, 1000); break;
 		case OPT_ROI: roi_parse(cfg, optarg); break;
 		case OPT_HELP: fputs(help, stdout); exit(EXIT_GOOD);
 		default: usage_error("`fscale-bench --help` shows the options");
@@ -399,6 +409,8 @@ void config_parse(struct config *cfg, int argc, char **argv)
 		usage_error("--settle needs --slice: it calls syncfs() after each slice");
 	if (cfg->windows && (cfg->slice || cfg->latency))
 		usage_error("--windows cannot be combined with --slice or --latency: no clock is read in them");
+	if (cfg->precision && (!cfg->windows || cfg->windows > PRECISION_WINDOWS))
+		usage_error("--precision needs --windows of at most %d", PRECISION_WINDOWS);
 	if (cfg->workers_per_cpu > 1 && (cfg->windows || cfg->slice))
 		usage_error("--workers-per-cpu %u cannot be combined with --slice or --windows, which are too short for the scheduler to run each worker",
 			    cfg->workers_per_cpu);

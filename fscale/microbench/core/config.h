@@ -37,6 +37,8 @@ struct config {
 	bool settle;			/* syncfs() after each slice */
 	uint64_t windows;		/* by count; 0: by time */
 	uint64_t window_ops;		/* of all workers together, in each of them */
+	uint64_t window_ns;		/* that each of them takes at least */
+	uint64_t precision;		/* thousandths of the rate; 0: none of the windows is left out */
 	struct roi roi;
 	uint64_t seed;
 	enum crew crew;

@@ -19,8 +19,15 @@
  */
 #define STOCK_OPS 100
 #define STOCK_OPS_OF_ALL 2048
+/*
+ * The most windows of a consuming workload whose windows end by precision: most of them end sooner,
+ * and filling stocks for all of them takes longer than the windows.
+ */
+#define STOCK_WINDOWS 24
 /* Operations of each worker that warm its caches. */
 #define WARM_OPS 16
+/* The same before windows that end by precision, where a longer warm-up would take more than they do. */
+#define WARM_OPS_PRECISE 8
 /* Batches of all workers together that are enough to measure a rate. */
 #define MOST_BATCHES 40
 #define SETTLE_YIELDS 50
@@ -108,8 +115,11 @@ static enum step fill(struct bench *b, struct tally *t)
 	if (!cfg->workload->stock || cfg->keep)
 		return STEP_OK;
 	most = most < STOCK_OPS ? most : STOCK_OPS;
-	each = each > most ? each : most;
-	units = STOCK_SLACK * (t->warmup / cfg->workers + (cfg->windows + 1) * each);
+	if (!cfg->precision)
+		each = each > most ? each : most;
+	else if (t->windows > STOCK_WINDOWS)
+		t->windows = STOCK_WINDOWS;
+	units = STOCK_SLACK * (t->warmup / cfg->workers + (t->windows + 1) * each);
 	step = stock_exactly(b, units);
 	t->most = each * cfg->workers;
 	return step;
@@ -126,10 +136,13 @@ enum step counted_measure(struct bench *b)
 		return bench_fail(b, "malloc", NULL);
 	*tally = (struct tally){
 		.base = UINT64_MAX,
-		.warmup = window_ops(cfg) + WARM_OPS * cfg->workers,
+		.warmup = window_ops(cfg) +
+			  (cfg->precision ? WARM_OPS_PRECISE : WARM_OPS) * (uint64_t)cfg->workers,
 		.window = window_ops(cfg),
 		.most = UINT32_MAX,
 		.windows = cfg->windows,
+		.least_ns = cfg->window_ns,
+		.thousandths = cfg->precision,
 	};
 	step = fill(b, tally);
 	if (step == STEP_OK)

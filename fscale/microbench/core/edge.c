@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "edge.h"
 
-/*
- * A window is no shorter, by the rate of the warm-up: in one of a few
- * microseconds it would show when each worker was woken.
- */
-#define LEAST_NS 200000
 /* The first window begins when every worker has done about so many more. */
 #define LEAD_OPS 4
 
@@ -22,7 +17,7 @@ void edge_start(struct shared *shm, uint32_t workers)
 static void size_windows(struct tally *t, uint32_t workers)
 {
 	uint64_t elapsed = now_ns() - t->started_ns;
-	uint64_t window = elapsed ? t->warmup * LEAST_NS / elapsed : t->most;
+	uint64_t window = elapsed ? t->warmup * t->least_ns / elapsed : t->most;
 
 	window = window > t->window ? window : t->window;
 	t->window = window < t->most ? window : t->most;
@@ -30,15 +25,29 @@ static void size_windows(struct tally *t, uint32_t workers)
 			      memory_order_release);
 }
 
+/* Between two windows, as reading the clock takes operations of other workers. */
+static void time_window(struct tally *t, uint64_t number)
+{
+	uint64_t now = now_ns();
+
+	if (number > 0)
+		t->ns[number - 1] = now - t->edge_ns;
+	t->edge_ns = now;
+	if (precise(t->ns, number, t->thousandths))
+		t->windows = number;
+}
+
 static void window_edge(struct shared *shm, uint64_t number)
 {
-	uint64_t windows = shm->tally.windows;
+	struct tally *t = &shm->tally;
 
-	if (number > windows)
+	if (number > t->windows)
 		return; /* of operations that were under way at PHASE_STOP */
 	if (number > 0)
 		roi_end();
-	if (number < windows) {
+	if (t->thousandths)
+		time_window(t, number);
+	if (number < t->windows) {
 		roi_begin();
 		return;
 	}

@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "precision.h"
+
 struct tally {
 	_Atomic uint32_t started;	/* workers past the start barrier; nothing counts before all are */
 	_Atomic uint64_t done;		/* operations of all workers since then */
@@ -18,7 +20,11 @@ struct tally {
 	uint64_t window;		/* operations of each, at most `most` */
 	uint64_t most;
 	uint64_t windows;		/* 0: windows are by time */
+	uint64_t least_ns;		/* no window is shorter, by the rate of the warm-up */
+	uint64_t thousandths;		/* windows end early when the rate is known so well; 0: they do not */
 	uint64_t started_ns;
+	uint64_t edge_ns;		/* when the last window began; with `thousandths` */
+	uint64_t ns[PRECISION_WINDOWS];	/* what the windows took; with `thousandths` */
 };
 
 enum mark { MARK_NONE, MARK_WARM, MARK_EDGE };

@@ -207,6 +207,24 @@ static void test_window(FILE *out)
 	has("\"lost\":0}");
 }
 
+/* It writes elsewhere than the other tests, whose output is one window. */
+static void test_mode_ends(FILE *others)
+{
+	static const struct labels labels = { 7, 8, 0 };
+	char *printed;
+	size_t size;
+	FILE *out = open_memstream(&printed, &size);
+
+	CHECK(out);
+	statistics_open(&machine, out);
+	start(0);
+	statistics_mode_ends(&labels);
+	fclose(out);
+	CHECK(strstr(printed, "{\"type\":\"mode\",\"mode\":\"detailed\",\"point\":7,") == printed);
+	free(printed);
+	statistics_open(&machine, others);
+}
+
 /* Core 1 takes its place in a queue at a lock, and spins on memory of its own until core 0 writes there. */
 static void test_spinning_is_for_the_lock(void)
 {
@@ -296,6 +314,7 @@ int main(int argc, char **argv)
 	test_spinner_is_woken_by_the_write_of_what_it_looks_at();
 	test_changed_line_is_looked_at_again();
 	test_spinning_is_for_the_lock();
+	test_mode_ends(out);
 	test_window(out);
 	test_hot_table_overflows();
 	fclose(out);
