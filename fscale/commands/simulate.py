@@ -289,8 +289,8 @@ def _simulate(
     A kernel boots in QEMU under a plugin that gives each CPU a clock and simulates the coherence of
     the caches. The results show the shape of curves and counts per operation; do not compare them
     with measured values. docs/design/simulator-model.md describes the model. The first call fetches
-    QEMU and a kernel. The kernel runs without AppArmor, as that of FxMark's paper did; --append ''
-    leaves it on.
+    QEMU and a kernel. The kernel runs without AppArmor, as the one of FxMark's paper did; --append
+    '' leaves it on.
 
     Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage. 3: interrupted; the same
     command resumes.

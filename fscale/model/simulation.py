@@ -126,8 +126,8 @@ class Simulation(Strict):
     half_width: float | None = Field(
         default=None,
         description="half-width of the 95% band of the throughput within this boot, relative to "
-        "it, by batch means of the windows; null with fewer than two windows. What is rare, such "
-        "as a timer tick, may be in no window, so a width below `precision` promises too much",
+        "it, by batch means of the windows; null with fewer than two windows. Rare events, "
+        "such as timer ticks, may be in no window, so a width below `precision` promises too much",
     )
     lines: list[HotLine] = Field(description="sorted by stall and spin, hottest first")
     code: list[FunctionWork] = Field(
