@@ -29,7 +29,7 @@ class Limits:
     """What Slurm takes at most."""
 
     jobs: int
-    """in its memory (MaxJobCount)"""
+    """half of those in its memory (MaxJobCount), where jobs stay for a while after their end"""
     array: int
     """elements of a job array (MaxArraySize - 1)"""
 
@@ -69,7 +69,7 @@ def limits() -> Limits:
         raise MissingTool(f"{', '.join(missing)}: not installed; jobs of Slurm are submitted by it")
     text = _run("scontrol", "show", "config")
     found = {k: int(v) for k, v in re.findall(r"^(Max\w+)\s*= (\d+)\b", text, re.MULTILINE)}
-    return Limits(found["MaxJobCount"], max(1, found["MaxArraySize"] - 1))
+    return Limits(max(1, found["MaxJobCount"] // 2), max(1, found["MaxArraySize"] - 1))
 
 
 def nodes(partition: str | None) -> int:

@@ -229,7 +229,7 @@ def test_a_cell_of_another_key_is_refused(fake: Fake) -> None:
 
 
 def test_arrays_are_as_large_as_slurm_takes_them(fake: Fake) -> None:
-    fake.program("scontrol", 'echo "MaxArraySize = 3"; echo "MaxJobCount = 4"')
+    fake.program("scontrol", 'echo "MaxArraySize = 3"; echo "MaxJobCount = 9"')
     many = keys(5)
     for number, key in enumerate(many):
         fake.stores(number // 2 + 1, number % 2, key)
