@@ -229,6 +229,13 @@ static inline u64 lanefs_number(const struct inode *inode)
 #define lanefs_wait_on_new_inode wait_on_new_inode
 #endif
 
+/* That work is done by the CPU that queued it was the default, and is now said. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define LANEFS_WQ_PERCPU	0
+#else
+#define LANEFS_WQ_PERCPU	WQ_PERCPU
+#endif
+
 /* mkdir returns an error, or another dentry than the one that it was given, if there is one. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
 typedef int lanefs_mkdir_result;

@@ -279,7 +279,8 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 	int err;
 
 	sbi->s_super = alloc_page(GFP_KERNEL);
-	sbi->s_io_done = alloc_workqueue("lanefs-io/%s", WQ_MEM_RECLAIM, 0, sb->s_id);
+	sbi->s_io_done = alloc_workqueue("lanefs-io/%s", WQ_MEM_RECLAIM | LANEFS_WQ_PERCPU, 0,
+					 sb->s_id);
 	if (!sbi->s_super || !sbi->s_io_done)
 		return -ENOMEM;
 	err = lanefs_read_super(sbi, fc);
@@ -293,8 +294,9 @@ static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
 	 * I/O on the same CPU do not wait for a collector.
 	 */
 	if (lanefs_is_log(sb))
-		sbi->s_collect = alloc_workqueue("lanefs-gc/%s", WQ_FREEZABLE | WQ_CPU_INTENSIVE, 0,
-						 sb->s_id);
+		sbi->s_collect = alloc_workqueue("lanefs-gc/%s",
+						 WQ_FREEZABLE | WQ_CPU_INTENSIVE | LANEFS_WQ_PERCPU,
+						 0, sb->s_id);
 	if (lanefs_is_log(sb) && !sbi->s_collect)
 		return -ENOMEM;
 	domains = le32_to_cpu(lanefs_super_of(sbi)->sb_domains);
