@@ -26,13 +26,11 @@ traces() {
 		grep -v -e '^/root/results' -e '^/root/.cache/fscale' -e '^/run/fscale' || true
 }
 
-# Builds lanefs for the newest kernel of this release, and removes it again.
+# Builds lanefs for the kernel of this release, and removes it again.
 dkms_builds() {
 	local headers
-	apt_install dkms /shared/lanefs-dkms_*.deb
-	headers=$(apt-cache search --names-only '^linux-headers-[0-9.]+.*-amd64$' |
-		awk '!/rt|cloud/ { print $1 }' | sort -V | tail -n 1)
-	apt_install "$headers"
+	apt_install dkms /shared/lanefs-dkms_*.deb linux-headers-amd64
+	headers=$(dpkg-query -W -f '${Depends}' linux-headers-amd64 | grep -o '^linux-headers-[^ ,]*')
 	[ -n "$(find /var/lib/dkms/lanefs -name 'lanefs.ko*')" ] ||
 		dkms build lanefs/0.1.0 -k "${headers#linux-headers-}"
 	find /var/lib/dkms/lanefs -name 'lanefs.ko*' | grep .
