@@ -11,7 +11,7 @@ from tests.lanefs.test_sample import module
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(3600)]
 
 
-@pytest.mark.parametrize("kernel", ["bookworm", "trixie"])
+@pytest.mark.parametrize("kernel", ["bookworm", "trixie", "sid"])
 def test_lanefs(kernel):
     said = module(
         "tests.lanefs", "--kernel", kernel, "--ops", "3000", "--images", "60", "--points", "10"
