@@ -44,6 +44,8 @@ HOST_ONLY = (
     *("mypy", "mypyc", "ruff", "selenium", "trio", "hypothesis", "pytest", "_pytest", "uv", "pip"),
     *("setuptools", "scipy", "scipy.libs", "scipy-stubs", "matplotlib", "mpl_toolkits"),
     *("fontTools", "PIL", "pillow.libs", "vl_convert", "ruptures", "fscale"),
+    *("dask", "distributed", "tornado", "fsspec", "msgpack", "cloudpickle", "sortedcontainers"),
+    *("partd", "locket", "toolz", "tlz", "tblib", "zict", "grimp", "textual"),
 )
 # Of the package itself: what is made here, and what only its tests need.
 SKIPPED = {"build", "__pycache__", "tests"}
