@@ -17,6 +17,19 @@ from tests.cluster.proofs import PROOFS, SCALE
 _PACKAGES = "slurmctld slurmd slurm-client munge iproute2 procps"
 _INSTALL = f"apt-get update -qq && apt-get install -y -qq --no-install-recommends {_PACKAGES}"
 _NAMESPACES = "--pid --net --mount --uts --fork --kill-child --mount-proc"
+# The script removes the root when it is told to end, also by the end of this process. A cell that
+# was killed with its namespaces may have left CPUs of this machine offline.
+_GUARD = """
+trap 'kill -TERM "$root" 2>/dev/null' TERM INT HUP
+setup/fresh-root.sh "$@" &
+root=$!
+while kill -0 "$root" 2>/dev/null; do
+    wait "$root"
+    code=$?
+done
+bin/fscale restore --wait 300 >&2
+exit "$code"
+"""
 
 
 def main() -> int:
@@ -32,9 +45,8 @@ def main() -> int:
         f"exec setpriv --pdeathsig KILL unshare {_NAMESPACES} .venv/bin/python -m "
         f"tests.cluster.inside {shlex.join(only)}",
     )
-    # The script removes the root when it is told to end, also by the end of this process.
-    told = ["setpriv", "--pdeathsig", "TERM", paths.ROOT / "setup" / "fresh-root.sh", *lines]
-    process = subprocess.Popen(told)
+    told = ["setpriv", "--pdeathsig", "TERM", "bash", "-c", _GUARD, "cluster", *lines]
+    process = subprocess.Popen(told, cwd=paths.ROOT)
     while True:
         try:
             return process.wait()
