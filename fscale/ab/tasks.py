@@ -4,15 +4,18 @@
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from fscale.ab import record
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import AbRecord
-from fscale.farm.answer import Answer
+from fscale.farm.answer import Answer, Refused
 from fscale.farm.engine import NodeEngine
 from fscale.farm.keep import keep
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task, identity
 from fscale.model import runs
+from fscale.model.catalogue import explain
 from fscale.model.errors import Exit, Interrupted
 from fscale.model.results import Run
 from fscale.model.store import AB_FILE, RUN_FILE, Store
@@ -87,15 +90,21 @@ def measure_on(engine: NodeEngine, request: Request, asked: Asked) -> None:
 
 
 def _store(store: Store, old: Run | None, answer: Answer) -> None:
-    """Keep what a machine measured, as the run of this call."""
-    if answer.run is None:
+    """Keep what a machine measured, as the run of this call.
+
+    Raises:
+        Refused: its AB_FILE is not valid; nothing is kept.
+    """
+    if answer.run is None or answer.record is None:
         return
+    try:
+        found = AbRecord.model_validate_json(answer.record)
+    except ValidationError as error:
+        raise Refused(f"{AB_FILE} of {answer.header.host}: {explain(error)}") from None
     keep(store, answer)
     run = runs.claim(answer.run, store.directory)
     if old:
         run.started, run.command = old.started, [*old.command, *run.command]
     store.save_run(run)
-    if answer.record is not None:
-        found = AbRecord.model_validate_json(answer.record)
-        looks = record.Looks(tuple(found.looks), tuple(found.pair_looks))
-        record.save(store, found.base, found.new, looks, found.metrics)
+    looks = record.Looks(tuple(found.looks), tuple(found.pair_looks))
+    record.save(store, found.base, found.new, looks, found.metrics)
