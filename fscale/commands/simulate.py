@@ -41,7 +41,7 @@ More examples:
 # The kernel of FxMark's paper had no AppArmor, whose label all opens share.
 PAPER_KERNEL = "apparmor=0"
 # Of the throughput: relative half-width of its 95% band at which a point ends.
-PRECISION = 0.05
+PRECISION = 0.1
 
 
 def names_of(text: str) -> list[str]:
@@ -215,7 +215,7 @@ def _simulate(
             max=1,
             metavar="PART",
             help="End a point when the 95% band of its throughput reaches from -PART to +PART of "
-            f"it, or after 96 short windows. Default: {PRECISION}, unless --windows is given.",
+            f"it, or after 48 short windows. Default: {PRECISION}, unless --windows is given.",
             rich_help_panel=SIMULATION,
         ),
     ] = None,

@@ -53,7 +53,7 @@ def fixed(count: int, ops: int) -> Windows:
 
 def precise(precision: float) -> Windows:
     """Short windows until the throughput is known so well (core/precision.h in the benchmark)."""
-    return Windows(96, ops=64, each=2, ns=25_000, precision=precision)
+    return Windows(48, ops=64, each=2, ns=25_000, precision=precision)
 
 
 @dataclass(frozen=True)

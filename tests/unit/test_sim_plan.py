@@ -76,7 +76,7 @@ def test_the_script_says_how_each_point_is_made() -> None:
 
 def test_windows_that_end_by_precision_are_short_and_many() -> None:
     windows = plan.precise(0.02)
-    assert windows.arguments == shlex.split("--windows 96 --window-ns 25000 --precision 20")
+    assert windows.arguments == shlex.split("--windows 48 --window-ns 25000 --precision 20")
     assert (windows.of(1), windows.of(80)) == (64, 160)
     assert "--precision" not in plan.fixed(5, 512).arguments
 

@@ -23,13 +23,15 @@
  * The most windows of a consuming workload whose windows end by precision: most of them end sooner,
  * and filling stocks for all of them takes longer than the windows.
  */
-#define STOCK_WINDOWS 24
+#define STOCK_WINDOWS 16
 /* Operations of each worker that warm its caches. */
 #define WARM_OPS 16
 /* The same before windows that end by precision, where a longer warm-up would take more than they do. */
 #define WARM_OPS_PRECISE 8
 /* Batches of all workers together that are enough to measure a rate. */
 #define MOST_BATCHES 40
+/* The same where the rate comes from eight windows or more. */
+#define MOST_BATCHES_PRECISE 10
 #define SETTLE_YIELDS 50
 
 static enum step until_closed(struct bench *b)
@@ -95,7 +97,8 @@ static void check_whole(struct bench *b)
 static uint64_t window_ops(const struct config *cfg)
 {
 	const struct option_desc *options = cfg->workload->options;
-	uint64_t batches = cfg->workers < MOST_BATCHES ? cfg->workers : MOST_BATCHES;
+	uint64_t most = cfg->precision ? MOST_BATCHES_PRECISE : MOST_BATCHES;
+	uint64_t batches = cfg->workers < most ? cfg->workers : most;
 	uint64_t least = 0;
 
 	for (unsigned int i = 0; cfg->workload->batch && options[i].name; i++)
