@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What do a million cells cost that take no time? Makes, submits, schedules, collects and stores
-empty cells through a real scheduler of Dask and two workers, with TLS, and prints for each number
-of cells the CPU seconds and the memory of client and scheduler.
+"""Measures what cells cost that take no time: makes, submits, schedules, collects and stores them.
+
+A real scheduler of Dask and two workers, with TLS, each a process; one cell is one task. Prints for
+each number of cells the CPU seconds and the memory of client and scheduler.
 
     .venv/bin/python -m tests.validation.farm_scale --cells 1000,3000,10000 --output scale.csv
 
@@ -75,10 +76,8 @@ def measured(cells: int, directory: Path) -> dict[str, float]:
             scheduler = Process(cluster.running["scheduler"].pid)
             workers = [Process(cluster.running[name].pid) for name in ("one", "two")]
             began, before = time.monotonic(), (own_cpu(), cpu(scheduler), sum(map(cpu, workers)))
-            tasks = [
-                farm_support.task(key, work={"filler": "x" * WORK_BYTES})
-                for key in farm_support.keys(cells)
-            ]
+            work = {"filler": "x" * WORK_BYTES}  # shared, as a sweep's tasks share theirs
+            tasks = [farm_support.task(key, work=work) for key in farm_support.keys(cells)]
             made = own_cpu()
             store = Store(directory / "results")
             engine.submit(tasks, Objects())
