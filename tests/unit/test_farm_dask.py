@@ -184,6 +184,30 @@ def test_a_worker_without_tls_is_refused() -> None:
     assert not is_loopback("tcp://192.0.2.1:1") and not is_loopback("tcp://node7:1")
 
 
+class Cleartext:
+    """A client whose workers are elsewhere; it must not ask them anything."""
+
+    status = "running"
+
+    def scheduler_info(self, n_workers: int) -> dict[str, dict[str, object]]:
+        return {"workers": {"tcp://192.0.2.1:40001": {"nthreads": 1, "resources": {}}}}
+
+    def run(self, *given: object, **options: object) -> None:
+        raise AssertionError(given)
+
+
+def test_a_worker_elsewhere_is_not_used_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fscale.farm.dask.Client", lambda *given, **options: Cleartext())
+    monkeypatch.setattr("fscale.farm.dask.CONNECT_SECONDS", 0)
+    monkeypatch.setattr("fscale.farm.dask.PATIENCE_SECONDS", 0)
+    said: list[str] = []
+    engine = Dask("tcp://127.0.0.1:8786", None, said.append)
+    engine.submit([task(*keys(1))], Objects())
+    with pytest.raises(FscaleError, match=r"192\.0\.2\.1"):
+        list(engine.collect())
+    assert sum("192.0.2.1" in text for text in said) == 1
+
+
 @pytest.mark.parametrize(
     "on", ["dask://node7:8786", "tls://127.0.0.1:8786", "dask://", "dask://a", "dask://a:b"]
 )
