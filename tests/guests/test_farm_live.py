@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A real simulation on two workers of Dask, whose answers are known; interrupted, then resumed."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,35 +15,40 @@ from fscale.farm.keep import hosts
 from fscale.farm.objects import digest_of
 from fscale.model import paths
 from fscale.model.store import Store
-from tests.farm_cluster import Cluster, certificate, until
+from tests.farm_cluster import SECONDS, Cluster, certificate, until
 from tests.guests import test_simulate_live
 
 pytestmark = test_simulate_live.pytestmark
 
 
-def start(cluster: Cluster, output: Path) -> "subprocess.Popen[bytes]":
+@contextlib.contextmanager
+def simulation(cluster: Cluster, output: Path) -> Iterator["subprocess.Popen[bytes]"]:
     argv = [sys.executable, "-m", "fscale", "simulate", "--output", str(output)]
     argv += ["--fs", "tmpfs", "--workload", "DRBL,DRBH", "--cores", "1,4", "--windows", "3"]
     argv += ["--memory", "1024", "--on", f"dask://127.0.0.1:{cluster.port}"]
     with (cluster.directory / "simulate.log").open("ab") as log:
-        return subprocess.Popen(argv, env=cluster.environment(), stdout=log, stderr=log)
+        process = subprocess.Popen(argv, env=cluster.environment(), stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_cells_of_two_workers(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    output = tmp_path / "run"
+    store = Store(tmp_path / "run")
     with Cluster(tmp_path, certificate(tmp_path)) as cluster:
         # Both are this machine, and use its cache: QEMU is there already.
         cache = paths.cache_dir("objects").parents[1]
         for name in ("one", "two"):
             cluster.start_worker(name, XDG_CACHE_HOME=str(cache))
-        first = start(cluster, output)
-        store = Store(output)
-        until(lambda: first.poll() is not None or store.cells(), "a first boot has ended")
-        first.send_signal(signal.SIGTERM)
-        first.wait(200)
-        again = start(cluster, output)
-        assert again.wait(240) == 0, (tmp_path / "simulate.log").read_text()
+        with simulation(cluster, store.directory) as first:
+            until(lambda: first.poll() is not None or store.cells(), "a first boot has ended")
+            first.send_signal(signal.SIGTERM)
+            first.wait(SECONDS)
+        with simulation(cluster, store.directory) as again:
+            assert again.wait(SECONDS) == 0, (tmp_path / "simulate.log").read_text()
     rates = {(c.key.workload, c.key.cores): c.ops_per_second for c in store.cells()}
     assert 3.8 < rates["DRBL", 4] / rates["DRBL", 1] < 4.1
     assert rates["DRBH", 4] / rates["DRBH", 1] < 2.5

@@ -2,7 +2,8 @@
 """Measures what cells cost that take no time: makes, submits, schedules, collects and stores them.
 
 A real scheduler of Dask and two workers, with TLS, each a process; one cell is one task. Prints for
-each number of cells the CPU seconds and the memory of client and scheduler.
+each number of cells the CPU seconds and the memory of client and scheduler, and what follows for
+more cells, in rows without a time.
 
     .venv/bin/python -m tests.validation.farm_scale --cells 1000,3000,10000 --output scale.csv
 
@@ -105,6 +106,16 @@ def measured(cells: int, directory: Path) -> dict[str, float]:
     }
 
 
+def calculated(rows: list[dict[str, float]], cells: int) -> dict[str, float]:
+    """A row that continues the two largest measured ones; without a time, which nobody measured."""
+    before, last = rows[-2:]
+    row = {"cells": cells, **{name: last[name] for name in COLUMNS if name.endswith("_ms")}}
+    for name in ("client_mib", "scheduler_mib"):
+        each = (last[name] - before[name]) / (last["cells"] - before["cells"])
+        row[name] = round(last[name] + each * (cells - last["cells"]))
+    return row
+
+
 def main() -> None:
     """Measure each number of cells in ascending order, because the memory is the peak so far."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -114,11 +125,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, asked.output.open("w") as file:
         rows = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         rows.writeheader()
+        found: list[dict[str, float]] = []
         for cells in sorted(int(text) for text in asked.cells.split(",")):
             row = measured(cells, Path(scratch, str(cells)))
+            found.append(row)
             rows.writerow(row)
             file.flush()
             print(row, flush=True)
+        for cells in (100_000, 1_000_000):
+            rows.writerow(calculated(found, cells))
 
 
 if __name__ == "__main__":
