@@ -21,11 +21,15 @@ from tests.guests import test_simulate_live
 pytestmark = test_simulate_live.pytestmark
 
 
+def command(output: Path, *more: str) -> list[str]:
+    argv = [sys.executable, "-m", "fscale", "simulate", "--output", str(output), "--fs", "tmpfs"]
+    argv += ["--workload", "DRBL,DRBH", "--cores", "1,4", "--windows", "3", "--memory", "1024"]
+    return [*argv, *more]
+
+
 @contextlib.contextmanager
 def simulation(cluster: Cluster, output: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    argv = [sys.executable, "-m", "fscale", "simulate", "--output", str(output)]
-    argv += ["--fs", "tmpfs", "--workload", "DRBL,DRBH", "--cores", "1,4", "--windows", "3"]
-    argv += ["--memory", "1024", "--on", f"dask://127.0.0.1:{cluster.port}"]
+    argv = command(output, "--on", f"dask://127.0.0.1:{cluster.port}")
     with (cluster.directory / "simulate.log").open("ab") as log:
         process = subprocess.Popen(argv, env=cluster.environment(), stdout=log, stderr=log)
     try:
@@ -38,6 +42,9 @@ def simulation(cluster: Cluster, output: Path) -> Iterator["subprocess.Popen[byt
 def test_cells_of_two_workers(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     store = Store(tmp_path / "run")
+    # The first simulation of a machine compiles programs, and fetches QEMU and a kernel.
+    prepare = command(store.directory, "--dry-run")
+    subprocess.run(prepare, cwd=paths.ROOT, check=True, capture_output=True)
     with Cluster(tmp_path, certificate(tmp_path)) as cluster:
         # Both are this machine, and use its cache: QEMU is there already.
         cache = paths.cache_dir("objects").parents[1]
