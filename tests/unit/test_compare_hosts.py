@@ -16,15 +16,18 @@ from fscale.model.errors import FscaleError
 from tests.synthetic import grid, write_run
 
 
+def record(directory: Path, cell: str, host: str) -> None:
+    text = json.dumps({"cell": cell, "host": host, "task": "0" * 16, "files": {}})
+    (directory / FOLDER / f"{cell}.json").write_text(text)
+
+
 def run(directory: Path, *hosts: str) -> Path:
     """A run of one point whose cells the given machines measured in turn."""
     cells = grid((1,), 8, workloads=["DRBL"], filesystems=["tmpfs"])
     write_run(directory, cells)
     (directory / FOLDER).mkdir()
-    for number, host in enumerate(dict.fromkeys(hosts)):
-        own = [c.id for i, c in enumerate(cells) if hosts[i % len(hosts)] == host]
-        record = {"host": host, "cells": own, "files": {}}
-        (directory / FOLDER / f"{number:016x}.json").write_text(json.dumps(record))
+    for number, one in enumerate(cells if hosts else ()):
+        record(directory, one.id, hosts[number % len(hosts)])
     return directory
 
 
@@ -61,10 +64,8 @@ def test_points_that_each_have_one_machine_are_compared(tmp_path: Path) -> None:
         cells = grid((1,), 8, workloads=["DRBL", "MWCL"], filesystems=["tmpfs"])
         write_run(directory, cells)
         (directory / FOLDER).mkdir()
-        for host, workload in (("n1", "DRBL"), ("n2", "MWCL")):
-            own = [c.id for c in cells if c.key.workload == workload]
-            record = {"host": host, "cells": own, "files": {}}
-            (directory / FOLDER / f"{host}.json").write_text(json.dumps(record))
+        for one in cells:
+            record(directory, one.id, {"DRBL": "n1", "MWCL": "n2"}[one.key.workload])
     assert not mixed_hosts(open_sides(*directories))
 
 

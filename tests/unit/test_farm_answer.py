@@ -34,6 +34,24 @@ def test_the_cells_of_a_task_are_kept_with_who_measured_them(tmp_path: Path) -> 
     assert hosts(store) == {ONE.id: "node7", TWO.id: "node7"}
 
 
+def test_a_cell_that_is_there_has_its_host_also_after_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    save = Store.save
+
+    def interrupted(of: Store, name: str, text: str | bytes) -> None:
+        if TWO.id in name:
+            raise KeyboardInterrupt
+        save(of, name, text)
+
+    monkeypatch.setattr(Store, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        keep(store, check(TASK, *unpack(pack(HEADER, FILES))))
+    assert [one.key for one in store.cells()] == [ONE]
+    assert hosts(store) == {ONE.id: "node7"}
+
+
 def test_a_task_that_failed_has_no_cells() -> None:
     found = check(TASK, *unpack(pack(HEADER.model_copy(update={"code": 1, "text": "no"}), {})))
     assert (found.cells, found.header.code, found.header.text) == ([], 1, "no")

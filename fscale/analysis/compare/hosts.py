@@ -47,6 +47,6 @@ def _hosts(results: Results) -> dict[str, str]:
         return hosts(Store(results.path))
     except (OSError, ValidationError) as error:
         raise FscaleError(
-            f"{results.path}/tasks says which machine measured a cell, and cannot be read: "
+            f"{results.path}/hosts says which machine measured a cell, and cannot be read: "
             f"{str(error).splitlines()[0]}"
         ) from None
