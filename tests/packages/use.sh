@@ -69,7 +69,7 @@ deb)
 	! python3 -c 'import fscale' 2>/dev/null || { echo "fscale is on the import path" >&2; exit 1; }
 	place=/usr/lib/fscale
 	mkfs.lanefs -V
-	man -w fscale fscale-run fscale-simulate fscale-suite
+	man -w fscale fscale-run fscale-simulate fscale-suite mkfs.lanefs fsck.lanefs lanefs-dump
 	MANWIDTH=80 man fscale-run | grep -q 'Exit codes'
 	ls /usr/share/bash-completion/completions/fscale /usr/share/zsh/vendor-completions/_fscale \
 		/usr/share/fish/vendor_completions.d/fscale.fish
