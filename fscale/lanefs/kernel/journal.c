@@ -9,6 +9,10 @@
  * one domain first leaves the others, so waiting for handles to end cannot deadlock. It takes a
  * ticket then, and from those who come later, or have a later one, it is left room in all domains
  * that it waits to join: so the one that has waited longest does not wait for them.
+ *
+ * Who makes transactions of several domains durable (stable.c) takes a ticket as well, and lets no
+ * handle of several domains join them that has not waited longer: else these would need, one after
+ * the other, what began meanwhile.
  */
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>
@@ -92,21 +96,31 @@ static int lanefs_room(const struct lanefs_domain *domain, unsigned int credits,
 	return 0;
 }
 
-/*
- * Whether a handle of so many credits can join now; under j_lock. `waiter`: as who it has waited,
- * if it has; those who have waited longer are left room. -EAGAIN: wait on j_wait_join, holding no
- * handle of any domain.
- */
-static int lanefs_admit(struct lanefs_domain *domain, unsigned int credits,
-			const struct lanefs_waiter *waiter)
+/* Whether a handle of several domains may not join the running transaction; under j_lock. */
+static bool lanefs_ties_held(const struct lanefs_domain *domain, const struct lanefs_waiter *waiter)
 {
-	unsigned int older = lanefs_older(domain, waiter);
+	u64 seq = domain->j_running ? domain->j_running->t_seq : domain->j_next_seq;
+
+	return seq <= domain->j_held_seq && !(waiter && waiter->w_ticket < domain->j_held_ticket);
+}
+
+/*
+ * Whether this part of the handle can join its domain now; under j_lock. `waiter`: as who it has
+ * waited, if it has; those who have waited longer are left room. -EAGAIN: wait on j_wait_join,
+ * holding no handle of any domain.
+ */
+static int lanefs_admit(const struct lanefs_handle *h, int part, const struct lanefs_waiter *waiter)
+{
+	struct lanefs_domain *domain = h->h_part[part].domain;
+	unsigned int credits = h->h_part[part].credits, older = lanefs_older(domain, waiter);
 	struct lanefs_txn *txn = domain->j_running;
 	int err;
 
 	/* Nobody would commit what joins a journal that does not run. */
 	if (READ_ONCE(domain->d_sbi->s_aborted) || !READ_ONCE(domain->d_sbi->s_started))
 		return -EROFS;
+	if (h->h_parts > 1 && lanefs_ties_held(domain, waiter))
+		return -EAGAIN;
 	err = lanefs_room(domain, credits, older);
 	if (err && txn && !txn->t_locked) {
 		txn->t_reserved -= lanefs_slots_close(domain);
@@ -121,13 +135,14 @@ static int lanefs_admit(struct lanefs_domain *domain, unsigned int credits,
 	return err ? -EAGAIN : 0;
 }
 
-static bool lanefs_admits(struct lanefs_domain *domain, unsigned int credits,
+static bool lanefs_admits(const struct lanefs_handle *h, int part,
 			  const struct lanefs_waiter *waiter)
 {
+	struct lanefs_domain *domain = h->h_part[part].domain;
 	int err;
 
 	spin_lock(&domain->j_lock);
-	err = lanefs_admit(domain, credits, waiter);
+	err = lanefs_admit(h, part, waiter);
 	spin_unlock(&domain->j_lock);
 	return err != -EAGAIN;
 }
@@ -145,14 +160,15 @@ static void lanefs_share(struct lanefs_domain *domain, struct lanefs_txn *txn, u
 }
 
 /* Under j_lock. -ENOBUFS: there is no running transaction, give a fresh one. */
-static int lanefs_join_locked(struct lanefs_domain *domain, unsigned int credits,
-			      const struct lanefs_waiter *waiter, struct lanefs_txn **fresh,
-			      struct lanefs_txn **joined)
+static int lanefs_join_locked(struct lanefs_handle *h, int part, const struct lanefs_waiter *waiter,
+			      struct lanefs_txn **fresh)
 {
+	struct lanefs_domain *domain = h->h_part[part].domain;
+	unsigned int credits = h->h_part[part].credits;
 	struct lanefs_txn *txn;
 	int err;
 
-	err = lanefs_admit(domain, credits, waiter);
+	err = lanefs_admit(h, part, waiter);
 	if (err)
 		return err;
 	txn = domain->j_running;
@@ -169,7 +185,8 @@ static int lanefs_join_locked(struct lanefs_domain *domain, unsigned int credits
 	}
 	txn->t_handles++;
 	txn->t_reserved += credits;
-	*joined = txn;
+	domain->j_untied += h->h_parts > 1;
+	h->h_part[part].txn = txn;
 	lanefs_share(domain, txn, credits);
 	return 0;
 }
@@ -178,19 +195,27 @@ static int lanefs_join(struct lanefs_handle *h, int part, const struct lanefs_wa
 		       struct lanefs_txn **fresh)
 {
 	struct lanefs_domain *domain = h->h_part[part].domain;
-	unsigned int credits = h->h_part[part].credits;
 	int err;
 
-	h->h_part[part].slot = lanefs_slot_enter(domain, credits);
+	/* What is to be tied asks under j_lock whether it may be. */
+	h->h_part[part].slot = h->h_parts > 1 ? NULL :
+			       lanefs_slot_enter(domain, h->h_part[part].credits);
 	if (h->h_part[part].slot) {
 		/* It stays the running transaction until this handle has ended. */
 		h->h_part[part].txn = READ_ONCE(domain->j_running);
 		return 0;
 	}
 	spin_lock(&domain->j_lock);
-	err = lanefs_join_locked(domain, credits, waiter, fresh, &h->h_part[part].txn);
+	err = lanefs_join_locked(h, part, waiter, fresh);
 	spin_unlock(&domain->j_lock);
 	return err;
+}
+
+/* Under j_lock: a handle that joined has tied the transaction, or has left it. */
+static void lanefs_untied_ended(struct lanefs_domain *domain)
+{
+	if (!--domain->j_untied && wq_has_sleeper(&domain->j_wait_drained))
+		wake_up(&domain->j_wait_drained);
 }
 
 static void lanefs_leave(struct lanefs_handle *h, int part)
@@ -236,8 +261,12 @@ static int lanefs_join_all(struct lanefs_handle *h, const struct lanefs_waiter *
 		if (!err)
 			continue;
 		*blocked = i;
-		while (--i >= 0)
+		while (--i >= 0) {
 			lanefs_leave(h, i);
+			spin_lock(&h->h_part[i].domain->j_lock);
+			lanefs_untied_ended(h->h_part[i].domain);
+			spin_unlock(&h->h_part[i].domain->j_lock);
+		}
 		return err;
 	}
 	return 0;
@@ -282,12 +311,14 @@ static void lanefs_unqueue(struct lanefs_handle *h, struct lanefs_waiter *waiter
 }
 
 /* Waits until the handle may be let in, and helps where room is made. */
-static void lanefs_wait_join(struct lanefs_domain *domain, unsigned int credits,
+static void lanefs_wait_join(const struct lanefs_handle *h, int part,
 			     const struct lanefs_waiter *waiter)
 {
+	struct lanefs_domain *domain = h->h_part[part].domain;
+
 	for (;;) {
 		wait_event(domain->j_wait_join,
-			   READ_ONCE(domain->j_home_coop) || lanefs_admits(domain, credits, waiter));
+			   READ_ONCE(domain->j_home_coop) || lanefs_admits(h, part, waiter));
 		if (!READ_ONCE(domain->j_home_coop))
 			return;
 		lanefs_coop_help(domain, &domain->j_home_coop);
@@ -311,6 +342,7 @@ static void lanefs_tie(struct lanefs_handle *h)
 		}
 		txn->t_tied = true;
 		WRITE_ONCE(txn->t_domain->j_tied, txn->t_seq);
+		lanefs_untied_ended(txn->t_domain);
 		spin_unlock(&txn->t_domain->j_lock);
 	}
 }
@@ -353,7 +385,7 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 		if (!queued)
 			lanefs_queue(h, waiters);
 		queued = true;
-		lanefs_wait_join(h->h_part[blocked].domain, credits, &waiters[blocked]);
+		lanefs_wait_join(h, blocked, &waiters[blocked]);
 	}
 	if (queued)
 		lanefs_unqueue(h, waiters);
@@ -456,6 +488,21 @@ static void lanefs_txn_drop(struct lanefs_txn *txn)
 	list_for_each_entry_safe(freed, next, &txn->t_freed, node)
 		kfree(freed);
 	lanefs_txn_free(txn);
+}
+
+/*
+ * The domain's transactions up to `seq` are tied to no others any more, but by handles that have
+ * waited since before `ticket` was given out. What ties them already is noted in them afterwards.
+ */
+void lanefs_hold_ties(struct lanefs_domain *domain, u64 seq, u64 ticket)
+{
+	spin_lock(&domain->j_lock);
+	if (seq > domain->j_held_seq) {
+		domain->j_held_seq = seq;
+		domain->j_held_ticket = ticket;
+	}
+	spin_unlock(&domain->j_lock);
+	wait_event(domain->j_wait_drained, !READ_ONCE(domain->j_untied));
 }
 
 /* The running transaction takes no more handles; under j_lock. */

@@ -225,6 +225,9 @@ struct lanefs_domain {
 	u64 j_free;		/* blocks of the journal */
 	wait_queue_head_t j_wait_join;		/* handles wait for a new transaction or space */
 	struct list_head j_waiters;		/* oldest first */
+	u64 j_held_seq;		/* up to this transaction only handles of one domain join, */
+	u64 j_held_ticket;	/* and those that have waited for longer */
+	unsigned int j_untied;	/* handles that have joined, and join others, but have not tied them */
 
 	/* journal: each commit */
 	struct lanefs_txn *j_committing ____cacheline_aligned_in_smp;
@@ -550,6 +553,7 @@ int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode);
 void lanefs_end(struct lanefs_handle *h);
 struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block);
 int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain *domain);
+void lanefs_hold_ties(struct lanefs_domain *domain, u64 seq, u64 ticket);
 void lanefs_txn_lock(struct lanefs_txn *txn);
 void lanefs_txn_drain(struct lanefs_txn *txn);
 void lanefs_txn_free(struct lanefs_txn *txn);

@@ -87,20 +87,29 @@ static void lanefs_stable_advance(struct lanefs_domain *domain, u64 seq)
 	mutex_unlock(&domain->j_stable_mutex);
 }
 
-/* Adds what the domain's transactions after `from`, up to `to`, need. */
+/* Adds what the transaction needs, if there is one, and it is tied, and not behind `to`. */
+static void lanefs_needs_add(const struct lanefs_txn *txn, u64 to, u64 *need)
+{
+	u32 i;
+
+	if (!txn || txn->t_seq > to || !txn->t_tied)
+		return;
+	for (i = 0; i < txn->t_domain->d_sbi->s_domains; i++)
+		need[i] = max(need[i], txn->t_needs[i]);
+}
+
+/* Adds what the domain's transactions after `from`, up to `to`, need: also the running one. */
 static void lanefs_needs_of(struct lanefs_domain *domain, u64 from, u64 to, u64 *need)
 {
-	u32 domains = domain->d_sbi->s_domains, i;
 	struct lanefs_txn *txn;
 
 	spin_lock(&domain->j_lock);
+	lanefs_needs_add(domain->j_running, to, need);
+	lanefs_needs_add(domain->j_committing, to, need);
 	list_for_each_entry_reverse(txn, &domain->j_log, t_node) {
 		if (txn->t_seq <= from)
 			break;
-		if (txn->t_seq > to || !txn->t_tied)
-			continue;
-		for (i = 0; i < domains; i++)
-			need[i] = max(need[i], txn->t_needs[i]);
+		lanefs_needs_add(txn, to, need);
 	}
 	spin_unlock(&domain->j_lock);
 }
@@ -120,38 +129,55 @@ static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
 }
 
 /*
- * Extends `need` to the closure of the transactions that must be on disk, and makes them stable.
- * With `force` it commits the missing ones, in all domains at once; otherwise it returns -EAGAIN.
+ * Extends `need` by what its transactions need, and what these do; returns whether one of them was
+ * not committed then, so that it may need more. With a ticket they are not tied to others any more
+ * (lanefs_hold_ties()); without, it ends at the first that is not committed.
  */
-static int lanefs_stabilise_closure(struct lanefs_sb *sbi, u64 *need, bool force)
+static bool lanefs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, u64 ticket)
 {
-	u64 *seen = kcalloc(2 * sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
-	u64 *committed = seen + sbi->s_domains;
-	bool changed = true;
-	int err = 0;
+	bool changed = true, missing = false;
+	struct lanefs_domain *domain;
+	u64 to;
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
 		seen[i] = READ_ONCE(sbi->s_domain[i]->j_stable);
 	while (changed) {
-		if (force)
-			err = lanefs_commit_needed(sbi, need);
-		for (i = 0; i < sbi->s_domains && !force && !err; i++)
-			if (READ_ONCE(sbi->s_domain[i]->j_committed) < need[i])
-				err = -EAGAIN;
-		if (err)
-			goto out;
-		/* Needs added from here on may not be committed yet: the next round handles them. */
-		memcpy(committed, need, sbi->s_domains * sizeof(*need));
 		changed = false;
 		for (i = 0; i < sbi->s_domains; i++) {
-			if (committed[i] <= seen[i])
+			domain = sbi->s_domain[i];
+			to = need[i];
+			if (to <= seen[i])
 				continue;
-			lanefs_needs_of(sbi->s_domain[i], seen[i], committed[i], need);
-			seen[i] = committed[i];
+			if (READ_ONCE(domain->j_committed) < to)
+				missing = true;
+			if (missing && !ticket)
+				return true;
+			if (ticket)
+				lanefs_hold_ties(domain, to, ticket);
+			lanefs_needs_of(domain, seen[i], to, need);
+			seen[i] = to;
 			changed = true;
 		}
 	}
+	return missing;
+}
+
+/*
+ * Extends `need` to the closure of the transactions that must be on disk, and makes them stable.
+ * With `force` it commits the missing ones, in all domains at once; otherwise it returns -EAGAIN.
+ */
+static int lanefs_stabilise_closure(struct lanefs_sb *sbi, u64 *need, bool force)
+{
+	u64 *seen = kcalloc(sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
+	u64 ticket = force ? atomic64_inc_return(&sbi->s_tickets) : 0;
+	int err = 0;
+	u32 i;
+
+	while (!err && lanefs_extend(sbi, need, seen, ticket))
+		err = force ? lanefs_commit_needed(sbi, need) : -EAGAIN;
+	if (err)
+		goto out;
 	for (i = 0; i < sbi->s_domains; i++)
 		if (need[i] > READ_ONCE(sbi->s_domain[i]->j_stable))
 			lanefs_stable_advance(sbi->s_domain[i], need[i]);

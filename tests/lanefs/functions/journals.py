@@ -2,6 +2,8 @@
 """One journal that many share: its modes, and that none of those who wait for it waits for ever."""
 
 import os
+import signal
+import statistics
 import time
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from tests.lanefs.functions.harness import (
     long_test,
     run,
 )
-from tests.lanefs.functions.loop import fsck, loop_device, mounted
+from tests.lanefs.functions.loop import fsck, loop_device, mounted, slow_device
 from tests.lanefs.functions.nowait import cgroups
 from tests.lanefs.functions.traced import traced
 
@@ -26,6 +28,7 @@ SECONDS = 6.0
 LONGEST = 10.0
 MANY = 64
 ROUNDS = 2
+SYNCS = 200
 
 
 def _names(directory: Path, end: float) -> int:
@@ -174,6 +177,54 @@ def _work_of_many(mount: Path, results: Path) -> float:
 
     children(MANY, work)
     return max(float((results / f"longest{number}").read_text()) for number in range(MANY))
+
+
+def _syncs_beside(mount: Path, name: str, device: str) -> tuple[float, float, float]:
+    """Commits per fsync on CPU 0, and the median and longest fsync in ms, beside a loop on the
+    same CPU that creates and removes a name in the directory `name`.
+    """
+    took: list[float] = []
+    beside = os.fork()
+    if beside == 0:
+        os.sched_setaffinity(0, {0})
+        while True:
+            (mount / name / "f").touch()
+            (mount / name / "f").unlink()
+
+    def sync() -> None:
+        os.sched_setaffinity(0, {0})
+        fd = os.open(mount / "own" / "log", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        for _ in range(SYNCS):
+            os.write(fd, b"x" * 4096)
+            began = time.monotonic()
+            os.fsync(fd)
+            took.append(1000 * (time.monotonic() - began))
+        os.close(fd)
+
+    try:
+        commits = len(traced(device, sync, "lanefs_commit"))
+    finally:
+        os.kill(beside, signal.SIGKILL)
+        os.waitpid(beside, 0)
+    return commits / SYNCS, statistics.median(took), max(took)
+
+
+@long_test
+def an_fsync_does_not_chase_operations_of_two_domains(place: Place) -> None:
+    """It commits what it needs of both, and not what began meanwhile."""
+    place.own()
+    if place.filesystem != "lanefs" or len(os.sched_getaffinity(0)) < 2:
+        raise Skipped("two domains need lanefs and two CPUs")
+    with slow_device(place, 256, 0.002, 2) as device, mounted(place, device) as mount:
+        for cpu, name in enumerate(("own", "other")):
+            os.sched_setaffinity(0, {cpu})
+            (mount / name).mkdir()
+        os.sync()
+        alone, tied = (_syncs_beside(mount, name, device) for name in ("own", "other"))
+    for what, (commits, median, longest) in (("one domain", alone), ("two", tied)):
+        said = f"{what}: {commits:.2f} commits per fsync, {median:.1f} ms, at most {longest:.1f} ms"
+        print(said, flush=True)
+    check(tied[0] < 2.5 * alone[0], f"{tied[0]:.2f} commits per fsync, {alone[0]:.2f} without ties")
 
 
 @long_test

@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.lanefs.functions.harness import run
 
 
-def traced(device: str, work: Callable[[], None]) -> list[str]:
-    """What lanefs's tracepoints say of a device meanwhile: lines of tracefs."""
+def traced(device: str, work: Callable[[], None], event: str = "") -> list[str]:
+    """What lanefs's tracepoints, or the one named, say of a device meanwhile: lines of tracefs."""
     root = Path("/sys/kernel/tracing")
     if not (root / "instances").exists():
         run("mount", "-t", "tracefs", "tracefs", str(root))
@@ -17,9 +17,10 @@ def traced(device: str, work: Callable[[], None]) -> list[str]:
     instance.mkdir(exist_ok=True)
     try:
         (instance / "buffer_size_kb").write_text("4096")
-        (instance / "events/lanefs/enable").write_text("1")
+        enable = instance / "events/lanefs" / event / "enable"
+        enable.write_text("1")
         work()
-        (instance / "events/lanefs/enable").write_text("0")
+        enable.write_text("0")
         lines = (instance / "trace").read_text().splitlines()
     finally:
         instance.rmdir()
