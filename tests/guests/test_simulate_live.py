@@ -30,11 +30,14 @@ pytestmark = [
 
 
 def simulate(output: Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "fscale", "simulate", "--output", str(output)]
     workloads = ",".join(("DRBL", "DRBH", *MOUNTING))
-    argv += ["--fs", "tmpfs", "--workload", workloads, "--cores", "1,4", "--windows", "3"]
+    return started(output, "--workload", workloads, "--cores", "1,4", "--windows", "3")
+
+
+def started(output: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "fscale", "simulate", "--output", str(output), "--fs", "tmpfs"]
     return subprocess.run(
-        [*argv, "--memory", "1024"], cwd=ROOT, capture_output=True, text=True, check=False
+        [*argv, "--memory", "1024", *more], cwd=ROOT, capture_output=True, text=True, check=False
     )
 
 
@@ -135,6 +138,25 @@ def test_windows_are_whole(results: Results) -> None:
         bench = cell(results, workload, cores).bench
         assert bench is not None
         assert 1 < bench.seconds / sum(w.seconds for w in windows) < 3
+
+
+def test_a_point_ends_when_its_throughput_is_known(tmp_path: Path) -> None:
+    done = started(tmp_path / "run", "--workload", "DRBL,DRBH,MWCL", "--cores", "4")
+    assert done.returncode == 0, done.stderr
+    found = load(tmp_path / "run")
+    assert not found.run.machine.apparmor
+    for one in found.scored:
+        made = one.simulation
+        assert made is not None
+        assert made.precision == 0.1
+        assert made.half_width is not None
+        most = 16 if one.key.workload == "MWCL" else 48
+        assert len(made.windows) in {8, 12, 16, 24, 32, 48}
+        # The guest's clock has 0.28 us, a hundredth of the shortest window.
+        assert made.half_width < 0.12 or len(made.windows) == most
+        assert {"ordered", "detailed"} <= made.cpu_seconds.keys()
+        assert sum(w.cpu_seconds for w in made.windows) <= made.cpu_seconds["detailed"]
+    assert len(simulation(found, "DRBL", 4).windows) == 8
 
 
 def test_the_report_says_that_it_is_simulated(results: Results, tmp_path: Path) -> None:

@@ -56,7 +56,9 @@ def main() -> int:
         output = given.output / fs
         done = fscale(
             *("simulate", "--fs", fs, "--cores", given.cores, "--seeds", str(boots)),
-            *("--memory", "2048", "--jobs", given.jobs, "--output", output),
+            # As the gate simulates.
+            *("--windows", "5", "--append", "", "--memory", "2048"),
+            *("--jobs", given.jobs, "--output", output),
             *(("--workload", given.workloads) if given.workloads else ()),
         )
         for judged in rounds(load(output).cells, boots):
