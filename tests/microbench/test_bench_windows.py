@@ -80,3 +80,11 @@ def test_precision_needs_few_windows(fast: Path) -> None:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert "--precision" in done.stderr
+
+
+def test_batches_have_five_windows_however_precise(fast: Path) -> None:
+    few = ("--windows", "48", "--window-ns", "1", "--precision", "1", "--option", "entries=3000")
+    out = bench.run_good("MRDL", fast / "a", *few)
+    workers = len(out.workers)
+    # A warm-up of a window and eight operations a worker, and four more before the first window.
+    assert 5 * 3000 * workers <= out.ops <= 6 * 3000 * workers + 20 * workers

@@ -30,8 +30,11 @@
 #define WARM_OPS_PRECISE 8
 /* Batches of all workers together that are enough to measure a rate. */
 #define MOST_BATCHES 40
-/* The same where the rate comes from eight windows or more. */
-#define MOST_BATCHES_PRECISE 10
+/*
+ * The windows of a workload with batches, however precise the rate: all workers begin their batches
+ * at about the same time, and windows of a few batches would show that.
+ */
+#define BATCH_WINDOWS 5
 #define SETTLE_YIELDS 50
 
 static enum step until_closed(struct bench *b)
@@ -97,8 +100,7 @@ static void check_whole(struct bench *b)
 static uint64_t window_ops(const struct config *cfg)
 {
 	const struct option_desc *options = cfg->workload->options;
-	uint64_t most = cfg->precision ? MOST_BATCHES_PRECISE : MOST_BATCHES;
-	uint64_t batches = cfg->workers < most ? cfg->workers : most;
+	uint64_t batches = cfg->workers < MOST_BATCHES ? cfg->workers : MOST_BATCHES;
 	uint64_t least = 0;
 
 	for (unsigned int i = 0; cfg->workload->batch && options[i].name; i++)
@@ -133,17 +135,20 @@ enum step counted_measure(struct bench *b)
 	const struct config *cfg = b->cfg;
 	struct tally *tally = &b->shm->tally;
 	struct snapshot *first = snapshot_alloc(b->processes);
+	uint64_t windows = cfg->windows;
 	enum step step;
 
 	if (!first)
 		return bench_fail(b, "malloc", NULL);
+	if (cfg->precision && cfg->workload->batch && windows > BATCH_WINDOWS)
+		windows = BATCH_WINDOWS;
 	*tally = (struct tally){
 		.base = UINT64_MAX,
 		.warmup = window_ops(cfg) +
 			  (cfg->precision ? WARM_OPS_PRECISE : WARM_OPS) * (uint64_t)cfg->workers,
 		.window = window_ops(cfg),
 		.most = UINT32_MAX,
-		.windows = cfg->windows,
+		.windows = windows,
 		.least_ns = cfg->window_ns,
 		.thousandths = cfg->precision,
 	};
