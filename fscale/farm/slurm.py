@@ -79,6 +79,8 @@ class _Job:
     """its task file, without the suffix; also the directory of its cells"""
     lost: tuple[str, ...] = ()
     """what earlier attempts said that ended with their nodes"""
+    node: str = ""
+    """where it was seen to run"""
     ended: float = 0
     """when it was seen to have ended, in seconds of the monotonic clock"""
 
@@ -119,6 +121,7 @@ class Slurm:
             if states is not None:
                 for name, job in list(self._jobs.items()):
                     state = states.get(name, jobs.UNKNOWN)
+                    job.node = state.node or job.node
                     if state.running:
                         job.ended = 0
                     elif answer := self._ended(name, job, state):
@@ -146,12 +149,14 @@ class Slurm:
         self._say(f"cancelling {len(self._jobs)} jobs of Slurm")
         states = jobs.cancel(sorted({name.partition("_")[0] for name in self._jobs}))
         ended, self._jobs = self._jobs, {}
-        found = [_Found.of(job) for job in ended.values()]
-        return [
-            _answer(one, name, states.get(name, jobs.UNKNOWN))
-            for name, one in zip(ended, found, strict=True)
-            if one.complete
-        ]
+        answers = []
+        for name, job in ended.items():
+            state = states.get(name, jobs.UNKNOWN)
+            job.node = state.node or job.node
+            found = _Found.of(job)
+            if found.complete:
+                answers.append(_answer(found, name, state))
+        return answers
 
     def _hand_over(self) -> None:
         """Submit waiting tasks as job arrays, as large as Slurm takes them."""
@@ -202,13 +207,13 @@ class Slurm:
         found = _Found.of(job)
         job.ended = job.ended or time.monotonic()
         late = time.monotonic() - job.ended > LATE_SECONDS
-        lost = state.lost and state is not jobs.UNKNOWN
+        lost = state.lost and state != jobs.UNKNOWN
         if not (found.complete or found.why or lost or state.code or late):
             return None
         del self._jobs[name]
         if state.lost and not found.complete:
             last = found.text.splitlines()[-1:] or ["a job that had not begun"]
-            told = f"node {state.node or 'unknown'} did not come back; it was running {last[0]}"
+            told = f"node {job.node or 'unknown'} did not come back; it was running {last[0]}"
             self._say(f"warning: {told}")
             attempts = (*job.lost, told)
             if len(attempts) < ATTEMPTS:
@@ -251,7 +256,7 @@ def _answer(found: _Found, name: str, state: jobs.State) -> Answer:
     task = found.job.task
     header = Header(
         task=task.id,
-        host=state.node or "unknown",
+        host=found.job.node or "unknown",
         code=state.code if found.complete else state.code or Exit.FAILED,
         text=(text or found.text)[-MOST_TEXT:],
     )

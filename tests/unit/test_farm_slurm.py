@@ -171,9 +171,10 @@ def test_a_cell_that_was_stored_before_its_node_was_lost_counts(fake: Fake) -> N
 
 def test_a_job_that_slurm_has_forgotten_is_judged_by_its_files(fake: Fake) -> None:
     fake.stores(1, 0, FIRST)
-    fake.states(1)
+    fake.states(1, "100_0|RUNNING|0|n1")
+    fake.states(2)
     (found,) = fake.answers(native(FIRST))
-    assert (found.header.code, len(found.cells)) == (0, 1)
+    assert (found.header.host, found.header.code, len(found.cells)) == ("n1", 0, 1)
 
 
 def test_a_job_that_squeue_leaves_out_once_is_not_lost(
@@ -280,6 +281,7 @@ def test_what_a_cancelled_job_had_stored_is_answered(fake: Fake) -> None:
         engine.submit([native(FIRST)], Objects())
         (found,) = engine.cancel()
     assert [c.key for c in found.cells] == [FIRST]
+    assert found.header.host == "n1"
 
 
 @pytest.mark.parametrize(("on", "slots"), [("slurm", 2), ("slurm:slow", 7), ("slurm:slow,all", 9)])
