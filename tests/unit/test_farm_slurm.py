@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fscale.commands.options.on import nodes_of
 from fscale.farm import jobs, slurm
 from fscale.farm.answer import Answer
 from fscale.farm.engine import open_engine
@@ -299,4 +300,9 @@ def test_a_partition_that_cannot_be_is_refused(fake: Fake, on: str) -> None:
 def test_without_slurm_the_tool_is_missing(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "TOOL_PATH", "/nonexistent")
     with pytest.raises(MissingTool), open_engine("slurm", fake.said.append):
+        pass
+
+
+def test_what_is_measured_needs_whole_nodes() -> None:
+    with pytest.raises(FscaleError, match="slurm"), nodes_of("dask://head:8786"):
         pass
