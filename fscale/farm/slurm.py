@@ -45,7 +45,8 @@ def open_engine(on: str, say: Say) -> Iterator["Slurm"]:
 
     Raises:
         MissingTool: this machine has no Slurm.
-        FscaleError: the option has another form, or the partition has no node that is up.
+        FscaleError: the option has another form, the partition has no node that is up, or the
+            current directory cannot be written.
     """
     named = _ON.fullmatch(on)
     if named is None:
@@ -55,7 +56,13 @@ def open_engine(on: str, say: Say) -> Iterator["Slurm"]:
     if not nodes:
         where = f"partition {named['partition']}" if named["partition"] else "the partitions"
         raise FscaleError(f"--on {on}: {where} of Slurm has no node that is up; see `sinfo`")
-    spool = Path(tempfile.mkdtemp(prefix=".fscale-slurm.", dir=Path.cwd()))
+    try:
+        spool = Path(tempfile.mkdtemp(prefix=".fscale-slurm.", dir=Path.cwd()))
+    except OSError as error:
+        raise FscaleError(
+            f"tasks lie in the current directory, which cannot be written: {error.strerror}; start "
+            "fscale in a directory that you may write and that the nodes see"
+        ) from None
     engine = Slurm(spool, named["partition"], nodes, limits, say)
     try:
         yield engine

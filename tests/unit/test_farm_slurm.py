@@ -306,3 +306,11 @@ def test_without_slurm_the_tool_is_missing(fake: Fake, monkeypatch: pytest.Monke
 def test_what_is_measured_needs_whole_nodes() -> None:
     with pytest.raises(FscaleError, match="slurm"), nodes_of("dask://head:8786"):
         pass
+
+
+def test_a_current_directory_that_cannot_be_written_is_an_error(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/proc")
+    with pytest.raises(FscaleError, match="current directory"):
+        fake.answers(native(FIRST))
