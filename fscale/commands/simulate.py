@@ -38,8 +38,9 @@ More examples:
     fscale report results/sim    # draws the curves
 """
 
-# The kernel of FxMark's paper had no AppArmor, whose label all opens share.
-PAPER_KERNEL = "apparmor=0"
+# The kernel of FxMark's paper had no security module. Debian's has AppArmor, whose label all opens
+# share, and without it SELinux; a module of a name that does not exist leaves out all of them.
+PAPER_KERNEL = "lsm=none"
 # Of the throughput: relative half-width of its 95% band at which a point ends.
 PRECISION = 0.1
 
@@ -289,8 +290,8 @@ def _simulate(
     A kernel boots in QEMU under a plugin that gives each CPU a clock and simulates the coherence of
     the caches. The results show the shape of curves and counts per operation; do not compare them
     with measured values. docs/design/simulator-model.md describes the model. The first call fetches
-    QEMU and a kernel. The kernel runs without AppArmor, as the one of FxMark's paper did; --append
-    '' leaves it on.
+    QEMU and a kernel. The kernel runs without security modules, as the one of FxMark's paper did;
+    --append '' leaves AppArmor on.
 
     Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage. 3: interrupted; the same
     command resumes.

@@ -393,11 +393,11 @@ class Machine(Strict):
         return self.kind == "simulated"
 
     @property
-    def apparmor(self) -> bool:
-        """Whether AppArmor was on, as far as recorded; the parameter may also mean a lack of it."""
+    def labels(self) -> bool:
+        """Whether SELinux or AppArmor may have labelled files; not every kernel has one."""
         if self.simulated:
-            return "apparmor=0" not in self.kernel_cmdline.split()
-        return self.tuning is not None and "apparmor" in self.tuning.lsm_state
+            return "lsm=none" not in self.kernel_cmdline.split()
+        return self.tuning is not None and bool(self.tuning.lsm_state)
 
     @property
     def identity(self) -> str:

@@ -144,7 +144,9 @@ def test_a_point_ends_when_its_throughput_is_known(tmp_path: Path) -> None:
     done = started(tmp_path / "run", "--workload", "DRBL,DRBH,MWCL", "--cores", "4")
     assert done.returncode == 0, done.stderr
     found = load(tmp_path / "run")
-    assert not found.run.machine.apparmor
+    assert not found.run.machine.labels
+    work = {one.function for one in simulation(found, "MWCL", 4).code}
+    assert not any(name.startswith(("apparmor_", "selinux_")) for name in work), work
     for one in found.scored:
         made = one.simulation
         assert made is not None

@@ -223,17 +223,17 @@ def test_the_report_has_the_paper_when_asked(tmp_path: Path) -> None:
     assert "all test file systems scale nearly linearly" in words
 
 
-@pytest.mark.parametrize(("line", "on"), [("quiet apparmor=0", False), ("quiet", True)])
-def test_a_simulated_kernel_with_apparmor_is_not_the_papers(
+@pytest.mark.parametrize(("line", "on"), [("quiet lsm=none", False), ("quiet", True)])
+def test_a_simulated_kernel_with_a_security_module_is_not_the_papers(
     tmp_path: Path, line: str, on: bool
 ) -> None:
     simulated = machine(2).model_copy(
         update={"guest": {"accelerator": "simulated"}, "kernel_cmdline": line}
     )
-    assert simulated.apparmor is on
+    assert simulated.labels is on
     run = write_run(tmp_path / "run", grid((1, 2), 1, ["DRBL"], ["ext4"]), machine=simulated)
     text = build(run, paper=True, plots=False).read_text()
-    assert ("<code>--append apparmor=0</code>" in text) is on
+    assert ("<code>--append lsm=none</code>" in text) is on
 
 
 def test_a_run_that_the_paper_does_not_know_says_so(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ Prints, as Markdown, a row for each workload and a column for each file system: 
 most cores stands to that of one core, as a part of ideal; where the peak is, if it is before the
 most cores, with the slope behind it; and `!` where the paper has another shape. Then how many
 shapes trivial predictors have right, and of each `!`, where the cycles went and the hottest lines.
-Results with AppArmor are refused, because the paper's kernel did not have it.
+Results with a security module are refused, because the paper's kernel had none.
 `docs/scripts/sides.py` scores simulated curves beside measured ones.
 """
 
@@ -35,8 +35,8 @@ def main() -> None:
     table: dict[tuple[str, str], Agreement] = {}
     for path in parser.parse_args().results:
         results = load(path)
-        if results.run.machine.apparmor:
-            parser.error(f"{path}: AppArmor was on, which the paper's kernel did not have")
+        if results.run.machine.labels:
+            parser.error(f"{path}: a security module was on, and the paper's kernel had none")
         points = summarise(results.scored)
         for page in arrange(points, list(results.run.filesystems), results.descriptors):
             for one in compare_with_paper(page):

@@ -28,7 +28,7 @@ def _build(report: Report) -> str | None:
         "sections/paper.html.j2",
         report=report,
         pages=[(page, rows) for page, rows in pages if rows],
-        apparmor=any(member.results.run.machine.apparmor for member in report.members),
+        labels=any(member.results.run.machine.labels for member in report.members),
         counts=[(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
         right=right_shapes([row for _, rows in pages for row in rows]),
         scales=SCALES,

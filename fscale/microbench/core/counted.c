@@ -26,8 +26,12 @@
 #define STOCK_WINDOWS 16
 /* Operations of each worker that warm its caches. */
 #define WARM_OPS 16
-/* The same before windows that end by precision, where a longer warm-up would take more than they do. */
+/*
+ * The same before windows that end by precision, where a longer warm-up would take more than they do,
+ * and of all workers.
+ */
 #define WARM_OPS_PRECISE 8
+#define WARM_OPS_OF_ALL 512
 /* Batches of all workers together that are enough to measure a rate. */
 #define MOST_BATCHES 40
 /*
@@ -130,6 +134,13 @@ static enum step fill(struct bench *b, struct tally *t)
 	return step;
 }
 
+static uint64_t warm_ops(const struct config *cfg)
+{
+	uint64_t each = (cfg->precision ? WARM_OPS_PRECISE : WARM_OPS) * (uint64_t)cfg->workers;
+
+	return cfg->precision && each < WARM_OPS_OF_ALL ? WARM_OPS_OF_ALL : each;
+}
+
 enum step counted_measure(struct bench *b)
 {
 	const struct config *cfg = b->cfg;
@@ -144,8 +155,7 @@ enum step counted_measure(struct bench *b)
 		windows = BATCH_WINDOWS;
 	*tally = (struct tally){
 		.base = UINT64_MAX,
-		.warmup = window_ops(cfg) +
-			  (cfg->precision ? WARM_OPS_PRECISE : WARM_OPS) * (uint64_t)cfg->workers,
+		.warmup = window_ops(cfg) + warm_ops(cfg),
 		.window = window_ops(cfg),
 		.most = UINT32_MAX,
 		.windows = windows,
