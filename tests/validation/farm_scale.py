@@ -89,7 +89,8 @@ def measured(cells: int, directory: Path) -> dict[str, float]:
             seconds = time.monotonic() - began
             after = own_cpu(), cpu(scheduler), sum(map(cpu, workers))
             memory = scheduler.memory_info().rss
-    if found != cells or len(store.cells()) != cells:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if found != cells or len(list((store.directory / "cells").iterdir())) != cells:
         raise RuntimeError(f"{cells} cells were submitted, {found} returned")
     client, planned, work = (b - a for a, b in zip(before, after, strict=True))
     making = made - before[0]
@@ -101,7 +102,7 @@ def measured(cells: int, directory: Path) -> dict[str, float]:
         "client_cpu_ms": round(1e3 * (client - making) / cells, 2),
         "scheduler_cpu_ms": round(1e3 * planned / cells, 2),
         "worker_cpu_ms": round(1e3 * work / cells, 2),
-        "client_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "client_mib": peak >> 10,
         "scheduler_mib": memory >> 20,
     }
 
