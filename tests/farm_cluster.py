@@ -75,6 +75,9 @@ class Cluster:
             secured |= {f"{tls}{role}__CERT": pem, f"{tls}{role}__KEY": pem}
         plain = {k: v for k, v in os.environ.items() if not k.startswith("DASK_")}
         own = {"PYTHONPATH": str(ROOT), "FARM_TEST": str(self.directory)}
+        # As docs/guide/many-machines.md: an idle worker takes a third of the CPU time.
+        own["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
+        own["DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL"] = "1s"
         return plain | own | (secured if self.pem else {}) | changes
 
     def start_scheduler(self) -> None:
