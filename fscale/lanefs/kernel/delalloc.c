@@ -314,15 +314,18 @@ static bool lanefs_delayed_anywhere(struct lanefs_sb *sbi)
 
 /*
  * Writes back all delayed data, because reservations take more free blocks than the data will use.
- * Without page locks and handles. False: there was nothing to do, or it cannot be done now.
+ * Without page locks and handles. Returns whether there was some; -EAGAIN: there is, but a freeze or
+ * a remount is under way.
  */
-bool lanefs_delalloc_flush(struct super_block *sb)
+int lanefs_delalloc_flush(struct super_block *sb)
 {
-	if (!lanefs_delayed_anywhere(LANEFS_SB(sb)) || !down_read_trylock(&sb->s_umount))
-		return false;
+	if (!lanefs_delayed_anywhere(LANEFS_SB(sb)))
+		return 0;
+	if (!down_read_trylock(&sb->s_umount))
+		return -EAGAIN;
 	sync_inodes_sb(sb);
 	up_read(&sb->s_umount);
-	return true;
+	return 1;
 }
 
 /*

@@ -361,7 +361,7 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	vm_fault_t result;
-	bool flushed = false;
+	int flushed = 0;
 
 	if (IS_IMMUTABLE(inode) || READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return VM_FAULT_SIGBUS;
@@ -380,10 +380,14 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 		/* There may be no space, but some to be had, now that the page is not locked. */
 		if (result != VM_FAULT_SIGBUS || flushed)
 			break;
-		flushed = true;
-	} while (lanefs_delalloc_flush(inode->i_sb));
+		flushed = lanefs_delalloc_flush(inode->i_sb);
+	} while (flushed > 0);
 	sb_end_pagefault(inode->i_sb);
-	return result;
+	if (result != VM_FAULT_SIGBUS || flushed != -EAGAIN)
+		return result;
+	/* A freeze waits for this fault, and the store that is tried again for the thaw. */
+	schedule_timeout_uninterruptible(1);
+	return VM_FAULT_NOPAGE;
 }
 
 static const struct vm_operations_struct lanefs_vm_ops = {

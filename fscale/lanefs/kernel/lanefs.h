@@ -915,7 +915,7 @@ u64 lanefs_delalloc_lend(struct lanefs_handle *h, struct inode *inode);
 void lanefs_delalloc_return(struct lanefs_handle *h, struct inode *inode, u64 lent);
 void lanefs_delalloc_release_excess(struct inode *inode);
 void lanefs_delalloc_clip(struct inode *inode, struct lanefs_map *map, u64 end);
-bool lanefs_delalloc_flush(struct super_block *sb);
+int lanefs_delalloc_flush(struct super_block *sb);
 int lanefs_delalloc_reserve(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq);
 int lanefs_delalloc_reserve_range(struct inode *inode, u64 at, u64 end);
 void lanefs_delalloc_drop(struct inode *inode, u64 from, u64 to);

@@ -242,7 +242,7 @@ bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 
 	if (++*retries > 3)
 		return false;
-	if (flush && *retries == 1 && lanefs_delalloc_flush(sbi->s_vfs))
+	if (flush && *retries == 1 && lanefs_delalloc_flush(sbi->s_vfs) > 0)
 		return true;
 	for (i = 0; i < sbi->s_domains; i++)
 		pending |= lanefs_pending(sbi->s_domain[i]) > 0;

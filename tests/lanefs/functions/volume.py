@@ -151,6 +151,35 @@ def a_full_disk_signals_stores_to_holes(place: Place) -> None:
 
 
 @long_test
+def stores_to_holes_find_space_beside_freezes(place: Place) -> None:
+    """What waits to be written holds more space than it takes; no freeze makes that a signal."""
+    with loop_device(place, 64, domains=1) as (device, _), mounted(place, device) as mount:
+        path, pages, rounds = mount / "f", 600, 4
+        with (mount / "rest").open("wb", buffering=0) as rest:
+            spare = (pages + 300) * 4096
+            found = os.statvfs(mount)
+            rest.write(bytes(found.f_bavail * found.f_frsize - spare))
+        os.sync()
+        done = place.directory / "done"
+
+        def store() -> None:
+            for _ in range(rounds):
+                with path.open("w+b") as file:
+                    os.ftruncate(file.fileno(), 2 * pages * 4096)
+                    with mmap.mmap(file.fileno(), 2 * pages * 4096) as area:
+                        for page in range(pages):
+                            area[2 * page * 4096] = 1
+            done.touch()
+
+        def freeze() -> None:
+            while not done.exists():
+                run("fsfreeze", "-f", str(mount))
+                run("fsfreeze", "-u", str(mount))
+
+        children(2, lambda number: (store, freeze)[number]())
+
+
+@long_test
 def a_full_disk_of_small_files(place: Place) -> None:
     """Inodes or blocks run out; all names are there, and all go."""
     place.own()
