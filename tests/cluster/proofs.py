@@ -38,6 +38,7 @@ CPUS = str(os.cpu_count())
 SUITE = ("run", "quick", "--set=control=0", "--fs=tmpfs", "--workload=MWCL")
 ENDS = 600
 """seconds in which every call must end"""
+_STARTED: list[subprocess.Popen[str]] = []
 _HERE = Path("/root/proofs")
 _STATE = Path("/run/fscale")
 _ONLINE = Path("/sys/devices/system/cpu/online")
@@ -50,7 +51,14 @@ def directory(name: str) -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     os.chdir(place)
-    yield place
+    try:
+        yield place
+    finally:
+        for process in _STARTED:
+            if process.poll() is None:  # a proof failed
+                process.terminate()
+                process.wait(ENDS)
+        _STARTED.clear()
     left = [path.name for path in place.iterdir() if path.name.startswith(".")]
     assert not left, left
     assert not jobs(), jobs()
@@ -58,13 +66,15 @@ def directory(name: str) -> Iterator[Path]:
 
 def start(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """Start fscale; its messages are collected."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [FSCALE, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **(environment or {})},
     )
+    _STARTED.append(process)
+    return process
 
 
 def finish(process: subprocess.Popen[str], code: int) -> str:
@@ -194,19 +204,19 @@ def lost_node(nodes: Nodes) -> str:
         process = start(
             *(*SUITE, f"--cores={CPUS}", "--repetitions=6", "--duration=2", "--output=r", *ON)
         )
-        wait_for("a cell of n1", lambda: _measures("n1"))
+        name = _first_node()
         began = time.monotonic()
-        nodes["n1"].kill()
+        nodes[name].kill()
         at_death = _good("r")
         messages = finish(process, Exit.GOOD)
         seconds = time.monotonic() - began
-        assert "node n1 did not come back; it was running " in messages, messages
+        assert f"node {name} did not come back; it was running " in messages, messages
         found = _good("r")
         assert len(found) == 6, len(found)
         assert at_death.items() <= found.items()
         who = Counter(hosts(Store(Path("r"))).values())
-        nodes["n1"].start()
-        wait_for("n1 idle", lambda: nodes["n1"].state == "idle")
+        nodes[name].start()
+        wait_for(f"{name} idle", lambda: nodes[name].state == "idle")
     told = next(line for line in messages.splitlines() if "did not come back" in line)
     return f"all cells {seconds:.1f} s after its death, {dict(who)}; {told}"
 
@@ -217,18 +227,18 @@ def lost_slurmd(nodes: Nodes) -> str:
         process = start(
             *(*SUITE, f"--cores={CPUS}", "--repetitions=4", "--duration=2", "--output=r", *ON)
         )
-        wait_for("a cell of n1", lambda: _measures("n1"))
-        nodes["n1"].kill_slurmd()
+        name = _first_node()
+        nodes[name].kill_slurmd()
         finish(process, Exit.GOOD)
         found = cells("r")
         assert sorted(cell.key.repetition for cell in found) == [1, 2, 3, 4], found
         assert all(cell.status == "ok" for cell in found)
         who = Counter(hosts(Store(Path("r"))).values())
         assert who.total() == len(found), who
-        nodes["n1"].kill()
-        nodes["n1"].start()
-        wait_for("n1 idle", lambda: nodes["n1"].state == "idle")
-    return f"{dict(who)}"
+        nodes[name].kill()
+        nodes[name].start()
+        wait_for(f"{name} idle", lambda: nodes[name].state == "idle")
+    return f"{name} of {dict(who)}"
 
 
 def time_limit(nodes: Nodes) -> str:
@@ -289,15 +299,28 @@ def ctrl_c(nodes: Nodes) -> str:
     return f"{seconds:.1f} s until all jobs had ended; {len(before)} of 5 cells were kept"
 
 
-def _measures(node: str) -> bool:
-    """Whether the machine's lock is held by a cell of a node: its load runs there."""
+def _first_node() -> str:
+    """Wait until the load of a cell runs; return its node."""
+    found: list[str] = []
+
+    def look() -> bool:
+        found[:] = _measuring()
+        return bool(found)
+
+    wait_for("a cell that is measured", look, ENDS)
+    return found[0]
+
+
+def _measuring() -> list[str]:
+    """The nodes with a job whose load has been started."""
+    found = []
     for line in jobs():
-        name, state, where = [*line.split(), ""][:3]
-        if state == "RUNNING" and where == node:
-            for text in Path.cwd().glob(f".fscale-slurm.*/*/{name.partition('_')[2]}.txt"):
-                if "fscale-bench" in text.read_text(errors="replace"):
-                    return True
-    return False
+        name, state, node = [*line.split(), ""][:3]
+        index = name.partition("_")[2]
+        texts = Path.cwd().glob(f".fscale-slurm.*/*/{index}.txt")
+        if state == "RUNNING" and any("fscale-bench" in one.read_text() for one in texts):
+            found.append(node)
+    return found
 
 
 def _cell_processes() -> list[int]:
