@@ -244,14 +244,17 @@ def lost_slurmd(nodes: Nodes) -> str:
 def time_limit(nodes: Nodes) -> str:
     """A job past its time limit ends as interrupted, and the machine is restored."""
     del nodes
+    command = [*SUITE, "--workload=DRBL", "--cores=1", "--repetitions=1", "--duration=200", *ON]
+    limit = {"SBATCH_TIMELIMIT": "1"}
     with directory("time-limit"):
-        began = time.monotonic()
-        command = [*SUITE, "--workload=DRBL", "--cores=1", "--repetitions=1", "--duration=200"]
-        limit = {"SBATCH_TIMELIMIT": "1"}
-        fscale(*command, "--output=r", *ON, code=Exit.FAILED, environment=limit)
-        seconds = time.monotonic() - began
-        (cell,) = cells("r")
-        assert cell.status == "interrupted", cell.status
+        for output in ("first", "second", "third"):
+            began = time.monotonic()
+            fscale(*command, f"--output={output}", code=Exit.FAILED, environment=limit)
+            seconds = time.monotonic() - began
+            (cell,) = cells(output)
+            if cell.commands:  # else another run of this machine had it for a minute
+                break
+        assert cell.status == "interrupted", cell.reason
         assert cell.reason
         assert "TIMEOUT" in cell.reason, cell.reason
         assert _restored()
@@ -265,7 +268,8 @@ def epilog(nodes: Nodes) -> str:
         process = start(
             *(*SUITE, "--cores=1", "--repetitions=1", "--duration=30", "--output=r", *ON)
         )
-        wait_for("a CPU offline", lambda: not _restored() and _ONLINE.read_text().strip() == "0")
+        _first_node()  # which holds the lock of this machine
+        assert _ONLINE.read_text().strip() == "0"
         (victim,) = _cell_processes()
         os.kill(victim, signal.SIGKILL)
         killed = time.monotonic()
