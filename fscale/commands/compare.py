@@ -11,6 +11,7 @@ from fscale.commands.history import DB, DbOption
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.options.shared import AllOption, AllowOption
+from fscale.model import seen
 from fscale.model.bundle import bundle
 from fscale.model.errors import Exit
 from fscale.model.helptext import JUDGING
@@ -31,7 +32,7 @@ _OF_RATES = {
 
 def _directory(run: Path, db: Path) -> Path:
     """Find a results directory, also by its tag or name in the history."""
-    if run.exists() or not db.exists():
+    if seen.exists(run) or not seen.exists(db):
         return run
     from fscale.analysis.history import index  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fscale.model import paths, variant
+from fscale.model import paths, seen, variant
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import NO_FILESYSTEM
@@ -79,21 +79,13 @@ def names(directory: Path) -> list[str]:
     return sorted(path.stem for path in directory.glob("*.toml"))
 
 
-def _is_file(path: Path) -> bool:
-    """Return whether a file is there for this user, who may stand where he cannot search."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
 def load_suite(path: Path) -> Suite:
     """Load a suite by its path, or by its name in `configs/suites`.
 
     Raises:
         FscaleError: there is no such suite, or it is not valid.
     """
-    if not _is_file(path) and path.suffix != ".toml" and len(path.parts) == 1:
+    if not seen.is_file(path) and path.suffix != ".toml" and len(path.parts) == 1:
         named = paths.SUITES / f"{path}.toml"
         if not named.exists():
             raise FscaleError(f"there is no suite {path}{suggest(str(path), names(paths.SUITES))}")
@@ -121,7 +113,7 @@ def split_names(text: str) -> list[str]:
     while words:
         ends = next((n for n, word in enumerate(words) if _TOML in word), 0)
         path = ",".join(words[: ends + 1])
-        length = ends + 1 if _is_file(Path(path.partition(_TOML)[0].strip() + _TOML)) else 1
+        length = ends + 1 if seen.is_file(Path(path.partition(_TOML)[0].strip() + _TOML)) else 1
         names.append(",".join(words[:length]).strip())
         words = words[length:]
     return [name for name in names if name]

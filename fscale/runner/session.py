@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fscale.model import seen
 from fscale.model.config import FileSystem, Medium, resolve_size
 from fscale.model.errors import FscaleError, Interrupted
 from fscale.model.load import Load, Outcome, Settings, Target
@@ -98,7 +99,7 @@ class Session:
         try:
             self.journal.apply(Processes(tag=self.tag))
             tracefs = self.setup.profilers and powers.no_mount() is None
-            if tracefs and not (TRACEFS / "events").is_dir():
+            if tracefs and not seen.is_dir(TRACEFS / "events"):
                 self.journal.apply(
                     Mount(source="tracefs", target=TRACEFS, fstype="tracefs", own=False)
                 )

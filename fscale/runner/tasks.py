@@ -13,7 +13,7 @@ from fscale.farm.engine import NodeEngine
 from fscale.farm.keep import hosts, keep
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task, identity
-from fscale.model import runs
+from fscale.model import runs, seen
 from fscale.model.errors import Exit, FscaleError, Interrupted
 from fscale.model.facts import list_other_machine
 from fscale.model.load import Load
@@ -58,7 +58,7 @@ class Planned:
 def describe(request: Request, wait: float) -> dict[str, Any]:
     """Describe a request for another machine, which has the same files in the same places."""
     described: dict[str, Any] = {
-        name: str(path.absolute() if path.exists() else path)
+        name: str(path.absolute() if seen.exists(path) else path)
         for name in _PATHS
         if (path := getattr(request, name)) is not None
     }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.model import seen
 from fscale.model.errors import FscaleError
 from fscale.vm import initramfs, vmlinux
 from fscale.vm.cache import cache_root, digest, entry, file_digest
@@ -71,11 +72,11 @@ def resolve(
     if suite in SUITES:
         return from_debian(suite, package or None, steps)
     path = Path(spec)
-    if path.is_dir():
+    if seen.is_dir(path):
         return from_tree(path, steps)
-    if path.is_file() and path.suffix == ".deb":
+    if seen.is_file(path) and path.suffix == ".deb":
         return from_deb(path, path.stem, file_digest([path]), steps)
-    if path.is_file():
+    if seen.is_file(path):
         return from_image(path, modules, steps)
     raise FscaleError(
         f"unknown kernel {spec}; give {', '.join([*SUITES, *ALIASES])}, SUITE:PACKAGE, a .deb, "

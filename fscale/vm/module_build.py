@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fscale.model import catalogue, paths
+from fscale.model import catalogue, paths, seen
 from fscale.model.argv import values
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
@@ -98,7 +98,7 @@ def build_parts(
     another version of Linux. Unknown names are ignored here: the guest refuses them.
     """
     _check_built_for(kernel, given)
-    if tree is None and Path(spec).is_dir():
+    if tree is None and seen.is_dir(spec):
         tree = Path(spec)
     files = {path.stem: path for path in own}
     modules: list[Path] = []
@@ -106,7 +106,7 @@ def build_parts(
     for name in dict.fromkeys(split_partitions(name)[0] for name in names):
         named = Path(name) if catalogue.is_path(name) else paths.FILESYSTEMS / f"{name}.toml"
         path = files.get(name, named)
-        source = _source(path) if path.exists() else None
+        source = _source(path) if seen.exists(path) else None
         if source is None:
             continue
         target = kbuild.tree_target(tree) if tree else kbuild.suite_target(spec, kernel.release)

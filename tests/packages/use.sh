@@ -30,7 +30,7 @@ traces() {
 dkms_builds() {
 	local headers
 	apt_install dkms /shared/lanefs-dkms_*.deb linux-headers-amd64
-	headers=$(dpkg-query -W -f '${Depends}' linux-headers-amd64 | grep -o '^linux-headers-[^ ,]*')
+	headers=$(dpkg-query -W -f '${Depends}' linux-headers-amd64 | grep -o 'linux-headers-[^ ,]*')
 	[ -n "$(find /var/lib/dkms/lanefs -name 'lanefs.ko*')" ] ||
 		dkms build lanefs/0.1.0 -k "${headers#linux-headers-}"
 	find /var/lib/dkms/lanefs -name 'lanefs.ko*' | grep .

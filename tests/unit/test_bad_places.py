@@ -427,14 +427,48 @@ def test_names_are_read_where_the_user_may_not_search(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     code = (
-        "import os; from pathlib import Path; from fscale.model import catalogue\n"
+        "import os; from pathlib import Path; from fscale.model import catalogue, seen\n"
+        "from fscale.runner.profilers import base\n"
         f"os.chdir({str(closed)!r}); os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "assert catalogue.split_names('MWCL,DRBL') == ['MWCL', 'DRBL']\n"
         "assert catalogue.split_names('a.toml,b') == ['a.toml', 'b']\n"
         "assert catalogue.split_filesystems('ext4,tmpfs') == ['ext4', 'tmpfs']\n"
-        "assert not catalogue._is_file(Path('quick'))\n"
+        "assert not (seen.is_file('quick') or seen.is_dir(Path('quick')) or seen.exists('quick'))\n"
+        "base.TRACEFS = Path('tracing')\n"
+        "base.needs_tracefs()\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@ROOT
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "workloads"),
+        ("doctor",),
+        ("run", "quick", "--fs", "tmpfs,ext4:mkfs=-O ^has_journal", "--dry-run", "--output={run}"),
+        ("run", "quick", "--dir", "{here}", "--workload=MWCL", "--dry-run", "--output={run}"),
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_commands_run_where_the_user_may_not_search(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Root without the capabilities by which it reads everything, in another user's directory."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    os.chown(closed, 65534, 65534)
+    said = [word.format(here=tmp_path, run=tmp_path / "run") for word in words]
+    done = subprocess.run(
+        [
+            *("setpriv", "--bounding-set=-dac_override,-dac_read_search"),
+            *(sys.executable, "-P", "-m", "fscale", *said),
+        ],
+        cwd=closed,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -86,4 +86,7 @@ def node_below(directory: Path) -> Path | None:
         return None
     name = device_name(entry.device).replace("!", "/")
     node = Path("/dev") / name if name else Path(entry.source)
+    # The source of tmpfs is a word, which could be the name of something where the user stands.
+    if not node.is_absolute():
+        return None
     return node if node.is_block_device() and os.access(node, os.R_OK) else None
