@@ -163,3 +163,16 @@ def test_what_is_no_ext4_has_no_inode_tables_to_write(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "zeros").write_bytes(bytes(4096))
     assert [lazy.unwritten(tmp_path / name) for name in ("empty", "zeros")] == [0, 0]
+
+
+@pytest.mark.parametrize(("source", "device"), [("word", None), ("/dev/word", Path("/dev/word"))])
+def test_only_a_path_is_a_device(
+    monkeypatch: pytest.MonkeyPatch, source: str, device: Path | None
+) -> None:
+    """The source of tmpfs is a word, by which something else may lie where the user stands."""
+    entry = mounted.Entry("0:45", "/", [], "tmpfs", source)
+    monkeypatch.setattr(geometry, "holding", lambda _: entry)
+    monkeypatch.setattr(geometry, "device_name", lambda _: "")
+    monkeypatch.setattr(Path, "is_block_device", lambda _: True)
+    monkeypatch.setattr(geometry.os, "access", lambda *_: True)
+    assert geometry.node_below(Path("/")) == device
