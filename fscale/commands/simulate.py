@@ -342,7 +342,7 @@ def _simulate(
         )
     if speed := speeds(cells):
         console.print(
-            "speed of simulation in million instructions per second, medians: "
+            "speed of simulation in million instructions per CPU second, medians: "
             + ", ".join(f"{mips:.1f} at x{cores}" for cores, mips in speed.items())
         )
     console.print(f"{tally(cells)}; results are in {output}", markup=False, soft_wrap=True)
