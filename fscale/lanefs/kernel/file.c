@@ -178,6 +178,12 @@ static bool lanefs_is_mapped(struct inode *inode, loff_t start, loff_t end)
 	return !err && map.block;
 }
 
+/* With the inode locked, if only shared: the bytes that may be written, or an error. */
+static ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from)
+{
+	return IS_IMMUTABLE(file_inode(iocb->ki_filp)) ? -EPERM : generic_write_checks(iocb, from);
+}
+
 /*
  * With the inode's lock shared. If it must not wait, lanefs_iomap_begin() sees to it that there are
  * blocks.
@@ -190,9 +196,7 @@ static ssize_t lanefs_direct_overwrite_locked(struct kiocb *iocb, struct iov_ite
 	loff_t end;
 	int err;
 
-	if (IS_IMMUTABLE(inode))
-		return -EPERM;
-	count = generic_write_checks(iocb, from);
+	count = lanefs_write_checks(iocb, from);
 	if (count <= 0)
 		return count;
 	end = iocb->ki_pos + count;
@@ -272,9 +276,7 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t count;
 	int err;
 
-	if (IS_IMMUTABLE(inode))
-		return -EPERM;
-	count = generic_write_checks(iocb, from);
+	count = lanefs_write_checks(iocb, from);
 	if (count <= 0)
 		return count;
 	err = kiocb_modified(iocb);
