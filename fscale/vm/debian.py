@@ -5,6 +5,7 @@ import re
 import subprocess
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from fscale.model.errors import FscaleError
@@ -51,7 +52,10 @@ class Apt:
         self.base = cache_root() / "apt" / suite
         self._apt_get = need("apt-get", "apt")
         self._apt_cache = need("apt-cache", "apt")
-        self._reach = reach()
+
+    @cached_property
+    def _reach(self) -> dict[str, str]:
+        return reach()
 
     def _options(self) -> list[str]:
         pairs = {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Builds kernels for guests, and modules against Debian's kernels; both cached by content."""
 
+import functools
 import hashlib
 import os
 import re
@@ -266,16 +267,17 @@ def _add_types(work: Path, builder: Path, target: Target, steps: Steps) -> None:
         )
 
 
-def inside_of(tree: Path) -> list[str]:
+@functools.cache
+def inside_of(tree: Path) -> tuple[str, ...]:
     """What runs a command with this Debian tree as its root.
 
     objtool of newer kernels reads /proc/self/maps, so /proc is mounted, for the command alone.
     Where that is not allowed (in a container) older kernels can be built for.
     """
-    mounted = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    with_proc = [*mounted, f"--root={tree}"]
+    mounted = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    with_proc = (*mounted, f"--root={tree}")
     tried = subprocess.run([*with_proc, "true"], capture_output=True, check=False)
-    return with_proc if tried.returncode == 0 else ["chroot", str(tree)]
+    return with_proc if tried.returncode == 0 else ("chroot", str(tree))
 
 
 def rootfs_builder(suite: str, headers: str, steps: Steps) -> Path:

@@ -18,7 +18,7 @@ KEY = "machine.hosts"
 def mixed_hosts(sides: Sides) -> list[Difference]:
     """The machines of both sides if a point has several; none if each side has one machine.
 
-    Counts of simulated cells are the same on all machines.
+    Simulated cells depend on no machine: the guest's clock is simulated.
 
     Raises:
         FscaleError: a record of a side's tasks is not valid.
