@@ -8,7 +8,7 @@
  * lowered with each change, and renewed by a look that found no such segment. Groups that have nothing
  * better than what was found are left out.
  */
-#include "segments.h"
+#include "space/segments.h"
 
 #define LANEFS_ELSEWHERE	32	/* a victim of another part costs one of so many more */
 

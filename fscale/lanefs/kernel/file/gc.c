@@ -19,7 +19,7 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
-#include "blockio.h"
+#include "journal/blockio.h"
 #include "core/owner.h"
 #include "trace.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/block.h"
 #include "core/logend.h"
-#include "recovery.h"
+#include "journal/recovery.h"
 
 struct lanefs_read_chunk {
 	struct lanefs_io io;

@@ -14,7 +14,7 @@
 
 #include "core/cut.h"
 #include "core/records.h"
-#include "blockio.h"
+#include "journal/blockio.h"
 #include "lanefs.h"
 
 #define LANEFS_CHUNK_BLOCKS	256

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Reads or writes of many blocks that are under way together, and the wait for all of them. */
-#include "blockio.h"
+#include "journal/blockio.h"
 
 /* False: there is no memory, and some are to be freed. */
 bool lanefs_pages_alloc(struct page **pages, u32 count)

@@ -13,7 +13,7 @@
 #include "core/block.h"
 #include "core/logend.h"
 #include "core/logscan.h"
-#include "recovery.h"
+#include "journal/recovery.h"
 
 /* Memory of the whole recovery in bytes, and its share of all memory; a domain takes 4 MiB. */
 #define LANEFS_RECOVERY_MEMORY	(64 << 20)

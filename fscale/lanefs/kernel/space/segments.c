@@ -15,7 +15,7 @@
  */
 #include <linux/slab.h>
 
-#include "segments.h"
+#include "space/segments.h"
 
 #define LANEFS_METADATA_PART	16
 

@@ -7,7 +7,7 @@
 #include <linux/blkdev.h>
 #include <linux/slab.h>
 
-#include "recovery.h"
+#include "journal/recovery.h"
 
 /* Neighbours in place are often neighbours in the log, but not for long. */
 #define LANEFS_REPLAY_RUN	16
