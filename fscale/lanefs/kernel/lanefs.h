@@ -369,8 +369,18 @@ struct lanefs_options {
 	bool norecovery;	/* the disk as it is: read-only to the end of the mount */
 };
 
+/* Calls from the journal to what is built on it. */
+struct lanefs_journal_ops {
+	/* A handle ends with blocks reserved that it did not allocate. */
+	void (*unreserve)(struct lanefs_domain *domain, u64 blocks);
+	/* The transaction that freed these blocks is stable; takes the record over. */
+	void (*freed_stable)(struct lanefs_domain *domain, struct lanefs_freed *freed);
+};
+
 struct lanefs_sb {
 	struct super_block *s_vfs;
+	const struct lanefs_journal_ops *s_journal_ops;
+	void (*s_set_ops)(struct inode *inode);		/* i_op, i_fop and a_ops by its type */
 	u32 s_domains;
 	struct lanefs_domain **s_domain;
 	u8 s_uuid[16];
@@ -446,6 +456,22 @@ struct lanefs_inode {
 static inline struct lanefs_inode *LANEFS_I(const struct inode *inode)
 {
 	return container_of(inode, struct lanefs_inode, vfs_inode);
+}
+
+static inline void lanefs_add_blocks(struct inode *inode, s64 count)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	/* Changes of data and of attributes hold different locks. */
+	spin_lock(&inode->i_lock);
+	li->li_blocks += count;
+	inode->i_blocks = li->li_blocks << LANEFS_SECTOR_SHIFT;
+	spin_unlock(&inode->i_lock);
+}
+
+static inline bool lanefs_dir_empty(const struct inode *dir)
+{
+	return !LANEFS_I(dir)->li_level;
 }
 
 static inline struct lanefs_sb *LANEFS_SB(const struct super_block *sb)
@@ -537,6 +563,12 @@ static inline struct lanefs_header *lanefs_buf_header(const struct lanefs_buf *b
 	return (struct lanefs_header *)buf->b_data;
 }
 
+/* The bits of a bitmap's block. */
+static inline void *lanefs_buf_bits(const struct lanefs_buf *buf)
+{
+	return buf->b_data + LANEFS_HEADER_SIZE;
+}
+
 /* slots.c */
 int lanefs_slots_start(struct lanefs_domain *domain);
 void lanefs_slots_stop(struct lanefs_domain *domain);
@@ -557,6 +589,7 @@ void lanefs_hold_ties(struct lanefs_domain *domain, u64 seq, u64 ticket);
 void lanefs_txn_lock(struct lanefs_txn *txn);
 void lanefs_txn_drain(struct lanefs_txn *txn);
 void lanefs_txn_free(struct lanefs_txn *txn);
+void lanefs_journal_init(struct lanefs_domain *domain);
 int lanefs_journal_start(struct lanefs_domain *domain);
 void lanefs_journal_stop(struct lanefs_domain *domain);
 u64 lanefs_log_need(u64 blocks, u64 revokes);
@@ -680,7 +713,9 @@ void lanefs_sysfs_stop(struct lanefs_sb *sbi);
 
 /* space.c */
 enum lanefs_reserve { LANEFS_FOR_DATA, LANEFS_FOR_METADATA, LANEFS_FOR_COMPLETION };
+void lanefs_space_init(struct lanefs_domain *domain);
 void lanefs_space_start(struct lanefs_domain *domain);
+int lanefs_flush_delayed(struct super_block *sb);
 void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks);
 s64 lanefs_space(struct lanefs_domain *domain, s64 *for_data);
 u64 lanefs_data_room_all(struct lanefs_sb *sbi);
@@ -689,7 +724,7 @@ bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reser
 void lanefs_give_free(struct lanefs_domain *domain, u64 count);
 void lanefs_add_pending(struct lanefs_domain *domain, s64 count);
 void lanefs_add_delayed(struct lanefs_domain *domain, s64 count);
-bool lanefs_any_delayed(const struct lanefs_domain *domain);
+bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi);
 int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
 		   enum lanefs_reserve purpose);
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
@@ -699,7 +734,6 @@ int lanefs_shards_start(struct lanefs_domain *domain);
 void lanefs_shards_stop(struct lanefs_domain *domain);
 unsigned int lanefs_shards(const struct lanefs_domain *domain);
 struct lanefs_shard *lanefs_shard_of(const struct lanefs_domain *domain, u64 index);
-u64 lanefs_region(const struct lanefs_domain *domain, unsigned int cpu);
 
 /* ialloc.c */
 int lanefs_inodes_start(struct lanefs_domain *domain);
@@ -754,7 +788,6 @@ int lanefs_dir_add(struct lanefs_handle *h, struct inode *dir, const void *name,
 		   unsigned int length, u64 ino, umode_t mode);
 int lanefs_dir_remove(struct lanefs_handle *h, struct inode *dir, u64 key);
 int lanefs_dir_replace(struct lanefs_handle *h, struct inode *dir, u64 key, u64 ino, umode_t mode);
-bool lanefs_dir_empty(const struct inode *dir);
 extern const struct file_operations lanefs_dir_fops;
 
 /* span.c */
@@ -786,8 +819,12 @@ int lanefs_setattr_prepare(struct mnt_idmap *idmap, struct dentry *dentry, struc
 int lanefs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
 		   unsigned int flags);
-void lanefs_set_ops(struct inode *inode);
-void lanefs_add_blocks(struct inode *inode, s64 count);
+
+/* slab.c */
+int lanefs_inode_cache_init(void);
+void lanefs_inode_cache_exit(void);
+struct inode *lanefs_alloc_inode(struct super_block *sb);
+void lanefs_free_inode(struct inode *inode);
 
 /* icache.c */
 struct inode *lanefs_icache_new(struct super_block *sb);
@@ -809,8 +846,8 @@ int lanefs_truncate_blocks(struct inode *inode, loff_t size);
 long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length);
 
 /* discard.c */
-void lanefs_discard_work(struct work_struct *work);
-void lanefs_discard_later(struct lanefs_domain *domain, struct lanefs_freed *freed);
+void lanefs_discard_init(struct lanefs_domain *domain);
+extern const struct lanefs_journal_ops lanefs_journal_ops;
 void lanefs_discard_wait(struct lanefs_sb *sbi);
 int lanefs_ioctl_trim(struct file *file, struct fstrim_range __user *argument);
 
@@ -915,7 +952,6 @@ u64 lanefs_delalloc_lend(struct lanefs_handle *h, struct inode *inode);
 void lanefs_delalloc_return(struct lanefs_handle *h, struct inode *inode, u64 lent);
 void lanefs_delalloc_release_excess(struct inode *inode);
 void lanefs_delalloc_clip(struct inode *inode, struct lanefs_map *map, u64 end);
-int lanefs_delalloc_flush(struct super_block *sb);
 int lanefs_delalloc_reserve(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq);
 int lanefs_delalloc_reserve_range(struct inode *inode, u64 at, u64 end);
 void lanefs_delalloc_drop(struct inode *inode, u64 from, u64 to);
@@ -939,8 +975,9 @@ void lanefs_take_options(struct lanefs_options *now, const struct lanefs_options
 /* super.c */
 __printf(2, 3) void lanefs_error(struct lanefs_sb *sbi, const char *format, ...);
 void lanefs_abort(struct lanefs_sb *sbi);
-struct inode *lanefs_alloc_inode(struct super_block *sb);
-void lanefs_free_inode(struct inode *inode);
+
+/* inode_ops.c */
+void lanefs_set_ops(struct inode *inode);
 
 /* state.c */
 static inline struct lanefs_super_block *lanefs_super_of(const struct lanefs_sb *sbi)
@@ -948,6 +985,7 @@ static inline struct lanefs_super_block *lanefs_super_of(const struct lanefs_sb 
 	return page_address(sbi->s_super);
 }
 
+int lanefs_write_super(struct lanefs_sb *sbi, u32 state, bool copies);
 int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc);
 void lanefs_get_label(struct lanefs_sb *sbi, char *label);
 int lanefs_set_label(struct lanefs_sb *sbi, const char *label);

@@ -20,11 +20,6 @@ static u64 lanefs_name_key(const struct inode *dir, const void *name, unsigned i
 	return LANEFS_HASH_KEY(lanefs_siphash(&key, name, length));
 }
 
-bool lanefs_dir_empty(const struct inode *dir)
-{
-	return !LANEFS_I(dir)->li_level;
-}
-
 /* The leaf that continues the entries of the hash of `key`; -ENOENT: there is none. */
 static int lanefs_dir_next_leaf(struct inode *dir, u64 key, struct lanefs_path *path)
 {

@@ -302,32 +302,6 @@ static int lanefs_delalloc_reserve_some(struct inode *inode, u64 count, struct l
 	return err;
 }
 
-static bool lanefs_delayed_anywhere(struct lanefs_sb *sbi)
-{
-	u32 i;
-
-	for (i = 0; i < sbi->s_domains; i++)
-		if (lanefs_any_delayed(sbi->s_domain[i]))
-			return true;
-	return false;
-}
-
-/*
- * Writes back all delayed data, because reservations take more free blocks than the data will use.
- * Without page locks and handles. Returns whether there was some; -EAGAIN: there is, but a freeze or
- * a remount is under way.
- */
-int lanefs_delalloc_flush(struct super_block *sb)
-{
-	if (!lanefs_delayed_anywhere(LANEFS_SB(sb)))
-		return 0;
-	if (!down_read_trylock(&sb->s_umount))
-		return -EAGAIN;
-	sync_inodes_sb(sb);
-	up_read(&sb->s_umount);
-	return 1;
-}
-
 /*
  * Ensures that blocks for a write of `count` at map->logical exist or are reserved, and sets *map to
  * them. A fault has its page locked, so its caller must flush for it.

@@ -49,7 +49,7 @@ static int lanefs_fill_range(struct inode *inode, u64 at, u64 end)
 	if (err)
 		return err;
 	if (holes > lanefs_data_room_all(LANEFS_SB(inode->i_sb)) &&
-	    (lanefs_delalloc_flush(inode->i_sb) <= 0 ||
+	    (lanefs_flush_delayed(inode->i_sb) <= 0 ||
 	     holes > lanefs_data_room_all(LANEFS_SB(inode->i_sb))))
 		return -ENOSPC;
 	for (; at < end; at += map.length) {

@@ -382,7 +382,7 @@ static vm_fault_t lanefs_page_mkwrite(struct vm_fault *vmf)
 		/* There may be no space, but some to be had, now that the page is not locked. */
 		if (result != VM_FAULT_SIGBUS || flushed)
 			break;
-		flushed = lanefs_delalloc_flush(inode->i_sb);
+		flushed = lanefs_flush_delayed(inode->i_sb);
 	} while (flushed > 0);
 	sb_end_pagefault(inode->i_sb);
 	if (result != VM_FAULT_SIGBUS || flushed != -EAGAIN)

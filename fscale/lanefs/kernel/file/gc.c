@@ -21,32 +21,11 @@
 
 #include "journal/blockio.h"
 #include "core/owner.h"
+#include "space/collector.h"
 #include "trace.h"
 
-#define LANEFS_MOVE_BLOCKS	64	/* read and written together */
 #define LANEFS_MOVE_HANDLE	8	/* mapped in one handle */
 #define LANEFS_COLLECT_INTERVAL	HZ	/* while few segments are free */
-
-/* A block of the victim that may be in use. */
-struct lanefs_live {
-	u64 ino;
-	u64 block;
-	u64 copy;	/* 0: it is not to be moved any more */
-	u32 logical;
-};
-
-/* Its stream is in its own domain; in others, and with dws=off, it writes to the domain's. */
-struct lanefs_collector {
-	struct delayed_work co_work;
-	struct lanefs_domain *co_domain;
-	int co_cpu;
-	bool co_working;
-	struct lanefs_stream co_stream;
-	struct lanefs_victim co_victim;
-	u32 co_moved;		/* of that */
-	struct page *co_pages[LANEFS_MOVE_BLOCKS];
-	struct lanefs_live co_live[LANEFS_SEGMENT_BLOCKS];
-};
 
 static int lanefs_gc_live_order(const void *a, const void *b)
 {
@@ -348,11 +327,6 @@ static int lanefs_gc_segment(struct lanefs_collector *collector, struct lanefs_d
 	return count < 0 ? count : err;
 }
 
-static bool lanefs_gc_allowed(const struct lanefs_sb *sbi)
-{
-	return READ_ONCE(sbi->s_collecting) && !READ_ONCE(sbi->s_aborted);
-}
-
 /* Until enough segments are free, or there is nothing to gain. */
 static void lanefs_gc_domain(struct lanefs_collector *collector, struct lanefs_domain *domain)
 {
@@ -397,27 +371,6 @@ static void lanefs_gc_work(struct work_struct *work)
 	if (low && lanefs_gc_allowed(sbi))
 		queue_delayed_work_on(collector->co_cpu, sbi->s_collect, &collector->co_work,
 				      LANEFS_COLLECT_INTERVAL);
-}
-
-/* Wakes the collectors, because few segments are free. May be called with locks held. */
-void lanefs_gc_wake(struct lanefs_domain *domain)
-{
-	struct lanefs_sb *sbi = domain->d_sbi;
-	struct lanefs_collector *collector;
-	u32 i;
-
-	if (!lanefs_gc_allowed(sbi))
-		return;
-	if (READ_ONCE(sbi->s_options.gc) != LANEFS_GC_PERCORE) {
-		mod_delayed_work(sbi->s_collect, &sbi->s_domain[0]->d_collectors[0]->co_work, 0);
-		return;
-	}
-	for (i = 0; i < domain->d_ncollectors; i++) {
-		collector = domain->d_collectors[i];
-		/* One that works goes on as long as there are few. */
-		if (!READ_ONCE(collector->co_working))
-			mod_delayed_work_on(collector->co_cpu, sbi->s_collect, &collector->co_work, 0);
-	}
 }
 
 static struct lanefs_collector *lanefs_gc_new(struct lanefs_domain *domain, int cpu)

@@ -13,11 +13,6 @@ static struct lanefs_buf *lanefs_inode_bit(struct lanefs_buf **bitmap, u64 index
 	return bitmap[div_u64_rem(index, LANEFS_BITMAP_BITS, bit)];
 }
 
-static void *lanefs_bits(const struct lanefs_buf *buf)
-{
-	return buf->b_data + LANEFS_HEADER_SIZE;
-}
-
 static void lanefs_bitmap_drop(struct lanefs_domain *domain, struct lanefs_buf ***bitmap)
 {
 	u64 i;
@@ -64,7 +59,7 @@ int lanefs_inodes_start(struct lanefs_domain *domain)
 		return err;
 	for (i = 0; i < domain->d_layout.ibitmap_blocks; i++)
 		memcpy((u8 *)domain->d_inode_map + i * LANEFS_BODY_SIZE,
-		       lanefs_bits(domain->d_inode_bits[i]), LANEFS_BODY_SIZE);
+		       lanefs_buf_bits(domain->d_inode_bits[i]), LANEFS_BODY_SIZE);
 	if (find_next_zero_bit_le(domain->d_inode_map, LANEFS_FIRST_INDEX, 0) <
 	    LANEFS_FIRST_INDEX) {
 		lanefs_error(domain->d_sbi, "domain %u: the inode bitmap marks reserved inodes as free", domain->d_id);
@@ -136,7 +131,7 @@ static int lanefs_inode_take(struct lanefs_handle *h, struct lanefs_domain *doma
 	lanefs_buf_join(h, *buf);
 	bitmap = lanefs_inode_bit(domain->d_inode_bits, index, &bit);
 	lanefs_buf_join(h, bitmap);
-	__set_bit_le(bit, lanefs_bits(bitmap));
+	__set_bit_le(bit, lanefs_buf_bits(bitmap));
 	__set_bit_le(index, domain->d_inode_map);
 	percpu_counter_dec(&domain->d_inodes_free);
 	return 0;
@@ -208,7 +203,7 @@ void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
 	memset(table->b_data + LANEFS_INODE_SIZE * (1 + index % LANEFS_INODES_PER_BLOCK), 0,
 	       LANEFS_INODE_SIZE);
 	lanefs_buf_join(h, bitmap);
-	__clear_bit_le(bit, lanefs_bits(bitmap));
+	__clear_bit_le(bit, lanefs_buf_bits(bitmap));
 	__clear_bit_le(index, domain->d_inode_map);
 	percpu_counter_inc(&domain->d_inodes_free);
 	mutex_unlock(&shard->sh_mutex);
@@ -231,35 +226,11 @@ void lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set)
 	mutex_lock(&shard->sh_mutex);
 	lanefs_buf_join(h, bitmap);
 	if (set)
-		__set_bit_le(bit, lanefs_bits(bitmap));
+		__set_bit_le(bit, lanefs_buf_bits(bitmap));
 	else
-		__clear_bit_le(bit, lanefs_bits(bitmap));
+		__clear_bit_le(bit, lanefs_buf_bits(bitmap));
 	mutex_unlock(&shard->sh_mutex);
 	LANEFS_I(inode)->li_orphan = set;
-}
-
-/* Deletes the inode if it has no links, or cuts it to its size. */
-static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
-{
-	struct inode *inode = lanefs_iget(domain->d_sbi->s_vfs, lanefs_ino(domain->d_id, index));
-	struct lanefs_handle h;
-	int err = 0;
-
-	if (IS_ERR(inode))
-		return PTR_ERR(inode);
-	LANEFS_I(inode)->li_orphan = true;
-	if (inode->i_nlink) {
-		if (S_ISREG(inode->i_mode))
-			err = lanefs_free_past_end(inode);
-		if (!err)
-			err = lanefs_begin_inode(&h, inode);
-		if (!err) {
-			lanefs_orphan(&h, inode, false);
-			lanefs_end(&h);
-		}
-	}
-	iput(inode);
-	return err;
 }
 
 /* Before the domain's journal runs. */
@@ -269,41 +240,4 @@ int lanefs_orphans_load(struct lanefs_domain *domain)
 		return 0;
 	return lanefs_bitmap_load(domain, domain->d_layout.obitmap, LANEFS_MAGIC_OBITMAP,
 				  &domain->d_orphan_bits);
-}
-
-static int lanefs_orphans_of_block(struct lanefs_domain *domain, struct lanefs_buf *buf, u64 first)
-{
-	u64 inodes = domain->d_sbi->s_domain_inodes;
-	u32 count = min_t(u64, LANEFS_BITMAP_BITS, inodes - first), bit;
-	void *bits;
-	int err = 0;
-
-	bits = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
-	if (!bits)
-		return -ENOMEM;
-	mutex_lock(&buf->b_mutex);
-	memcpy(bits, lanefs_bits(buf), LANEFS_BODY_SIZE);
-	mutex_unlock(&buf->b_mutex);
-	for (bit = find_next_bit_le(bits, count, 0); bit < count && !err;
-	     bit = find_next_bit_le(bits, count, bit + 1))
-		err = lanefs_orphan_process(domain, first + bit);
-	kfree(bits);
-	return err;
-}
-
-/* At mount, after recovery: finishes deletions and truncations. */
-int lanefs_orphans_process(struct lanefs_sb *sbi)
-{
-	struct lanefs_domain *domain;
-	int err = 0;
-	u64 at;
-	u32 i;
-
-	for (i = 0; i < sbi->s_domains; i++) {
-		domain = sbi->s_domain[i];
-		for (at = 0; at < domain->d_layout.ibitmap_blocks && !err; at++)
-			err = lanefs_orphans_of_block(domain, domain->d_orphan_bits[at],
-						      at * LANEFS_BITMAP_BITS);
-	}
-	return err;
 }

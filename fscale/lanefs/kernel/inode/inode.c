@@ -21,36 +21,11 @@ static struct lanefs_dinode *lanefs_dinode_of(const struct lanefs_buf *buf, u64 
 	return (struct lanefs_dinode *)(buf->b_data + LANEFS_INODE_SIZE * (1 + slot));
 }
 
-void lanefs_add_blocks(struct inode *inode, s64 count)
+/* A handle for a change of this inode alone, and not of its tree. */
+int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode)
 {
-	struct lanefs_inode *li = LANEFS_I(inode);
-
-	/* Changes of data and of attributes hold different locks. */
-	spin_lock(&inode->i_lock);
-	li->li_blocks += count;
-	inode->i_blocks = li->li_blocks << LANEFS_SECTOR_SHIFT;
-	spin_unlock(&inode->i_lock);
-}
-
-void lanefs_set_ops(struct inode *inode)
-{
-	switch (inode->i_mode & S_IFMT) {
-	case S_IFREG:
-		inode->i_op = &lanefs_file_iops;
-		inode->i_fop = &lanefs_file_fops;
-		inode->i_mapping->a_ops = &lanefs_aops;
-		break;
-	case S_IFDIR:
-		inode->i_op = &lanefs_dir_iops;
-		inode->i_fop = &lanefs_dir_fops;
-		break;
-	case S_IFLNK:
-		inode->i_op = &lanefs_symlink_iops;
-		break;
-	default:
-		inode->i_op = &lanefs_special_iops;
-		init_special_inode(inode, inode->i_mode, inode->i_rdev);
-	}
+	return lanefs_begin(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_INODE,
+			    &LANEFS_I(inode)->li_domain, 1);
 }
 
 static bool lanefs_root_sound(const struct lanefs_dinode *di, umode_t mode)
@@ -222,7 +197,7 @@ static struct inode *lanefs_iget_known(struct super_block *sb, u64 ino, s64 gene
 		iget_failed(inode);
 		return ERR_PTR(err);
 	}
-	lanefs_set_ops(inode);
+	LANEFS_SB(inode->i_sb)->s_set_ops(inode);
 	unlock_new_inode(inode);
 	return inode;
 }
@@ -301,7 +276,7 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 		iput(inode);
 		return ERR_PTR(-EUCLEAN);
 	}
-	lanefs_set_ops(inode);
+	LANEFS_SB(inode->i_sb)->s_set_ops(inode);
 	return inode;
 }
 
@@ -360,51 +335,6 @@ void lanefs_dirty_inode(struct inode *inode, int flags)
 		return;
 	lanefs_inode_log(&h, inode, flags & I_DIRTY_DATASYNC);
 	lanefs_end(&h);
-}
-
-/* Deletes an inode without links. What fails is left to fsck, or to recovery as an orphan. */
-static int lanefs_delete(struct inode *inode)
-{
-	struct lanefs_handle h;
-	int err = 0;
-
-	if (S_ISREG(inode->i_mode))
-		err = lanefs_free_range(inode, 0, LANEFS_MAX_FILE_BLOCKS);
-	if (!err)
-		err = lanefs_begin_inode(&h, inode);
-	if (err)
-		return err;
-	if (S_ISLNK(inode->i_mode))
-		err = lanefs_symlink_drop(&h, inode);
-	if (!err)
-		err = lanefs_xattr_drop(&h, inode);
-	if (S_ISDIR(inode->i_mode) && !lanefs_dir_empty(inode))
-		err = -EUCLEAN;
-	if (!err) {
-		lanefs_orphan(&h, inode, false);
-		lanefs_inode_free(&h, inode);
-	}
-	if (err)
-		lanefs_abort(LANEFS_SB(inode->i_sb));
-	lanefs_end(&h);
-	return err;
-}
-
-void lanefs_evict_inode(struct inode *inode)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-
-	truncate_inode_pages_final(&inode->i_data);
-	lanefs_delalloc_evict(inode);
-	if (!inode->i_nlink && !is_bad_inode(inode) && li->li_buf && !sb_rdonly(inode->i_sb)) {
-		sb_start_intwrite(inode->i_sb);
-		lanefs_delete(inode);
-		sb_end_intwrite(inode->i_sb);
-	}
-	clear_inode(inode);
-	lanefs_buf_put(li->li_buf);
-	li->li_buf = NULL;
-	lanefs_icache_evict(inode);
 }
 
 int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,

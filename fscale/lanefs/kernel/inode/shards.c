@@ -10,10 +10,22 @@
 
 #include "lanefs.h"
 
+/* The first inode of the region where this CPU looks first. */
+static u64 lanefs_region(const struct lanefs_domain *domain, unsigned int cpu)
+{
+	unsigned int lane = domain->d_id % nr_cpu_ids;
+	unsigned int part = cpu >= lane ? cpu - lane : cpu + nr_cpu_ids - lane;
+	u64 runs = div_u64(domain->d_sbi->s_domain_inodes, LANEFS_SHARD_RUN);
+
+	return max_t(u64, div_u64(runs * part, nr_cpu_ids) * LANEFS_SHARD_RUN, LANEFS_FIRST_INDEX);
+}
+
 int lanefs_shards_start(struct lanefs_domain *domain)
 {
 	unsigned int shards = min_t(unsigned int, roundup_pow_of_two(nr_cpu_ids),
 				    LANEFS_MAX_SHARDS), i;
+	struct lanefs_slot *slot;
+	int cpu;
 
 	BUILD_BUG_ON(LANEFS_BITMAP_BITS % BITS_PER_LONG || LANEFS_SHARD_RUN % BITS_PER_LONG);
 	domain->d_shards = kvcalloc(shards, sizeof(*domain->d_shards), GFP_KERNEL);
@@ -23,6 +35,11 @@ int lanefs_shards_start(struct lanefs_domain *domain)
 	for (i = 0; i < shards; i++) {
 		mutex_init(&domain->d_shards[i].sh_mutex);
 		xa_init(&domain->d_shards[i].sh_inodes);
+	}
+	for_each_possible_cpu(cpu) {
+		slot = per_cpu_ptr(domain->d_slots, cpu);
+		slot->s_inode_first = lanefs_region(domain, cpu);
+		slot->s_inode_hint = slot->s_inode_first;
 	}
 	return 0;
 }
@@ -46,14 +63,4 @@ struct lanefs_shard *lanefs_shard_of(const struct lanefs_domain *domain, u64 ind
 	u64 run = div_u64(index, LANEFS_SHARD_RUN);
 
 	return &domain->d_shards[domain->d_shard_bits ? hash_64(run, domain->d_shard_bits) : 0];
-}
-
-/* The first inode of the region where this CPU looks first. */
-u64 lanefs_region(const struct lanefs_domain *domain, unsigned int cpu)
-{
-	unsigned int lane = domain->d_id % nr_cpu_ids;
-	unsigned int part = cpu >= lane ? cpu - lane : cpu + nr_cpu_ids - lane;
-	u64 runs = div_u64(domain->d_sbi->s_domain_inodes, LANEFS_SHARD_RUN);
-
-	return max_t(u64, div_u64(runs * part, nr_cpu_ids) * LANEFS_SHARD_RUN, LANEFS_FIRST_INDEX);
 }

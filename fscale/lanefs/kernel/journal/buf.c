@@ -219,33 +219,6 @@ struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain 
 	return buf;
 }
 
-/*
- * A block of the domain's data area with new contents, as lanefs_buf_new(), for which one must be
- * reserved. What was freed has left the cache before it is used again: what is there is in use,
- * and a bitmap that calls it free is wrong.
- */
-struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domain *domain,
-				    u32 magic, u64 owner)
-{
-	struct lanefs_buf *found;
-	bool used;
-	u32 count;
-	u64 block;
-	int err;
-
-	err = lanefs_alloc_blocks(h, domain, 0, 1, &block, &count);
-	if (err)
-		return ERR_PTR(err);
-	found = lanefs_buf_lookup(domain, block);
-	used = found && test_bit(LANEFS_BUF_VALID, &found->b_flags);
-	lanefs_buf_put(found);
-	if (!used)
-		return lanefs_buf_new(h, domain, block, magic, owner);
-	lanefs_error(domain->d_sbi, "domain %u: block %llu is in use, but free in the bitmap",
-		     domain->d_id, block);
-	return ERR_PTR(-EUCLEAN);
-}
-
 /* Makes the block part of the handle's transaction; it may then be changed. */
 void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf)
 {

@@ -402,13 +402,6 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 	return 0;
 }
 
-/* A handle for a change of this inode alone, and not of its tree. */
-int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode)
-{
-	return lanefs_begin(h, LANEFS_SB(inode->i_sb), LANEFS_CREDITS_INODE,
-			    &LANEFS_I(inode)->li_domain, 1);
-}
-
 void lanefs_end(struct lanefs_handle *h)
 {
 	int i;
@@ -417,22 +410,11 @@ void lanefs_end(struct lanefs_handle *h)
 	memalloc_nofs_restore(h->h_nofs);
 	for (i = 0; i < h->h_parts; i++) {
 		WARN_ON_ONCE(h->h_part[i].used > h->h_part[i].credits);
-		lanefs_give_free(h->h_part[i].domain, h->h_part[i].reserved);
+		if (h->h_part[i].reserved)
+			h->h_sbi->s_journal_ops->unreserve(h->h_part[i].domain, h->h_part[i].reserved);
 		lanefs_leave(h, i);
 	}
 	rwsem_release(&h->h_sbi->s_handle_map, _THIS_IP_);
-}
-
-/* The domain that a data block lies in, if the handle has joined it, or NULL. */
-struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block)
-{
-	struct lanefs_domain *domain = lanefs_block_domain(h->h_sbi, block);
-	int part;
-
-	for (part = 0; part < h->h_parts; part++)
-		if (h->h_part[part].domain == domain)
-			return domain;
-	return NULL;
 }
 
 /* Which part of the handle is this domain's. Changing a domain that it has not joined is a bug. */
@@ -444,6 +426,25 @@ int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain
 		if (h->h_part[i].domain == domain)
 			return i;
 	BUG();
+}
+
+/* What can be waited for, and locked, whether or not the journal runs. */
+void lanefs_journal_init(struct lanefs_domain *domain)
+{
+	spin_lock_init(&domain->j_lock);
+	domain->j_next_seq = 1;
+	INIT_LIST_HEAD(&domain->j_log);
+	INIT_LIST_HEAD(&domain->j_waiters);
+	mutex_init(&domain->j_commit_mutex);
+	mutex_init(&domain->j_stable_mutex);
+	mutex_init(&domain->j_checkpoint_mutex);
+	init_waitqueue_head(&domain->j_wait_join);
+	init_waitqueue_head(&domain->j_wait_drained);
+	init_waitqueue_head(&domain->j_wait_committed[0]);
+	init_waitqueue_head(&domain->j_wait_committed[1]);
+	init_waitqueue_head(&domain->j_wait_helped);
+	init_waitqueue_head(&domain->j_wait_commit_work);
+	init_waitqueue_head(&domain->j_wait_checkpoint_work);
 }
 
 /*

@@ -23,20 +23,8 @@
 
 int lanefs_slots_start(struct lanefs_domain *domain)
 {
-	struct lanefs_slot *slot;
-	int cpu;
-
 	domain->d_slots = alloc_percpu(struct lanefs_slot);
-	if (!domain->d_slots)
-		return -ENOMEM;
-	for_each_possible_cpu(cpu) {
-		slot = per_cpu_ptr(domain->d_slots, cpu);
-		slot->s_state = 0;
-		spin_lock_init(&slot->s_stream.st_lock);
-		slot->s_inode_first = lanefs_region(domain, cpu);
-		slot->s_inode_hint = slot->s_inode_first;
-	}
-	return 0;
+	return domain->d_slots ? 0 : -ENOMEM;
 }
 
 void lanefs_slots_stop(struct lanefs_domain *domain)

@@ -42,13 +42,8 @@ static void lanefs_txn_stable(struct lanefs_txn *txn)
 	list_for_each_entry_safe(freed, next, &txn->t_freed, node) {
 		if (freed->metadata)
 			lanefs_buf_forget(domain, freed->start);
-		if (READ_ONCE(domain->d_sbi->s_options.discard)) {
-			lanefs_discard_later(domain, freed);
-			continue;
-		}
-		lanefs_release_freed(domain, freed->start, freed->count);
 		list_del(&freed->node);
-		kfree(freed);
+		domain->d_sbi->s_journal_ops->freed_stable(domain, freed);
 	}
 }
 

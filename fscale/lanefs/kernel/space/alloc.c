@@ -9,11 +9,6 @@
 
 #include "lanefs.h"
 
-static void *lanefs_bits(const struct lanefs_buf *buf)
-{
-	return buf->b_data + LANEFS_HEADER_SIZE;
-}
-
 static u32 lanefs_count_zero_bits(const void *bits, u32 count)
 {
 	u32 at, zero = 0;
@@ -40,7 +35,7 @@ static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
 			      domain->d_id);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
-	memcpy(group->g_busy, lanefs_bits(buf), LANEFS_BODY_SIZE);
+	memcpy(group->g_busy, lanefs_buf_bits(buf), LANEFS_BODY_SIZE);
 	group->g_buf = buf;
 	group->g_free = lanefs_count_zero_bits(group->g_busy, group->g_bits);
 	lanefs_give_free(domain, group->g_free);
@@ -112,6 +107,18 @@ struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block)
 		return NULL;
 	domain = sbi->s_domain[number];
 	return block >= domain->d_layout.data ? domain : NULL;
+}
+
+/* The domain that a data block lies in, if the handle has joined it, or NULL. */
+struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block)
+{
+	struct lanefs_domain *domain = lanefs_block_domain(h->h_sbi, block);
+	int part;
+
+	for (part = 0; part < h->h_parts; part++)
+		if (h->h_part[part].domain == domain)
+			return domain;
+	return NULL;
 }
 
 /* Under g_lock: takes free blocks of the group. */
@@ -241,7 +248,7 @@ void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 	lanefs_buf_join(h, group->g_buf);
 	spin_lock(&group->g_lock);
 	for (i = 0; i < count; i++)
-		__set_bit_le(bit + i, lanefs_bits(group->g_buf));
+		__set_bit_le(bit + i, lanefs_buf_bits(group->g_buf));
 	if (group->g_segments)
 		lanefs_segments_used(group, bit);
 	spin_unlock(&group->g_lock);
@@ -280,6 +287,31 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 	return 0;
 }
 
+/*
+ * A block of the domain's data area with new contents, as lanefs_buf_new(), for which one must be
+ * reserved. What was freed has left the cache before it is used again: what is there is in use,
+ * and a bitmap that calls it free is wrong.
+ */
+struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domain *domain,
+				    u32 magic, u64 owner)
+{
+	struct lanefs_buf *used;
+	u32 count;
+	u64 block;
+	int err;
+
+	err = lanefs_alloc_blocks(h, domain, 0, 1, &block, &count);
+	if (err)
+		return ERR_PTR(err);
+	used = lanefs_buf_cached(domain, block);
+	lanefs_buf_put(used);
+	if (!used)
+		return lanefs_buf_new(h, domain, block, magic, owner);
+	lanefs_error(domain->d_sbi, "domain %u: block %llu is in use, but free in the bitmap",
+		     domain->d_id, block);
+	return ERR_PTR(-EUCLEAN);
+}
+
 static int lanefs_clear_used(struct lanefs_handle *h, struct lanefs_domain *domain, u32 number,
 			     u32 bit, u32 count)
 {
@@ -289,7 +321,7 @@ static int lanefs_clear_used(struct lanefs_handle *h, struct lanefs_domain *doma
 	u32 i;
 
 	lanefs_buf_join(h, group->g_buf);
-	bits = lanefs_bits(group->g_buf);
+	bits = lanefs_buf_bits(group->g_buf);
 	spin_lock(&group->g_lock);
 	used = find_next_zero_bit_le(bits, bit + count, bit) >= bit + count;
 	for (i = 0; used && i < count; i++)

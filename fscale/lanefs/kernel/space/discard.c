@@ -15,7 +15,7 @@
 
 #define LANEFS_TRIM_BLOCKS	2048	/* taken from the allocator at a time */
 
-void lanefs_discard_work(struct work_struct *work)
+static void lanefs_discard_work(struct work_struct *work)
 {
 	struct lanefs_domain *domain = container_of(work, struct lanefs_domain, d_discard_work);
 	struct block_device *bdev = domain->d_sbi->s_vfs->s_bdev;
@@ -44,14 +44,31 @@ void lanefs_discard_work(struct work_struct *work)
 	}
 }
 
-/* Takes a record of blocks that a stable transaction freed. */
-void lanefs_discard_later(struct lanefs_domain *domain, struct lanefs_freed *freed)
+void lanefs_discard_init(struct lanefs_domain *domain)
 {
+	spin_lock_init(&domain->d_discard_lock);
+	INIT_LIST_HEAD(&domain->d_discards);
+	INIT_WORK(&domain->d_discard_work, lanefs_discard_work);
+}
+
+/* The transaction that freed the blocks is stable: they can be used again, discarded before if wanted. */
+static void lanefs_freed_stable(struct lanefs_domain *domain, struct lanefs_freed *freed)
+{
+	if (!READ_ONCE(domain->d_sbi->s_options.discard)) {
+		lanefs_release_freed(domain, freed->start, freed->count);
+		kfree(freed);
+		return;
+	}
 	spin_lock(&domain->d_discard_lock);
-	list_move_tail(&freed->node, &domain->d_discards);
+	list_add_tail(&freed->node, &domain->d_discards);
 	spin_unlock(&domain->d_discard_lock);
 	queue_work(domain->d_sbi->s_io_done, &domain->d_discard_work);
 }
+
+const struct lanefs_journal_ops lanefs_journal_ops = {
+	.unreserve = lanefs_give_free,
+	.freed_stable = lanefs_freed_stable,
+};
 
 /* Waits until all that was freed, and is stable, can be used again. */
 void lanefs_discard_wait(struct lanefs_sb *sbi)

@@ -10,6 +10,7 @@
  * take or a gift does so under d_batch_lock, so that nobody fails for blocks that are on their way.
  */
 #include <linux/percpu.h>
+#include <linux/writeback.h>
 
 #include "lanefs.h"
 
@@ -29,13 +30,27 @@ static u64 lanefs_keep(const struct lanefs_domain *domain, enum lanefs_reserve p
 	       purpose == LANEFS_FOR_METADATA ? keep : 0;
 }
 
+void lanefs_space_init(struct lanefs_domain *domain)
+{
+	int cpu;
+
+	spin_lock_init(&domain->d_batch_lock);
+	lanefs_discard_init(domain);
+	init_waitqueue_head(&domain->d_wait_segments);
+	mutex_init(&domain->d_victims_mutex);
+	spin_lock_init(&domain->d_segments_lock);
+	spin_lock_init(&domain->d_stream.st_lock);
+	domain->d_stream.st_collects = true;
+	for_each_possible_cpu(cpu)
+		spin_lock_init(&per_cpu_ptr(domain->d_slots, cpu)->s_stream.st_lock);
+}
+
 /*
  * From how many in d_free on CPUs may have batches: with what is left beside all of them any purpose
  * is served, so blocks of a batch can be had for all.
  */
 void lanefs_space_start(struct lanefs_domain *domain)
 {
-	spin_lock_init(&domain->d_batch_lock);
 	domain->d_plenty = lanefs_keep(domain, LANEFS_FOR_DATA) +
 			   2ULL * LANEFS_FREE_BATCH * num_possible_cpus();
 }
@@ -209,7 +224,7 @@ void lanefs_add_delayed(struct lanefs_domain *domain, s64 count)
 	this_cpu_add(domain->d_slots->s_delayed, count);
 }
 
-bool lanefs_any_delayed(const struct lanefs_domain *domain)
+static bool lanefs_any_delayed(const struct lanefs_domain *domain)
 {
 	s64 delayed = 0;
 	int cpu;
@@ -231,6 +246,32 @@ int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 co
 	return 0;
 }
 
+bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi)
+{
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		if (lanefs_any_delayed(sbi->s_domain[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Writes back all delayed data, because reservations take more free blocks than the data will use.
+ * Without page locks and handles. Returns whether there was some; -EAGAIN: there is, but a freeze or
+ * a remount is under way.
+ */
+int lanefs_flush_delayed(struct super_block *sb)
+{
+	if (!lanefs_delayed_anywhere(LANEFS_SB(sb)))
+		return 0;
+	if (!down_read_trylock(&sb->s_umount))
+		return -EAGAIN;
+	sync_inodes_sb(sb);
+	up_read(&sb->s_umount);
+	return 1;
+}
+
 /*
  * After -ENOSPC, outside of handles: whether it is worth trying again. `flush`: no page is locked,
  * so that data can be written which waits and holds more space than it needs.
@@ -242,7 +283,7 @@ bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 
 	if (++*retries > 3)
 		return false;
-	if (flush && *retries == 1 && lanefs_delalloc_flush(sbi->s_vfs) > 0)
+	if (flush && *retries == 1 && lanefs_flush_delayed(sbi->s_vfs) > 0)
 		return true;
 	for (i = 0; i < sbi->s_domains; i++)
 		pending |= lanefs_pending(sbi->s_domain[i]) > 0;

@@ -7,11 +7,32 @@
 #include <linux/ktime.h>
 #include <linux/wait.h>
 
-#include "lanefs.h"
+#include "space/collector.h"
 #include "trace.h"
 
 #define LANEFS_THROTTLE		(HZ / 100 ?: 1)	/* the longest wait, if not strict */
 #define LANEFS_THROTTLE_AGAIN	(HZ / 10 ?: 1)	/* until collectors are asked again */
+
+/* Wakes the collectors, because few segments are free. May be called with locks held. */
+void lanefs_gc_wake(struct lanefs_domain *domain)
+{
+	struct lanefs_sb *sbi = domain->d_sbi;
+	struct lanefs_collector *collector;
+	u32 i;
+
+	if (!lanefs_gc_allowed(sbi))
+		return;
+	if (READ_ONCE(sbi->s_options.gc) != LANEFS_GC_PERCORE) {
+		mod_delayed_work(sbi->s_collect, &sbi->s_domain[0]->d_collectors[0]->co_work, 0);
+		return;
+	}
+	for (i = 0; i < domain->d_ncollectors; i++) {
+		collector = domain->d_collectors[i];
+		/* One that works goes on as long as there are few. */
+		if (!READ_ONCE(collector->co_working))
+			mod_delayed_work_on(collector->co_cpu, sbi->s_collect, &collector->co_work, 0);
+	}
+}
 
 static bool lanefs_throttle_over(struct lanefs_domain *domain)
 {

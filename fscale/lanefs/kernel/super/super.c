@@ -9,59 +9,12 @@
 
 #include "lanefs.h"
 
-static struct kmem_cache *lanefs_inode_cache;
 static struct kmem_cache *lanefs_domain_cache;
 static struct lock_class_key lanefs_handle_key;
 
 static unsigned int lanefs_gc_low = 2;
 module_param_named(gc_low, lanefs_gc_low, uint, 0644);
 MODULE_PARM_DESC(gc_low, "percent of free segments below which garbage collection of a log begins; read at mount");
-
-/* Stops all changes: what is not stable is given up, and the next mount recovers. */
-void lanefs_abort(struct lanefs_sb *sbi)
-{
-	struct super_block *sb = sbi->s_vfs;
-	struct lanefs_domain *domain;
-	u32 i;
-
-	if (xchg(&sbi->s_aborted, true))
-		return;
-	pr_err("lanefs (%s): aborted; read-only until the next mount\n", sb->s_id);
-	/* syncfs() does not ask what is read-only, and is to say that changes are lost. */
-	errseq_set(&sb->s_wb_err, -EIO);
-	/* A thaw does nothing for what is read-only: where it freezes, or has, the flag comes after. */
-	if (sb_start_write_trylock(sb)) {
-		sb->s_flags |= SB_RDONLY;
-		sb_end_write(sb);
-	}
-	for (i = 0; i < sbi->s_domains; i++) {
-		domain = sbi->s_domain[i];
-		/* A join through a slot does not check whether the file system was aborted. */
-		spin_lock(&domain->j_lock);
-		if (domain->j_running)
-			domain->j_running->t_reserved -= lanefs_slots_close(domain);
-		spin_unlock(&domain->j_lock);
-		wake_up_all(&domain->j_wait_join);
-		wake_up_all(&domain->j_wait_committed[0]);
-		wake_up_all(&domain->j_wait_committed[1]);
-		wake_up_all(&domain->j_wait_checkpoint_work);
-	}
-}
-
-/* Reports damage (or an I/O error of metadata), has it noted in the superblock, and aborts. */
-void lanefs_error(struct lanefs_sb *sbi, const char *format, ...)
-{
-	struct va_format message;
-	va_list args;
-
-	va_start(args, format);
-	message.fmt = format;
-	message.va = &args;
-	pr_err_ratelimited("lanefs (%s): %pV\n", sbi->s_vfs->s_id, &message);
-	va_end(args);
-	sbi->s_damaged = true;
-	lanefs_abort(sbi);
-}
 
 /* In memory of the node of the CPU whose lane it is. */
 static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
@@ -80,65 +33,17 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 			     sbi->s_domain_inodes,
 			     le32_to_cpu(lanefs_super_of(sbi)->sb_journal_blocks), sbi->s_incompat);
 	lanefs_cache_init(domain);
-	spin_lock_init(&domain->j_lock);
-	domain->j_next_seq = 1;
-	INIT_LIST_HEAD(&domain->j_log);
-	spin_lock_init(&domain->d_discard_lock);
-	INIT_LIST_HEAD(&domain->d_discards);
-	INIT_WORK(&domain->d_discard_work, lanefs_discard_work);
-	mutex_init(&domain->j_commit_mutex);
-	mutex_init(&domain->j_stable_mutex);
-	mutex_init(&domain->j_checkpoint_mutex);
+	lanefs_journal_init(domain);
 	mutex_init(&domain->d_span_mutex);
 	init_waitqueue_head(&domain->d_inode_wait);
-	init_waitqueue_head(&domain->j_wait_join);
-	INIT_LIST_HEAD(&domain->j_waiters);
-	init_waitqueue_head(&domain->j_wait_drained);
-	init_waitqueue_head(&domain->j_wait_committed[0]);
-	init_waitqueue_head(&domain->j_wait_committed[1]);
-	init_waitqueue_head(&domain->j_wait_helped);
-	init_waitqueue_head(&domain->j_wait_commit_work);
-	init_waitqueue_head(&domain->j_wait_checkpoint_work);
-	init_waitqueue_head(&domain->d_wait_segments);
-	mutex_init(&domain->d_victims_mutex);
-	spin_lock_init(&domain->d_segments_lock);
-	spin_lock_init(&domain->d_stream.st_lock);
-	domain->d_stream.st_collects = true;
+	err = lanefs_slots_start(domain);
+	if (err)
+		return err;
+	lanefs_space_init(domain);
 	err = lanefs_shards_start(domain);
-	if (!err)
-		err = lanefs_slots_start(domain);
 	if (!err)
 		err = percpu_counter_init(&domain->d_inodes_free, 0, GFP_KERNEL);
 	return err ?: percpu_counter_init(&domain->d_unlinked, 0, GFP_KERNEL);
-}
-
-struct inode *lanefs_alloc_inode(struct super_block *sb)
-{
-	struct lanefs_inode *li = alloc_inode_sb(sb, lanefs_inode_cache, GFP_KERNEL);
-
-	if (!li)
-		return NULL;
-	memset(li, 0, offsetof(struct lanefs_inode, vfs_inode));
-	init_rwsem(&li->li_tree_sem);
-	xa_init(&li->li_delayed);
-	init_rwsem(&li->li_xattr_sem);
-	init_rwsem(&li->li_collect_sem);
-	/* Long ago, though jiffies begin anywhere. */
-	li->li_shared = jiffies - HZ;
-	spin_lock_init(&li->li_writeout_lock);
-	INIT_LIST_HEAD(&li->li_writeouts);
-	spin_lock_init(&li->li_log_lock);
-	spin_lock_init(&li->li_io_lock);
-	INIT_LIST_HEAD(&li->li_io_done);
-	INIT_WORK(&li->li_io_work, lanefs_io_work);
-	/* The previous inode in this memory may have been hashed, or faked it (icache.c). */
-	INIT_HLIST_NODE(&li->vfs_inode.i_hash);
-	return &li->vfs_inode;
-}
-
-void lanefs_free_inode(struct inode *inode)
-{
-	kmem_cache_free(lanefs_inode_cache, LANEFS_I(inode));
 }
 
 static void lanefs_free_sb(struct lanefs_sb *sbi)
@@ -158,8 +63,8 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 		lanefs_alloc_stop(domain);
 		lanefs_inodes_stop(domain);
 		lanefs_cache_destroy(domain);
-		lanefs_slots_stop(domain);
 		lanefs_shards_stop(domain);
+		lanefs_slots_stop(domain);
 		percpu_counter_destroy(&domain->d_inodes_free);
 		percpu_counter_destroy(&domain->d_unlinked);
 		kmem_cache_free(lanefs_domain_cache, domain);
@@ -349,6 +254,8 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 		return err;
 	}
 	sbi->s_vfs = sb;
+	sbi->s_journal_ops = &lanefs_journal_ops;
+	sbi->s_set_ops = lanefs_set_ops;
 	sbi->s_gc_low = min(READ_ONCE(lanefs_gc_low), 100U);
 	mutex_init(&sbi->s_super_mutex);
 	lockdep_init_map(&sbi->s_handle_map, "lanefs_handle", &lanefs_handle_key, 0);
@@ -522,11 +429,6 @@ static struct file_system_type lanefs_type = {
 	.fs_flags = FS_REQUIRES_DEV | FS_ALLOW_IDMAP,
 };
 
-static void lanefs_inode_once(void *object)
-{
-	inode_init_once(&((struct lanefs_inode *)object)->vfs_inode);
-}
-
 static int __init lanefs_init(void)
 {
 	int err;
@@ -538,20 +440,16 @@ static int __init lanefs_init(void)
 	BUILD_BUG_ON(PAGE_SIZE != LANEFS_BLOCK_SIZE);
 	/* Indices of the page cache, and words of 64 bits that are read at once (slots, sequences). */
 	BUILD_BUG_ON(BITS_PER_LONG != 64);
-	/* Targets of symbolic links are read from li_root. */
-	lanefs_inode_cache = kmem_cache_create_usercopy("lanefs_inode",
-							sizeof(struct lanefs_inode), 0,
-							SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
-							offsetof(struct lanefs_inode, li_root),
-							LANEFS_ROOT_SIZE, lanefs_inode_once);
 	lanefs_domain_cache = kmem_cache_create("lanefs_domain", sizeof(struct lanefs_domain), 0,
 						SLAB_HWCACHE_ALIGN, NULL);
-	err = -ENOMEM;
-	if (!lanefs_inode_cache || !lanefs_domain_cache)
-		goto err_cache;
+	if (!lanefs_domain_cache)
+		return -ENOMEM;
+	err = lanefs_inode_cache_init();
+	if (err)
+		goto err_domain;
 	err = lanefs_readpath_init();
 	if (err)
-		goto err_cache;
+		goto err_inode;
 	err = lanefs_sysfs_init();
 	if (err)
 		goto err_readpath;
@@ -564,9 +462,10 @@ err_register:
 	lanefs_sysfs_exit();
 err_readpath:
 	lanefs_readpath_exit();
-err_cache:
+err_inode:
+	lanefs_inode_cache_exit();
+err_domain:
 	kmem_cache_destroy(lanefs_domain_cache);
-	kmem_cache_destroy(lanefs_inode_cache);
 	return err;
 }
 
@@ -575,10 +474,8 @@ static void __exit lanefs_exit(void)
 	unregister_filesystem(&lanefs_type);
 	lanefs_sysfs_exit();
 	lanefs_readpath_exit();
-	/* Inodes are freed after a grace period. */
-	rcu_barrier();
+	lanefs_inode_cache_exit();
 	kmem_cache_destroy(lanefs_domain_cache);
-	kmem_cache_destroy(lanefs_inode_cache);
 }
 
 module_init(lanefs_init);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Orphans: inodes whose deletion or truncation a crash interrupted. */
+#include <linux/slab.h>
+
+#include "lanefs.h"
+
+/* Deletes the inode if it has no links, or cuts it to its size. */
+static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
+{
+	struct inode *inode = lanefs_iget(domain->d_sbi->s_vfs, lanefs_ino(domain->d_id, index));
+	struct lanefs_handle h;
+	int err = 0;
+
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	LANEFS_I(inode)->li_orphan = true;
+	if (inode->i_nlink) {
+		if (S_ISREG(inode->i_mode))
+			err = lanefs_free_past_end(inode);
+		if (!err)
+			err = lanefs_begin_inode(&h, inode);
+		if (!err) {
+			lanefs_orphan(&h, inode, false);
+			lanefs_end(&h);
+		}
+	}
+	iput(inode);
+	return err;
+}
+
+static int lanefs_orphans_of_block(struct lanefs_domain *domain, struct lanefs_buf *buf, u64 first)
+{
+	u64 inodes = domain->d_sbi->s_domain_inodes;
+	u32 count = min_t(u64, LANEFS_BITMAP_BITS, inodes - first), bit;
+	void *bits;
+	int err = 0;
+
+	bits = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
+	if (!bits)
+		return -ENOMEM;
+	mutex_lock(&buf->b_mutex);
+	memcpy(bits, lanefs_buf_bits(buf), LANEFS_BODY_SIZE);
+	mutex_unlock(&buf->b_mutex);
+	for (bit = find_next_bit_le(bits, count, 0); bit < count && !err;
+	     bit = find_next_bit_le(bits, count, bit + 1))
+		err = lanefs_orphan_process(domain, first + bit);
+	kfree(bits);
+	return err;
+}
+
+/* At mount, after recovery: finishes deletions and truncations. */
+int lanefs_orphans_process(struct lanefs_sb *sbi)
+{
+	struct lanefs_domain *domain;
+	int err = 0;
+	u64 at;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++) {
+		domain = sbi->s_domain[i];
+		for (at = 0; at < domain->d_layout.ibitmap_blocks && !err; at++)
+			err = lanefs_orphans_of_block(domain, domain->d_orphan_bits[at],
+						      at * LANEFS_BITMAP_BITS);
+	}
+	return err;
+}

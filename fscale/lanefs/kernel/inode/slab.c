@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The memory of inodes. */
+#include <linux/slab.h>
+
+#include "lanefs.h"
+
+static struct kmem_cache *lanefs_inode_cache;
+
+struct inode *lanefs_alloc_inode(struct super_block *sb)
+{
+	struct lanefs_inode *li = alloc_inode_sb(sb, lanefs_inode_cache, GFP_KERNEL);
+
+	if (!li)
+		return NULL;
+	memset(li, 0, offsetof(struct lanefs_inode, vfs_inode));
+	init_rwsem(&li->li_tree_sem);
+	xa_init(&li->li_delayed);
+	init_rwsem(&li->li_xattr_sem);
+	init_rwsem(&li->li_collect_sem);
+	/* Long ago, though jiffies begin anywhere. */
+	li->li_shared = jiffies - HZ;
+	spin_lock_init(&li->li_writeout_lock);
+	INIT_LIST_HEAD(&li->li_writeouts);
+	spin_lock_init(&li->li_log_lock);
+	spin_lock_init(&li->li_io_lock);
+	INIT_LIST_HEAD(&li->li_io_done);
+	/* The previous inode in this memory may have been hashed, or faked it (icache.c). */
+	INIT_HLIST_NODE(&li->vfs_inode.i_hash);
+	return &li->vfs_inode;
+}
+
+void lanefs_free_inode(struct inode *inode)
+{
+	kmem_cache_free(lanefs_inode_cache, LANEFS_I(inode));
+}
+
+static void lanefs_inode_once(void *object)
+{
+	inode_init_once(&((struct lanefs_inode *)object)->vfs_inode);
+}
+
+int __init lanefs_inode_cache_init(void)
+{
+	/* Targets of symbolic links are read from li_root. */
+	lanefs_inode_cache = kmem_cache_create_usercopy("lanefs_inode",
+							sizeof(struct lanefs_inode), 0,
+							SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
+							offsetof(struct lanefs_inode, li_root),
+							LANEFS_ROOT_SIZE, lanefs_inode_once);
+	return lanefs_inode_cache ? 0 : -ENOMEM;
+}
+
+void lanefs_inode_cache_exit(void)
+{
+	/* Inodes are freed after a grace period. */
+	rcu_barrier();
+	kmem_cache_destroy(lanefs_inode_cache);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The end of all changes after an error, as a journal that lost one cannot go on. */
+#include "lanefs.h"
+
+/* Stops all changes: what is not stable is given up, and the next mount recovers. */
+void lanefs_abort(struct lanefs_sb *sbi)
+{
+	struct super_block *sb = sbi->s_vfs;
+	struct lanefs_domain *domain;
+	u32 i;
+
+	if (xchg(&sbi->s_aborted, true))
+		return;
+	pr_err("lanefs (%s): aborted; read-only until the next mount\n", sb->s_id);
+	/* syncfs() does not ask what is read-only, and is to say that changes are lost. */
+	errseq_set(&sb->s_wb_err, -EIO);
+	/* A thaw does nothing for what is read-only: where it freezes, or has, the flag comes after. */
+	if (sb_start_write_trylock(sb)) {
+		sb->s_flags |= SB_RDONLY;
+		sb_end_write(sb);
+	}
+	for (i = 0; i < sbi->s_domains; i++) {
+		domain = sbi->s_domain[i];
+		/* A join through a slot does not check whether the file system was aborted. */
+		spin_lock(&domain->j_lock);
+		if (domain->j_running)
+			domain->j_running->t_reserved -= lanefs_slots_close(domain);
+		spin_unlock(&domain->j_lock);
+		wake_up_all(&domain->j_wait_join);
+		wake_up_all(&domain->j_wait_committed[0]);
+		wake_up_all(&domain->j_wait_committed[1]);
+		wake_up_all(&domain->j_wait_checkpoint_work);
+	}
+}
+
+/* Reports damage (or an I/O error of metadata), has it noted in the superblock, and aborts. */
+void lanefs_error(struct lanefs_sb *sbi, const char *format, ...)
+{
+	struct va_format message;
+	va_list args;
+
+	va_start(args, format);
+	message.fmt = format;
+	message.va = &args;
+	pr_err_ratelimited("lanefs (%s): %pV\n", sbi->s_vfs->s_id, &message);
+	va_end(args);
+	sbi->s_damaged = true;
+	lanefs_abort(sbi);
+}

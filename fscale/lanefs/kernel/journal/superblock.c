@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The superblock on disk: the state and the epoch of the journals, and the label. */
+#include <linux/blkdev.h>
+
+#include "core/block.h"
+#include "lanefs.h"
+
+/* Under s_super_mutex: writes block 0, and then, if asked to, the copies. */
+static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state, bool copies)
+{
+	struct lanefs_super_block *super = lanefs_super_of(sbi);
+	int err;
+	u32 i;
+
+	if (sbi->s_damaged)
+		state |= LANEFS_STATE_ERROR;
+	super->sb_state = cpu_to_le32(state);
+	super->sb_epoch = cpu_to_le64(sbi->s_epoch);
+	super->sb_header.lh_epoch = super->sb_epoch;
+	lanefs_block_seal(super);
+	err = lanefs_bio_sync(sbi, 0, sbi->s_super,
+			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
+	for (i = 0; copies && i < sbi->s_domains && !err; i++) {
+		super->sb_header.lh_block = cpu_to_le64(sbi->s_domain[i]->d_layout.base);
+		lanefs_block_seal(super);
+		err = lanefs_bio_sync(sbi, sbi->s_domain[i]->d_layout.base, sbi->s_super,
+				      REQ_OP_WRITE | REQ_SYNC);
+	}
+	super->sb_header.lh_block = 0;
+	return err;
+}
+
+/* Writes block 0 with this state and the current epoch, and then, if asked to, the copies. */
+int lanefs_write_super(struct lanefs_sb *sbi, u32 state, bool copies)
+{
+	int err;
+
+	mutex_lock(&sbi->s_super_mutex);
+	err = lanefs_write_super_locked(sbi, state, copies);
+	mutex_unlock(&sbi->s_super_mutex);
+	return err;
+}
+
+/* LANEFS_LABEL_MAX bytes, zero-padded. */
+void lanefs_get_label(struct lanefs_sb *sbi, char *label)
+{
+	mutex_lock(&sbi->s_super_mutex);
+	memcpy(label, lanefs_super_of(sbi)->sb_label, LANEFS_LABEL_MAX);
+	mutex_unlock(&sbi->s_super_mutex);
+}
+
+int lanefs_set_label(struct lanefs_sb *sbi, const char *label)
+{
+	struct lanefs_super_block *super = lanefs_super_of(sbi);
+	u8 old[LANEFS_LABEL_MAX];
+	int err;
+
+	mutex_lock(&sbi->s_super_mutex);
+	memcpy(old, super->sb_label, LANEFS_LABEL_MAX);
+	memcpy(super->sb_label, label, LANEFS_LABEL_MAX);
+	err = lanefs_write_super_locked(sbi, le32_to_cpu(super->sb_state), true);
+	if (err)
+		memcpy(super->sb_label, old, LANEFS_LABEL_MAX);
+	mutex_unlock(&sbi->s_super_mutex);
+	return err;
+}
