@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every difference between the kernels that lanefs builds for, but those of iomap (compat_iomap.h). It
+ * Every difference between the kernels that lanefs builds for, but those of iomap (file/compat_iomap.h). It
  * is tested on 6.1, 6.12 and 7.2, and compiles for 7.3.
  */
 #ifndef LANEFS_COMPAT_H

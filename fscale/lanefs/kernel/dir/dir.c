@@ -7,7 +7,7 @@
 
 #include "core/leaf.h"
 #include "core/namehash.h"
-#include "lanefs.h"
+#include "dir/dir.h"
 
 /* The cookies of "." and ".." are 0 and 1. */
 #define LANEFS_DOTS	2

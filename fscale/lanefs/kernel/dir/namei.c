@@ -6,7 +6,7 @@
  */
 #include <linux/namei.h>
 
-#include "lanefs.h"
+#include "dir/dir.h"
 
 static struct dentry *lanefs_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
 {

@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 
 #include "core/namehash.h"
-#include "lanefs.h"
+#include "dir/dir.h"
 
 struct lanefs_span_name {
 	u8 bytes[8 + LANEFS_NAME_MAX];

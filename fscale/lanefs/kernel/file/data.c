@@ -10,7 +10,7 @@
 #include <linux/swap.h>
 #include <linux/writeback.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 #define LANEFS_PREALLOC_FROM	16	/* logical block; smaller files are given what they use */
 #define LANEFS_PREALLOC_MAX	1024	/* blocks */

@@ -18,7 +18,7 @@
 #include <linux/pagemap.h>
 #include <linux/writeback.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 #define LANEFS_DELAY_BATCH	1024	/* blocks reserved or released without a pause */
 #define LANEFS_DELAY_LOG	32	/* blocks reserved at a time, in a log */

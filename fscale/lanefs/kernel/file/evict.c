@@ -2,7 +2,7 @@
 /* The end of an inode in memory, and of one without links on disk. */
 #include <linux/mm.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 /* Deletes an inode without links. What fails is left to fsck, or to recovery as an orphan. */
 static int lanefs_delete(struct inode *inode)

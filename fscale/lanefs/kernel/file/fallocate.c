@@ -11,7 +11,7 @@
 #include <linux/sched/signal.h>
 #include <linux/writeback.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 /* The holes among the logical blocks from `at` to before `end`, in blocks. */
 static int lanefs_count_holes(struct inode *inode, u64 at, u64 end, u64 *holes)

@@ -2,7 +2,7 @@
 /* FIEMAP: where a file's blocks are, without those that are its own only for the time being. */
 #include <linux/fiemap.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 /*
  * Preallocation of a growing file is freed on close, so it is reported as a hole. Blocks that

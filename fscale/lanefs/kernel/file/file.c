@@ -7,7 +7,7 @@
 #include <linux/uio.h>
 #include <linux/writeback.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 /*
  * Makes the bytes from `size` on, which is not beyond the end of the file, to the end of the block

@@ -2,7 +2,7 @@
 /* Taking blocks away from a file: truncation, deletion and holes punched. */
 #include <linux/sched.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 #define LANEFS_FREE_BLOCKS	LANEFS_BITMAP_BITS	/* of one extent, in one transaction */
 #define LANEFS_FREE_EXTENTS	8

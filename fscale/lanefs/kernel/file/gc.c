@@ -19,10 +19,11 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
-#include "journal/blockio.h"
 #include "core/owner.h"
+#include "file/file.h"
+#include "journal/blockio.h"
+#include "journal/trace.h"
 #include "space/collector.h"
-#include "trace.h"
 
 #define LANEFS_MOVE_HANDLE	8	/* mapped in one handle */
 #define LANEFS_COLLECT_INTERVAL	HZ	/* while few segments are free */

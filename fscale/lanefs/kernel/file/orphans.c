@@ -2,7 +2,7 @@
 /* Orphans: inodes whose deletion or truncation a crash interrupted. */
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 /* Deletes the inode if it has no links, or cuts it to its size. */
 static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)

@@ -10,7 +10,7 @@
 #include <linux/pagemap.h>
 #include <linux/uio.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 /* The folio if it is one to be written to at once: locked, with a reference. */
 static struct folio *lanefs_dirty_folio_at(const struct kiocb *iocb, size_t count)

@@ -15,7 +15,7 @@
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 /* After two readers at once, for so long, an inode's pages are read without references. */
 #define LANEFS_SHARED_FOR	(HZ / 10)

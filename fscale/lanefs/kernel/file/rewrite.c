@@ -10,7 +10,7 @@
  * nothing to lose. If such a page becomes dirty again before its first write ends, it has no
  * reservation, and takes one of the blocks kept for I/O completions.
  */
-#include "lanefs.h"
+#include "file/file.h"
 
 #define LANEFS_REWRITE_PIECES	8	/* in one handle */
 

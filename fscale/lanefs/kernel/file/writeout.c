@@ -16,7 +16,7 @@
  */
 #include <linux/pagemap.h>
 
-#include "lanefs.h"
+#include "file/file.h"
 
 /* A page that an fsync writes. */
 struct lanefs_writeout {

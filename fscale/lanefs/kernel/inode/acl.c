@@ -5,7 +5,7 @@
  */
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "inode/inode.h"
 
 static u8 lanefs_acl_space(int type)
 {

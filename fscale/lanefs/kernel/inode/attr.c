@@ -7,7 +7,7 @@
 #include <linux/fileattr.h>	/* which needs others before it */
 
 #include "core/flags.h"
-#include "lanefs.h"
+#include "inode/inode.h"
 
 void lanefs_set_flags(struct inode *inode, u32 flags)
 {

@@ -5,7 +5,7 @@
  */
 #include <linux/exportfs.h>
 
-#include "lanefs.h"
+#include "inode/inode.h"
 
 struct lanefs_fid {
 	u64 ino;

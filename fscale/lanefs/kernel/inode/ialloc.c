@@ -5,7 +5,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "inode/inode.h"
 
 /* The bit of an inode in a bitmap, and the block that has it. */
 static struct lanefs_buf *lanefs_inode_bit(struct lanefs_buf **bitmap, u64 index, u32 *bit)

@@ -17,7 +17,7 @@
 #include <linux/slab.h>
 #include <linux/writeback.h>
 
-#include "lanefs.h"
+#include "inode/inode.h"
 
 static bool lanefs_own_icache(const struct super_block *sb)
 {

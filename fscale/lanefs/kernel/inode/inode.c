@@ -11,7 +11,7 @@
 
 #include "core/extents.h"
 #include "core/flags.h"
-#include "lanefs.h"
+#include "inode/inode.h"
 
 static struct lanefs_dinode *lanefs_dinode_of(const struct lanefs_buf *buf, u64 ino)
 {

@@ -4,7 +4,7 @@
 #include <linux/mount.h>
 #include <linux/uaccess.h>
 
-#include "lanefs.h"
+#include "inode/inode.h"
 
 /* As other file systems have it, and no header for all: with what is to be kept. */
 #define LANEFS_IOC_SHUTDOWN	_IOR('X', 125, __u32)

@@ -8,7 +8,7 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "inode/inode.h"
 
 /* The first inode of the region where this CPU looks first. */
 static u64 lanefs_region(const struct lanefs_domain *domain, unsigned int cpu)

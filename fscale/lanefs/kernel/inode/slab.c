@@ -2,7 +2,7 @@
 /* The memory of inodes. */
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "inode/inode.h"
 
 static struct kmem_cache *lanefs_inode_cache;
 

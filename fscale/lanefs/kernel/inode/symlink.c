@@ -3,7 +3,7 @@
 #include <linux/namei.h>
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "inode/inode.h"
 
 /* Stores the target of a new link; a block must be reserved if it is long. */
 int lanefs_symlink_store(struct lanefs_handle *h, struct inode *inode, const char *target,

@@ -8,7 +8,7 @@
 #include <linux/xattr.h>
 
 #include "core/xattrs.h"
-#include "lanefs.h"
+#include "inode/inode.h"
 
 /* NULL: it has none. */
 static struct lanefs_buf *lanefs_xattr_read(struct inode *inode)

@@ -5,7 +5,7 @@
 
 #include <linux/completion.h>
 
-#include "lanefs.h"
+#include "journal/journal.h"
 
 /* I/O of many blocks, in as few bios as their order allows. */
 struct lanefs_io {

@@ -13,7 +13,7 @@
 #include "core/extents.h"
 #include "core/leaf.h"
 #include "core/xattrs.h"
-#include "lanefs.h"
+#include "journal/journal.h"
 
 /* Reads or writes one block and waits. */
 int lanefs_block_sync(struct lanefs_sb *sbi, u64 block, struct page *page, blk_opf_t opf)

@@ -12,8 +12,8 @@
 #include <linux/sort.h>
 
 #include "core/block.h"
-#include "lanefs.h"
-#include "trace.h"
+#include "journal/journal.h"
+#include "journal/trace.h"
 
 #define LANEFS_BATCH	256
 /* Blocks that one task writes at a time. */

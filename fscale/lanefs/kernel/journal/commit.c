@@ -12,8 +12,8 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "lanefs.h"
-#include "trace.h"
+#include "journal/journal.h"
+#include "journal/trace.h"
 
 #define LANEFS_COMMIT_INTERVAL	(5 * HZ)
 

@@ -5,7 +5,7 @@
  */
 #include <linux/wait.h>
 
-#include "lanefs.h"
+#include "journal/journal.h"
 
 static void lanefs_coop_work(struct lanefs_coop *coop)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The end of all changes after an error, as a journal that lost one cannot go on. */
-#include "lanefs.h"
+#include "journal/journal.h"
 
 /* Stops all changes: what is not stable is given up, and the next mount recovers. */
 void lanefs_abort(struct lanefs_sb *sbi)

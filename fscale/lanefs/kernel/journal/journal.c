@@ -19,8 +19,8 @@
 #include <linux/slab.h>
 
 #include "core/slot.h"
-#include "lanefs.h"
-#include "trace.h"
+#include "journal/journal.h"
+#include "journal/trace.h"
 
 #define LANEFS_LOG_SLACK	32	/* blocks, should an operation need more than its credits */
 

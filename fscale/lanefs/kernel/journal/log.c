@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 
 #include "core/block.h"
-#include "lanefs.h"
+#include "journal/journal.h"
 
 /* Copies that one task stamps and writes at a time: some tens of microseconds. */
 #define LANEFS_LOG_STEP		32

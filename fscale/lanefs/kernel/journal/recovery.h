@@ -15,7 +15,7 @@
 #include "core/cut.h"
 #include "core/records.h"
 #include "journal/blockio.h"
-#include "lanefs.h"
+#include "journal/journal.h"
 
 #define LANEFS_CHUNK_BLOCKS	256
 #define LANEFS_CHUNKS		4	/* of a domain */

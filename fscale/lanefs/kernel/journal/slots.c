@@ -14,7 +14,7 @@
 #include <linux/percpu.h>
 
 #include "core/slot.h"
-#include "lanefs.h"
+#include "journal/journal.h"
 
 /* So much of a transaction may lie in slots, unused, of all CPUs together: a part of it. */
 #define LANEFS_SLOT_PART	2

@@ -7,7 +7,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "journal/journal.h"
 
 /* The contents that are to be written in place from now on. */
 static void lanefs_home_add(struct lanefs_txn *txn, struct lanefs_log_vec *vec)

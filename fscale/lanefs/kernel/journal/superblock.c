@@ -3,7 +3,7 @@
 #include <linux/blkdev.h>
 
 #include "core/block.h"
-#include "lanefs.h"
+#include "journal/journal.h"
 
 /* Under s_super_mutex: writes block 0, and then, if asked to, the copies. */
 static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state, bool copies)

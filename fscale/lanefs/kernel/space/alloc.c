@@ -7,7 +7,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "lanefs.h"
+#include "space/space.h"
 
 static u32 lanefs_count_zero_bits(const void *bits, u32 count)
 {

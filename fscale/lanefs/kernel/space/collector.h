@@ -3,7 +3,7 @@
 #ifndef LANEFS_COLLECTOR_H
 #define LANEFS_COLLECTOR_H
 
-#include "lanefs.h"
+#include "space/space.h"
 
 #define LANEFS_MOVE_BLOCKS	64	/* read and written together */
 

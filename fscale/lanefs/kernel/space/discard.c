@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "lanefs.h"
+#include "space/space.h"
 
 #define LANEFS_TRIM_BLOCKS	2048	/* taken from the allocator at a time */
 
@@ -65,7 +65,7 @@ static void lanefs_freed_stable(struct lanefs_domain *domain, struct lanefs_free
 	queue_work(domain->d_sbi->s_io_done, &domain->d_discard_work);
 }
 
-const struct lanefs_journal_ops lanefs_journal_ops = {
+const struct lanefs_journal_ops lanefs_space_ops = {
 	.unreserve = lanefs_give_free,
 	.freed_stable = lanefs_freed_stable,
 };

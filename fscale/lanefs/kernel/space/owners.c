@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The owner table of a log: the inode of each data block (format.h). */
 #include "core/owner.h"
-#include "lanefs.h"
+#include "space/space.h"
 
 /* Inode `ino` maps `count` logical blocks from `logical` on to the domain's blocks from `start` on. */
 int lanefs_owners_set(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count,

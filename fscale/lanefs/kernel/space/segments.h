@@ -3,7 +3,7 @@
 #ifndef LANEFS_SEGMENTS_H
 #define LANEFS_SEGMENTS_H
 
-#include "lanefs.h"
+#include "space/space.h"
 
 /* In use in a segment that is not worth it, or more. */
 #define LANEFS_VICTIM_MOST	(LANEFS_SEGMENT_BLOCKS - LANEFS_SEGMENT_BLOCKS / 32)

@@ -12,7 +12,7 @@
 #include <linux/percpu.h>
 #include <linux/writeback.h>
 
-#include "lanefs.h"
+#include "space/space.h"
 
 #define LANEFS_FREE_BATCH	256	/* blocks that a CPU takes at a time; it keeps up to twice that */
 

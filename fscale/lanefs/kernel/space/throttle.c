@@ -8,7 +8,7 @@
 #include <linux/wait.h>
 
 #include "space/collector.h"
-#include "trace.h"
+#include "journal/trace.h"
 
 #define LANEFS_THROTTLE		(HZ / 100 ?: 1)	/* the longest wait, if not strict */
 #define LANEFS_THROTTLE_AGAIN	(HZ / 10 ?: 1)	/* until collectors are asked again */

@@ -7,7 +7,7 @@
 #include <linux/fs_context.h>
 #include <linux/seq_file.h>
 
-#include "lanefs.h"
+#include "super/super.h"
 
 static const struct constant_table lanefs_placements[] = {
 	{ "lane", LANEFS_PLACE_LANE },

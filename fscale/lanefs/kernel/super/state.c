@@ -7,7 +7,7 @@
 #include <linux/fs_context.h>
 
 #include "core/block.h"
-#include "lanefs.h"
+#include "super/super.h"
 
 static bool lanefs_geometry_sound(const struct lanefs_super_block *super, u64 device_blocks)
 {

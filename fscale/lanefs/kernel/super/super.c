@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 #include <linux/statfs.h>
 
-#include "lanefs.h"
+#include "super/super.h"
 
 static struct kmem_cache *lanefs_domain_cache;
 static struct lock_class_key lanefs_handle_key;
@@ -254,7 +254,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 		return err;
 	}
 	sbi->s_vfs = sb;
-	sbi->s_journal_ops = &lanefs_journal_ops;
+	sbi->s_journal_ops = &lanefs_space_ops;
 	sbi->s_set_ops = lanefs_set_ops;
 	sbi->s_gc_low = min(READ_ONCE(lanefs_gc_low), 100U);
 	mutex_init(&sbi->s_super_mutex);

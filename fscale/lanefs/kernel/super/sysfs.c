@@ -3,7 +3,7 @@
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
 
-#include "lanefs.h"
+#include "super/super.h"
 
 static struct kobject *lanefs_root;
 

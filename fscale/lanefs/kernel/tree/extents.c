@@ -4,7 +4,7 @@
  * No extent crosses the border between two leaves, so each change is one of a leaf.
  */
 #include "core/extents.h"
-#include "lanefs.h"
+#include "tree/tree.h"
 
 struct lanefs_records {
 	struct lanefs_extent *extents;

@@ -7,7 +7,7 @@
  */
 #include "core/extents.h"
 #include "core/leaf.h"
-#include "lanefs.h"
+#include "tree/tree.h"
 
 struct lanefs_node {
 	struct lanefs_index *index;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tracepoints: what the journals do. `fscale run --profile counts` counts them. */
+/* Tracepoints: what journals and garbage collectors do. `fscale run --profile counts` counts them. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM lanefs
 
@@ -8,7 +8,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "lanefs.h"
+#include "journal/journal.h"
 
 TRACE_EVENT(lanefs_handle_start,
 	TP_PROTO(const struct lanefs_handle *h, unsigned int credits),
@@ -124,7 +124,7 @@ TRACE_EVENT(lanefs_stall,
 #endif
 
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_PATH journal
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Directories, and the operations on names. */
+#ifndef LANEFS_DIR_H
+#define LANEFS_DIR_H
+
+#include "file/file.h"
+
+/* dir.c */
+int lanefs_dir_find(struct inode *dir, const void *name, unsigned int length, u64 *key, u64 *ino);
+int lanefs_dir_add(struct lanefs_handle *h, struct inode *dir, const void *name,
+		   unsigned int length, u64 ino, umode_t mode);
+int lanefs_dir_remove(struct lanefs_handle *h, struct inode *dir, u64 key);
+int lanefs_dir_replace(struct lanefs_handle *h, struct inode *dir, u64 key, u64 ino, umode_t mode);
+extern const struct file_operations lanefs_dir_fops;
+
+/* span.c */
+int lanefs_span_start(struct lanefs_sb *sbi);
+void lanefs_span_stop(struct lanefs_sb *sbi);
+int lanefs_span_add(struct lanefs_handle *h, const struct inode *dir, const struct qstr *name,
+		    const struct inode *inode);
+int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const struct qstr *name,
+		       const struct inode *inode);
+
+/* namei.c */
+extern const struct inode_operations lanefs_dir_iops;
+extern const struct inode_operations lanefs_special_iops;
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The blocks of a domain: how many are free, which ones, and the segments of a log. */
+#ifndef LANEFS_SPACE_H
+#define LANEFS_SPACE_H
+
+#include "journal/journal.h"
+
+/* A segment of the log (segments.c), under g_lock; who looks for a victim reads it without. */
+struct lanefs_segment {
+	u16 used;			/* bits of g_busy */
+	u8 state;
+	bool stuck;			/* what is in use was not to be moved, when it was a victim */
+	u32 turn;			/* how often it was one */
+	u32 changed;			/* jiffies, when bits were set or cleared last */
+};
+
+/* A segment that a collector has taken, this time. */
+struct lanefs_victim {
+	u32 number;			/* of the group */
+	u32 first;			/* bit of it */
+	u32 turn;
+};
+
+enum {
+	LANEFS_SEGMENT_USED,
+	LANEFS_SEGMENT_FREE,		/* no bit is set */
+	LANEFS_SEGMENT_OPEN,		/* a stream's */
+	LANEFS_SEGMENT_VICTIM,		/* a collector empties it, */
+	LANEFS_SEGMENT_TARGET,		/* and fills it: of both holes are filled if there are no others */
+	LANEFS_SEGMENT_OTHER,		/* no stream's: metadata's, or not whole */
+};
+
+struct lanefs_group {
+	spinlock_t g_lock;		/* g_busy, g_free, and bits in the on-disk bitmap */
+	u32 g_bits;
+	u32 g_free;
+	u32 g_least;			/* of a log: no segment to be collected has fewer in use */
+	unsigned long *g_busy;		/* in use, being written, or freed by what is not stable */
+	struct lanefs_buf *g_buf;	/* of the bitmap: kept, as it is needed inside of handles */
+	struct lanefs_segment *g_segments;	/* of a log: LANEFS_SEGMENTS, or NULL */
+} ____cacheline_aligned_in_smp;
+
+/* space.c */
+enum lanefs_reserve { LANEFS_FOR_DATA, LANEFS_FOR_METADATA, LANEFS_FOR_COMPLETION };
+void lanefs_space_init(struct lanefs_domain *domain);
+void lanefs_space_start(struct lanefs_domain *domain);
+int lanefs_flush_delayed(struct super_block *sb);
+void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks);
+s64 lanefs_space(struct lanefs_domain *domain, s64 *for_data);
+u64 lanefs_data_room_all(struct lanefs_sb *sbi);
+bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
+bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
+void lanefs_give_free(struct lanefs_domain *domain, u64 count);
+void lanefs_add_pending(struct lanefs_domain *domain, s64 count);
+void lanefs_add_delayed(struct lanefs_domain *domain, s64 count);
+bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi);
+int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
+		   enum lanefs_reserve purpose);
+bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
+
+/* alloc.c */
+int lanefs_alloc_start(struct lanefs_domain *domain);
+void lanefs_alloc_stop(struct lanefs_domain *domain);
+int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
+			u64 *start, u32 *count);
+int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
+		       bool metadata);
+bool lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *start, u32 *count);
+void lanefs_give_blocks(struct lanefs_domain *domain, u64 start, u64 count);
+void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count);
+void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
+		       u32 count);
+void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 count);
+void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
+struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
+struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block);
+struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domain *domain,
+				    u32 magic, u64 owner);
+
+/* segments.c */
+#define LANEFS_VALID_PARTS	32
+
+/* The first bit of a group behind the segment that this one is in. */
+static inline u32 lanefs_segment_end(u32 bit)
+{
+	return round_down(bit, LANEFS_SEGMENT_BLOCKS) + LANEFS_SEGMENT_BLOCKS;
+}
+
+/* Whether none is left for the streams of data, or (strict=on) not one for each CPU. */
+static inline bool lanefs_segments_exhausted(const struct lanefs_domain *domain)
+{
+	u32 kept = domain->d_segments_kept;
+
+	if (READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON)
+		kept *= 2;
+	return atomic_read(&domain->d_segments_free) <= kept;
+}
+
+void lanefs_segments_start(struct lanefs_domain *domain);
+int lanefs_segments_load(struct lanefs_domain *domain, u32 number);
+void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
+			   u32 count, bool set);
+void lanefs_segments_used(struct lanefs_group *group, u32 bit);
+void lanefs_segments_valid(const struct lanefs_domain *domain, u64 *segments);
+u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit);
+bool lanefs_segments_emptied(struct super_block *sb, u64 block);
+bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
+bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
+			u64 *block);
+bool lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block);
+
+/* victims.c */
+bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);
+void lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
+			unsigned long *used);
+bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victim *victim);
+void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim);
+
+/* throttle.c */
+void lanefs_gc_wake(struct lanefs_domain *domain);
+int lanefs_throttle_wait(struct lanefs_domain *domain);
+
+/* For a log. -EINTR: the task is to die. */
+static inline int lanefs_throttle(struct inode *inode)
+{
+	struct lanefs_domain *domain = lanefs_domain_of(inode);
+
+	return lanefs_segments_exhausted(domain) ? lanefs_throttle_wait(domain) : 0;
+}
+
+/* owners.c */
+int lanefs_owners_set(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count,
+		      u64 ino, u64 logical);
+
+/* discard.c */
+void lanefs_discard_init(struct lanefs_domain *domain);
+extern const struct lanefs_journal_ops lanefs_space_ops;
+void lanefs_discard_wait(struct lanefs_sb *sbi);
+int lanefs_ioctl_trim(struct file *file, struct fstrim_range __user *argument);
+
+#endif
