@@ -2,6 +2,7 @@
 """Each folder of the module includes and calls only folders below it, so no circle is possible."""
 
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,7 @@ INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 FUNCTION = re.compile(
     r"^(?!static)[A-Za-z][\w *]*[ *](\w+)\((?:[^(){};]|\([^()]*\))*\)\s*\{", re.MULTILINE
 )
+STATIC = re.compile(r"^static [\w *]*[ *](\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
 OBJECT = re.compile(r"^(?!static)[\w ]+[ *](\w+)(?:\[\])? = \{", re.MULTILINE)
 
 
@@ -111,3 +113,17 @@ def test_what_leads_upward_is_named(tmp_path: Path) -> None:
     )
     assert upward_includes(tmp_path) == [("journal/b.c", "file/file.h")]
     assert upward_uses(tmp_path) == [("journal/b.c", "lanefs_up")]
+
+
+def static_in_several_files(kernel: Path) -> list[str]:
+    """The names of static functions of several files, which one cannot tell apart in a profile."""
+    files = [text for path, text in code(kernel).items() if path.endswith(".c")]
+    found = Counter(name for text in files for name in set(STATIC.findall(text)))
+    return [name for name, count in found.items() if count > 1]
+
+
+def test_each_function_has_a_name_of_its_own(tmp_path: Path) -> None:
+    assert static_in_several_files(KERNEL) == []
+    for name in ("a.c", "b.c"):
+        (tmp_path / name).write_text("static int lanefs_same(int a)\n{\n\treturn a;\n}\n")
+    assert static_in_several_files(tmp_path) == ["lanefs_same"]

@@ -12,7 +12,7 @@
 /* The cookies of "." and ".." are 0 and 1. */
 #define LANEFS_DOTS	2
 
-static u64 lanefs_name_key(const struct inode *dir, const void *name, unsigned int length)
+static u64 lanefs_dir_key(const struct inode *dir, const void *name, unsigned int length)
 {
 	const struct lanefs_sb *sbi = LANEFS_SB(dir->i_sb);
 	struct lanefs_hash_key key = { { sbi->s_hash_seed[0], sbi->s_hash_seed[1] } };
@@ -34,7 +34,7 @@ static int lanefs_dir_next_leaf(struct inode *dir, u64 key, struct lanefs_path *
 /* Finds a name: -ENOENT, or its key and inode number. */
 int lanefs_dir_find(struct inode *dir, const void *name, unsigned int length, u64 *key, u64 *ino)
 {
-	u64 first = lanefs_name_key(dir, name, length);
+	u64 first = lanefs_dir_key(dir, name, length);
 	struct lanefs_dirent *entry;
 	struct lanefs_path path;
 	int err;
@@ -84,7 +84,7 @@ int lanefs_dir_add(struct lanefs_handle *h, struct inode *dir, const void *name,
 	u64 key;
 	int err;
 
-	err = lanefs_dir_free_key(dir, lanefs_name_key(dir, name, length), &key);
+	err = lanefs_dir_free_key(dir, lanefs_dir_key(dir, name, length), &key);
 	if (err)
 		return err;
 	err = lanefs_tree_find_room(h, dir, key, LANEFS_DIRENT_SIZE(length), &path);
@@ -153,7 +153,7 @@ int lanefs_dir_replace(struct lanefs_handle *h, struct inode *dir, u64 key, u64 
 	return 0;
 }
 
-static bool lanefs_emit_leaf(struct dir_context *ctx, void *leaf)
+static bool lanefs_dir_emit_leaf(struct dir_context *ctx, void *leaf)
 {
 	struct lanefs_dirent *entry;
 
@@ -182,7 +182,7 @@ static int lanefs_readdir(struct file *file, struct dir_context *ctx)
 		err = lanefs_tree_find(dir, ctx->pos - LANEFS_DOTS, &path);
 		if (err)
 			return err;
-		more = lanefs_emit_leaf(ctx, path.p_buf[0]->b_data);
+		more = lanefs_dir_emit_leaf(ctx, path.p_buf[0]->b_data);
 		next = path.p_next;
 		lanefs_path_put(&path);
 		if (!more)

@@ -41,7 +41,7 @@ static int lanefs_dirsync(struct inode *dir)
 {
 	if (!IS_DIRSYNC(dir))
 		return 0;
-	return lanefs_durable(lanefs_domain_of(dir), READ_ONCE(LANEFS_I(dir)->li_seq));
+	return lanefs_make_durable(lanefs_domain_of(dir), READ_ONCE(LANEFS_I(dir)->li_seq));
 }
 
 static void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir)
@@ -72,7 +72,7 @@ static void lanefs_undo_create(struct lanefs_handle *h, struct inode *inode)
 	lanefs_set_links(inode, 0);
 }
 
-static int lanefs_name_new(struct lanefs_handle *h, struct inode *dir, struct dentry *dentry,
+static int lanefs_add_name(struct lanefs_handle *h, struct inode *dir, struct dentry *dentry,
 			   struct inode *inode)
 {
 	const struct qstr *name = &dentry->d_name;
@@ -91,7 +91,7 @@ static int lanefs_name_new(struct lanefs_handle *h, struct inode *dir, struct de
  * After -ENOSPC: whether it was the domain chosen for the object that others filled meanwhile, and
  * not the directory's. Then another one is tried.
  */
-static bool lanefs_choose_again(struct inode *dir, u32 *attempts)
+static bool lanefs_retry_elsewhere(struct inode *dir, u32 *attempts)
 {
 	return ++*attempts < LANEFS_SB(dir->i_sb)->s_domains &&
 	       lanefs_has_room(lanefs_domain_of(dir), lanefs_tree_blocks_needed(dir),
@@ -137,7 +137,7 @@ static int lanefs_create_in(struct mnt_idmap *idmap, struct inode *dir, struct d
 	if (!err && target)
 		err = lanefs_symlink_store(&h, inode, target, strlen(target));
 	if (!err)
-		err = lanefs_name_new(&h, dir, dentry, inode);
+		err = lanefs_add_name(&h, dir, dentry, inode);
 	if (err) {
 		lanefs_undo_create(&h, inode);
 		lanefs_end(&h);
@@ -170,7 +170,7 @@ static int lanefs_create_object(struct mnt_idmap *idmap, struct inode *dir, stru
 		return err;
 	do {
 		err = lanefs_create_in(idmap, dir, dentry, mode, rdev, target, &acls);
-	} while (err == -ENOSPC && (lanefs_choose_again(dir, &attempts) ||
+	} while (err == -ENOSPC && (lanefs_retry_elsewhere(dir, &attempts) ||
 				    lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
 	lanefs_acls_release(&acls);
 	return err ?: lanefs_dirsync(dir);
@@ -251,7 +251,7 @@ static int lanefs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct fil
 	do {
 		inode = lanefs_tmpfile_in(idmap, dir, mode, &acls);
 	} while (PTR_ERR_OR_ZERO(inode) == -ENOSPC &&
-		 (lanefs_choose_again(dir, &attempts) ||
+		 (lanefs_retry_elsewhere(dir, &attempts) ||
 		  lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries)));
 	lanefs_acls_release(&acls);
 	if (!IS_ERR(inode)) {
@@ -280,7 +280,7 @@ static int lanefs_link_once(struct inode *inode, struct inode *dir, struct dentr
 		err = lanefs_reserve(&h, lanefs_domain_of(inode), LANEFS_MAX_LEVEL + 2,
 				     LANEFS_FOR_METADATA);
 	if (!err)
-		err = lanefs_name_new(&h, dir, dentry, inode);
+		err = lanefs_add_name(&h, dir, dentry, inode);
 	if (!err) {
 		/* Without a link it was made by O_TMPFILE. */
 		if (!inode->i_nlink)
@@ -387,7 +387,7 @@ struct lanefs_side {
 	u64 key;
 };
 
-static int lanefs_side_find(struct lanefs_side *side)
+static int lanefs_rename_find(struct lanefs_side *side)
 {
 	const struct qstr *name = &side->dentry->d_name;
 	u64 ino;
@@ -398,14 +398,14 @@ static int lanefs_side_find(struct lanefs_side *side)
 }
 
 /* The name of `side` becomes one of `inode`; the inode that had it loses its remote entry. */
-static int lanefs_side_point(struct lanefs_handle *h, struct lanefs_side *side,
-			     struct inode *inode)
+static int lanefs_rename_point(struct lanefs_handle *h, struct lanefs_side *side,
+			       struct inode *inode)
 {
 	const struct qstr *name = &side->dentry->d_name;
 	int err;
 
 	if (!side->inode)
-		return lanefs_name_new(h, side->dir, side->dentry, inode);
+		return lanefs_add_name(h, side->dir, side->dentry, inode);
 	err = lanefs_dir_replace(h, side->dir, side->key, inode->i_ino, inode->i_mode);
 	if (!err)
 		err = lanefs_span_remove(h, side->dir, name, side->inode);
@@ -415,7 +415,7 @@ static int lanefs_side_point(struct lanefs_handle *h, struct lanefs_side *side,
 }
 
 /* A directory has moved from one parent to another. */
-static int lanefs_move_parent(struct inode *inode, struct inode *from, struct inode *to)
+static int lanefs_rename_parent(struct inode *inode, struct inode *from, struct inode *to)
 {
 	if (!S_ISDIR(inode->i_mode) || from == to)
 		return 0;
@@ -477,7 +477,7 @@ static int lanefs_rename_over(struct lanefs_handle *h, struct lanefs_side *from,
 	int err;
 
 	if (whiteout)
-		err = lanefs_side_point(h, from, whiteout);
+		err = lanefs_rename_point(h, from, whiteout);
 	else
 		err = lanefs_dir_remove(h, from->dir, from->key);
 	if (!err && !whiteout)
@@ -496,9 +496,9 @@ static int lanefs_rename_exchange(struct lanefs_handle *h, struct lanefs_side *f
 {
 	int err;
 
-	err = lanefs_side_point(h, from, to->inode);
+	err = lanefs_rename_point(h, from, to->inode);
 	if (!err)
-		err = lanefs_move_parent(to->inode, to->dir, from->dir);
+		err = lanefs_rename_parent(to->inode, to->dir, from->dir);
 	lanefs_touch_ctime(to->inode);
 	lanefs_inode_log(h, to->inode, true);
 	return err;
@@ -528,7 +528,7 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 		if (err)
 			goto take_back;
 	}
-	err = lanefs_side_point(&h, to, from->inode);
+	err = lanefs_rename_point(&h, to, from->inode);
 	if (err == -ENOSPC && !to->inode)
 		/* Too many names of one hash: nothing is changed. */
 		goto take_back;
@@ -539,7 +539,7 @@ static int lanefs_rename_once(struct mnt_idmap *idmap, struct lanefs_side *from,
 		err = flags & RENAME_EXCHANGE ? lanefs_rename_exchange(&h, from, to) :
 						lanefs_rename_over(&h, from, to, whiteout);
 	if (!err)
-		err = lanefs_move_parent(from->inode, from->dir, to->dir);
+		err = lanefs_rename_parent(from->inode, from->dir, to->dir);
 	err = lanefs_rename_done(&h, from, to, err);
 	if (whiteout) {
 		unlock_new_inode(whiteout);
@@ -572,9 +572,9 @@ static int lanefs_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct 
 	if (S_ISDIR(from.inode->i_mode) && old_dir != new_dir &&
 	    new_dir->i_nlink >= LANEFS_LINK_MAX)
 		return -EMLINK;
-	err = lanefs_side_find(&from);
+	err = lanefs_rename_find(&from);
 	if (!err)
-		err = lanefs_side_find(&to);
+		err = lanefs_rename_find(&to);
 	if (err)
 		return err;
 	do {

@@ -13,7 +13,7 @@ struct lanefs_span_name {
 	unsigned int length;
 };
 
-static bool lanefs_spans(const struct inode *dir, const struct inode *inode)
+static bool lanefs_needs_span(const struct inode *dir, const struct inode *inode)
 {
 	return LANEFS_I(dir)->li_domain != LANEFS_I(inode)->li_domain &&
 	       (LANEFS_SB(dir->i_sb)->s_ro_compat & LANEFS_RO_COMPAT_SPAN);
@@ -44,7 +44,7 @@ int lanefs_span_add(struct lanefs_handle *h, const struct inode *dir, const stru
 	struct inode *span;
 	int err;
 
-	if (!lanefs_spans(dir, inode))
+	if (!lanefs_needs_span(dir, inode))
 		return 0;
 	span = lanefs_span_dir(dir, name, inode, &remote);
 	mutex_lock(&domain->d_span_mutex);
@@ -65,7 +65,7 @@ int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const s
 	u64 key, ino;
 	int err;
 
-	if (!lanefs_spans(dir, inode))
+	if (!lanefs_needs_span(dir, inode))
 		return 0;
 	span = lanefs_span_dir(dir, name, inode, &remote);
 	mutex_lock(&domain->d_span_mutex);

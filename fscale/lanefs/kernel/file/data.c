@@ -102,8 +102,8 @@ int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs
  * Sees to it that there are blocks at map->logical, from this domain, for a write of `count`; *map
  * is what is there then. -EAGAIN: they have been reserved meanwhile.
  */
-static int lanefs_allocate_from(struct lanefs_domain *domain, struct inode *inode, u64 count,
-				bool ahead, struct lanefs_map *map, u32 *seq)
+static int lanefs_data_alloc_from(struct lanefs_domain *domain, struct inode *inode, u64 count,
+				  bool ahead, struct lanefs_map *map, u32 *seq)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
@@ -149,8 +149,8 @@ out:
 	return err;
 }
 
-static int lanefs_allocate_anywhere(struct inode *inode, u64 count, bool ahead,
-				    struct lanefs_map *map, u32 *seq)
+static int lanefs_data_alloc_anywhere(struct inode *inode, u64 count, bool ahead,
+				      struct lanefs_map *map, u32 *seq)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_domain *domain;
@@ -160,7 +160,7 @@ static int lanefs_allocate_anywhere(struct inode *inode, u64 count, bool ahead,
 	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
 		domain = sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
 		if (lanefs_has_room(domain, 1, LANEFS_FOR_DATA))
-			err = lanefs_allocate_from(domain, inode, count, ahead, map, seq);
+			err = lanefs_data_alloc_from(domain, inode, count, ahead, map, seq);
 	}
 	return err;
 }
@@ -169,14 +169,14 @@ static int lanefs_allocate_anywhere(struct inode *inode, u64 count, bool ahead,
  * Allocates 1 to `count` blocks for the hole at map->logical, or, with `ahead`, more if the file
  * grows: from the inode's own domain as long as it has some, then from the next that has.
  */
-int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq)
+int lanefs_data_alloc(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq)
 {
 	int err, retries = 0;
 
 	do {
 		err = lanefs_delalloc_allocate(inode, map, seq);
 		if (!err && !map->block)
-			err = lanefs_allocate_anywhere(inode, count, ahead, map, seq);
+			err = lanefs_data_alloc_anywhere(inode, count, ahead, map, seq);
 	} while (err == -EAGAIN ||
 		 (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(inode->i_sb), true, &retries)));
 	return err;
@@ -233,7 +233,7 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 		if (flags & IOMAP_NOWAIT)
 			return -EAGAIN;
 		if (flags & IOMAP_DIRECT)
-			err = lanefs_allocate(inode, count, true, &map, &seq);
+			err = lanefs_data_alloc(inode, count, true, &map, &seq);
 		else
 			err = lanefs_delalloc_reserve(inode, count, flags & IOMAP_FAULT, &map, &seq);
 	}
@@ -305,7 +305,7 @@ static const struct iomap_ops lanefs_redirty_ops = {
 };
 
 /* Dirties the block at `pos` with its own content. The inode is locked, or is shared. */
-int lanefs_redirty(struct inode *inode, loff_t pos)
+int lanefs_redirty_block(struct inode *inode, loff_t pos)
 {
 	loff_t length = min_t(loff_t, i_size_read(inode) - pos, LANEFS_BLOCK_SIZE);
 
@@ -354,7 +354,7 @@ int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwrit
 }
 
 /* Whether it writes blocks that are not mapped before it is over. */
-static bool lanefs_rewrites(const struct iomap_ioend *ioend)
+static bool lanefs_ioend_rewrites(const struct iomap_ioend *ioend)
 {
 	return !lanefs_ioend_unwritten(ioend) && lanefs_is_log(ioend->io_inode->i_sb);
 }
@@ -364,7 +364,7 @@ static void lanefs_ioend_finish(struct iomap_ioend *ioend)
 	int err = blk_status_to_errno(lanefs_ioend_bio(ioend)->bi_status);
 	unsigned int nofs = memalloc_nofs_save();
 
-	if (lanefs_rewrites(ioend))
+	if (lanefs_ioend_rewrites(ioend))
 		err = lanefs_rewritten(ioend->io_inode, ioend->io_offset, ioend->io_size,
 				       ioend->io_sector >> LANEFS_SECTOR_SHIFT, err);
 	else if (!err)
@@ -409,7 +409,7 @@ int lanefs_prepare_ioend(struct iomap_ioend *ioend, int status)
 {
 	const struct lanefs_inode *li = LANEFS_I(ioend->io_inode);
 
-	if (lanefs_rewrites(ioend) ||
+	if (lanefs_ioend_rewrites(ioend) ||
 	    (!status && (lanefs_ioend_unwritten(ioend) ||
 			 ioend->io_offset + (loff_t)ioend->io_size > READ_ONCE(li->li_disk_size))))
 		lanefs_ioend_bio(ioend)->bi_end_io = lanefs_ioend_ended;

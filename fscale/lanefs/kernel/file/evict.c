@@ -5,7 +5,7 @@
 #include "file/file.h"
 
 /* Deletes an inode without links. What fails is left to fsck, or to recovery as an orphan. */
-static int lanefs_delete(struct inode *inode)
+static int lanefs_inode_delete(struct inode *inode)
 {
 	struct lanefs_handle h;
 	int err = 0;
@@ -40,7 +40,7 @@ void lanefs_evict_inode(struct inode *inode)
 	lanefs_delalloc_evict(inode);
 	if (!inode->i_nlink && !is_bad_inode(inode) && li->li_buf && !sb_rdonly(inode->i_sb)) {
 		sb_start_intwrite(inode->i_sb);
-		lanefs_delete(inode);
+		lanefs_inode_delete(inode);
 		sb_end_intwrite(inode->i_sb);
 	}
 	clear_inode(inode);

@@ -59,7 +59,8 @@ static int lanefs_fill_range(struct inode *inode, u64 at, u64 end)
 		err = lanefs_map_find(inode, at, &map);
 		up_read(&li->li_tree_sem);
 		if (!err && !map.block)
-			err = lanefs_allocate(inode, min(map.length, end - at), false, &map, &seq);
+			err = lanefs_data_alloc(inode, min(map.length, end - at), false, &map,
+						&seq);
 		if (err)
 			return err;
 		cond_resched();
@@ -82,7 +83,7 @@ static int lanefs_zero_part(struct inode *inode, loff_t start, loff_t end)
 				 &lanefs_iomap_checks);
 }
 
-static int lanefs_punch(struct inode *inode, loff_t start, loff_t end)
+static int lanefs_punch_hole(struct inode *inode, loff_t start, loff_t end)
 {
 	loff_t first = round_up(start, LANEFS_BLOCK_SIZE), last = round_down(end, LANEFS_BLOCK_SIZE);
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -140,7 +141,7 @@ static int lanefs_fallocate_range(struct inode *inode, int mode, loff_t start, l
 	int err;
 
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
-		err = lanefs_punch(inode, start, end);
+		err = lanefs_punch_hole(inode, start, end);
 		if (err || (mode & FALLOC_FL_PUNCH_HOLE))
 			return err;
 	}

@@ -164,7 +164,7 @@ static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
 }
 
 /* Whether the range has no hole; as the inode is not unlocked, none is made either. */
-static bool lanefs_is_mapped(struct inode *inode, loff_t start, loff_t end)
+static bool lanefs_range_mapped(struct inode *inode, loff_t start, loff_t end)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u64 at = start >> LANEFS_BLOCK_SHIFT, last = end >> LANEFS_BLOCK_SHIFT;
@@ -201,7 +201,7 @@ static ssize_t lanefs_direct_overwrite_locked(struct kiocb *iocb, struct iov_ite
 		return count;
 	end = iocb->ki_pos + count;
 	if (!IS_NOSEC(inode) || ((iocb->ki_pos | end) & (LANEFS_BLOCK_SIZE - 1)) ||
-	    end > i_size_read(inode) || (wait && !lanefs_is_mapped(inode, iocb->ki_pos, end)))
+	    end > i_size_read(inode) || (wait && !lanefs_range_mapped(inode, iocb->ki_pos, end)))
 		return 0;
 	err = kiocb_modified(iocb);
 	if (err)
@@ -324,7 +324,7 @@ static ssize_t lanefs_write_some(struct kiocb *iocb, struct iov_iter *from)
  * Before a write to a log. svp=off: 1, and no collector works on the file until li_collect_sem is
  * given back.
  */
-static int lanefs_enter_log(struct inode *inode, bool wait)
+static int lanefs_log_write_begin(struct inode *inode, bool wait)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	int err = wait ? lanefs_throttle(inode) : 0;
@@ -347,7 +347,7 @@ static ssize_t lanefs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return -EROFS;
 	if (lanefs_is_log(inode->i_sb))
-		entered = lanefs_enter_log(inode, !(iocb->ki_flags & IOCB_NOWAIT));
+		entered = lanefs_log_write_begin(inode, !(iocb->ki_flags & IOCB_NOWAIT));
 	if (entered < 0)
 		return entered;
 	count = lanefs_write_some(iocb, from);
@@ -435,7 +435,7 @@ int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	/* A commit that begins from now on flushes the device's cache after the data. */
 	smp_mb();
 	flushes = seq && READ_ONCE(domain->j_running_seq) == seq;
-	err = lanefs_durable(domain, seq);
+	err = lanefs_make_durable(domain, seq);
 	if (!err && !flushes && S_ISREG(inode->i_mode))
 		err = blkdev_issue_flush(inode->i_sb->s_bdev);
 	return err;
@@ -462,7 +462,7 @@ static loff_t lanefs_llseek(struct file *file, loff_t offset, int whence)
 	}
 }
 
-static int lanefs_open(struct inode *inode, struct file *file)
+static int lanefs_file_open(struct inode *inode, struct file *file)
 {
 	int err = generic_file_open(inode, file);
 
@@ -475,7 +475,7 @@ static int lanefs_open(struct inode *inode, struct file *file)
 }
 
 /* The last writer gives blocks past the end back. */
-static int lanefs_release(struct inode *inode, struct file *file)
+static int lanefs_file_release(struct inode *inode, struct file *file)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	bool preallocated;
@@ -505,8 +505,8 @@ const struct file_operations lanefs_file_fops = {
 	.read_iter = lanefs_read_iter,
 	.write_iter = lanefs_write_iter,
 	.mmap = lanefs_mmap,
-	.open = lanefs_open,
-	.release = lanefs_release,
+	.open = lanefs_file_open,
+	.release = lanefs_file_release,
 	.iopoll = iocb_bio_iopoll,
 	.fsync = lanefs_fsync,
 	.fallocate = lanefs_fallocate,
@@ -570,7 +570,7 @@ static int lanefs_set_size(struct inode *inode, loff_t size)
 }
 
 /* Truncation to the size that the file has: what fallocate() took past the end goes. */
-static int lanefs_keep_size(struct inode *inode)
+static int lanefs_truncate_same_size(struct inode *inode)
 {
 	return lanefs_maps_past_end(inode) ? lanefs_free_past_end(inode) : 0;
 }
@@ -596,7 +596,7 @@ static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, s
 			attr->ia_ctime = attr->ia_mtime;
 		}
 	} else if (attr->ia_valid & ATTR_SIZE) {
-		err = lanefs_keep_size(inode);
+		err = lanefs_truncate_same_size(inode);
 		if (err)
 			return err;
 	}
@@ -604,7 +604,8 @@ static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, s
 	attr->ia_valid &= ~(ATTR_SIZE | ATTR_KILL_PRIV);
 	err = lanefs_setattr(idmap, dentry, attr);
 	if (!err && sync)
-		err = lanefs_durable(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
+		err = lanefs_make_durable(lanefs_domain_of(inode),
+					  READ_ONCE(LANEFS_I(inode)->li_seq));
 	return err;
 }
 

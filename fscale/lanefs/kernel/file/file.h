@@ -18,13 +18,13 @@ int lanefs_log_size(struct inode *inode, loff_t size);
 extern const struct address_space_operations lanefs_aops;
 extern const struct lanefs_iomap_checks lanefs_iomap_checks;
 extern const struct iomap_ops lanefs_iomap_ops;
-int lanefs_redirty(struct inode *inode, loff_t pos);
+int lanefs_redirty_block(struct inode *inode, loff_t pos);
 extern const struct iomap_ops lanefs_seek_ops;
 u64 lanefs_prealloc_blocks(const struct inode *inode, const struct lanefs_map *map, u64 count);
 int lanefs_error_remove(struct address_space *mapping, struct folio *folio);
 int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
 		     u64 want, struct lanefs_map *map);
-int lanefs_allocate(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq);
+int lanefs_data_alloc(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq);
 int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten);
 void lanefs_io_work(struct work_struct *work);
 

@@ -35,7 +35,7 @@ static int lanefs_free_some(struct lanefs_handle *h, struct inode *inode, u64 *a
 		count = min(map.length, end - *at);
 		skip = 0;
 		if (map.block) {
-			domain = lanefs_joined(h, map.block);
+			domain = lanefs_handle_domain(h, map.block);
 			if (!domain)
 				return 0;
 			/* Cut a long extent from its end: cutting its middle would need another record. */

@@ -208,7 +208,7 @@ static int lanefs_gc_move_cached(struct lanefs_collector *collector, struct inod
 		up_read(&li->li_tree_sem);
 		if (!mapped || at >= i_size_read(inode))
 			continue;
-		err = lanefs_redirty(inode, at);
+		err = lanefs_redirty_block(inode, at);
 		if (!err)
 			collector->co_moved++;
 	}

@@ -15,7 +15,7 @@
 #define LANEFS_REWRITE_PIECES	8	/* in one handle */
 
 /* The domain of a free block, for a page without a reservation; the block is taken. */
-static struct lanefs_domain *lanefs_unreserved(struct inode *inode)
+static struct lanefs_domain *lanefs_take_unreserved(struct inode *inode)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_domain *domain;
@@ -43,7 +43,7 @@ static int lanefs_rewrite_try(struct inode *inode, struct lanefs_map *map)
 		err = lanefs_map_find(inode, logical, map);
 		if (err || !map->block || map->unwritten)
 			goto out;
-		domain = lanefs_unreserved(inode);
+		domain = lanefs_take_unreserved(inode);
 		err = domain ? 0 : -ENOSPC;
 		if (err)
 			goto out;
@@ -146,7 +146,7 @@ static int lanefs_rewrite_piece(struct lanefs_handle *h, struct inode *inode,
 	if (err)
 		return err;
 	if (old.block) {
-		before = lanefs_joined(h, old.block);
+		before = lanefs_handle_domain(h, old.block);
 		if (!before)
 			return -EAGAIN;
 	}
@@ -167,7 +167,7 @@ static int lanefs_rewrite_piece(struct lanefs_handle *h, struct inode *inode,
 }
 
 /* Maps some of it, in one handle, and moves the size on disk to the end of that, or to `size`. */
-static int lanefs_rewritten_some(struct inode *inode, loff_t size, struct lanefs_rewritten *done)
+static int lanefs_rewritten_piece(struct inode *inode, loff_t size, struct lanefs_rewritten *done)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_inode *li = LANEFS_I(inode);
@@ -216,7 +216,7 @@ int lanefs_rewritten(struct inode *inode, loff_t offset, size_t size, u64 block,
 	};
 
 	while (!err && done.at < done.end)
-		err = lanefs_rewritten_some(inode, offset + size, &done);
+		err = lanefs_rewritten_piece(inode, offset + size, &done);
 	if (done.at < done.end)
 		lanefs_rewrite_lost(inode, done.block, done.end - done.at);
 	return err;

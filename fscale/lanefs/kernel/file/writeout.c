@@ -26,8 +26,8 @@ struct lanefs_writeout {
 };
 
 /* The only dirty page of the range; false where there is none, or more than one. */
-static bool lanefs_one_dirty(struct address_space *mapping, loff_t start, loff_t end,
-			     unsigned long *index)
+static bool lanefs_only_dirty_page(struct address_space *mapping, loff_t start, loff_t end,
+				   unsigned long *index)
 {
 	unsigned long last = end >> PAGE_SHIFT, next;
 
@@ -39,7 +39,7 @@ static bool lanefs_one_dirty(struct address_space *mapping, loff_t start, loff_t
 }
 
 /* Whether a locked page may be written to its block, if that is a written one. */
-static bool lanefs_may_write(const struct inode *inode, struct folio *folio)
+static bool lanefs_may_write_in_place(const struct inode *inode, struct folio *folio)
 {
 	loff_t end = folio_pos(folio) + PAGE_SIZE;
 
@@ -79,7 +79,7 @@ static u64 lanefs_block_in_log(struct inode *inode, u64 logical)
 }
 
 /* The page is not dirty any more, and stores to mappings of it wait for its lock. */
-static bool lanefs_clean_folio(struct folio *folio)
+static bool lanefs_folio_clear_dirty(struct folio *folio)
 {
 	struct address_space *mapping = folio->mapping;
 	unsigned long flags;
@@ -144,10 +144,10 @@ static void lanefs_write_folio(struct inode *inode, unsigned long index)
 	if (!folio)
 		return;
 	lanefs_writeout_begin(li, &writeout);
-	if (lanefs_may_write(inode, folio))
+	if (lanefs_may_write_in_place(inode, folio))
 		block = lanefs_is_log(inode->i_sb) ? lanefs_block_in_log(inode, index) :
 						     lanefs_block_in_place(inode, index);
-	if (block && lanefs_clean_folio(folio)) {
+	if (block && lanefs_folio_clear_dirty(folio)) {
 		err = lanefs_block_sync(LANEFS_SB(inode->i_sb), block, &folio->page,
 					REQ_OP_WRITE | REQ_SYNC);
 		if (err)
@@ -172,7 +172,7 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 	    READ_ONCE(sbi->s_options.strict) == LANEFS_STRICT_ON)
 		return;
 	section = srcu_read_lock(&sbi->s_writeout);
-	if (lanefs_one_dirty(inode->i_mapping, start, end, &index))
+	if (lanefs_only_dirty_page(inode->i_mapping, start, end, &index))
 		lanefs_write_folio(inode, index);
 	srcu_read_unlock(&sbi->s_writeout, section);
 }

@@ -29,7 +29,7 @@ static struct xarray *lanefs_icache_of(const struct lanefs_domain *domain, u64 i
 	return &lanefs_shard_of(domain, lanefs_ino_index(ino))->sh_inodes;
 }
 
-static bool lanefs_leaving(struct inode *inode)
+static bool lanefs_icache_leaving(struct inode *inode)
 {
 	return lanefs_inode_state(inode) & (I_FREEING | I_WILL_FREE);
 }
@@ -66,7 +66,7 @@ static bool lanefs_icache_lives(struct lanefs_domain *domain, u64 ino)
 
 	rcu_read_lock();
 	inode = xa_load(lanefs_icache_of(domain, ino), lanefs_ino_index(ino));
-	lives = inode && !lanefs_leaving(inode);
+	lives = inode && !lanefs_icache_leaving(inode);
 	rcu_read_unlock();
 	return lives;
 }

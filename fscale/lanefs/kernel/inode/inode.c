@@ -78,7 +78,7 @@ static bool lanefs_dinode_sound(const struct lanefs_domain *domain, const struct
 	return lanefs_root_sound(di, mode);
 }
 
-static struct timespec64 lanefs_time(__le64 seconds, __le32 ns)
+static struct timespec64 lanefs_dinode_time(__le64 seconds, __le32 ns)
 {
 	return (struct timespec64){ (s64)le64_to_cpu(seconds),
 				    min_t(u32, le32_to_cpu(ns), NSEC_PER_SEC - 1) };
@@ -93,10 +93,10 @@ static void lanefs_inode_fill(struct inode *inode, const struct lanefs_dinode *d
 	i_gid_write(inode, le32_to_cpu(di->di_gid));
 	lanefs_set_links(inode, le32_to_cpu(di->di_nlink));
 	i_size_write(inode, le64_to_cpu(di->di_size));
-	lanefs_set_atime(inode, lanefs_time(di->di_atime, di->di_atime_ns));
-	lanefs_set_mtime(inode, lanefs_time(di->di_mtime, di->di_mtime_ns));
-	lanefs_set_ctime(inode, lanefs_time(di->di_ctime, di->di_ctime_ns));
-	li->li_btime = lanefs_time(di->di_btime, di->di_btime_ns);
+	lanefs_set_atime(inode, lanefs_dinode_time(di->di_atime, di->di_atime_ns));
+	lanefs_set_mtime(inode, lanefs_dinode_time(di->di_mtime, di->di_mtime_ns));
+	lanefs_set_ctime(inode, lanefs_dinode_time(di->di_ctime, di->di_ctime_ns));
+	li->li_btime = lanefs_dinode_time(di->di_btime, di->di_btime_ns);
 	inode->i_generation = le32_to_cpu(di->di_generation);
 	inode->i_rdev = new_decode_dev(le32_to_cpu(di->di_rdev));
 	lanefs_set_flags(inode, le32_to_cpu(di->di_flags));

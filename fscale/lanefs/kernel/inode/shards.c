@@ -11,7 +11,7 @@
 #include "inode/inode.h"
 
 /* The first inode of the region where this CPU looks first. */
-static u64 lanefs_region(const struct lanefs_domain *domain, unsigned int cpu)
+static u64 lanefs_inode_region(const struct lanefs_domain *domain, unsigned int cpu)
 {
 	unsigned int lane = domain->d_id % nr_cpu_ids;
 	unsigned int part = cpu >= lane ? cpu - lane : cpu + nr_cpu_ids - lane;
@@ -38,7 +38,7 @@ int lanefs_shards_start(struct lanefs_domain *domain)
 	}
 	for_each_possible_cpu(cpu) {
 		slot = per_cpu_ptr(domain->d_slots, cpu);
-		slot->s_inode_first = lanefs_region(domain, cpu);
+		slot->s_inode_first = lanefs_inode_region(domain, cpu);
 		slot->s_inode_hint = slot->s_inode_first;
 	}
 	return 0;

@@ -62,8 +62,8 @@ static void lanefs_want_commit(struct lanefs_domain *domain, const struct lanefs
 }
 
 /* Credits of those who have waited longer than `waiter`, or, without one, of all; under j_lock. */
-static unsigned int lanefs_older(const struct lanefs_domain *domain,
-				 const struct lanefs_waiter *waiter)
+static unsigned int lanefs_older_credits(const struct lanefs_domain *domain,
+					 const struct lanefs_waiter *waiter)
 {
 	const struct lanefs_waiter *other;
 	unsigned int credits = 0;
@@ -80,7 +80,8 @@ static unsigned int lanefs_older(const struct lanefs_domain *domain,
  * Whether the running transaction has room for so many credits, and as many as `older` beside;
  * under j_lock. -EAGAIN: not this one; -ENOSPC: the log does not.
  */
-static int lanefs_room(const struct lanefs_domain *domain, unsigned int credits, unsigned int older)
+static int lanefs_txn_room(const struct lanefs_domain *domain, unsigned int credits,
+			   unsigned int older)
 {
 	const struct lanefs_txn *txn = domain->j_running;
 	unsigned int reserved = older + (txn ? txn->t_reserved : 0);
@@ -109,10 +110,12 @@ static bool lanefs_ties_held(const struct lanefs_domain *domain, const struct la
  * waited, if it has; those who have waited longer are left room. -EAGAIN: wait on j_wait_join,
  * holding no handle of any domain.
  */
-static int lanefs_admit(const struct lanefs_handle *h, int part, const struct lanefs_waiter *waiter)
+static int lanefs_handle_admit(const struct lanefs_handle *h, int part,
+			       const struct lanefs_waiter *waiter)
 {
 	struct lanefs_domain *domain = h->h_part[part].domain;
-	unsigned int credits = h->h_part[part].credits, older = lanefs_older(domain, waiter);
+	unsigned int credits = h->h_part[part].credits;
+	unsigned int older = lanefs_older_credits(domain, waiter);
 	struct lanefs_txn *txn = domain->j_running;
 	int err;
 
@@ -121,10 +124,10 @@ static int lanefs_admit(const struct lanefs_handle *h, int part, const struct la
 		return -EROFS;
 	if (h->h_parts > 1 && lanefs_ties_held(domain, waiter))
 		return -EAGAIN;
-	err = lanefs_room(domain, credits, older);
+	err = lanefs_txn_room(domain, credits, older);
 	if (err && txn && !txn->t_locked) {
 		txn->t_reserved -= lanefs_slots_close(domain);
-		err = lanefs_room(domain, credits, older);
+		err = lanefs_txn_room(domain, credits, older);
 	}
 	if (err == -ENOSPC)
 		lanefs_checkpoint_request(domain);
@@ -135,40 +138,42 @@ static int lanefs_admit(const struct lanefs_handle *h, int part, const struct la
 	return err ? -EAGAIN : 0;
 }
 
-static bool lanefs_admits(const struct lanefs_handle *h, int part,
-			  const struct lanefs_waiter *waiter)
+static bool lanefs_handle_admitted(const struct lanefs_handle *h, int part,
+				   const struct lanefs_waiter *waiter)
 {
 	struct lanefs_domain *domain = h->h_part[part].domain;
 	int err;
 
 	spin_lock(&domain->j_lock);
-	err = lanefs_admit(h, part, waiter);
+	err = lanefs_handle_admit(h, part, waiter);
 	spin_unlock(&domain->j_lock);
 	return err != -EAGAIN;
 }
 
 /* The next handles on this CPU need not come here; under j_lock. */
-static void lanefs_share(struct lanefs_domain *domain, struct lanefs_txn *txn, unsigned int credits)
+static void lanefs_slot_grant(struct lanefs_domain *domain, struct lanefs_txn *txn,
+			      unsigned int credits)
 {
 	unsigned int share = lanefs_slot_share(domain, credits);
 
 	if (READ_ONCE(domain->d_sbi->s_options.journal) != LANEFS_JOURNAL_CONCURRENT ||
-	    !list_empty(&domain->j_waiters) || !share || lanefs_room(domain, share, 0))
+	    !list_empty(&domain->j_waiters) || !share || lanefs_txn_room(domain, share, 0))
 		return;
 	txn->t_reserved += share;
 	lanefs_slot_open(domain, share);
 }
 
 /* Under j_lock. -ENOBUFS: there is no running transaction, give a fresh one. */
-static int lanefs_join_locked(struct lanefs_handle *h, int part, const struct lanefs_waiter *waiter,
-			      struct lanefs_txn **fresh)
+static int lanefs_handle_join_locked(struct lanefs_handle *h, int part,
+				     const struct lanefs_waiter *waiter,
+				     struct lanefs_txn **fresh)
 {
 	struct lanefs_domain *domain = h->h_part[part].domain;
 	unsigned int credits = h->h_part[part].credits;
 	struct lanefs_txn *txn;
 	int err;
 
-	err = lanefs_admit(h, part, waiter);
+	err = lanefs_handle_admit(h, part, waiter);
 	if (err)
 		return err;
 	txn = domain->j_running;
@@ -187,12 +192,12 @@ static int lanefs_join_locked(struct lanefs_handle *h, int part, const struct la
 	txn->t_reserved += credits;
 	domain->j_untied += h->h_parts > 1;
 	h->h_part[part].txn = txn;
-	lanefs_share(domain, txn, credits);
+	lanefs_slot_grant(domain, txn, credits);
 	return 0;
 }
 
-static int lanefs_join(struct lanefs_handle *h, int part, const struct lanefs_waiter *waiter,
-		       struct lanefs_txn **fresh)
+static int lanefs_handle_join(struct lanefs_handle *h, int part, const struct lanefs_waiter *waiter,
+			      struct lanefs_txn **fresh)
 {
 	struct lanefs_domain *domain = h->h_part[part].domain;
 	int err;
@@ -206,7 +211,7 @@ static int lanefs_join(struct lanefs_handle *h, int part, const struct lanefs_wa
 		return 0;
 	}
 	spin_lock(&domain->j_lock);
-	err = lanefs_join_locked(h, part, waiter, fresh);
+	err = lanefs_handle_join_locked(h, part, waiter, fresh);
 	spin_unlock(&domain->j_lock);
 	return err;
 }
@@ -218,7 +223,7 @@ static void lanefs_untied_ended(struct lanefs_domain *domain)
 		wake_up(&domain->j_wait_drained);
 }
 
-static void lanefs_leave(struct lanefs_handle *h, int part)
+static void lanefs_handle_leave(struct lanefs_handle *h, int part)
 {
 	struct lanefs_domain *domain = h->h_part[part].domain;
 	unsigned int credits = h->h_part[part].credits, used = h->h_part[part].used;
@@ -251,18 +256,18 @@ static void lanefs_leave(struct lanefs_handle *h, int part)
  * Joins all domains, or, if one cannot be joined, none: then *blocked is that part. `waiters`: one
  * for each part, or NULL.
  */
-static int lanefs_join_all(struct lanefs_handle *h, const struct lanefs_waiter *waiters,
-			   struct lanefs_txn **fresh, int *blocked)
+static int lanefs_handle_join_all(struct lanefs_handle *h, const struct lanefs_waiter *waiters,
+				  struct lanefs_txn **fresh, int *blocked)
 {
 	int i, err;
 
 	for (i = 0; i < h->h_parts; i++) {
-		err = lanefs_join(h, i, waiters ? &waiters[i] : NULL, fresh);
+		err = lanefs_handle_join(h, i, waiters ? &waiters[i] : NULL, fresh);
 		if (!err)
 			continue;
 		*blocked = i;
 		while (--i >= 0) {
-			lanefs_leave(h, i);
+			lanefs_handle_leave(h, i);
 			spin_lock(&h->h_part[i].domain->j_lock);
 			lanefs_untied_ended(h->h_part[i].domain);
 			spin_unlock(&h->h_part[i].domain->j_lock);
@@ -273,7 +278,7 @@ static int lanefs_join_all(struct lanefs_handle *h, const struct lanefs_waiter *
 }
 
 /* Queues a waiting task in all its domains, so that each leaves room for it. */
-static void lanefs_queue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
+static void lanefs_waiter_queue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
 {
 	u64 ticket = atomic64_inc_return(&h->h_sbi->s_tickets);
 	struct lanefs_waiter *before;
@@ -293,7 +298,7 @@ static void lanefs_queue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
 	}
 }
 
-static void lanefs_unqueue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
+static void lanefs_waiter_unqueue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
 {
 	struct lanefs_domain *domain;
 	bool more;
@@ -311,14 +316,15 @@ static void lanefs_unqueue(struct lanefs_handle *h, struct lanefs_waiter *waiter
 }
 
 /* Waits until the handle may be let in, and helps where room is made. */
-static void lanefs_wait_join(const struct lanefs_handle *h, int part,
-			     const struct lanefs_waiter *waiter)
+static void lanefs_handle_wait(const struct lanefs_handle *h, int part,
+			       const struct lanefs_waiter *waiter)
 {
 	struct lanefs_domain *domain = h->h_part[part].domain;
 
 	for (;;) {
 		wait_event(domain->j_wait_join,
-			   READ_ONCE(domain->j_home_coop) || lanefs_admits(h, part, waiter));
+			   READ_ONCE(domain->j_home_coop) || lanefs_handle_admitted(h, part,
+										    waiter));
 		if (!READ_ONCE(domain->j_home_coop))
 			return;
 		lanefs_coop_help(domain, &domain->j_home_coop);
@@ -326,7 +332,7 @@ static void lanefs_wait_join(const struct lanefs_handle *h, int part,
 }
 
 /* Each of the transactions joined needs the others. */
-static void lanefs_tie(struct lanefs_handle *h)
+static void lanefs_handle_tie(struct lanefs_handle *h)
 {
 	int i, j;
 
@@ -375,7 +381,7 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 	}
 	rwsem_acquire_read(&sbi->s_handle_map, 0, 0, _THIS_IP_);
 	for (;;) {
-		err = lanefs_join_all(h, queued ? waiters : NULL, &fresh, &blocked);
+		err = lanefs_handle_join_all(h, queued ? waiters : NULL, &fresh, &blocked);
 		if (err == -ENOBUFS) {
 			fresh = lanefs_txn_new(sbi);
 			continue;
@@ -383,19 +389,19 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 		if (err != -EAGAIN)
 			break;
 		if (!queued)
-			lanefs_queue(h, waiters);
+			lanefs_waiter_queue(h, waiters);
 		queued = true;
-		lanefs_wait_join(h, blocked, &waiters[blocked]);
+		lanefs_handle_wait(h, blocked, &waiters[blocked]);
 	}
 	if (queued)
-		lanefs_unqueue(h, waiters);
+		lanefs_waiter_unqueue(h, waiters);
 	lanefs_txn_free(fresh);
 	if (err) {
 		rwsem_release(&sbi->s_handle_map, _THIS_IP_);
 		return err;
 	}
 	if (h->h_parts > 1)
-		lanefs_tie(h);
+		lanefs_handle_tie(h);
 	h->h_nofs = memalloc_nofs_save();
 	current->journal_info = h;
 	trace_lanefs_handle_start(h, credits);
@@ -412,7 +418,7 @@ void lanefs_end(struct lanefs_handle *h)
 		WARN_ON_ONCE(h->h_part[i].used > h->h_part[i].credits);
 		if (h->h_part[i].reserved)
 			h->h_sbi->s_journal_ops->unreserve(h->h_part[i].domain, h->h_part[i].reserved);
-		lanefs_leave(h, i);
+		lanefs_handle_leave(h, i);
 	}
 	rwsem_release(&h->h_sbi->s_handle_map, _THIS_IP_);
 }

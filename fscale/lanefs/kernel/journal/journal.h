@@ -204,7 +204,7 @@ int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq);
 int lanefs_commit_thread(void *data);
 
 /* stable.c */
-int lanefs_durable(struct lanefs_domain *domain, u64 seq);
+int lanefs_make_durable(struct lanefs_domain *domain, u64 seq);
 int lanefs_stabilise(struct lanefs_domain *domain, u64 seq);
 int lanefs_stabilise_all(struct lanefs_sb *sbi);
 void lanefs_stable_try(struct lanefs_domain *domain);

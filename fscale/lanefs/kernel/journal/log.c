@@ -82,7 +82,7 @@ static struct lanefs_log_writer lanefs_log_from(struct lanefs_log_io *io, u64 at
 	};
 }
 
-static void lanefs_stamp(struct lanefs_txn *txn, struct page *page)
+static void lanefs_log_stamp(struct lanefs_txn *txn, struct page *page)
 {
 	struct lanefs_header *header = page_address(page);
 
@@ -115,12 +115,12 @@ static void lanefs_log_descriptor(struct lanefs_log_writer *writer, unsigned int
 	header->lh_count = cpu_to_le16(count);
 	for (i = 0; i < count; i++)
 		number[i] = cpu_to_le64(txn->t_vec[first + i].buf->b_block);
-	lanefs_stamp(txn, page);
+	lanefs_log_stamp(txn, page);
 	lanefs_log_write(writer, page);
 }
 
 /* Each run of copies has its descriptor before it. */
-static void lanefs_log_step(struct lanefs_coop *coop, unsigned int step)
+static void lanefs_log_write_step(struct lanefs_coop *coop, unsigned int step)
 {
 	struct lanefs_log_io *io = container_of(coop, struct lanefs_log_io, coop);
 	unsigned int i = step * LANEFS_LOG_STEP, end;
@@ -132,7 +132,7 @@ static void lanefs_log_step(struct lanefs_coop *coop, unsigned int step)
 	for (; i < end; i++) {
 		if (i % LANEFS_JOURNAL_RECORDS == 0)
 			lanefs_log_descriptor(&writer, i);
-		lanefs_stamp(txn, txn->t_vec[i].page);
+		lanefs_log_stamp(txn, txn->t_vec[i].page);
 		lanefs_log_write(&writer, txn->t_vec[i].page);
 	}
 	lanefs_log_submit(&writer);
@@ -159,13 +159,13 @@ static void lanefs_log_revokes(struct lanefs_log_io *io, unsigned int descriptor
 		((__le64 *)(header + 1))[count++] = cpu_to_le64(freed->start);
 		header->lh_count = cpu_to_le16(count);
 		if (count == LANEFS_JOURNAL_RECORDS) {
-			lanefs_stamp(txn, page);
+			lanefs_log_stamp(txn, page);
 			lanefs_log_write(&writer, page);
 			page = NULL;
 		}
 	}
 	if (page) {
-		lanefs_stamp(txn, page);
+		lanefs_log_stamp(txn, page);
 		lanefs_log_write(&writer, page);
 	}
 	lanefs_log_submit(&writer);
@@ -186,7 +186,7 @@ static int lanefs_log_commit_block(struct lanefs_log_io *io)
 	commit->jc_time = cpu_to_le64(ktime_get_real_ns());
 	for (i = 0; i < domain->d_sbi->s_domains; i++)
 		commit->jc_needs[i] = cpu_to_le64(txn->t_needs[i]);
-	lanefs_stamp(txn, page);
+	lanefs_log_stamp(txn, page);
 	err = lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + writer.next, page,
 			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
 	put_page(page);
@@ -203,7 +203,7 @@ int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue)
 	init_completion(&io.done);
 	headers = descriptors + DIV_ROUND_UP(txn->t_revokes, LANEFS_JOURNAL_RECORDS);
 	io.headers = kcalloc(headers, sizeof(*io.headers), GFP_NOFS | __GFP_NOFAIL);
-	io.coop.work = lanefs_log_step;
+	io.coop.work = lanefs_log_write_step;
 	io.coop.steps = DIV_ROUND_UP(txn->t_nbufs, LANEFS_LOG_STEP);
 	lanefs_log_revokes(&io, descriptors);
 	lanefs_coop_run(txn->t_domain, &io.coop, &txn->t_domain->j_log_coop, queue);

@@ -102,8 +102,8 @@ static int lanefs_chunk_read_again(struct lanefs_log_reader *reader,
  * The next block and where it lies on the device; the one before it is gone. Its error, where it
  * cannot be read.
  */
-int lanefs_reader_next(struct lanefs_log_reader *reader, const void **block, u64 *place,
-		       bool *sealed)
+int lanefs_log_reader_next(struct lanefs_log_reader *reader, const void **block, u64 *place,
+			   bool *sealed)
 {
 	struct lanefs_read_chunk *chunk = reader->chunk[reader->current_chunk];
 	int err = 0;
@@ -130,7 +130,7 @@ int lanefs_reader_next(struct lanefs_log_reader *reader, const void **block, u64
  * The block @at of the journal is the next one; often it was read just now. The first chunks are
  * small, as most logs are.
  */
-void lanefs_reader_seek(struct lanefs_log_reader *reader, u64 at)
+void lanefs_log_reader_seek(struct lanefs_log_reader *reader, u64 at)
 {
 	struct lanefs_read_chunk *chunk = reader->chunk[reader->current_chunk];
 	u32 i;
@@ -149,7 +149,7 @@ void lanefs_reader_seek(struct lanefs_log_reader *reader, u64 at)
 	}
 }
 
-void lanefs_reader_free(struct lanefs_log_reader *reader)
+void lanefs_log_reader_free(struct lanefs_log_reader *reader)
 {
 	struct lanefs_read_chunk *chunk;
 	u32 i;
@@ -166,7 +166,7 @@ void lanefs_reader_free(struct lanefs_log_reader *reader)
 }
 
 /* NULL: no memory. */
-struct lanefs_log_reader *lanefs_reader_new(struct lanefs_log *log)
+struct lanefs_log_reader *lanefs_log_reader_new(struct lanefs_log *log)
 {
 	struct lanefs_log_reader *reader = kzalloc(sizeof(*reader), GFP_KERNEL);
 	struct lanefs_read_chunk *chunk;
@@ -178,7 +178,7 @@ struct lanefs_log_reader *lanefs_reader_new(struct lanefs_log *log)
 		chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
 		reader->chunk[reader->chunks++] = chunk;
 		if (!chunk || !lanefs_pages_alloc(chunk->page, log->recovery->chunk_blocks)) {
-			lanefs_reader_free(reader);
+			lanefs_log_reader_free(reader);
 			return NULL;
 		}
 		INIT_WORK(&chunk->check, lanefs_chunk_check_work);

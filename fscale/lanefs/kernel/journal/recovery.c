@@ -22,7 +22,7 @@
 #define LANEFS_PROGRESS		(5 * HZ)
 
 /* Room for @more elements in *array, which has @count of *room. */
-static int lanefs_grow(void **array, size_t size, u64 count, u64 more, u64 *room)
+static int lanefs_array_grow(void **array, size_t size, u64 count, u64 more, u64 *room)
 {
 	u64 wanted = max_t(u64, 2 * *room, count + more);
 	void *larger;
@@ -51,9 +51,9 @@ static int lanefs_log_note_records(struct lanefs_log *log, const struct lanefs_l
 	if (log->record_count + scan->count > log->record_room) {
 		log->record_count = lanefs_records_compact(log->records, log->record_count);
 		if (2 * (log->record_count + scan->count) > log->record_room) {
-			err = lanefs_grow((void **)&log->records, sizeof(*log->records),
-					  log->record_count, log->record_room + scan->count,
-					  &log->record_room);
+			err = lanefs_array_grow((void **)&log->records, sizeof(*log->records),
+						log->record_count, log->record_room + scan->count,
+						&log->record_room);
 			if (err)
 				return err;
 		}
@@ -72,7 +72,8 @@ static int lanefs_log_note(struct lanefs_log *log, const struct lanefs_commit_bl
 {
 	u32 domains = log->domain->d_sbi->s_domains;
 	__le64 *needs = log->count ? log->nodes[log->count - 1].needs : NULL;
-	int err = lanefs_grow((void **)&log->nodes, sizeof(*log->nodes), log->count, 1, &log->room);
+	int err = lanefs_array_grow((void **)&log->nodes, sizeof(*log->nodes), log->count, 1,
+				    &log->room);
 
 	if (err)
 		return err;
@@ -116,9 +117,9 @@ static int lanefs_log_check_end(struct lanefs_log *log, struct lanefs_log_reader
 	bool sealed;
 	int err;
 
-	lanefs_reader_seek(reader, at);
+	lanefs_log_reader_seek(reader, at);
 	for (left = domain->d_layout.journal_blocks; left; left--) {
-		err = lanefs_reader_next(reader, &block, &place, &sealed);
+		err = lanefs_log_reader_next(reader, &block, &place, &sealed);
 		if (err)
 			return err;
 		if (!lanefs_log_end_take(&end, block, place))
@@ -140,9 +141,9 @@ static int lanefs_log_read(struct lanefs_log *log, struct lanefs_log_reader *rea
 	bool sealed;
 	int err;
 
-	lanefs_reader_seek(reader, log->tail);
+	lanefs_log_reader_seek(reader, log->tail);
 	for (at = 0; !READ_ONCE(log->recovery->failed); at++) {
-		err = lanefs_reader_next(reader, &block, &place, &sealed);
+		err = lanefs_log_reader_next(reader, &block, &place, &sealed);
 		if (err)
 			return err;
 		switch (lanefs_log_scan_take(scan, block, place, sealed)) {
@@ -170,7 +171,7 @@ static int lanefs_log_read(struct lanefs_log *log, struct lanefs_log_reader *rea
 }
 
 /* Where the log begins; 1 if it is void, and so empty. */
-static int lanefs_log_find(struct lanefs_log *log)
+static int lanefs_log_find_tail(struct lanefs_log *log)
 {
 	struct lanefs_domain *domain = log->domain;
 	u64 number = domain->d_layout.base + 1, epoch;
@@ -209,13 +210,13 @@ free:
 static int lanefs_log_scan(struct lanefs_log *log)
 {
 	struct lanefs_domain *domain = log->domain;
-	struct lanefs_log_reader *reader = lanefs_reader_new(log);
+	struct lanefs_log_reader *reader = lanefs_log_reader_new(log);
 	struct lanefs_log_scan *scan = kzalloc(sizeof(*scan), GFP_KERNEL);
 	int err = -ENOMEM;
 
 	if (!reader || !scan)
 		goto free;
-	err = lanefs_log_find(log);
+	err = lanefs_log_find_tail(log);
 	if (err == 1) {
 		err = lanefs_log_check_end(log, reader, 1, 0, domain->d_layout.base + 1);
 	} else if (!err) {
@@ -229,7 +230,7 @@ static int lanefs_log_scan(struct lanefs_log *log)
 free:
 	kfree(scan);
 	if (reader)
-		lanefs_reader_free(reader);
+		lanefs_log_reader_free(reader);
 	return err;
 }
 
@@ -252,7 +253,7 @@ static int lanefs_cut_logs(struct lanefs_log *logs, u32 domains)
 	return 0;
 }
 
-static void lanefs_log_step(struct lanefs_log *log, int (*step)(struct lanefs_log *log))
+static void lanefs_recovery_step(struct lanefs_log *log, int (*step)(struct lanefs_log *log))
 {
 	struct lanefs_recovery *recovery = log->recovery;
 
@@ -266,12 +267,12 @@ static void lanefs_log_step(struct lanefs_log *log, int (*step)(struct lanefs_lo
 
 static void lanefs_log_scan_work(struct work_struct *work)
 {
-	lanefs_log_step(container_of(work, struct lanefs_log, work), lanefs_log_scan);
+	lanefs_recovery_step(container_of(work, struct lanefs_log, work), lanefs_log_scan);
 }
 
 static void lanefs_log_replay_work(struct work_struct *work)
 {
-	lanefs_log_step(container_of(work, struct lanefs_log, work), lanefs_log_replay);
+	lanefs_recovery_step(container_of(work, struct lanefs_log, work), lanefs_log_replay);
 }
 
 /* Has each domain do it; the first domain's error. */

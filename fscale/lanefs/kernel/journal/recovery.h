@@ -48,11 +48,11 @@ struct lanefs_recovery {
 
 /* logread.c */
 struct lanefs_log_reader;
-struct lanefs_log_reader *lanefs_reader_new(struct lanefs_log *log);
-void lanefs_reader_free(struct lanefs_log_reader *reader);
-void lanefs_reader_seek(struct lanefs_log_reader *reader, u64 at);
-int lanefs_reader_next(struct lanefs_log_reader *reader, const void **block, u64 *place,
-		       bool *sealed);
+struct lanefs_log_reader *lanefs_log_reader_new(struct lanefs_log *log);
+void lanefs_log_reader_free(struct lanefs_log_reader *reader);
+void lanefs_log_reader_seek(struct lanefs_log_reader *reader, u64 at);
+int lanefs_log_reader_next(struct lanefs_log_reader *reader, const void **block, u64 *place,
+			   bool *sealed);
 
 /* replay.c */
 int lanefs_log_replay(struct lanefs_log *log);

@@ -41,8 +41,8 @@ static int lanefs_copy_by_block(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-static void lanefs_batch_read(struct lanefs_log *log, struct lanefs_batch *batch,
-			      const struct lanefs_log_record *records, u32 count)
+static void lanefs_replay_read(struct lanefs_log *log, struct lanefs_batch *batch,
+			       const struct lanefs_log_record *records, u32 count)
 {
 	const struct lanefs_layout *layout = &log->domain->d_layout;
 	struct blk_plug plug;
@@ -67,7 +67,7 @@ static void lanefs_batch_read(struct lanefs_log *log, struct lanefs_batch *batch
 }
 
 /* Waits for the batch's blocks, and begins to write them in place. */
-static int lanefs_batch_write(struct lanefs_log *log, struct lanefs_batch *batch)
+static int lanefs_replay_write(struct lanefs_log *log, struct lanefs_batch *batch)
 {
 	struct blk_plug plug;
 	int err = lanefs_io_wait(&batch->io);
@@ -98,11 +98,11 @@ static int lanefs_replay_batches(struct lanefs_log *log, struct lanefs_batch **b
 			err = lanefs_io_wait(&batches[i % room]->io);
 			if (err)
 				break;
-			lanefs_batch_read(log, batches[i % room], log->records + i * most,
-					  min_t(u64, most, count - i * most));
+			lanefs_replay_read(log, batches[i % room], log->records + i * most,
+					   min_t(u64, most, count - i * most));
 		}
 		if (i >= lag)
-			err = lanefs_batch_write(log, batches[(i - lag) % room]);
+			err = lanefs_replay_write(log, batches[(i - lag) % room]);
 	}
 	for (i = 0; i < room; i++) {
 		ended = lanefs_io_wait(&batches[i]->io);

@@ -47,7 +47,7 @@ static void lanefs_txn_stable(struct lanefs_txn *txn)
 	}
 }
 
-static struct lanefs_txn *lanefs_log_find(struct lanefs_domain *domain, u64 seq)
+static struct lanefs_txn *lanefs_txn_find(struct lanefs_domain *domain, u64 seq)
 {
 	struct lanefs_txn *txn, *found = NULL;
 
@@ -69,7 +69,7 @@ static void lanefs_stable_advance(struct lanefs_domain *domain, u64 seq)
 
 	mutex_lock(&domain->j_stable_mutex);
 	while (domain->j_stable < seq) {
-		txn = lanefs_log_find(domain, domain->j_stable + 1);
+		txn = lanefs_txn_find(domain, domain->j_stable + 1);
 		if (!txn)
 			break;	/* After an abort the journal was stopped, and gave it up. */
 		lanefs_txn_stable(txn);
@@ -128,7 +128,7 @@ static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
  * not committed then, so that it may need more. With a ticket they are not tied to others any more
  * (lanefs_hold_ties()); without, it ends at the first that is not committed.
  */
-static bool lanefs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, u64 ticket)
+static bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, u64 ticket)
 {
 	bool changed = true, missing = false;
 	struct lanefs_domain *domain;
@@ -169,7 +169,7 @@ static int lanefs_stabilise_closure(struct lanefs_sb *sbi, u64 *need, bool force
 	int err = 0;
 	u32 i;
 
-	while (!err && lanefs_extend(sbi, need, seen, ticket))
+	while (!err && lanefs_needs_extend(sbi, need, seen, ticket))
 		err = force ? lanefs_commit_needed(sbi, need) : -EAGAIN;
 	if (err)
 		goto out;
@@ -186,7 +186,7 @@ out:
 }
 
 /* Whether nothing up to `seq` that is not stable needs anything of another domain, up to now. */
-static bool lanefs_untied(struct lanefs_domain *domain, u64 seq)
+static bool lanefs_txns_untied(struct lanefs_domain *domain, u64 seq)
 {
 	struct lanefs_txn *running, *committing, *txn;
 	bool tied;
@@ -211,7 +211,7 @@ static bool lanefs_untied(struct lanefs_domain *domain, u64 seq)
  * Makes the domain's transactions up to `seq`, and all that they need, durable. As a rule no other
  * domain has to be looked at, and it is left to who has committed to make them stable.
  */
-int lanefs_durable(struct lanefs_domain *domain, u64 seq)
+int lanefs_make_durable(struct lanefs_domain *domain, u64 seq)
 {
 	struct lanefs_sb *sbi = domain->d_sbi;
 	u64 *need;
@@ -220,10 +220,10 @@ int lanefs_durable(struct lanefs_domain *domain, u64 seq)
 	lanefs_may_wait(sbi);
 	if (READ_ONCE(domain->j_stable) >= seq)
 		return 0;
-	if (lanefs_untied(domain, seq)) {
+	if (lanefs_txns_untied(domain, seq)) {
 		lanefs_commit_request(domain, seq, false);
 		err = lanefs_commit_wait(domain, seq);
-		if (err || lanefs_untied(domain, seq))
+		if (err || lanefs_txns_untied(domain, seq))
 			return err;
 	}
 	need = kcalloc(sbi->s_domains, sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
@@ -236,7 +236,7 @@ int lanefs_durable(struct lanefs_domain *domain, u64 seq)
 /* Makes them stable as well. */
 int lanefs_stabilise(struct lanefs_domain *domain, u64 seq)
 {
-	int err = lanefs_durable(domain, seq);
+	int err = lanefs_make_durable(domain, seq);
 
 	if (err)
 		return err;

@@ -110,7 +110,7 @@ struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block)
 }
 
 /* The domain that a data block lies in, if the handle has joined it, or NULL. */
-struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block)
+struct lanefs_domain *lanefs_handle_domain(const struct lanefs_handle *h, u64 block)
 {
 	struct lanefs_domain *domain = lanefs_block_domain(h->h_sbi, block);
 	int part;
@@ -255,7 +255,7 @@ void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 }
 
 /* Where to look for blocks; those of a log's segments come last, as they are for data that moves. */
-static u64 lanefs_goal(struct lanefs_domain *domain, u64 goal)
+static u64 lanefs_alloc_goal(struct lanefs_domain *domain, u64 goal)
 {
 	u64 next = READ_ONCE(raw_cpu_ptr(domain->d_slots)->s_goal);
 
@@ -276,7 +276,7 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 	want = min_t(u64, want, h->h_part[part].reserved);
 	if (!want)
 		return -ENOSPC;
-	if (!lanefs_take_blocks(domain, lanefs_goal(domain, goal), want, start, count)) {
+	if (!lanefs_take_blocks(domain, lanefs_alloc_goal(domain, goal), want, start, count)) {
 		lanefs_error(domain->d_sbi, "domain %u: fewer blocks are free than reserved",
 			     domain->d_id);
 		return -EUCLEAN;

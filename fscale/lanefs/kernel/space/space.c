@@ -21,7 +21,7 @@
  * that is preallocated and as large as its domain may be written in every second block, in any
  * order, with 126 extents to a half-full leaf.
  */
-static u64 lanefs_keep(const struct lanefs_domain *domain, enum lanefs_reserve purpose)
+static u64 lanefs_space_kept(const struct lanefs_domain *domain, enum lanefs_reserve purpose)
 {
 	u64 blocks = domain->d_layout.end - domain->d_layout.data;
 	u64 keep = clamp_t(u64, blocks / 64, 16, 65536);
@@ -51,7 +51,7 @@ void lanefs_space_init(struct lanefs_domain *domain)
  */
 void lanefs_space_start(struct lanefs_domain *domain)
 {
-	domain->d_plenty = lanefs_keep(domain, LANEFS_FOR_DATA) +
+	domain->d_plenty = lanefs_space_kept(domain, LANEFS_FOR_DATA) +
 			   2ULL * LANEFS_FREE_BATCH * num_possible_cpus();
 }
 
@@ -62,7 +62,7 @@ void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks)
 	domain->d_plenty += blocks;
 }
 
-static bool lanefs_plenty(const struct lanefs_domain *domain, s64 free)
+static bool lanefs_space_plenty(const struct lanefs_domain *domain, s64 free)
 {
 	return free >= domain->d_plenty;
 }
@@ -82,7 +82,7 @@ static s64 lanefs_free_count(struct lanefs_domain *domain)
 }
 
 /* The number of blocks that become free when the transactions that freed them are stable. */
-static s64 lanefs_pending(const struct lanefs_domain *domain)
+static s64 lanefs_space_pending(const struct lanefs_domain *domain)
 {
 	s64 pending = 0;
 	int cpu;
@@ -93,7 +93,7 @@ static s64 lanefs_pending(const struct lanefs_domain *domain)
 }
 
 /* Has all that is free counted in d_free. */
-static void lanefs_gather(struct lanefs_domain *domain)
+static void lanefs_space_gather(struct lanefs_domain *domain)
 {
 	int cpu;
 
@@ -105,14 +105,14 @@ static void lanefs_gather(struct lanefs_domain *domain)
 }
 
 /* Blocks that are free or pending: of everybody, and of those the ones that data can have. */
-s64 lanefs_space(struct lanefs_domain *domain, s64 *for_data)
+s64 lanefs_space_count(struct lanefs_domain *domain, s64 *for_data)
 {
 	/* First what becomes free, or it might be in neither; it may be in both for a moment. */
-	s64 room = lanefs_pending(domain);
+	s64 room = lanefs_space_pending(domain);
 
 	room += lanefs_free_count(domain);
 	room = min_t(s64, room, domain->d_layout.end - domain->d_layout.data);
-	*for_data = max_t(s64, room - (s64)lanefs_keep(domain, LANEFS_FOR_DATA), 0);
+	*for_data = max_t(s64, room - (s64)lanefs_space_kept(domain, LANEFS_FOR_DATA), 0);
 	return max_t(s64, room, 0);
 }
 
@@ -123,7 +123,7 @@ u64 lanefs_data_room_all(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++) {
-		lanefs_space(sbi->s_domain[i], &part);
+		lanefs_space_count(sbi->s_domain[i], &part);
 		room += part;
 	}
 	return room;
@@ -131,7 +131,7 @@ u64 lanefs_data_room_all(struct lanefs_sb *sbi)
 
 bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
 {
-	s64 least = count + lanefs_keep(domain, purpose);
+	s64 least = count + lanefs_space_kept(domain, purpose);
 
 	return atomic64_read(&domain->d_free) >= least || lanefs_free_count(domain) >= least;
 }
@@ -142,7 +142,7 @@ static bool lanefs_take_batched(struct lanefs_domain *domain, s64 count)
 	atomic64_t *batch = &raw_cpu_ptr(domain->d_slots)->s_free;
 	s64 free = atomic64_read(batch);
 
-	if (!lanefs_plenty(domain, atomic64_read(&domain->d_free)))
+	if (!lanefs_space_plenty(domain, atomic64_read(&domain->d_free)))
 		return false;
 	do {
 		if (free < count)
@@ -165,12 +165,12 @@ static bool lanefs_take_counted(struct lanefs_domain *domain, s64 count, s64 lea
 }
 
 /* Where there is plenty, this CPU's batch is one again. */
-static void lanefs_refill(struct lanefs_domain *domain)
+static void lanefs_batch_refill(struct lanefs_domain *domain)
 {
 	s64 free = atomic64_read(&domain->d_free);
 	atomic64_t *batch;
 
-	if (!lanefs_plenty(domain, free - LANEFS_FREE_BATCH))
+	if (!lanefs_space_plenty(domain, free - LANEFS_FREE_BATCH))
 		return;
 	spin_lock(&domain->d_batch_lock);
 	batch = &raw_cpu_ptr(domain->d_slots)->s_free;
@@ -187,12 +187,12 @@ bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reser
 
 	if (lanefs_take_batched(domain, count))
 		return true;
-	least = count + lanefs_keep(domain, purpose);
+	least = count + lanefs_space_kept(domain, purpose);
 	if (lanefs_take_counted(domain, count, least)) {
-		lanefs_refill(domain);
+		lanefs_batch_refill(domain);
 		return true;
 	}
-	lanefs_gather(domain);
+	lanefs_space_gather(domain);
 	return lanefs_take_counted(domain, count, least);
 }
 
@@ -203,7 +203,7 @@ void lanefs_give_free(struct lanefs_domain *domain, u64 count)
 
 	if (!count)
 		return;
-	if (!lanefs_plenty(domain, atomic64_read(&domain->d_free))) {
+	if (!lanefs_space_plenty(domain, atomic64_read(&domain->d_free))) {
 		atomic64_add(count, &domain->d_free);
 	} else if (atomic64_add_return(count, batch) > 2 * LANEFS_FREE_BATCH) {
 		spin_lock(&domain->d_batch_lock);
@@ -286,7 +286,7 @@ bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 	if (flush && *retries == 1 && lanefs_flush_delayed(sbi->s_vfs) > 0)
 		return true;
 	for (i = 0; i < sbi->s_domains; i++)
-		pending |= lanefs_pending(sbi->s_domain[i]) > 0;
+		pending |= lanefs_space_pending(sbi->s_domain[i]) > 0;
 	if (!pending) {
 		/* It may have become free since: one last time. */
 		if (*retries == 3)

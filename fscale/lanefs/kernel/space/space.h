@@ -46,7 +46,7 @@ void lanefs_space_init(struct lanefs_domain *domain);
 void lanefs_space_start(struct lanefs_domain *domain);
 int lanefs_flush_delayed(struct super_block *sb);
 void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks);
-s64 lanefs_space(struct lanefs_domain *domain, s64 *for_data);
+s64 lanefs_space_count(struct lanefs_domain *domain, s64 *for_data);
 u64 lanefs_data_room_all(struct lanefs_sb *sbi);
 bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
 bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
@@ -73,7 +73,7 @@ void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group,
 void lanefs_group_give(struct lanefs_domain *domain, u32 group, u32 bit, u32 count);
 void lanefs_release_freed(struct lanefs_domain *domain, u64 start, u64 count);
 struct lanefs_domain *lanefs_block_domain(struct lanefs_sb *sbi, u64 block);
-struct lanefs_domain *lanefs_joined(const struct lanefs_handle *h, u64 block);
+struct lanefs_domain *lanefs_handle_domain(const struct lanefs_handle *h, u64 block);
 struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domain *domain,
 				    u32 magic, u64 owner);
 

@@ -144,12 +144,13 @@ static const struct {
 	[LANEFS_OPTION_STRICT] = LANEFS_LOG_CHOICE(strict, lanefs_stricts),
 };
 
-static unsigned int lanefs_choice(const struct lanefs_options *options, unsigned int option)
+static unsigned int lanefs_option_get(const struct lanefs_options *options, unsigned int option)
 {
 	return *(const unsigned int *)((const void *)options + lanefs_choices[option].at);
 }
 
-static void lanefs_choose(struct lanefs_options *options, unsigned int option, unsigned int value)
+static void lanefs_option_set(struct lanefs_options *options, unsigned int option,
+			      unsigned int value)
 {
 	WRITE_ONCE(*(unsigned int *)((void *)options + lanefs_choices[option].at), value);
 }
@@ -167,7 +168,7 @@ int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	else if (option == LANEFS_OPTION_NORECOVERY)
 		options->norecovery = true;
 	else
-		lanefs_choose(options, option, result.uint_32);
+		lanefs_option_set(options, option, result.uint_32);
 	return 0;
 }
 
@@ -179,7 +180,8 @@ int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 	for (option = 0; option < ARRAY_SIZE(lanefs_choices); option++)
 		if (!lanefs_choices[option].log || lanefs_is_log(root->d_sb))
 			seq_printf(seq, ",%s=%s", lanefs_parameters[option].name,
-				   lanefs_choices[option].values[lanefs_choice(options, option)].name);
+				   lanefs_choices[option].values[lanefs_option_get(options,
+										   option)].name);
 	if (options->discard)
 		seq_puts(seq, ",discard");
 	if (options->norecovery)
@@ -200,7 +202,7 @@ int lanefs_check_features(struct super_block *sb, const struct lanefs_options *a
 	unsigned int option, value;
 
 	for (option = 0; option < ARRAY_SIZE(lanefs_choices) && !lanefs_is_log(sb); option++) {
-		value = lanefs_choice(asked, option);
+		value = lanefs_option_get(asked, option);
 		if (lanefs_choices[option].log && value)
 			return invalf(fc, "%s=%s needs a file system made with mkfs.lanefs --alloc log",
 				      lanefs_parameters[option].name,
@@ -221,7 +223,7 @@ int lanefs_check_options(struct super_block *sb, const struct lanefs_options *as
 		return invalf(fc, "discard: the device does not support it");
 	for (option = 0; now && option < ARRAY_SIZE(lanefs_choices); option++)
 		if (lanefs_choices[option].fixed &&
-		    lanefs_choice(asked, option) != lanefs_choice(now, option))
+		    lanefs_option_get(asked, option) != lanefs_option_get(now, option))
 			return invalf(fc, "%s= cannot be changed by a remount: unmount first",
 				      lanefs_parameters[option].name);
 	if (now && lanefs_check_features(sb, asked, fc))
@@ -240,6 +242,6 @@ void lanefs_take_options(struct lanefs_options *now, const struct lanefs_options
 	unsigned int option;
 
 	for (option = 0; option < ARRAY_SIZE(lanefs_choices); option++)
-		lanefs_choose(now, option, lanefs_choice(asked, option));
+		lanefs_option_set(now, option, lanefs_option_get(asked, option));
 	WRITE_ONCE(now->discard, asked->discard);
 }

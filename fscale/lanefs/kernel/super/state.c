@@ -95,7 +95,7 @@ int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state)
 }
 
 /* From read-only, with nothing to recover, to read-write. */
-int lanefs_start(struct lanefs_sb *sbi)
+int lanefs_set_writable(struct lanefs_sb *sbi)
 {
 	int err = 0;
 	u32 i;
@@ -116,7 +116,7 @@ int lanefs_start(struct lanefs_sb *sbi)
 }
 
 /* Writes all in place; the logs are void then. */
-int lanefs_clean(struct lanefs_sb *sbi)
+int lanefs_checkpoint_all(struct lanefs_sb *sbi)
 {
 	int err = lanefs_stabilise_all(sbi);
 	u32 i;
@@ -131,7 +131,7 @@ int lanefs_clean(struct lanefs_sb *sbi)
  * may be writers, as an emergency remount (sysrq) does not wait for them: their handles that are
  * open still count, and no more are opened.
  */
-int lanefs_stop(struct lanefs_sb *sbi)
+int lanefs_set_read_only(struct lanefs_sb *sbi)
 {
 	bool started = sbi->s_started;
 	int err = 0;
@@ -142,7 +142,7 @@ int lanefs_stop(struct lanefs_sb *sbi)
 	for (i = 0; i < sbi->s_domains; i++)
 		wake_up_all(&sbi->s_domain[i]->j_wait_join);
 	if (started)
-		err = sbi->s_aborted ? -EIO : lanefs_clean(sbi);
+		err = sbi->s_aborted ? -EIO : lanefs_checkpoint_all(sbi);
 	if (err)
 		lanefs_abort(sbi);
 	for (i = 0; i < sbi->s_domains; i++)

@@ -83,7 +83,7 @@ static void lanefs_put_super(struct super_block *sb)
 	lanefs_span_stop(sbi);
 	flush_workqueue(sbi->s_io_done);
 	lanefs_delalloc_check(sbi);
-	lanefs_stop(sbi);
+	lanefs_set_read_only(sbi);
 	lanefs_shrinker_stop(&sbi->s_shrinker);
 	lanefs_free_sb(sbi);
 	sb->s_fs_info = NULL;
@@ -117,7 +117,7 @@ static int lanefs_sync_fs(struct super_block *sb, int wait)
 static int lanefs_freeze_fs(struct super_block *sb)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(sb);
-	int err = sbi->s_started ? lanefs_clean(sbi) : 0;
+	int err = sbi->s_started ? lanefs_checkpoint_all(sbi) : 0;
 
 	lanefs_delalloc_check(sbi);
 	lanefs_discard_wait(sbi);
@@ -148,7 +148,7 @@ static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
 		s64 for_data;
 
 		blocks += domain->d_layout.end - domain->d_layout.data;
-		free += lanefs_space(domain, &for_data);
+		free += lanefs_space_count(domain, &for_data);
 		usable += for_data;
 		inodes += percpu_counter_sum_positive(&domain->d_inodes_free);
 	}
@@ -177,7 +177,7 @@ static const struct super_operations lanefs_sops = {
 	.show_options = lanefs_show_options,
 };
 
-static int lanefs_setup(struct lanefs_sb *sbi, struct fs_context *fc)
+static int lanefs_mount_domains(struct lanefs_sb *sbi, struct fs_context *fc)
 {
 	struct super_block *sb = sbi->s_vfs;
 	u32 state, domains, i;
@@ -277,7 +277,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	/* Writeback is done, and counted, for the cgroup that dirtied. */
 	sb->s_iflags |= SB_I_CGROUPWB;
 	sb->s_max_links = LANEFS_LINK_MAX;
-	err = lanefs_setup(sbi, fc);
+	err = lanefs_mount_domains(sbi, fc);
 	if (!err)
 		err = lanefs_sysfs_start(sbi);
 	if (err)
@@ -287,7 +287,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	if (err)
 		goto free;
 	if (!sb_rdonly(sb))
-		err = lanefs_start(sbi);
+		err = lanefs_set_writable(sbi);
 	if (!err)
 		err = lanefs_span_start(sbi);
 	if (err)
@@ -320,7 +320,7 @@ stop:
 	lanefs_span_stop(sbi);
 	lanefs_icache_list(sbi);
 	evict_inodes(sb);
-	lanefs_stop(sbi);
+	lanefs_set_read_only(sbi);
 	lanefs_shrinker_stop(&sbi->s_shrinker);
 free:
 	lanefs_free_sb(sbi);
@@ -360,18 +360,18 @@ static int lanefs_reconfigure(struct fs_context *fc)
 	if (!read_only && (sbi->s_ro_compat & ~LANEFS_RO_COMPAT_KNOWN))
 		return invalf(fc, "unknown features: only a read-only mount is possible");
 	if (read_only && !sb_rdonly(sb)) {
-		err = lanefs_stop(sbi);
+		err = lanefs_set_read_only(sbi);
 		if (err)
 			return err;
 	} else if (!read_only && sb_rdonly(sb)) {
-		err = lanefs_start(sbi);
+		err = lanefs_set_writable(sbi);
 		if (err)
 			return err;
 		sb->s_flags &= ~SB_RDONLY;
 		err = lanefs_orphans_process(sbi);
 		if (err) {
 			sb->s_flags |= SB_RDONLY;
-			lanefs_stop(sbi);
+			lanefs_set_read_only(sbi);
 			return err;
 		}
 	}

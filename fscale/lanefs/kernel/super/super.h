@@ -19,9 +19,9 @@ void lanefs_take_options(struct lanefs_options *now, const struct lanefs_options
 /* state.c */
 int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc);
 int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state);
-int lanefs_start(struct lanefs_sb *sbi);
-int lanefs_clean(struct lanefs_sb *sbi);
-int lanefs_stop(struct lanefs_sb *sbi);
+int lanefs_set_writable(struct lanefs_sb *sbi);
+int lanefs_checkpoint_all(struct lanefs_sb *sbi);
+int lanefs_set_read_only(struct lanefs_sb *sbi);
 
 /* inode_ops.c */
 void lanefs_set_ops(struct inode *inode);

@@ -208,8 +208,9 @@ static int lanefs_tree_grow(struct lanefs_handle *h, struct inode *inode)
 	return 0;
 }
 
-static bool lanefs_has_space(const struct inode *inode, const struct lanefs_buf *buf, int level,
-			     unsigned int size)
+static bool lanefs_node_has_space(const struct inode *inode, const struct lanefs_buf *buf,
+				  int level,
+				  unsigned int size)
 {
 	const struct lanefs_header *header = lanefs_buf_header(buf);
 
@@ -304,7 +305,7 @@ int lanefs_tree_find_room(struct lanefs_handle *h, struct inode *inode, u64 key,
 	lanefs_path_init(inode, path);
 	for (level = path->p_level; level > 0; level--) {
 		err = lanefs_tree_step(inode, key, path, level);
-		if (!err && !lanefs_has_space(inode, path->p_buf[level - 1], level - 1, size))
+		if (!err && !lanefs_node_has_space(inode, path->p_buf[level - 1], level - 1, size))
 			err = lanefs_tree_split(h, inode, key, path, level);
 		if (err) {
 			lanefs_path_put(path);
