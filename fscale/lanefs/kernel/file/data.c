@@ -59,6 +59,7 @@ u64 lanefs_prealloc_blocks(const struct inode *inode, const struct lanefs_map *m
 {
 	u64 end = DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
 
+	lockdep_assert_held(&LANEFS_I(inode)->li_tree_sem);
 	/* Not where there are blocks further on, nor when nobody is left to give them back. */
 	if (lanefs_is_log(inode->i_sb) || map->logical > end || map->logical + count < end ||
 	    LANEFS_I(inode)->li_fallocating || !atomic_read(&LANEFS_I(inode)->li_writers) ||
@@ -77,6 +78,7 @@ int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs
 	u32 count;
 	int err;
 
+	lockdep_assert_held_write(&li->li_tree_sem);
 	/* More owners would be more than the handle's credits are for. */
 	if (log)
 		want = min_t(u64, want, LANEFS_SEGMENT_BLOCKS);
@@ -309,6 +311,7 @@ int lanefs_redirty_block(struct inode *inode, loff_t pos)
 {
 	loff_t length = min_t(loff_t, i_size_read(inode) - pos, LANEFS_BLOCK_SIZE);
 
+	lockdep_assert_held(&inode->i_rwsem);
 	return length <= 0 ? 0 : lanefs_iomap_unshare(inode, pos, length, &lanefs_redirty_ops,
 						      &lanefs_iomap_checks);
 }

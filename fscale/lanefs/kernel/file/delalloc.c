@@ -47,6 +47,7 @@ void lanefs_delalloc_clip(struct inode *inode, struct lanefs_map *map, u64 end)
 	struct lanefs_inode *li = LANEFS_I(inode);
 	unsigned long next = map->logical;
 
+	lockdep_assert_held(&li->li_tree_sem);
 	if (!lanefs_delalloc_wanted(inode, map) || !li->li_delayed_blocks)
 		return;
 	end = min(end, map->logical + map->length);
@@ -185,6 +186,7 @@ struct lanefs_domain *lanefs_delalloc_use(struct inode *inode, u64 logical)
 	void *entry, *before = NULL, *behind = NULL;
 	struct lanefs_domain *domain;
 
+	lockdep_assert_held_write(&li->li_tree_sem);
 	xas_lock(&xas);
 	if (alone) {
 		/* As often in a log: a block is written and synced. */
@@ -226,6 +228,7 @@ u64 lanefs_delalloc_lend(struct lanefs_handle *h, struct inode *inode)
 {
 	u64 lent = LANEFS_I(inode)->li_delayed_meta;
 
+	lockdep_assert_held_write(&LANEFS_I(inode)->li_tree_sem);
 	h->h_part[lanefs_handle_part(h, lanefs_domain_of(inode))].reserved += lent;
 	return lent;
 }
@@ -442,6 +445,7 @@ static int lanefs_delalloc_convert(struct lanefs_handle *h, struct inode *inode,
 				       map->logical + LANEFS_BITMAP_BITS));
 	u64 meta = li->li_delayed_meta, tree = lanefs_tree_room(inode), ahead, given, taken;
 
+	lockdep_assert_held_write(&li->li_tree_sem);
 	err = lanefs_delalloc_prealloc(inode, map, run, &ahead);
 	if (!err && meta < tree)
 		err = lanefs_reserve(h, own, tree - meta, LANEFS_FOR_COMPLETION);

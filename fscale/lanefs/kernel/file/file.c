@@ -181,6 +181,7 @@ static bool lanefs_range_mapped(struct inode *inode, loff_t start, loff_t end)
 /* With the inode locked, if only shared: the bytes that may be written, or an error. */
 static ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from)
 {
+	lockdep_assert_held(&file_inode(iocb->ki_filp)->i_rwsem);
 	return IS_IMMUTABLE(file_inode(iocb->ki_filp)) ? -EPERM : generic_write_checks(iocb, from);
 }
 
@@ -525,6 +526,7 @@ int lanefs_write_below(struct inode *inode, loff_t size)
 {
 	loff_t from = READ_ONCE(LANEFS_I(inode)->li_disk_size), to = min(size, i_size_read(inode));
 
+	lockdep_assert_held(&inode->i_rwsem);
 	return from < to ? filemap_write_and_wait_range(inode->i_mapping, from, to - 1) : 0;
 }
 

@@ -89,6 +89,7 @@ static int lanefs_free_logged(struct lanefs_handle *h, struct inode *inode, u64 
 {
 	int err = lanefs_free_some(h, inode, from, to);
 
+	lockdep_assert_held_write(&LANEFS_I(inode)->li_tree_sem);
 	if (err)
 		lanefs_abort(h->h_sbi);
 	lanefs_inode_log(h, inode, true);

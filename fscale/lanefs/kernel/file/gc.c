@@ -42,6 +42,7 @@ static bool lanefs_gc_live_mapped(struct inode *inode, const struct lanefs_live 
 {
 	struct lanefs_map map;
 
+	lockdep_assert_held(&LANEFS_I(inode)->li_tree_sem);
 	return !lanefs_map_find(inode, live->logical, &map) && map.block == live->block &&
 	       !map.unwritten;
 }

@@ -115,6 +115,7 @@ int lanefs_rewrite_map(struct lanefs_handle *h, struct inode *inode, struct lane
 	u64 room = lanefs_tree_room(inode), has = h->h_part[lanefs_handle_part(h, own)].reserved;
 	int err;
 
+	lockdep_assert_held_write(&LANEFS_I(inode)->li_tree_sem);
 	/* If there is no block left the change may still need none. */
 	if (has < room)
 		(void)lanefs_reserve(h, own, room - has, LANEFS_FOR_COMPLETION);
@@ -142,6 +143,7 @@ static int lanefs_rewrite_piece(struct lanefs_handle *h, struct inode *inode,
 	u32 bit;
 	int err;
 
+	lockdep_assert_held_write(&LANEFS_I(inode)->li_tree_sem);
 	err = lanefs_map_find(inode, done->at, &old);
 	if (err)
 		return err;

@@ -88,6 +88,7 @@ static void lanefs_commit(struct lanefs_domain *domain)
 	bool aborted;
 	int err;
 
+	lockdep_assert_held(&domain->j_commit_mutex);
 	spin_lock(&domain->j_lock);
 	txn = domain->j_running;
 	queue = lanefs_committed_queue(domain, txn->t_seq);
@@ -143,6 +144,7 @@ static void lanefs_commit_and_unlock(struct lanefs_domain *domain)
 	unsigned long left;
 	u64 seq = lanefs_commit_due(domain, &left), next;
 
+	lockdep_assert_held(&domain->j_commit_mutex);
 	if (seq)
 		lanefs_commit(domain);
 	mutex_unlock(&domain->j_commit_mutex);

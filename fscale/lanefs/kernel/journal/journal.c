@@ -55,6 +55,7 @@ void lanefs_txn_free(struct lanefs_txn *txn)
 /* Asks for the commit of the running transaction; under j_lock. */
 static void lanefs_want_commit(struct lanefs_domain *domain, const struct lanefs_txn *txn)
 {
+	lockdep_assert_held(&domain->j_lock);
 	if (txn->t_seq <= domain->j_wanted)
 		return;
 	WRITE_ONCE(domain->j_wanted, txn->t_seq);
@@ -68,6 +69,7 @@ static unsigned int lanefs_older_credits(const struct lanefs_domain *domain,
 	const struct lanefs_waiter *other;
 	unsigned int credits = 0;
 
+	lockdep_assert_held(&domain->j_lock);
 	list_for_each_entry(other, &domain->j_waiters, w_node) {
 		if (waiter && other->w_ticket >= waiter->w_ticket)
 			break;
@@ -87,6 +89,7 @@ static int lanefs_txn_room(const struct lanefs_domain *domain, unsigned int cred
 	unsigned int reserved = older + (txn ? txn->t_reserved : 0);
 	unsigned int revokes = txn ? txn->t_revokes : 0;
 
+	lockdep_assert_held(&domain->j_lock);
 	if (txn && txn->t_locked)
 		return -EAGAIN;
 	if (reserved && reserved + credits > domain->j_max_txn)
@@ -102,6 +105,7 @@ static bool lanefs_ties_held(const struct lanefs_domain *domain, const struct la
 {
 	u64 seq = domain->j_running ? domain->j_running->t_seq : domain->j_next_seq;
 
+	lockdep_assert_held(&domain->j_lock);
 	return seq <= domain->j_held_seq && !(waiter && waiter->w_ticket < domain->j_held_ticket);
 }
 
@@ -119,6 +123,7 @@ static int lanefs_handle_admit(const struct lanefs_handle *h, int part,
 	struct lanefs_txn *txn = domain->j_running;
 	int err;
 
+	lockdep_assert_held(&domain->j_lock);
 	/* Nobody would commit what joins a journal that does not run. */
 	if (READ_ONCE(domain->d_sbi->s_aborted) || !READ_ONCE(domain->d_sbi->s_started))
 		return -EROFS;
@@ -156,6 +161,7 @@ static void lanefs_slot_grant(struct lanefs_domain *domain, struct lanefs_txn *t
 {
 	unsigned int share = lanefs_slot_share(domain, credits);
 
+	lockdep_assert_held(&domain->j_lock);
 	if (READ_ONCE(domain->d_sbi->s_options.journal) != LANEFS_JOURNAL_CONCURRENT ||
 	    !list_empty(&domain->j_waiters) || !share || lanefs_txn_room(domain, share, 0))
 		return;
@@ -173,6 +179,7 @@ static int lanefs_handle_join_locked(struct lanefs_handle *h, int part,
 	struct lanefs_txn *txn;
 	int err;
 
+	lockdep_assert_held(&domain->j_lock);
 	err = lanefs_handle_admit(h, part, waiter);
 	if (err)
 		return err;
@@ -219,6 +226,7 @@ static int lanefs_handle_join(struct lanefs_handle *h, int part, const struct la
 /* Under j_lock: a handle that joined has tied the transaction, or has left it. */
 static void lanefs_untied_ended(struct lanefs_domain *domain)
 {
+	lockdep_assert_held(&domain->j_lock);
 	if (!--domain->j_untied && wq_has_sleeper(&domain->j_wait_drained))
 		wake_up(&domain->j_wait_drained);
 }
@@ -515,6 +523,7 @@ void lanefs_hold_ties(struct lanefs_domain *domain, u64 seq, u64 ticket)
 /* The running transaction takes no more handles; under j_lock. */
 void lanefs_txn_lock(struct lanefs_txn *txn)
 {
+	lockdep_assert_held(&txn->t_domain->j_lock);
 	txn->t_locked = true;
 	lanefs_slots_close(txn->t_domain);
 }

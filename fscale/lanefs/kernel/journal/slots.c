@@ -45,6 +45,7 @@ unsigned int lanefs_slot_share(const struct lanefs_domain *domain, unsigned int 
 {
 	unsigned int share = domain->j_max_txn / LANEFS_SLOT_PART / num_online_cpus();
 
+	lockdep_assert_held(&domain->j_lock);
 	share = min_t(unsigned int, share, LANEFS_SLOT_HANDLES * LANEFS_CREDITS);
 	return share < credits ? 0 : share;
 }
@@ -52,6 +53,7 @@ unsigned int lanefs_slot_share(const struct lanefs_domain *domain, unsigned int 
 /* Under j_lock: this CPU's slot has so many credits more, which are reserved. */
 void lanefs_slot_open(struct lanefs_domain *domain, unsigned int credits)
 {
+	lockdep_assert_held(&domain->j_lock);
 	lanefs_slot_fill(&raw_cpu_ptr(domain->d_slots)->s_state, credits);
 }
 
@@ -61,6 +63,7 @@ unsigned int lanefs_slots_close(struct lanefs_domain *domain)
 	unsigned int credits = 0;
 	int cpu;
 
+	lockdep_assert_held(&domain->j_lock);
 	for_each_possible_cpu(cpu)
 		credits += lanefs_slot_close(&per_cpu_ptr(domain->d_slots, cpu)->s_state);
 	return credits;

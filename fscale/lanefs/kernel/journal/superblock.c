@@ -12,6 +12,7 @@ static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state, bool copi
 	int err;
 	u32 i;
 
+	lockdep_assert_held(&sbi->s_super_mutex);
 	if (sbi->s_damaged)
 		state |= LANEFS_STATE_ERROR;
 	super->sb_state = cpu_to_le32(state);

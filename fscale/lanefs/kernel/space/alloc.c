@@ -126,6 +126,7 @@ void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group,
 {
 	u32 i;
 
+	lockdep_assert_held(&group->g_lock);
 	for (i = 0; i < count; i++)
 		__set_bit_le(bit + i, group->g_busy);
 	group->g_free -= count;
@@ -141,6 +142,7 @@ static u32 lanefs_group_find(const struct lanefs_group *group, u32 from, bool al
 {
 	u32 at, behind;
 
+	lockdep_assert_held(&group->g_lock);
 	for (at = from; at < group->g_bits; at = behind) {
 		at = find_next_zero_bit_le(group->g_busy, group->g_bits, at);
 		behind = all || !group->g_segments ? 0 : lanefs_segments_taken(group, at);

@@ -131,6 +131,7 @@ u32 lanefs_segments_taken(const struct lanefs_group *group, u32 bit)
 {
 	u8 state;
 
+	lockdep_assert_held(&group->g_lock);
 	if (bit >= group->g_bits)
 		return 0;
 	state = lanefs_segment_of(group, bit)->state;
@@ -171,6 +172,7 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 	struct lanefs_segment *segment;
 	u32 part;
 
+	lockdep_assert_held(&group->g_lock);
 	for (; count; bit += part, count -= part) {
 		part = min_t(u32, count, LANEFS_SEGMENT_BLOCKS - bit % LANEFS_SEGMENT_BLOCKS);
 		segment = lanefs_segment_of(group, bit);
@@ -197,6 +199,7 @@ void lanefs_segments_used(struct lanefs_group *group, u32 bit)
 {
 	struct lanefs_segment *segment = lanefs_segment_of(group, bit);
 
+	lockdep_assert_held(&group->g_lock);
 	WRITE_ONCE(segment->stuck, false);
 	lanefs_least_lower(group, segment);
 }
