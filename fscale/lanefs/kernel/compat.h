@@ -252,14 +252,14 @@ typedef struct dentry *lanefs_mkdir_result;
 #define LANEFS_CREATE_EXCL
 #endif
 
-/* The cached folio, locked if flags say so, with a reference; or NULL. */
+/* The cached folio, with FGP_CREAT made with `gfp`, locked if flags say so, with a reference; or NULL. */
 static inline struct folio *lanefs_get_folio(struct address_space *mapping, pgoff_t index,
-					     unsigned int flags)
+					     unsigned int flags, gfp_t gfp)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
-	return __filemap_get_folio(mapping, index, flags, 0);
+	return __filemap_get_folio(mapping, index, flags, gfp);
 #else
-	struct folio *folio = __filemap_get_folio(mapping, index, (__force fgf_t)flags, 0);
+	struct folio *folio = __filemap_get_folio(mapping, index, (__force fgf_t)flags, gfp);
 
 	return IS_ERR(folio) ? NULL : folio;
 #endif

@@ -398,17 +398,17 @@ void lanefs_delalloc_undo_locked(struct inode *inode, u64 from, u64 to)
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct address_space *mapping = inode->i_mapping;
 	unsigned long at = from;
-	struct page *page;
+	struct folio *folio;
 
 	if (from >= to)
 		return;
 	for (; xa_find(&li->li_delayed, &at, to - 1, XA_PRESENT); at++) {
-		page = find_lock_page(mapping, at);
-		if (!page || !PageDirty(page))
+		folio = lanefs_get_folio(mapping, at, FGP_LOCK, 0);
+		if (!folio || !folio_test_dirty(folio))
 			lanefs_delalloc_drop(inode, at, at + 1);
-		if (page) {
-			unlock_page(page);
-			put_page(page);
+		if (folio) {
+			folio_unlock(folio);
+			folio_put(folio);
 		}
 		cond_resched();
 	}

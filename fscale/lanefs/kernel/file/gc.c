@@ -131,14 +131,14 @@ static int lanefs_gc_move_map(struct lanefs_collector *collector, struct inode *
 }
 
 /*
- * The same with the pages locked: a reader of a block locks its page before it looks for the block.
- * Pages that were added to the cache only for this are dropped again.
+ * The same with the folios locked: a reader of a block locks its folio before it looks for the block.
+ * Folios that were added to the cache only for this are dropped again.
  */
 static int lanefs_gc_move_locked(struct lanefs_collector *collector, struct inode *inode,
 			      struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
 	struct address_space *mapping = inode->i_mapping;
-	struct page *pages[LANEFS_MOVE_HANDLE] = {};
+	struct folio *folios[LANEFS_MOVE_HANDLE] = {};
 	int err = 0;
 	u32 i;
 
@@ -146,19 +146,19 @@ static int lanefs_gc_move_locked(struct lanefs_collector *collector, struct inod
 	for (i = 0; i < count && !err; i++) {
 		if (!live[i].copy)
 			continue;
-		pages[i] = pagecache_get_page(mapping, live[i].logical, FGP_LOCK | FGP_CREAT,
-					      GFP_NOFS);
-		err = pages[i] ? 0 : -ENOMEM;
+		folios[i] = lanefs_get_folio(mapping, live[i].logical, FGP_LOCK | FGP_CREAT,
+					     GFP_NOFS);
+		err = folios[i] ? 0 : -ENOMEM;
 	}
 	if (!err)
 		err = lanefs_gc_move_map(collector, inode, domain, live, count);
 	for (i = 0; i < count; i++) {
-		if (!pages[i])
+		if (!folios[i])
 			continue;
-		if (!PageUptodate(pages[i]) && !PageDirty(pages[i]))
-			lanefs_generic_error_remove(mapping, page_folio(pages[i]));
-		unlock_page(pages[i]);
-		put_page(pages[i]);
+		if (!folio_test_uptodate(folios[i]) && !folio_test_dirty(folios[i]))
+			lanefs_generic_error_remove(mapping, folios[i]);
+		folio_unlock(folios[i]);
+		folio_put(folios[i]);
 	}
 	return err;
 }

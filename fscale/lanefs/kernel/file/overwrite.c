@@ -18,7 +18,7 @@ static struct folio *lanefs_dirty_folio_at(const struct kiocb *iocb, size_t coun
 	struct inode *inode = file_inode(iocb->ki_filp);
 	struct folio *folio = lanefs_get_folio(inode->i_mapping, iocb->ki_pos >> PAGE_SHIFT,
 					       iocb->ki_flags & IOCB_NOWAIT ?
-					       FGP_LOCK | FGP_NOWAIT : FGP_LOCK);
+					       FGP_LOCK | FGP_NOWAIT : FGP_LOCK, 0);
 
 	if (!folio)
 		return NULL;

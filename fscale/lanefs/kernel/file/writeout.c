@@ -137,7 +137,7 @@ static void lanefs_write_folio(struct inode *inode, unsigned long index)
 {
 	struct lanefs_writeout writeout = { .index = index };
 	struct lanefs_inode *li = LANEFS_I(inode);
-	struct folio *folio = lanefs_get_folio(inode->i_mapping, index, FGP_LOCK);
+	struct folio *folio = lanefs_get_folio(inode->i_mapping, index, FGP_LOCK, 0);
 	u64 block = 0;
 	int err;
 
