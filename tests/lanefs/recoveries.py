@@ -15,7 +15,7 @@ MIB, DOMAINS, WORKERS = 48, 4, 4
 # Owners of blocks, and segments.
 MIB_OF_LOG = 64
 # A read-only mount recovers, and changes nothing else.
-MOUNTS = ("serial", "parallel")
+MOUNTS = ("ablate=recovery", "ablate=none")
 THREADS = (1, 16)
 _SAID_BY_MOUNT = re.compile(
     r"recovered: (\d+) transactions replayed, (\d+) discarded; (\d+) blocks of \d+ domains"
@@ -64,11 +64,11 @@ def _differences(one: bytes, other: bytes) -> str:
     return f"{len(numbers)} blocks, the first {numbers[:5]}"
 
 
-def _mount(device: str, recovery: str) -> tuple[int, ...]:
+def _mount(device: str, option: str) -> tuple[int, ...]:
     """Transactions replayed and discarded, and blocks, as the kernel's log has them."""
     command(["dmesg", "--clear"])
     try:
-        command(["mount", "-t", "lanefs", "-o", f"ro,recovery={recovery}", device, str(MOUNT)])
+        command(["mount", "-t", "lanefs", "-o", f"ro,{option}", device, str(MOUNT)])
     except Fault as fault:
         # Why, which is gone with the guest: what the kernel said, and what the logs hold.
         raise Fault("\n".join([str(fault), command(["dmesg"]), *_logs(device)])) from None
@@ -130,5 +130,5 @@ def run(made: Volume, points: int, seed: int) -> str:
     return (
         f"{recoveries.images} images, {recoveries.transactions} transactions, "
         f"{recoveries.discarding} images with some beyond the cut: the same bytes by "
-        f"recovery={' and '.join(MOUNTS)} and by fsck.lanefs --replay -j {threads}"
+        f"{' and '.join(MOUNTS)} and by fsck.lanefs --replay -j {threads}"
     )

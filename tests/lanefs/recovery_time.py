@@ -80,8 +80,7 @@ def _replay(threads: int) -> Callable[[str], None]:
 
 WAYS: dict[str, Callable[[str], None]] = {
     "mount": _mount(""),
-    "recovery=serial": _mount(",recovery=serial"),
-    "recovery=parallel": _mount(",recovery=parallel"),
+    "ablate=recovery": _mount(",ablate=recovery"),
     "fsck -j 1": _replay(1),
     "fsck -j 16": _replay(16),
 }

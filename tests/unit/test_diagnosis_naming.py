@@ -213,7 +213,7 @@ def test_locks_of_lanefs_are_named_by_their_callers(kind: str, frames: str, name
             "rwsem read",
             "down_read lanefs_write_iter vfs_write",
             "lanefs_inode.li_collect_sem",
-            "lanefs: lanefs_inode->li_collect_sem (svp=off)",
+            "lanefs: lanefs_inode->li_collect_sem (ablate=svp)",
         ),
         (
             "rwsem write",
@@ -225,19 +225,19 @@ def test_locks_of_lanefs_are_named_by_their_callers(kind: str, frames: str, name
             "spinlock",
             "_raw_spin_lock lanefs_stream_take lanefs_gc_work",
             "lanefs_domain.d_stream.st_lock",
-            "lanefs: domain->d_stream (dws=off)",
+            "lanefs: domain->d_stream (ablate=dws)",
         ),
         (
             "spinlock",
             "_raw_spin_lock lanefs_segments_count lanefs_free_blocks",
             "lanefs_domain.d_segments_lock",
-            "lanefs: domain->d_segments_lock (lsu=off)",
+            "lanefs: domain->d_segments_lock (ablate=lsu)",
         ),
         (
             "mutex",
             "__mutex_lock lanefs_victim_take lanefs_gc_work",
             "lanefs_domain.d_victims_mutex",
-            "lanefs: domain->d_victims_mutex (cvs=off)",
+            "lanefs: domain->d_victims_mutex (ablate=cvs)",
         ),
     ],
 )

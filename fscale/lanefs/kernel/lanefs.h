@@ -37,35 +37,10 @@ enum lanefs_placement {
 	LANEFS_PLACE_SINGLE,
 };
 
-enum lanefs_inodes {
-	LANEFS_INODES_LANE,
-	LANEFS_INODES_VFS,
-};
-
-enum lanefs_readpath {
-	LANEFS_READPATH_RCU,
-	LANEFS_READPATH_REF,
-};
-
-enum lanefs_fsync {
-	LANEFS_FSYNC_LANE,
-	LANEFS_FSYNC_VFS,
-};
-
-enum lanefs_recovery_mode {
-	LANEFS_RECOVERY_PARALLEL,
-	LANEFS_RECOVERY_SERIAL,
-};
-
 enum lanefs_journal {
 	LANEFS_JOURNAL_CONCURRENT,	/* join by slots; commits as with parallel */
 	LANEFS_JOURNAL_PARALLEL,	/* a waiter commits itself, and others help */
 	LANEFS_JOURNAL_SERIAL,
-};
-
-enum lanefs_gc {
-	LANEFS_GC_PERCORE,
-	LANEFS_GC_SINGLE,
 };
 
 enum lanefs_victims {
@@ -73,39 +48,39 @@ enum lanefs_victims {
 	LANEFS_VICTIMS_COSTBENEFIT,
 };
 
-/* A technique of ScaleLFS's (victims.c, gc.c): without it there is a lock in its place. */
-enum lanefs_technique {
-	LANEFS_TECHNIQUE_ON,
-	LANEFS_TECHNIQUE_OFF,
-};
-
 enum lanefs_strict {
 	LANEFS_STRICT_OFF,
 	LANEFS_STRICT_ON,
 };
 
-enum lanefs_iolock {
-	LANEFS_IOLOCK_RANGE,
-	LANEFS_IOLOCK_INODE,
+/* Mechanisms that the mount option `ablate` turns off: a lock, or a count that all share, is back. */
+enum lanefs_mechanism {
+	LANEFS_ABLATE_INODES	= BIT(0),	/* icache.c */
+	LANEFS_ABLATE_IOLOCK	= BIT(1),	/* overwrite.c */
+	LANEFS_ABLATE_READPATH	= BIT(2),	/* readpath.c */
+	LANEFS_ABLATE_FSYNC	= BIT(3),	/* writeout.c */
+	LANEFS_ABLATE_RECOVERY	= BIT(4),	/* recovery.c */
+	LANEFS_ABLATE_GC	= BIT(5),	/* gc.c; the rest are ScaleLFS's techniques */
+	LANEFS_ABLATE_SVP	= BIT(6),	/* file.c */
+	LANEFS_ABLATE_DWS	= BIT(7),	/* gc.c */
+	LANEFS_ABLATE_LSU	= BIT(8),	/* segments.c */
+	LANEFS_ABLATE_CVS	= BIT(9),	/* victims.c */
+	LANEFS_ABLATE_DPB	= BIT(10),	/* gc.c */
 };
 
-/* Each unsigned int is one of the values above (options.c). */
+/* Of a log. */
+#define LANEFS_ABLATE_LOG	(LANEFS_ABLATE_GC | LANEFS_ABLATE_SVP | LANEFS_ABLATE_DWS | \
+				 LANEFS_ABLATE_LSU | LANEFS_ABLATE_CVS | LANEFS_ABLATE_DPB)
+/* A remount does not change them. */
+#define LANEFS_ABLATE_FIXED	(LANEFS_ABLATE_INODES | LANEFS_ABLATE_RECOVERY)
+
+/* Each of the first four is one of the values above (options.c). */
 struct lanefs_options {
 	unsigned int placement;
-	unsigned int inodes;
-	unsigned int iolock;
-	unsigned int fsync;
-	unsigned int readpath;
-	unsigned int recovery;
 	unsigned int journal;
-	unsigned int gc;
 	unsigned int victims;
-	unsigned int svp;
-	unsigned int dws;
-	unsigned int lsu;
-	unsigned int cvs;
-	unsigned int dpb;
 	unsigned int strict;
+	unsigned int ablate;	/* of enum lanefs_mechanism */
 	bool discard;
 	bool norecovery;	/* the disk as it is: read-only to the end of the mount */
 };
@@ -176,7 +151,7 @@ struct lanefs_inode {
 	spinlock_t li_writeout_lock;		/* the next two (writeout.c) */
 	struct list_head li_writeouts;		/* pages that fsyncs write */
 	u64 li_writeout_seq;			/* of the next one */
-	struct rw_semaphore li_collect_sem;	/* svp=off: writers, against a collector */
+	struct rw_semaphore li_collect_sem;	/* ablate=svp: writers, against a collector */
 	atomic_t li_next_domain;		/* placement=roundrobin */
 	atomic_t li_cached;			/* how often pages came into the cache (readpath.c) */
 	unsigned long li_shared;		/* jiffies: when many read a page last */
@@ -210,6 +185,11 @@ static inline bool lanefs_dir_empty(const struct inode *dir)
 static inline struct lanefs_sb *LANEFS_SB(const struct super_block *sb)
 {
 	return sb->s_fs_info;
+}
+
+static inline bool lanefs_ablated(const struct lanefs_sb *sbi, enum lanefs_mechanism mechanism)
+{
+	return READ_ONCE(sbi->s_options.ablate) & mechanism;
 }
 
 /* Whether the file system is log-structured: only an fsync of one page writes in place (writeout.c). */

@@ -136,7 +136,7 @@ def _lost(place: Place, image: Path, block: int, first: int, last: int) -> None:
     """The image is refused and stays as it is; fsck tells of these transactions, and mends."""
     before = hashlib.sha256(image.read_bytes()).digest()
     with attached(image) as device:
-        for options in ("rw", "ro", "ro,recovery=serial"):
+        for options in ("rw", "ro", "ro,ablate=recovery"):
             said = _refused(place, device, options)
             check("needs cleaning" in said, f"the mount fails with {said.strip()}")
     told = f"domain 0: block {block} is damaged or lost, and with it transactions {first} to {last}"
@@ -209,7 +209,7 @@ def a_log_that_cannot_be_read_is_not_mounted(place: Place) -> None:
     log = _crashed(place, image)
     for block in (log[len(log) // 2].blocks[1], log[-1].blocks[-1]):
         with attached(image) as device, _unreadable(device, image, block) as unreadable:
-            for options in ("rw", "rw,recovery=serial"):
+            for options in ("rw", "rw,ablate=recovery"):
                 said = _refused(place, unreadable, options)
                 check("needs cleaning" not in said, f"the mount fails with {said.strip()}")
     equal(_names(place, image), NAMES, "names")
@@ -221,7 +221,7 @@ def a_block_behind_the_log_need_not_be_readable(place: Place) -> None:
     place.own()
     whole, image = place.directory / "whole", place.directory / "image"
     last = _crashed(place, whole)[-1].blocks[-1]
-    for recovery in ("parallel", "serial"):
+    for ablated in ("none", "recovery"):
         shutil.copy(whole, image)
         with attached(image) as device, _unreadable(device, image, last + 100) as unreadable:
-            equal(_mounted_names(place, unreadable, f"recovery={recovery}"), NAMES, recovery)
+            equal(_mounted_names(place, unreadable, f"ablate={ablated}"), NAMES, ablated)

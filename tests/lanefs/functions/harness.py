@@ -71,7 +71,7 @@ class Place:
     def data_moves(self) -> bool:
         """Whether data does not stay in its block, as in a log."""
         lines = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-        return any(line[1] == str(self.mount_point) and "gc=" in line[3] for line in lines)
+        return any(line[1] == str(self.mount_point) and "victims=" in line[3] for line in lines)
 
     def in_place(self) -> None:
         """Skipped where data does not stay in its block."""

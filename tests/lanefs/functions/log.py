@@ -44,7 +44,6 @@ SHARE = 0.8
 """of the space for data, which one large file takes"""
 WRITERS = 4
 TECHNIQUES = ("svp", "dws", "lsu", "cvs", "dpb")
-ALL_OFF = [f"{name}=off" for name in TECHNIQUES]
 FALSE_DENIALS = 3
 """that an overwrite may meet one after the other, a tenth of a second apart"""
 
@@ -276,13 +275,13 @@ def collectors_keep_what_is_alive(place: Place) -> None:
 def a_single_collector_keeps_what_is_alive(place: Place) -> None:
     """The same in two domains, with victims chosen by age as well."""
     with _volume(place, MIB, domains=2) as device:
-        _collected(place, device, "gc=single,victims=costbenefit")
+        _collected(place, device, "ablate=gc,victims=costbenefit")
 
 
 @long_test
 def collectors_without_the_paper_s_techniques_keep_what_is_alive(place: Place) -> None:
     """With the locks in their place, and by the page cache."""
-    for options in (",".join(ALL_OFF[:-1]), ALL_OFF[-1]):
+    for options in ("ablate=" + "+".join(TECHNIQUES[:-1]), f"ablate={TECHNIQUES[-1]}"):
         with _volume(place, MIB) as device:
             _collected(place, device, options, seconds=1)
 
@@ -397,7 +396,8 @@ def the_threshold_of_collectors_can_be_set(place: Place) -> None:
 @long_test
 def options_of_collectors_are_for_logs_only(place: Place) -> None:
     """They are refused where they would do nothing."""
-    options = ["gc=single", "victims=costbenefit", "strict=on", *ALL_OFF]
+    ablated = [f"ablate={name}" for name in ("gc", *TECHNIQUES)]
+    options = ["victims=costbenefit", "strict=on", *ablated]
     with _volume(place, alloc="extent") as device:
         with mounted(place, device) as mount:
             for option in options:

@@ -470,3 +470,41 @@ def a_remount_that_does_not_say_stays_read_only(place: Place) -> None:
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
         (found,) = [line for line in lines if f" {mount} " in line]
         equal(found.split(" - ")[1].split()[2].split(",")[0], "ro", "the file system is")
+
+
+def _ablated(mount: Path) -> list[str]:
+    """The mechanisms of lanefs that are turned off, as the mount shows them."""
+    lines = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    (options,) = [line[3].split(",") for line in lines if line[1] == str(mount)]
+    return [option.removeprefix("ablate=") for option in options if option.startswith("ablate=")]
+
+
+@test
+def mechanisms_are_ablated_by_name(place: Place) -> None:
+    """Refused: unknown ones, a log's where there is none, and what a remount cannot change."""
+    place.own()
+    if place.filesystem != "lanefs":
+        raise Skipped("the option is lanefs's")
+    with (
+        loop_device(place, 320) as (device, _),
+        mounted(place, device, "ablate=fsync+inodes+iolock") as mount,
+    ):
+        equal(_ablated(mount), ["inodes+iolock+fsync"], "mounted without")
+        for names, taken in (
+            ("inodes+readpath", True),
+            ("inodes+nothing", False),
+            ("inodes+", False),
+            ("inodes+gc", False),
+            ("none", False),
+            ("inodes+recovery", False),
+        ):
+            argv = ["mount", "-o", f"remount,ablate={names}", str(mount)]
+            done = subprocess.run(argv, capture_output=True, check=False)
+            equal(done.returncode == 0, taken, f"whether a remount takes {names}")
+        equal(_ablated(mount), ["inodes+readpath"], "remounted without")
+    with (
+        loop_device(place, 320) as (device, _),
+        mounted(place, device, "ablate=fsync") as mount,
+    ):
+        run("mount", "-o", "remount,ablate=none", str(mount))
+        equal(_ablated(mount), [], "remounted with all")

@@ -18,7 +18,7 @@ PLACEMENTS = ("lane", "roundrobin", "single")
 JOURNALS = ("concurrent", "parallel", "serial")
 # What the slices of a log are mounted with, in turns.
 COLLECTORS = (
-    *("gc=percore", "gc=single", "svp=off,dws=off,lsu=off,cvs=off", "dpb=off"),
+    *("ablate=none", "ablate=gc", "ablate=svp+dws+lsu+cvs", "ablate=dpb"),
     *("victims=costbenefit", "strict=on"),
 )
 # Collectors are always at work.

@@ -322,7 +322,7 @@ static ssize_t lanefs_write_some(struct kiocb *iocb, struct iov_iter *from)
 }
 
 /*
- * Before a write to a log. svp=off: 1, and no collector works on the file until li_collect_sem is
+ * Before a write to a log. ablate=svp: 1, and no collector works on the file until li_collect_sem is
  * given back.
  */
 static int lanefs_log_write_begin(struct inode *inode, bool wait)
@@ -330,7 +330,7 @@ static int lanefs_log_write_begin(struct inode *inode, bool wait)
 	struct lanefs_inode *li = LANEFS_I(inode);
 	int err = wait ? lanefs_throttle(inode) : 0;
 
-	if (err || READ_ONCE(LANEFS_SB(inode->i_sb)->s_options.svp) == LANEFS_TECHNIQUE_ON)
+	if (err || !lanefs_ablated(LANEFS_SB(inode->i_sb), LANEFS_ABLATE_SVP))
 		return err;
 	if (wait)
 		down_read(&li->li_collect_sem);

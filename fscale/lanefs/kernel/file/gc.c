@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Garbage collection of a log (ScaleLFS, FAST'25). Each CPU that shares a domain has a collector
- * with its own buffer, write stream and victim (gc=percore). With gc=single one collector serves all
- * domains, a bottleneck on purpose.
+ * with its own buffer, write stream and victim. With ablate=gc one collector serves all domains.
  *
  * A collector takes the segment with the fewest blocks in use, looks up their owners, and moves the
  * blocks that the owners' maps still have: it reads them into its buffer, writes them to its stream
@@ -52,7 +51,7 @@ static u32 lanefs_gc_move_place(struct lanefs_collector *collector, struct inode
 			     struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
 	bool own = collector->co_domain == domain &&
-		   READ_ONCE(domain->d_sbi->s_options.dws) == LANEFS_TECHNIQUE_ON;
+		   !lanefs_ablated(domain->d_sbi, LANEFS_ABLATE_DWS);
 	struct lanefs_stream *stream = own ? &collector->co_stream : &domain->d_stream;
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u32 i;
@@ -186,7 +185,7 @@ static int lanefs_gc_move(struct lanefs_collector *collector, struct inode *inod
 }
 
 /*
- * dpb=off: moves blocks of an inode through the page cache, as if they were overwritten with their
+ * ablate=dpb: moves blocks of an inode through the page cache, as if they were overwritten with their
  * own content. The inode is locked, so that the end of the file stays where it is.
  */
 static int lanefs_gc_move_cached(struct lanefs_collector *collector, struct inode *inode,
@@ -226,8 +225,8 @@ static int lanefs_gc_move_cached(struct lanefs_collector *collector, struct inod
 static int lanefs_gc_move_file(struct lanefs_collector *collector, struct inode *inode,
 			    struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
 {
-	bool cached = READ_ONCE(domain->d_sbi->s_options.dpb) == LANEFS_TECHNIQUE_OFF;
-	bool protect = READ_ONCE(domain->d_sbi->s_options.svp) == LANEFS_TECHNIQUE_OFF;
+	bool cached = lanefs_ablated(domain->d_sbi, LANEFS_ABLATE_DPB);
+	bool protect = lanefs_ablated(domain->d_sbi, LANEFS_ABLATE_SVP);
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct super_block *sb = inode->i_sb;
 	int err = 0;
@@ -357,7 +356,7 @@ static void lanefs_gc_work(struct work_struct *work)
 							  struct lanefs_collector, co_work);
 	struct lanefs_sb *sbi = collector->co_domain->d_sbi;
 	unsigned int nofs = memalloc_nofs_save();
-	bool single = READ_ONCE(sbi->s_options.gc) == LANEFS_GC_SINGLE, low = false;
+	bool single = lanefs_ablated(sbi, LANEFS_ABLATE_GC), low = false;
 	u32 i;
 
 	WRITE_ONCE(collector->co_working, true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Writes into pages that are dirty already, without the inode's lock (iolock=range): the lock of
+ * Writes into pages that are dirty already, without the inode's lock (if not ablate=iolock): the lock of
  * the page is the range's. Such a page has a block or a reservation (in a log a reservation, or an
  * unwritten block), it lies before the end of the file, and nothing but its contents changes: the
  * write does what a store to a mapping of the file may do at any time. Whatever takes the page
@@ -37,8 +37,8 @@ static bool lanefs_may_overwrite(const struct kiocb *iocb, const struct iov_iter
 	size_t count = iov_iter_count(from);
 
 	/* Privileges (such as set-user-ID) are dropped under the inode's lock. */
-	return LANEFS_SB(inode->i_sb)->s_options.iolock == LANEFS_IOLOCK_RANGE && count && IS_NOSEC(inode) &&
-	       !IS_IMMUTABLE(inode) && !(iocb->ki_flags & IOCB_APPEND) &&
+	return !lanefs_ablated(LANEFS_SB(inode->i_sb), LANEFS_ABLATE_IOLOCK) && count &&
+	       IS_NOSEC(inode) && !IS_IMMUTABLE(inode) && !(iocb->ki_flags & IOCB_APPEND) &&
 	       offset_in_page(iocb->ki_pos) + count <= PAGE_SIZE &&
 	       iocb->ki_pos + count <= i_size_read(inode);
 }

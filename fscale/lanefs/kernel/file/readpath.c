@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads of a cached page without a reference to it (readpath=rcu): where many read the same page
+ * Reads of a cached page without a reference to it (not with ablate=readpath): where many read the same page
  * its reference count is the line that they wait for. The page is found under RCU, copied to memory
  * of this CPU, and looked for again. If it is still there, and no page has come into the file's
  * cache since, what was copied are the file's bytes; else the page may have been freed, and have
@@ -140,7 +140,7 @@ ssize_t lanefs_read_shared(struct kiocb *iocb, struct iov_iter *to)
 	size_t count = iov_iter_count(to);
 
 	/* A splice before 6.5 allocates the memory that it is given, and nothing may sleep here. */
-	if (LANEFS_SB(inode->i_sb)->s_options.readpath != LANEFS_READPATH_RCU || !count ||
+	if (lanefs_ablated(LANEFS_SB(inode->i_sb), LANEFS_ABLATE_READPATH) || !count ||
 	    !user_backed_iter(to) ||
 	    offset_in_page(iocb->ki_pos) + count > PAGE_SIZE ||
 	    iocb->ki_pos + count > i_size_read(inode) ||

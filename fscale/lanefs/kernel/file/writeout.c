@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fsync of one page (fsync=lane). The page cache's writeback would put the inode on the
+ * fsync of one page (not with ablate=fsync). The page cache's writeback would put the inode on the
  * superblock's list of those under writeback, and take it off again, under one lock for all. A page whose
  * block is there and written is written from under its lock instead: it is clean to the page cache
  * then, and not under writeback. So what must not miss the I/O has to lock the page, or to wait for
@@ -168,7 +168,7 @@ void lanefs_writeout(struct inode *inode, loff_t start, loff_t end)
 	unsigned long index;
 	int section;
 
-	if (READ_ONCE(sbi->s_options.fsync) != LANEFS_FSYNC_LANE ||
+	if (lanefs_ablated(sbi, LANEFS_ABLATE_FSYNC) ||
 	    READ_ONCE(sbi->s_options.strict) == LANEFS_STRICT_ON)
 		return;
 	section = srcu_read_lock(&sbi->s_writeout);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Inodes in memory. The VFS keeps all of them, of all file systems, in one hash and those of a
- * superblock on one list, under a lock each. With inodes=lane they are in neither: each domain has
- * its own by their index (sh_inodes). With inodes=vfs they are where the VFS looks for them.
+ * superblock on one list, under a lock each. Those of lanefs are in neither: each domain has
+ * its own by their index (sh_inodes). With ablate=inodes they are where the VFS looks for them.
  *
  * An inode is in sh_inodes from before anybody can ask for it until the end of its eviction, and it
  * is freed after a grace period; so what is found there under RCU can be asked for a reference,
@@ -21,7 +21,7 @@
 
 static bool lanefs_own_icache(const struct super_block *sb)
 {
-	return LANEFS_SB(sb)->s_options.inodes == LANEFS_INODES_LANE;
+	return !lanefs_ablated(LANEFS_SB(sb), LANEFS_ABLATE_INODES);
 }
 
 static struct xarray *lanefs_icache_of(const struct lanefs_domain *domain, u64 ino)

@@ -312,7 +312,7 @@ static int lanefs_recovery_start(struct lanefs_recovery *recovery)
 		recovery->logs[i].recovery = recovery;
 		recovery->logs[i].domain = sbi->s_domain[i];
 	}
-	if (sbi->s_options.recovery == LANEFS_RECOVERY_SERIAL) {
+	if (lanefs_ablated(sbi, LANEFS_ABLATE_RECOVERY)) {
 		recovery->chunk_blocks = 1;
 		recovery->chunks = 1;
 		recovery->queue = alloc_ordered_workqueue("lanefs-recovery/%s", 0,

@@ -3,9 +3,8 @@
  * Declarations that the parts of recovery share: recovery.c (the sequence of steps), logread.c (the log's blocks,
  * one after the other), replay.c (the copies, into place).
  *
- * `recovery=serial` is one domain after the other and one block at a time. `parallel` is the same
- * steps with many domains at once, LANEFS_CHUNK_BLOCKS at a time and LANEFS_CHUNKS times that under
- * way. Both find the same cut, and leave the same device.
+ * Many domains are read at once, LANEFS_CHUNK_BLOCKS at a time and LANEFS_CHUNKS times that under
+ * way. `ablate=recovery` is the same steps for one domain after the other and one block at a time. Both find the same cut, and leave the same device.
  */
 #ifndef LANEFS_RECOVERY_H
 #define LANEFS_RECOVERY_H

@@ -15,7 +15,7 @@ struct lanefs_live {
 	u32 logical;
 };
 
-/* Its stream is in its own domain; in others, and with dws=off, it writes to the domain's. */
+/* Its stream is in its own domain; in others, and with ablate=dws, it writes to the domain's. */
 struct lanefs_collector {
 	struct delayed_work co_work;
 	struct lanefs_domain *co_domain;

@@ -35,10 +35,10 @@ void lanefs_least_lower(struct lanefs_group *group, const struct lanefs_segment 
 		WRITE_ONCE(group->g_least, segment->used);
 }
 
-/* lsu=off: what is known of all segments of the domain is one thing. Whether it is locked now. */
+/* ablate=lsu: what is known of all segments of the domain is one thing. Whether it is locked now. */
 bool lanefs_segments_lock(struct lanefs_domain *domain)
 {
-	if (READ_ONCE(domain->d_sbi->s_options.lsu) == LANEFS_TECHNIQUE_ON)
+	if (!lanefs_ablated(domain->d_sbi, LANEFS_ABLATE_LSU))
 		return false;
 	spin_lock(&domain->d_segments_lock);
 	return true;

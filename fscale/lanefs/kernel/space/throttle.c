@@ -22,7 +22,7 @@ void lanefs_gc_wake(struct lanefs_domain *domain)
 
 	if (!lanefs_gc_allowed(sbi))
 		return;
-	if (READ_ONCE(sbi->s_options.gc) != LANEFS_GC_PERCORE) {
+	if (lanefs_ablated(sbi, LANEFS_ABLATE_GC)) {
 		mod_delayed_work(sbi->s_collect, &sbi->s_domain[0]->d_collectors[0]->co_work, 0);
 		return;
 	}

@@ -15,7 +15,7 @@
 /* Where this CPU's collector looks first: one of them serves the whole domain, or each has a part. */
 static struct lanefs_part lanefs_part_collected(const struct lanefs_domain *domain)
 {
-	bool single = READ_ONCE(domain->d_sbi->s_options.gc) == LANEFS_GC_SINGLE;
+	bool single = lanefs_ablated(domain->d_sbi, LANEFS_ABLATE_GC);
 	u32 collectors = single ? 1 : domain->d_ncollectors;
 
 	return lanefs_part(domain, raw_smp_processor_id() / domain->d_sbi->s_domains % collectors,
@@ -56,7 +56,7 @@ static u64 lanefs_victim_cost(const struct lanefs_sb *sbi, u32 used, u32 changed
 static bool lanefs_victim_skips(const struct lanefs_sb *sbi)
 {
 	return READ_ONCE(sbi->s_options.victims) == LANEFS_VICTIMS_GREEDY &&
-	       READ_ONCE(sbi->s_options.cvs) == LANEFS_TECHNIQUE_ON;
+	       !lanefs_ablated(sbi, LANEFS_ABLATE_CVS);
 }
 
 /*
@@ -142,10 +142,10 @@ static bool lanefs_victim_find(struct lanefs_domain *domain, struct lanefs_victi
 	return true;
 }
 
-/* The same; cvs=off: one collector at a time. */
+/* The same; ablate=cvs: one collector at a time. */
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim)
 {
-	bool concurrent = READ_ONCE(domain->d_sbi->s_options.cvs) == LANEFS_TECHNIQUE_ON, found;
+	bool concurrent = !lanefs_ablated(domain->d_sbi, LANEFS_ABLATE_CVS), found;
 
 	if (!concurrent)
 		mutex_lock(&domain->d_victims_mutex);

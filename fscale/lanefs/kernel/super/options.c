@@ -16,46 +16,10 @@ static const struct constant_table lanefs_placements[] = {
 	{}
 };
 
-static const struct constant_table lanefs_inodes_values[] = {
-	{ "lane", LANEFS_INODES_LANE },
-	{ "vfs", LANEFS_INODES_VFS },
-	{}
-};
-
-static const struct constant_table lanefs_iolocks[] = {
-	{ "range", LANEFS_IOLOCK_RANGE },
-	{ "inode", LANEFS_IOLOCK_INODE },
-	{}
-};
-
-static const struct constant_table lanefs_readpaths[] = {
-	{ "rcu", LANEFS_READPATH_RCU },
-	{ "ref", LANEFS_READPATH_REF },
-	{}
-};
-
-static const struct constant_table lanefs_fsyncs[] = {
-	{ "lane", LANEFS_FSYNC_LANE },
-	{ "vfs", LANEFS_FSYNC_VFS },
-	{}
-};
-
-static const struct constant_table lanefs_recoveries[] = {
-	{ "parallel", LANEFS_RECOVERY_PARALLEL },
-	{ "serial", LANEFS_RECOVERY_SERIAL },
-	{}
-};
-
 static const struct constant_table lanefs_journals[] = {
 	{ "concurrent", LANEFS_JOURNAL_CONCURRENT },
 	{ "parallel", LANEFS_JOURNAL_PARALLEL },
 	{ "serial", LANEFS_JOURNAL_SERIAL },
-	{}
-};
-
-static const struct constant_table lanefs_gcs[] = {
-	{ "percore", LANEFS_GC_PERCORE },
-	{ "single", LANEFS_GC_SINGLE },
 	{}
 };
 
@@ -65,83 +29,59 @@ static const struct constant_table lanefs_victims_values[] = {
 	{}
 };
 
-static const struct constant_table lanefs_techniques[] = {
-	{ "on", LANEFS_TECHNIQUE_ON },
-	{ "off", LANEFS_TECHNIQUE_OFF },
-	{}
-};
-
 static const struct constant_table lanefs_stricts[] = {
 	{ "off", LANEFS_STRICT_OFF },
 	{ "on", LANEFS_STRICT_ON },
 	{}
 };
 
+static const struct constant_table lanefs_mechanisms[] = {
+	{ "inodes", LANEFS_ABLATE_INODES },
+	{ "iolock", LANEFS_ABLATE_IOLOCK },
+	{ "readpath", LANEFS_ABLATE_READPATH },
+	{ "fsync", LANEFS_ABLATE_FSYNC },
+	{ "recovery", LANEFS_ABLATE_RECOVERY },
+	{ "gc", LANEFS_ABLATE_GC },
+	{ "svp", LANEFS_ABLATE_SVP },
+	{ "dws", LANEFS_ABLATE_DWS },
+	{ "lsu", LANEFS_ABLATE_LSU },
+	{ "cvs", LANEFS_ABLATE_CVS },
+	{ "dpb", LANEFS_ABLATE_DPB },
+	{ "none", 0 },
+	{}
+};
+
 enum {
 	LANEFS_OPTION_PLACEMENT,
-	LANEFS_OPTION_INODES,
-	LANEFS_OPTION_IOLOCK,
-	LANEFS_OPTION_READPATH,
-	LANEFS_OPTION_FSYNC,
-	LANEFS_OPTION_RECOVERY,
 	LANEFS_OPTION_JOURNAL,
-	LANEFS_OPTION_GC,
 	LANEFS_OPTION_VICTIMS,
-	LANEFS_OPTION_SVP,
-	LANEFS_OPTION_DWS,
-	LANEFS_OPTION_LSU,
-	LANEFS_OPTION_CVS,
-	LANEFS_OPTION_DPB,
 	LANEFS_OPTION_STRICT,
+	LANEFS_OPTION_ABLATE,
 	LANEFS_OPTION_DISCARD,
 	LANEFS_OPTION_NORECOVERY,
 };
 
 const struct fs_parameter_spec lanefs_parameters[] = {
 	fsparam_enum("placement", LANEFS_OPTION_PLACEMENT, lanefs_placements),
-	fsparam_enum("inodes", LANEFS_OPTION_INODES, lanefs_inodes_values),
-	fsparam_enum("iolock", LANEFS_OPTION_IOLOCK, lanefs_iolocks),
-	fsparam_enum("readpath", LANEFS_OPTION_READPATH, lanefs_readpaths),
-	fsparam_enum("fsync", LANEFS_OPTION_FSYNC, lanefs_fsyncs),
-	fsparam_enum("recovery", LANEFS_OPTION_RECOVERY, lanefs_recoveries),
 	fsparam_enum("journal", LANEFS_OPTION_JOURNAL, lanefs_journals),
-	fsparam_enum("gc", LANEFS_OPTION_GC, lanefs_gcs),
 	fsparam_enum("victims", LANEFS_OPTION_VICTIMS, lanefs_victims_values),
-	fsparam_enum("svp", LANEFS_OPTION_SVP, lanefs_techniques),
-	fsparam_enum("dws", LANEFS_OPTION_DWS, lanefs_techniques),
-	fsparam_enum("lsu", LANEFS_OPTION_LSU, lanefs_techniques),
-	fsparam_enum("cvs", LANEFS_OPTION_CVS, lanefs_techniques),
-	fsparam_enum("dpb", LANEFS_OPTION_DPB, lanefs_techniques),
 	fsparam_enum("strict", LANEFS_OPTION_STRICT, lanefs_stricts),
+	fsparam_string("ablate", LANEFS_OPTION_ABLATE),
 	fsparam_flag_no("discard", LANEFS_OPTION_DISCARD),
 	fsparam_flag("norecovery", LANEFS_OPTION_NORECOVERY),
 	{}
 };
 
-#define LANEFS_LOG_CHOICE(member, values) { values, offsetof(struct lanefs_options, member), false, true }
-
 /* By option: where its value is in struct lanefs_options, and what it is for. */
 static const struct {
 	const struct constant_table *values;
 	size_t at;
-	bool fixed;	/* a remount does not change it */
 	bool log;	/* refused where there is no log */
 } lanefs_choices[] = {
 	[LANEFS_OPTION_PLACEMENT] = { lanefs_placements, offsetof(struct lanefs_options, placement) },
-	[LANEFS_OPTION_INODES] = { lanefs_inodes_values, offsetof(struct lanefs_options, inodes), true },
-	[LANEFS_OPTION_IOLOCK] = { lanefs_iolocks, offsetof(struct lanefs_options, iolock) },
-	[LANEFS_OPTION_READPATH] = { lanefs_readpaths, offsetof(struct lanefs_options, readpath) },
-	[LANEFS_OPTION_FSYNC] = { lanefs_fsyncs, offsetof(struct lanefs_options, fsync) },
-	[LANEFS_OPTION_RECOVERY] = { lanefs_recoveries, offsetof(struct lanefs_options, recovery), true },
 	[LANEFS_OPTION_JOURNAL] = { lanefs_journals, offsetof(struct lanefs_options, journal) },
-	[LANEFS_OPTION_GC] = LANEFS_LOG_CHOICE(gc, lanefs_gcs),
-	[LANEFS_OPTION_VICTIMS] = LANEFS_LOG_CHOICE(victims, lanefs_victims_values),
-	[LANEFS_OPTION_SVP] = LANEFS_LOG_CHOICE(svp, lanefs_techniques),
-	[LANEFS_OPTION_DWS] = LANEFS_LOG_CHOICE(dws, lanefs_techniques),
-	[LANEFS_OPTION_LSU] = LANEFS_LOG_CHOICE(lsu, lanefs_techniques),
-	[LANEFS_OPTION_CVS] = LANEFS_LOG_CHOICE(cvs, lanefs_techniques),
-	[LANEFS_OPTION_DPB] = LANEFS_LOG_CHOICE(dpb, lanefs_techniques),
-	[LANEFS_OPTION_STRICT] = LANEFS_LOG_CHOICE(strict, lanefs_stricts),
+	[LANEFS_OPTION_VICTIMS] = { lanefs_victims_values, offsetof(struct lanefs_options, victims), true },
+	[LANEFS_OPTION_STRICT] = { lanefs_stricts, offsetof(struct lanefs_options, strict), true },
 };
 
 static unsigned int lanefs_option_get(const struct lanefs_options *options, unsigned int option)
@@ -155,6 +95,23 @@ static void lanefs_option_set(struct lanefs_options *options, unsigned int optio
 	WRITE_ONCE(*(unsigned int *)((void *)options + lanefs_choices[option].at), value);
 }
 
+/* Names of lanefs_mechanisms with a plus sign between two. */
+static int lanefs_parse_ablate(struct fs_context *fc, char *list, unsigned int *ablate)
+{
+	unsigned int found = 0;
+	const char *name;
+	int mechanism;
+
+	while ((name = strsep(&list, "+"))) {
+		mechanism = lookup_constant(lanefs_mechanisms, name, -1);
+		if (mechanism < 0)
+			return invalf(fc, "ablate: there is no mechanism '%s'", name);
+		found |= mechanism;
+	}
+	*ablate = found;
+	return 0;
+}
+
 int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 {
 	struct lanefs_options *options = &((struct lanefs_sb *)fc->s_fs_info)->s_options;
@@ -163,6 +120,8 @@ int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 
 	if (option < 0)
 		return option;
+	if (option == LANEFS_OPTION_ABLATE)
+		return lanefs_parse_ablate(fc, param->string, &options->ablate);
 	if (option == LANEFS_OPTION_DISCARD)
 		options->discard = !result.negated;
 	else if (option == LANEFS_OPTION_NORECOVERY)
@@ -175,13 +134,22 @@ int lanefs_parse_param(struct fs_context *fc, struct fs_parameter *param)
 int lanefs_show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct lanefs_options *options = &LANEFS_SB(root->d_sb)->s_options;
-	unsigned int option;
+	const struct constant_table *mechanism;
+	const char *separator = ",ablate=";
+	unsigned int option, value;
 
-	for (option = 0; option < ARRAY_SIZE(lanefs_choices); option++)
+	for (option = 0; option < ARRAY_SIZE(lanefs_choices); option++) {
+		value = lanefs_option_get(options, option);
 		if (!lanefs_choices[option].log || lanefs_is_log(root->d_sb))
 			seq_printf(seq, ",%s=%s", lanefs_parameters[option].name,
-				   lanefs_choices[option].values[lanefs_option_get(options,
-										   option)].name);
+				   lanefs_choices[option].values[value].name);
+	}
+	for (mechanism = lanefs_mechanisms; mechanism->value; mechanism++) {
+		if (!(options->ablate & mechanism->value))
+			continue;
+		seq_printf(seq, "%s%s", separator, mechanism->name);
+		separator = "+";
+	}
 	if (options->discard)
 		seq_puts(seq, ",discard");
 	if (options->norecovery)
@@ -208,6 +176,8 @@ int lanefs_check_features(struct super_block *sb, const struct lanefs_options *a
 				      lanefs_parameters[option].name,
 				      lanefs_choices[option].values[value].name);
 	}
+	if ((asked->ablate & LANEFS_ABLATE_LOG) && !lanefs_is_log(sb))
+		return invalf(fc, "ablate: gc, svp, dws, lsu, cvs and dpb need a file system made with mkfs.lanefs --alloc log");
 	return 0;
 }
 
@@ -216,16 +186,12 @@ int lanefs_check_options(struct super_block *sb, const struct lanefs_options *as
 			 const struct lanefs_options *now, struct fs_context *fc)
 {
 	bool read_only = now ? lanefs_remount_read_only(sb, fc) : sb_rdonly(sb);
-	unsigned int option;
 
 	/* An option that would do nothing is refused. */
 	if (asked->discard && !bdev_max_discard_sectors(sb->s_bdev))
 		return invalf(fc, "discard: the device does not support it");
-	for (option = 0; now && option < ARRAY_SIZE(lanefs_choices); option++)
-		if (lanefs_choices[option].fixed &&
-		    lanefs_option_get(asked, option) != lanefs_option_get(now, option))
-			return invalf(fc, "%s= cannot be changed by a remount: unmount first",
-				      lanefs_parameters[option].name);
+	if (now && (asked->ablate ^ now->ablate) & LANEFS_ABLATE_FIXED)
+		return invalf(fc, "ablate: inodes and recovery cannot be changed by a remount: unmount first");
 	if (now && lanefs_check_features(sb, asked, fc))
 		return -EINVAL;
 	if (now && asked->norecovery != now->norecovery)
@@ -243,5 +209,6 @@ void lanefs_take_options(struct lanefs_options *now, const struct lanefs_options
 
 	for (option = 0; option < ARRAY_SIZE(lanefs_choices); option++)
 		lanefs_option_set(now, option, lanefs_option_get(asked, option));
+	WRITE_ONCE(now->ablate, asked->ablate);
 	WRITE_ONCE(now->discard, asked->discard);
 }
