@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every difference between the kernels that lanefs builds for, but those of iomap (file/compat_iomap.h). It
- * is tested on 6.1, 6.12 and 7.2, and compiles for 7.3.
+ * Every difference between the kernels that lanefs builds for, but those of iomap
+ * (file/compat_iomap.h). It is tested on 6.1, 6.12 and 7.2, and compiles for 7.3.
  */
 #ifndef LANEFS_COMPAT_H
 #define LANEFS_COMPAT_H
@@ -252,7 +252,10 @@ typedef struct dentry *lanefs_mkdir_result;
 #define LANEFS_CREATE_EXCL
 #endif
 
-/* The cached folio, with FGP_CREAT made with `gfp`, locked if flags say so, with a reference; or NULL. */
+/*
+ * The cached folio, with FGP_CREAT made with `gfp`, locked if flags say so, with a reference; or
+ * NULL.
+ */
 static inline struct folio *lanefs_get_folio(struct address_space *mapping, pgoff_t index,
 					     unsigned int flags, gfp_t gfp)
 {

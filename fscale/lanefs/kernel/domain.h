@@ -131,7 +131,7 @@ struct lanefs_domain {
 	bool d_barren;		/* collectors found nothing to collect, and nothing was freed since */
 	wait_queue_head_t d_wait_segments;	/* writers wait for free segments (throttle.c) */
 	struct lanefs_stream d_stream ____cacheline_aligned_in_smp;	/* of collectors without one here */
-	spinlock_t d_segments_lock ____cacheline_aligned_in_smp;	/* ablate=lsu: the states of all segments */
+	spinlock_t d_segments_lock ____cacheline_aligned_in_smp;	/* ablate=lsu: all segments */
 	struct mutex d_victims_mutex;	/* ablate=cvs: who looks for a victim */
 	atomic_t d_collecting;	/* collectors at work */
 	atomic64_t d_victims;	/* since the mount: segments that were collected, */

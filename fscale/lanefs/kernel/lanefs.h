@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What all parts of the module share: the mount, its options, an inode in memory. Read format.h first.
- * Folders call only those below: super/, dir/, file/, inode/, tree/, space/, journal/, core/.
+ * What all parts of the module share: the mount, its options, an inode in memory. Read format.h
+ * first. Folders call only those below: super/, dir/, file/, inode/, tree/, space/, journal/,
+ * core/.
  *
  * Locks, outermost first:
  *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks

@@ -322,8 +322,8 @@ static ssize_t lanefs_write_some(struct kiocb *iocb, struct iov_iter *from)
 }
 
 /*
- * Before a write to a log. ablate=svp: 1, and no collector works on the file until li_collect_sem is
- * given back.
+ * Before a write to a log. ablate=svp: 1, and no collector works on the file until li_collect_sem
+ * is given back.
  */
 static int lanefs_log_write_begin(struct inode *inode, bool wait)
 {

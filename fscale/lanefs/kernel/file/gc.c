@@ -130,8 +130,8 @@ static int lanefs_gc_move_map(struct lanefs_collector *collector, struct inode *
 }
 
 /*
- * The same with the folios locked: a reader of a block locks its folio before it looks for the block.
- * Folios that were added to the cache only for this are dropped again.
+ * The same with the folios locked: a reader of a block locks its folio before it looks for the
+ * block. Folios that were added to the cache only for this are dropped again.
  */
 static int lanefs_gc_move_locked(struct lanefs_collector *collector, struct inode *inode,
 			      struct lanefs_domain *domain, struct lanefs_live *live, u32 count)
@@ -185,8 +185,8 @@ static int lanefs_gc_move(struct lanefs_collector *collector, struct inode *inod
 }
 
 /*
- * ablate=dpb: moves blocks of an inode through the page cache, as if they were overwritten with their
- * own content. The inode is locked, so that the end of the file stays where it is.
+ * ablate=dpb: moves blocks of an inode through the page cache, as if they were overwritten with
+ * their own content. The inode is locked, so that the end of the file stays where it is.
  */
 static int lanefs_gc_move_cached(struct lanefs_collector *collector, struct inode *inode,
 			      const struct lanefs_live *live, u32 count)

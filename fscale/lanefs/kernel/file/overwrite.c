@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Writes into pages that are dirty already, without the inode's lock (if not ablate=iolock): the lock of
- * the page is the range's. Such a page has a block or a reservation (in a log a reservation, or an
- * unwritten block), it lies before the end of the file, and nothing but its contents changes: the
- * write does what a store to a mapping of the file may do at any time. Whatever takes the page
- * away, or writes it back, locks it, and what cleans it for that makes the next write take the
- * inode's lock again.
+ * Writes into pages that are dirty already, without the inode's lock (if not ablate=iolock): the
+ * lock of the page is the range's. Such a page has a block or a reservation (in a log a
+ * reservation, or an unwritten block), it lies before the end of the file, and nothing but its
+ * contents changes: the write does what a store to a mapping of the file may do at any time.
+ * Whatever takes the page away, or writes it back, locks it, and what cleans it for that makes the
+ * next write take the inode's lock again.
  */
 #include <linux/pagemap.h>
 #include <linux/uio.h>

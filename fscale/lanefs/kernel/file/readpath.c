@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads of a cached page without a reference to it (not with ablate=readpath): where many read the same page
- * its reference count is the line that they wait for. The page is found under RCU, copied to memory
- * of this CPU, and looked for again. If it is still there, and no page has come into the file's
- * cache since, what was copied are the file's bytes; else the page may have been freed, and have
- * become somebody else's, and the page cache's own way is taken. Copied is twice, so this is for
- * pages that others read at the same time.
+ * Reads of a cached page without a reference to it (not with ablate=readpath): where many read the
+ * same page its reference count is the line that they wait for. The page is found under RCU, copied
+ * to memory of this CPU, and looked for again. If it is still there, and no page has come into the
+ * file's cache since, what was copied are the file's bytes; else the page may have been freed, and
+ * have become somebody else's, and the page cache's own way is taken. Copied is twice, so this is
+ * for pages that others read at the same time.
  *
  * A page that was freed and came back to the same place is told by li_cached: whatever puts a page
  * into the cache of a file counts there between that and its becoming up to date.

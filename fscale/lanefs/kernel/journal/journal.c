@@ -425,7 +425,8 @@ void lanefs_end(struct lanefs_handle *h)
 	for (i = 0; i < h->h_parts; i++) {
 		WARN_ON_ONCE(h->h_part[i].used > h->h_part[i].credits);
 		if (h->h_part[i].reserved)
-			h->h_sbi->s_journal_ops->unreserve(h->h_part[i].domain, h->h_part[i].reserved);
+			h->h_sbi->s_journal_ops->unreserve(h->h_part[i].domain,
+							   h->h_part[i].reserved);
 		lanefs_handle_leave(h, i);
 	}
 	rwsem_release(&h->h_sbi->s_handle_map, _THIS_IP_);

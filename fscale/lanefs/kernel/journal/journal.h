@@ -185,13 +185,13 @@ u64 lanefs_log_need(u64 blocks, u64 revokes);
 
 /* coop.c */
 struct lanefs_coop {
-	void (*work)(struct lanefs_coop *joint, unsigned int step);
+	void (*work)(struct lanefs_coop *coop, unsigned int step);
 	unsigned int steps;
 	unsigned int helpers;	/* tasks other than the one whose it is (j_lock) */
 	atomic_t next;
 };
 
-void lanefs_coop_run(struct lanefs_domain *domain, struct lanefs_coop *joint,
+void lanefs_coop_run(struct lanefs_domain *domain, struct lanefs_coop *coop,
 		      struct lanefs_coop **where, wait_queue_head_t *queue);
 void lanefs_coop_help(struct lanefs_domain *domain, struct lanefs_coop **where);
 

@@ -4,7 +4,8 @@
  * one after the other), replay.c (the copies, into place).
  *
  * Many domains are read at once, LANEFS_CHUNK_BLOCKS at a time and LANEFS_CHUNKS times that under
- * way. `ablate=recovery` is the same steps for one domain after the other and one block at a time. Both find the same cut, and leave the same device.
+ * way. `ablate=recovery` is the same steps for one domain after the other and one block at a time.
+ * Both find the same cut, and leave the same device.
  */
 #ifndef LANEFS_RECOVERY_H
 #define LANEFS_RECOVERY_H

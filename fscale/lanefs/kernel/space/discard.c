@@ -51,7 +51,10 @@ void lanefs_discard_init(struct lanefs_domain *domain)
 	INIT_WORK(&domain->d_discard_work, lanefs_discard_work);
 }
 
-/* The transaction that freed the blocks is stable: they can be used again, discarded before if wanted. */
+/*
+ * The transaction that freed the blocks is stable: they can be used again, discarded before if
+ * wanted.
+ */
 static void lanefs_freed_stable(struct lanefs_domain *domain, struct lanefs_freed *freed)
 {
 	if (!READ_ONCE(domain->d_sbi->s_options.discard)) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The operations of an inode by its type: inode/ calls this by s_set_ops, as it knows none of them. */
+/*
+ * The operations of an inode by its type: inode/ calls this by s_set_ops, as it knows none of them.
+ */
 #include "super/super.h"
 
 void lanefs_set_ops(struct inode *inode)

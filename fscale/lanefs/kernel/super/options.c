@@ -80,7 +80,8 @@ static const struct {
 } lanefs_choices[] = {
 	[LANEFS_OPTION_PLACEMENT] = { lanefs_placements, offsetof(struct lanefs_options, placement) },
 	[LANEFS_OPTION_JOURNAL] = { lanefs_journals, offsetof(struct lanefs_options, journal) },
-	[LANEFS_OPTION_VICTIMS] = { lanefs_victims_values, offsetof(struct lanefs_options, victims), true },
+	[LANEFS_OPTION_VICTIMS] = { lanefs_victims_values, offsetof(struct lanefs_options, victims),
+				    true },
 	[LANEFS_OPTION_STRICT] = { lanefs_stricts, offsetof(struct lanefs_options, strict), true },
 };
 
