@@ -6,6 +6,10 @@ away). What a live test says of rates, waits and windows then says nothing. So a
 real-time priority sleeps on each CPU and notes when it was not woken in time. A live test that
 failed, and in whose time such a gap lies, is tried again, at most twice, and named at the end. One
 that failed without a gap has failed.
+
+A watcher knows as well that its CPU went offline. Tests that run beside others fail all together
+then: one of them takes from the others the CPUs that they count on, and belongs in
+tests/integration.
 """
 
 import contextlib
@@ -30,7 +34,9 @@ PATIENCE = 60  # seconds
 def watch(cpu: int, parent: int, beat: Path) -> None:
     """Print the beginning and end (CLOCK_MONOTONIC) of each gap on one CPU, while `parent` is.
 
-    The file `beat` is touched at each wake-up, after what was to be printed.
+    The file `beat` is touched at each wake-up, after what was to be printed; one beside it, with
+    the suffix .offline, when the kernel has moved the watcher away, as it does with the tasks of a
+    CPU that goes offline.
     """
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, [cpu])
@@ -39,6 +45,10 @@ def watch(cpu: int, parent: int, beat: Path) -> None:
     last = time.monotonic()
     while os.getppid() == parent:
         now = time.monotonic()
+        if os.sched_getaffinity(0) != {cpu}:
+            beat.with_suffix(".offline").touch()
+            with contextlib.suppress(OSError):  # it is offline still
+                os.sched_setaffinity(0, [cpu])
         if now - last > SLEEP + GAP:
             print(last, now, flush=True)
         try:
@@ -57,6 +67,11 @@ class Stalls:
         self._gaps = directory / "gaps"
         self._beats = [directory / str(cpu) for cpu in _cpus()]
         self.again: list[str] = []
+
+    @property
+    def offline(self) -> list[int]:
+        """The CPUs that went offline, so far."""
+        return sorted(int(path.stem) for path in self.directory.glob("*.offline"))
 
     def wait(self) -> None:
         """Until all watchers have been awake after this call: what was before is noted then."""
@@ -148,10 +163,16 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker hands over what it tried again."""
+    """A worker hands over what it tried again; its controller fails if a CPU went offline."""
     config = session.config
     if hasattr(config, "workeroutput"):
         config.workeroutput["again"] = config.stash[_STALLS].again
+    elif _beside_others(config) and config.stash[_STALLS].offline:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _beside_others(config: pytest.Config) -> bool:
+    return bool(config.getoption("numprocesses", None))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -163,9 +184,14 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Name what was tried again."""
+    """Name what was tried again, and CPUs that went offline beside other tests."""
     stalls = config.stash.get(_STALLS, None)
-    if stalls is not None and stalls.again:
+    if stalls is None:
+        return
+    if _beside_others(config) and stalls.offline:
+        terminalreporter.section("CPUs went offline while tests ran beside each other")
+        terminalreporter.line(", ".join(map(str, stalls.offline)))
+    if stalls.again:
         terminalreporter.section("failed while the machine stood still, and tried again")
         for line in stalls.again:
             terminalreporter.line(line)

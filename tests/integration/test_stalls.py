@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plugin tests/stalls.py: only what failed beside a gap is tried again."""
+"""The plugin tests/stalls.py: what failed beside a gap is tried again, and all CPUs stay online."""
 
 import os
 import subprocess
@@ -64,17 +64,45 @@ def test_not_live():
 """
 
 
-def test_what_failed_beside_a_gap_is_tried_again(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = live\n")
+TAKEN = """
+import pathlib, time
+import pytest
+
+
+def test_takes_a_cpu_offline():
+    online = pathlib.Path("/sys/devices/system/cpu/cpu1/online")
+    online.write_text("0")
+    online.write_text("1")
+    time.sleep(1)  # its watcher wakes up
+"""
+
+
+def run(directory: Path, tests: str, *more: str) -> subprocess.CompletedProcess[str]:
+    (directory / "test_it.py").write_text(tests)
+    (directory / "pytest.ini").write_text("[pytest]\nmarkers = live\n")
     argv = [sys.executable, "-m", "pytest", "-p", "tests.stalls", "-p", "no:cacheprovider", "-q"]
-    done = subprocess.run(
-        [*argv, "test_it.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(paths.ROOT)},
-        capture_output=True, text=True, check=False,
+    return subprocess.run(
+        [*argv, "test_it.py", *more], cwd=directory, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(paths.ROOT)},
     )  # fmt: skip
+
+
+def test_what_failed_beside_a_gap_is_tried_again(tmp_path: Path) -> None:
+    done = run(tmp_path, TESTS)
     assert "3 failed, 1 passed" in done.stdout, done.stdout
     tries = {n: int((tmp_path / n).read_text()) for n in ("once", "always", "without", "unit")}
     # A machine that stands still by itself just now may give one more try.
     assert tries.pop("without") <= 3
     assert tries == {"once": 2, "always": 3, "unit": 1}
     assert "test_stalled_once: the machine stood still for 0." in done.stdout
+
+
+@pytest.mark.parametrize(("workers", "code"), [([], 0), (["--numprocesses", "1"], 1)])
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a CPU that can go offline")
+def test_no_test_takes_a_cpu_from_others(
+    workers: list[str], code: int, unchanged: None, tmp_path: Path
+) -> None:
+    done = run(tmp_path, TAKEN, *workers)
+    assert "1 passed" in done.stdout, done.stdout
+    assert done.returncode == code, done.stdout
+    assert ("CPUs went offline" in done.stdout) == bool(code)

@@ -47,7 +47,7 @@ def small(where: Path, options: str) -> Iterator[Path]:
 def test_a_path_that_goes_away(workload, tmp_path):
     process, _ = bench.start(workload, tmp_path / "d", *LONG)
     move_away(tmp_path / "d")
-    code, out = bench.finish(process, timeout=10)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.status, out.end) == (1, "error", "error")
     assert (out.error.name, out.error.worker) == ("ENOENT", 0)
     assert out.error.path.startswith(str(tmp_path / "d"))
@@ -107,7 +107,7 @@ def fill_up(place: Path, process: subprocess.Popen[str]) -> None:
 def test_a_dead_worker(workload, tmp_path):
     process, workers = bench.start(workload, tmp_path / "d", *LONG)
     os.kill(workers[-1], signal.SIGKILL)
-    code, out = bench.finish(process, timeout=10)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.status, out.end) == (1, "error", "error")
     assert (out.error.call, out.error.worker) == ("waitpid", len(workers) - 1)
     assert "signal 9" in out.error.message

@@ -52,7 +52,7 @@ def test_dead_worker_at_a_barrier(tmp_path):
     )
     assert os.read(ready_read, 6) == b"ready\n"
     os.kill(bench.children(process.pid)[0], signal.SIGKILL)
-    code, out = bench.finish(process, timeout=5)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.error.worker) == (1, 0)
     for fd in (go_read, go_write, ready_read, ready_write):
         os.close(fd)
@@ -68,7 +68,7 @@ def test_sync_partner_goes_away(tmp_path):
     assert os.read(ready_read, 6) == b"ready\n"
     for fd in (go_write, go_read, ready_read, ready_write):
         os.close(fd)
-    code, out = bench.finish(process, timeout=5)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.error.name, out.ops) == (1, "EPIPE", 0)
 
 
@@ -80,7 +80,7 @@ def test_signal(workload, signum, tmp_path):
     process, workers = bench.start(workload, tmp_path / "d", *LONG, *short)
     time.sleep(0.5)
     process.send_signal(signum)
-    code, out = bench.finish(process, timeout=10)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.status, out.end) == (3, "interrupted", "interrupted")
     assert out.ops > 0
     assert gone(workers)
@@ -97,7 +97,7 @@ def test_failing_operation(tmp_path):
     """The first failing call ends the run and names itself."""
     process, _ = bench.start("MRPL", tmp_path / "d", *LONG)
     (tmp_path / "d/0/0/0/0/0").unlink()
-    code, out = bench.finish(process, timeout=5)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.status, out.end) == (1, "error", "error")
     assert (out.error.call, out.error.name, out.error.worker) == ("open", "ENOENT", 0)
     assert out.error.path == str(tmp_path / "d/0/0/0/0/0")
@@ -111,7 +111,7 @@ def test_a_window_without_operations(tmp_path):
     time.sleep(1.5)
     for pid in workers:
         os.kill(pid, signal.SIGCONT)
-    code, out = bench.finish(process, timeout=5)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.status, out.ops) == (1, "invalid", 0)
     assert "--duration" in out.reason
 
@@ -119,7 +119,7 @@ def test_a_window_without_operations(tmp_path):
 def test_short_read(tmp_path):
     process, _ = bench.start("DRBL", tmp_path / "d", *LONG)
     os.truncate(tmp_path / "d/0/data", 100)
-    code, out = bench.finish(process, timeout=5)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.error.call, out.error.name) == (1, "pread", "EIO")
     assert "100 of 4096 bytes" in out.error.message
 
@@ -247,7 +247,7 @@ def test_worker_stuck_in_the_kernel(tmp_path):
         subprocess.run(["fsfreeze", "-f", str(mount)], check=True)
         try:
             process.send_signal(signal.SIGINT)
-            code, out = bench.finish(process, timeout=20)
+            code, out = bench.finish(process, timeout=bench.SOON)
         finally:
             subprocess.run(["fsfreeze", "-u", str(mount)], check=True)
         assert gone(workers)

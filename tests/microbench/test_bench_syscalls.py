@@ -162,7 +162,11 @@ QUICK = ("--duration", "0.3", "--warmup", "0.02", "--max-stock", "700", "--min-w
 
 def trace(workload, directory, logs, *more):
     """Run with strace attached after set-up; the output and each worker's calls, by id."""
-    code, out, calls = try_trace(workload, directory, logs, *more)
+
+    def attempt(*given):
+        return try_trace(workload, directory, logs, *given)
+
+    code, out, calls = bench.patient(attempt, directory, more, few=FEW)
     assert (code, out.status) == (0, "ok"), out.reason
     return out, calls
 

@@ -122,14 +122,14 @@ def test_a_turn_counts_the_operations_of_threads(tmp_path):
 def test_a_thread_that_fails_ends_all(tmp_path):
     process, _ = start("MRPL", tmp_path / "d", *THREADS)
     (tmp_path / "d/1/0/0/0/0").unlink()
-    code, out = bench.finish(process, timeout=5)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.error.call, out.error.name, out.error.worker) == (1, "open", "ENOENT", 1)
 
 
 def test_a_process_of_threads_that_dies_is_noticed(tmp_path):
     process, pid = start("DRBL", tmp_path / "d", *THREADS)
     os.kill(pid, signal.SIGKILL)
-    code, out = bench.finish(process, timeout=5)
+    code, out = bench.finish(process, timeout=bench.SOON)
     assert (code, out.status) == (1, "error")
     assert "killed by signal 9" in out.error.message
 
