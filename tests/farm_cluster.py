@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A scheduler and workers of Dask as processes of their own, with TLS, on loopback."""
 
+import contextlib
+import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fscale.model.paths import ROOT
-from fscale.system.processes import in_groups
+from fscale.system.processes import pids
 
 SECONDS = 200.0  # on a busy machine
 
@@ -31,13 +32,6 @@ def certificate(directory: Path) -> Path:
     return path
 
 
-def free_port() -> int:
-    with socket.socket() as line:
-        line.bind(("127.0.0.1", 0))
-        port: int = line.getsockname()[1]
-        return port
-
-
 def until(true: Callable[[], object], what: str) -> None:
     """Wait for a state."""
     ends = time.monotonic() + SECONDS
@@ -46,15 +40,40 @@ def until(true: Callable[[], object], what: str) -> None:
         time.sleep(0.02)
 
 
+def _stat(pid: int) -> list[str]:
+    """The state of a process, its parent and so on (proc_pid_stat(5)); nothing if it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return []
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    children: dict[int, list[int]] = {}
+    for one in pids():
+        if stat := _stat(one):
+            children.setdefault(int(stat[1]), []).append(one)
+    found = [pid]
+    for one in found:  # which grows
+        found += children.get(one, [])
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether a thread of a process is left; the first one may end before the others."""
+    stat = _stat(pid)
+    return bool(stat) and (stat[0] not in "ZX" or int(stat[17]) > 1)
+
+
 class Cluster:
     """Processes in groups of their own; a context manager that ends them."""
 
     def __init__(self, directory: Path, pem: Path | None) -> None:
         self.directory = directory
         self.pem = pem
-        self.port = free_port()
+        self.port = 0
+        """which the scheduler chooses when it is started first, and keeps"""
         self.protocol = "tls" if pem else "tcp"
-        self.address = f"{self.protocol}://127.0.0.1:{self.port}"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         (directory / "log").touch()
         self.start_scheduler()
@@ -65,6 +84,10 @@ class Cluster:
     def __exit__(self, *exc: object) -> None:
         for name in list(self.running):
             self.kill(name)
+
+    @property
+    def address(self) -> str:
+        return f"{self.protocol}://127.0.0.1:{self.port}"
 
     def environment(self, **changes: str) -> dict[str, str]:
         """Of all processes; `changes` are a machine's own."""
@@ -81,14 +104,22 @@ class Cluster:
         return plain | own | (secured if self.pem else {}) | changes
 
     def start_scheduler(self) -> None:
+        (about := self.directory / "scheduler.json").unlink(missing_ok=True)
         argv = ["dask_scheduler", "--port", str(self.port), "--host", "127.0.0.1"]
-        argv += ["--protocol", self.protocol]
+        argv += ["--protocol", self.protocol, "--scheduler-file", str(about)]
         self._start("scheduler", [*argv, "--no-dashboard"], {})
-        until(self._listens, "the scheduler listens")
 
-    def _listens(self) -> bool:
-        with socket.socket() as line:
-            return line.connect_ex(("127.0.0.1", self.port)) == 0
+        def listens() -> bool:
+            log = self.directory / "scheduler.log"
+            assert self.running["scheduler"].poll() is None, log.read_text()
+            try:
+                said = json.loads(about.read_text())
+            except (FileNotFoundError, json.JSONDecodeError):  # it is being written
+                return False
+            self.port = int(said["address"].rpartition(":")[2])
+            return True
+
+        until(listens, "the scheduler listens")
 
     def start_worker(self, name: str, nanny: bool = False, **changes: str) -> None:
         """A worker of one thread on a machine (that is, with a cache) of its own.
@@ -116,11 +147,15 @@ class Cluster:
             )
 
     def kill(self, name: str) -> None:
-        """Kill a process and its children at once: a worker with its nanny."""
+        """Kill a process and its children at once: a worker with its nanny, and its task.
+
+        The kernel kills a task when the worker's last thread has ended, so later than the worker.
+        """
         process = self.running.pop(name)
+        family = descendants(process.pid)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        until(lambda: not in_groups({process.pid}), f"{name} is still there")
+        until(lambda: not any(map(runs, family)), f"{name} is still there")
 
     def lines(self, word: str) -> list[int]:
         """The repetitions of the cells that have begun, or ended, so far."""

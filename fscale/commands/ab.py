@@ -11,7 +11,7 @@ from rich.console import Console
 from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions, recording
-from fscale.commands.options.on import NodesOption, nodes_of
+from fscale.commands.options.on import NodesOption, nodes_of, print_place
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.options.shared import AllOption, MinutesOption, ResultsOption
 from fscale.model import catalogue
@@ -241,6 +241,7 @@ def _ab(
             return made
 
         if dry_run:
+            print_place(on, "the comparison")
             preview(plan(), print_line)
             return
         if on is not None:

@@ -9,7 +9,7 @@ from fscale.ab.methods import Method
 from fscale.analysis.compare.settings import Settings
 from fscale.commands.ab import BaseOption, NewOption, judge
 from fscale.commands.list import complete_workloads
-from fscale.commands.options.on import OnOption, engine_of
+from fscale.commands.options.on import OnOption, engine_of, print_place
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.simulate import (
@@ -123,6 +123,7 @@ def _gate(
         for name, one in sides.items()
     }
     if dry_run:
+        print_place(on, "the boots")
         for one in prepared.values():
             campaign.show(one, jobs)
         return

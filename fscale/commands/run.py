@@ -13,7 +13,7 @@ from fscale.analysis.compare.repetitions import shortage
 from fscale.analysis.compare.settings import Settings
 from fscale.apps.adapter import loads
 from fscale.commands.export import Format, write
-from fscale.commands.options.on import NodesOption, nodes_of
+from fscale.commands.options.on import NodesOption, nodes_of, print_place
 from fscale.commands.options.shared import ResultsOption, RunSeedOption, WaitOption
 from fscale.commands.options.suite import (
     BinaryOption,
@@ -204,6 +204,7 @@ def _run(
     if dry_run:
         prepared = prepare(request)
         _say_shortage(prepared.cells)
+        print_place(on, "each cell")
         _print_plan(prepared)
         return
     told = {Format.JUNIT: junit, Format.KTAP: ktap}

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from fscale.analysis.hot import speeds
 from fscale.analysis.whatif import answers
 from fscale.commands.list import complete_filesystems, complete_media, complete_workloads
-from fscale.commands.options.on import OnOption, engine_of
+from fscale.commands.options.on import OnOption, engine_of, print_place
 from fscale.commands.options.shared import ResultsOption
 from fscale.commands.options.suite import FILESYSTEMS, LoadOption
 from fscale.model import catalogue, corecounts, crew
@@ -323,6 +323,7 @@ def _simulate(
     if free and not dry_run:
         prepared = freeing.free_objects(prepared, names_of(free))
     if dry_run:
+        print_place(on, "the boots")
         campaign.show(prepared, jobs)
         return
     signals = Signals()

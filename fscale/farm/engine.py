@@ -65,17 +65,25 @@ WHOLE_NODES = ("slurm",)
 """engines that give a task a machine for itself"""
 
 
+def name_of(on: str) -> str:
+    """The name of the engine in a `--on`, such as dask.
+
+    Raises:
+        FscaleError: there is no such engine.
+    """
+    found = re.match(r"[a-z]+", on)
+    if found is None or found[0] not in ENGINES:
+        raise FscaleError(f"--on {on}: no such engine; give one of {', '.join(ENGINES)}")
+    return found[0]
+
+
 def open_engine(on: str, say: Say) -> AbstractContextManager[Engine]:
     """Open the engine that `--on` names; `say` prints a message for the user.
 
     Raises:
         FscaleError: there is no such engine, its library is missing, or it cannot be reached.
     """
-    found = re.match(r"[a-z]+", on)
-    name = ENGINES.get(found[0]) if found else None
-    if name is None:
-        raise FscaleError(f"--on {on}: no such engine; give one of {', '.join(ENGINES)}")
     opened: Callable[[str, Say], AbstractContextManager[Engine]] = importlib.import_module(
-        name
+        ENGINES[name_of(on)]
     ).open_engine
     return opened(on, say)

@@ -86,19 +86,12 @@ def nodes(partition: str | None) -> int:
 
 
 def submit(
-    script: Path,
-    directory: Path,
-    count: int,
-    partition: str | None,
-    node: str | None,
-    *,
-    whole: bool,
+    script: Path, directory: Path, count: int, partition: str | None, node: str | None
 ) -> str:
     """Submit a job array and return its id.
 
-    Element N runs `script DIRECTORY` on one node, which is `node` if that is named, or on one CPU
-    unless `whole`, and prints to DIRECTORY/N.txt. Slurm does not requeue it: a job that crashes
-    nodes would crash all.
+    Element N runs `script DIRECTORY` on a node for itself, which is `node` if that is named, and
+    prints to DIRECTORY/N.txt. Slurm does not requeue it: a job that crashes nodes would crash all.
 
     Raises:
         Full: Slurm has as many jobs as it takes.
@@ -106,8 +99,8 @@ def submit(
     """
     argv = [
         *("sbatch", "--parsable", f"--job-name={NAME}", f"--array=0-{count - 1}"),
-        *("--nodes=1", "--ntasks=1", "--no-requeue", f"--output={directory}/%a.txt"),
-        *(["--exclusive"] if whole else []),
+        *("--nodes=1", "--ntasks=1", "--exclusive", "--no-requeue"),
+        f"--output={directory}/%a.txt",
         *([f"--partition={partition}"] if partition else []),
         *([f"--nodelist={node}"] if node else []),
         *(str(script), str(directory)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The engine `slurm[:PARTITION]`: tasks are jobs of Slurm, on whole nodes where these measure.
+"""The engine `slurm[:PARTITION]`: tasks are jobs of Slurm, each with a node for itself.
 
 The nodes share the current directory with this machine, as jobs of Slurm do; tasks and their cells
 lie in a directory of it while they run. Which jobs have ended Slurm says; whether a cell is there,
@@ -34,8 +34,6 @@ ATTEMPTS = 2
 """A task that was on two nodes when these were lost is not given to a third."""
 LATE_SECONDS = 10.0
 """after a job's end, until its files are seen here: NFS caches directories"""
-MEASURES = ("run", "ab")
-"""kinds of tasks that need a node for themselves"""
 _ON = re.compile(r"slurm(?::(?P<partition>[\w.,-]{1,200}))?")
 
 
@@ -168,22 +166,18 @@ class Slurm:
     def _hand_over(self) -> None:
         """Submit waiting tasks as job arrays, as large as Slurm takes them."""
         while self._waiting and (room := self._limits.jobs - len(self._jobs)) > 0:
-            kind, host = self._waiting[0][0].kind, self._waiting[0][0].host
+            host = self._waiting[0][0].host
             size = min(room, self._limits.array, len(self._waiting))
             batch: list[_Waiting] = []
             rest: list[_Waiting] = []
             for one in self._waiting[:size]:
-                alike = (one[0].kind, one[0].host) == (kind, host)
-                (batch if alike else rest).append(one)
+                (batch if one[0].host == host else rest).append(one)
             directory = self._spool / str(self._batches)
             directory.mkdir()
             for index, (task, _) in enumerate(batch):
                 (directory / f"{index}.json").write_text(task.model_dump_json(by_alias=True))
             try:
-                array = jobs.submit(
-                    *(self._script(), directory, len(batch), self._partition, host),
-                    whole=kind in MEASURES,
-                )
+                array = jobs.submit(self._script(), directory, len(batch), self._partition, host)
             except jobs.Full:
                 shutil.rmtree(directory)
                 if not self._jobs:  # what fills Slurm is not ours

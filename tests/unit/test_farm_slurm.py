@@ -7,16 +7,18 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
-from fscale.commands.options.on import nodes_of
+from fscale.cli import app
 from fscale.farm import jobs, slurm
 from fscale.farm.answer import Answer
 from fscale.farm.engine import open_engine
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
-from fscale.model.errors import FscaleError, MissingTool
+from fscale.model.errors import Exit, FscaleError, MissingTool
 from fscale.model.results import CellKey
 from fscale.system import executor
 from tests.farm_support import cell, content, keys, task
@@ -121,13 +123,6 @@ def test_a_native_task_has_a_node_for_itself(fake: Fake) -> None:
         fake.asked(1)
     )
     assert not fake.said
-
-
-def test_a_simulated_task_shares_a_node(fake: Fake) -> None:
-    fake.stores(1, 0, FIRST)
-    fake.states(1, "100_0|COMPLETED|0|n1")
-    assert len(fake.answers(task(FIRST))) == 1
-    assert "--exclusive" not in fake.asked(1)
 
 
 def test_a_task_goes_to_the_node_that_it_names(fake: Fake) -> None:
@@ -303,9 +298,33 @@ def test_without_slurm_the_tool_is_missing(fake: Fake, monkeypatch: pytest.Monke
         pass
 
 
-def test_what_is_measured_needs_whole_nodes() -> None:
-    with pytest.raises(FscaleError, match="slurm"), nodes_of("dask://head:8786"):
-        pass
+HERE = ("simulate", "gate --base ext4 --new ext4")
+MEASURED = ("run smoke", "ab --base ext4 --new ext4")
+
+
+@pytest.mark.parametrize(
+    ("command", "on"),
+    [
+        *((command, "slurm") for command in HERE),
+        *((command, "dask://node1:8786") for command in MEASURED),
+        *((command, "lsf:all") for command in (*HERE, *MEASURED)),
+    ],
+)
+def test_an_engine_of_the_other_kind_is_wrong_usage(command: str, on: str, tmp_path: Path) -> None:
+    argv = [*command.split(), "--dry-run", "--output", str(tmp_path / "out"), "--on", on]
+    error = CliRunner().invoke(app, argv).exception
+    assert isinstance(error, FscaleError) and error.code == Exit.USAGE
+    assert f"--on {on}" in str(error)
+
+
+def test_a_dry_run_says_where_cells_would_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("prepare", "_say_shortage", "_print_plan"):
+        monkeypatch.setattr(f"fscale.commands.run.{name}", lambda _: SimpleNamespace(cells=[]))
+    argv = ["run", "smoke", "--dry-run", "--output", str(tmp_path / "out"), "--on", "slurm:all"]
+    result = CliRunner().invoke(app, argv)
+    assert (result.exit_code, "slurm:all" in result.output) == (0, True)
 
 
 def test_a_current_directory_that_cannot_be_written_is_an_error(

@@ -7,15 +7,45 @@ from typing import Annotated, cast
 
 import typer
 
-from fscale.farm.engine import WHOLE_NODES, Engine, NodeEngine, open_engine
+from fscale.farm.engine import WHOLE_NODES, Engine, NodeEngine, name_of, open_engine
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import PLACE
 from fscale.model.terminal import say
+from fscale.runner.dry import print_line
+
+
+def check_workers(on: str | None) -> str | None:
+    """Check an engine that is to run what is counted.
+
+    Raises:
+        FscaleError: there is no such engine, or it gives each task a machine for itself.
+    """
+    if on is not None and name_of(on) in WHOLE_NODES:
+        raise FscaleError(
+            f"--on {on}: nodes of Slurm are for cells that are measured; what is counted disturbs "
+            "nobody, so give --on dask://HOST:PORT"
+        )
+    return on
+
+
+def check_nodes(on: str | None) -> str | None:
+    """Check an engine that is to measure.
+
+    Raises:
+        FscaleError: there is no such engine, or its machines may do other work meanwhile.
+    """
+    if on is not None and name_of(on) not in WHOLE_NODES:
+        raise FscaleError(
+            f"--on {on}: what is measured needs a machine for itself; give --on slurm[:PARTITION]"
+        )
+    return on
+
 
 OnOption = Annotated[
     str | None,
     typer.Option(
         "--on",
+        callback=check_workers,
         metavar="ENGINE",
         help="Run on the machines of a cluster: dask://HOST:PORT, a Dask scheduler. Default: here.",
         rich_help_panel=PLACE,
@@ -25,6 +55,7 @@ NodesOption = Annotated[
     str | None,
     typer.Option(
         "--on",
+        callback=check_nodes,
         metavar="ENGINE",
         help="Measure on nodes of a cluster, each of which it has for itself: slurm or "
         "slurm:PARTITION. Default: here.",
@@ -33,24 +64,22 @@ NodesOption = Annotated[
 ]
 
 
+def print_place(on: str | None, what: str) -> None:
+    """Print where a dry run would run `what`; nothing if here."""
+    if on is not None:
+        print_line(f"# {what} would run on {on}; the plan is this machine's")
+
+
 @contextlib.contextmanager
 def nodes_of(on: str) -> Iterator[NodeEngine]:
-    """The engine that the user named, opened.
-
-    Raises:
-        FscaleError: its machines may do other work while they measure.
-    """
-    if not on.startswith(WHOLE_NODES):
-        raise FscaleError(
-            f"--on {on}: what is measured needs a machine for itself; give --on slurm[:PARTITION]"
-        )
+    """The engine that the user named for what is measured, opened."""
     with open_engine(on, lambda text: say(text, error=True)) as engine:
         yield cast(NodeEngine, engine)
 
 
 @contextlib.contextmanager
 def engine_of(on: str | None) -> Iterator[Engine | None]:
-    """The engine that the user named, opened; None for this machine."""
+    """The engine that the user named for what is counted, opened; None for this machine."""
     if on is None:
         yield None
         return
