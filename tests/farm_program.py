@@ -14,6 +14,7 @@ from pathlib import Path
 from fscale.commands import cell as command
 from fscale.farm import worker
 from fscale.farm.task import Task
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey
 from fscale.model.store import Store
 from tests import farm_support
@@ -59,7 +60,17 @@ def make(asked: Task, directory: Path, output: Path) -> None:
         note("ends", key)
 
 
+def boot(asked: Task, directory: Path, output: Path) -> None:
+    """Stands for a guest's boot, which may fail on any machine, or because of this one."""
+    code = int(os.environ.get("FARM_CODE") or asked.work["code"])
+    if code:
+        error = FscaleError("on purpose")
+        error.code = Exit(code)
+        raise error
+    Store(output).save("crash.json", "{}")
+
+
 if __name__ == "__main__":
-    command.KINDS["simulate"] = make
+    command.KINDS |= {"simulate": make, "guest": boot}
     sys.argv[0] = "fscale"  # so that no other command is imported
     importlib.import_module("fscale.cli").main()

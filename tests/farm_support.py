@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tasks and cells for the tests of engines; nothing is measured."""
 
+from pathlib import Path
+
+from fscale.farm.objects import Cache, Objects
 from fscale.farm.task import Task, identity
 from fscale.model.results import Cell, CellKey
 
@@ -31,3 +34,15 @@ def cell(key: CellKey) -> Cell:
 
 def content(of: Cell) -> bytes:
     return of.model_dump_json(by_alias=True).encode()
+
+
+def received(sent: Task, tmp_path: Path, objects: Objects) -> tuple[Task, Path]:
+    """A task that a machine got as text, and the directory with its input files."""
+    asked = Task.model_validate_json(sent.model_dump_json())
+    assert asked.id == sent.id
+    directory, cache = tmp_path / "there", Cache(tmp_path / "objects")
+    for role, digest in asked.files.items():
+        (directory / role).parent.mkdir(parents=True, exist_ok=True)
+        (directory / role).unlink(missing_ok=True)
+        (directory / role).symlink_to(cache.put(digest, objects.chunks(digest)))
+    return asked, directory

@@ -26,6 +26,7 @@ from fscale.ab.slicing import Slicing
 from fscale.analysis.compare.sequential import resumed
 from fscale.analysis.compare.settings import COUNT, INSTRUCTIONS
 from fscale.analysis.compare.sliced import FIRST_LOOK_OF_BOOTS
+from fscale.farm.engine import Engine
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
@@ -33,6 +34,7 @@ from fscale.vm import untrusted
 from fscale.vm.paused_guest import GuestGone, PausedGuest
 from fscale.vm.qemu import INSTRUCTIONS_A_SECOND, LINE_DEVICE
 from fscale.vm.steps import Steps
+from fscale.vm.tasks import Boot, Elsewhere
 
 # An emulated guest translates code on first execution, so it warms up for a second after a pilot.
 TIMED = Slicing(seconds=0.05, blocks=40, warmup=20)
@@ -54,8 +56,10 @@ class GuestPairs(Guests):
 
     slicing = TIMED
 
-    def __init__(self, plan: GuestPlan, steps: Steps) -> None:
+    def __init__(self, plan: GuestPlan, steps: Steps, engine: Engine | None = None) -> None:
+        """With an `engine`, guests that count run on its machines; others cannot."""
         super().__init__(plan, steps)
+        self._elsewhere = Elsewhere(engine, plan.emulator, steps.note) if engine else None
         self._looked = record.stored_looks(self.store)
         self._stored: dict[int, list[Cell]] = defaultdict(list)
         if self.old is None:
@@ -108,28 +112,20 @@ class GuestPairs(Guests):
         self, number: int, ending: str, counts: bool, wanted: Callable[[CellKey], bool]
     ) -> list[Cell]:
         """Boot both sides, let them measure, and return their cells."""
-        plan, directories, found = self.plan, {}, []
-        with ExitStack() as stack:
-            held = {}
-            for name, side in plan.sides.items():
-                directory = directories[name] = boot_directory(plan.output, name + ending, number)
-                untrusted.remove(directory)
-                guest = replace(side.guest, accelerator="tcg-icount") if counts else side.guest
-                job = side.parts.added(plan.job(side, directory, number, *_options(counts)))
-                log = directory.with_suffix(".log")
-                held[name] = stack.enter_context(
-                    PausedGuest(guest, plan.emulator, job, log, self.steps)
-                )
-            turns = [] if counts else self._turns(held, number, wanted)
-            for one in held.values():
-                one.finish()
-        for name, directory in directories.items():
-            if not complete(directory):
+        boots = {name: self._boot(name, number, ending, counts) for name in self.plan.sides}
+        turns: list[guest_turns.Measured] = []
+        if self._elsewhere:
+            self._count(self._elsewhere, number)
+        else:
+            turns = self._measure_pair(boots, number, counts, wanted)
+        found = []
+        for name, boot in boots.items():
+            if not complete(boot.output):
                 raise FscaleError(
-                    f"`fscale run` failed in the guest of side {name}; see {directory}.log"
+                    f"`fscale run` failed in the guest of side {name}; see {boot.output}.log"
                 )
             slices = {keys.keys[name].id: keys.slices[name] for keys in turns}
-            for cell in Store(directory).cells():
+            for cell in Store(boot.output).cells():
                 if counts and wanted(cell.key):
                     found.append(relabel(cell, name, number))
                 elif cell.id in slices:
@@ -137,6 +133,46 @@ class GuestPairs(Guests):
                     found[-1].slices = slices[cell.id]
                     found[-1].latency = None  # it is that of the turns for warming up, too
         return found
+
+    def _boot(self, name: str, number: int, ending: str, counts: bool) -> Boot:
+        """A boot of a side."""
+        side = self.plan.sides[name]
+        guest = replace(side.guest, accelerator="tcg-icount") if counts else side.guest
+        directory = boot_directory(self.plan.output, name + ending, number)
+        job = self.plan.job(side, directory, number, *_options(counts))
+        return Boot(guest, side.parts.added(job))
+
+    def _count(self, elsewhere: Elsewhere, first: int) -> None:
+        """Boot the pairs from `first` on that can run at once and that the next look needs.
+
+        A pair that is there was booted with an earlier one, or by an interrupted call.
+        """
+        needed = self.plan.repetitions or next(n for n in self.looks.pairs if n >= first)
+        numbers = range(first, min(needed, first + -(-elsewhere.slots // 2) - 1) + 1)
+        boots = [self._boot(name, n, "", True) for n in numbers for name in self.plan.sides]
+        if not all(complete(boot.output) for boot in boots[: len(SIDES)]):
+            elsewhere.run([boot for boot in boots if not complete(boot.output)])
+
+    def _measure_pair(
+        self,
+        boots: Mapping[str, Boot],
+        number: int,
+        counts: bool,
+        wanted: Callable[[CellKey], bool],
+    ) -> list[guest_turns.Measured]:
+        """Boot both sides on this machine, and let them take turns, unless they count."""
+        with ExitStack() as stack:
+            held = {}
+            for name, boot in boots.items():
+                untrusted.remove(boot.output)
+                log = boot.output.with_suffix(".log")
+                held[name] = stack.enter_context(
+                    PausedGuest(boot.guest, self.plan.emulator, boot.job, log, self.steps)
+                )
+            turns = [] if counts else self._turns(held, number, wanted)
+            for one in held.values():
+                one.finish()
+        return turns
 
     def _turns(
         self, held: Mapping[str, PausedGuest], number: int, wanted: Callable[[CellKey], bool]

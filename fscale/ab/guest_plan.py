@@ -13,6 +13,7 @@ from fscale.ab.slices import why_oversubscribed
 from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import METRICS, NAMED, Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS
+from fscale.farm.engine import Engine
 from fscale.model import catalogue
 from fscale.model.argv import values
 from fscale.model.crew import WORKERS_PER_CPU
@@ -36,13 +37,17 @@ def make(
     repetitions: int,
     steps: Steps,
     bisecting: bool = False,
+    engine: Engine | None = None,
 ) -> Guests:
     """Check two sides, and build what they need; `arguments` are those of `fscale run`.
 
     The sides, not the `options`, determine which kernels boot. A step of a bisection measures no
     more than it needs: if guests in slices are emulated and the `settings` have the default
-    metrics, it counts instructions and times nothing. Raises FscaleError.
+    metrics, it counts instructions and times nothing. With an `engine`, guests boot on its
+    machines, which is possible only if they count. Raises FscaleError.
     """
+    if engine and not bisecting:
+        _check_counts(settings)
     if slices:
         _check_pairs(arguments, options, settings, repetitions)
         _check_workers(files.get("suite.toml", Path(arguments[0])), arguments)
@@ -53,6 +58,8 @@ def make(
     if slices and bisecting and emulated and settings.metrics == METRICS:
         steps.note("without KVM, times are those of the emulator: counting instructions instead")
         settings = settings.model_copy(update={"metrics": ("count",)})
+    if engine:
+        _check_counts(settings)
     plan = GuestPlan(
         sides,
         emulator,
@@ -65,7 +72,7 @@ def make(
         options.timeout,
         bisecting,
     )
-    return GuestPairs(plan, steps) if slices else GuestBoots(plan, steps)
+    return GuestPairs(plan, steps, engine) if slices else GuestBoots(plan, steps)
 
 
 def _check_pairs(
@@ -89,6 +96,15 @@ def _check_pairs(
     if 0 < repetitions < MIN_PAIRS:
         raise FscaleError(
             f"{repetitions} pairs are too few for a verdict; give {MIN_PAIRS} or more"
+        )
+
+
+def _check_counts(settings: Settings) -> None:
+    """FscaleError if guests do not only count, because they are to boot on other machines."""
+    if settings.metrics != ("count",):
+        raise FscaleError(
+            "--on: guests of other machines can count instructions, but their times depend on what "
+            "else these machines do; give --metric count, or leave --on out"
         )
 
 

@@ -9,10 +9,10 @@ import typer
 from fscale.model.errors import FscaleError
 from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_GUEST, Variant
 
-_ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait", "on", "dry_run")
+_ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait", "dry_run")
 _MEASURED = (
     *("suite", "workload", "cores", "media", "mode", "duration", "suite_keys", "max_minutes"),
-    *("filesystem", *_ON_THIS_MACHINE),
+    *("filesystem", "on", *_ON_THIS_MACHINE),
 )
 _HERE = (*OF_FILESYSTEM, BINARY)
 _GUESTS = (*OF_FILESYSTEM, *OF_GUEST)
@@ -32,7 +32,7 @@ class Method(Enum):
     SLICES = "slices on this machine", ("duration", "count_margin"), _HERE
     BOOTS = (
         "guests that boot in turn",
-        ("count_margin", *_ON_THIS_MACHINE),
+        ("count_margin", "on", *_ON_THIS_MACHINE),
         _GUESTS,
     )
     GUEST_SLICES = (

@@ -11,7 +11,14 @@ from rich.console import Console
 from fscale.analysis.compare.settings import Settings
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions, recording
-from fscale.commands.options.on import NodesOption, nodes_of, print_place
+from fscale.commands.options.on import (
+    AbOption,
+    check_nodes,
+    check_workers,
+    engine_of,
+    nodes_of,
+    print_place,
+)
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.options.shared import AllOption, MinutesOption, ResultsOption
 from fscale.model import catalogue
@@ -127,10 +134,12 @@ def measure_in_guests(
     repetitions: int = 0,
     filesystems: list[Path] | None = None,
     bisecting: bool = False,
+    on: str | None = None,
 ) -> Settings:
     """Compare two guests; `given` are options of `fscale run`, without the suite.
 
-    `filesystems` are TOML files of the user's. Returns the settings to judge by, which may have
+    `filesystems` are TOML files of the user's; `on` is an engine whose machines boot guests that
+    count instructions. Returns the settings to judge by, which may have
     fewer metrics if `bisecting`. Raises the errors of `fscale.ab.guests.execute`.
     """
     from fscale.ab.guest_plan import make  # noqa: PLC0415 - imports the statistics
@@ -140,21 +149,23 @@ def measure_in_guests(
     steps = Steps(Console(stderr=True))
     files, inside = files_for_guest(suite, filesystems, base, new)
     own, arguments = loads.files_for_guest(recording(given, settings.metrics))
-    source = make(
-        base,
-        new,
-        [inside, *arguments],
-        slices=slices,
-        files=files | own,
-        options=options,
-        output=output,
-        seed=seed,
-        settings=settings,
-        repetitions=repetitions,
-        steps=steps,
-        bisecting=bisecting,
-    )
-    progress = execute(source, 60 * minutes, LineProgress(steps, source.plan.settings.metrics))
+    with engine_of(on) as engine:
+        source = make(
+            base,
+            new,
+            [inside, *arguments],
+            slices=slices,
+            files=files | own,
+            options=options,
+            output=output,
+            seed=seed,
+            settings=settings,
+            repetitions=repetitions,
+            steps=steps,
+            bisecting=bisecting,
+            engine=engine,
+        )
+        progress = execute(source, 60 * minutes, LineProgress(steps, source.plan.settings.metrics))
     for reason in progress.given_up.values():
         steps.note(f"gave up on a point: {reason}")
     if progress.out_of_time:
@@ -191,7 +202,7 @@ def _ab(
     ] = None,
     slices: SlicesOption = None,
     everything: AllOption = False,
-    on: NodesOption = None,
+    on: AbOption = None,
     dry_run: DryRunOption = False,
     measured: MeasureOptions,
     judged: JudgeOptions,
@@ -219,6 +230,7 @@ def _ab(
     method = method_of(in_guests=in_guests, slices=slices)
     refuse_unsupported(context, method)
     method.refuse_others(*sides)
+    (check_workers if in_guests else check_nodes)(on)
     if in_guests:
         measure_in_guests(
             *sides,
@@ -231,6 +243,7 @@ def _ab(
             settings=settings,
             minutes=max_minutes,
             repetitions=repetitions or 0,
+            on=on,
         )
     else:
         request = measured.request(output, seed, settings.metrics)

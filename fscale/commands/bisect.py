@@ -19,6 +19,7 @@ from fscale.analysis.compare.settings import (
 from fscale.commands.ab import measure_in_guests
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions
+from fscale.commands.options.on import CountingOption
 from fscale.commands.options.shared import AllowOption, MinutesOption
 from fscale.model.bundle import bundle
 from fscale.model.errors import FscaleError
@@ -28,6 +29,7 @@ from fscale.runner.request import Request
 from fscale.system.outputs import directory_to_write
 from fscale.vm.cli import FilesystemOption
 from fscale.vm.guest import GuestError
+from fscale.vm.tasks import BootFailed
 
 GOOD, BAD, SKIP, ABORT = 0, 1, 125, 128
 """Exit codes for git bisect: 1 to 124, 126 and 127 are bad; from 128 on it stops."""
@@ -86,6 +88,7 @@ def _bisect(
     max_minutes: MinutesOption = 30,
     filesystem: FilesystemOption = None,
     allow_different: AllowOption = None,
+    on: CountingOption = None,
     measured: MeasureOptions,
     judged: JudgeOptions,
 ) -> None:
@@ -101,7 +104,7 @@ def _bisect(
     (bad). 125: the commit does not build, or the data cannot tell (skip). 128: wrong usage,
     interrupted, or this machine cannot measure; the bisection stops.
     """
-    from fscale.ab.methods import Method, method_of, refuse_unsupported  # noqa: PLC0415
+    from fscale.ab.methods import Method, method_of, refuse_given, refuse_unsupported  # noqa: PLC0415
 
     console = terminal(error=True)
     settings = judged.settings.model_copy(update={"allow_different": tuple(allow_different or ())})
@@ -116,6 +119,8 @@ def _bisect(
         method = Method.REFERENCE if reference else method_of(in_guests=in_guests, slices=in_guests)
         refuse_unsupported(context, method)
         method.refuse_others(*sides)
+        if not in_guests:
+            refuse_given(context, ("on",), method.title)
         argv = [part.replace("{output}", str(results)) for part in command or []]
         if argv and subprocess.run(argv, check=False).returncode != 0:
             console.print(f"fscale: {argv[0]} failed: this commit is skipped", markup=False)
@@ -137,12 +142,13 @@ def _bisect(
                 minutes=max_minutes,
                 filesystems=filesystem,
                 bisecting=True,
+                on=on,
             )
             comparison = _compare(results, None, judged_by)
         else:
             request = measured.request(results, None, settings.metrics)
             comparison = _measure(request, sides, settings, max_minutes, measured.wait)
-    except GuestError as error:
+    except (GuestError, BootFailed) as error:
         console.print(f"fscale: {error}: this commit is skipped", markup=False, soft_wrap=True)
         raise typer.Exit(SKIP) from None
     except (FscaleError, OSError) as error:

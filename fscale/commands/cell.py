@@ -19,6 +19,7 @@ from fscale.model.files import Folder
 from fscale.runner import run_task
 from fscale.runner.signals import Signals
 from fscale.sim.run_task import simulate
+from fscale.vm.run_task import boot
 
 
 def _compare(task: Task, directory: Path, output: Path) -> None:
@@ -31,6 +32,7 @@ def _compare(task: Task, directory: Path, output: Path) -> None:
 # the directory by their roles.
 KINDS: dict[Kind, Callable[[Task, Path, Path], None]] = {
     "simulate": simulate,
+    "guest": boot,
     "run": lambda task, directory, output: run_task.measure(task, directory, output, loads),
     "ab": _compare,
 }

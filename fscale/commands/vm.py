@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale vm`: runs suites in a QEMU guest, with any kernel and with modules under test."""
 
-import json
 import os
 import shlex
 import tempfile
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +14,11 @@ from rich.console import Console
 from fscale.ab.methods import method_of, refuse_here, refuse_unsupported
 from fscale.commands.ab import FixedOption, judge, measure_in_guests
 from fscale.commands.options.judge import JudgeOptions
+from fscale.commands.options.on import CountingOption, OnOption, engine_of, print_place
 from fscale.commands.options.output import OutputOptions
 from fscale.commands.options.shared import AllOption, MinutesOption, ResultsOption
 from fscale.commands.options.suite import SuiteArgument, SuiteOption
+from fscale.farm.answer import CRASH_FILE
 from fscale.model import catalogue
 from fscale.model.bundle import bundle
 from fscale.model.errors import Exit, FscaleError
@@ -28,11 +28,13 @@ from fscale.model.variant import OF_FILESYSTEM, parse
 from fscale.system.outputs import directory_to_write
 from fscale.vm import crash as crashes
 from fscale.vm import crashload, kbuild, loads, untrusted
-from fscale.vm.cli import FilesystemOption, finish, guest_files, start
+from fscale.vm import guest as guests
+from fscale.vm.cli import FilesystemOption, finish, guest_files, prepare, show, start
 from fscale.vm.module_build import needed_filesystems
 from fscale.vm.options import GuestOptions, KernelTreeOption, guest_options
 from fscale.vm.place import Job
 from fscale.vm.steps import Steps
+from fscale.vm.tasks import Elsewhere
 
 # Options that a command does not know are passed to the guest.
 PASSING_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -209,6 +211,7 @@ def compare_kernels(
         ),
     ] = False,
     max_minutes: MinutesOption = 30,
+    on: CountingOption = None,
     everything: AllOption = False,
     judged: JudgeOptions,
     written: OutputOptions,
@@ -242,6 +245,7 @@ def compare_kernels(
         minutes=max_minutes,
         repetitions=repetitions or 0,
         filesystems=filesystem,
+        on=on,
     )
     judge(output, settings, outputs, everything)
 
@@ -351,6 +355,7 @@ def crash(
             help="Directory in which the findings and the console log are kept.",
         ),
     ] = None,
+    on: OnOption = None,
     guest: GuestOptions,
 ) -> None:
     """Simulate power cuts: is everything that was fsync'd still there after a crash?
@@ -376,28 +381,27 @@ def crash(
         subsets=subsets,
         remounts=remount,
     )
+    steps = Steps(Console(stderr=True))
     with tempfile.TemporaryDirectory() as scratch:
         results = (output or Path(scratch) / "results").resolve()
         results.mkdir(parents=True, exist_ok=True)
-        written = Path(scratch) / "crash-spec.json"
-        found = results / "crash.json"
-        untrusted.remove(found)
-        written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
-        argv = [
-            "python3",
-            "-m",
-            "fscale.vm.crashtest",
-            f"/control/{written.name}",
-            "/results/crash.json",
-        ]
+        untrusted.remove(results / CRASH_FILE)
+        job = crashes.job(spec, Path(scratch), results)
         own = [Path(fs)] if catalogue.is_path(fs) else []
-        job = Job(argv=argv, output=results, files={written.name: written})
-        outcome = start(job, guest, filesystems=[fs], own=own)
-        if outcome is None:
+        boot, emulator = prepare(job, guest, steps, filesystems=[fs], own=own)
+        if guest.dry_run:
+            print_place(on, "guests that test parts of the points")
+            show(boot, emulator)
             return
-        if outcome.end != "finished":
-            finish(outcome)
-        result = crashes.load(found)
+        with engine_of(on) as engine:
+            if engine:
+                elsewhere = Elsewhere(engine, emulator, steps.note)
+                result = crashes.run_elsewhere(boot, spec, Path(scratch), elsewhere)
+            else:
+                outcome = guests.run(boot.guest, emulator, boot.job, steps)
+                if outcome.end != "finished":
+                    raise guests.GuestError(outcome)
+                result = crashes.load(results, "see its output above")
     typer.echo(crashes.verdict(Path(fs).stem, spec, result))
     if result.first:
         raise typer.Exit(Exit.FAILED)

@@ -24,6 +24,7 @@ from fscale.model.store import AB_FILE, RUN_FILE
 PLANNED = "planned.json"
 MOST_HEADER = 1 << 20
 MOST_FILES = 4096
+CRASH_FILE = "crash.json"
 MOST_OF_A_RUN = 16_384
 """files of a comparison, which has two for each repetition of each point"""
 MOST_WHOLE = 256 << 20
@@ -32,9 +33,12 @@ MOST_TEXT = 64 << 10
 # Files of tasks without keys.
 _WHOLE: dict[Kind, tuple[str, ...]] = {
     "simulate": (),
+    "guest": (RUN_FILE, CRASH_FILE),
     "run": (PLANNED,),
     "ab": (RUN_FILE, AB_FILE),
 }
+_WITH_CELLS = ("guest", "ab")
+"""kinds of tasks that find out which cells they measure"""
 _PROFILE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
 
 
@@ -85,7 +89,14 @@ class Answer:
     run: Run | None = None
     """of a task that measures a run of its own, such as a comparison"""
     record: bytes | None = None
-    """the AB_FILE of a comparison; whoever knows its fields checks it"""
+    """the AB_FILE of a comparison or the CRASH_FILE of a guest; who knows its fields checks it"""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the task did all that it was to do."""
+        if not self.task.keys:
+            return self.header.code == Exit.GOOD
+        return len(self.cells) == len(self.task.keys)
 
 
 def read_files(task: Task, directory: Path) -> dict[str, bytes]:
@@ -109,7 +120,7 @@ def _names(task: Task, folder: Folder) -> Iterator[str]:
     """The names of a task's files below its results directory."""
     if not task.keys:
         yield from (name for name in _WHOLE[task.kind] if folder.exists(name))
-        if task.kind == "ab":
+        if task.kind in _WITH_CELLS:
             yield from (f"cells/{name}" for name in folder.names("cells", ".json"))
     for key in task.keys:
         if folder.exists(cell := f"cells/{key.id}.json"):
@@ -182,7 +193,7 @@ def _whole(task: Task, header: Header, files: Mapping[str, bytes]) -> Answer:
     answer = Answer(task, header, [], {})
     for name, content in files.items():
         folder, _, last = name.partition("/")
-        if folder == "cells" and task.kind == "ab":
+        if folder == "cells" and task.kind in _WITH_CELLS:
             cell = _valid(Cell, name, content)
             if cell.id != cell.key.id or last != f"{cell.id}.json":
                 raise Refused(f"{name[:100]} contains the cell {cell.id[:100]}")

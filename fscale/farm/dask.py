@@ -183,12 +183,12 @@ class Dask:
             except Refused as error:
                 header = Header(task=task.id, host="", code=Exit.FAILED, text=str(error))
                 answer = Answer(task, header, [], {})
-            if len(answer.cells) == len(task.keys) or not self._repeated(answer, future):
+            if answer.complete or not self._repeated(answer, future):
                 yield answer
             future.release()
 
     def _repeated(self, answer: Answer, future: Future) -> bool:
-        """Whether a task without all of its cells is run again, possibly elsewhere."""
+        """Whether a task that did not do all is run again, possibly elsewhere."""
         task, header = answer.task, answer.header
         self._attempts[task.id] += 1
         unfit = future.status == "finished" and (header.code in _UNFIT or not header.host)

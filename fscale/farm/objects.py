@@ -29,12 +29,14 @@ class Objects:
 
     def __init__(self) -> None:
         self.paths: dict[str, Path] = {}
+        self._digests: dict[Path, str] = {}
 
     def add(self, path: Path) -> str:
-        """Add a file and return its digest."""
-        digest = digest_of(path)
-        self.paths[digest] = path
-        return digest
+        """Add a file and return its digest; a file that was added is not read again."""
+        if path not in self._digests:
+            self._digests[path] = digest_of(path)
+            self.paths[self._digests[path]] = path
+        return self._digests[path]
 
     def chunks(self, digest: str) -> Iterator[bytes]:
         """Yield the content of a file in pieces of 8 MiB."""

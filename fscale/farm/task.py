@@ -13,8 +13,11 @@ from fscale.model.bench import Strict
 from fscale.model.results import CellKey
 from fscale.model.revision import revision
 
-Kind = Literal["simulate", "run", "ab"]
-Role = Annotated[str, Field(pattern=r"^((modules|cells)/)?[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
+Kind = Literal["simulate", "guest", "run", "ab"]
+Role = Annotated[
+    str,
+    Field(pattern=r"^((modules|cells|images|control)/)?[A-Za-z0-9_][A-Za-z0-9_.+-]*$"),
+]
 """a name below the directory of a task's input files"""
 _CODE = ("*.py", "*.toml", "*.sh")
 

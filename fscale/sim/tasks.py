@@ -2,7 +2,7 @@
 """A sweep as tasks for other machines, and back: what a task brings, and what is kept of it."""
 
 from collections.abc import Callable
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,15 @@ from fscale.model.store import Store
 from fscale.sim import kerneltypes
 from fscale.sim.plan import Sockets, Windows
 from fscale.sim.sweep import Freed, Prepared, Sweep, boots, cost
-from fscale.vm import qemu
 from fscale.vm.cache import digest
-from fscale.vm.kernel import Kernel
 from fscale.vm.steps import Steps
+from fscale.vm.tasks import OWN, kernel_files, kernel_from, same_qemu
 
 # With one boot per slot, the last boot of the slowest machine would be waited for. But a boot costs
 # about as much as a cell with all of its CPUs, so a further boot has several such cells.
 BOOTS_PER_SLOT = 4
 LARGE_CELLS_PER_BOOT = 4
-KERNEL, MODULES, INITRAMFS, PLUGIN, OWN = (
-    *("kernel", "modules.squashfs", "initramfs", "plugin.so", "modules"),
-)
+PLUGIN = "plugin.so"
 
 
 class TasksError(FscaleError):
@@ -67,13 +64,10 @@ def make(prepared: Prepared, slots: int, objects: Objects) -> list[Task]:
     """Make a task of each boot; its files are added to `objects`."""
     kernel, sweep = prepared.kernel, prepared.sweep
     files = {
-        KERNEL: objects.add(kernel.image),
-        INITRAMFS: objects.add(prepared.initramfs),
+        **kernel_files(replace(kernel, initramfs=prepared.initramfs), objects),
         PLUGIN: objects.add(prepared.plugin),
         **{f"{OWN}/{path.name}": objects.add(path) for path in prepared.modules},
     }
-    if kernel.modules:
-        files[MODULES] = objects.add(kernel.modules)
     work: dict[str, Any] = {
         "kernel": {"name": kernel.name, "release": kernel.release},
         "qemu": prepared.emulator.digest,
@@ -121,19 +115,8 @@ def prepared_from(task: Task, directory: Path, output: Path, steps: Steps) -> Pr
         FscaleError: this machine's QEMU is not the one of the plan.
     """
     work = task.work
-    emulator = qemu.find(steps)
-    if emulator.digest != work["qemu"]:
-        raise FscaleError(
-            f"this machine's QEMU {emulator.version} has the digest {emulator.digest[:16]}, but "
-            f"the plan was made with {work['qemu'][:16]}; install the same package"
-        )
-    modules = directory / MODULES
-    kernel = Kernel(
-        **work["kernel"],
-        image=directory / KERNEL,
-        initramfs=directory / INITRAMFS,
-        modules=modules if modules.exists() else None,
-    )
+    emulator = same_qemu(task, steps)
+    kernel = kernel_from(task, directory)
     filesystems = {n: FileSystem.model_validate(fs) for n, fs in work["filesystems"].items()}
     own = tuple(directory / role for role in task.files if role.startswith(f"{OWN}/"))
     sweep = Sweep(
@@ -155,7 +138,7 @@ def prepared_from(task: Task, directory: Path, output: Path, steps: Steps) -> Pr
         kernel=kernel,
         emulator=emulator,
         plugin=directory / PLUGIN,
-        initramfs=directory / INITRAMFS,
+        initramfs=kernel.initramfs,
         filesystems=filesystems,
         media={n: Medium.model_validate(medium) for n, medium in work["media"].items()},
         parameters=work["parameters"],

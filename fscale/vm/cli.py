@@ -17,7 +17,9 @@ from fscale.vm import module_build, rootfs
 from fscale.vm.console import kind_of
 from fscale.vm.options import GuestOptions
 from fscale.vm.place import Job, Place
+from fscale.vm.qemu import Qemu
 from fscale.vm.steps import Steps
+from fscale.vm.tasks import Boot
 
 FilesystemOption = Annotated[
     list[Path] | None,
@@ -31,19 +33,19 @@ FilesystemOption = Annotated[
 ]
 
 
-def start(
+def prepare(
     job: Job,
     options: GuestOptions,
+    steps: Steps,
     *,
     filesystems: Sequence[str] = (),
     own: Sequence[Path] = (),
-) -> guests.Outcome | None:
-    """Boot the kernel that the options name and run `job`; None after a dry run.
+) -> tuple[Boot, Qemu]:
+    """Prepare the kernel that the options name, and all that its guest needs to run `job`.
 
     Modules and tools that `filesystems` have as source are built and passed to the guest; `own` are
     TOML files of the user that may describe some of them.
     """
-    steps = Steps(Console(stderr=True))
     kernel = kernels.resolve(
         options.kernel, steps, modules=options.modules, tree=options.kernel_tree
     )
@@ -53,11 +55,30 @@ def start(
     )
     job = replace(parts.added(replace(job, modules=given)), timeout=options.timeout)
     guest, emulator = guests.prepare(kernel, options, rootfs.images(steps), steps)
+    return Boot(guest, job), emulator
+
+
+def start(
+    job: Job,
+    options: GuestOptions,
+    *,
+    filesystems: Sequence[str] = (),
+    own: Sequence[Path] = (),
+) -> guests.Outcome | None:
+    """Boot the kernel that the options name and run `job`; None after a dry run. See `prepare`."""
+    steps = Steps(Console(stderr=True))
+    boot, emulator = prepare(job, options, steps, filesystems=filesystems, own=own)
     if options.dry_run:
-        typer.echo(shlex.join(guests.plan(guest, emulator, job, Place(Path("RUN")))))
-        typer.echo(f"in the guest: {shlex.join(job.argv)}")
+        show(boot, emulator)
         return None
-    return guests.run(guest, emulator, job, steps)
+    return guests.run(boot.guest, emulator, boot.job, steps)
+
+
+def show(boot: Boot, emulator: Qemu) -> None:
+    """Print the commands of a boot."""
+    place = Place(Path("RUN"))
+    typer.echo(shlex.join(guests.plan(boot.guest, emulator, boot.job, place)))
+    typer.echo(f"in the guest: {shlex.join(boot.job.argv)}")
 
 
 def guest_files(suite: Path, filesystems: list[Path] | None) -> tuple[dict[str, Path], str]:

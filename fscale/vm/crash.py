@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The host's side of crash testing: specifies the test, and reads the result of the guest."""
+"""The host's side of crash testing: specifies the test, and reads the results of guests."""
 
 import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from fscale.farm.answer import CRASH_FILE
+from fscale.model.catalogue import explain
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
 from fscale.vm import crashload, untrusted
 from fscale.vm.crashtest import PLANTS, Result, Spec
+from fscale.vm.place import Job
+from fscale.vm.tasks import Boot, Elsewhere
 
 # mkfs.xfs refuses devices smaller than 300 MiB.
 SIZE = 320 << 20
+# Each guest boots and records the workload before it tests its points.
+POINTS_PER_BOOT = 50
+_SPEC = "crash-spec.json"
 
 
 def specify(
@@ -62,16 +74,58 @@ def specify(
     )
 
 
-def load(path: Path) -> Result:
-    """The result of the guest; FscaleError if there is none."""
+def job(spec: Spec, directory: Path, output: Path) -> Job:
+    """The job of a guest that tests a file system; its specification is written to a directory."""
+    written = directory / _SPEC
+    written.parent.mkdir(parents=True, exist_ok=True)
+    written.write_text(json.dumps(asdict(spec), indent=1) + "\n")
+    argv = ["python3", "-m", "fscale.vm.crashtest", f"/control/{_SPEC}", f"/results/{CRASH_FILE}"]
+    return Job(argv, output, files={_SPEC: written})
+
+
+def run_elsewhere(boot: Boot, spec: Spec, directory: Path, elsewhere: Elsewhere) -> Result:
+    """Test on other machines, in several guests; each records the workload and tests some points.
+
+    `boot` is the guest that would test all of them here; its output directory gets one directory
+    for each guest. FscaleError if a guest has no result.
+    """
+    parts = math.ceil(spec.points / POINTS_PER_BOOT)
+    boots = []
+    for part in range(parts):
+        name = f"part{part + 1}"
+        own = job(replace(spec, part=part, parts=parts), directory / name, boot.output / name)
+        files = {**boot.job.files, **own.files}
+        boots.append(Boot(boot.guest, replace(boot.job, output=own.output, files=files)))
+    elsewhere.run(boots)
+    result = merge(load(one.output, one.output.with_suffix(".log").read_text()) for one in boots)
+    (boot.output / CRASH_FILE).write_text(json.dumps(asdict(result), indent=1) + "\n")
+    return result
+
+
+def merge(results: Iterable[Result]) -> Result:
+    """The result of guests that have tested parts of the points; each has a log of its own."""
+    whole = Result()
+    for number, one in enumerate(results, 1):
+        for name in ("entries", "flushes", "possible", "tested", "subsets", "failing"):
+            setattr(whole, name, getattr(whole, name) + getattr(one, name))
+        for name, seconds in one.seconds.items():
+            whole.seconds[name] = whole.seconds.get(name, 0) + seconds
+        if one.first and not whole.first:
+            whole.first = {**one.first, "what": f"{one.first['what']} in guest {number}"}
+    return whole
+
+
+def load(directory: Path, said: str) -> Result:
+    """The result of a guest; FscaleError with its output, or where that is, if there is none."""
+    path = directory / CRASH_FILE
     try:
-        return Result(**json.loads(untrusted.read(path)))
+        return TypeAdapter(Result).validate_json(untrusted.read(path))
     except FileNotFoundError:
         raise FscaleError(
-            "the crash test failed in the guest before it had a result; see its output above"
+            f"the crash test failed in the guest before it had a result: {said}"
         ) from None
-    except (TypeError, ValueError) as error:
-        raise FscaleError(f"{path} is not the result of a crash test: {error}") from None
+    except ValidationError as error:
+        raise FscaleError(f"{path} is not the result of a crash test: {explain(error)}") from None
 
 
 def verdict(name: str, spec: Spec, result: Result) -> str:

@@ -59,6 +59,9 @@ class Spec:
     """random subsets to test at each point, of the writes that the next flush makes durable"""
     remounts: list[str] = field(default_factory=list)
     """mount options of remounts during the workload, used in rotation"""
+    part: int = 0
+    parts: int = 1
+    """of the chosen points this guest tests the part-th (from 0) and each parts-th after it"""
 
 
 @dataclass
@@ -275,7 +278,7 @@ def replay(spec: Spec, result: Result, examine: Examine = examine) -> None:
     with LOG.open("rb") as log, IMAGE.open("r+b") as image:
         entries = logwrites.read_log(log)
         points = logwrites.crash_points(entries)
-        chosen = pick_spaced(points, spec.points)
+        chosen = set(sorted(pick_spaced(points, spec.points))[spec.part :: spec.parts])
         result.entries, result.possible = len(entries), len(points)
         result.flushes = sum(entry.durable for entry in entries)
         state = Replay(spec, result, log, image, models, examine)

@@ -18,7 +18,7 @@ from fscale.vm import kbuild
 from fscale.vm.cache import digest, entry, file_digest
 from fscale.vm.initramfs import module_name
 from fscale.vm.kernel import Kernel
-from fscale.vm.place import Job
+from fscale.vm.place import TOOLS, Job
 from fscale.vm.steps import Steps, need
 
 
@@ -112,7 +112,7 @@ def build_parts(
         target = kbuild.tree_target(tree) if tree else kbuild.suite_target(spec, kernel.release)
         # File systems of the same source with different options share one module.
         modules += [m for m in kbuild.build_module(source, target, steps) if m not in modules]
-        tools |= {f"bin/{tool.name}": tool for tool in build_tools(source, steps)}
+        tools |= {f"{TOOLS}{tool.name}": tool for tool in build_tools(source, steps)}
     return Parts(tuple(modules), tools)
 
 

@@ -20,6 +20,8 @@ INIT = Path(__file__).parent / "init" / "guest.sh"
 # Modules that nothing else loads; a kernel may lack them or have them built in. Modules of file
 # systems are loaded at their first mount: loading all would take an emulated guest seconds.
 MODULES = ("loop", "configfs")
+TOOLS = "bin/"
+"""directory of programs among a job's files"""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,8 @@ def write_control(control: Path, job: Job, about: Mapping[str, object]) -> None:
             raise FscaleError(f"{path} does not exist")
         (control / name).parent.mkdir(exist_ok=True)
         shutil.copy(path, control / name)
+        if name.startswith(TOOLS):  # from another machine it comes without its mode
+            (control / name).chmod(0o755)
     variables = {
         "PYTHONPATH": "/fscale:/python",
         "FSCALE_GUEST": json.dumps(about),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A real simulation on two workers of Dask, whose answers are known; interrupted, then resumed."""
+"""Real guests on workers of Dask, whose answers are known; a simulation is interrupted, too."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -65,3 +66,56 @@ def test_cells_of_two_workers(tmp_path: Path) -> None:
     plugin = run.versions["fscale-sim"].removeprefix("sha256:")
     assert digest_of(paths.SIMULATOR).startswith(plugin)
     assert run.versions["kernel image"] and run.versions["qemu program"]
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of one worker, which has this machine's QEMU."""
+    pytest.importorskip("distributed")
+    with Cluster(tmp_path, certificate(tmp_path)) as cluster:
+        cluster.start_worker("one", XDG_CACHE_HOME=str(paths.cache_dir("objects").parents[1]))
+        yield cluster
+
+
+def vm(cluster: Cluster, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    argv = [sys.executable, "-m", "fscale", "vm", *arguments]
+    on = ("--on", f"dask://127.0.0.1:{cluster.port}")
+    return subprocess.run(
+        [*argv, *on], env=cluster.environment(), capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.guest
+def test_counts_of_guests_on_a_worker(worker: Cluster, tmp_path: Path) -> None:
+    output = tmp_path / "counts"
+    sides = ("--base", "ext4:kernel=6.1", "--new", "ext4:kernel=6.1:mount=data=journal")
+    of_guests = ("--smp", "1", "--memory", "2G", "--workload", "DWAL", "--cores", "1")
+    asked = ("--slices", "--metric", "count", "--repetitions", "4", "--output", str(output))
+    done = vm(worker, "ab", *sides, *of_guests, *asked)
+    assert done.returncode == 1, done.stdout + done.stderr  # data are written twice
+    counts = {
+        side: [c.counts["instructions"] for c in Store(output).cells() if c.key.side == side]
+        for side in "AB"
+    }
+    assert len(counts["A"]) == len(counts["B"]) == 4
+    for each in counts.values():
+        assert max(each) < 1.02 * min(each)
+    assert min(counts["B"]) > 2 * max(counts["A"])
+    for boot in (output / "boots").glob("[AB][1-4]"):
+        assert list(hosts(Store(boot)).values()) == [os.uname().nodename]
+
+
+@pytest.mark.guest
+def test_crash_points_on_a_worker(worker: Cluster, tmp_path: Path) -> None:
+    output = tmp_path / "crash"
+    asked = ("--fs", "ext4", "--accel", "tcg", "--points", "60", "--output", str(output))
+    good = vm(worker, "crash", *asked)
+    assert good.returncode == 0, good.stdout + good.stderr
+    tested = [
+        json.loads((output / part / "crash.json").read_text())["tested"]
+        for part in ("part1", "part2", "")
+    ]
+    assert tested == [30, 30, 60]
+    bad = vm(worker, "crash", *asked, "--plant", "lost-flush")
+    assert bad.returncode == 1, bad.stdout + bad.stderr
+    assert json.loads((output / "crash.json").read_text())["failing"] > 0

@@ -5,7 +5,8 @@ import random
 import re
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fscale.ab import guest_plan
+from fscale.ab import guest_pairs, guest_plan
 from fscale.ab.guest_pairs import GuestPairs
 from fscale.ab.guest_plan import make
 from fscale.ab.guests import GuestPlan, Side, execute
@@ -37,8 +38,11 @@ from fscale.model.store import Store
 from fscale.model.variant import parse
 from fscale.runner.request import Request
 from fscale.vm.guest import GuestError, Outcome
+from fscale.vm.kernel import Kernel
 from fscale.vm.options import GuestOptions
+from fscale.vm.qemu import Guest
 from fscale.vm.steps import Steps
+from fscale.vm.tasks import Boot, BootFailed
 from tests.synthetic import cell as a_cell
 from tests.unit.test_vm_ab import boot
 
@@ -322,6 +326,88 @@ def test_what_makes_no_sense_in_slices_is_refused(
         make(parse("kernel:6.1"), parse("kernel:6.12"), **(usual | given))
 
 
+class Elsewhere:
+    """In the place of machines that boot guests that count: B executes 5% more."""
+
+    def __init__(self, slots: int, failing: str = "") -> None:
+        self.slots = slots
+        self.asked: list[list[str]] = []
+        self._failing = failing
+
+    def run(self, boots: Sequence[Boot]) -> None:
+        self.asked.append([one.output.name for one in boots])
+        for one in boots:
+            assert one.guest.accelerator == "tcg-icount"
+            side, number = one.output.name[0], int(one.output.name[1:])
+            if one.output.name == self._failing:
+                raise BootFailed(one.output.name)
+            boot(one.output.parents[1], side, number, 1.0)
+            key = CellKey(
+                workload="MWCL", filesystem="ext4", medium="ram", mode="buffered", cores=1,
+                repetition=1, duration=1.0,
+            )  # fmt: skip
+            cell = a_cell(key, 1000.0)
+            cell.cpu = None
+            cell.ops, cell.seconds = (950_000 if side == "B" else 1_000_000) + number, 1.0
+            Store(one.output).save_cell(cell)
+
+
+COUNTS = Settings(margin=0.02, metrics=("count",))
+
+
+def measure_elsewhere(
+    output: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, **given: Any
+) -> Progress:
+    monkeypatch.setattr(guest_pairs, "Elsewhere", lambda *_: elsewhere)
+    usual = {"settings": COUNTS} | given
+    made = plan_of(output, **usual)
+    kernel = Kernel("made up", "6.1", Path("vmlinux"), Path("initramfs"), None)
+    sides = {name: replace(side, guest=Guest(kernel, 4)) for name, side in made.sides.items()}
+    pairs = GuestPairs(replace(made, sides=sides), STEPS, cast("Any", elsewhere))
+    return execute(pairs, 600, LineProgress(STEPS))
+
+
+@pytest.mark.parametrize(
+    ("slots", "waves"),
+    [(1, [2, 2, 2, 2]), (4, [4, 4]), (7, [8]), (100, [8])],
+)
+def test_as_many_pairs_boot_elsewhere_as_run_at_once_and_the_look_needs(
+    slots: int, waves: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    elsewhere = Elsewhere(slots)
+    state = measure_elsewhere(tmp_path, elsewhere, monkeypatch)
+    assert pairs_of(state) == 4
+    assert [len(wave) for wave in elsewhere.asked] == waves
+    every = [name for wave in elsewhere.asked for name in wave]
+    assert every == [f"{side}{n}" for n in range(1, 5) for side in "AB"]
+    assert verdicts(tmp_path, COUNTS) == {("MWCL", INSTRUCTIONS): "slower"}
+
+
+def test_boots_of_an_interrupted_call_are_not_repeated_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, second = Elsewhere(100, "B3"), Elsewhere(100)
+    with pytest.raises(BootFailed):
+        measure_elsewhere(tmp_path, first, monkeypatch, repetitions=5)
+    assert pairs_of(measure_elsewhere(tmp_path, second, monkeypatch, repetitions=5)) == 5
+    assert second.asked == [["B3", "A4", "B4", "A5", "B5"]]
+
+
+@pytest.mark.parametrize("bisecting", [False, True])
+def test_times_are_not_measured_elsewhere(
+    bisecting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest = cast("Any", SimpleNamespace(accelerator="kvm"))
+    sides = {name: replace(side, guest=guest) for name, side in plan_of(tmp_path).sides.items()}
+    monkeypatch.setattr(guest_plan, "make_guests", lambda *_, **__: (sides, None))
+    with pytest.raises(FscaleError, match="--on"):
+        make(
+            parse("kernel:6.1"), parse("kernel:6.12"), ["quick"], slices=True, files={},
+            options=GuestOptions(), output=tmp_path, seed=1, settings=Settings(), repetitions=0,
+            steps=STEPS, bisecting=bisecting, engine=cast("Any", Elsewhere(1)),
+        )  # fmt: skip
+
+
 KERNELS = ("--base", "kernel:6.1", "--new", "kernel:6.12")
 
 
@@ -369,11 +455,33 @@ def test_a_commit_is_told_by_counts_where_the_guests_are_emulated(
     assert step(tmp_path, monkeypatch, *KERNELS, *asked, accelerator="tcg") == BAD
 
 
+@pytest.mark.parametrize("accelerator", ["tcg", "kvm"])
+def test_a_step_of_git_bisect_boots_guests_that_count_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, accelerator: str
+) -> None:
+    monkeypatch.setattr("fscale.commands.ab.engine_of", nullcontext)
+    Boots(monkeypatch, {"MWCL": (-0.3, 0.0)})
+    monkeypatch.setattr(guest_pairs, "Elsewhere", lambda *_: None)
+    asked = (*KERNELS, "--on", "dask://node1:8786")
+    # Under KVM a step measures times as well.
+    assert step(tmp_path, monkeypatch, *asked, accelerator=accelerator) == (
+        GOOD if accelerator == "tcg" else ABORT
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        GuestError(Outcome("panic", None, 1.0, None, "BUG", None, Path("console.log"))),
+        BootFailed("A1 on node7: BUG"),
+    ],
+    ids=["here", "elsewhere"],
+)
 def test_a_guest_that_panics_says_nothing_about_the_commit(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: FscaleError
 ) -> None:
     def panics(*_: Any) -> list[Cell]:
-        raise GuestError(Outcome("panic", None, 1.0, None, "BUG", None, Path("console.log")))
+        raise error
 
     monkeypatch.setattr(GuestPairs, "measured", panics)
     assert step(tmp_path, monkeypatch, *KERNELS) == SKIP

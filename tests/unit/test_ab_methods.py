@@ -23,6 +23,7 @@ from fscale.vm.steps import Steps
 
 HOST = ("tmpfs", "tmpfs")
 KERNELS = ("kernel:6.1", "kernel:6.12")
+KERNEL_SIDES = ("--base", KERNELS[0], "--new", KERNELS[1])
 
 
 class Reached(Exception):  # noqa: N818 - it says where the command came to
@@ -88,7 +89,7 @@ REFUSED = {
     "cells": {"--count-margin"},
     "slices": {"--count-margin", "--duration"},
     "boots": {"--count-margin"} | ON_THIS_MACHINE,
-    "guest slices": {"--duration"} | ON_THIS_MACHINE,
+    "guest slices": {"--duration"} | ON_THIS_MACHINE,  # whose --on is of Dask
 }
 WAYS = {
     "whole": (*HOST, "--whole"),
@@ -111,6 +112,13 @@ def test_a_way_heeds_an_option_or_refuses_it(way: str, option: str, tmp_path: Pa
     else:
         assert isinstance(ended, Reached), ended
         assert any(one in ended.text for one in shown.split("|")), ended.text
+
+
+def test_guests_boot_on_the_engine_that_is_named(tmp_path: Path) -> None:
+    for words in (["ab", *KERNEL_SIDES], ["vm", "ab", *KERNEL_SIDES]):
+        asked = [*words, "--slices", "--metric", "count", "--output", tmp_path / "o"]
+        ended = end([*asked, "--on", "dask://node1:8786"])
+        assert isinstance(ended, Reached) and "dask://node1:8786" in ended.text
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -314,7 +322,7 @@ def test_noise_heeds_what_it_takes(option: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sides", "options"),
     [
-        (HOST, {"--filesystem", "--allow-different"}),
+        (HOST, {"--filesystem", "--allow-different", "--on"}),
         (KERNELS, {"--allow-different", "--duration"} | (ON_THIS_MACHINE - {"--dry-run", "--on"})),
         (None, {"--workload", "--cores", "--duration", "--max-minutes", "--wait", "--set"}),
     ],
@@ -325,6 +333,7 @@ def test_bisect_stops_at_what_it_does_not_heed(
     """Code 128: git would take others for a verdict."""
     given = ["--base", sides[0], "--new", sides[1]] if sides else ["--reference", str(tmp_path)]
     values = {**GIVEN, "--filesystem": ("x.toml", ""), "--allow-different": ("suite", "")}
+    values["--on"] = ("dask://node1:8786", "")
     for option in options:
         words = [
             "bisect",

@@ -11,6 +11,7 @@ from fscale.farm.answer import Header, Refused, check, pack, read_files, unpack
 from fscale.farm.keep import hosts, keep
 from fscale.model.store import Store
 from tests.farm_support import cell, content, keys, task
+from tests.synthetic import machine, write_run
 
 ONE, TWO, OTHER = keys(3)
 TASK = task(ONE, TWO)
@@ -144,3 +145,24 @@ def test_a_large_file_is_not_read(tmp_path: Path) -> None:
     store.save(f"cells/{ONE.id}.json", bytes(17 << 20))
     with pytest.raises(OSError):
         read_files(TASK, tmp_path)
+
+
+def test_a_guest_returns_a_run_and_its_cells(tmp_path: Path) -> None:
+    asked = task(kind="guest")
+    answered = Header(task=asked.id, host="node7", code=0)
+    write_run(tmp_path, [cell(ONE)], workloads=["DRBL"], filesystems=["tmpfs"], machine=machine(4))
+    for name in ("crash.json", "planned.json", "other"):
+        (tmp_path / name).write_text("{}")
+    files = read_files(asked, tmp_path)
+    assert files.keys() == {"run.json", "crash.json", f"cells/{ONE.id}.json"}
+    found = check(asked, *unpack(pack(answered, files)))
+    assert found.complete and found.run and found.record == b"{}"
+    assert [one.key for one in found.cells] == [ONE]
+    for code in (1, 3, -9):
+        failed = answered.model_copy(update={"code": code})
+        assert not check(asked, *unpack(pack(failed, files))).complete
+    for name in ("ab.json", "planned.json", "../run.json", f"profiles/{ONE.id}/x"):
+        with pytest.raises(Refused):
+            check(asked, *unpack(pack(answered, {name: b"{}"})))
+    with pytest.raises(Refused):
+        check(asked, *unpack(pack(answered, {"cells/../run.json": content(cell(ONE))})))

@@ -14,7 +14,7 @@ from fscale.farm.dask import Dask, is_loopback, open_engine
 from fscale.farm.keep import hosts, keep
 from fscale.farm.objects import Cache, Objects
 from fscale.farm.task import Task
-from fscale.model.errors import FscaleError
+from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import CellKey
 from fscale.model.store import Store
 from tests import farm_program
@@ -154,6 +154,18 @@ def test_a_worker_of_another_revision_is_refused(cluster: Cluster) -> None:
     cluster.start_worker("one")
     assert len(run.result()) == 3
     assert not (cluster.directory / "other" / "cache" / "fscale" / "tasks").exists()
+
+
+def test_a_boot_is_run_elsewhere_if_its_machine_is_why_it_failed(cluster: Cluster) -> None:
+    cluster.start_worker("unfit", FARM_CODE=str(int(Exit.USAGE)))
+    boots = [task(kind="guest", plan=f"{code}" * 16, work={"code": code}) for code in (0, 1)]
+    run = Run(cluster, boots)
+    until(lambda: run.warnings, "it is left")
+    cluster.start_worker("one")
+    run.result()
+    found = {answer.task.work["code"]: answer for answer in run.answers}
+    assert [found[code].header.code for code in (0, 1)] == [0, 1]
+    assert [found[code].record for code in (0, 1)] == [b"{}", None]
 
 
 @pytest.mark.root

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fscale.farm.answer import Answer, Header
-from fscale.farm.objects import Cache, Objects
+from fscale.farm.objects import Objects
 from fscale.farm.task import Task
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
@@ -56,13 +56,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepared:
 
 def elsewhere(task: Task, tmp_path: Path, objects: Objects) -> Prepared:
     """What a machine makes of a task that it got as text."""
-    asked = Task.model_validate_json(task.model_dump_json())
-    assert asked.id == task.id
-    directory, cache = tmp_path / "there", Cache(tmp_path / "objects")
-    for role, digest in asked.files.items():
-        (directory / role).parent.mkdir(parents=True, exist_ok=True)
-        (directory / role).unlink(missing_ok=True)
-        (directory / role).symlink_to(cache.put(digest, objects.chunks(digest)))
+    asked, directory = farm_support.received(task, tmp_path, objects)
     return prepared_from(asked, directory, tmp_path / "out", Steps(None))  # type: ignore[arg-type]
 
 

@@ -2,12 +2,15 @@
 """The crash test's parts that need no guest: the log, the model of what must survive."""
 
 import io
+import json
 import os
 import random
 import stat
 import struct
 import subprocess
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +18,7 @@ from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.vm import crash, crashload, crashtest, devmapper, logwrites
 from fscale.vm.crashload import Model, Operation
+from fscale.vm.tasks import Boot
 
 SECTOR = 512
 
@@ -348,6 +352,80 @@ def test_the_verdict_names_the_first_point():
         tested=3, failing=2, first={"entry": 5, "what": "fsck", "text": "bad count"}
     )
     assert "after log entry 5, fsck fails:\nbad count" in crash.verdict("ext4", spec(), bad)
+
+
+class Elsewhere:
+    """In the place of machines that boot guests: what each tested is made up."""
+
+    def __init__(self, silent: int | None = None):
+        self.silent = silent
+        self.specs: list[crashtest.Spec] = []
+
+    def run(self, boots: list[Boot]) -> None:
+        for number, boot in enumerate(boots):
+            asked = boot.job.files["crash-spec.json"].read_text()
+            self.specs.append(crashtest.Spec(**json.loads(asked)))
+            assert boot.job.files.keys() == {"crash-spec.json", "bin/mkfs.my"}
+            boot.output.mkdir(parents=True)
+            boot.output.with_suffix(".log").write_text("a worker failed")
+            if number == self.silent:
+                continue
+            made = crashtest.Result(tested=40, failing=number, seconds={"replay": 1.5})
+            if number:
+                made.first = {"entry": number, "what": "fsck", "text": "bad count"}
+            (boot.output / "crash.json").write_text(json.dumps(asdict(made)))
+
+
+def whole_boot(tmp_path: Path) -> Boot:
+    """The boot that would test all points here."""
+    job = crash.job(spec(), tmp_path / "here", tmp_path / "out")
+    return Boot(cast("Any", None), replace(job, files={**job.files, "bin/mkfs.my": tmp_path}))
+
+
+def test_guests_elsewhere_test_parts_of_the_points(tmp_path, monkeypatch):
+    monkeypatch.setattr(crash, "POINTS_PER_BOOT", 80)
+    elsewhere = Elsewhere()
+    found = crash.run_elsewhere(
+        whole_boot(tmp_path), spec(), tmp_path / "scratch", cast("Any", elsewhere)
+    )
+    assert [(one.part, one.parts) for one in elsewhere.specs] == [(0, 3), (1, 3), (2, 3)]
+    assert [replace(one, part=0, parts=1) for one in elsewhere.specs] == [spec()] * 3
+    assert (found.tested, found.failing, found.seconds) == (120, 3, {"replay": 4.5})
+    assert found.first == {"entry": 1, "what": "fsck in guest 2", "text": "bad count"}
+    assert crash.load(tmp_path / "out", "") == found
+
+
+def test_a_guest_elsewhere_without_a_result_is_an_error(tmp_path):
+    with pytest.raises(FscaleError, match="a worker failed"):
+        crash.run_elsewhere(
+            whole_boot(tmp_path), spec(), tmp_path / "scratch", cast("Any", Elsewhere(2))
+        )
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"tested": "many"}', '{"first": 7}'])
+def test_what_is_no_result_is_an_error(text, tmp_path):
+    (tmp_path / "crash.json").write_text(text)
+    with pytest.raises(FscaleError, match=r"crash\.json"):
+        crash.load(tmp_path, "")
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_parts_have_every_point_once(parts, tmp_path, monkeypatch):
+    log = [(logwrites.FLUSH, 0, b"", "")] * 20
+    (tmp_path / "log").write_bytes(log_of(log).getvalue())
+    (tmp_path / "image").touch()
+    monkeypatch.setattr(crashtest, "LOG", tmp_path / "log")
+    monkeypatch.setattr(crashtest, "IMAGE", tmp_path / "image")
+    tested: list[int] = []
+
+    def step(state, entry, chosen):
+        tested.extend([entry.index] if chosen else [])
+
+    monkeypatch.setattr(crashtest.Replay, "step", step)
+    for part in range(parts):
+        asked = replace(spec(), points=10, part=part, parts=parts)
+        crashtest.replay(asked, crashtest.Result())
+    assert sorted(tested) == list(range(1, 20, 2))
 
 
 class Worker:

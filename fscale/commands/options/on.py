@@ -51,6 +51,17 @@ OnOption = Annotated[
         rich_help_panel=PLACE,
     ),
 ]
+CountingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        callback=check_workers,
+        metavar="ENGINE",
+        help="Boot guests that count instructions on the machines of a cluster: dask://HOST:PORT, "
+        "a Dask scheduler. Default: here.",
+        rich_help_panel=PLACE,
+    ),
+]
 NodesOption = Annotated[
     str | None,
     typer.Option(
@@ -59,6 +70,18 @@ NodesOption = Annotated[
         metavar="ENGINE",
         help="Measure on nodes of a cluster, each of which it has for itself: slurm or "
         "slurm:PARTITION. Default: here.",
+        rich_help_panel=PLACE,
+    ),
+]
+
+AbOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ENGINE",
+        help="Measure on a node of a cluster, which it has for itself: slurm or slurm:PARTITION; "
+        "or boot guests that count instructions on the machines of a Dask scheduler: "
+        "dask://HOST:PORT. Default: here.",
         rich_help_panel=PLACE,
     ),
 ]
