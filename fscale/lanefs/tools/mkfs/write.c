@@ -75,26 +75,47 @@ static void finish(const struct writer *w, void *data, u32 magic, uint64_t block
 	put(w, data, block, 1);
 }
 
+/* Bit @bit of a bitmap in the block whose bits begin with bit @at. */
+static uint64_t clamp_bit(uint64_t bit, uint64_t at)
+{
+	if (bit < at)
+		return 0;
+	return bit - at < LANEFS_BITMAP_BITS ? bit - at : LANEFS_BITMAP_BITS;
+}
+
+/* Bits from @from to @to - 1. */
+static void set_bits(u8 *bits, uint64_t from, uint64_t to)
+{
+	for (; from < to && from % 8; from++)
+		bits[from / 8] |= (u8)(1 << from % 8);
+	if (from < to)
+		memset(bits + from / 8, 0xff, (to - from) / 8);
+	for (from += (to - from) / 8 * 8; from < to; from++)
+		bits[from / 8] |= (u8)(1 << from % 8);
+}
+
 /* Bits from 0 to @low - 1 and from @high on are set. */
 static void put_bitmap(const struct writer *w, u32 magic, u32 domain, uint64_t block,
 		       uint64_t blocks, uint64_t low, uint64_t high)
 {
-	struct {
+	struct bitmap {
 		struct lanefs_header header;
 		u8 bits[LANEFS_BODY_SIZE];
-	} *bitmap = allocate(1, sizeof(*bitmap));
+	} *run = allocate(RUN_BLOCKS, sizeof(*run));
 
-	for (uint64_t i = 0; i < blocks; i++) {
-		memset(bitmap, 0, sizeof(*bitmap));
-		for (uint64_t bit = 0; bit < LANEFS_BITMAP_BITS; bit++) {
-			uint64_t n = i * LANEFS_BITMAP_BITS + bit;
+	for (uint64_t first = 0, n; first < blocks; first += n) {
+		n = blocks - first < RUN_BLOCKS ? blocks - first : RUN_BLOCKS;
+		memset(run, 0, n * sizeof(*run));
+		for (uint64_t i = 0; i < n; i++) {
+			uint64_t at = (first + i) * LANEFS_BITMAP_BITS;
 
-			if (n < low || n >= high)
-				bitmap->bits[bit / 8] |= (u8)(1 << bit % 8);
+			set_bits(run[i].bits, 0, clamp_bit(low, at));
+			set_bits(run[i].bits, clamp_bit(high, at), LANEFS_BITMAP_BITS);
+			prepare(w, &run[i], magic, block + first + i, domain);
 		}
-		finish(w, bitmap, magic, block + i, domain);
+		put(w, run, block + first, n);
 	}
-	free(bitmap);
+	free(run);
 }
 
 static void make_directory(const struct writer *w, struct lanefs_dinode *inode, uint64_t ino,

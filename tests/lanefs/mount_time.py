@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a mount of a large device takes, in a guest: seconds, reads and memory.
+
+    bin/fscale vm exec --kernel 6.1 --smp 2 --memory 3G --fs lanefs -- \
+        python3 -m tests.lanefs.mount_time --tib 1 --tib 4 --tib 16
+
+The device is a sparse file in memory, and the file system on it is empty.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscale.model import catalogue
+from tests.lanefs.device import MOUNT, Fault, Volume, command, drop_caches
+
+app = typer.Typer(add_completion=False)
+
+
+def available() -> int:
+    """Bytes of memory that can be had."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    found = dict(line.split(":") for line in lines)
+    return int(found["MemAvailable"].split()[0]) << 10
+
+
+def reads(device: str) -> int:
+    """Requests to read that the device has ended."""
+    return int(Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[0])
+
+
+@contextmanager
+def sparse_device(tib: int) -> Iterator[str]:
+    """A loop device of so many TiB."""
+    with tempfile.TemporaryDirectory() as directory:
+        command(["mount", "-t", "tmpfs", "-o", "size=80%", "sparse", directory])
+        try:
+            backing = Path(directory) / "backing"
+            with backing.open("wb") as file:
+                file.truncate(tib << 40)
+            device = command(["losetup", "--find", "--show", str(backing)]).strip()
+            try:
+                yield device
+            finally:
+                command(["losetup", "--detach", device])
+        finally:
+            command(["umount", directory])
+
+
+@app.command()
+def measure(
+    fs: Annotated[str, typer.Option(help="File system.")] = "lanefs",
+    tib: Annotated[list[int] | None, typer.Option(help="Size in TiB; repeatable.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Mounts of each size.")] = 3,
+) -> None:
+    """Print a row for each mount: the size in TiB, seconds, reads of the device, MiB of memory."""
+    command(["modprobe", "loop"])
+    print("fs tib seconds reads mib")
+    for size in tib or [1, 4, 16]:
+        with sparse_device(size) as device:
+            volume = Volume(catalogue.load_filesystem(fs), device)
+            volume.make()
+            for _ in range(rounds):
+                _row(fs, size, volume)
+
+
+def _row(fs: str, tib: int, volume: Volume) -> None:
+    drop_caches()
+    memory, before, started = available(), reads(volume.device), time.monotonic()
+    volume.mount()
+    seconds = time.monotonic() - started
+    counted = reads(volume.device) - before
+    drop_caches()
+    taken = (memory - available()) / (1 << 20)
+    volume.unmount()
+    print(f"{fs} {tib} {seconds:.2f} {counted} {taken:.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        app()
+    except Fault as fault:
+        raise SystemExit(str(fault)) from None
