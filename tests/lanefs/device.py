@@ -123,3 +123,15 @@ def drop_caches() -> None:
     """What is read next comes from the device."""
     os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("3")
+
+
+def available() -> int:
+    """Bytes of memory that can be had."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    found = dict(line.split(":") for line in lines)
+    return int(found["MemAvailable"].split()[0]) << 10
+
+
+def reads(device: str) -> int:
+    """Requests to read that the device has ended."""
+    return int(Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[0])

@@ -20,6 +20,7 @@ from tests.lanefs.device import (
     MOUNT,
     Fault,
     Volume,
+    available,
     command,
     lockdep_off,
     make_ram_disks,
@@ -139,12 +140,10 @@ def scarce_memory() -> Iterator[None]:
         Path("/proc/self/oom_score_adj").write_text("1000")
         held: list[bytearray] = []
         while True:
-            lines = Path("/proc/meminfo").read_text().splitlines()
-            found = dict(line.split(":") for line in lines)
-            available = int(found["MemAvailable"].split()[0]) << 10
-            if available > LEFT + STEP:
+            left = available()
+            if left > LEFT + STEP:
                 held.append(bytearray(b"x") * STEP)
-            elif available < LEFT and held:
+            elif left < LEFT and held:
                 held.pop()
             else:
                 time.sleep(0.05)

@@ -17,21 +17,9 @@ from typing import Annotated
 import typer
 
 from fscale.model import catalogue
-from tests.lanefs.device import MOUNT, Fault, Volume, command, drop_caches
+from tests.lanefs.device import Fault, Volume, available, command, drop_caches, reads
 
 app = typer.Typer(add_completion=False)
-
-
-def available() -> int:
-    """Bytes of memory that can be had."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    found = dict(line.split(":") for line in lines)
-    return int(found["MemAvailable"].split()[0]) << 10
-
-
-def reads(device: str) -> int:
-    """Requests to read that the device has ended."""
-    return int(Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[0])
 
 
 @contextmanager

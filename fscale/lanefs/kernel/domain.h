@@ -69,8 +69,8 @@ struct lanefs_domain {
 	u32 d_segments_kept;	/* free ones that are left to collectors */
 	struct lanefs_collector **d_collectors;
 	u32 d_ncollectors;
-	struct lanefs_buf **d_inode_bits;	/* the blocks of both bitmaps: kept, as they are */
-	struct lanefs_buf **d_orphan_bits;	/* needed inside of handles */
+	struct lanefs_segment *d_segments;	/* of all groups */
+	struct lanefs_ibitmap *d_ibitmaps;
 
 	/* cache of metadata blocks */
 	struct xarray d_cache ____cacheline_aligned_in_smp;
@@ -140,9 +140,13 @@ struct lanefs_domain {
 	atomic64_t d_stalls;	/* how often writers waited for segments, */
 	atomic64_t d_stalled;	/* and how many nanoseconds, all together */
 
+	/* bitmaps in memory */
+	struct mutex d_bitmaps_mutex ____cacheline_aligned_in_smp;	/* what comes and goes */
+	struct list_head d_loaded;	/* groups */
+	unsigned long d_nloaded;
+
 	/* inodes */
-	unsigned long *d_inode_map ____cacheline_aligned_in_smp;
-	struct percpu_counter d_inodes_free;
+	struct percpu_counter d_inodes_free ____cacheline_aligned_in_smp;
 	struct percpu_counter d_unlinked;	/* in memory, to be deleted when they leave it */
 	wait_queue_head_t d_inode_wait;		/* for the end of an eviction */
 

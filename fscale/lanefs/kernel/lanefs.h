@@ -13,6 +13,7 @@
  *   li_tree_sem or li_xattr_sem of an inode; d_span_mutex of a domain. Delayed allocation
  *     (delalloc.c) takes li_tree_sem without a handle, and opens none below it.
  *   sh_mutex of a shard of a domain's inodes
+ *   d_bitmaps_mutex of a domain
  *   b_mutex of a metadata block
  *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
  *     li_log_lock, li_io_lock, li_writeout_lock; d_cache_lock is held around the lock of d_cache, a trim holds
@@ -117,6 +118,7 @@ struct lanefs_sb {
 	struct kobject s_kobj;	/* of a log (sysfs.c) */
 	struct completion s_kobj_gone;
 	struct lanefs_shrinker s_shrinker;
+	struct lanefs_shrinker s_groups_shrinker;
 };
 
 struct lanefs_inode {

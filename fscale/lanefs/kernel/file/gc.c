@@ -281,10 +281,14 @@ static int lanefs_gc_live_list(struct lanefs_collector *collector, struct lanefs
 	const struct lanefs_owner *owners;
 	struct lanefs_live *live;
 	struct lanefs_buf *buf;
-	int half, count = 0;
+	int half, count = 0, err;
 	u32 i;
 
 	for (half = 0; half < LANEFS_SEGMENT_BLOCKS / LANEFS_OWNERS; half++) {
+		err = lanefs_victim_used(domain, number, first + half * LANEFS_OWNERS,
+					 LANEFS_OWNERS, used);
+		if (err)
+			return err;
 		buf = lanefs_buf_read(domain, domain->d_layout.owners +
 				      div_u64(at, LANEFS_OWNERS) + half, LANEFS_MAGIC_OWNERS,
 				      domain->d_id);
@@ -293,7 +297,6 @@ static int lanefs_gc_live_list(struct lanefs_collector *collector, struct lanefs
 		/* A task that changes the block may exchange its page. */
 		mutex_lock(&buf->b_mutex);
 		owners = lanefs_owners_of(buf->b_data);
-		lanefs_victim_used(domain, number, first + half * LANEFS_OWNERS, LANEFS_OWNERS, used);
 		for_each_set_bit(i, used, LANEFS_OWNERS) {
 			live = &collector->co_live[count++];
 			live->ino = lanefs_owner_ino(&owners[i]);

@@ -28,13 +28,17 @@ static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
 	return err;
 }
 
-static int lanefs_orphans_of_block(struct lanefs_domain *domain, struct lanefs_buf *buf, u64 first)
+static int lanefs_orphans_of_block(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
 {
+	u64 first = (map - domain->d_ibitmaps) * LANEFS_BITMAP_BITS;
+	struct lanefs_buf *buf = lanefs_ibitmap_orphans(domain, map);
 	u64 inodes = domain->d_sbi->s_domain_inodes;
 	u32 count = min_t(u64, LANEFS_BITMAP_BITS, inodes - first), bit;
 	void *bits;
 	int err = 0;
 
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
 	bits = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
 	if (!bits)
 		return -ENOMEM;
@@ -59,8 +63,8 @@ int lanefs_orphans_process(struct lanefs_sb *sbi)
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[i];
 		for (at = 0; at < domain->d_layout.ibitmap_blocks && !err; at++)
-			err = lanefs_orphans_of_block(domain, domain->d_orphan_bits[at],
-						      at * LANEFS_BITMAP_BITS);
+			if (domain->d_ibitmaps[at].im_orphaned)
+				err = lanefs_orphans_of_block(domain, &domain->d_ibitmaps[at]);
 	}
 	return err;
 }

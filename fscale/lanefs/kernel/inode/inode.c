@@ -157,7 +157,7 @@ static bool lanefs_ino_used(const struct lanefs_sb *sbi, u64 ino)
 	u64 index = lanefs_ino_index(ino);
 
 	return lanefs_ino_domain(ino) < sbi->s_domains && index && index < sbi->s_domain_inodes &&
-	       test_bit_le(index, sbi->s_domain[lanefs_ino_domain(ino)]->d_inode_map);
+	       lanefs_inodes_used(sbi->s_domain[lanefs_ino_domain(ino)], index, index + 1) > 0;
 }
 
 /*

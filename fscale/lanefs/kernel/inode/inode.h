@@ -15,6 +15,15 @@ struct lanefs_shard {
 	struct xarray sh_inodes;	/* in memory, by index (icache.c) */
 } ____cacheline_aligned_in_smp;
 
+/* A block of a domain's inode bitmap, and the block of the orphan bitmap of the same inodes. */
+struct lanefs_ibitmap {
+	unsigned long *im_bits;		/* of inodes in use (sh_mutex of each); NULL: as on disk */
+	struct lanefs_buf *im_used;	/* both blocks: kept from their first use on, as they are */
+	struct lanefs_buf *im_orphans;	/* needed inside of handles; or NULL (d_bitmaps_mutex) */
+	u32 im_free;			/* at the mount */
+	bool im_orphaned;		/* there were orphans when the journal was started */
+};
+
 /* Which inode of a number is meant: that of a generation, or of these. */
 #define LANEFS_GENERATION_ANY	(-1LL)	/* the one that has it, if there is one */
 #define LANEFS_GENERATION_NAMED	(-2LL)	/* the same, and its name or bit says that there is */
@@ -25,15 +34,22 @@ void lanefs_shards_stop(struct lanefs_domain *domain);
 unsigned int lanefs_shards(const struct lanefs_domain *domain);
 struct lanefs_shard *lanefs_shard_of(const struct lanefs_domain *domain, u64 index);
 
+/* ibitmap.c */
+int lanefs_ibitmaps_start(struct lanefs_domain *domain);
+void lanefs_ibitmaps_stop(struct lanefs_domain *domain);
+int lanefs_orphans_scan(struct lanefs_domain *domain);
+struct lanefs_ibitmap *lanefs_ibitmap_of(const struct lanefs_domain *domain, u64 index, u32 *bit);
+int lanefs_ibitmap_load(struct lanefs_domain *domain, struct lanefs_ibitmap *map);
+struct lanefs_buf *lanefs_ibitmap_orphans(struct lanefs_domain *domain, struct lanefs_ibitmap *map);
+int lanefs_inodes_used(struct lanefs_domain *domain, u64 first, u64 end);
+int lanefs_inodes_find(struct lanefs_domain *domain, u64 *index);
+
 /* ialloc.c */
-int lanefs_inodes_start(struct lanefs_domain *domain);
-void lanefs_inodes_stop(struct lanefs_domain *domain);
 u32 lanefs_choose_domain(struct inode *dir);
 int lanefs_inode_alloc(struct lanefs_handle *h, struct lanefs_domain *domain, u64 *ino,
 		       struct lanefs_buf **buf);
 void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode);
 void lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set);
-int lanefs_orphans_load(struct lanefs_domain *domain);
 
 /* inode.c */
 int lanefs_begin_inode(struct lanefs_handle *h, const struct inode *inode);

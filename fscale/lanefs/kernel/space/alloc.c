@@ -3,61 +3,40 @@
  * The block allocator of a domain. The bitmaps on disk are changed with the transaction; the
  * groups' bitmaps in memory also keep what was freed by a transaction that is not stable, so that
  * it is not used again too early. How many are free is counted apart (space.c).
+ *
+ * The mount counts the free blocks of each group (scan.c). A group's bitmap comes into memory when it
+ * is first looked at, and leaves it when memory is short and both bitmaps say the same.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "space/space.h"
 
-static u32 lanefs_count_zero_bits(const void *bits, u32 count)
+/* What the mount has to know of a group. The domain's own blocks must not be given away. */
+static int lanefs_group_see(struct lanefs_domain *domain, u32 number, const void *bits)
 {
-	u32 at, zero = 0;
-
-	for (at = find_next_zero_bit_le(bits, count, 0); at < count;
-	     at = find_next_zero_bit_le(bits, count, at + 1))
-		zero++;
-	return zero;
-}
-
-static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
-{
-	struct lanefs_group *group = &domain->d_groups[number];
 	u64 first = (u64)number * LANEFS_BITMAP_BITS;
-	struct lanefs_buf *buf;
+	u64 own = domain->d_layout.data - domain->d_layout.base;
+	struct lanefs_group *group = &domain->d_groups[number];
+	u32 count;
 
+	count = own > first ? min_t(u64, own - first, LANEFS_BITMAP_BITS) : 0;
+	if (find_next_zero_bit_le(bits, count, 0) < count) {
+		lanefs_error(domain->d_sbi, "domain %u: the block bitmap marks metadata blocks as free",
+			     domain->d_id);
+		return -EUCLEAN;
+	}
 	spin_lock_init(&group->g_lock);
 	group->g_bits = min_t(u64, domain->d_layout.end - domain->d_layout.base - first,
 			      LANEFS_BITMAP_BITS);
-	group->g_busy = kmalloc(LANEFS_BODY_SIZE, GFP_KERNEL);
-	if (!group->g_busy)
-		return -ENOMEM;
-	buf = lanefs_buf_read(domain, domain->d_layout.bbitmap + number, LANEFS_MAGIC_BBITMAP,
-			      domain->d_id);
-	if (IS_ERR(buf))
-		return PTR_ERR(buf);
-	memcpy(group->g_busy, lanefs_buf_bits(buf), LANEFS_BODY_SIZE);
-	group->g_buf = buf;
-	group->g_free = lanefs_count_zero_bits(group->g_busy, group->g_bits);
-	lanefs_give_free(domain, group->g_free);
-	return lanefs_segments_load(domain, number);
-}
-
-/* The domain's own blocks must be in use, or the allocator would give them away. */
-static bool lanefs_own_blocks_used(struct lanefs_domain *domain)
-{
-	u64 own = domain->d_layout.data - domain->d_layout.base, first;
-	u32 number, count;
-
-	for (number = 0, first = 0; first < own; number++, first += LANEFS_BITMAP_BITS) {
-		count = min_t(u64, own - first, LANEFS_BITMAP_BITS);
-		if (find_next_zero_bit_le(domain->d_groups[number].g_busy, count, 0) < count)
-			return false;
-	}
-	return true;
+	group->g_free = lanefs_zero_bits(bits, group->g_bits);
+	lanefs_segments_see(domain, number, bits);
+	return 0;
 }
 
 int lanefs_alloc_start(struct lanefs_domain *domain)
 {
+	u64 free = 0;
 	u32 i;
 	int err;
 
@@ -67,18 +46,14 @@ int lanefs_alloc_start(struct lanefs_domain *domain)
 		return -ENOMEM;
 	domain->d_ngroups = domain->d_layout.bbitmap_blocks;
 	lanefs_space_start(domain);
-	lanefs_segments_start(domain);
-	for (i = 0; i < domain->d_ngroups; i++) {
-		err = lanefs_group_load(domain, i);
-		if (err)
-			return err;
-	}
-	if (!lanefs_own_blocks_used(domain)) {
-		lanefs_error(domain->d_sbi, "domain %u: the block bitmap marks metadata blocks as free",
-			     domain->d_id);
-		return -EUCLEAN;
-	}
-	return 0;
+	err = lanefs_segments_start(domain);
+	if (!err)
+		err = lanefs_bitmap_scan(domain, domain->d_layout.bbitmap, domain->d_ngroups,
+					 LANEFS_MAGIC_BBITMAP, lanefs_group_see);
+	for (i = 0; i < domain->d_ngroups; i++)
+		free += domain->d_groups[i].g_free;
+	lanefs_give_free(domain, free);
+	return err;
 }
 
 void lanefs_alloc_stop(struct lanefs_domain *domain)
@@ -87,11 +62,128 @@ void lanefs_alloc_stop(struct lanefs_domain *domain)
 
 	for (i = 0; domain->d_groups && i < domain->d_ngroups; i++) {
 		kfree(domain->d_groups[i].g_busy);
-		kfree(domain->d_groups[i].g_segments);
 		lanefs_buf_put(domain->d_groups[i].g_buf);
 	}
 	kvfree(domain->d_groups);
 	domain->d_groups = NULL;
+	lanefs_segments_stop(domain);
+}
+
+/*
+ * Reads the group's bitmap. It has not changed since it was counted, or since it left memory: who
+ * takes or frees blocks keeps it there.
+ */
+static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
+	struct lanefs_buf *buf;
+	unsigned long *busy;
+	int err = 0;
+
+	mutex_lock(&domain->d_bitmaps_mutex);
+	if (READ_ONCE(group->g_busy))
+		goto unlock;
+	buf = lanefs_buf_read(domain, domain->d_layout.bbitmap + number, LANEFS_MAGIC_BBITMAP,
+			      domain->d_id);
+	if (IS_ERR(buf)) {
+		err = PTR_ERR(buf);
+		goto unlock;
+	}
+	if (lanefs_zero_bits(lanefs_buf_bits(buf), group->g_bits) != group->g_free) {
+		lanefs_error(domain->d_sbi, "domain %u: the bitmap in block %llu has changed on the device",
+			     domain->d_id, buf->b_block);
+		lanefs_buf_put(buf);
+		err = -EUCLEAN;
+		goto unlock;
+	}
+	busy = kmemdup(lanefs_buf_bits(buf), LANEFS_BODY_SIZE,
+		       GFP_NOFS | __GFP_NOFAIL | __GFP_RECLAIMABLE);
+	spin_lock(&group->g_lock);
+	group->g_buf = buf;
+	WRITE_ONCE(group->g_busy, busy);
+	spin_unlock(&group->g_lock);
+	list_add_tail(&group->g_node, &domain->d_loaded);
+	domain->d_nloaded++;
+unlock:
+	mutex_unlock(&domain->d_bitmaps_mutex);
+	return err;
+}
+
+/* Locks the group with its bitmap in memory, for which it may wait. After an error it is not locked. */
+int lanefs_group_lock(struct lanefs_domain *domain, u32 number)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
+	int err;
+
+	spin_lock(&group->g_lock);
+	while (!group->g_busy) {
+		spin_unlock(&group->g_lock);
+		err = lanefs_group_load(domain, number);
+		if (err)
+			return err;
+		spin_lock(&group->g_lock);
+	}
+	group->g_wanted = true;
+	return 0;
+}
+
+/* Takes the group's bitmap out of memory if nothing is known there that the block does not say. */
+static bool lanefs_group_unload(struct lanefs_domain *domain, struct lanefs_group *group)
+{
+	struct lanefs_buf *buf = NULL;
+	unsigned long *busy = NULL;
+
+	lockdep_assert_held(&domain->d_bitmaps_mutex);
+	spin_lock(&group->g_lock);
+	if (!group->g_differing && !group->g_wanted) {
+		busy = group->g_busy;
+		buf = group->g_buf;
+		WRITE_ONCE(group->g_busy, NULL);
+		group->g_buf = NULL;
+	}
+	group->g_wanted = false;
+	spin_unlock(&group->g_lock);
+	if (!busy)
+		return false;
+	list_del(&group->g_node);
+	domain->d_nloaded--;
+	kfree(busy);
+	lanefs_buf_put(buf);
+	return true;
+}
+
+unsigned long lanefs_groups_count(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	struct lanefs_sb *sbi = lanefs_shrinker_private(shrinker);
+	unsigned long count = 0;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++)
+		count += READ_ONCE(sbi->s_domain[i]->d_nloaded);
+	return count ?: SHRINK_EMPTY;
+}
+
+unsigned long lanefs_groups_scan(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	struct lanefs_sb *sbi = lanefs_shrinker_private(shrinker);
+	unsigned long each = sc->nr_to_scan / sbi->s_domains + 1, freed = 0, left;
+	struct lanefs_domain *domain;
+	struct lanefs_group *group;
+	u32 i;
+
+	for (i = 0; i < sbi->s_domains; i++) {
+		domain = sbi->s_domain[i];
+		/* Who loads a bitmap may have come here for memory. */
+		if (!mutex_trylock(&domain->d_bitmaps_mutex))
+			continue;
+		for (left = min(each, domain->d_nloaded); left; left--) {
+			group = list_first_entry(&domain->d_loaded, struct lanefs_group, g_node);
+			list_move_tail(&group->g_node, &domain->d_loaded);
+			freed += lanefs_group_unload(domain, group);
+		}
+		mutex_unlock(&domain->d_bitmaps_mutex);
+	}
+	return freed;
 }
 
 /* The domain that a data block lies in; NULL if it is no block for data. */
@@ -129,7 +221,8 @@ void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group,
 	lockdep_assert_held(&group->g_lock);
 	for (i = 0; i < count; i++)
 		__set_bit_le(bit + i, group->g_busy);
-	group->g_free -= count;
+	WRITE_ONCE(group->g_free, group->g_free - count);
+	group->g_differing += count;
 	if (group->g_segments)
 		lanefs_segments_count(domain, group, bit, count, true);
 }
@@ -158,11 +251,8 @@ static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from
 	struct lanefs_group *group = &domain->d_groups[number];
 	u32 at, end;
 
-	spin_lock(&group->g_lock);
-	if (!group->g_free) {
-		spin_unlock(&group->g_lock);
+	if (!READ_ONCE(group->g_free) || lanefs_group_lock(domain, number))
 		return false;
-	}
 	at = lanefs_group_find(group, from, all);
 	if (at >= group->g_bits)
 		at = lanefs_group_find(group, 0, all);
@@ -187,7 +277,8 @@ static void lanefs_group_release(struct lanefs_domain *domain, u32 number, u32 b
 
 	spin_lock(&group->g_lock);
 	atomic64_inc(&domain->d_returns);
-	group->g_free += count;
+	WRITE_ONCE(group->g_free, group->g_free + count);
+	group->g_differing -= count;
 	if (group->g_segments)
 		lanefs_segments_count(domain, group, bit, count, false);
 	while (count--)
@@ -239,7 +330,7 @@ bool lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *s
 	return true;
 }
 
-/* Blocks of one group, taken before, are in use on disk as well. */
+/* Blocks of one group, taken before and so in memory, are in use on disk as well. */
 void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count)
 {
 	struct lanefs_group *group;
@@ -251,6 +342,7 @@ void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 	spin_lock(&group->g_lock);
 	for (i = 0; i < count; i++)
 		__set_bit_le(bit + i, lanefs_buf_bits(group->g_buf));
+	group->g_differing -= count;
 	if (group->g_segments)
 		lanefs_segments_used(group, bit);
 	spin_unlock(&group->g_lock);
@@ -320,14 +412,22 @@ static int lanefs_clear_used(struct lanefs_handle *h, struct lanefs_domain *doma
 	struct lanefs_group *group = &domain->d_groups[number];
 	bool used;
 	void *bits;
+	int err;
 	u32 i;
 
+	err = lanefs_group_lock(domain, number);
+	if (err)
+		return err;
+	group->g_differing += count;
+	spin_unlock(&group->g_lock);
 	lanefs_buf_join(h, group->g_buf);
 	bits = lanefs_buf_bits(group->g_buf);
 	spin_lock(&group->g_lock);
 	used = find_next_zero_bit_le(bits, bit + count, bit) >= bit + count;
 	for (i = 0; used && i < count; i++)
 		__clear_bit_le(bit + i, bits);
+	if (!used)
+		group->g_differing -= count;
 	spin_unlock(&group->g_lock);
 	if (used)
 		return 0;

@@ -86,12 +86,13 @@ void lanefs_discard_wait(struct lanefs_sb *sbi)
  * The next free blocks of the group from bit *at to before `end`, `least` or more, marked as in use
  * and counted as such; their number, 0: there are none.
  */
-static u32 lanefs_trim_take(struct lanefs_domain *domain, struct lanefs_group *group, u32 *at,
-			    u32 end, u64 least)
+static u32 lanefs_trim_take(struct lanefs_domain *domain, u32 number, u32 *at, u32 end, u64 least)
 {
+	struct lanefs_group *group = &domain->d_groups[number];
 	u32 stop, bit, count = 0;
 
-	spin_lock(&group->g_lock);
+	if (READ_ONCE(group->g_free) < least || lanefs_group_lock(domain, number))
+		return 0;
 	for (; !count && *at < end; *at = stop) {
 		bit = find_next_zero_bit_le(group->g_busy, end, *at);
 		if (bit >= end) {
@@ -128,7 +129,7 @@ static int lanefs_trim_domain(struct lanefs_domain *domain, u64 start, u64 end, 
 			continue;
 		at = start > first ? start - first : 0;
 		to = min_t(u64, group->g_bits, end - first);
-		while (!err && (count = lanefs_trim_take(domain, group, &at, to, least))) {
+		while (!err && (count = lanefs_trim_take(domain, number, &at, to, least))) {
 			err = blkdev_issue_discard(domain->d_sbi->s_vfs->s_bdev,
 						   (base + first + at - count) << LANEFS_SECTOR_SHIFT,
 						   (sector_t)count << LANEFS_SECTOR_SHIFT, GFP_NOFS);

@@ -69,43 +69,51 @@ static u32 lanefs_part_written(const struct lanefs_domain *domain)
 	return lanefs_part(domain, raw_smp_processor_id() % cpus, cpus).begin;
 }
 
-/* Where the streams of a domain begin. */
-void lanefs_segments_start(struct lanefs_domain *domain)
+/* Where the streams of a domain begin, and the states of its segments. */
+int lanefs_segments_start(struct lanefs_domain *domain)
 {
 	u64 base = domain->d_layout.base, data = domain->d_layout.data;
+	u32 i;
 
 	if (!lanefs_is_log(domain->d_sbi->s_vfs))
-		return;
+		return 0;
 	domain->d_log_start = data + div_u64(domain->d_layout.end - data, LANEFS_METADATA_PART);
 	domain->d_log_first = (u32)div_u64(domain->d_log_start - base + LANEFS_SEGMENT_BLOCKS - 1,
 					   LANEFS_SEGMENT_BLOCKS);
+	domain->d_segments = kvcalloc(domain->d_ngroups,
+				      LANEFS_SEGMENTS * sizeof(*domain->d_segments), GFP_KERNEL);
+	if (!domain->d_segments)
+		return -ENOMEM;
+	for (i = 0; i < domain->d_ngroups; i++)
+		domain->d_groups[i].g_segments = domain->d_segments + i * LANEFS_SEGMENTS;
+	return 0;
 }
 
-/* Loads the segments of a group whose bitmap is in memory, but not in use yet. */
-int lanefs_segments_load(struct lanefs_domain *domain, u32 number)
+void lanefs_segments_stop(struct lanefs_domain *domain)
+{
+	kvfree(domain->d_segments);
+	domain->d_segments = NULL;
+}
+
+/* At the mount: the segments of a group, by its bitmap. */
+void lanefs_segments_see(struct lanefs_domain *domain, u32 number, const void *bits)
 {
 	u64 first = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS;
 	struct lanefs_group *group = &domain->d_groups[number];
 	struct lanefs_segment *segment;
-	u32 bit, at, end;
+	u32 bit, count;
 
-	if (!domain->d_log_start)
-		return 0;
-	group->g_segments = kcalloc(LANEFS_SEGMENTS, sizeof(*group->g_segments), GFP_KERNEL);
-	if (!group->g_segments)
-		return -ENOMEM;
-	for (bit = 0; bit < LANEFS_BITMAP_BITS; bit += LANEFS_SEGMENT_BLOCKS) {
+	for (bit = 0; group->g_segments && bit < LANEFS_BITMAP_BITS; bit += LANEFS_SEGMENT_BLOCKS) {
 		segment = lanefs_segment_of(group, bit);
-		end = min_t(u32, bit + LANEFS_SEGMENT_BLOCKS, group->g_bits);
-		for (at = bit; at < end; at++)
-			segment->used += test_bit_le(at, group->g_busy);
-		if (bit + LANEFS_SEGMENT_BLOCKS > group->g_bits || first + bit < domain->d_log_start)
+		count = bit < group->g_bits ?
+			min_t(u32, group->g_bits - bit, LANEFS_SEGMENT_BLOCKS) : 0;
+		segment->used = count - lanefs_zero_bits(bits + bit / BITS_PER_BYTE, count);
+		if (count < LANEFS_SEGMENT_BLOCKS || first + bit < domain->d_log_start)
 			WRITE_ONCE(segment->state, LANEFS_SEGMENT_OTHER);
 		else if (!segment->used)
 			lanefs_segment_free(domain, segment);
 		domain->d_log_segments += segment->state != LANEFS_SEGMENT_OTHER;
 	}
-	return 0;
 }
 
 /* Adds those with n of LANEFS_VALID_PARTS parts of their blocks in use, rounded up, to segments[n]. */
@@ -248,19 +256,19 @@ static bool lanefs_stream_find(struct lanefs_domain *domain, struct lanefs_strea
 	return false;
 }
 
-/* The next block of the stream's segment; at its end the stream has none any more. */
+/*
+ * Under g_lock of the group with number `number`, whose bitmap is in memory: the next block of the
+ * stream's segment; at its end the stream has none any more.
+ */
 static bool lanefs_stream_next(struct lanefs_domain *domain, struct lanefs_stream *stream,
-			       u64 *block)
+			       u32 number, u64 *block)
 {
-	struct lanefs_segment *segment;
-	struct lanefs_group *group;
-	u32 number, bit, at, end;
+	u64 first = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS;
+	struct lanefs_group *group = &domain->d_groups[number];
+	u32 bit = stream->st_block - first, at, end = lanefs_segment_end(bit);
+	struct lanefs_segment *segment = lanefs_segment_of(group, bit);
 
-	number = div_u64_rem(stream->st_block - domain->d_layout.base, LANEFS_BITMAP_BITS, &bit);
-	end = lanefs_segment_end(bit);
-	group = &domain->d_groups[number];
-	segment = lanefs_segment_of(group, bit);
-	spin_lock(&group->g_lock);
+	lockdep_assert_held(&group->g_lock);
 	/* Where it was full, others may have filled holes of it. */
 	at = find_next_zero_bit_le(group->g_busy, end, bit);
 	if (at < end) {
@@ -276,8 +284,22 @@ static bool lanefs_stream_next(struct lanefs_domain *domain, struct lanefs_strea
 			lanefs_segment_free(domain, segment);
 		lanefs_least_lower(group, segment);
 	}
-	spin_unlock(&group->g_lock);
 	return at < end;
+}
+
+/* Has the bitmap of the stream's segment read, with the stream not locked meanwhile. */
+static int lanefs_stream_load(struct lanefs_domain *domain, struct lanefs_stream *stream,
+			      u32 number)
+{
+	int err;
+
+	lockdep_assert_held(&stream->st_lock);
+	spin_unlock(&stream->st_lock);
+	err = lanefs_group_lock(domain, number);
+	if (!err)
+		spin_unlock(&domain->d_groups[number].g_lock);
+	spin_lock(&stream->st_lock);
+	return err;
 }
 
 /*
@@ -288,11 +310,23 @@ static bool lanefs_stream_next(struct lanefs_domain *domain, struct lanefs_strea
 bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
 			u64 *block)
 {
-	bool taken = false;
+	struct lanefs_group *group;
+	bool taken = false, loaded;
+	u32 number;
+	int err = 0;
 
 	spin_lock(&stream->st_lock);
-	while (!taken && (stream->st_block || lanefs_stream_find(domain, stream, keep)))
-		taken = lanefs_stream_next(domain, stream, block);
+	while (!taken && !err && (stream->st_block || lanefs_stream_find(domain, stream, keep))) {
+		number = div_u64(stream->st_block - domain->d_layout.base, LANEFS_BITMAP_BITS);
+		group = &domain->d_groups[number];
+		spin_lock(&group->g_lock);
+		if (group->g_busy)
+			taken = lanefs_stream_next(domain, stream, number, block);
+		loaded = group->g_busy;
+		spin_unlock(&group->g_lock);
+		if (!loaded)
+			err = lanefs_stream_load(domain, stream, number);
+	}
 	spin_unlock(&stream->st_lock);
 	return taken;
 }

@@ -38,6 +38,8 @@ void lanefs_space_init(struct lanefs_domain *domain)
 	lanefs_discard_init(domain);
 	init_waitqueue_head(&domain->d_wait_segments);
 	mutex_init(&domain->d_victims_mutex);
+	mutex_init(&domain->d_bitmaps_mutex);
+	INIT_LIST_HEAD(&domain->d_loaded);
 	spin_lock_init(&domain->d_segments_lock);
 	spin_lock_init(&domain->d_stream.st_lock);
 	domain->d_stream.st_collects = true;

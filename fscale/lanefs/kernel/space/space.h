@@ -31,13 +31,17 @@ enum {
 };
 
 struct lanefs_group {
-	spinlock_t g_lock;		/* g_busy, g_free, and bits in the on-disk bitmap */
+	spinlock_t g_lock;		/* what follows, and bits in the on-disk bitmap */
 	u32 g_bits;
 	u32 g_free;
+	u32 g_differing;		/* bits in which both bitmaps differ, or are about to */
 	u32 g_least;			/* of a log: no segment to be collected has fewer in use */
-	unsigned long *g_busy;		/* in use, being written, or freed by what is not stable */
-	struct lanefs_buf *g_buf;	/* of the bitmap: kept, as it is needed inside of handles */
+	bool g_wanted;			/* since the shrinker last looked */
+	/* In use, being written, or freed by what is not stable; NULL: not in memory, as on disk. */
+	unsigned long *g_busy;
+	struct lanefs_buf *g_buf;	/* of the bitmap: kept as long as g_busy is */
 	struct lanefs_segment *g_segments;	/* of a log: LANEFS_SEGMENTS, or NULL */
+	struct list_head g_node;	/* in d_loaded, if there is g_busy (d_bitmaps_mutex) */
 } ____cacheline_aligned_in_smp;
 
 /* space.c */
@@ -58,9 +62,19 @@ int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 co
 		   enum lanefs_reserve purpose);
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
 
+/* scan.c */
+typedef int lanefs_see_fn(struct lanefs_domain *domain, u32 number, const void *bits);
+u32 lanefs_zero_bits(const void *bits, u32 count);
+int lanefs_bitmap_scan(struct lanefs_domain *domain, u64 first, u64 blocks, u32 magic,
+		       lanefs_see_fn *see);
+int lanefs_each_domain(struct lanefs_sb *sbi, int (*step)(struct lanefs_domain *domain));
+
 /* alloc.c */
 int lanefs_alloc_start(struct lanefs_domain *domain);
 void lanefs_alloc_stop(struct lanefs_domain *domain);
+int lanefs_group_lock(struct lanefs_domain *domain, u32 number);
+unsigned long lanefs_groups_count(struct shrinker *shrinker, struct shrink_control *sc);
+unsigned long lanefs_groups_scan(struct shrinker *shrinker, struct shrink_control *sc);
 int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
 			u64 *start, u32 *count);
 int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
@@ -96,8 +110,9 @@ static inline bool lanefs_segments_exhausted(const struct lanefs_domain *domain)
 	return atomic_read(&domain->d_segments_free) <= kept;
 }
 
-void lanefs_segments_start(struct lanefs_domain *domain);
-int lanefs_segments_load(struct lanefs_domain *domain, u32 number);
+int lanefs_segments_start(struct lanefs_domain *domain);
+void lanefs_segments_stop(struct lanefs_domain *domain);
+void lanefs_segments_see(struct lanefs_domain *domain, u32 number, const void *bits);
 void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
 			   u32 count, bool set);
 void lanefs_segments_used(struct lanefs_group *group, u32 bit);
@@ -111,8 +126,8 @@ bool lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block);
 
 /* victims.c */
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);
-void lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
-			unsigned long *used);
+int lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
+		       unsigned long *used);
 bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victim *victim);
 void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim *victim);
 

@@ -156,19 +156,23 @@ bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *vict
 }
 
 /* Which blocks of `count` from bit `bit` on, of one segment, are in use, by their numbers from there. */
-void lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
+int lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 count,
 			unsigned long *used)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
 	bool locked;
+	int err;
 	u32 i;
 
-	spin_lock(&group->g_lock);
+	err = lanefs_group_lock(domain, number);
+	if (err)
+		return err;
 	locked = lanefs_segments_lock(domain);
 	for (i = 0; i < count; i++)
 		__assign_bit(i, used, test_bit_le(bit + i, group->g_busy));
 	lanefs_segments_unlock(domain, locked);
 	spin_unlock(&group->g_lock);
+	return 0;
 }
 
 /* Under g_lock: whether it is the collector's still, since no block of it was taken. */

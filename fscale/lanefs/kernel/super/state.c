@@ -97,11 +97,9 @@ int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state)
 /* From read-only, with nothing to recover, to read-write. */
 int lanefs_set_writable(struct lanefs_sb *sbi)
 {
-	int err = 0;
+	int err = lanefs_each_domain(sbi, lanefs_orphans_scan);
 	u32 i;
 
-	for (i = 0; i < sbi->s_domains && !err; i++)
-		err = lanefs_orphans_load(sbi->s_domain[i]);
 	if (!err)
 		err = lanefs_new_epoch(sbi, LANEFS_STATE_MOUNTED);
 	for (i = 0; i < sbi->s_domains && !err; i++)

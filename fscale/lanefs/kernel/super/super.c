@@ -61,7 +61,7 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 		domain = sbi->s_domain[i];
 		lanefs_gc_stop(domain);
 		lanefs_alloc_stop(domain);
-		lanefs_inodes_stop(domain);
+		lanefs_ibitmaps_stop(domain);
 		lanefs_cache_destroy(domain);
 		lanefs_shards_stop(domain);
 		lanefs_slots_stop(domain);
@@ -84,6 +84,7 @@ static void lanefs_put_super(struct super_block *sb)
 	flush_workqueue(sbi->s_io_done);
 	lanefs_delalloc_check(sbi);
 	lanefs_set_read_only(sbi);
+	lanefs_shrinker_stop(&sbi->s_groups_shrinker);
 	lanefs_shrinker_stop(&sbi->s_shrinker);
 	lanefs_free_sb(sbi);
 	sb->s_fs_info = NULL;
@@ -177,6 +178,16 @@ static const struct super_operations lanefs_sops = {
 	.show_options = lanefs_show_options,
 };
 
+/* What is free in a domain, and its collectors. */
+static int lanefs_domain_start(struct lanefs_domain *domain)
+{
+	int err = lanefs_alloc_start(domain);
+
+	if (!err)
+		err = lanefs_ibitmaps_start(domain);
+	return err ?: lanefs_gc_start(domain);
+}
+
 static int lanefs_mount_domains(struct lanefs_sb *sbi, struct fs_context *fc)
 {
 	struct super_block *sb = sbi->s_vfs;
@@ -231,14 +242,7 @@ static int lanefs_mount_domains(struct lanefs_sb *sbi, struct fs_context *fc)
 		if (!err && sb_rdonly(sb))
 			err = lanefs_new_epoch(sbi, LANEFS_STATE_CLEAN);
 	}
-	for (i = 0; i < domains && !err; i++) {
-		err = lanefs_alloc_start(sbi->s_domain[i]);
-		if (!err)
-			err = lanefs_inodes_start(sbi->s_domain[i]);
-		if (!err)
-			err = lanefs_gc_start(sbi->s_domain[i]);
-	}
-	return err;
+	return err ?: lanefs_each_domain(sbi, lanefs_domain_start);
 }
 
 static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
@@ -286,6 +290,10 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 				    sb->s_id);
 	if (err)
 		goto free;
+	err = lanefs_shrinker_start(&sbi->s_groups_shrinker, lanefs_groups_count,
+				    lanefs_groups_scan, sbi, sb->s_id);
+	if (err)
+		goto stop_shrinker;
 	if (!sb_rdonly(sb))
 		err = lanefs_set_writable(sbi);
 	if (!err)
@@ -321,6 +329,8 @@ stop:
 	lanefs_icache_list(sbi);
 	evict_inodes(sb);
 	lanefs_set_read_only(sbi);
+	lanefs_shrinker_stop(&sbi->s_groups_shrinker);
+stop_shrinker:
 	lanefs_shrinker_stop(&sbi->s_shrinker);
 free:
 	lanefs_free_sb(sbi);

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The bitmaps of a domain's inodes: which are in use, and which are orphans. The mount counts the
+ * free ones (scan.c); the blocks come into memory when they are first used, and stay there.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "inode/inode.h"
+
+/* The bits of a block that stand for inodes. */
+static u32 lanefs_ibitmap_bits(const struct lanefs_domain *domain, u32 number)
+{
+	return min_t(u64, domain->d_sbi->s_domain_inodes - (u64)number * LANEFS_BITMAP_BITS,
+		     LANEFS_BITMAP_BITS);
+}
+
+static int lanefs_ibitmap_see(struct lanefs_domain *domain, u32 number, const void *bits)
+{
+	if (!number && find_next_zero_bit_le(bits, LANEFS_FIRST_INDEX, 0) < LANEFS_FIRST_INDEX) {
+		lanefs_error(domain->d_sbi, "domain %u: the inode bitmap marks reserved inodes as free",
+			     domain->d_id);
+		return -EUCLEAN;
+	}
+	domain->d_ibitmaps[number].im_free =
+		lanefs_zero_bits(bits, lanefs_ibitmap_bits(domain, number));
+	return 0;
+}
+
+int lanefs_ibitmaps_start(struct lanefs_domain *domain)
+{
+	u32 blocks = domain->d_layout.ibitmap_blocks, i;
+	s64 free = 0;
+	int err;
+
+	domain->d_ibitmaps = kvcalloc(blocks, sizeof(*domain->d_ibitmaps), GFP_KERNEL);
+	if (!domain->d_ibitmaps)
+		return -ENOMEM;
+	err = lanefs_bitmap_scan(domain, domain->d_layout.ibitmap, blocks, LANEFS_MAGIC_IBITMAP,
+				 lanefs_ibitmap_see);
+	for (i = 0; i < blocks; i++)
+		free += domain->d_ibitmaps[i].im_free;
+	percpu_counter_set(&domain->d_inodes_free, free);
+	return err;
+}
+
+void lanefs_ibitmaps_stop(struct lanefs_domain *domain)
+{
+	struct lanefs_ibitmap *map;
+	u64 i;
+
+	for (i = 0; domain->d_ibitmaps && i < domain->d_layout.ibitmap_blocks; i++) {
+		map = &domain->d_ibitmaps[i];
+		kfree(map->im_bits);
+		lanefs_buf_put(map->im_used);
+		lanefs_buf_put(map->im_orphans);
+	}
+	kvfree(domain->d_ibitmaps);
+	domain->d_ibitmaps = NULL;
+}
+
+static int lanefs_orphans_see(struct lanefs_domain *domain, u32 number, const void *bits)
+{
+	u32 count = lanefs_ibitmap_bits(domain, number);
+
+	domain->d_ibitmaps[number].im_orphaned = find_next_bit_le(bits, count, 0) < count;
+	return 0;
+}
+
+/* Where there are orphans; before the domain's journal runs. */
+int lanefs_orphans_scan(struct lanefs_domain *domain)
+{
+	return lanefs_bitmap_scan(domain, domain->d_layout.obitmap,
+				  domain->d_layout.ibitmap_blocks, LANEFS_MAGIC_OBITMAP,
+				  lanefs_orphans_see);
+}
+
+/* The blocks that the inode's bits are in, and the number of its bit there. */
+struct lanefs_ibitmap *lanefs_ibitmap_of(const struct lanefs_domain *domain, u64 index, u32 *bit)
+{
+	return &domain->d_ibitmaps[div_u64_rem(index, LANEFS_BITMAP_BITS, bit)];
+}
+
+/* Has the bits in memory, and their block. It may wait for a read. */
+int lanefs_ibitmap_load(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
+{
+	u64 block = domain->d_layout.ibitmap + (map - domain->d_ibitmaps);
+	struct lanefs_buf *buf;
+	unsigned long *bits;
+	int err = 0;
+
+	if (smp_load_acquire(&map->im_bits))
+		return 0;
+	mutex_lock(&domain->d_bitmaps_mutex);
+	if (map->im_bits)
+		goto unlock;
+	/* Nobody has changed it yet. */
+	buf = lanefs_buf_read(domain, block, LANEFS_MAGIC_IBITMAP, domain->d_id);
+	if (IS_ERR(buf)) {
+		err = PTR_ERR(buf);
+		goto unlock;
+	}
+	map->im_used = buf;
+	bits = kmemdup(lanefs_buf_bits(buf), LANEFS_BODY_SIZE, GFP_NOFS | __GFP_NOFAIL);
+	smp_store_release(&map->im_bits, bits);
+unlock:
+	mutex_unlock(&domain->d_bitmaps_mutex);
+	return err;
+}
+
+/* The block of the orphan bitmap, or its error. It may wait for a read. */
+struct lanefs_buf *lanefs_ibitmap_orphans(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
+{
+	u64 block = domain->d_layout.obitmap + (map - domain->d_ibitmaps);
+	struct lanefs_buf *buf = smp_load_acquire(&map->im_orphans);
+
+	if (buf)
+		return buf;
+	mutex_lock(&domain->d_bitmaps_mutex);
+	buf = map->im_orphans;
+	if (!buf) {
+		buf = lanefs_buf_read(domain, block, LANEFS_MAGIC_OBITMAP, domain->d_id);
+		if (!IS_ERR(buf))
+			smp_store_release(&map->im_orphans, buf);
+	}
+	mutex_unlock(&domain->d_bitmaps_mutex);
+	return buf;
+}
+
+/* Whether any inode from `first` to before `end` is in use: 1 or 0, or an error. */
+int lanefs_inodes_used(struct lanefs_domain *domain, u64 first, u64 end)
+{
+	struct lanefs_ibitmap *map;
+	u32 bit, count;
+	int err;
+
+	for (; first < end; first += count) {
+		map = lanefs_ibitmap_of(domain, first, &bit);
+		count = min_t(u64, end - first, LANEFS_BITMAP_BITS - bit);
+		err = lanefs_ibitmap_load(domain, map);
+		if (err)
+			return err;
+		if (find_next_bit_le(map->im_bits, bit + count, bit) < bit + count)
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * The first free inode from *index on, without locks: others may take it, or free one before it,
+ * meanwhile. -ENOSPC: there is none, or another error.
+ */
+int lanefs_inodes_find(struct lanefs_domain *domain, u64 *index)
+{
+	u64 inodes = domain->d_sbi->s_domain_inodes, at, next;
+	struct lanefs_ibitmap *map;
+	u32 bit, end;
+	int err;
+
+	for (at = *index; at < inodes; at = next) {
+		map = lanefs_ibitmap_of(domain, at, &bit);
+		end = lanefs_ibitmap_bits(domain, map - domain->d_ibitmaps);
+		next = at - bit + LANEFS_BITMAP_BITS;
+		/* Who frees one has the bits in memory. */
+		if (!map->im_free && !smp_load_acquire(&map->im_bits))
+			continue;
+		err = lanefs_ibitmap_load(domain, map);
+		if (err)
+			return err;
+		*index = at - bit + data_race(find_next_zero_bit_le(map->im_bits, end, bit));
+		if (*index < at - bit + end)
+			return 0;
+	}
+	return -ENOSPC;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a mount has to know of the bitmaps is counted while they are read, and not kept: a bitmap is
+ * read again when it is first used. They are read in large requests, the next one while the one
+ * before is looked at, and by a task for each domain.
+ */
+#include <linux/cpumask.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "core/block.h"
+#include "journal/blockio.h"
+#include "space/space.h"
+
+#define LANEFS_SCAN_BLOCKS	64	/* of a request */
+
+struct lanefs_scan_chunk {
+	struct lanefs_io io;
+	u64 at;			/* of the bitmap's blocks */
+	u32 count;
+	struct page *page[LANEFS_SCAN_BLOCKS];
+};
+
+struct lanefs_scan {
+	struct lanefs_domain *domain;
+	u64 first, blocks;	/* of the bitmap */
+	u64 ahead;		/* what is read next */
+	u32 magic;
+	lanefs_see_fn *see;
+	struct lanefs_scan_chunk chunk[2];
+};
+
+/* The bits among the first `count` that are not set. Most bitmaps are empty or full. */
+u32 lanefs_zero_bits(const void *bits, u32 count)
+{
+	u8 first = *(const u8 *)bits;
+	u32 whole = count / BITS_PER_BYTE, set;
+
+	set = memchr_inv(bits, first, whole) ? memweight(bits, whole) : whole * hweight8(first);
+	if (count % BITS_PER_BYTE)
+		set += hweight8(((const u8 *)bits)[whole] & ((1U << count % BITS_PER_BYTE) - 1));
+	return count - set;
+}
+
+static void lanefs_scan_read(struct lanefs_scan *scan, struct lanefs_scan_chunk *chunk)
+{
+	u32 i;
+
+	chunk->at = scan->ahead;
+	chunk->count = min_t(u64, scan->blocks - scan->ahead, LANEFS_SCAN_BLOCKS);
+	scan->ahead += chunk->count;
+	if (!chunk->count)
+		return;
+	lanefs_io_begin(&chunk->io, scan->domain->d_sbi, REQ_OP_READ | REQ_META, chunk->count);
+	for (i = 0; i < chunk->count; i++)
+		lanefs_io_add(&chunk->io, scan->first + chunk->at + i, chunk->page[i]);
+	lanefs_io_submit(&chunk->io);
+}
+
+static int lanefs_scan_see(struct lanefs_scan *scan, struct lanefs_scan_chunk *chunk)
+{
+	struct lanefs_domain *domain = scan->domain;
+	struct lanefs_sb *sbi = domain->d_sbi;
+	const struct lanefs_header *header;
+	u64 block = scan->first + chunk->at;
+	int err = lanefs_io_wait(&chunk->io);
+	u32 i;
+
+	if (err)
+		lanefs_error(sbi, "domain %u: blocks %llu to %llu cannot be read (%d)", domain->d_id,
+			     block, block + chunk->count - 1, err);
+	for (i = 0; i < chunk->count && !err; i++, block++) {
+		header = page_address(chunk->page[i]);
+		if (!lanefs_block_good(header, scan->magic, block, sbi->s_uuid) ||
+		    le64_to_cpu(header->lh_owner) != domain->d_id) {
+			lanefs_error(sbi, "domain %u: block %llu is damaged, or no bitmap of kind %#x",
+				     domain->d_id, block, scan->magic);
+			err = -EUCLEAN;
+		} else {
+			err = scan->see(domain, chunk->at + i, header + 1);
+		}
+	}
+	return err;
+}
+
+static int lanefs_scan_all(struct lanefs_scan *scan)
+{
+	u32 pages[2], i;
+	int err = 0;
+
+	pages[0] = min_t(u64, scan->blocks, LANEFS_SCAN_BLOCKS);
+	pages[1] = min_t(u64, scan->blocks - pages[0], LANEFS_SCAN_BLOCKS);
+	for (i = 0; i < 2 && !err; i++)
+		if (!lanefs_pages_alloc(scan->chunk[i].page, pages[i]))
+			err = -ENOMEM;
+	for (i = 0; i < 2 && !err; i++)
+		lanefs_scan_read(scan, &scan->chunk[i]);
+	for (i = 0; scan->chunk[i].count && !err; i = !i) {
+		err = lanefs_scan_see(scan, &scan->chunk[i]);
+		if (!err)
+			lanefs_scan_read(scan, &scan->chunk[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		lanefs_io_wait(&scan->chunk[i].io);
+		lanefs_pages_free(scan->chunk[i].page, pages[i]);
+	}
+	return err;
+}
+
+/*
+ * Reads the `blocks` blocks of a bitmap from block `first` on, none of which has changed since the
+ * mount or since it was written in place, and has `see` look at the bits of each; its error.
+ */
+int lanefs_bitmap_scan(struct lanefs_domain *domain, u64 first, u64 blocks, u32 magic,
+		       lanefs_see_fn *see)
+{
+	struct lanefs_scan *scan = kzalloc(sizeof(*scan), GFP_KERNEL);
+	int err;
+
+	if (!scan)
+		return -ENOMEM;
+	scan->domain = domain;
+	scan->first = first;
+	scan->blocks = blocks;
+	scan->magic = magic;
+	scan->see = see;
+	err = lanefs_scan_all(scan);
+	kfree(scan);
+	return err;
+}
+
+struct lanefs_domain_work {
+	struct work_struct work;
+	struct lanefs_domain *domain;
+	int (*step)(struct lanefs_domain *domain);
+	int err;
+};
+
+static void lanefs_domain_step(struct work_struct *work)
+{
+	struct lanefs_domain_work *part = container_of(work, struct lanefs_domain_work, work);
+
+	part->err = part->step(part->domain);
+}
+
+/* Has all domains do it, as many at the same time as there are CPUs; the first domain's error. */
+int lanefs_each_domain(struct lanefs_sb *sbi, int (*step)(struct lanefs_domain *domain))
+{
+	struct lanefs_domain_work *parts;
+	struct workqueue_struct *queue;
+	int err = 0;
+	u32 i;
+
+	parts = kvcalloc(sbi->s_domains, sizeof(*parts), GFP_KERNEL);
+	queue = alloc_workqueue("lanefs-scan/%s", WQ_UNBOUND, num_online_cpus(), sbi->s_vfs->s_id);
+	if (!parts || !queue) {
+		err = -ENOMEM;
+		goto free;
+	}
+	for (i = 0; i < sbi->s_domains; i++) {
+		parts[i].domain = sbi->s_domain[i];
+		parts[i].step = step;
+		INIT_WORK(&parts[i].work, lanefs_domain_step);
+		queue_work(queue, &parts[i].work);
+	}
+	flush_workqueue(queue);
+	for (i = 0; i < sbi->s_domains && !err; i++)
+		err = parts[i].err;
+free:
+	if (queue)
+		destroy_workqueue(queue);
+	kvfree(parts);
+	return err;
+}
