@@ -70,6 +70,7 @@ struct lanefs_domain {
 	struct lanefs_collector **d_collectors;
 	u32 d_ncollectors;
 	struct lanefs_segment *d_segments;	/* of all groups */
+	unsigned long *d_groups_free;	/* of a log: a bit for each group with free segments */
 	struct lanefs_ibitmap *d_ibitmaps;
 
 	/* cache of metadata blocks */

@@ -30,7 +30,9 @@ static int lanefs_group_see(struct lanefs_domain *domain, u32 number, const void
 	group->g_bits = min_t(u64, domain->d_layout.end - domain->d_layout.base - first,
 			      LANEFS_BITMAP_BITS);
 	group->g_free = lanefs_zero_bits(bits, group->g_bits);
+	spin_lock(&group->g_lock);
 	lanefs_segments_see(domain, number, bits);
+	spin_unlock(&group->g_lock);
 	return 0;
 }
 
@@ -240,7 +242,7 @@ static u32 lanefs_group_find(const struct lanefs_group *group, u32 from, bool al
 		at = find_next_zero_bit_le(group->g_busy, group->g_bits, at);
 		behind = all || !group->g_segments ? 0 : lanefs_segments_taken(group, at);
 		if (!behind)
-			return min(at, group->g_bits);
+			return min_t(u32, at, group->g_bits);
 	}
 	return group->g_bits;
 }
@@ -260,7 +262,7 @@ static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from
 		spin_unlock(&group->g_lock);
 		return false;
 	}
-	end = min(group->g_bits, at + want);
+	end = min_t(u32, group->g_bits, at + want);
 	if (group->g_segments)
 		end = min(end, lanefs_segment_end(at));
 	end = find_next_bit_le(group->g_busy, end, at + 1);

@@ -20,19 +20,29 @@
 #define LANEFS_METADATA_PART	16
 
 /* Under g_lock: no bit of the segment is set, and it is no stream's. */
-void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_segment *segment)
+void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_group *group,
+			 struct lanefs_segment *segment)
 {
+	lockdep_assert_held(&group->g_lock);
 	WRITE_ONCE(segment->state, LANEFS_SEGMENT_FREE);
+	if (!group->g_segments_free)
+		set_bit(group - domain->d_groups, domain->d_groups_free);
+	group->g_segments_free |= BIT_ULL(segment - group->g_segments);
 	atomic_inc(&domain->d_segments_free);
 	if (wq_has_sleeper(&domain->d_wait_segments))
 		wake_up_all(&domain->d_wait_segments);
 }
 
-/* Under g_lock: something of the segment changed, and it may be the emptiest of its group now. */
-void lanefs_least_lower(struct lanefs_group *group, const struct lanefs_segment *segment)
+/* Under g_lock: the segment, which was free, gets this state. */
+static void lanefs_segment_take(struct lanefs_domain *domain, struct lanefs_group *group,
+				struct lanefs_segment *segment, u8 state)
 {
-	if (lanefs_segment_candidate(segment) && segment->used < group->g_least)
-		WRITE_ONCE(group->g_least, segment->used);
+	lockdep_assert_held(&group->g_lock);
+	WRITE_ONCE(segment->state, state);
+	group->g_segments_free &= ~BIT_ULL(segment - group->g_segments);
+	if (!group->g_segments_free)
+		clear_bit(group - domain->d_groups, domain->d_groups_free);
+	atomic_dec(&domain->d_segments_free);
 }
 
 /* ablate=lsu: what is known of all segments of the domain is one thing. Whether it is locked now. */
@@ -82,7 +92,8 @@ int lanefs_segments_start(struct lanefs_domain *domain)
 					   LANEFS_SEGMENT_BLOCKS);
 	domain->d_segments = kvcalloc(domain->d_ngroups,
 				      LANEFS_SEGMENTS * sizeof(*domain->d_segments), GFP_KERNEL);
-	if (!domain->d_segments)
+	domain->d_groups_free = kvcalloc(BITS_TO_LONGS(domain->d_ngroups), sizeof(long), GFP_KERNEL);
+	if (!domain->d_segments || !domain->d_groups_free)
 		return -ENOMEM;
 	for (i = 0; i < domain->d_ngroups; i++)
 		domain->d_groups[i].g_segments = domain->d_segments + i * LANEFS_SEGMENTS;
@@ -92,10 +103,12 @@ int lanefs_segments_start(struct lanefs_domain *domain)
 void lanefs_segments_stop(struct lanefs_domain *domain)
 {
 	kvfree(domain->d_segments);
+	kvfree(domain->d_groups_free);
 	domain->d_segments = NULL;
+	domain->d_groups_free = NULL;
 }
 
-/* At the mount: the segments of a group, by its bitmap. */
+/* Under g_lock, at the mount: the segments of a group, by its bitmap. */
 void lanefs_segments_see(struct lanefs_domain *domain, u32 number, const void *bits)
 {
 	u64 first = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS;
@@ -111,7 +124,7 @@ void lanefs_segments_see(struct lanefs_domain *domain, u32 number, const void *b
 		if (count < LANEFS_SEGMENT_BLOCKS || first + bit < domain->d_log_start)
 			WRITE_ONCE(segment->state, LANEFS_SEGMENT_OTHER);
 		else if (!segment->used)
-			lanefs_segment_free(domain, segment);
+			lanefs_segment_free(domain, group, segment);
 		domain->d_log_segments += segment->state != LANEFS_SEGMENT_OTHER;
 	}
 }
@@ -190,12 +203,10 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 		if (set && segment->state == LANEFS_SEGMENT_VICTIM) {
 			WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
 		} else if (segment->state == LANEFS_SEGMENT_FREE) {
-			WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
-			atomic_dec(&domain->d_segments_free);
+			lanefs_segment_take(domain, group, segment, LANEFS_SEGMENT_USED);
 		} else if (segment->state == LANEFS_SEGMENT_USED && !segment->used) {
-			lanefs_segment_free(domain, segment);
+			lanefs_segment_free(domain, group, segment);
 		}
-		lanefs_least_lower(group, segment);
 	}
 	lanefs_segments_unlock(domain, locked);
 	if (!set && READ_ONCE(domain->d_barren))
@@ -205,11 +216,8 @@ void lanefs_segments_count(struct lanefs_domain *domain, struct lanefs_group *gr
 /* Under g_lock: the block from bit `bit` on is mapped now, so it can be moved. */
 void lanefs_segments_used(struct lanefs_group *group, u32 bit)
 {
-	struct lanefs_segment *segment = lanefs_segment_of(group, bit);
-
 	lockdep_assert_held(&group->g_lock);
-	WRITE_ONCE(segment->stuck, false);
-	lanefs_least_lower(group, segment);
+	WRITE_ONCE(lanefs_segment_of(group, bit)->stuck, false);
 }
 
 /* The first free segment of the group, from `first` on, is the stream's, whose lock is held. */
@@ -217,27 +225,29 @@ static bool lanefs_stream_open(struct lanefs_domain *domain, struct lanefs_strea
 			       u32 number, u32 first)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
+	u64 free;
 	u32 i;
 
+	lockdep_assert_held(&stream->st_lock);
 	spin_lock(&group->g_lock);
-	for (i = first; i < LANEFS_SEGMENTS; i++)
-		if (group->g_segments[i].state == LANEFS_SEGMENT_FREE)
-			break;
-	if (i < LANEFS_SEGMENTS) {
-		WRITE_ONCE(group->g_segments[i].state,
-			   stream->st_collects ? LANEFS_SEGMENT_TARGET : LANEFS_SEGMENT_OPEN);
-		atomic_dec(&domain->d_segments_free);
+	free = group->g_segments_free & (~0ULL << first);
+	if (free) {
+		i = __ffs64(free);
+		lanefs_segment_take(domain, group, &group->g_segments[i],
+				    stream->st_collects ? LANEFS_SEGMENT_TARGET :
+							  LANEFS_SEGMENT_OPEN);
 		stream->st_block = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS +
 				   i * LANEFS_SEGMENT_BLOCKS;
 	}
 	spin_unlock(&group->g_lock);
-	return i < LANEFS_SEGMENTS;
+	return free;
 }
 
 /* A free segment for the stream, if there are more than `keep`. */
 static bool lanefs_stream_find(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep)
 {
-	u32 i, number, first;
+	unsigned int number;
+	u32 first;
 
 	if (lanefs_segments_low(domain, false))
 		lanefs_gc_wake(domain);
@@ -245,14 +255,13 @@ static bool lanefs_stream_find(struct lanefs_domain *domain, struct lanefs_strea
 		return false;
 	first = lanefs_part_written(domain);
 	number = first / LANEFS_SEGMENTS;
-	first %= LANEFS_SEGMENTS;
+	if (lanefs_stream_open(domain, stream, number, first % LANEFS_SEGMENTS))
+		return true;
 	/* In the end what is in front of the part in its group. */
-	for (i = 0; i <= domain->d_ngroups; i++) {
-		if (lanefs_stream_open(domain, stream, number, first))
+	first = (number + 1) % domain->d_ngroups;
+	for_each_set_bit_wrap(number, domain->d_groups_free, domain->d_ngroups, first)
+		if (lanefs_stream_open(domain, stream, number, 0))
 			return true;
-		number = (number + 1) % domain->d_ngroups;
-		first = 0;
-	}
 	return false;
 }
 
@@ -281,8 +290,7 @@ static bool lanefs_stream_next(struct lanefs_domain *domain, struct lanefs_strea
 		stream->st_block = 0;
 		WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
 		if (!segment->used)
-			lanefs_segment_free(domain, segment);
-		lanefs_least_lower(group, segment);
+			lanefs_segment_free(domain, group, segment);
 	}
 	return at < end;
 }

@@ -24,8 +24,8 @@ static inline bool lanefs_segment_candidate(const struct lanefs_segment *segment
 	return READ_ONCE(segment->state) == LANEFS_SEGMENT_USED && !READ_ONCE(segment->stuck);
 }
 
-void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_segment *segment);
-void lanefs_least_lower(struct lanefs_group *group, const struct lanefs_segment *segment);
+void lanefs_segment_free(struct lanefs_domain *domain, struct lanefs_group *group,
+			 struct lanefs_segment *segment);
 bool lanefs_segments_lock(struct lanefs_domain *domain);
 void lanefs_segments_unlock(struct lanefs_domain *domain, bool locked);
 struct lanefs_part lanefs_part(const struct lanefs_domain *domain, u32 nth, u32 parts);

@@ -19,6 +19,7 @@ struct lanefs_victim {
 	u32 number;			/* of the group */
 	u32 first;			/* bit of it */
 	u32 turn;
+	u32 next;			/* group with which the next look begins */
 };
 
 enum {
@@ -32,15 +33,15 @@ enum {
 
 struct lanefs_group {
 	spinlock_t g_lock;		/* what follows, and bits in the on-disk bitmap */
-	u32 g_bits;
 	u32 g_free;
 	u32 g_differing;		/* bits in which both bitmaps differ, or are about to */
-	u32 g_least;			/* of a log: no segment to be collected has fewer in use */
+	u16 g_bits;
 	bool g_wanted;			/* since the shrinker last looked */
 	/* In use, being written, or freed by what is not stable; NULL: not in memory, as on disk. */
 	unsigned long *g_busy;
 	struct lanefs_buf *g_buf;	/* of the bitmap: kept as long as g_busy is */
 	struct lanefs_segment *g_segments;	/* of a log: LANEFS_SEGMENTS, or NULL */
+	u64 g_segments_free;		/* a bit for each that is free */
 	struct list_head g_node;	/* in d_loaded, if there is g_busy (d_bitmaps_mutex) */
 } ____cacheline_aligned_in_smp;
 

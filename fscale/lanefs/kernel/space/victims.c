@@ -3,13 +3,14 @@
  * Victim selection: which segment of a log a collector takes, and how it keeps it. Many collectors
  * search at the same time without locks, and take what they find under its group's lock.
  *
- * A look costs as much as there are segments, which on a large device is a good part of a collection.
- * So each group knows how few blocks are in use in its emptiest segment, or fewer (g_least): it is
- * lowered with each change, and renewed by a look that found no such segment. Groups that have nothing
- * better than what was found are left out.
+ * A look at all segments of a large domain is a good part of a collection. So a collector looks at
+ * LANEFS_LOOK groups at a time, the next ones each time, and takes the best that is there: with that
+ * many choices it is hardly worse than the best of all (Van Houdt, SIGMETRICS 2013). It looks further
+ * only where there is none.
  */
 #include "space/segments.h"
 
+#define LANEFS_LOOK		64	/* groups, with up to 4032 segments */
 #define LANEFS_ELSEWHERE	32	/* a victim of another part costs one of so many more */
 
 /* Where this CPU's collector looks first: one of them serves the whole domain, or each has a part. */
@@ -20,18 +21,6 @@ static struct lanefs_part lanefs_part_collected(const struct lanefs_domain *doma
 
 	return lanefs_part(domain, raw_smp_processor_id() / domain->d_sbi->s_domains % collectors,
 			   collectors);
-}
-
-/* Recomputes g_least after the emptiest segment of the group has changed. */
-static void lanefs_least_renew(struct lanefs_group *group)
-{
-	u32 i;
-
-	spin_lock(&group->g_lock);
-	WRITE_ONCE(group->g_least, LANEFS_VICTIM_MOST);
-	for (i = 0; i < LANEFS_SEGMENTS; i++)
-		lanefs_least_lower(group, &group->g_segments[i]);
-	spin_unlock(&group->g_lock);
 }
 
 /*
@@ -50,27 +39,16 @@ static u64 lanefs_victim_cost(const struct lanefs_sb *sbi, u32 used, u32 changed
 }
 
 /*
- * Whether a look may leave groups out by g_least: not where the age counts as well, nor where one
- * look waits for another on purpose.
+ * The segment of the group that costs least, if that is less than *least. Without locks: what it sees
+ * may be old, so another one might cost less (ScaleLFS, section 4.5.2).
  */
-static bool lanefs_victim_skips(const struct lanefs_sb *sbi)
-{
-	return READ_ONCE(sbi->s_options.victims) == LANEFS_VICTIMS_GREEDY &&
-	       !lanefs_ablated(sbi, LANEFS_ABLATE_CVS);
-}
-
-/*
- * The segment of the group that costs least, if that is less than *least; the fewest blocks that are
- * in use in one. Without locks: what it sees may be old, so another one might cost less (ScaleLFS,
- * section 4.5.2).
- */
-static u32 lanefs_victim_look(struct lanefs_domain *domain, u32 number,
-			      const struct lanefs_part *part, struct lanefs_victim *victim,
-			      u64 *least)
+static void lanefs_victim_look(struct lanefs_domain *domain, u32 number,
+			       const struct lanefs_part *part, struct lanefs_victim *victim,
+			       u64 *least)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
-	u32 i, at, used, fewest = LANEFS_VICTIM_MOST;
 	const struct lanefs_segment *segment;
+	u32 i, at, used;
 	u64 cost;
 
 	for (i = 0; i < LANEFS_SEGMENTS; i++) {
@@ -79,7 +57,6 @@ static u32 lanefs_victim_look(struct lanefs_domain *domain, u32 number,
 		used = READ_ONCE(segment->used);
 		if (!lanefs_segment_candidate(segment) || used >= LANEFS_VICTIM_MOST)
 			continue;
-		fewest = min(fewest, used);
 		cost = lanefs_victim_cost(domain->d_sbi, used, READ_ONCE(segment->changed));
 		if (at < part->begin || at >= part->end)
 			cost += cost / LANEFS_ELSEWHERE;
@@ -89,57 +66,66 @@ static u32 lanefs_victim_look(struct lanefs_domain *domain, u32 number,
 		victim->first = i * LANEFS_SEGMENT_BLOCKS;
 		*least = cost;
 	}
-	return fewest;
 }
 
-/* The same for all groups, some of which may be left out (`skip`); the cost, or U64_MAX. */
-static u64 lanefs_victim_least(struct lanefs_domain *domain, bool skip,
-			       struct lanefs_victim *victim)
+/* The same for `count` groups from group `from` on; whether there is one. */
+static bool lanefs_victim_least(struct lanefs_domain *domain, u32 from, u32 count,
+				const struct lanefs_part *part, struct lanefs_victim *victim)
 {
-	struct lanefs_part part = lanefs_part_collected(domain);
-	struct lanefs_group *group;
+	bool locked = lanefs_segments_lock(domain);
 	u64 least = U64_MAX;
-	u32 i, fewest;
 
-	for (i = 0; i < domain->d_ngroups; i++) {
-		group = &domain->d_groups[i];
-		if (skip && READ_ONCE(group->g_least) >= min_t(u64, least, LANEFS_VICTIM_MOST))
-			continue;
-		fewest = lanefs_victim_look(domain, i, &part, victim, &least);
-		if (skip && fewest > READ_ONCE(group->g_least))
-			lanefs_least_renew(group);
-	}
-	return least;
+	for (; count; count--, from++)
+		lanefs_victim_look(domain, from % domain->d_ngroups, part, victim, &least);
+	lanefs_segments_unlock(domain, locked);
+	return least != U64_MAX;
 }
 
-/* Takes the segment with the lowest cost; false: none is worth it. */
+/* Whether the segment that was found is the collector's now: another may have been faster. */
+static bool lanefs_victim_catch(struct lanefs_domain *domain, struct lanefs_victim *victim)
+{
+	struct lanefs_group *group = &domain->d_groups[victim->number];
+	struct lanefs_segment *segment = lanefs_segment_of(group, victim->first);
+	bool caught;
+
+	spin_lock(&group->g_lock);
+	caught = segment->state == LANEFS_SEGMENT_USED;
+	if (caught) {
+		WRITE_ONCE(segment->state, LANEFS_SEGMENT_VICTIM);
+		victim->turn = ++segment->turn;
+	}
+	spin_unlock(&group->g_lock);
+	return caught;
+}
+
+/* How many groups a look takes: all where one look waits for another on purpose. */
+static u32 lanefs_victim_groups(const struct lanefs_domain *domain)
+{
+	return lanefs_ablated(domain->d_sbi, LANEFS_ABLATE_CVS | LANEFS_ABLATE_LSU) ?
+	       domain->d_ngroups : LANEFS_LOOK;
+}
+
+/* Takes the segment with the lowest cost of some groups, or of the next ones; false: none is worth it. */
 static bool lanefs_victim_find(struct lanefs_domain *domain, struct lanefs_victim *victim)
 {
-	struct lanefs_segment *segment;
-	struct lanefs_group *group;
-	bool taken = false, locked, skip;
-	u64 least;
+	struct lanefs_part part = lanefs_part_collected(domain);
+	u32 begin = part.begin / LANEFS_SEGMENTS, end = DIV_ROUND_UP(part.end, LANEFS_SEGMENTS);
+	u32 look = lanefs_victim_groups(domain), from = victim->next, seen, count;
 
-	while (!taken) {
-		locked = lanefs_segments_lock(domain);
-		/* Renewing g_least takes g_lock, which comes before d_segments_lock. */
-		skip = !locked && lanefs_victim_skips(domain->d_sbi);
-		least = lanefs_victim_least(domain, skip, victim);
-		lanefs_segments_unlock(domain, locked);
-		if (least == U64_MAX)
-			return false;
-		group = &domain->d_groups[victim->number];
-		segment = lanefs_segment_of(group, victim->first);
-		spin_lock(&group->g_lock);
-		/* Another collector may have been faster. */
-		taken = segment->state == LANEFS_SEGMENT_USED;
-		if (taken) {
-			WRITE_ONCE(segment->state, LANEFS_SEGMENT_VICTIM);
-			victim->turn = ++segment->turn;
+	for (seen = 0; seen < domain->d_ngroups; seen += count) {
+		if (!seen && (from < begin || from >= end))
+			from = begin;
+		count = min(look, domain->d_ngroups - seen);
+		while (lanefs_victim_least(domain, from, count, &part, victim)) {
+			if (!lanefs_victim_catch(domain, victim))
+				continue;
+			victim->next = from + count;
+			return true;
 		}
-		spin_unlock(&group->g_lock);
+		from = (from + count) % domain->d_ngroups;
+		cond_resched();
 	}
-	return true;
+	return false;
 }
 
 /* The same; ablate=cvs: one collector at a time. */
@@ -176,9 +162,12 @@ int lanefs_victim_used(struct lanefs_domain *domain, u32 number, u32 bit, u32 co
 }
 
 /* Under g_lock: whether it is the collector's still, since no block of it was taken. */
-static bool lanefs_victim_held(const struct lanefs_segment *segment,
+static bool lanefs_victim_held(const struct lanefs_group *group,
 			       const struct lanefs_victim *victim)
 {
+	const struct lanefs_segment *segment = lanefs_segment_of(group, victim->first);
+
+	lockdep_assert_held(&group->g_lock);
 	return segment->state == LANEFS_SEGMENT_VICTIM && segment->turn == victim->turn;
 }
 
@@ -188,7 +177,7 @@ bool lanefs_victim_whole(struct lanefs_domain *domain, const struct lanefs_victi
 	bool whole;
 
 	spin_lock(&group->g_lock);
-	whole = lanefs_victim_held(lanefs_segment_of(group, victim->first), victim);
+	whole = lanefs_victim_held(group, victim);
 	spin_unlock(&group->g_lock);
 	return whole;
 }
@@ -200,11 +189,11 @@ void lanefs_victim_give(struct lanefs_domain *domain, const struct lanefs_victim
 	struct lanefs_segment *segment = lanefs_segment_of(group, victim->first);
 
 	spin_lock(&group->g_lock);
-	if (lanefs_victim_held(segment, victim)) {
+	if (lanefs_victim_held(group, victim)) {
 		WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
 		WRITE_ONCE(segment->stuck, segment->used);
 		if (!segment->used)
-			lanefs_segment_free(domain, segment);
+			lanefs_segment_free(domain, group, segment);
 	}
 	spin_unlock(&group->g_lock);
 }
