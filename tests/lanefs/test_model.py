@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Are the tests of file systems right? They run on this host's file systems, and find faults."""
 
-import errno
 import os
 import random
 import shutil
@@ -9,13 +8,12 @@ import struct
 import subprocess
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import tests.lanefs.functions  # noqa: F401 - registers the tests
 from tests.lanefs import blocks, images
-from tests.lanefs.functions import harness, log
+from tests.lanefs.functions import harness
 from tests.lanefs.functions.harness import Place
 
 HERE = Path(__file__).parent
@@ -167,36 +165,6 @@ def test_a_function_test_that_fails_hangs_or_is_skipped_says_so(tmp_path, monkey
         "no end after 1 s" in harness.one("hang", harness.elsewhere(tmp_path / "b"), limit=1).text
     )
     assert harness.one("skip", place).status == "skipped"
-
-
-@pytest.mark.parametrize(
-    ("codes", "room", "raised"),
-    [
-        ([errno.ENOSPC], 9, None),
-        ([errno.ENOSPC] * 3, 9, None),
-        ([errno.ENOSPC] * 4, 9, errno.ENOSPC),
-        ([errno.ENOSPC], 0, errno.ENOSPC),
-        ([errno.EIO], 9, errno.EIO),
-        ([errno.ENOSPC, errno.EIO], 9, errno.EIO),
-    ],
-)
-def test_a_known_fault_is_said_and_hides_no_other(codes, room, raised, monkeypatch, capsys):
-    monkeypatch.setattr("os.fstatvfs", lambda fd: SimpleNamespace(f_bavail=room))
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    left = list(codes)
-
-    def call() -> int:
-        if left:
-            raise OSError(left.pop(0), "")
-        return 7
-
-    if raised:
-        with pytest.raises(OSError) as found:
-            log.despite_false_denials(0, call)
-        assert found.value.errno == raised
-    else:
-        assert log.despite_false_denials(0, call) == 7
-        assert capsys.readouterr().out.count(harness.KNOWN_FAULT) == len(codes)
 
 
 def test_a_visit_waits_for_no_fifo(binary, tmp_path):

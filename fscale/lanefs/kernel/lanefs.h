@@ -5,7 +5,7 @@
  * core/.
  *
  * Locks, outermost first:
- *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks
+ *   VFS locks (i_rwsem, s_vfs_rename_mutex), mapping locks; s_space_mutex
  *   s_writeout (SRCU), folio locks
  *   a handle (lanefs_begin() to lanefs_end()): the commit of a domain waits for its handles.
  *     A task that waits for one domain to let it in holds no handle of another.
@@ -110,6 +110,7 @@ struct lanefs_sb {
 	atomic64_t s_tickets;	/* of those who wait to join, as old as the number is small */
 	struct page *s_super;	/* block 0 */
 	struct mutex s_super_mutex;	/* what changes in it, and its writing */
+	struct mutex s_space_mutex;	/* who makes room for data (space.c) */
 	struct srcu_struct s_writeout;	/* read while an fsync writes a page (writeout.c) */
 	struct workqueue_struct *s_io_done;
 	struct workqueue_struct *s_collect;

@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LIMIT = 300.0
-KNOWN_FAULT = "known fault"
-"""how a line begins that tells of one, in what a test prints that passes despite it"""
 libc = ctypes.CDLL(None, use_errno=True)
 _tests: dict[str, Callable[["Place"], None]] = {}
 _long: set[str] = set()

@@ -10,14 +10,12 @@ import re
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from tests.lanefs.functions.harness import (
-    KNOWN_FAULT,
     Failed,
     Place,
     Skipped,
@@ -25,6 +23,7 @@ from tests.lanefs.functions.harness import (
     children,
     equal,
     fails,
+    load_ends,
     long_test,
     run,
     test,
@@ -44,8 +43,6 @@ SHARE = 0.8
 """of the space for data, which one large file takes"""
 WRITERS = 4
 TECHNIQUES = ("svp", "dws", "lsu", "cvs", "dpb")
-FALSE_DENIALS = 3
-"""that an overwrite may meet one after the other, a tenth of a second apart"""
 
 
 @contextmanager
@@ -59,7 +56,7 @@ def _volume(place: Place, mib: int = 100, domains: int = 1, alloc: str = "log") 
         fsck(place, device)
 
 
-def _blocks(path: Path) -> list[int]:
+def blocks_of(path: Path) -> list[int]:
     """Where each block of a file lies."""
     lines = run("filefrag", "-v", "-b4096", str(path)).splitlines()
     pattern = r" *\d+: +(\d+)\.\. +(\d+): +(\d+)\.\."
@@ -77,7 +74,7 @@ def what_is_written_over_lies_elsewhere(place: Place) -> None:
             path = mount / "f"
             path.write_bytes(b"a" * 3 * BLOCK)
             os.sync()
-            before = _blocks(path)
+            before = blocks_of(path)
             with path.open("r+b") as file:
                 file.seek(BLOCK + 10)
                 file.write(b"b" * 20)
@@ -85,7 +82,7 @@ def what_is_written_over_lies_elsewhere(place: Place) -> None:
                 with mmap.mmap(file.fileno(), 3 * BLOCK) as memory:
                     memory[2 * BLOCK : 3 * BLOCK] = b"c" * BLOCK
             os.sync()
-            after = _blocks(path)
+            after = blocks_of(path)
             check(before[0] == after[0], "the first block has moved")
             check(before[1] != after[1], "the second block was written over")
             check(before[2] != after[2], "the third block was written over")
@@ -112,7 +109,7 @@ def cpus_that_share_a_log_fill_parts_of_their_own(place: Place) -> None:
                     file.write(b"a" * 16 * BLOCK)
                     file.flush()
                     os.fsync(file.fileno())
-                first.append(_blocks(path)[0])
+                first.append(blocks_of(path)[0])
         finally:
             os.sched_setaffinity(0, cpus)
         part = _attribute(device, "segments") // len(cpus) * SEGMENT_BLOCKS
@@ -142,24 +139,6 @@ def _stamp(block: int, version: int) -> bytes:
     return struct.pack("=QQ", block, version) * (BLOCK // 16)
 
 
-def despite_false_denials(fd: int, call: Callable[[], int | None]) -> int | None:
-    """What `call` returns on this file; it is tried again where room is denied that there is.
-
-    A known fault of lanefs: an overwrite meets ENOSPC while collectors have yet to free segments.
-    Each such ENOSPC is said, and only one that passes is no failure.
-    """
-    for left in reversed(range(FALSE_DENIALS + 1)):
-        try:
-            return call()
-        except OSError as error:
-            room = os.fstatvfs(fd).f_bavail
-            if error.errno != errno.ENOSPC or not room or not left:
-                raise
-        print(f"{KNOWN_FAULT}: ENOSPC with {room} free blocks", flush=True)
-        time.sleep(0.1)
-    raise AssertionError
-
-
 def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -> dict[int, int]:
     """Blocks of this writer at random, until then and until some were moved; their versions."""
     choose = random.Random(number)
@@ -171,8 +150,7 @@ def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -
         block = choose.randrange(blocks // WRITERS) * WRITERS + number
         # Some in place, unless a collector is there.
         flags = os.RWF_DSYNC if n % 500 < 100 else 0
-        write = partial(os.pwritev, fd, [_stamp(block, n)], block * BLOCK, flags)
-        equal(despite_false_denials(fd, write), BLOCK, "written")
+        equal(os.pwritev(fd, [_stamp(block, n)], block * BLOCK, flags), BLOCK, "written")
         versions[block] = n
         if n % 200 == 0:
             other = choose.randrange(blocks)
@@ -181,7 +159,7 @@ def _write_over(path: Path, number: int, blocks: int, end: float, moved: Path) -
             if other % WRITERS == number:
                 equal(version, versions.get(other, 0), f"version of block {other}")
         if n % 500 == 0:
-            despite_false_denials(fd, partial(os.fsync, fd))
+            os.fsync(fd)
         if n % 2000 == 0:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(fd)
@@ -197,12 +175,12 @@ def an_fsync_of_one_page_writes_it_in_place(place: Place) -> None:
                 path = mount / "f"
                 path.write_bytes(b"a" * 4 * BLOCK)
                 os.sync()
-                before = _blocks(path)
+                before = blocks_of(path)
                 with path.open("r+b", buffering=0) as file:
                     file.seek(BLOCK)
                     file.write(b"b" * pages * BLOCK)
                     os.fsync(file.fileno())
-                after = _blocks(path)
+                after = blocks_of(path)
                 what = f"{pages} pages are written elsewhere ({options})"
                 equal(before[1] != after[1], moves, what)
             with mounted(place, device) as mount:
@@ -480,6 +458,64 @@ def _fill(path: Path) -> int:
                 file.truncate(n * CHUNK)
                 return n * CHUNK
     return 0
+
+
+@long_test
+def an_overwrite_leaves_metadata_its_room_where_others_have_some(place: Place) -> None:
+    """The inode's domain is full of another file's data, and the other domain is half empty."""
+    os.sched_setaffinity(0, {0})
+    with (
+        _volume(place, domains=2) as device,
+        mounted(place, device, "placement=lane") as mount,
+    ):
+        # Data fills the inode's domain first.
+        size = _fill(mount / "other")
+        os.truncate(mount / "other", size * 9 // 16)
+        os.sync()
+        path = mount / "f"
+        path.write_bytes(bytes(size // 4))
+        os.sync()
+        # Each overwrite frees a block of the other domain, and cuts an extent.
+        blocks = list(range(0, size // 4 // BLOCK, 2))
+        random.Random(1).shuffle(blocks)
+        with path.open("r+b", buffering=0) as file:
+            for n, block in enumerate(blocks):
+                os.pwrite(file.fileno(), _stamp(block, 1), block * BLOCK)
+                if n % 64 == 63:
+                    os.fsync(file.fileno())
+        check(os.statvfs(mount).f_bavail * BLOCK > size // 8, "the log became full")
+
+
+@long_test
+def writers_of_a_full_log_do_not_take_each_other_s_room(place: Place) -> None:
+    """Each overwrites blocks of its own file: what one frees is there for who waits for it."""
+    writers = 16
+    with _volume(place) as device, mounted(place, device) as mount:
+        size = _fill(mount / "0")
+        (mount / "0").unlink()
+        os.sync()
+        blocks = size // writers // BLOCK * 15 // 16
+        for number in range(writers):
+            (mount / str(number)).write_bytes(bytes(blocks * BLOCK))
+        os.sync()
+        _fill(mount / "rest")
+        end = load_ends(10)
+
+        def work(number: int) -> None:
+            choose = random.Random(number)
+            fd = os.open(mount / str(number), os.O_RDWR)
+            written = denied = 0
+            while time.monotonic() < end:
+                try:
+                    os.pwrite(fd, _stamp(written, 0), choose.randrange(blocks) * BLOCK)
+                    written += 1
+                except OSError as error:
+                    equal(error.errno, errno.ENOSPC, "errno")
+                    denied += 1
+            print(f"{number}: {written} written, {denied} denied")
+            equal(denied, 0, f"ENOSPC in {written} overwrites")
+
+        children(writers, work, seconds=240)
 
 
 @test

@@ -276,19 +276,15 @@ err_note:
 }
 
 /* Reserves blocks for the beginning of such a range: of the inode's own domain, or else of the next. */
-static int lanefs_delalloc_reserve_some(struct inode *inode, u64 count, struct lanefs_map *map)
+static int lanefs_delalloc_reserve_for(struct inode *inode, u64 count, enum lanefs_reserve purpose,
+				       struct lanefs_map *map)
 {
-	/* An overwrite in a log frees a block for each that it takes. */
-	enum lanefs_reserve purpose = map->block ? LANEFS_FOR_METADATA : LANEFS_FOR_DATA;
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	struct lanefs_domain *domain;
 	int err = -ENOSPC;
 	u64 some;
 	u32 i;
 
-	/* Those of a log are undone when a page is written back meanwhile, as the map is another then. */
-	count = min_t(u64, min(count, map->length),
-		      lanefs_is_log(inode->i_sb) ? LANEFS_DELAY_LOG : LANEFS_DELAY_BATCH);
 	for (i = 0; i < sbi->s_domains && err == -ENOSPC; i++) {
 		domain = sbi->s_domain[(LANEFS_I(inode)->li_domain + i) % sbi->s_domains];
 		for (some = count; some; some = lanefs_has_room(domain, 1, purpose) ? some / 2 : 0) {
@@ -298,10 +294,46 @@ static int lanefs_delalloc_reserve_some(struct inode *inode, u64 count, struct l
 				break;
 		}
 	}
+	return err;
+}
+
+/* The same, of what data may have, or else of more. */
+static int lanefs_delalloc_reserve_some(struct inode *inode, u64 count, struct lanefs_map *map)
+{
+	int err;
+
+	/* Those of a log are undone when a page is written back meanwhile, as the map is another then. */
+	count = min_t(u64, min(count, map->length),
+		      lanefs_is_log(inode->i_sb) ? LANEFS_DELAY_LOG : LANEFS_DELAY_BATCH);
+	err = lanefs_delalloc_reserve_for(inode, count, LANEFS_FOR_DATA, map);
+	/*
+	 * An overwrite in a log frees a block for each that it takes, but in another domain perhaps: the
+	 * inode's own could lack blocks for the extent map then, where others have room for data.
+	 */
+	if (err == -ENOSPC && map->block)
+		err = lanefs_delalloc_reserve_for(inode, count, LANEFS_FOR_METADATA, map);
 	if (!err) {
 		map->delayed = true;
 		map->fresh = true;
 	}
+	return err;
+}
+
+static int lanefs_delalloc_reserve_once(struct inode *inode, u64 count, struct lanefs_map *map,
+					u32 *seq)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	int err;
+
+	down_write(&li->li_tree_sem);
+	err = lanefs_map_find(inode, map->logical, map);
+	if (!err && lanefs_delalloc_wanted(inode, map)) {
+		lanefs_delalloc_clip(inode, map, map->logical + count);
+		if (!map->delayed)
+			err = lanefs_delalloc_reserve_some(inode, count, map);
+	}
+	*seq = li->li_map_seq;
+	up_write(&li->li_tree_sem);
 	return err;
 }
 
@@ -311,24 +343,24 @@ static int lanefs_delalloc_reserve_some(struct inode *inode, u64 count, struct l
  */
 int lanefs_delalloc_reserve(struct inode *inode, u64 count, bool fault, struct lanefs_map *map, u32 *seq)
 {
-	struct lanefs_inode *li = LANEFS_I(inode);
-	struct super_block *sb = inode->i_sb;
+	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
 	int err, retries = 0;
 
 	/* No writeback would follow: after an abort, or an emergency remount. */
-	if (READ_ONCE(LANEFS_SB(sb)->s_aborted) || !READ_ONCE(LANEFS_SB(sb)->s_started))
+	if (READ_ONCE(sbi->s_aborted) || !READ_ONCE(sbi->s_started))
 		return -EROFS;
+	if (!fault)
+		lanefs_space_queue(lanefs_domain_of(inode));
+	err = lanefs_delalloc_reserve_once(inode, count, map, seq);
+	if (err != -ENOSPC)
+		return err;
+	if (!fault)
+		mutex_lock(&sbi->s_space_mutex);
 	do {
-		down_write(&li->li_tree_sem);
-		err = lanefs_map_find(inode, map->logical, map);
-		if (!err && lanefs_delalloc_wanted(inode, map)) {
-			lanefs_delalloc_clip(inode, map, map->logical + count);
-			if (!map->delayed)
-				err = lanefs_delalloc_reserve_some(inode, count, map);
-		}
-		*seq = li->li_map_seq;
-		up_write(&li->li_tree_sem);
-	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(sb), !fault, &retries));
+		err = lanefs_delalloc_reserve_once(inode, count, map, seq);
+	} while (err == -ENOSPC && lanefs_retry_alloc(sbi, !fault, &retries));
+	if (!fault)
+		mutex_unlock(&sbi->s_space_mutex);
 	return err;
 }
 

@@ -15,6 +15,7 @@
 #include "space/space.h"
 
 #define LANEFS_FREE_BATCH	256	/* blocks that a CPU takes at a time; it keeps up to twice that */
+#define LANEFS_RETRIES		3	/* of who finds too few */
 
 /*
  * Blocks that data leaves to metadata, and metadata to I/O completions, which must not fail: a file
@@ -275,28 +276,42 @@ int lanefs_flush_delayed(struct super_block *sb)
 }
 
 /*
+ * Before blocks are reserved for data, with no page locked: where few are free, waits until nobody
+ * makes room under s_space_mutex. Who does would find it taken else, and fail for want of it.
+ */
+void lanefs_space_queue(struct lanefs_domain *domain)
+{
+	struct mutex *queue = &domain->d_sbi->s_space_mutex;
+
+	if (lanefs_space_plenty(domain, atomic64_read(&domain->d_free)) || !mutex_is_locked(queue))
+		return;
+	mutex_lock(queue);
+	mutex_unlock(queue);
+}
+
+/*
  * After -ENOSPC, outside of handles: whether it is worth trying again. `flush`: no page is locked,
  * so that data can be written which waits and holds more space than it needs.
  */
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries)
 {
-	bool pending = false;
+	bool flushed, pending = false;
 	u32 i;
 
-	if (++*retries > 3)
+	if (++*retries > LANEFS_RETRIES)
 		return false;
-	if (flush && *retries == 1 && lanefs_flush_delayed(sbi->s_vfs) > 0)
-		return true;
+	/* Others may have reserved blocks since the last time. */
+	flushed = flush && lanefs_flush_delayed(sbi->s_vfs);
 	for (i = 0; i < sbi->s_domains; i++)
 		pending |= lanefs_space_pending(sbi->s_domain[i]) > 0;
-	if (!pending) {
+	if (!flushed && !pending) {
 		/* It may have become free since: one last time. */
-		if (*retries == 3)
+		if (*retries == LANEFS_RETRIES)
 			return false;
-		*retries = 3;
+		*retries = LANEFS_RETRIES;
 		return true;
 	}
-	if (lanefs_stabilise_all(sbi))
+	if (pending && lanefs_stabilise_all(sbi))
 		return false;
 	lanefs_discard_wait(sbi);
 	return true;

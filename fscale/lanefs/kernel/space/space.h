@@ -61,6 +61,7 @@ void lanefs_add_delayed(struct lanefs_domain *domain, s64 count);
 bool lanefs_delayed_anywhere(const struct lanefs_sb *sbi);
 int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
 		   enum lanefs_reserve purpose);
+void lanefs_space_queue(struct lanefs_domain *domain);
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
 
 /* scan.c */
