@@ -7,6 +7,7 @@
 #define LANEFS_COMPAT_H
 
 #include <linux/blkdev.h>
+#include <linux/cgroup.h>
 #include <linux/exportfs.h>
 #include <linux/fs.h>
 #include <linux/pagemap.h>
@@ -228,6 +229,23 @@ static inline u64 lanefs_number(const struct inode *inode)
 #else
 #define lanefs_wait_on_new_inode wait_on_new_inode
 #endif
+
+/*
+ * Whether the task may stop for want of CPU time (cpu.max) with what others wait for. Since 6.18 it
+ * stops only where it leaves the kernel.
+ */
+static inline bool lanefs_may_be_throttled(void)
+{
+	bool limited = false;
+
+#if defined(CONFIG_CFS_BANDWIDTH) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+	rcu_read_lock();
+	/* The root group has no limit. */
+	limited = task_css(current, cpu_cgrp_id)->parent;
+	rcu_read_unlock();
+#endif
+	return limited;
+}
 
 /* That work is done by the CPU that queued it was the default, and is now said. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)

@@ -4,7 +4,10 @@
 import os
 import signal
 import statistics
+import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lanefs.functions.harness import (
@@ -28,7 +31,14 @@ SECONDS = 6.0
 LONGEST = 10.0
 MANY = 64
 ROUNDS = 2
+QUOTA_SECONDS = 4.0
+QUOTA_ROUNDS = 3
+QUOTAS = ("max", "2000", "1000")
+"""microseconds of a period of 100 ms"""
+QUOTA_WORK = 0.0005
+"""seconds of CPU time between two fsyncs of who has a quota"""
 SYNCS = 200
+MANY_DOMAINS = 8
 
 
 def _names(directory: Path, end: float) -> int:
@@ -179,59 +189,93 @@ def _work_of_many(mount: Path, results: Path) -> float:
     return max(float((results / f"longest{number}").read_text()) for number in range(MANY))
 
 
-def _syncs_beside(mount: Path, name: str, device: str) -> tuple[float, float, float]:
-    """Commits per fsync on CPU 0, with their median and p99 in ms, beside a loop on the
-    same CPU that creates and removes a name in the directory `name`.
-    """
+@contextmanager
+def _names_come_and_go(directories: Mapping[int, Path]) -> Iterator[None]:
+    """A task on each of these CPUs creates and removes a name in its directory."""
+    tasks = []
+    for cpu, directory in directories.items():
+        task = os.fork()
+        if task == 0:
+            os.sched_setaffinity(0, {cpu})
+            while True:
+                (directory / "f").touch()
+                (directory / "f").unlink()
+        tasks.append(task)
+    try:
+        yield
+    finally:
+        for task in tasks:
+            os.kill(task, signal.SIGKILL)
+            os.waitpid(task, 0)
+
+
+def _syncs_beside(
+    mount: Path, device: str, directories: Mapping[int, Path], count: int
+) -> tuple[float, float, float]:
+    """Commits per fsync on CPU 0, their median and p99 in ms, beside names that come and go."""
     took: list[float] = []
-    beside = os.fork()
-    if beside == 0:
-        os.sched_setaffinity(0, {0})
-        while True:
-            (mount / name / "f").touch()
-            (mount / name / "f").unlink()
 
     def sync() -> None:
         os.sched_setaffinity(0, {0})
-        fd = os.open(mount / "own" / "log", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        for _ in range(SYNCS):
+        fd = os.open(mount / "0" / "log", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        for _ in range(count):
             os.write(fd, b"x" * 4096)
             began = time.monotonic()
             os.fsync(fd)
             took.append(1000 * (time.monotonic() - began))
         os.close(fd)
 
-    try:
+    with _names_come_and_go(directories):
         commits = len(traced(device, sync, "lanefs_commit"))
-    finally:
-        os.kill(beside, signal.SIGKILL)
-        os.waitpid(beside, 0)
-    return commits / SYNCS, statistics.median(took), statistics.quantiles(took, n=100)[-1]
+    return commits / count, statistics.median(took), statistics.quantiles(took, n=100)[-1]
+
+
+def _compared(
+    place: Place, domains: int, cpus: Sequence[int], count: int
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """The same, beside a task on each of the CPUs in its own domain, and in the next domain."""
+    place.own()
+    if place.filesystem != "lanefs" or len(os.sched_getaffinity(0)) < domains:
+        raise Skipped(f"{domains} domains need lanefs and {domains} CPUs")
+    with slow_device(place, 256, 0.002, domains) as device, mounted(place, device) as mount:
+        for cpu in range(domains):
+            os.sched_setaffinity(0, {cpu})
+            (mount / str(cpu)).mkdir()
+        os.sync()
+        own, tied = (
+            _syncs_beside(
+                mount, device, {cpu: mount / str((cpu + step) % domains) for cpu in cpus}, count
+            )
+            for step in (0, 1)
+        )
+    for what, (commits, median, p99) in (("own domains", own), ("the next", tied)):
+        said = f"{what}: {commits:.2f} commits per fsync, {median:.1f} ms, p99 {p99:.1f} ms"
+        print(said, flush=True)
+    return own, tied
 
 
 @long_test
 def an_fsync_does_not_chase_operations_of_two_domains(place: Place) -> None:
     """It commits what it needs of both, and not what began meanwhile."""
-    place.own()
-    if place.filesystem != "lanefs" or len(os.sched_getaffinity(0)) < 2:
-        raise Skipped("two domains need lanefs and two CPUs")
-    with slow_device(place, 256, 0.002, 2) as device, mounted(place, device) as mount:
-        for cpu, name in enumerate(("own", "other")):
-            os.sched_setaffinity(0, {cpu})
-            (mount / name).mkdir()
-        os.sync()
-        alone, tied = (_syncs_beside(mount, name, device) for name in ("own", "other"))
-    for what, (commits, median, p99) in (("one domain", alone), ("two", tied)):
-        said = f"{what}: {commits:.2f} commits per fsync, {median:.1f} ms, p99 {p99:.1f} ms"
-        print(said, flush=True)
-    check(tied[0] < 2.5 * alone[0], f"{tied[0]:.2f} commits per fsync, {alone[0]:.2f} without ties")
+    own, tied = _compared(place, 2, [0], SYNCS)
+    check(tied[0] < 2.5 * own[0], f"{tied[0]:.2f} commits per fsync, {own[0]:.2f} without ties")
+
+
+@long_test
+def an_fsync_does_not_chase_operations_of_eight_domains(place: Place) -> None:
+    """Each ties two of them, so that all are tied: it commits each once or twice."""
+    own, tied = _compared(place, MANY_DOMAINS, range(MANY_DOMAINS), SYNCS // 4)
+    check(
+        tied[0] < 2 * MANY_DOMAINS * own[0],
+        f"{tied[0]:.2f} commits per fsync of {MANY_DOMAINS} domains, {own[0]:.2f} without ties",
+    )
 
 
 @long_test
 def a_throttled_group_does_not_hold_up_the_others(place: Place) -> None:
     """A cgroup that may write 8 KiB a second commits what others wait for, and as fast as they."""
     place.own()
-    group = cgroups() / "slow"
+    group = cgroups("io", "memory") / "slow"
     with (
         loop_device(place, 100, domains=1) as (device, backing),
         mounted(place, device) as mount,
@@ -259,3 +303,74 @@ def a_throttled_group_does_not_hold_up_the_others(place: Place) -> None:
         longest = max(float((backing.parent / f"longest{task}").read_text()) for task in range(3))
         group.rmdir()
     check(longest < SECONDS / 2, f"an fsync took {longest:.1f} s")
+
+
+def _fsyncs(path: Path, cpu: int, end: float, work: float = 0) -> list[float]:
+    """Milliseconds of each fsync of a growing file until then, on this CPU, which works between."""
+    os.sched_setaffinity(0, {cpu})
+    took = []
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    while time.monotonic() < end:
+        busy = time.process_time() + work
+        while time.process_time() < busy:
+            pass
+        os.write(fd, b"x" * 4096)
+        began = time.monotonic()
+        os.fsync(fd)
+        took.append(1000 * (time.monotonic() - began))
+    os.close(fd)
+    return took
+
+
+def _p99_beside(mount: Path, results: Path, group: Path, mode: str, quota: str) -> float:
+    """The p99 in ms of a task's fsyncs, beside a task on another CPU that has this quota."""
+    (group / "cpu.max").write_text(f"{quota} 100000")
+    end = time.monotonic() + QUOTA_SECONDS
+
+    def work(number: int) -> None:
+        if number:
+            (group / "cgroup.procs").write_text("0")
+        took = _fsyncs(mount / f"f{number}", number, end, QUOTA_WORK if number else 0)
+        if not number:
+            found = statistics.quantiles(took, n=100)[-1]
+            (results / "p99").write_text(str(found))
+            said = f"{mode} {quota}: {len(took)} fsyncs, median {statistics.median(took):.1f} ms"
+            print(f"{said}, p99 {found:.1f}, longest {max(took):.1f}", flush=True)
+
+    children(2, work)
+    return float((results / "p99").read_text())
+
+
+@long_test
+def a_group_without_cpu_time_does_not_hold_up_the_others(place: Place) -> None:
+    """It may commit what others wait for, and run out of its quota in between."""
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skipped("one CPU")
+    group = cgroups("cpu") / "short"
+    modes = ("concurrent", "serial") if place.filesystem == "lanefs" else ("",)
+    with (
+        tempfile.TemporaryDirectory(dir="/run") as results,
+        slow_device(place, 256, 0.002, 2) as device,
+    ):
+        group.mkdir()
+        found = {mode: _p99s_beside(place, device, Path(results), group, mode) for mode in modes}
+        group.rmdir()
+    for mode, (alone, beside) in found.items():
+        check(beside < 3 * alone, f"{mode}: p99 {beside:.1f} ms, {alone:.1f} without a quota")
+
+
+def _p99s_beside(
+    place: Place, device: str, results: Path, group: Path, mode: str
+) -> tuple[float, float]:
+    """Medians of the p99 beside a task without a quota, and with one."""
+    with mounted(place, device, *([f"journal={mode}"] if mode else [])) as mount:
+        os.sched_setaffinity(0, {0})
+        for number in range(2):
+            (mount / f"f{number}").touch()
+        os.sync()
+        found = [
+            [_p99_beside(mount, results, group, mode, quota) for quota in QUOTAS]
+            for _ in range(QUOTA_ROUNDS)
+        ]
+    alone, *beside = zip(*found, strict=True)
+    return statistics.median(alone), max(map(statistics.median, beside))

@@ -181,14 +181,15 @@ def writes_that_do_not_wait_beside_others_lose_nothing(place: Place) -> None:
     children(4, work)
 
 
-def cgroups() -> Path:
-    """The root of cgroup v2 with the io and memory controllers, mounted where it is not."""
+def cgroups(*controllers: str) -> Path:
+    """The root of cgroup v2 with these controllers, mounted where it is not."""
     root = Path("/sys/fs/cgroup")
     if not (root / "cgroup.controllers").exists():
         run("mount", "-t", "cgroup2", "none", str(root))
-    if not {"io", "memory"} <= set((root / "cgroup.controllers").read_text().split()):
-        raise Skipped("no io and memory controllers of cgroup v2")
-    (root / "cgroup.subtree_control").write_text("+io +memory")
+    if not set(controllers) <= set((root / "cgroup.controllers").read_text().split()):
+        raise Skipped(f"cgroup v2 lacks one of {', '.join(controllers)}")
+    for controller in controllers:
+        (root / "cgroup.subtree_control").write_text(f"+{controller}")
     return root
 
 
@@ -211,7 +212,7 @@ def _written(group: Path, device: str) -> int:
 def writeback_is_charged_to_who_wrote(place: Place) -> None:
     """Two cgroups write, a third party syncs: each has its own bytes; and they can be removed."""
     place.own()
-    root = cgroups()
+    root = cgroups("io", "memory")
     number = place.directory.stat().st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     sizes = {"fscale-a": 4 << 20, "fscale-b": 1 << 20}

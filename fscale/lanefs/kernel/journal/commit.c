@@ -5,7 +5,8 @@
  *
  * A thread commits what is old, or what is in the way. Who waits for a commit does it, where
  * nobody does (journal=serial: it asks the thread). Those who wait for the next one sleep; when the
- * commit before is done one of them is woken to do it, for all.
+ * commit before is done one of them is woken to do it, for all. A task that may be throttled asks the
+ * thread, too: if it ran out of CPU time in a commit, all would wait for its next period.
  */
 #include <linux/freezer.h>
 #include <linux/kthread.h>
@@ -165,10 +166,11 @@ void lanefs_commit_request(struct lanefs_domain *domain, u64 seq, bool thread)
 {
 	if (READ_ONCE(domain->j_wanted) >= seq)
 		return;
+	thread |= !lanefs_waiters_commit(domain) || lanefs_may_be_throttled();
 	spin_lock(&domain->j_lock);
 	if (seq > domain->j_wanted) {
 		WRITE_ONCE(domain->j_wanted, seq);
-		if (thread || !lanefs_waiters_commit(domain))
+		if (thread)
 			wake_up(&domain->j_wait_commit_work);
 	}
 	spin_unlock(&domain->j_lock);
@@ -189,15 +191,18 @@ static bool lanefs_commit_work(struct lanefs_domain *domain)
 /* Waits until the transaction is on disk. It must have been requested, or be committing. */
 int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
 {
+	bool commits = !lanefs_may_be_throttled();
 	unsigned int state = TASK_UNINTERRUPTIBLE;
 
 	/* It holds nothing here, and the other domain's commits may be frozen already. */
 	if (kthread_func(current) == lanefs_checkpoint_thread)
 		state |= TASK_FREEZABLE;
 	for (;;) {
+		/* Of those who commit one is woken. */
 		(void)___wait_event(*lanefs_committed_queue(domain, seq),
-				    lanefs_commit_over(domain, seq) || lanefs_commit_work(domain),
-				    state, 1, 0, schedule());
+				    lanefs_commit_over(domain, seq) ||
+				    (commits && lanefs_commit_work(domain)),
+				    state, commits, 0, schedule());
 		if (lanefs_commit_over(domain, seq))
 			break;
 		if (READ_ONCE(domain->j_log_coop))

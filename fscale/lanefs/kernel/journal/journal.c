@@ -323,17 +323,18 @@ static void lanefs_waiter_unqueue(struct lanefs_handle *h, struct lanefs_waiter 
 	}
 }
 
-/* Waits until the handle may be let in, and helps where room is made. */
+/* Waits until the handle may be let in, and helps where room is made, if others can rely on it. */
 static void lanefs_handle_wait(const struct lanefs_handle *h, int part,
 			       const struct lanefs_waiter *waiter)
 {
 	struct lanefs_domain *domain = h->h_part[part].domain;
+	bool helps = !lanefs_may_be_throttled();
 
 	for (;;) {
 		wait_event(domain->j_wait_join,
-			   READ_ONCE(domain->j_home_coop) || lanefs_handle_admitted(h, part,
-										    waiter));
-		if (!READ_ONCE(domain->j_home_coop))
+			   (helps && READ_ONCE(domain->j_home_coop)) ||
+			   lanefs_handle_admitted(h, part, waiter));
+		if (!helps || !READ_ONCE(domain->j_home_coop))
 			return;
 		lanefs_coop_help(domain, &domain->j_home_coop);
 	}
