@@ -202,9 +202,12 @@ static inline void lanefs_shrinker_stop(struct lanefs_shrinker *s)
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-#define lanefs_splice_read generic_file_splice_read
+#define lanefs_generic_splice_read generic_file_splice_read
+#define LANEFS_SUPER_REMOVED
 #else
-#define lanefs_splice_read filemap_splice_read
+#define lanefs_generic_splice_read filemap_splice_read
+/* A file system is told that its device has been removed. */
+#define LANEFS_SUPER_REMOVED	.shutdown = lanefs_removed,
 #endif
 
 /* The state of an inode became a type of its own. Nobody else knows the inode where it is changed. */

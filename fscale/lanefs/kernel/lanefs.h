@@ -104,6 +104,7 @@ struct lanefs_sb {
 	struct lanefs_options s_options;
 	u64 s_incompat;
 	bool s_aborted;		/* the disk is left as it is; recovery at the next mount */
+	bool s_shutdown;	/* aborted, and reads fail as well */
 	bool s_damaged;		/* to be noted in the superblock */
 	bool s_started;		/* journals run, and take handles */
 	struct lockdep_map s_handle_map;
@@ -205,6 +206,12 @@ static inline bool lanefs_is_log(const struct super_block *sb)
 static inline struct lanefs_domain *lanefs_domain_of(const struct inode *inode)
 {
 	return LANEFS_SB(inode->i_sb)->s_domain[LANEFS_I(inode)->li_domain];
+}
+
+/* Whether reads fail as well: after a shutdown, or where the device is lost. */
+static inline bool lanefs_is_shutdown(const struct super_block *sb)
+{
+	return READ_ONCE(LANEFS_SB(sb)->s_shutdown);
 }
 
 #endif

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from tests.lanefs.functions.harness import (
     Place,
+    called,
     check,
     equal,
     fails,
+    libc,
     long_test,
     optional_elsewhere,
     run,
@@ -22,6 +24,7 @@ from tests.lanefs.functions.shutdown import LOG, NOW, shutdown
 from tests.lanefs.functions.xattrs import as_nobody
 
 _GETLABEL, _SETLABEL = 0x81009431, 0x41009432
+_RDONLY = 1
 _LENGTH = {"lanefs": 32, "ext4": 16, "xfs": 12, "btrfs": 255}
 
 
@@ -124,6 +127,9 @@ def norecovery_leaves_the_device_as_it_is(place: Place) -> None:
         run("blockdev", "--setro", device)
         try:
             _refused(*mount_it, "-o", "ro", device, str(point))
+            with fails(errno.EROFS, "a mount that cannot recover"):
+                argv = (device, str(point), place.filesystem)
+                called(libc.mount(*(word.encode() for word in argv), _RDONLY, None), "mount")
             for device_writable in (False, True):
                 if device_writable:
                     run("blockdev", "--setrw", device)

@@ -3,7 +3,7 @@
 
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,36 +56,46 @@ def _make(place: Place, device: str, options: Mapping[str, object]) -> None:
 
 
 @contextmanager
-def slow_device(place: Place, mib: int, seconds: float, domains: int = 0) -> Iterator[str]:
-    """A disk in memory (null_blk) that takes so many seconds for a request, with a new file system.
-
-    It does many requests at the same time.
-    """
+def _null_blk(place: Place, name: str, mib: int, **settings: int) -> Iterator[Path]:
+    """The directory of a disk in memory with these settings, whose `power` is on."""
     place.own()
     subprocess.run(["modprobe", "null_blk", "nr_devices=0"], capture_output=True, check=False)
     if not _NULL_BLK.exists():
         subprocess.run(["mount", "-t", "configfs", "none", str(_CONFIGFS)], check=False)
     if not _NULL_BLK.exists():
         raise Skipped("no null_blk in this kernel")
-    disk = _NULL_BLK / "nullb-slow"
+    disk = _NULL_BLK / name
     disk.mkdir()
     try:
-        for name, value in (
-            ("memory_backed", 1),
-            ("blocksize", 4096),
-            ("size", mib),
-            ("hw_queue_depth", 64),
-            ("irqmode", 2),
-            ("completion_nsec", round(seconds * 1e9)),
-            ("power", 1),
-        ):
-            (disk / name).write_text(str(value))
-        device = f"/dev/{_name(disk)}"
-        _make(place, device, {"domains": domains})
-        yield device
+        chosen = {"memory_backed": 1, "blocksize": 4096, "size": mib, **settings, "power": 1}
+        for setting, value in chosen.items():
+            (disk / setting).write_text(str(value))
+        yield disk
     finally:
         (disk / "power").write_text("0")
         disk.rmdir()
+
+
+@contextmanager
+def slow_device(place: Place, mib: int, seconds: float, domains: int = 0) -> Iterator[str]:
+    """A disk in memory (null_blk) that takes so many seconds for a request, with a new file system.
+
+    It does many requests at the same time.
+    """
+    timer = {"hw_queue_depth": 64, "irqmode": 2, "completion_nsec": round(seconds * 1e9)}
+    with _null_blk(place, "nullb-slow", mib, **timer) as disk:
+        device = f"/dev/{_name(disk)}"
+        _make(place, device, {"domains": domains})
+        yield device
+
+
+@contextmanager
+def removable_device(place: Place, mib: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """A disk in memory with a new file system, and a function that removes the disk."""
+    with _null_blk(place, "nullb-removable", mib) as disk:
+        device = f"/dev/{_name(disk)}"
+        _make(place, device, {})
+        yield device, lambda: (disk / "power").write_text("0") and None
 
 
 def _name(disk: Path) -> str:

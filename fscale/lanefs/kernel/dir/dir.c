@@ -176,6 +176,8 @@ static int lanefs_readdir(struct file *file, struct dir_context *ctx)
 	u64 next;
 	int err;
 
+	if (lanefs_is_shutdown(dir->i_sb))
+		return -EIO;
 	if (ctx->pos < LANEFS_DOTS && !dir_emit_dots(file, ctx))
 		return 0;
 	while (!lanefs_dir_empty(dir) && ctx->pos != LLONG_MAX) {

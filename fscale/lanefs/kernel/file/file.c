@@ -77,6 +77,8 @@ static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	bool wait = !(iocb->ki_flags & IOCB_NOWAIT);
 	ssize_t count = 0;
 
+	if (lanefs_is_shutdown(inode->i_sb))
+		return -EIO;
 	/* A block of a log may be another's before a read of it is over; the page's lock prevents that. */
 	if ((iocb->ki_flags & IOCB_DIRECT) && lanefs_is_log(inode->i_sb))
 		iocb->ki_flags &= ~IOCB_DIRECT;
@@ -98,6 +100,15 @@ static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		count = iomap_dio_rw(iocb, to, &lanefs_iomap_ops, NULL, 0, NULL, 0);
 	inode_unlock_shared(inode);
 	return count;
+}
+
+/* It does not come by lanefs_read_iter() on all kernels. */
+static ssize_t lanefs_splice_read(struct file *file, loff_t *pos, struct pipe_inode_info *pipe,
+				  size_t count, unsigned int flags)
+{
+	if (lanefs_is_shutdown(file_inode(file)->i_sb))
+		return -EIO;
+	return lanefs_generic_splice_read(file, pos, pipe, count, flags);
 }
 
 static int lanefs_direct_ended(struct kiocb *iocb, ssize_t size, int error, unsigned int flags)

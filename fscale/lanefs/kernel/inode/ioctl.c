@@ -15,7 +15,7 @@ enum {
 	LANEFS_SHUTDOWN_NOW,	/* what is on the device */
 };
 
-static int lanefs_shutdown(struct lanefs_sb *sbi, u32 keep)
+static int lanefs_shutdown_keeping(struct lanefs_sb *sbi, u32 keep)
 {
 	struct super_block *sb = sbi->s_vfs;
 	int err = 0;
@@ -29,13 +29,11 @@ static int lanefs_shutdown(struct lanefs_sb *sbi, u32 keep)
 	} else if (keep == LANEFS_SHUTDOWN_LOG && READ_ONCE(sbi->s_started)) {
 		err = lanefs_stabilise_all(sbi);
 	}
-	/* After an abort there is nothing left to be done. */
-	if (READ_ONCE(sbi->s_aborted))
-		return 0;
-	if (err)
+	/* After an abort there is nothing left to be kept. */
+	if (err && !READ_ONCE(sbi->s_aborted))
 		return err;
 	pr_notice("lanefs (%s): shut down by ioctl\n", sb->s_id);
-	lanefs_abort(sbi);
+	lanefs_shutdown(sbi);
 	return 0;
 }
 
@@ -47,7 +45,7 @@ static int lanefs_ioctl_shutdown(struct lanefs_sb *sbi, __u32 __user *argument)
 		return -EPERM;
 	if (get_user(keep, argument))
 		return -EFAULT;
-	return lanefs_shutdown(sbi, keep);
+	return lanefs_shutdown_keeping(sbi, keep);
 }
 
 static int lanefs_ioctl_get_label(struct lanefs_sb *sbi, char __user *argument)

@@ -33,6 +33,16 @@ void lanefs_abort(struct lanefs_sb *sbi)
 	}
 }
 
+/*
+ * The same where the device is lost, or is to be taken for lost: what is cached may be newer than
+ * what the next mount finds, so it is not read any more. After damage alone reads go on.
+ */
+void lanefs_shutdown(struct lanefs_sb *sbi)
+{
+	WRITE_ONCE(sbi->s_shutdown, true);
+	lanefs_abort(sbi);
+}
+
 /* Reports damage (or an I/O error of metadata), has it noted in the superblock, and aborts. */
 void lanefs_error(struct lanefs_sb *sbi, const char *format, ...)
 {

@@ -165,6 +165,12 @@ static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
 	return 0;
 }
 
+/* The device has been removed. */
+static __maybe_unused void lanefs_removed(struct super_block *sb)
+{
+	lanefs_shutdown(LANEFS_SB(sb));
+}
+
 static const struct super_operations lanefs_sops = {
 	.alloc_inode = lanefs_alloc_inode,
 	.free_inode = lanefs_free_inode,
@@ -175,6 +181,7 @@ static const struct super_operations lanefs_sops = {
 	.freeze_fs = lanefs_freeze_fs,
 	.unfreeze_fs = lanefs_unfreeze_fs,
 	.statfs = lanefs_statfs,
+	LANEFS_SUPER_REMOVED
 	.show_options = lanefs_show_options,
 };
 
