@@ -15,7 +15,7 @@ from pathlib import Path
 import tests.lanefs.functions  # noqa: F401 - registers the tests
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
-from tests.lanefs import images, many, recoveries
+from tests.lanefs import images, many, recoveries, recovery_cuts
 from tests.lanefs.device import (
     MOUNT,
     Fault,
@@ -56,7 +56,7 @@ class Spec:
     names: int = 20_000
     """in one directory"""
     points: int = 20
-    """power cuts of part recoveries"""
+    """power cuts of parts recoveries and recovery_cuts"""
 
 
 @dataclass
@@ -204,6 +204,12 @@ def recover(spec: Spec) -> str:
     return recoveries.run(Volume(fs, "", spec.mount_options), spec.points, spec.seed)
 
 
+def cut_recoveries(spec: Spec) -> str:
+    """Crashed images whose recovery is cut by a crash, too."""
+    fs = catalogue.load_filesystem(spec.filesystem)
+    return recovery_cuts.run(Volume(fs, "", spec.mount_options), spec.points, spec.seed)
+
+
 PARTS: dict[str, Callable[[Spec], str]] = {
     "functions": functions,
     "model": model,
@@ -212,6 +218,7 @@ PARTS: dict[str, Callable[[Spec], str]] = {
     "images": bad_images,
     "names": names,
     "recoveries": recover,
+    "recovery_cuts": cut_recoveries,
 }
 
 

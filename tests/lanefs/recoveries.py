@@ -95,16 +95,14 @@ def _replay(device: str, threads: int) -> tuple[int, ...]:
     return replayed, discarded, blocks
 
 
-def run(made: Volume, points: int, seed: int) -> str:
-    """Crashed images at `points` cuts, and with a part of the writes under way; what was found."""
-    if made.fs.kernel != "lanefs":
-        return "nothing to compare"
-    spec = Spec(
+def workload(made: Volume, points: int, seed: int) -> Spec:
+    """A workload over domains, cut at `points` points, and with a part of the writes under way."""
+    return Spec(
         filesystem="lanefs",
         mkfs=[*made.fs.mkfs[:-1], "--domains", str(DOMAINS), made.fs.mkfs[-1]],
         # Objects in turns, so that most transactions need others.
         mount_options=[*made.fs.mount_options, "placement=roundrobin", *made.options],
-        fsck=[],
+        fsck=made.fs.check or made.fs.fsck,
         workload="mix",
         workers=WORKERS,
         operations=points // WORKERS + 1,
@@ -114,9 +112,21 @@ def run(made: Volume, points: int, seed: int) -> str:
         plant=None,
         subsets=1,
     )
+
+
+def crash(spec: Spec) -> None:
+    """Record the workload; the image is as before it."""
     with crashtest.IMAGE.open("r+b") as image:
         image.write(bytes(spec.size))
     crashtest.record(spec)
+
+
+def run(made: Volume, points: int, seed: int) -> str:
+    """Crashed images at `points` cuts, and with a part of the writes under way; what was found."""
+    if made.fs.kernel != "lanefs":
+        return "nothing to compare"
+    spec = workload(made, points, seed)
+    crash(spec)
     result, recoveries = Result(), Recoveries()
     crashtest.replay(spec, result, recoveries.examine)
     if result.first:

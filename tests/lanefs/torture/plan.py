@@ -114,6 +114,7 @@ SUITE = Part("suite", "cells", 5, 16, 120)
 APPS = Part("apps", "cells", 3, 2, 60)
 NAMES = Part("names", "names", 1, 1_000_000, 500)
 RECOVERIES = Part("recoveries", "points", 4, 30, 300)
+RECOVERY_CUTS = Part("recovery_cuts", "points", 2, 20, 300)
 
 
 def plan(
@@ -124,11 +125,11 @@ def plan(
     `log`: of a log, what its data may suffer from.
     """
     if log:
-        parts = (_functions, _model, _crash, _images, _pressure, _full, _recoveries)
+        parts = (_functions, _model, _crash, _images, _pressure, _full, _recoveries, _recovery_cuts)
     else:
         parts = (
             *(_functions, _model, _crash, _images, _suite, _apps, _pressure, _full, _names),
-            _recoveries,
+            *(_recoveries, _recovery_cuts),
         )
     boots = [Boot(kernel, limit, append, log) for kernel in kernels]
     lines = [list(make(boot)) for make in parts for boot in boots]
@@ -189,11 +190,19 @@ def _names(boot: Boot) -> Iterator[Slice]:
         )
 
 
-def _recoveries(boot: Boot) -> Iterator[Slice]:
-    for number in range(RECOVERIES.slices):
-        argv = ["--points", str(RECOVERIES.amount), "--seed", str(number + 1)]
+def _recovered(boot: Boot, part: Part) -> Iterator[Slice]:
+    for number in range(part.slices):
+        argv = ["--points", str(part.amount), "--seed", str(number + 1)]
         # Objects in turns, so that most transactions need others.
-        yield _inside(boot, RECOVERIES, number, *argv, placement="roundrobin")
+        yield _inside(boot, part, number, *argv, placement="roundrobin")
+
+
+def _recoveries(boot: Boot) -> Iterator[Slice]:
+    return _recovered(boot, RECOVERIES)
+
+
+def _recovery_cuts(boot: Boot) -> Iterator[Slice]:
+    return _recovered(boot, RECOVERY_CUTS)
 
 
 def _images(boot: Boot) -> Iterator[Slice]:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Power cuts while a crashed image is recovered: by a mount, by fsck.
+
+The writes of a recovery are recorded. A cut during it leaves what was durable and a random subset
+of the writes under way; the next mount must recover from that, too, with all that was fsync'd.
+"""
+
+import os
+import random
+from collections.abc import Callable, Sequence
+from typing import BinaryIO
+
+from fscale.vm import crashtest, logwrites
+from fscale.vm.crashload import Model
+from fscale.vm.crashtest import Add, Result, Spec
+from fscale.vm.logwrites import Entry
+from tests.lanefs.device import MOUNT, Fault, Volume, command
+from tests.lanefs.recoveries import crash, workload
+
+# The workload's writes are in another log by then, and its device is not needed any more.
+RECORDED = crashtest.DATA
+CUTS = 2
+"""of each recovery"""
+
+
+def _mount(device: str) -> None:
+    command(["mount", "-t", "lanefs", device, str(MOUNT)])
+    command(["umount", str(MOUNT)])
+
+
+WAYS: dict[str, Callable[[str], object]] = {
+    "mount": _mount,
+    "fsck --replay": lambda device: command(["fsck.lanefs", "--replay", device]),
+    "fsck -y": lambda device: command(["fsck.lanefs", "-y", device]),
+}
+
+
+def _record(spec: Spec, add: Add | None, recover: Callable[[str], object]) -> list[Entry]:
+    """The writes and flushes of a recovery, whose data is in RECORDED."""
+    with RECORDED.open("r+b") as log:
+        log.write(bytes(logwrites.SECTOR * 8))
+        log.flush()
+        os.fsync(log.fileno())
+    with crashtest.power_cut(spec, add) as device:
+        table = f"0 {spec.size // 512} log-writes {device} {RECORDED}"
+        with crashtest.map_device(crashtest.RECORDER, table) as recorded:
+            recover(recorded)
+    with RECORDED.open("rb") as log:
+        return logwrites.read_log(log)
+
+
+def flush_groups(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The entries in groups, each of which ends with a flush, or where they end."""
+    groups: list[list[Entry]] = [[]]
+    for entry in entries:
+        groups[-1].append(entry)
+        if entry.durable:
+            groups.append([])
+    return [group for group in groups if group]
+
+
+class RecoveryCuts:
+    """Cuts the recoveries of each crashed image, recovers again, checks, and counts."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.cuts = 0
+        self.written = 0
+        """cuts that left a write of the recovery"""
+
+    def examine(
+        self, spec: Spec, models: Sequence[Model], add: Add | None
+    ) -> tuple[str, str] | None:
+        """What is wrong after a cut, and its text; None: nothing."""
+        for way, recover in WAYS.items():
+            groups = flush_groups(_record(spec, add, recover))
+            for _ in range(CUTS):
+                failure = self._cut(spec, models, add, groups)
+                if failure:
+                    return f"{failure[0]} after a cut during {way}", failure[1]
+        return None
+
+    def _cut(
+        self, spec: Spec, models: Sequence[Model], add: Add | None, groups: list[list[Entry]]
+    ) -> tuple[str, str] | None:
+        last = self.rng.randrange(len(groups))
+        seed = self.rng.getrandbits(32)
+        durable = [entry for group in groups[:last] for entry in group]
+        pending = logwrites.under_way(groups[last])
+
+        def cut(device: BinaryIO) -> None:
+            if add:
+                add(device)
+            with RECORDED.open("rb") as log:
+                for entry in durable:
+                    logwrites.apply(log, entry, device)
+                logwrites.apply_some(log, pending, device, random.Random(seed))
+
+        self.cuts += 1
+        self.written += any(entry.length for entry in (*durable, *pending))
+        return crashtest.examine(spec, models, cut)
+
+
+def run(made: Volume, points: int, seed: int) -> str:
+    """Recoveries of crashed images at `points` cuts of a workload, each cut itself."""
+    if made.fs.kernel != "lanefs":
+        return "others recover in their own way"
+    spec = workload(made, points, seed)
+    crash(spec)
+    result, cuts = Result(), RecoveryCuts(seed)
+    crashtest.replay(spec, result, cuts.examine)
+    if result.first:
+        raise Fault(
+            f"{result.failing} images; after log entry {result.first['entry']}, "
+            f"{result.first['what']} fails: {result.first['text']}"
+        )
+    if not cuts.written:
+        raise Fault("no recovery had written anything before its cut")
+    return (
+        f"{cuts.cuts} cuts during recoveries of {result.tested + result.subsets} images, "
+        f"{cuts.written} after writes of the recovery: all recover"
+    )
