@@ -344,6 +344,7 @@ def _p99_beside(mount: Path, results: Path, group: Path, mode: str, quota: str) 
 @long_test
 def a_group_without_cpu_time_does_not_hold_up_the_others(place: Place) -> None:
     """It may commit what others wait for, and run out of its quota in between."""
+    place.own()
     if len(os.sched_getaffinity(0)) < 2:
         raise Skipped("one CPU")
     group = cgroups("cpu") / "short"
