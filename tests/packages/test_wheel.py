@@ -36,6 +36,7 @@ def test_one_name_is_on_the_import_path(wheel: Path) -> None:
     [
         "configs/suites/quick.toml",
         "lanefs/Kbuild",
+        "lanefs/kernel/journal/commit.c",
         "lockprofile/locks.bpf.c",
         "microbench/workloads/MWCL.c",
         "reports/report.css",
