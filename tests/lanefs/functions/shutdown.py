@@ -290,7 +290,8 @@ def a_shutdown_of_a_frozen_file_system_leaves_nobody_waiting(place: Place) -> No
         children(2, lambda number: (write, thaw)[number]())
         with fails(errno.EROFS, "a creation after the thaw"):
             (mount / "h").touch()
-        equal((mount / "f").read_text(), "x", "a read after the thaw")
+        with fails(errno.EIO, "a read after the thaw"):
+            (mount / "f").read_text()
         check("ro" in _options(mount), "it is not shown as read-only")
 
 
