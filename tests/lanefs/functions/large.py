@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Large devices, sparse ones: what a mount takes, bitmaps that come and go, free segments."""
+"""Large devices, sparse ones: what a mount takes, and bitmaps that come and go."""
 
 import os
-import struct
 from pathlib import Path
 
-from tests.lanefs import blocks
-from tests.lanefs.blocks import BLOCK
 from tests.lanefs.device import available, drop_caches, reads
 from tests.lanefs.functions.harness import Place, Skipped, check, equal, long_test
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
-from tests.lanefs.functions.traced import durations
 
-GROUP, SEGMENT = 126 << 20, 2 << 20
-"""bytes of an allocation group, and of a segment of a log"""
+GROUP = 126 << 20
+"""bytes of an allocation group"""
 
 
 def _of_lanefs(place: Place) -> None:
@@ -77,45 +73,3 @@ def _turn(mount: Path, turn: int, groups: int) -> None:
         os.close(fd)
         (mount / f"d{turn}.{number}").mkdir()
     os.sync()
-
-
-@long_test
-def a_free_segment_far_away_is_found_at_once(place: Place) -> None:
-    """The free ones of a log of 16 GiB are its last: little is lost against one of free ones."""
-    _of_lanefs(place)
-    near, far = (_openings(place, used) for used in (False, True))
-    check(far < 4 * near, f"a segment is opened in {far} us where few are free, else in {near}")
-
-
-def _openings(place: Place, used: bool) -> float:
-    """The median of what it takes a stream to open a segment, in us; `used`: of a log that is."""
-    segments = 16
-    with loop_device(place, 16 << 10, domains=1, alloc="log") as (device, backing):
-        if used:
-            _use_groups(backing)
-        with mounted(place, device) as mount:
-
-            def write() -> None:
-                with (mount / "f").open("wb", buffering=0) as file:
-                    for _ in range(segments):
-                        file.write(bytes(SEGMENT))
-                    os.fsync(file.fileno())
-
-            taken = durations("lanefs_stream_take_data", write)
-    check(len(taken) >= segments * SEGMENT // BLOCK, f"{len(taken)} blocks were taken")
-    return sorted(taken)[-segments // 2]
-
-
-def _use_groups(image: Path) -> None:
-    """Set the bits of all groups but the last eight, of one domain; checksums are right."""
-    with image.open("r+b") as file:
-        head = os.pread(file.fileno(), BLOCK, 0)
-        start, domain_blocks, inodes = struct.unpack_from("<QQQ", head, 104)
-        (journal,) = struct.unpack_from("<I", head, 132)
-        bits = (BLOCK - blocks.HEADER) * 8
-        first = start + 2 + journal + 2 * -(-inodes // bits)
-        for group in range(-(-domain_blocks // bits) - 8):
-            block = bytearray(os.pread(file.fileno(), BLOCK, (first + group) * BLOCK))
-            block[blocks.HEADER :] = bytes([0xFF]) * (BLOCK - blocks.HEADER)
-            blocks.seal(block)
-            os.pwrite(file.fileno(), block, (first + group) * BLOCK)
