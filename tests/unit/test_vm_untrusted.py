@@ -94,7 +94,7 @@ def test_the_result_of_a_crash_test_is_no_link(tmp_path):
     (tmp_path / "host.json").write_text('{"tested": 5}')
     (tmp_path / "crash.json").symlink_to(tmp_path / "host.json")
     with pytest.raises(FscaleError, match="not a regular file"):
-        crash.load(tmp_path / "crash.json")
+        crash.load(tmp_path, "")
 
 
 def test_a_cell_whose_name_is_a_path_is_refused(tmp_path):
