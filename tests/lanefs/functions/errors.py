@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A device that fails: writers are told, nobody hangs, what was durable is there afterwards."""
 
+import contextlib
 import errno
 import itertools
 import os
@@ -116,6 +117,13 @@ def a_device_that_fails_under_writers_hangs_nobody(place: Place) -> None:
             children(WRITERS + 1, work)
             os.close(before)
             if place.filesystem == "lanefs":
+                # A transaction that cannot be written shuts it down; data that cannot be does not.
+                directory = os.open(mount, os.O_RDONLY)
+                with contextlib.suppress(OSError):
+                    (mount / "new").touch()
+                with contextlib.suppress(OSError):
+                    os.fsync(directory)
+                os.close(directory)
                 with fails(errno.EIO, "a read of a cached file"):
                     (mount / "kept").read_bytes()
         disk.mend()
