@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A scheduler and workers of Dask as processes of their own, with TLS, on loopback."""
 
-import contextlib
 import json
 import os
 import signal
@@ -12,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from fscale.model.paths import ROOT
-from fscale.system.processes import pids
 
 SECONDS = 200.0  # on a busy machine
 
@@ -40,29 +40,13 @@ def until(true: Callable[[], object], what: str) -> None:
         time.sleep(0.02)
 
 
-def _stat(pid: int) -> list[str]:
-    """The state of a process, its parent and so on (proc_pid_stat(5)); nothing if it is gone."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return []
-
-
-def descendants(pid: int) -> list[int]:
-    """A process and all that descend from it."""
-    children: dict[int, list[int]] = {}
-    for one in pids():
-        if stat := _stat(one):
-            children.setdefault(int(stat[1]), []).append(one)
-    found = [pid]
-    for one in found:  # which grows
-        found += children.get(one, [])
-    return found
-
-
-def runs(pid: int) -> bool:
+def runs(process: psutil.Process) -> bool:
     """Whether a thread of a process is left; the first one may end before the others."""
-    stat = _stat(pid)
-    return bool(stat) and (stat[0] not in "ZX" or int(stat[17]) > 1)
+    try:
+        ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        return not ended or process.num_threads() > 1
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Cluster:
@@ -152,7 +136,8 @@ class Cluster:
         The kernel kills a task when the worker's last thread has ended, so later than the worker.
         """
         process = self.running.pop(name)
-        family = descendants(process.pid)
+        first = psutil.Process(process.pid)
+        family = [first, *first.children(recursive=True)]
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         until(lambda: not any(map(runs, family)), f"{name} is still there")

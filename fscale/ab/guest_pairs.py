@@ -115,7 +115,9 @@ class GuestPairs(Guests):
         boots = {name: self._boot(name, number, ending, counts) for name in self.plan.sides}
         turns: list[guest_turns.Measured] = []
         if self._elsewhere:
-            self._count(self._elsewhere, number)
+            # They were booted with an earlier pair, or by an interrupted call.
+            if not all(complete(boot.output) for boot in boots.values()):
+                self._elsewhere.run(self._missing(number, self._elsewhere.slots))
         else:
             turns = self._measure_pair(boots, number, counts, wanted)
         found = []
@@ -142,16 +144,15 @@ class GuestPairs(Guests):
         job = self.plan.job(side, directory, number, *_options(counts))
         return Boot(guest, side.parts.added(job))
 
-    def _count(self, elsewhere: Elsewhere, first: int) -> None:
-        """Boot the pairs from `first` on that can run at once and that the next look needs.
+    def _missing(self, first: int, slots: int) -> list[Boot]:
+        """What is not there of the pairs from `first` on that the next look needs.
 
-        A pair that is there was booted with an earlier one, or by an interrupted call.
+        The pairs are as many as `slots` guests at once count.
         """
         needed = self.plan.repetitions or next(n for n in self.looks.pairs if n >= first)
-        numbers = range(first, min(needed, first + -(-elsewhere.slots // 2) - 1) + 1)
+        numbers = range(first, min(needed, first + -(-slots // 2) - 1) + 1)
         boots = [self._boot(name, n, "", True) for n in numbers for name in self.plan.sides]
-        if not all(complete(boot.output) for boot in boots[: len(SIDES)]):
-            elsewhere.run([boot for boot in boots if not complete(boot.output)])
+        return [boot for boot in boots if not complete(boot.output)]
 
     def _measure_pair(
         self,

@@ -144,7 +144,8 @@ def _bytes(rng: random.Random, length: int) -> bytes:
     return (pattern * (length // len(pattern) + 1))[:length]
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have a file, or the names in a directory, durable (fsync). OSError."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -227,7 +228,7 @@ def perform(directory: Path, operation: Operation, held: deque[int]) -> None:
                 os.close(held.popleft())
     # The new name first: a file system may make them durable one by one.
     for parent in dict.fromkeys(reversed(changed)):
-        _sync(parent)
+        sync(parent)
 
 
 def work(directory: Path, plan: Iterator[Operation], mark: Callable[[int], None]) -> None:
@@ -235,9 +236,9 @@ def work(directory: Path, plan: Iterator[Operation], mark: Callable[[int], None]
     directory.mkdir()
     for name in DIRECTORIES:
         (directory / name).mkdir(exist_ok=True)
-        _sync(directory / name)
-    _sync(directory)
-    _sync(directory.parent)
+        sync(directory / name)
+    sync(directory)
+    sync(directory.parent)
     mark(0)
     held: deque[int] = deque()
     for number, operation in enumerate(plan, start=1):

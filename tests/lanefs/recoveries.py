@@ -95,7 +95,7 @@ def _replay(device: str, threads: int) -> tuple[int, ...]:
     return replayed, discarded, blocks
 
 
-def workload(made: Volume, points: int, seed: int) -> Spec:
+def _workload(made: Volume, points: int, seed: int) -> Spec:
     """A workload over domains, cut at `points` points, and with a part of the writes under way."""
     return Spec(
         filesystem="lanefs",
@@ -114,26 +114,32 @@ def workload(made: Volume, points: int, seed: int) -> Spec:
     )
 
 
-def crash(spec: Spec) -> None:
+def _crash(spec: Spec) -> None:
     """Record the workload; the image is as before it."""
     with crashtest.IMAGE.open("r+b") as image:
         image.write(bytes(spec.size))
     crashtest.record(spec)
 
 
+def examined(made: Volume, points: int, seed: int, examine: crashtest.Examine) -> Result:
+    """What the examination of each crashed image found; Fault: of one it found something wrong."""
+    spec, result = _workload(made, points, seed), Result()
+    _crash(spec)
+    crashtest.replay(spec, result, examine)
+    if result.first:
+        raise Fault(
+            f"{result.failing} images fail; after log entry {result.first['entry']}, "
+            f"{result.first['what']}: {result.first['text']}"
+        )
+    return result
+
+
 def run(made: Volume, points: int, seed: int) -> str:
     """Crashed images at `points` cuts, and with a part of the writes under way; what was found."""
     if made.fs.kernel != "lanefs":
         return "nothing to compare"
-    spec = workload(made, points, seed)
-    crash(spec)
-    result, recoveries = Result(), Recoveries()
-    crashtest.replay(spec, result, recoveries.examine)
-    if result.first:
-        raise Fault(
-            f"{result.failing} images differ; after log entry {result.first['entry']}, "
-            f"{result.first['what']}: {result.first['text']}"
-        )
+    recoveries = Recoveries()
+    examined(made, points, seed, recoveries.examine)
     if not recoveries.transactions:
         raise Fault("no image had anything to recover")
     threads = " and ".join(map(str, THREADS))

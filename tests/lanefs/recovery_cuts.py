@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 from fscale.vm import crashtest, logwrites
 from fscale.vm.crashload import Model
-from fscale.vm.crashtest import Add, Result, Spec
+from fscale.vm.crashtest import Add, Spec
 from fscale.vm.logwrites import Entry
 from tests.lanefs.device import MOUNT, Fault, Volume, command
-from tests.lanefs.recoveries import crash, workload
+from tests.lanefs.recoveries import examined
 
 # The workload's writes are in another log by then, and its device is not needed any more.
 RECORDED = crashtest.DATA
@@ -105,15 +105,8 @@ def run(made: Volume, points: int, seed: int) -> str:
     """Recoveries of crashed images at `points` cuts of a workload, each cut itself."""
     if made.fs.kernel != "lanefs":
         return "others recover in their own way"
-    spec = workload(made, points, seed)
-    crash(spec)
-    result, cuts = Result(), RecoveryCuts(seed)
-    crashtest.replay(spec, result, cuts.examine)
-    if result.first:
-        raise Fault(
-            f"{result.failing} images; after log entry {result.first['entry']}, "
-            f"{result.first['what']} fails: {result.first['text']}"
-        )
+    cuts = RecoveryCuts(seed)
+    result = examined(made, points, seed, cuts.examine)
     if not cuts.written:
         raise Fault("no recovery had written anything before its cut")
     return (

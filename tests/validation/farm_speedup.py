@@ -12,19 +12,19 @@ jobs over those of the workers. A host that does anything else disturbs both.
 
 import argparse
 import csv
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from resource import RUSAGE_CHILDREN
 
 from psutil import Process
 
 from fscale.model import paths
 from fscale.model.store import Store
 from tests.farm_cluster import Cluster, certificate
-from tests.validation.farm_scale import cpu
+from tests.validation.farm_scale import cpu, own_cpu
 
 COLUMNS = ("pair", "way", "wall_seconds", "cpu_seconds", "cells", "speedup")
 Run = dict[str, float | str]
@@ -41,10 +41,9 @@ def simulated(arguments: list[str], output: Path, environment: dict[str, str] | 
 
 def by_jobs(arguments: list[str], output: Path, count: int) -> Run:
     """One command that runs `count` guests at the same time."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = own_cpu(RUSAGE_CHILDREN)
     seconds = simulated([*arguments, "--jobs", str(count)], output, None)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    used = own_cpu(RUSAGE_CHILDREN) - before
     return {"way": "jobs", "wall_seconds": seconds, "cpu_seconds": used}
 
 
@@ -57,12 +56,10 @@ def by_workers(arguments: list[str], output: Path, count: int) -> Run:
             for number in range(count):
                 cluster.start_worker(str(number), XDG_CACHE_HOME=str(cache))
             processes = [Process(one.pid) for one in cluster.running.values()]
-            before = resource.getrusage(resource.RUSAGE_CHILDREN), sum(map(whole, processes))
+            before = own_cpu(RUSAGE_CHILDREN) + sum(map(whole, processes))
             on = [*arguments, "--on", f"dask://127.0.0.1:{cluster.port}"]
             seconds = simulated(on, output, cluster.environment())
-            after = resource.getrusage(resource.RUSAGE_CHILDREN), sum(map(whole, processes))
-    client = after[0].ru_utime + after[0].ru_stime - before[0].ru_utime - before[0].ru_stime
-    used = client + after[1] - before[1]
+            used = own_cpu(RUSAGE_CHILDREN) + sum(map(whole, processes)) - before
     return {"way": "workers", "wall_seconds": seconds, "cpu_seconds": used}
 
 

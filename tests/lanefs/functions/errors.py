@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.vm.crashload import sync
 from fscale.vm.crashtest import map_device
 from tests.lanefs.functions.files import BLOCK
 from tests.lanefs.functions.harness import (
@@ -118,12 +119,10 @@ def a_device_that_fails_under_writers_hangs_nobody(place: Place) -> None:
             os.close(before)
             if place.filesystem == "lanefs":
                 # A transaction that cannot be written shuts it down; data that cannot be does not.
-                directory = os.open(mount, os.O_RDONLY)
                 with contextlib.suppress(OSError):
                     (mount / "new").touch()
                 with contextlib.suppress(OSError):
-                    os.fsync(directory)
-                os.close(directory)
+                    sync(mount)
                 with fails(errno.EIO, "a read of a cached file"):
                     (mount / "kept").read_bytes()
         disk.mend()
@@ -176,14 +175,6 @@ def a_block_that_fails_is_told_once_to_each_and_the_rest_goes_on(place: Place) -
             fsck(place, disk.path)
 
 
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 @long_test
 def a_removed_device_fails_reads_of_what_is_cached(place: Place) -> None:
     """They would else go on for ever, as if the file were still there."""
@@ -200,7 +191,7 @@ def a_removed_device_fails_reads_of_what_is_cached(place: Place) -> None:
         # Before 6.5 a file system learns of it when its journal is written.
         try:
             (mount / "d").mkdir()
-            _sync(mount / "d")
+            sync(mount / "d")
         except OSError as error:
             check(error.errno in STOPPED, f"a change without the device fails with {error}")
         else:
