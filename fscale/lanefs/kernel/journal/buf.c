@@ -199,8 +199,8 @@ struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 
 		lanefs_error(sbi, "domain %u: block %llu is damaged, or not of kind %#x with owner %llu",
 			     domain->d_id, block, magic, owner);
 	else
-		lanefs_error(sbi, "domain %u: block %llu cannot be read (%d)", domain->d_id, block,
-			     err);
+		lanefs_io_error(sbi, "domain %u: block %llu cannot be read (%d)", domain->d_id,
+				block, err);
 	return ERR_PTR(err);
 }
 

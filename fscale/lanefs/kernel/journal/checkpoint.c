@@ -240,7 +240,8 @@ int lanefs_checkpoint(struct lanefs_domain *domain)
 	mutex_unlock(&domain->j_checkpoint_mutex);
 	kvfree(batch);
 	if (err && !READ_ONCE(domain->d_sbi->s_aborted))
-		lanefs_error(domain->d_sbi, "domain %u: checkpoint failed (%d)", domain->d_id, err);
+		lanefs_io_error(domain->d_sbi, "domain %u: checkpoint failed (%d)", domain->d_id,
+				err);
 	return err;
 }
 

@@ -102,8 +102,8 @@ static void lanefs_commit(struct lanefs_domain *domain)
 	aborted = READ_ONCE(domain->d_sbi->s_aborted);
 	err = aborted ? -EIO : lanefs_log_transaction(txn, queue);
 	if (err && !aborted) {
-		lanefs_error(domain->d_sbi, "domain %u: transaction %llu cannot be written (%d)",
-			     domain->d_id, txn->t_seq, err);
+		lanefs_io_error(domain->d_sbi, "domain %u: transaction %llu cannot be written (%d)",
+				domain->d_id, txn->t_seq, err);
 		lanefs_shutdown(domain->d_sbi);
 	}
 	trace_lanefs_commit(txn, err);

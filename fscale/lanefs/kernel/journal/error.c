@@ -43,17 +43,32 @@ void lanefs_shutdown(struct lanefs_sb *sbi)
 	lanefs_abort(sbi);
 }
 
-/* Reports damage (or an I/O error of metadata), has it noted in the superblock, and aborts. */
+static void lanefs_report(struct lanefs_sb *sbi, const char *format, va_list *args)
+{
+	struct va_format message = { .fmt = format, .va = args };
+
+	pr_err_ratelimited("lanefs (%s): %pV\n", sbi->s_vfs->s_id, &message);
+}
+
+/* Reports damage, has it noted in the superblock, and aborts. */
 void lanefs_error(struct lanefs_sb *sbi, const char *format, ...)
 {
-	struct va_format message;
 	va_list args;
 
 	va_start(args, format);
-	message.fmt = format;
-	message.va = &args;
-	pr_err_ratelimited("lanefs (%s): %pV\n", sbi->s_vfs->s_id, &message);
+	lanefs_report(sbi, format, &args);
 	va_end(args);
 	sbi->s_damaged = true;
+	lanefs_abort(sbi);
+}
+
+/* Reports an I/O error of metadata, and aborts: what could not be written is in the journal. */
+void lanefs_io_error(struct lanefs_sb *sbi, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	lanefs_report(sbi, format, &args);
+	va_end(args);
 	lanefs_abort(sbi);
 }

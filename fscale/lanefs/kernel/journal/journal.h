@@ -220,6 +220,7 @@ int lanefs_recover(struct lanefs_sb *sbi);
 
 /* error.c */
 __printf(2, 3) void lanefs_error(struct lanefs_sb *sbi, const char *format, ...);
+__printf(2, 3) void lanefs_io_error(struct lanefs_sb *sbi, const char *format, ...);
 void lanefs_abort(struct lanefs_sb *sbi);
 void lanefs_shutdown(struct lanefs_sb *sbi);
 

@@ -67,8 +67,8 @@ static int lanefs_scan_see(struct lanefs_scan *scan, struct lanefs_scan_chunk *c
 	u32 i;
 
 	if (err)
-		lanefs_error(sbi, "domain %u: blocks %llu to %llu cannot be read (%d)", domain->d_id,
-			     block, block + chunk->count - 1, err);
+		lanefs_io_error(sbi, "domain %u: blocks %llu to %llu cannot be read (%d)",
+				domain->d_id, block, block + chunk->count - 1, err);
 	for (i = 0; i < chunk->count && !err; i++, block++) {
 		header = page_address(chunk->page[i]);
 		if (!lanefs_block_good(header, scan->magic, block, sbi->s_uuid) ||

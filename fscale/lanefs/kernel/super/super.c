@@ -370,7 +370,11 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		lanefs_gc_allow(sbi, !sb_rdonly(sb));
 		return -EBUSY;
 	}
-	sync_filesystem(sb);
+	err = sync_filesystem(sb);
+	if (err && !(fc->sb_flags & SB_FORCE)) {
+		lanefs_gc_allow(sbi, !sb_rdonly(sb));
+		return err;
+	}
 	if (sbi->s_aborted && !read_only) {
 		errorf(fc, "aborted, after an error or by a shutdown: unmount, run fsck.lanefs, mount");
 		return -EROFS;
