@@ -55,7 +55,7 @@ def run(
     images: Annotated[int, typer.Option(help="Number of corrupted images.")] = 200,
     names: Annotated[int, typer.Option(help="Names in the directory of part names.")] = 20_000,
     points: Annotated[
-        int, typer.Option(help="Power cuts in parts recoveries, recovery_cuts.")
+        int, typer.Option(help="Power cuts in parts recoveries, recovery_cuts; rounds in errors.")
     ] = 20,
     output: Annotated[Path | None, typer.Option(help="Directory for findings and logs.")] = None,
     guest: GuestOptions,
@@ -65,9 +65,9 @@ def run(
     Example: python -m tests.lanefs --kernel trixie --part functions --part model
 
     The parts are function tests, random operations against a model, a full disk, corrupted images,
-    a directory of many names, crashed images that are recovered in every way, and recoveries that
-    are cut by a crash. With --fs ext4
-    they show whether the tests themselves are right.
+    a directory of many names, crashed images that are recovered in every way, recoveries that
+    are cut by a crash, and requests that fail at random. With --fs ext4 they show whether the tests
+    themselves are right.
 
     Exit codes: 0: all parts passed. 1: a part failed; the console log has the details.
     """

@@ -15,7 +15,7 @@ from pathlib import Path
 import tests.lanefs.functions  # noqa: F401 - registers the tests
 from fscale.model import catalogue
 from fscale.model.errors import FscaleError
-from tests.lanefs import images, many, recoveries, recovery_cuts
+from tests.lanefs import images, many, random_errors, recoveries, recovery_cuts
 from tests.lanefs.device import (
     MOUNT,
     Fault,
@@ -56,7 +56,7 @@ class Spec:
     names: int = 20_000
     """in one directory"""
     points: int = 20
-    """power cuts of parts recoveries and recovery_cuts"""
+    """power cuts of parts recoveries and recovery_cuts, rounds of part errors"""
 
 
 @dataclass
@@ -210,6 +210,13 @@ def cut_recoveries(spec: Spec) -> str:
     return recovery_cuts.run(Volume(fs, "", spec.mount_options), spec.points, spec.seed)
 
 
+def errors(spec: Spec) -> str:
+    """Random operations while requests fail at random, and recovery from each round."""
+    argv = ["model", f"--processes={spec.processes}", f"--ops={spec.ops}"]
+    with fresh(spec, spec.mib) as made:
+        return random_errors.run(made, spec.mkfs_options, spec.points, argv)
+
+
 PARTS: dict[str, Callable[[Spec], str]] = {
     "functions": functions,
     "model": model,
@@ -219,6 +226,7 @@ PARTS: dict[str, Callable[[Spec], str]] = {
     "names": names,
     "recoveries": recover,
     "recovery_cuts": cut_recoveries,
+    "errors": errors,
 }
 
 

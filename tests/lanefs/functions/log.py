@@ -193,6 +193,14 @@ def _sysfs(device: str, name: str) -> Path:
     return Path("/sys/fs/lanefs") / Path(device).name / name
 
 
+def collect_always(device: str) -> None:
+    """Have the collectors of a log, where the device has one mounted, work all the time."""
+    number = os.stat(device).st_rdev
+    name = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
+    if (low := _sysfs(name, "gc_low")).exists():
+        low.write_text("100")
+
+
 def _attribute(device: str, name: str) -> int:
     return int(_sysfs(device, name).read_text())
 

@@ -28,10 +28,8 @@ from tests.lanefs.functions.harness import (
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.space import KEEP, PUNCH, fallocate
+from tests.lanefs.functions.writers import STOPPED, Notes, look_at_all, noted, write
 from tests.lanefs.functions.xattrs import as_nobody
-
-# What a change fails with afterwards: lanefs is read-only then.
-STOPPED = (errno.EROFS, errno.EIO)
 
 
 def shutdown(place: Place, path: Path, keep: int) -> None:
@@ -114,98 +112,9 @@ def a_shutdown_needs_rights_and_a_meaning(place: Place) -> None:
         (mount / "f").write_text("x")
 
 
-class _Journal:
-    """What a writer knows to be durable: lines outside of the file system."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = path.open("a", buffering=1)
-
-    def note(self, *words: object) -> None:
-        """One more thing is durable."""
-        self.file.write(" ".join(map(str, words)) + "\n")
-
-
-def _block(number: int) -> bytes:
-    return b"%015d\n" % number * (BLOCK // 16)
-
-
-def _create(here: Path, journal: _Journal, number: int) -> None:
-    for n in range(1 << 62):
-        name = f"{number}-{n}"
-        with (here / name).open("xb", buffering=0) as file:
-            file.write(_block(n) * (n % 9 + 1))
-            os.fsync(file.fileno())
-        journal.note("file", name, n)
-        if n % 3 == 0:
-            (here / name).rename(here / f"{name}.moved")
-            os.fsync(_opened(here))
-            journal.note("moved", name, n)
-
-
-def _overwrite(here: Path, journal: _Journal, number: int) -> None:
-    name = f"{number}-block"
-    fd = os.open(here / name, os.O_RDWR | os.O_CREAT)
-    for n in range(1 << 62):
-        os.pwrite(fd, _block(n), 0)
-        os.fdatasync(fd)
-        journal.note("block", name, n)
-
-
-def _replace(here: Path, journal: _Journal, number: int) -> None:
-    name = f"{number}-replaced"
-    for n in range(1 << 62):
-        with (here / f"{name}.new").open("wb", buffering=0) as file:
-            file.write(_block(n))
-            os.fsync(file.fileno())
-        (here / f"{name}.new").rename(here / name)
-        os.fsync(_opened(here))
-        journal.note("block", name, n)
-
-
-def _hasten(here: Path, journal: _Journal, number: int) -> None:
-    for n in range(1 << 62):
-        (here / f"{number}-{n}").mkdir()
-        (here / f"{number}-{n}" / "f").write_bytes(bytes(n % 50_000))
-        if n >= 10:
-            (here / f"{number}-{n - 10}" / "f").unlink()
-            (here / f"{number}-{n - 10}").rmdir()
-
-
-_directories: dict[Path, int] = {}
-
-
-def _opened(path: Path) -> int:
-    if path not in _directories:
-        _directories[path] = os.open(path, os.O_RDONLY)
-    return _directories[path]
-
-
-def _look(here: Path, journal: Path) -> int:
-    """All that was noted as durable is there; how much that is."""
-    known: dict[str, tuple[str, int]] = {}
-    for line in journal.read_text().splitlines():
-        kind, name, n = line.split()
-        known[name] = (kind, int(n))
-    for name, (kind, n) in known.items():
-        if kind == "block":
-            found = (here / name).read_bytes()
-            equal(len(found), BLOCK, f"the size of {name}")
-            check(int(found[:15]) >= n, f"{name} holds {int(found[:15])}, {n} was durable")
-            check(found == _block(int(found[:15])), f"{name} is torn")
-            continue
-        paths = [here / f"{name}.moved", here / name]
-        there = [path for path in paths if path.exists()]
-        equal(len(there), 1, f"the names of {name}")
-        check(kind == "file" or there == paths[:1], f"{name} was renamed, which was durable")
-        check(there[0].read_bytes() == _block(n) * (n % 9 + 1), f"{name} lacks what was fsync'd")
-    return len(known)
-
-
 @long_test
 def a_shutdown_among_writers_loses_nothing_durable(place: Place) -> None:
     """Files that were created, overwritten, replaced and renamed; recovered four times over."""
-    kinds = (_create, _overwrite, _replace, _hasten)
     with loop_device(place, 320) as (device, backing):
         notes = backing.with_name("notes")
         notes.mkdir()
@@ -213,25 +122,20 @@ def a_shutdown_among_writers_loses_nothing_durable(place: Place) -> None:
         def work(number: int, here: Path) -> None:
             if number == 0:
                 # Six of the eight tell of what is durable; a slow kernel takes its time.
-                while sum(1 for path in notes.glob(f"{here.name}-*") if path.stat().st_size) < 6:
+                while noted(notes, f"{here.name}-*") < 6:
                     time.sleep(0.1)
                 time.sleep(1)
                 shutdown(place, here, NOW)
                 return
-            try:
-                kinds[number % 4](here, _Journal(notes / f"{here.name}-{number}"), number)
-            except OSError as error:
-                check(error.errno in STOPPED, f"a writer fails with {error}")
+            write(here, Notes(notes / f"{here.name}-{number}"), number)
 
         for round_ in range(4):
             with mounted(place, device) as mount:
                 (mount / f"{round_}").mkdir()
                 os.sync()
                 children(9, lambda number, here=mount / f"{round_}": work(number, here))  # type: ignore[misc]
-            durable = 0
             with mounted(place, device) as mount:
-                for journal in notes.iterdir():
-                    durable += _look(mount / journal.name.partition("-")[0], journal)
+                durable = look_at_all(mount, notes)
             check(durable >= 6 * (round_ + 1), f"only {durable} things were durable")
         # ext4 has noted that its journal was aborted, which e2fsck tells.
         if place.filesystem == "lanefs":
