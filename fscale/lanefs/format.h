@@ -25,7 +25,8 @@
  * describes are an allocation group. Bit n of the block bitmap is block base + n of the domain
  * (set: in use; the domain's own metadata is set by mkfs). Bit n of the inode bitmap is the inode
  * of index n (set: in use); bits past the end of the domain are set. Bit n of the orphan bitmap is
- * set while inode n waits to be deleted (its link count is 0) or to be cut to its size.
+ * set while inode n waits to be deleted (its link count is 0), to be cut to its size, or for the end
+ * of a shift.
  *
  * An inode number is domain << 40 | index. Inode n lies in block n / 15 of its domain's inode
  * table, at byte 256 * (1 + n % 15). A block of the table has meaning only while one of its 15
@@ -61,6 +62,13 @@
  * sorted by their tags. One of each kind but those of named users and groups, of which there may be
  * any number; the mask's may lack where there are none of these. A directory may have both ACLs, a
  * symlink none, others that of access only.
+ *
+ * A range of blocks is taken out of a file (collapse), or put into it (insert), by a shift of all
+ * extents behind it, in as many transactions as it takes. Until the last one di_shift_by is the number
+ * of blocks and di_shift_at where the hole is between the extents that have moved and those that have
+ * not, the inode is marked as an orphan, and di_size is the larger of both sizes. Whoever finds it so
+ * takes the hole out: what lies in it is freed, what lies behind it moves down, and the size becomes as
+ * much smaller. That ends a collapse, and undoes an insertion. Owners (see below) may be behind.
  *
  * A file may have unwritten extents past its end (preallocation). No node or leaf below the root is
  * empty. All metadata blocks of an inode lie in its domain;
@@ -286,7 +294,8 @@ struct lanefs_dinode {
 	__le64	di_ino;		/* its own number */
 	__le64	di_xattr;	/* block of extended attributes; 0: none */
 	__le64	di_parent;	/* directory: "..", the root's is the root; span directories, files: 0 */
-	__le64	di_reserved1;
+	__le32	di_shift_at;	/* a shift that is under way; di_shift_by 0: none */
+	__le32	di_shift_by;
 	__u8	di_root[LANEFS_ROOT_SIZE];
 };
 

@@ -254,3 +254,34 @@ int lanefs_extents_convert(struct lanefs_extent *extents, unsigned int count, un
 	}
 	return join(extents, count, from, i);
 }
+
+int lanefs_extents_split(struct lanefs_extent *extents, unsigned int count, unsigned int room, u32 at)
+{
+	int found = lanefs_extents_find(extents, count, at);
+	struct lanefs_extent whole;
+	bool unwritten;
+
+	if (found < 0)
+		return count;
+	whole = extents[found];
+	if (le32_to_cpu(whole.ex_logical) == at || lanefs_extent_end(&whole) <= at)
+		return count;
+	if (count == room)
+		return -ENOSPC;
+	unwritten = lanefs_extent_unwritten(&whole);
+	open_gap(extents, count, found, 1);
+	cut_extent(&extents[found], &whole, le32_to_cpu(whole.ex_logical), at, unwritten);
+	cut_extent(&extents[found + 1], &whole, at, lanefs_extent_end(&whole), unwritten);
+	return count + 1;
+}
+
+unsigned int lanefs_extents_shift(struct lanefs_extent *extents, unsigned int count, u64 first, s64 by)
+{
+	unsigned int at = count, i;
+
+	while (at && le32_to_cpu(extents[at - 1].ex_logical) >= first)
+		at--;
+	for (i = at; i < count; i++)
+		extents[i].ex_logical = cpu_to_le32((u32)(le32_to_cpu(extents[i].ex_logical) + by));
+	return at < count ? join(extents, count, at, at) : count;
+}

@@ -58,4 +58,13 @@ int lanefs_extents_replace(struct lanefs_extent *extents, unsigned int count, un
 int lanefs_extents_convert(struct lanefs_extent *extents, unsigned int count, unsigned int room,
 			   u32 first, u64 end);
 
+/* Makes two extents of the one that has @at and the block before it, if there is one. -ENOSPC as above. */
+int lanefs_extents_split(struct lanefs_extent *extents, unsigned int count, unsigned int room, u32 at);
+
+/*
+ * Moves the extents from logical block @first on, where one begins, by @by blocks: up, or down by no
+ * more than the hole before them. Those that then fit together are joined. The new count.
+ */
+unsigned int lanefs_extents_shift(struct lanefs_extent *extents, unsigned int count, u64 first, s64 by);
+
 #endif

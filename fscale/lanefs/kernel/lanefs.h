@@ -132,6 +132,8 @@ struct lanefs_inode {
 	struct rw_semaphore li_tree_sem;	/* regular files: the tree; others: VFS locks */
 	struct rw_semaphore li_xattr_sem;	/* li_xattr and its block */
 	loff_t li_disk_size;			/* di_size: what was written back */
+	u32 li_shift_at;			/* a shift that is under way (shift.c), by li_tree_sem */
+	u32 li_shift_by;
 	u64 li_parent;
 	u64 li_xattr;
 	u64 li_blocks;

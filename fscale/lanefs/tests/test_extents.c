@@ -127,6 +127,58 @@ static void test_random(void)
 	}
 }
 
+/* Moves what the model has from @first on by @by blocks, which are free there. */
+static void model_shift(u32 first, int by)
+{
+	struct model old = model;
+
+	for (u32 i = 0; i < SPACE; i++) {
+		bool moved = (int)i - by >= (int)first && (int)i - by < SPACE;
+
+		model.block[i] = moved ? old.block[(int)i - by] : i < first ? old.block[i] : 0;
+		model.unwritten[i] = moved ? old.unwritten[(int)i - by] : i < first && old.unwritten[i];
+	}
+}
+
+/* A hole is put in at a random place, and taken out again. */
+static void test_shift(void)
+{
+	for (int round = 0; round < 20000; round++) {
+		u32 first = pick(50), by = 1 + pick(16);
+		struct lanefs_extent before[ROOM];
+		unsigned int had;
+		int got;
+
+		memset(&model, 0, sizeof(model));
+		count = 0;
+		for (int i = 0; i < 12; i++)
+			random_change();
+		count = (unsigned int)lanefs_extents_remove(extents, count, ROOM, 48, SPACE);
+		for (u32 i = 48; i < SPACE; i++)
+			model.block[i] = 0;
+		memcpy(before, extents, sizeof(before));
+		had = count;
+		got = lanefs_extents_split(extents, count, ROOM, first);
+		if (got < 0) {
+			CHECK(got == -ENOSPC && count == ROOM);
+			CHECK(!memcmp(before, extents, sizeof(before)));
+			continue;
+		}
+		CHECK(got == (int)count ||
+		      (got == (int)count + 1 && first && model_joined(first)));
+		count = (unsigned int)got;
+		compare(false);
+		count = lanefs_extents_shift(extents, count, first, by);
+		model_shift(first, (int)by);
+		compare(true);
+		count = lanefs_extents_shift(extents, count, first + by, -(s64)by);
+		model_shift(first + by, -(int)by);
+		compare(true);
+		CHECK_EQUAL(count, had);
+		CHECK(!memcmp(before, extents, had * sizeof(*before)));
+	}
+}
+
 static void test_limits(void)
 {
 	struct lanefs_extent big = make(0, LANEFS_EXTENT_MAX, 100, false);
@@ -170,6 +222,7 @@ static void test_index(void)
 int main(void)
 {
 	test_random();
+	test_shift();
 	test_limits();
 	test_index();
 	return 0;

@@ -93,10 +93,10 @@ def _fsck(*arguments: str) -> str:
 
 
 def _set_flags(image: Path, number: int, flags: int) -> None:
-    _set_word(image, number, FLAGS_AT, flags)
+    set_word(image, number, FLAGS_AT, flags)
 
 
-def _set_word(image: Path, number: int, offset: int, value: int) -> None:
+def set_word(image: Path, number: int, offset: int, value: int) -> None:
     """Set 32 bits of an inode; the checksum is mended."""
     found = survey("crafted", image, image.stat().st_size >> 20).blocks
     with image.open("r+b") as file:
@@ -120,7 +120,7 @@ def a_reserved_inode_without_links_is_not_deleted(place: Place) -> None:
             with mounted(place, device) as mount:
                 for n in range(20):
                     (mount / f"d{n}").mkdir()
-            _set_word(backing, number, LINKS_AT, 0)
+            set_word(backing, number, LINKS_AT, 0)
             drop_caches()
             argv = ["mount", "-t", "lanefs", device, "/media"]
             done = subprocess.run(argv, capture_output=True, text=True, check=False)

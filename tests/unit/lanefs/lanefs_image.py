@@ -68,7 +68,8 @@ INODE = {
     "ino": (96, 8),
     "xattr": (104, 8),
     "parent": (112, 8),
-    "reserved1": (120, 8),
+    "shift_at": (120, 4),
+    "shift_by": (124, 4),
 }
 
 

@@ -5,13 +5,14 @@ fsck -n must find what is wrong and change nothing; fsck -y, built with sanitize
 image that fsck -n calls clean. LANEFS_FUZZ=2000 in the environment tries more random damage.
 """
 
+import json
 import os
 import random
 
 import lanefs_image as lanefs
 import pytest
-from fsck_check import CLEAN, DAMAGED, REPAIRED, fsck, repair_changes_nothing
-from lanefs_image import Image
+from fsck_check import CLEAN, DAMAGED, LOG_SIZE, REPAIRED, SIZE, fsck, repair_changes_nothing
+from lanefs_image import BLOCK, Image
 
 FUZZ = int(os.environ.get("LANEFS_FUZZ", "25"))
 
@@ -53,6 +54,45 @@ def test_orphans(copy):
     again = Image(image.path)
     assert again.peek_inode(named["small"], "blocks") == 2, "data, and the attributes"
     assert again.peek_inode(lost.ino, "mode") == 0
+
+
+# A hole of `by` blocks at `at` of "small" (0-1, 2 unwritten, 9-11, 20 unwritten), and what is left.
+SHIFTS = [
+    (3, 4, [(0, 2), (2, 1), (5, 3), (16, 1)]),
+    (2, 4, [(0, 2), (5, 3), (16, 1)]),
+    (1, 9, [(0, 1), (1, 2), (11, 1)]),
+]
+
+
+@pytest.mark.parametrize(("at", "by", "right"), SHIFTS)
+@pytest.mark.parametrize("alloc", ["extent", "log"])
+def test_a_shift_that_a_crash_has_interrupted(directory, alloc, at, by, right):
+    """It is no damage, and is ended: the hole goes, with what is in it."""
+    size = LOG_SIZE if alloc == "log" else SIZE
+    image = lanefs.make(directory / "shift", size, "-d", 3, "-i", 600, "--alloc", alloc)
+    small = lanefs.populate(image)["small"]
+    image.poke_inode(small, "shift_at", at)
+    image.poke_inode(small, "shift_by", by)
+    image.save()
+    code, text = fsck(image, "-n")
+    assert (code, "place of a shift" in text) == (DAMAGED, True), "it is not an orphan"
+    image.bit(1, "obitmap", small & 0xFFFF, True)
+    image.save()
+    code, text = fsck(image, "-n")
+    assert (code, "1 orphan inodes" in text) == (CLEAN, True), text
+    code, text = fsck(image, "-y")
+    assert (code, "1 orphan inodes" in text) == (CLEAN, True), text
+    code, text = fsck(image, "-n")
+    assert (code, "orphan" in text) == (CLEAN, False), text
+    again = Image(image.path)
+    assert again.peek_inode(small, "size") == (12 - by) * BLOCK - 5
+    assert again.peek_inode(small, "shift_by") == 0
+    done = lanefs.tool("lanefs-dump", "--json", image.path, "inode", small)
+    extents = json.loads(done.stdout)["extents"]
+    assert [(extent["logical"], extent["length"]) for extent in extents] == right
+    if alloc == "log":
+        owners = [again.owner(extent["block"]) for extent in extents]
+        assert owners == [(small, first) for first, _ in right]
 
 
 @pytest.mark.parametrize("seed", range(FUZZ))

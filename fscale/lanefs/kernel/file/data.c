@@ -219,7 +219,7 @@ static int lanefs_iomap_begin(struct inode *inode, loff_t pos, loff_t length, un
 		up_read(&li->li_tree_sem);
 		return -EAGAIN;
 	}
-	err = lanefs_map_find(inode, first, &map);
+	err = lanefs_map_find_shifted(inode, first, &map);
 	/* A hole to readers of pages: the page of a reserved block is cached and dirty. */
 	if (!err && (flags & (IOMAP_REPORT | IOMAP_WRITE | IOMAP_ZERO)))
 		lanefs_delalloc_clip(inode, &map, first + count);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fallocate: blocks allocated ahead (unwritten extents), holes punched, ranges zeroed. The inode
- * is locked, which keeps buffered writes, truncation and new direct I/O away; inode_dio_wait()
- * waits for direct I/O that is under way; the mapping's invalidate lock keeps page faults away.
+ * fallocate: blocks allocated ahead (unwritten extents), holes punched, ranges zeroed, taken out or
+ * put in (shift.c). The inode is locked, which keeps buffered writes, truncation and new direct I/O
+ * away; inode_dio_wait() waits for direct I/O that is under way; the mapping's invalidate lock keeps
+ * page faults away.
  */
 #include <linux/fs.h>
 #include <linux/falloc.h>
@@ -140,6 +141,10 @@ static int lanefs_fallocate_range(struct inode *inode, int mode, loff_t start, l
 {
 	int err;
 
+	if (mode & FALLOC_FL_COLLAPSE_RANGE)
+		return lanefs_collapse_range(inode, start, end);
+	if (mode & FALLOC_FL_INSERT_RANGE)
+		return lanefs_insert_range(inode, start, end);
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
 		err = lanefs_punch_hole(inode, start, end);
 		if (err || (mode & FALLOC_FL_PUNCH_HOLE))
@@ -166,13 +171,29 @@ static int lanefs_fallocate_locked(struct inode *inode, int mode, loff_t start, 
 	return err;
 }
 
+#define LANEFS_SHIFTS	(FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)
+
+/* Whether the range can be taken out of the file, or put into it: whole blocks before its end. */
+static int lanefs_may_shift(struct inode *inode, int mode, loff_t start, loff_t end)
+{
+	loff_t size = i_size_read(inode);
+
+	if ((start | end) & (LANEFS_BLOCK_SIZE - 1))
+		return -EINVAL;
+	if (mode & FALLOC_FL_COLLAPSE_RANGE)
+		return end < size ? 0 : -EINVAL;
+	if (end - start > inode->i_sb->s_maxbytes - size)
+		return -EFBIG;
+	return start < size ? inode_newsize_ok(inode, size + end - start) : -EINVAL;
+}
+
 long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 {
 	struct inode *inode = file_inode(file);
 	loff_t end = offset + length;
 	int err = 0;
 
-	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | LANEFS_SHIFTS))
 		return -EOPNOTSUPP;
 	if (READ_ONCE(LANEFS_SB(inode->i_sb)->s_aborted))
 		return -EROFS;
@@ -182,6 +203,8 @@ long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 	/* It may have become one since the VFS has looked. */
 	else if (IS_SWAPFILE(inode))
 		err = -ETXTBSY;
+	else if (mode & LANEFS_SHIFTS)
+		err = lanefs_may_shift(inode, mode, offset, end);
 	else if (!(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode))
 		err = inode_newsize_ok(inode, end) ?: lanefs_write_below(inode, end) ?:
 		      lanefs_zero_tail(inode, i_size_read(inode));

@@ -75,11 +75,18 @@ void lanefs_writeout_wait_all(struct lanefs_sb *sbi);
 /* fallocate.c */
 long lanefs_fallocate(struct file *file, int mode, loff_t offset, loff_t length);
 
+/* shift.c */
+int lanefs_map_find_shifted(struct inode *inode, u64 logical, struct lanefs_map *map);
+int lanefs_collapse_range(struct inode *inode, loff_t start, loff_t end);
+int lanefs_insert_range(struct inode *inode, loff_t start, loff_t end);
+int lanefs_shift_recover(struct inode *inode);
+
 /* fiemap.c */
 int lanefs_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 length);
 
 /* free.c */
 int lanefs_free_range(struct inode *inode, u64 from, u64 to);
+int lanefs_free_extents(struct inode *inode, u64 from, u64 to);
 int lanefs_free_past_end(struct inode *inode);
 void lanefs_free_on_close(struct inode *inode);
 int lanefs_truncate_blocks(struct inode *inode, loff_t size);

@@ -96,12 +96,8 @@ static int lanefs_free_logged(struct lanefs_handle *h, struct inode *inode, u64 
 	return err;
 }
 
-/*
- * Frees the file's blocks from logical block `from` to before `to`, in as many transactions as it
- * takes. Up to LANEFS_MAX_FILE_BLOCKS it needs no blocks itself; -ENOSPC: a cut in the middle of an
- * extent found none for the tree.
- */
-int lanefs_free_range(struct inode *inode, u64 from, u64 to)
+/* In as many transactions as it takes; `cuts`: one may need blocks for the tree. */
+static int lanefs_free_all(struct inode *inode, u64 from, u64 to, bool cuts)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_handle h;
@@ -116,7 +112,7 @@ int lanefs_free_range(struct inode *inode, u64 from, u64 to)
 		if (err)
 			return err;
 		down_write(&li->li_tree_sem);
-		if (to < LANEFS_MAX_FILE_BLOCKS)
+		if (cuts)
 			err = lanefs_reserve(&h, lanefs_domain_of(inode),
 					     lanefs_tree_blocks_needed(inode),
 					     LANEFS_FOR_COMPLETION);
@@ -128,6 +124,21 @@ int lanefs_free_range(struct inode *inode, u64 from, u64 to)
 			return err;
 		cond_resched();
 	}
+}
+
+/*
+ * Frees the file's blocks from logical block `from` to before `to`. Up to LANEFS_MAX_FILE_BLOCKS it
+ * needs no blocks itself; -ENOSPC: a cut in the middle of an extent found none for the tree.
+ */
+int lanefs_free_range(struct inode *inode, u64 from, u64 to)
+{
+	return lanefs_free_all(inode, from, to, to < LANEFS_MAX_FILE_BLOCKS);
+}
+
+/* The same where no extent lies on either side of `to`; it needs no blocks. */
+int lanefs_free_extents(struct inode *inode, u64 from, u64 to)
+{
+	return lanefs_free_all(inode, from, to, false);
 }
 
 /*

@@ -36,14 +36,14 @@ static int lanefs_gc_live_order(const void *a, const void *b)
 	return one->logical < other->logical ? -1 : one->logical > other->logical;
 }
 
-/* With the tree locked. */
+/* With the tree locked. Blocks of a file that is being shifted stay: their owners may be behind. */
 static bool lanefs_gc_live_mapped(struct inode *inode, const struct lanefs_live *live)
 {
 	struct lanefs_map map;
 
 	lockdep_assert_held(&LANEFS_I(inode)->li_tree_sem);
-	return !lanefs_map_find(inode, live->logical, &map) && map.block == live->block &&
-	       !map.unwritten;
+	return !LANEFS_I(inode)->li_shift_by && !lanefs_map_find(inode, live->logical, &map) &&
+	       map.block == live->block && !map.unwritten;
 }
 
 /* Chooses the places of the copies; returns how many can be made. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Orphans: inodes whose deletion or truncation a crash interrupted. */
+/* Orphans: inodes whose deletion, truncation or shift a crash interrupted. */
 #include <linux/slab.h>
 
 #include "file/file.h"
 
-/* Deletes the inode if it has no links, or cuts it to its size. */
+/* Deletes the inode if it has no links, or ends its shift, or cuts it to its size. */
 static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
 {
 	struct inode *inode = lanefs_iget(domain->d_sbi->s_vfs, lanefs_ino(domain->d_id, index));
@@ -14,7 +14,9 @@ static int lanefs_orphan_process(struct lanefs_domain *domain, u64 index)
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
 	LANEFS_I(inode)->li_orphan = true;
-	if (inode->i_nlink) {
+	if (inode->i_nlink && LANEFS_I(inode)->li_shift_by) {
+		err = lanefs_shift_recover(inode);
+	} else if (inode->i_nlink) {
 		if (S_ISREG(inode->i_mode))
 			err = lanefs_free_past_end(inode);
 		if (!err)

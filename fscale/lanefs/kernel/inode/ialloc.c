@@ -153,8 +153,8 @@ void lanefs_inode_free(struct lanefs_handle *h, struct inode *inode)
 }
 
 /*
- * Marks the inode as one that recovery has to delete or to cut, or takes the mark off; the same where
- * the bitmap cannot be read.
+ * Marks the inode as one that recovery has to delete or to cut, or whose shift it has to end, or takes
+ * the mark off; the same where the bitmap cannot be read.
  */
 void lanefs_orphan(struct lanefs_handle *h, struct inode *inode, bool set)
 {

@@ -57,6 +57,16 @@ static bool lanefs_root_sound(const struct lanefs_dinode *di, umode_t mode)
 	return true;
 }
 
+static bool lanefs_shift_sound(const struct lanefs_dinode *di, umode_t mode)
+{
+	u64 at = le32_to_cpu(di->di_shift_at), by = le32_to_cpu(di->di_shift_by);
+
+	if (!by)
+		return !at;
+	return S_ISREG(mode) && at + by <= LANEFS_MAX_FILE_BLOCKS &&
+	       le64_to_cpu(di->di_size) > by << LANEFS_BLOCK_SHIFT;
+}
+
 static bool lanefs_dinode_sound(const struct lanefs_domain *domain, const struct lanefs_dinode *di,
 				u64 ino)
 {
@@ -75,6 +85,8 @@ static bool lanefs_dinode_sound(const struct lanefs_domain *domain, const struct
 		return false;
 	if (le32_to_cpu(di->di_flags) & ~lanefs_flags_for(mode))
 		return false;
+	if (!lanefs_shift_sound(di, mode))
+		return false;
 	return lanefs_root_sound(di, mode);
 }
 
@@ -92,7 +104,10 @@ static void lanefs_inode_fill(struct inode *inode, const struct lanefs_dinode *d
 	i_uid_write(inode, le32_to_cpu(di->di_uid));
 	i_gid_write(inode, le32_to_cpu(di->di_gid));
 	lanefs_set_links(inode, le32_to_cpu(di->di_nlink));
-	i_size_write(inode, le64_to_cpu(di->di_size));
+	li->li_shift_at = le32_to_cpu(di->di_shift_at);
+	li->li_shift_by = le32_to_cpu(di->di_shift_by);
+	i_size_write(inode, le64_to_cpu(di->di_size) -
+			    ((u64)li->li_shift_by << LANEFS_BLOCK_SHIFT));
 	lanefs_set_atime(inode, lanefs_dinode_time(di->di_atime, di->di_atime_ns));
 	lanefs_set_mtime(inode, lanefs_dinode_time(di->di_mtime, di->di_mtime_ns));
 	lanefs_set_ctime(inode, lanefs_dinode_time(di->di_ctime, di->di_ctime_ns));
@@ -317,6 +332,8 @@ void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data)
 	di->di_ino = cpu_to_le64(inode->i_ino);
 	di->di_xattr = cpu_to_le64(li->li_xattr);
 	di->di_parent = cpu_to_le64(li->li_parent);
+	di->di_shift_at = cpu_to_le32(li->li_shift_at);
+	di->di_shift_by = cpu_to_le32(li->li_shift_by);
 	memcpy(di->di_root, li->li_root, LANEFS_ROOT_SIZE);
 	WRITE_ONCE(li->li_seq, h->h_part[lanefs_handle_part(h, lanefs_domain_of(inode))].txn->t_seq);
 	if (data)

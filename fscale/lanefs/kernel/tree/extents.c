@@ -97,7 +97,7 @@ int lanefs_map_last(struct inode *inode, struct lanefs_map *map)
 	return err;
 }
 
-enum lanefs_change { LANEFS_INSERT, LANEFS_REPLACE, LANEFS_REMOVE, LANEFS_CONVERT };
+enum lanefs_change { LANEFS_INSERT, LANEFS_REPLACE, LANEFS_REMOVE, LANEFS_CONVERT, LANEFS_SPLIT };
 
 static int lanefs_records_change(struct lanefs_records *records, enum lanefs_change change,
 				 const struct lanefs_map *map)
@@ -120,6 +120,9 @@ static int lanefs_records_change(struct lanefs_records *records, enum lanefs_cha
 	case LANEFS_REMOVE:
 		return lanefs_extents_remove(records->extents, records->count, records->room,
 					     map->logical, end);
+	case LANEFS_SPLIT:
+		return lanefs_extents_split(records->extents, records->count, records->room,
+					    map->logical);
 	default:
 		return lanefs_extents_convert(records->extents, records->count, records->room,
 					      map->logical, end);
@@ -205,6 +208,100 @@ int lanefs_map_remove(struct lanefs_handle *h, struct inode *inode, u64 logical,
 	struct lanefs_map map = { .logical = logical, .length = length };
 
 	return lanefs_map_change(h, inode, LANEFS_REMOVE, map);
+}
+
+/* Makes two extents of one, so that one begins at the logical block. */
+int lanefs_map_split(struct lanefs_handle *h, struct inode *inode, u64 logical)
+{
+	struct lanefs_map map = { .logical = logical, .length = 1 };
+
+	return lanefs_leaf_change(h, inode, LANEFS_SPLIT, &map);
+}
+
+static u64 lanefs_key_down(u64 key, u64 at, u64 by)
+{
+	return key <= at ? key : max(key, at + by) - by;
+}
+
+static u64 lanefs_key_up(u64 key, u64 at, u64 by)
+{
+	return key <= at ? key : key + by;
+}
+
+/* The extents from `first` on of the leaf at the end of the path, all of which can be moved. */
+static void lanefs_leaf_shift(struct lanefs_handle *h, struct inode *inode,
+			      const struct lanefs_path *path, u64 first, s64 by)
+{
+	struct lanefs_records records;
+	unsigned int count;
+
+	if (path->p_level)
+		lanefs_buf_join(h, path->p_buf[0]);
+	records = lanefs_records_of(inode, path);
+	count = lanefs_extents_shift(records.extents, records.count, first, by);
+	if (path->p_level)
+		lanefs_buf_header(path->p_buf[0])->lh_count = cpu_to_le16(count);
+	else
+		LANEFS_I(inode)->li_count = count;
+	WRITE_ONCE(LANEFS_I(inode)->li_map_seq, LANEFS_I(inode)->li_map_seq + 1);
+}
+
+/*
+ * Moves the extents of one leaf, the next one that has any behind the hole of `by` blocks at *at, down
+ * into it; *at is then the end of what has moved. 1: there may be more; 0: there were none.
+ */
+int lanefs_map_shift_down(struct lanefs_handle *h, struct inode *inode, u64 *at, u64 by)
+{
+	struct lanefs_records records;
+	struct lanefs_path path;
+	u64 end = 0, next;
+	int err;
+
+	err = lanefs_tree_find(inode, *at + by, &path);
+	if (err)
+		return err;
+	records = lanefs_records_of(inode, &path);
+	if (records.count)
+		end = lanefs_extent_end(&records.extents[records.count - 1]);
+	next = path.p_next;
+	if (end <= *at + by && next != U64_MAX) {
+		lanefs_path_put(&path);
+		err = lanefs_tree_find(inode, next, &path);
+		if (err)
+			return err;
+		records = lanefs_records_of(inode, &path);
+		end = lanefs_extent_end(&records.extents[records.count - 1]);
+	}
+	if (end > *at + by) {
+		lanefs_leaf_shift(h, inode, &path, *at + by, -(s64)by);
+		lanefs_tree_rekey_leaf(h, inode, &path, lanefs_key_down, *at, by);
+		*at = end - by;
+		err = 1;
+	}
+	lanefs_path_put(&path);
+	return err;
+}
+
+/*
+ * Moves the extents of one leaf, the last one before *at, up by `by` blocks, as far as they begin at
+ * `first` or behind it; *at is then where the leaf began, or `first`. 1: there may be more; 0: there
+ * were none.
+ */
+int lanefs_map_shift_up(struct lanefs_handle *h, struct inode *inode, u64 first, u64 *at, u64 by)
+{
+	struct lanefs_path path;
+	int err;
+
+	if (*at <= first)
+		return 0;
+	err = lanefs_tree_find(inode, *at - 1, &path);
+	if (err)
+		return err;
+	lanefs_leaf_shift(h, inode, &path, first, by);
+	lanefs_tree_rekey_leaf(h, inode, &path, lanefs_key_up, first, by);
+	*at = max(path.p_first, first);
+	lanefs_path_put(&path);
+	return 1;
 }
 
 /* Makes unwritten blocks written ones, *done of them: those in one leaf. */

@@ -72,6 +72,8 @@ static int lanefs_tree_step(struct inode *inode, u64 key, struct lanefs_path *pa
 	struct lanefs_buf *buf;
 
 	path->p_slot[level] = slot;
+	if (slot)
+		path->p_first = le64_to_cpu(node.index[slot].ix_key);
 	if (slot + 1 < node.count)
 		path->p_next = le64_to_cpu(node.index[slot + 1].ix_key);
 	if (block < domain->d_layout.data) {
@@ -274,6 +276,7 @@ static int lanefs_tree_split(struct lanefs_handle *h, struct inode *inode, u64 k
 	lanefs_node_set_count(inode, path, level, node.count + 1);
 	if (key >= middle) {
 		path->p_slot[level] = slot;
+		path->p_first = middle;
 		path->p_buf[level - 1] = right;
 		lanefs_buf_put(left);
 	} else {
@@ -356,4 +359,30 @@ int lanefs_tree_drop_leaf(struct lanefs_handle *h, struct inode *inode, struct l
 	}
 	li->li_level = 0;
 	return 0;
+}
+
+/*
+ * What the leaf at the end of the path covers begins elsewhere, between the leaves beside it: rekey()
+ * says where, of its key and of those of the nodes that begin with it.
+ */
+void lanefs_tree_rekey_leaf(struct lanefs_handle *h, struct inode *inode,
+			    const struct lanefs_path *path, lanefs_rekey_fn *rekey, u64 at, u64 by)
+{
+	struct lanefs_index *entry;
+	u64 key;
+	int level;
+
+	for (level = 1; level <= path->p_level; level++) {
+		entry = &lanefs_node_of(inode, path, level).index[path->p_slot[level]];
+		key = le64_to_cpu(entry->ix_key);
+		if (rekey(key, at, by) != key) {
+			if (level < path->p_level)
+				lanefs_buf_join(h, path->p_buf[level]);
+			/* A block that joins may be another copy. */
+			entry = &lanefs_node_of(inode, path, level).index[path->p_slot[level]];
+			entry->ix_key = cpu_to_le64(rekey(key, at, by));
+		}
+		if (path->p_slot[level])
+			break;
+	}
 }

@@ -245,6 +245,10 @@ json_t *inode_json(struct dump *dump, u64 ino)
 	json_object_set_new(json, "mtime", time_json(inode.di_mtime, inode.di_mtime_ns));
 	json_object_set_new(json, "ctime", time_json(inode.di_ctime, inode.di_ctime_ns));
 	json_object_set_new(json, "btime", time_json(inode.di_btime, inode.di_btime_ns));
+	if (inode.di_shift_by)
+		json_object_set_new(json, "shift", json_pack("{s:o, s:o}",
+			"at", number_json(le32_to_cpu(inode.di_shift_at)),
+			"by", number_json(le32_to_cpu(inode.di_shift_by))));
 	json_object_set_new(json, "level", json_integer(le16_to_cpu(inode.di_level)));
 	if (inode.di_xattr)
 		json_object_set_new(json, "xattrs", xattrs_json(dump, &inode));

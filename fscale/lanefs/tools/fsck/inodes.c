@@ -90,6 +90,16 @@ static const char *no_inode(const struct check *c, u64 ino, const struct lanefs_
 	return NULL;
 }
 
+/* Whether a crash has interrupted a shift of its extents. */
+static bool is_shifted(struct check *c, u64 ino, const struct lanefs_dinode *inode)
+{
+	u64 at = le32_to_cpu(inode->di_shift_at), by = le32_to_cpu(inode->di_shift_by);
+
+	return by && find_record(c, ino)->orphan && S_ISREG(le16_to_cpu(inode->di_mode)) &&
+	       at + by <= LANEFS_MAX_FILE_BLOCKS &&
+	       le64_to_cpu(inode->di_size) > by * LANEFS_BLOCK_SIZE;
+}
+
 static void check_fields(struct check *c, u64 ino, struct lanefs_dinode *inode, bool *write)
 {
 	u16 mode = le16_to_cpu(inode->di_mode);
@@ -98,7 +108,10 @@ static void check_fields(struct check *c, u64 ino, struct lanefs_dinode *inode, 
 			 &inode->di_btime_ns };
 
 	FIELD(0, inode->di_reserved0, "a reserved field");
-	FIELD(0, inode->di_reserved1, "a reserved field");
+	if (!is_shifted(c, ino, inode)) {
+		FIELD(0, inode->di_shift_at, "the place of a shift");
+		FIELD(0, inode->di_shift_by, "the number of blocks of a shift");
+	}
 	FIELD(cpu_to_le32(le32_to_cpu(inode->di_flags) & flags), inode->di_flags, "the flag word");
 	if (!S_ISCHR(mode) && !S_ISBLK(mode))
 		FIELD(0, inode->di_rdev, "the device number");

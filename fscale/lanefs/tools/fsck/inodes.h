@@ -37,6 +37,8 @@ void check_file_data(struct check *c, u64 ino, struct lanefs_dinode *inode, bool
 void check_owners_blocks(struct check *c);
 /* Whether the blocks of a sound map have the owners that it says. */
 void check_owners(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count);
+/* Gives them these. */
+void renew_owners(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count);
 
 /* xattrs.c: drops the block of extended attributes if it is damaged. */
 void check_xattrs(struct check *c, u64 ino, struct lanefs_dinode *inode, bool *write);

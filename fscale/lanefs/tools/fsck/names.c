@@ -147,7 +147,7 @@ static void check_named(struct check *c, u64 ino, const struct record *record)
 {
 	if (record->orphan && record->nlink && S_ISREG(record->mode)) {
 		c->orphans++;
-		if (c->report.repair)
+		if (c->report.repair && !end_shift(c, ino))
 			cut_to_size(c, ino);
 	} else if (record->orphan &&
 		   can_repair(&c->report, "inode %llu: it is marked as an orphan, but is not one", ino)) {

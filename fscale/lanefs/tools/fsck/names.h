@@ -15,4 +15,8 @@ void connect_lost(struct check *c, u64 ino, u16 mode);
 /* Finishes a truncation: takes the blocks beyond the end off, and the orphan's mark. */
 void cut_to_size(struct check *c, u64 ino);
 
+/* shift.c */
+/* False: there is none to end. Else the orphan's mark is taken off as well. */
+bool end_shift(struct check *c, u64 ino);
+
 #endif

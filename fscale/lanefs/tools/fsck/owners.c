@@ -127,6 +127,15 @@ static void set_owners(struct check *c, u64 ino, const struct lanefs_extent *ext
 	}
 }
 
+void renew_owners(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count)
+{
+	if (!(le64_to_cpu(c->super.sb_incompat) & LANEFS_INCOMPAT_LOG))
+		return;
+	for (size_t i = 0; i < count; i++)
+		set_owners(c, ino, &extents[i]);
+	write_owners(c);
+}
+
 void check_owners(struct check *c, u64 ino, const struct lanefs_extent *extents, size_t count)
 {
 	struct differences found = { 0 };
@@ -142,9 +151,6 @@ void check_owners(struct check *c, u64 ino, const struct lanefs_extent *extents,
 				found.first, lanefs_owner_ino(&found.owner),
 				le32_to_cpu(found.owner.ow_logical));
 	/* Lost entries were reported with their block. */
-	if (!repair && !(found.lost && c->report.repair))
-		return;
-	for (size_t i = 0; i < count; i++)
-		set_owners(c, ino, &extents[i]);
-	write_owners(c);
+	if (repair || (found.lost && c->report.repair))
+		renew_owners(c, ino, extents, count);
 }
