@@ -7,25 +7,21 @@
 
 A task a core appends 4 KiB to a file of its own and syncs it, so that each fsync needs a commit of
 a journal that all share. The device has latency, so that what is measured is waiting and not the
-guest's CPUs: a null_blk that keeps what is written and has a cache to flush, with a timer for each
-request. (dm-delay's thread runs without a pause while a delay is short, on a CPU where a task is.)
+guest's CPUs (`device.slow_disk()`).
 """
 
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fscale.model import catalogue
-from tests.lanefs.device import MOUNT, Fault, Volume, command
+from tests.lanefs.device import MOUNT, Fault, Volume, command, slow_disk
 
 MIB = 512
 FILE_MIB = 32
-NULL_BLK = Path("/sys/kernel/config/nullb/nullb0")
 # Tracepoints: of a handle, and of a commit.
 EVENTS = {
     "lanefs": ("lanefs:lanefs_handle_start", "lanefs:lanefs_commit"),
@@ -44,7 +40,6 @@ def measure(
 ) -> None:
     """Print a row for each file system and core count: fsyncs per second, their p50 and p99 in ms,
     commits per second, handles per commit."""
-    command(["modprobe", "null_blk", "nr_devices=0"])
     print("fs cores fsyncs/s p50_ms p99_ms commits/s handles/commit")
     for count in (int(word) for word in cores.split(",")):
         for _ in range(rounds):
@@ -52,29 +47,10 @@ def measure(
                 _row(name, count, delay, seconds)
 
 
-@contextmanager
-def _slow_disk(milliseconds: int) -> Iterator[str]:
-    """A disk in memory, each of whose requests takes so long."""
-    NULL_BLK.mkdir()
-    try:
-        for name, value in (
-            ("size", MIB),
-            ("memory_backed", 1),
-            ("cache_size", MIB),
-            ("irqmode", 2),
-            ("completion_nsec", milliseconds * 1_000_000),
-            ("power", 1),
-        ):
-            (NULL_BLK / name).write_text(str(value))
-        yield f"/dev/{NULL_BLK.name}"
-    finally:
-        NULL_BLK.rmdir()
-
-
 def _row(name: str, cores: int, delay: int, seconds: int) -> None:
     known, _, options = name.partition(":")
     filesystem = catalogue.load_filesystem(known)
-    with _slow_disk(delay) as device:
+    with slow_disk(MIB, delay) as device:
         volume = Volume(filesystem, device, options.split(",") if options else [])
         volume.make()
         with volume.mounted():

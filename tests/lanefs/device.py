@@ -16,6 +16,7 @@ from fscale.vm.crashtest import map_device
 
 MOUNT = Path("/mnt")
 RAM = [Path(f"/dev/ram{n}") for n in range(4)]
+_NULL_BLK = Path("/sys/kernel/config/nullb/nullb0")
 
 
 _IOC_SHUTDOWN = 0x8004587D
@@ -92,6 +93,30 @@ def volume(fs: FileSystem, mib: int, options: Sequence[str]) -> Iterator[Volume]
     """A device of `mib` MiB for the file system; nothing is on it."""
     with map_device("fscale-test", f"0 {mib * 2048} linear {RAM[0]} 0") as device:
         yield Volume(fs, device, options)
+
+
+@contextmanager
+def slow_disk(mib: int, milliseconds: int) -> Iterator[str]:
+    """A disk in memory, each of whose reads, writes and flushes takes so long.
+
+    It is a null_blk with a volatile cache and a timer for each request. (dm-delay's thread runs
+    without a pause while a delay is short, on a CPU where a task is.)
+    """
+    command(["modprobe", "null_blk", "nr_devices=0"])
+    _NULL_BLK.mkdir()
+    try:
+        for name, value in (
+            ("size", mib),
+            ("memory_backed", 1),
+            ("cache_size", mib),
+            ("irqmode", 2),
+            ("completion_nsec", milliseconds * 1_000_000),
+            ("power", 1),
+        ):
+            (_NULL_BLK / name).write_text(str(value))
+        yield f"/dev/{_NULL_BLK.name}"
+    finally:
+        _NULL_BLK.rmdir()
 
 
 def shut_down(path: Path, keep: int) -> None:
