@@ -108,6 +108,7 @@ struct lanefs_sb {
 	bool s_damaged;		/* to be noted in the superblock */
 	bool s_started;		/* journals run, and take handles */
 	struct lockdep_map s_handle_map;
+	wait_queue_head_t s_wait_flushed;	/* commits that share a flush (flush.c) */
 	atomic64_t s_tickets;	/* of those who wait to join, as old as the number is small */
 	struct page *s_super;	/* block 0 */
 	struct mutex s_super_mutex;	/* what changes in it, and its writing */

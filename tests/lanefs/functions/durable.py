@@ -17,7 +17,8 @@ from tests.lanefs.functions.harness import (
     open_direct,
     run,
 )
-from tests.lanefs.functions.loop import attached, loop_device, mounted
+from tests.lanefs.functions.loop import attached, loop_device, mounted, slow_device
+from tests.lanefs.functions.traced import traced
 
 
 @long_test
@@ -63,6 +64,35 @@ def a_synchronous_direct_write_flushes_once(place: Place) -> None:
             flushes = _flushes(device) - before
         os.close(fd)
         check(writes <= flushes < writes * 1.2, f"{flushes} flushes for {writes} writes")
+
+
+@long_test
+def commits_of_tied_domains_share_a_flush(place: Place) -> None:
+    """An fsync of a new file in one domain, with its name in the other, commits both."""
+    syncs = 50
+    place.own()
+    if place.filesystem != "lanefs" or len(os.sched_getaffinity(0)) < 2:
+        raise Skipped("two domains need lanefs and two CPUs")
+    with (
+        slow_device(place, 256, 0.002, 2, cache=True) as device,
+        mounted(place, device) as mount,
+    ):
+        for cpu in (1, 0):
+            os.sched_setaffinity(0, {cpu})
+            (mount / str(cpu)).mkdir()
+        os.sync()
+        before = _flushes(device)
+
+        def sync() -> None:
+            for number in range(syncs):
+                fd = os.open(mount / "1" / f"f{number}", os.O_CREAT | os.O_WRONLY)
+                os.fsync(fd)
+                os.close(fd)
+
+        commits = len(traced(device, sync, "lanefs_commit"))
+        flushes = _flushes(device) - before
+    check(commits >= 2 * syncs, f"{commits} commits for {syncs} fsyncs of two domains")
+    check(syncs <= flushes < syncs * 1.3, f"{flushes} flushes for {syncs} fsyncs")
 
 
 def _recorded(place: Place, crashed: Path, *recover: str) -> list[Entry]:

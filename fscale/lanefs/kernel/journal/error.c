@@ -31,6 +31,7 @@ void lanefs_abort(struct lanefs_sb *sbi)
 		wake_up_all(&domain->j_wait_committed[1]);
 		wake_up_all(&domain->j_wait_checkpoint_work);
 	}
+	wake_up_all(&sbi->s_wait_flushed);
 }
 
 /*

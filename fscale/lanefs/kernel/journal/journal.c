@@ -47,6 +47,7 @@ void lanefs_txn_free(struct lanefs_txn *txn)
 {
 	if (!txn)
 		return;
+	lanefs_flush_put(txn->t_flush);
 	kvfree(txn->t_vec);
 	kfree(txn->t_needs);
 	kfree(txn);

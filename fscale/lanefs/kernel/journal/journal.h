@@ -70,6 +70,7 @@ struct lanefs_txn {
 	u64 t_log_start;		/* block of the journal */
 	u64 t_log_blocks;
 	struct list_head t_node;	/* in j_log */
+	struct lanefs_flush *t_flush;	/* shared by its commit, or NULL (j_lock, until it is locked) */
 };
 
 /* A task that waits to join a domain, for which room is left. */
@@ -194,6 +195,11 @@ struct lanefs_coop {
 void lanefs_coop_run(struct lanefs_domain *domain, struct lanefs_coop *coop,
 		      struct lanefs_coop **where, wait_queue_head_t *queue);
 void lanefs_coop_help(struct lanefs_domain *domain, struct lanefs_coop **where);
+
+/* flush.c */
+void lanefs_flush_share(struct lanefs_sb *sbi, const u64 *seq);
+int lanefs_flush_log(struct lanefs_txn *txn);
+void lanefs_flush_put(struct lanefs_flush *flush);
 
 /* log.c */
 int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue);

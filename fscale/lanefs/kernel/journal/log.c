@@ -171,7 +171,6 @@ static void lanefs_log_revokes(struct lanefs_log_io *io, unsigned int descriptor
 	lanefs_log_submit(&writer);
 }
 
-/* The flush before the commit block makes the log's blocks durable, and data written before. */
 static int lanefs_log_commit_block(struct lanefs_log_io *io)
 {
 	struct lanefs_log_writer writer = lanefs_log_from(io, io->txn->t_log_blocks - 1);
@@ -188,7 +187,7 @@ static int lanefs_log_commit_block(struct lanefs_log_io *io)
 		commit->jc_needs[i] = cpu_to_le64(txn->t_needs[i]);
 	lanefs_log_stamp(txn, page);
 	err = lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + writer.next, page,
-			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
+			      REQ_OP_WRITE | REQ_SYNC | REQ_FUA);
 	put_page(page);
 	return err;
 }
@@ -209,7 +208,9 @@ int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue)
 	lanefs_coop_run(txn->t_domain, &io.coop, &txn->t_domain->j_log_coop, queue);
 	if (!atomic_dec_and_test(&io.pending))
 		wait_for_completion(&io.done);
-	err = READ_ONCE(io.err);
+	/* It makes the log's blocks durable, and data that was written before. */
+	err = lanefs_flush_log(txn);
+	err = READ_ONCE(io.err) ?: err;
 	if (!err)
 		err = lanefs_log_commit_block(&io);
 	for (i = 0; i < headers; i++)

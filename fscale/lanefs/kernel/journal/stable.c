@@ -114,6 +114,7 @@ static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
 	int err = 0;
 	u32 i;
 
+	lanefs_flush_share(sbi, need);
 	for (i = 0; i < sbi->s_domains; i++)
 		if (READ_ONCE(sbi->s_domain[i]->j_committed) < need[i])
 			lanefs_commit_request(sbi->s_domain[i], need[i], true);
@@ -125,10 +126,10 @@ static int lanefs_commit_needed(struct lanefs_sb *sbi, const u64 *need)
 
 /*
  * Extends `need` by what its transactions need, and what these do; returns whether one of them was
- * not committed then, so that it may need more. With a ticket they are not tied to others any more
- * (lanefs_hold_ties()); without, it ends at the first that is not committed.
+ * not committed then, so that it may need more. Unless `whole`, it ends at the first such one. With
+ * a ticket they are not tied to others any more (lanefs_hold_ties()).
  */
-static bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, u64 ticket)
+static bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, bool whole, u64 ticket)
 {
 	bool changed = true, missing = false;
 	struct lanefs_domain *domain;
@@ -146,7 +147,7 @@ static bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, u64
 				continue;
 			if (READ_ONCE(domain->j_committed) < to)
 				missing = true;
-			if (missing && !ticket)
+			if (missing && !whole)
 				return true;
 			if (ticket)
 				lanefs_hold_ties(domain, to, ticket);
@@ -158,6 +159,37 @@ static bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, u64
 	return missing;
 }
 
+/* Waits for the commit that is under way, if there is one. */
+static int lanefs_commit_under_way(struct lanefs_domain *domain)
+{
+	u64 seq;
+
+	spin_lock(&domain->j_lock);
+	seq = domain->j_committing ? domain->j_committing->t_seq : 0;
+	spin_unlock(&domain->j_lock);
+	return seq ? lanefs_commit_wait(domain, seq) : 0;
+}
+
+/*
+ * Waits for the commits that are under way in the domains of these transactions, and of what they
+ * need so far: then all of their own can begin at once, and share a flush (flush.c).
+ */
+static int lanefs_commits_under_way(struct lanefs_sb *sbi, const u64 *need)
+{
+	u64 *closure = kmemdup(need, sbi->s_domains * sizeof(*need), GFP_NOFS | __GFP_NOFAIL);
+	u64 *seen = kcalloc(sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
+	int err = 0;
+	u32 i;
+
+	lanefs_needs_extend(sbi, closure, seen, true, 0);
+	for (i = 0; i < sbi->s_domains && !err; i++)
+		if (READ_ONCE(sbi->s_domain[i]->j_committed) < closure[i])
+			err = lanefs_commit_under_way(sbi->s_domain[i]);
+	kfree(seen);
+	kfree(closure);
+	return err;
+}
+
 /*
  * Extends `need` to the closure of the transactions that must be on disk, and makes them stable.
  * With `force` it commits the missing ones, in all domains at once; otherwise it returns -EAGAIN.
@@ -165,11 +197,11 @@ static bool lanefs_needs_extend(struct lanefs_sb *sbi, u64 *need, u64 *seen, u64
 static int lanefs_stabilise_closure(struct lanefs_sb *sbi, u64 *need, bool force)
 {
 	u64 *seen = kcalloc(sbi->s_domains, sizeof(*seen), GFP_NOFS | __GFP_NOFAIL);
+	int err = force ? lanefs_commits_under_way(sbi, need) : 0;
 	u64 ticket = force ? atomic64_inc_return(&sbi->s_tickets) : 0;
-	int err = 0;
 	u32 i;
 
-	while (!err && lanefs_needs_extend(sbi, need, seen, ticket))
+	while (!err && lanefs_needs_extend(sbi, need, seen, force, ticket))
 		err = force ? lanefs_commit_needed(sbi, need) : -EAGAIN;
 	if (err)
 		goto out;

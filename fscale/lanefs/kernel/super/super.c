@@ -269,6 +269,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	sbi->s_set_ops = lanefs_set_ops;
 	sbi->s_gc_low = min(READ_ONCE(lanefs_gc_low), 100U);
 	mutex_init(&sbi->s_super_mutex);
+	init_waitqueue_head(&sbi->s_wait_flushed);
 	mutex_init(&sbi->s_space_mutex);
 	lockdep_init_map(&sbi->s_handle_map, "lanefs_handle", &lanefs_handle_key, 0);
 	if (!sb_set_blocksize(sb, LANEFS_BLOCK_SIZE)) {
