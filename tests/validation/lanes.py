@@ -2,7 +2,7 @@
 """Which cache lines do lanes still share, an operation, before and after a change of lanefs?
 
 fscale gate --base lanefs:module=old.ko --new lanefs --cores 8 --output results/lanes
-.venv/bin/python -m tests.validation.lanes results/lanes/base results/lanes/new
+.venv/bin/python -m tests.validation.lanes results/lanes/boots/A results/lanes/boots/B
 
 Prints, as Markdown, for each workload the lines that moved between cores, how many of them are
 lanefs's (a member of one of its structs, or touched by one of its functions), and the objects
