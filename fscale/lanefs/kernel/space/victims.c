@@ -105,23 +105,24 @@ static u32 lanefs_victim_groups(const struct lanefs_domain *domain)
 	       domain->d_ngroups : LANEFS_LOOK;
 }
 
-/* Takes the segment with the lowest cost of some groups, or of the next ones; false: none is worth it. */
+/* Takes the segment with the lowest cost of some groups, or of the next; false: none is worth it. */
 static bool lanefs_victim_find(struct lanefs_domain *domain, struct lanefs_victim *victim)
 {
 	struct lanefs_part part = lanefs_part_collected(domain);
 	u32 begin = part.begin / LANEFS_SEGMENTS, end = DIV_ROUND_UP(part.end, LANEFS_SEGMENTS);
-	u32 look = lanefs_victim_groups(domain), from = victim->next, seen, count;
+	u32 look = lanefs_victim_groups(domain), from = victim->next, seen = 0, count;
 
-	for (seen = 0; seen < domain->d_ngroups; seen += count) {
-		if (!seen && (from < begin || from >= end))
-			from = begin;
+	if (from < begin || from >= end)
+		from = begin;
+	while (seen < domain->d_ngroups) {
 		count = min(look, domain->d_ngroups - seen);
-		while (lanefs_victim_least(domain, from, count, &part, victim)) {
-			if (!lanefs_victim_catch(domain, victim))
-				continue;
+		if (!lanefs_victim_least(domain, from, count, &part, victim)) {
+			seen += count;
+		} else if (lanefs_victim_catch(domain, victim)) {
 			victim->next = from + count;
 			return true;
 		}
+		/* Also where another collector was faster: it looks at these groups, too. */
 		from = (from + count) % domain->d_ngroups;
 		cond_resched();
 	}
