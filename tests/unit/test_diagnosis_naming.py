@@ -162,7 +162,7 @@ FULL_DOMAIN = (
         (
             "spinlock",
             "native_queued_spin_lock_slowpath _raw_spin_lock lanefs_begin lanefs_create_in",
-            "lanefs: domain->j_lock (running transaction)",
+            "lanefs: journal->j_lock (running transaction)",
         ),
         (
             "spinlock",

@@ -15,9 +15,10 @@
  *   sh_mutex of a shard of a domain's inodes
  *   d_bitmaps_mutex of a domain
  *   b_mutex of a metadata block
- *   spinlocks, none within another: g_lock, j_lock, t_lock, d_home_lock, d_discard_lock,
- *     li_log_lock, li_io_lock, li_writeout_lock; d_cache_lock is held around the lock of d_cache, a trim holds
- *     g_lock around d_batch_lock, and a stream's lock is held around g_lock and work queues' locks
+ *   spinlocks, none within another: g_lock, j_lock, t_lock, j_home_lock, d_discard_lock,
+ *     li_log_lock, li_io_lock, li_writeout_lock; j_cache_lock is held around the lock of j_cache, a
+ *     trim holds g_lock around d_batch_lock, and a stream's lock is held around g_lock and work
+ *     queues' locks
  *
  * Outside of handles: s_super_mutex, with nothing within it; j_commit_mutex of a domain, with which
  * its handles are waited for; j_checkpoint_mutex, then j_stable_mutex, which both exclude only each
@@ -26,11 +27,32 @@
 #ifndef LANEFS_H
 #define LANEFS_H
 
-#include "domain.h"
+#include <linux/atomic.h>
+#include <linux/bio.h>
+#include <linux/blk-cgroup.h>
+#include <linux/fs.h>
+#include <linux/fs_parser.h>
+#include <linux/hash.h>
+#include <linux/lockdep.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/percpu_counter.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/srcu.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "format.h"
+#include "compat.h"
 
 #define LANEFS_SUPER_MAGIC	LANEFS_MAGIC_SUPER
 #define LANEFS_SECTOR_SHIFT	(LANEFS_BLOCK_SHIFT - SECTOR_SHIFT)
 
+struct lanefs_domain;
+struct lanefs_journal;
 struct lanefs_journal_ops;
 
 enum lanefs_placement {
@@ -39,7 +61,7 @@ enum lanefs_placement {
 	LANEFS_PLACE_SINGLE,
 };
 
-enum lanefs_journal {
+enum lanefs_journal_mode {
 	LANEFS_JOURNAL_CONCURRENT,	/* join by slots; commits as with parallel */
 	LANEFS_JOURNAL_PARALLEL,	/* a waiter commits itself, and others help */
 	LANEFS_JOURNAL_SERIAL,
@@ -93,6 +115,7 @@ struct lanefs_sb {
 	void (*s_set_ops)(struct inode *inode);		/* i_op, i_fop and a_ops by its type */
 	u32 s_domains;
 	struct lanefs_domain **s_domain;
+	struct lanefs_journal **s_journal;	/* of the domains */
 	u8 s_uuid[16];
 	u64 s_hash_seed[2];
 	u64 s_epoch;
@@ -198,6 +221,11 @@ static inline struct lanefs_sb *LANEFS_SB(const struct super_block *sb)
 static inline bool lanefs_ablated(const struct lanefs_sb *sbi, enum lanefs_mechanism mechanism)
 {
 	return READ_ONCE(sbi->s_options.ablate) & mechanism;
+}
+
+static inline struct lanefs_journal *lanefs_journal_of(const struct inode *inode)
+{
+	return LANEFS_SB(inode->i_sb)->s_journal[LANEFS_I(inode)->li_domain];
 }
 
 /* Whether the file system is log-structured: only an fsync of one page writes in place (writeout.c). */

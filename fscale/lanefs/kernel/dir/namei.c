@@ -41,7 +41,7 @@ static int lanefs_dirsync(struct inode *dir)
 {
 	if (!IS_DIRSYNC(dir))
 		return 0;
-	return lanefs_make_durable(lanefs_domain_of(dir), READ_ONCE(LANEFS_I(dir)->li_seq));
+	return lanefs_make_durable(lanefs_journal_of(dir), READ_ONCE(LANEFS_I(dir)->li_seq));
 }
 
 static void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir)

@@ -45,7 +45,7 @@ static void lanefs_iomap_fill(struct inode *inode, const struct lanefs_map *map,
 		iomap->type = map->unwritten ? IOMAP_UNWRITTEN : IOMAP_MAPPED;
 		iomap->addr = map->block << LANEFS_BLOCK_SHIFT;
 	}
-	if (READ_ONCE(li->li_data_seq) > READ_ONCE(lanefs_domain_of(inode)->j_stable))
+	if (READ_ONCE(li->li_data_seq) > READ_ONCE(lanefs_journal_of(inode)->j_stable))
 		iomap->flags |= IOMAP_F_DIRTY;
 	iomap->validity_cookie = seq;
 	lanefs_iomap_set_checks(iomap, &lanefs_iomap_checks);
@@ -526,7 +526,7 @@ static int lanefs_swap_activate(struct swap_info_struct *sis, struct file *file,
 	inode_dio_wait(inode);
 	err = vfs_fsync(file, 0);
 	if (!err)
-		err = lanefs_stabilise(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
+		err = lanefs_stabilise(lanefs_journal_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
 	return err ?: iomap_swapfile_activate(sis, file, span, &lanefs_iomap_ops);
 }
 

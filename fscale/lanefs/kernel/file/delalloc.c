@@ -229,7 +229,7 @@ u64 lanefs_delalloc_lend(struct lanefs_handle *h, struct inode *inode)
 	u64 lent = LANEFS_I(inode)->li_delayed_meta;
 
 	lockdep_assert_held_write(&LANEFS_I(inode)->li_tree_sem);
-	h->h_part[lanefs_handle_part(h, lanefs_domain_of(inode))].reserved += lent;
+	h->h_part[lanefs_handle_part(h, lanefs_journal_of(inode))].reserved += lent;
 	return lent;
 }
 
@@ -237,7 +237,7 @@ u64 lanefs_delalloc_lend(struct lanefs_handle *h, struct inode *inode)
 void lanefs_delalloc_return(struct lanefs_handle *h, struct inode *inode, u64 lent)
 {
 	struct lanefs_domain *own = lanefs_domain_of(inode);
-	int part = lanefs_handle_part(h, own);
+	int part = lanefs_handle_part(h, own->d_journal);
 	u64 left = min(h->h_part[part].reserved, lent);
 
 	h->h_part[part].reserved -= left;
@@ -470,7 +470,8 @@ static int lanefs_delalloc_convert(struct lanefs_handle *h, struct inode *inode,
 			     struct lanefs_domain *domain, struct lanefs_map *map)
 {
 	struct lanefs_domain *own = lanefs_domain_of(inode);
-	int part = lanefs_handle_part(h, domain), own_part = lanefs_handle_part(h, own), err;
+	int part = lanefs_handle_part(h, domain->d_journal);
+	int own_part = lanefs_handle_part(h, own->d_journal), err;
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u64 run = lanefs_delalloc_run(li, map->logical,
 				   min(map->logical + map->length,

@@ -446,8 +446,8 @@ int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	seq = datasync ? READ_ONCE(li->li_data_seq) : READ_ONCE(li->li_seq);
 	/* A commit that begins from now on flushes the device's cache after the data. */
 	smp_mb();
-	flushes = seq && READ_ONCE(domain->j_running_seq) == seq;
-	err = lanefs_make_durable(domain, seq);
+	flushes = seq && READ_ONCE(domain->d_journal->j_running_seq) == seq;
+	err = lanefs_make_durable(domain->d_journal, seq);
 	if (!err && !flushes && S_ISREG(inode->i_mode))
 		err = blkdev_issue_flush(inode->i_sb->s_bdev);
 	return err;
@@ -617,7 +617,7 @@ static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, s
 	attr->ia_valid &= ~(ATTR_SIZE | ATTR_KILL_PRIV);
 	err = lanefs_setattr(idmap, dentry, attr);
 	if (!err && sync)
-		err = lanefs_make_durable(lanefs_domain_of(inode),
+		err = lanefs_make_durable(lanefs_journal_of(inode),
 					  READ_ONCE(LANEFS_I(inode)->li_seq));
 	return err;
 }

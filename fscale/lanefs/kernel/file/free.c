@@ -14,7 +14,7 @@
  */
 static bool lanefs_free_more(const struct lanefs_handle *h, struct inode *inode)
 {
-	int part = lanefs_handle_part(h, lanefs_domain_of(inode));
+	int part = lanefs_handle_part(h, lanefs_journal_of(inode));
 
 	return h->h_part[part].used + 2 * LANEFS_MAX_LEVEL + 5 <= h->h_part[part].credits;
 }

@@ -289,7 +289,7 @@ static int lanefs_gc_live_list(struct lanefs_collector *collector, struct lanefs
 					 LANEFS_OWNERS, used);
 		if (err)
 			return err;
-		buf = lanefs_buf_read(domain, domain->d_layout.owners +
+		buf = lanefs_buf_read(domain->d_journal, domain->d_layout.owners +
 				      div_u64(at, LANEFS_OWNERS) + half, LANEFS_MAGIC_OWNERS,
 				      domain->d_id);
 		if (IS_ERR(buf))
@@ -326,7 +326,7 @@ static int lanefs_gc_segment(struct lanefs_collector *collector, struct lanefs_d
 	}
 	atomic64_inc(&domain->d_victims);
 	atomic64_add(collector->co_moved, &domain->d_moved);
-	trace_lanefs_collect(domain, domain->d_layout.base + victim->first +
+	trace_lanefs_collect(domain->d_journal, domain->d_layout.base + victim->first +
 			     (u64)victim->number * LANEFS_BITMAP_BITS, count, collector->co_moved, err);
 	return count < 0 ? count : err;
 }
@@ -344,7 +344,8 @@ static void lanefs_gc_domain(struct lanefs_collector *collector, struct lanefs_d
 		lanefs_victim_give(domain, victim);
 		/* The freed blocks become free when the transaction is stable. */
 		if (!err)
-			err = lanefs_stabilise(domain, READ_ONCE(domain->j_next_seq) - 1);
+			err = lanefs_stabilise(domain->d_journal,
+					       READ_ONCE(domain->d_journal->j_next_seq) - 1);
 	}
 	/* The last collector found nothing, so waiting for segments is in vain. */
 	if (!atomic_dec_and_test(&domain->d_collecting) || !lanefs_segments_exhausted(domain))

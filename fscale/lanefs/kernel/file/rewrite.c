@@ -112,7 +112,8 @@ int lanefs_rewrite_map(struct lanefs_handle *h, struct inode *inode, struct lane
 		       const struct lanefs_map *map)
 {
 	struct lanefs_domain *own = lanefs_domain_of(inode);
-	u64 room = lanefs_tree_room(inode), has = h->h_part[lanefs_handle_part(h, own)].reserved;
+	u64 has = h->h_part[lanefs_handle_part(h, own->d_journal)].reserved;
+	u64 room = lanefs_tree_room(inode);
 	int err;
 
 	lockdep_assert_held_write(&LANEFS_I(inode)->li_tree_sem);

@@ -222,7 +222,7 @@ int lanefs_shift_recover(struct inode *inode)
 /* A write that follows may be in place, and must not be found in the file as it was before. */
 static int lanefs_shift_make_durable(struct inode *inode)
 {
-	return lanefs_make_durable(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
+	return lanefs_make_durable(lanefs_journal_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
 }
 
 int lanefs_collapse_range(struct inode *inode, loff_t start, loff_t end)

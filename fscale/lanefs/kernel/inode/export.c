@@ -66,7 +66,7 @@ static struct dentry *lanefs_get_parent(struct dentry *child)
 
 static int lanefs_commit_metadata(struct inode *inode)
 {
-	return lanefs_make_durable(lanefs_domain_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
+	return lanefs_make_durable(lanefs_journal_of(inode), READ_ONCE(LANEFS_I(inode)->li_seq));
 }
 
 const struct export_operations lanefs_export_ops = {

@@ -52,9 +52,9 @@ static int lanefs_inode_take(struct lanefs_handle *h, struct lanefs_domain *doma
 	if (used < 0)
 		return used;
 	if (used)
-		*buf = lanefs_buf_read(domain, block, LANEFS_MAGIC_ITABLE, domain->d_id);
+		*buf = lanefs_buf_read(domain->d_journal, block, LANEFS_MAGIC_ITABLE, domain->d_id);
 	else
-		*buf = lanefs_buf_new(h, domain, block, LANEFS_MAGIC_ITABLE, domain->d_id);
+		*buf = lanefs_buf_new(h, domain->d_journal, block, LANEFS_MAGIC_ITABLE, domain->d_id);
 	if (IS_ERR(*buf))
 		return PTR_ERR(*buf);
 	lanefs_buf_join(h, *buf);

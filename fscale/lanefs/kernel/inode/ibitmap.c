@@ -95,7 +95,7 @@ int lanefs_ibitmap_load(struct lanefs_domain *domain, struct lanefs_ibitmap *map
 	if (map->im_bits)
 		goto unlock;
 	/* Nobody has changed it yet. */
-	buf = lanefs_buf_read(domain, block, LANEFS_MAGIC_IBITMAP, domain->d_id);
+	buf = lanefs_buf_read(domain->d_journal, block, LANEFS_MAGIC_IBITMAP, domain->d_id);
 	if (IS_ERR(buf)) {
 		err = PTR_ERR(buf);
 		goto unlock;
@@ -119,7 +119,7 @@ struct lanefs_buf *lanefs_ibitmap_orphans(struct lanefs_domain *domain, struct l
 	mutex_lock(&domain->d_bitmaps_mutex);
 	buf = map->im_orphans;
 	if (!buf) {
-		buf = lanefs_buf_read(domain, block, LANEFS_MAGIC_OBITMAP, domain->d_id);
+		buf = lanefs_buf_read(domain->d_journal, block, LANEFS_MAGIC_OBITMAP, domain->d_id);
 		if (!IS_ERR(buf))
 			smp_store_release(&map->im_orphans, buf);
 	}

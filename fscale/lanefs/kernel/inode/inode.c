@@ -132,7 +132,7 @@ static struct lanefs_buf *lanefs_dinode_read(struct lanefs_domain *domain, u64 i
 {
 	struct lanefs_buf *buf;
 
-	buf = lanefs_buf_read(domain, domain->d_layout.itable +
+	buf = lanefs_buf_read(domain->d_journal, domain->d_layout.itable +
 			      div_u64(lanefs_ino_index(ino), LANEFS_INODES_PER_BLOCK),
 			      LANEFS_MAGIC_ITABLE, domain->d_id);
 	if (IS_ERR(buf))
@@ -162,7 +162,7 @@ static int lanefs_inode_read(struct inode *inode, u64 ino)
 	}
 	lanefs_inode_fill(inode, &di);
 	/* All earlier changes are on disk. */
-	li->li_seq = READ_ONCE(domain->j_next_seq) - 1;
+	li->li_seq = READ_ONCE(domain->d_journal->j_next_seq) - 1;
 	li->li_data_seq = li->li_seq;
 	return 0;
 }
@@ -335,7 +335,7 @@ void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data)
 	di->di_shift_at = cpu_to_le32(li->li_shift_at);
 	di->di_shift_by = cpu_to_le32(li->li_shift_by);
 	memcpy(di->di_root, li->li_root, LANEFS_ROOT_SIZE);
-	WRITE_ONCE(li->li_seq, h->h_part[lanefs_handle_part(h, lanefs_domain_of(inode))].txn->t_seq);
+	WRITE_ONCE(li->li_seq, h->h_part[lanefs_handle_part(h, lanefs_journal_of(inode))].txn->t_seq);
 	if (data)
 		WRITE_ONCE(li->li_data_seq, li->li_seq);
 	spin_unlock(&li->li_log_lock);

@@ -62,7 +62,7 @@ static const char *lanefs_get_link(struct dentry *dentry, struct inode *inode,
 	}
 	if (!dentry)
 		return ERR_PTR(-ECHILD);
-	buf = lanefs_buf_read(lanefs_domain_of(inode), le64_to_cpu(index->ix_block),
+	buf = lanefs_buf_read(lanefs_journal_of(inode), le64_to_cpu(index->ix_block),
 			      LANEFS_MAGIC_SYMLINK, inode->i_ino);
 	if (IS_ERR(buf))
 		return ERR_CAST(buf);

@@ -17,7 +17,7 @@ static struct lanefs_buf *lanefs_xattr_read(struct inode *inode)
 
 	if (!block)
 		return NULL;
-	return lanefs_buf_read(lanefs_domain_of(inode), block, LANEFS_MAGIC_XATTR, inode->i_ino);
+	return lanefs_buf_read(lanefs_journal_of(inode), block, LANEFS_MAGIC_XATTR, inode->i_ino);
 }
 
 /* The length of the value, which is copied if there is a buffer. */

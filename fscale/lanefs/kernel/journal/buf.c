@@ -81,12 +81,12 @@ static bool lanefs_block_sound(struct lanefs_sb *sbi, const void *data, u64 bloc
 	return true;
 }
 
-static struct lanefs_buf *lanefs_buf_lookup(struct lanefs_domain *domain, u64 block)
+static struct lanefs_buf *lanefs_buf_lookup(struct lanefs_journal *journal, u64 block)
 {
 	struct lanefs_buf *buf;
 
 	rcu_read_lock();
-	buf = xa_load(&domain->d_cache, block);
+	buf = xa_load(&journal->j_cache, block);
 	if (buf && !atomic_inc_not_zero(&buf->b_ref))
 		buf = NULL;
 	rcu_read_unlock();
@@ -94,9 +94,9 @@ static struct lanefs_buf *lanefs_buf_lookup(struct lanefs_domain *domain, u64 bl
 }
 
 /* A block that needs no reading, or NULL. */
-struct lanefs_buf *lanefs_buf_cached(struct lanefs_domain *domain, u64 block)
+struct lanefs_buf *lanefs_buf_cached(struct lanefs_journal *journal, u64 block)
 {
-	struct lanefs_buf *buf = lanefs_buf_lookup(domain, block);
+	struct lanefs_buf *buf = lanefs_buf_lookup(journal, block);
 
 	if (!buf || test_bit_acquire(LANEFS_BUF_VALID, &buf->b_flags))
 		return buf;
@@ -104,33 +104,33 @@ struct lanefs_buf *lanefs_buf_cached(struct lanefs_domain *domain, u64 block)
 	return NULL;
 }
 
-static struct lanefs_buf *lanefs_buf_get(struct lanefs_domain *domain, u64 block)
+static struct lanefs_buf *lanefs_buf_get(struct lanefs_journal *journal, u64 block)
 {
 	struct lanefs_buf *buf;
 
 	for (;;) {
-		buf = lanefs_buf_lookup(domain, block);
+		buf = lanefs_buf_lookup(journal, block);
 		if (buf)
 			break;
 		buf = kzalloc(sizeof(*buf), GFP_NOFS | __GFP_NOFAIL);
 		buf->b_page = alloc_page(GFP_NOFS | __GFP_NOFAIL);
 		buf->b_data = page_address(buf->b_page);
 		buf->b_block = block;
-		buf->b_domain = domain;
+		buf->b_journal = journal;
 		atomic_set(&buf->b_ref, 2);
 		mutex_init(&buf->b_mutex);
 		INIT_LIST_HEAD(&buf->b_home_node);
 		/* Into the list first: who finds it in the cache may take it out of both. */
-		spin_lock(&domain->d_cache_lock);
-		list_add_tail(&buf->b_cache_node, &domain->d_cache_list);
-		domain->d_cache_count++;
-		spin_unlock(&domain->d_cache_lock);
-		if (!xa_insert(&domain->d_cache, block, buf, GFP_NOFS | __GFP_NOFAIL))
+		spin_lock(&journal->j_cache_lock);
+		list_add_tail(&buf->b_cache_node, &journal->j_cache_list);
+		journal->j_cache_count++;
+		spin_unlock(&journal->j_cache_lock);
+		if (!xa_insert(&journal->j_cache, block, buf, GFP_NOFS | __GFP_NOFAIL))
 			break;
-		spin_lock(&domain->d_cache_lock);
+		spin_lock(&journal->j_cache_lock);
 		list_del(&buf->b_cache_node);
-		domain->d_cache_count--;
-		spin_unlock(&domain->d_cache_lock);
+		journal->j_cache_count--;
+		spin_unlock(&journal->j_cache_lock);
 		put_page(buf->b_page);
 		kfree(buf);
 		/* Another task was first, or the shrinker is about to remove it. */
@@ -166,18 +166,18 @@ static void lanefs_buf_set_valid(struct lanefs_buf *buf)
  * The block, checked to be a sound one of kind `magic` that belongs to `owner`; ERR_PTR(-EUCLEAN)
  * otherwise.
  */
-struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 magic, u64 owner)
+struct lanefs_buf *lanefs_buf_read(struct lanefs_journal *journal, u64 block, u32 magic, u64 owner)
 {
-	struct lanefs_sb *sbi = domain->d_sbi;
+	struct lanefs_sb *sbi = journal->j_sbi;
 	struct lanefs_buf *buf;
 	int err = 0;
 
-	if (block < domain->d_layout.ibitmap || block >= domain->d_layout.end) {
+	if (block < journal->j_layout->ibitmap || block >= journal->j_layout->end) {
 		lanefs_error(sbi, "domain %u: block %llu is not a metadata block of this domain",
-			     domain->d_id, block);
+			     journal->j_id, block);
 		return ERR_PTR(-EUCLEAN);
 	}
-	buf = lanefs_buf_get(domain, block);
+	buf = lanefs_buf_get(journal, block);
 	if (!test_bit_acquire(LANEFS_BUF_VALID, &buf->b_flags)) {
 		mutex_lock(&buf->b_mutex);
 		if (!test_bit(LANEFS_BUF_VALID, &buf->b_flags)) {
@@ -197,23 +197,23 @@ struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 
 	lanefs_buf_put(buf);
 	if (err == -EUCLEAN)
 		lanefs_error(sbi, "domain %u: block %llu is damaged, or not of kind %#x with owner %llu",
-			     domain->d_id, block, magic, owner);
+			     journal->j_id, block, magic, owner);
 	else
-		lanefs_io_error(sbi, "domain %u: block %llu cannot be read (%d)", domain->d_id,
+		lanefs_io_error(sbi, "domain %u: block %llu cannot be read (%d)", journal->j_id,
 				block, err);
 	return ERR_PTR(err);
 }
 
 /* The block with new contents: an empty one of that kind. It has joined the handle. */
-struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block,
+struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_journal *journal, u64 block,
 				  u32 magic, u64 owner)
 {
-	struct lanefs_buf *buf = lanefs_buf_get(domain, block);
+	struct lanefs_buf *buf = lanefs_buf_get(journal, block);
 
 	lanefs_buf_join(h, buf);
 	mutex_lock(&buf->b_mutex);
 	memset(buf->b_data, 0, LANEFS_BLOCK_SIZE);
-	lanefs_init_header(domain->d_sbi, buf->b_data, magic, block, owner);
+	lanefs_init_header(journal->j_sbi, buf->b_data, magic, block, owner);
 	lanefs_buf_set_valid(buf);
 	mutex_unlock(&buf->b_mutex);
 	return buf;
@@ -222,7 +222,7 @@ struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain 
 /* Makes the block part of the handle's transaction; it may then be changed. */
 void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf)
 {
-	int part = lanefs_handle_part(h, buf->b_domain);
+	int part = lanefs_handle_part(h, buf->b_journal);
 	struct lanefs_txn *txn = h->h_part[part].txn;
 	struct page *page;
 
@@ -252,10 +252,10 @@ out:
 }
 
 /* A block that is freed need not be logged. */
-void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block)
+void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_journal *journal, u64 block)
 {
-	struct lanefs_txn *txn = h->h_part[lanefs_handle_part(h, domain)].txn;
-	struct lanefs_buf *buf = lanefs_buf_lookup(domain, block);
+	struct lanefs_txn *txn = h->h_part[lanefs_handle_part(h, journal)].txn;
+	struct lanefs_buf *buf = lanefs_buf_lookup(journal, block);
 
 	if (!buf)
 		return;
@@ -270,61 +270,61 @@ void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 	lanefs_buf_put(buf);
 }
 
-static void lanefs_cache_remove(struct lanefs_domain *domain, struct lanefs_buf *buf)
+static void lanefs_cache_remove(struct lanefs_journal *journal, struct lanefs_buf *buf)
 {
-	xa_erase(&domain->d_cache, buf->b_block);
+	xa_erase(&journal->j_cache, buf->b_block);
 	list_del_init(&buf->b_cache_node);
-	domain->d_cache_count--;
+	journal->j_cache_count--;
 }
 
 /* The block was freed by a transaction that is stable: never write it in place again. */
-void lanefs_buf_forget(struct lanefs_domain *domain, u64 block)
+void lanefs_buf_forget(struct lanefs_journal *journal, u64 block)
 {
-	struct lanefs_buf *buf = lanefs_buf_lookup(domain, block);
+	struct lanefs_buf *buf = lanefs_buf_lookup(journal, block);
 	bool home = false;
 
 	if (!buf)
 		return;
-	spin_lock(&domain->d_home_lock);
+	spin_lock(&journal->j_home_lock);
 	if (!list_empty(&buf->b_home_node)) {
 		list_del_init(&buf->b_home_node);
 		home = true;
 	}
-	spin_unlock(&domain->d_home_lock);
+	spin_unlock(&journal->j_home_lock);
 	wait_on_bit(&buf->b_flags, LANEFS_BUF_WRITING, TASK_UNINTERRUPTIBLE);
 	if (home)
 		lanefs_buf_put(buf);
-	spin_lock(&domain->d_cache_lock);
-	lanefs_cache_remove(domain, buf);
-	spin_unlock(&domain->d_cache_lock);
+	spin_lock(&journal->j_cache_lock);
+	lanefs_cache_remove(journal, buf);
+	spin_unlock(&journal->j_cache_lock);
 	lanefs_buf_put(buf);	/* the cache's */
 	lanefs_buf_put(buf);
 }
 
-void lanefs_cache_init(struct lanefs_domain *domain)
+void lanefs_cache_init(struct lanefs_journal *journal)
 {
-	xa_init(&domain->d_cache);
-	spin_lock_init(&domain->d_cache_lock);
-	INIT_LIST_HEAD(&domain->d_cache_list);
-	spin_lock_init(&domain->d_home_lock);
-	INIT_LIST_HEAD(&domain->d_home);
+	xa_init(&journal->j_cache);
+	spin_lock_init(&journal->j_cache_lock);
+	INIT_LIST_HEAD(&journal->j_cache_list);
+	spin_lock_init(&journal->j_home_lock);
+	INIT_LIST_HEAD(&journal->j_home);
 }
 
 /* Everything is unused, or the file system was aborted and what is changed is given up. */
-void lanefs_cache_destroy(struct lanefs_domain *domain)
+void lanefs_cache_destroy(struct lanefs_journal *journal)
 {
 	struct lanefs_buf *buf, *next;
 
-	list_for_each_entry_safe(buf, next, &domain->d_cache_list, b_cache_node) {
+	list_for_each_entry_safe(buf, next, &journal->j_cache_list, b_cache_node) {
 		if (!list_empty(&buf->b_home_node)) {
 			list_del_init(&buf->b_home_node);
 			lanefs_buf_put(buf);
 		}
-		lanefs_cache_remove(domain, buf);
+		lanefs_cache_remove(journal, buf);
 		WARN_ON_ONCE(atomic_read(&buf->b_ref) != 1);
 		lanefs_buf_put(buf);
 	}
-	xa_destroy(&domain->d_cache);
+	xa_destroy(&journal->j_cache);
 }
 
 unsigned long lanefs_cache_count(struct shrinker *shrinker, struct shrink_control *sc)
@@ -334,29 +334,29 @@ unsigned long lanefs_cache_count(struct shrinker *shrinker, struct shrink_contro
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		count += READ_ONCE(sbi->s_domain[i]->d_cache_count);
+		count += READ_ONCE(sbi->s_journal[i]->j_cache_count);
 	return count ?: SHRINK_EMPTY;
 }
 
-static unsigned long lanefs_cache_shrink(struct lanefs_domain *domain, unsigned long count)
+static unsigned long lanefs_cache_shrink(struct lanefs_journal *journal, unsigned long count)
 {
 	unsigned long freed = 0;
 	struct lanefs_buf *buf;
 
-	spin_lock(&domain->d_cache_lock);
-	for (count = min(count, domain->d_cache_count); count; count--) {
-		buf = list_first_entry(&domain->d_cache_list, struct lanefs_buf, b_cache_node);
-		list_move_tail(&buf->b_cache_node, &domain->d_cache_list);
+	spin_lock(&journal->j_cache_lock);
+	for (count = min(count, journal->j_cache_count); count; count--) {
+		buf = list_first_entry(&journal->j_cache_list, struct lanefs_buf, b_cache_node);
+		list_move_tail(&buf->b_cache_node, &journal->j_cache_list);
 		if (test_and_clear_bit(LANEFS_BUF_USED, &buf->b_flags))
 			continue;
 		if (atomic_cmpxchg(&buf->b_ref, 1, 0) != 1)
 			continue;
-		lanefs_cache_remove(domain, buf);
+		lanefs_cache_remove(journal, buf);
 		put_page(buf->b_page);
 		kfree_rcu(buf, b_rcu);
 		freed++;
 	}
-	spin_unlock(&domain->d_cache_lock);
+	spin_unlock(&journal->j_cache_lock);
 	return freed;
 }
 
@@ -367,9 +367,9 @@ unsigned long lanefs_cache_scan(struct shrinker *shrinker, struct shrink_control
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains; i++)
-		freed += lanefs_cache_shrink(sbi->s_domain[i], each);
+		freed += lanefs_cache_shrink(sbi->s_journal[i], each);
 	/* Blocks that are not in place yet cannot be freed: write them. */
 	for (i = 0; i < sbi->s_domains && !freed && sbi->s_started; i++)
-		lanefs_checkpoint_request(sbi->s_domain[i]);
+		lanefs_checkpoint_request(sbi->s_journal[i]);
 	return freed;
 }

@@ -53,15 +53,15 @@ static int lanefs_home_order(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The oldest blocks of d_home, marked as being written; their order stays. */
-static unsigned int lanefs_home_collect(struct lanefs_domain *domain,
+/* The oldest blocks of j_home, marked as being written; their order stays. */
+static unsigned int lanefs_home_collect(struct lanefs_journal *journal,
 					struct lanefs_home_write *batch)
 {
 	struct lanefs_buf *buf;
 	unsigned int count = 0;
 
-	spin_lock(&domain->d_home_lock);
-	list_for_each_entry(buf, &domain->d_home, b_home_node) {
+	spin_lock(&journal->j_home_lock);
+	list_for_each_entry(buf, &journal->j_home, b_home_node) {
 		atomic_inc(&buf->b_ref);
 		get_page(buf->b_home);
 		batch[count].buf = buf;
@@ -70,23 +70,23 @@ static unsigned int lanefs_home_collect(struct lanefs_domain *domain,
 		if (++count == LANEFS_BATCH)
 			break;
 	}
-	spin_unlock(&domain->d_home_lock);
+	spin_unlock(&journal->j_home_lock);
 	return count;
 }
 
-static void lanefs_home_written(struct lanefs_domain *domain, struct lanefs_home_write *write,
+static void lanefs_home_written(struct lanefs_journal *journal, struct lanefs_home_write *write,
 				bool good)
 {
 	struct lanefs_buf *buf = write->buf;
 	bool clean = false;
 
-	spin_lock(&domain->d_home_lock);
+	spin_lock(&journal->j_home_lock);
 	if (good && !list_empty(&buf->b_home_node) && buf->b_home == write->page) {
 		list_del_init(&buf->b_home_node);
 		buf->b_home = NULL;
 		clean = true;
 	}
-	spin_unlock(&domain->d_home_lock);
+	spin_unlock(&journal->j_home_lock);
 	clear_and_wake_up_bit(LANEFS_BUF_WRITING, &buf->b_flags);
 	put_page(write->page);
 	if (clean) {
@@ -118,12 +118,12 @@ static void lanefs_home_step(struct lanefs_coop *coop, unsigned int step)
 	blk_finish_plug(&plug);
 }
 
-static int lanefs_home_write_batch(struct lanefs_domain *domain, struct lanefs_home_write *batch,
+static int lanefs_home_write_batch(struct lanefs_journal *journal, struct lanefs_home_write *batch,
 				   unsigned int count)
 {
 	struct lanefs_home_io io = {
 		.coop = { .work = lanefs_home_step, .steps = DIV_ROUND_UP(count, LANEFS_HOME_STEP) },
-		.sbi = domain->d_sbi,
+		.sbi = journal->j_sbi,
 		.batch = batch,
 		.count = count,
 		.pending = ATOMIC_INIT(1),
@@ -132,30 +132,30 @@ static int lanefs_home_write_batch(struct lanefs_domain *domain, struct lanefs_h
 
 	init_completion(&io.done);
 	sort(batch, count, sizeof(*batch), lanefs_home_order, NULL);
-	lanefs_coop_run(domain, &io.coop, &domain->j_home_coop, &domain->j_wait_join);
+	lanefs_coop_run(journal, &io.coop, &journal->j_home_coop, &journal->j_wait_join);
 	if (!atomic_dec_and_test(&io.pending))
 		wait_for_completion(&io.done);
 	for (i = 0; i < count; i++)
-		lanefs_home_written(domain, &batch[i], !io.err);
+		lanefs_home_written(journal, &batch[i], !io.err);
 	return io.err;
 }
 
 /* Writes where the log begins: j_tail and j_tail_seq. */
-int lanefs_write_tail(struct lanefs_domain *domain)
+int lanefs_write_tail(struct lanefs_journal *journal)
 {
 	struct page *page = alloc_page(GFP_NOFS | __GFP_NOFAIL | __GFP_ZERO);
 	struct lanefs_domain_block *block = page_address(page);
-	u64 number = domain->d_layout.base + 1;
+	u64 number = journal->j_layout->base + 1;
 	int err;
 
-	lanefs_init_header(domain->d_sbi, block, LANEFS_MAGIC_DOMAIN, number, domain->d_id);
-	block->db_header.lh_epoch = cpu_to_le64(domain->d_sbi->s_epoch);
-	block->db_domain = cpu_to_le32(domain->d_id);
-	block->db_base = cpu_to_le64(domain->d_layout.base);
-	block->db_tail_seq = cpu_to_le64(domain->j_tail_seq);
-	block->db_tail = cpu_to_le64(domain->j_tail);
+	lanefs_init_header(journal->j_sbi, block, LANEFS_MAGIC_DOMAIN, number, journal->j_id);
+	block->db_header.lh_epoch = cpu_to_le64(journal->j_sbi->s_epoch);
+	block->db_domain = cpu_to_le32(journal->j_id);
+	block->db_base = cpu_to_le64(journal->j_layout->base);
+	block->db_tail_seq = cpu_to_le64(journal->j_tail_seq);
+	block->db_tail = cpu_to_le64(journal->j_tail);
 	lanefs_block_seal(block);
-	err = lanefs_bio_sync(domain->d_sbi, number, page,
+	err = lanefs_bio_sync(journal->j_sbi, number, page,
 			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
 	put_page(page);
 	return err;
@@ -165,48 +165,48 @@ int lanefs_write_tail(struct lanefs_domain *domain)
  * Gives the log before the oldest block that is not in place back. The flush before the write of
  * the tail makes the blocks in place durable first.
  */
-static int lanefs_tail_advance(struct lanefs_domain *domain)
+static int lanefs_tail_advance(struct lanefs_journal *journal)
 {
 	struct lanefs_txn *txn, *next;
 	LIST_HEAD(done);
 	u64 seq, freed = 0;
 	int err;
 
-	mutex_lock(&domain->j_stable_mutex);
-	spin_lock(&domain->d_home_lock);
-	seq = domain->j_stable + 1;
-	if (!list_empty(&domain->d_home))
-		seq = list_first_entry(&domain->d_home, struct lanefs_buf, b_home_node)->b_home_seq;
-	spin_unlock(&domain->d_home_lock);
-	mutex_unlock(&domain->j_stable_mutex);
-	if (seq == domain->j_tail_seq)
+	mutex_lock(&journal->j_stable_mutex);
+	spin_lock(&journal->j_home_lock);
+	seq = journal->j_stable + 1;
+	if (!list_empty(&journal->j_home))
+		seq = list_first_entry(&journal->j_home, struct lanefs_buf, b_home_node)->b_home_seq;
+	spin_unlock(&journal->j_home_lock);
+	mutex_unlock(&journal->j_stable_mutex);
+	if (seq == journal->j_tail_seq)
 		return 0;
 
-	spin_lock(&domain->j_lock);
-	list_for_each_entry_safe(txn, next, &domain->j_log, t_node) {
+	spin_lock(&journal->j_lock);
+	list_for_each_entry_safe(txn, next, &journal->j_log, t_node) {
 		if (txn->t_seq >= seq)
 			break;
 		list_move_tail(&txn->t_node, &done);
 		freed += txn->t_log_blocks;
 	}
-	domain->j_tail_seq = seq;
-	domain->j_tail = (domain->j_tail + freed) % domain->d_layout.journal_blocks;
-	spin_unlock(&domain->j_lock);
+	journal->j_tail_seq = seq;
+	journal->j_tail = (journal->j_tail + freed) % journal->j_layout->journal_blocks;
+	spin_unlock(&journal->j_lock);
 
-	err = lanefs_write_tail(domain);
+	err = lanefs_write_tail(journal);
 	list_for_each_entry_safe(txn, next, &done, t_node)
 		lanefs_txn_free(txn);
 	if (err)
 		return err;
-	spin_lock(&domain->j_lock);
-	domain->j_free += freed;
-	spin_unlock(&domain->j_lock);
-	wake_up_all(&domain->j_wait_join);
+	spin_lock(&journal->j_lock);
+	journal->j_free += freed;
+	spin_unlock(&journal->j_lock);
+	wake_up_all(&journal->j_wait_join);
 	return 0;
 }
 
 /* Writes all that is stable in place. */
-int lanefs_checkpoint(struct lanefs_domain *domain)
+int lanefs_checkpoint(struct lanefs_journal *journal)
 {
 	struct lanefs_home_write *batch;
 	unsigned int count, total, written = 0;
@@ -214,63 +214,63 @@ int lanefs_checkpoint(struct lanefs_domain *domain)
 	int err = 0;
 
 	batch = kvmalloc_array(LANEFS_BATCH, sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
-	mutex_lock(&domain->j_checkpoint_mutex);
-	target = READ_ONCE(domain->j_stable);
+	mutex_lock(&journal->j_checkpoint_mutex);
+	target = READ_ONCE(journal->j_stable);
 	for (;;) {
-		if (READ_ONCE(domain->d_sbi->s_aborted)) {
+		if (READ_ONCE(journal->j_sbi->s_aborted)) {
 			err = -EIO;
 			break;
 		}
-		spin_lock(&domain->d_home_lock);
-		total = !list_empty(&domain->d_home) &&
-			list_first_entry(&domain->d_home, struct lanefs_buf,
+		spin_lock(&journal->j_home_lock);
+		total = !list_empty(&journal->j_home) &&
+			list_first_entry(&journal->j_home, struct lanefs_buf,
 					 b_home_node)->b_home_seq <= target;
-		spin_unlock(&domain->d_home_lock);
+		spin_unlock(&journal->j_home_lock);
 		if (!total)
 			break;
-		count = lanefs_home_collect(domain, batch);
-		err = lanefs_home_write_batch(domain, batch, count);
+		count = lanefs_home_collect(journal, batch);
+		err = lanefs_home_write_batch(journal, batch, count);
 		if (err)
 			break;
 		written += count;
 	}
 	if (!err)
-		err = lanefs_tail_advance(domain);
-	trace_lanefs_checkpoint(domain, written, err);
-	mutex_unlock(&domain->j_checkpoint_mutex);
+		err = lanefs_tail_advance(journal);
+	trace_lanefs_checkpoint(journal, written, err);
+	mutex_unlock(&journal->j_checkpoint_mutex);
 	kvfree(batch);
-	if (err && !READ_ONCE(domain->d_sbi->s_aborted))
-		lanefs_io_error(domain->d_sbi, "domain %u: checkpoint failed (%d)", domain->d_id,
+	if (err && !READ_ONCE(journal->j_sbi->s_aborted))
+		lanefs_io_error(journal->j_sbi, "domain %u: checkpoint failed (%d)", journal->j_id,
 				err);
 	return err;
 }
 
 /* Has the domain's thread write all that is committed in place. */
-void lanefs_checkpoint_request(struct lanefs_domain *domain)
+void lanefs_checkpoint_request(struct lanefs_journal *journal)
 {
-	WRITE_ONCE(domain->j_checkpoint_wanted, true);
-	wake_up(&domain->j_wait_checkpoint_work);
+	WRITE_ONCE(journal->j_checkpoint_wanted, true);
+	wake_up(&journal->j_wait_checkpoint_work);
 }
 
 int lanefs_checkpoint_thread(void *data)
 {
-	struct lanefs_domain *domain = data;
+	struct lanefs_journal *journal = data;
 	unsigned int nofs = memalloc_nofs_save();
 	u64 seq;
 
 	set_freezable();
 	while (!kthread_should_stop()) {
-		wait_event_freezable(domain->j_wait_checkpoint_work,
+		wait_event_freezable(journal->j_wait_checkpoint_work,
 				     kthread_should_stop() ||
-				     READ_ONCE(domain->j_checkpoint_wanted));
-		if (!READ_ONCE(domain->j_checkpoint_wanted))
+				     READ_ONCE(journal->j_checkpoint_wanted));
+		if (!READ_ONCE(journal->j_checkpoint_wanted))
 			continue;
-		WRITE_ONCE(domain->j_checkpoint_wanted, false);
-		spin_lock(&domain->j_lock);
-		seq = domain->j_committed;
-		spin_unlock(&domain->j_lock);
-		if (!lanefs_stabilise(domain, seq))
-			lanefs_checkpoint(domain);
+		WRITE_ONCE(journal->j_checkpoint_wanted, false);
+		spin_lock(&journal->j_lock);
+		seq = journal->j_committed;
+		spin_unlock(&journal->j_lock);
+		if (!lanefs_stabilise(journal, seq))
+			lanefs_checkpoint(journal);
 	}
 	memalloc_nofs_restore(nofs);
 	return 0;

@@ -18,15 +18,15 @@
 
 #define LANEFS_COMMIT_INTERVAL	(5 * HZ)
 
-static bool lanefs_waiters_commit(const struct lanefs_domain *domain)
+static bool lanefs_waiters_commit(const struct lanefs_journal *journal)
 {
-	return READ_ONCE(domain->d_sbi->s_options.journal) != LANEFS_JOURNAL_SERIAL;
+	return READ_ONCE(journal->j_sbi->s_options.journal) != LANEFS_JOURNAL_SERIAL;
 }
 
 /* Those who wait for this transaction: another queue than for the one before, or after. */
-static wait_queue_head_t *lanefs_committed_queue(struct lanefs_domain *domain, u64 seq)
+static wait_queue_head_t *lanefs_committed_queue(struct lanefs_journal *journal, u64 seq)
 {
-	return &domain->j_wait_committed[seq % ARRAY_SIZE(domain->j_wait_committed)];
+	return &journal->j_wait_committed[seq % ARRAY_SIZE(journal->j_wait_committed)];
 }
 
 /* Freezes what the transaction changed. No handle is open, and none can join. */
@@ -57,141 +57,141 @@ static void lanefs_txn_freeze(struct lanefs_txn *txn)
 /* The transaction's place in the log; the next one may begin. */
 static void lanefs_txn_place(struct lanefs_txn *txn)
 {
-	struct lanefs_domain *domain = txn->t_domain;
+	struct lanefs_journal *journal = txn->t_journal;
 
-	spin_lock(&domain->j_lock);
-	txn->t_log_start = domain->j_head;
+	spin_lock(&journal->j_lock);
+	txn->t_log_start = journal->j_head;
 	txn->t_log_blocks = lanefs_log_need(txn->t_nbufs, txn->t_revokes);
-	if (WARN_ON(txn->t_log_blocks > domain->j_free)) {
-		spin_unlock(&domain->j_lock);
-		lanefs_abort(domain->d_sbi);
-		spin_lock(&domain->j_lock);
+	if (WARN_ON(txn->t_log_blocks > journal->j_free)) {
+		spin_unlock(&journal->j_lock);
+		lanefs_abort(journal->j_sbi);
+		spin_lock(&journal->j_lock);
 	} else {
-		domain->j_free -= txn->t_log_blocks;
-		domain->j_head += txn->t_log_blocks;
-		if (domain->j_head >= domain->d_layout.journal_blocks)
-			domain->j_head -= domain->d_layout.journal_blocks;
+		journal->j_free -= txn->t_log_blocks;
+		journal->j_head += txn->t_log_blocks;
+		if (journal->j_head >= journal->j_layout->journal_blocks)
+			journal->j_head -= journal->j_layout->journal_blocks;
 	}
-	WRITE_ONCE(domain->j_running, NULL);
-	WRITE_ONCE(domain->j_running_seq, 0);
-	domain->j_committing = txn;
-	spin_unlock(&domain->j_lock);
+	WRITE_ONCE(journal->j_running, NULL);
+	WRITE_ONCE(journal->j_running_seq, 0);
+	journal->j_committing = txn;
+	spin_unlock(&journal->j_lock);
 	/* The flush is after this: an fsync that still finds its transaction running relies on it. */
 	smp_mb();
-	wake_up_all(&domain->j_wait_join);
+	wake_up_all(&journal->j_wait_join);
 }
 
 /* Under j_commit_mutex. */
-static void lanefs_commit(struct lanefs_domain *domain)
+static void lanefs_commit(struct lanefs_journal *journal)
 {
 	wait_queue_head_t *queue;
 	struct lanefs_txn *txn;
 	bool aborted;
 	int err;
 
-	lockdep_assert_held(&domain->j_commit_mutex);
-	spin_lock(&domain->j_lock);
-	txn = domain->j_running;
-	queue = lanefs_committed_queue(domain, txn->t_seq);
+	lockdep_assert_held(&journal->j_commit_mutex);
+	spin_lock(&journal->j_lock);
+	txn = journal->j_running;
+	queue = lanefs_committed_queue(journal, txn->t_seq);
 	lanefs_txn_lock(txn);
-	spin_unlock(&domain->j_lock);
+	spin_unlock(&journal->j_lock);
 	lanefs_txn_drain(txn);
 	lanefs_txn_freeze(txn);
 	lanefs_txn_place(txn);
 
-	aborted = READ_ONCE(domain->d_sbi->s_aborted);
+	aborted = READ_ONCE(journal->j_sbi->s_aborted);
 	err = aborted ? -EIO : lanefs_log_transaction(txn, queue);
 	if (err && !aborted) {
-		lanefs_io_error(domain->d_sbi, "domain %u: transaction %llu cannot be written (%d)",
-				domain->d_id, txn->t_seq, err);
-		lanefs_shutdown(domain->d_sbi);
+		lanefs_io_error(journal->j_sbi, "domain %u: transaction %llu cannot be written (%d)",
+				journal->j_id, txn->t_seq, err);
+		lanefs_shutdown(journal->j_sbi);
 	}
 	trace_lanefs_commit(txn, err);
-	spin_lock(&domain->j_lock);
-	domain->j_committing = NULL;
-	list_add_tail(&txn->t_node, &domain->j_log);
+	spin_lock(&journal->j_lock);
+	journal->j_committing = NULL;
+	list_add_tail(&txn->t_node, &journal->j_log);
 	if (!err)
-		WRITE_ONCE(domain->j_committed, txn->t_seq);
-	spin_unlock(&domain->j_lock);
+		WRITE_ONCE(journal->j_committed, txn->t_seq);
+	spin_unlock(&journal->j_lock);
 	wake_up_all(queue);
-	wake_up_all(&domain->j_wait_join);
+	wake_up_all(&journal->j_wait_join);
 }
 
 /* The sequence to commit now, or 0; then `left` is the number of jiffies until the timeout. */
-static u64 lanefs_commit_due(struct lanefs_domain *domain, unsigned long *left)
+static u64 lanefs_commit_due(struct lanefs_journal *journal, unsigned long *left)
 {
 	unsigned long age;
 	struct lanefs_txn *txn;
 	u64 due = 0;
 
 	*left = LANEFS_COMMIT_INTERVAL;
-	spin_lock(&domain->j_lock);
-	txn = domain->j_running;
+	spin_lock(&journal->j_lock);
+	txn = journal->j_running;
 	if (txn) {
 		age = min_t(unsigned long, jiffies - txn->t_started, LANEFS_COMMIT_INTERVAL);
 		*left -= age;
-		if (txn->t_seq <= domain->j_wanted || !*left)
+		if (txn->t_seq <= journal->j_wanted || !*left)
 			due = txn->t_seq;
 	}
-	spin_unlock(&domain->j_lock);
-	if (!READ_ONCE(domain->d_sbi->s_aborted))
+	spin_unlock(&journal->j_lock);
+	if (!READ_ONCE(journal->j_sbi->s_aborted))
 		return due;
 	*left = LANEFS_COMMIT_INTERVAL;
 	return 0;
 }
 
 /* Commits what is due, if there is something; with j_commit_mutex, which is released. */
-static void lanefs_commit_and_unlock(struct lanefs_domain *domain)
+static void lanefs_commit_and_unlock(struct lanefs_journal *journal)
 {
 	unsigned int nofs = memalloc_nofs_save();
 	unsigned long left;
-	u64 seq = lanefs_commit_due(domain, &left), next;
+	u64 seq = lanefs_commit_due(journal, &left), next;
 
-	lockdep_assert_held(&domain->j_commit_mutex);
+	lockdep_assert_held(&journal->j_commit_mutex);
 	if (seq)
-		lanefs_commit(domain);
-	mutex_unlock(&domain->j_commit_mutex);
+		lanefs_commit(journal);
+	mutex_unlock(&journal->j_commit_mutex);
 	/* Wakes a task that requested a commit and then saw the mutex held. */
 	smp_mb();
-	next = lanefs_commit_due(domain, &left);
-	if (next && lanefs_waiters_commit(domain))
-		wake_up(lanefs_committed_queue(domain, next));
+	next = lanefs_commit_due(journal, &left);
+	if (next && lanefs_waiters_commit(journal))
+		wake_up(lanefs_committed_queue(journal, next));
 	else if (next)
-		wake_up(&domain->j_wait_commit_work);
-	if (seq && READ_ONCE(domain->j_committed) >= seq)
-		lanefs_stable_try(domain);
+		wake_up(&journal->j_wait_commit_work);
+	if (seq && READ_ONCE(journal->j_committed) >= seq)
+		lanefs_stable_try(journal);
 	memalloc_nofs_restore(nofs);
 }
 
 /* Asks for the commit of the transaction; `thread`: of the thread, for the caller may not wait. */
-void lanefs_commit_request(struct lanefs_domain *domain, u64 seq, bool thread)
+void lanefs_commit_request(struct lanefs_journal *journal, u64 seq, bool thread)
 {
-	if (READ_ONCE(domain->j_wanted) >= seq)
+	if (READ_ONCE(journal->j_wanted) >= seq)
 		return;
-	thread |= !lanefs_waiters_commit(domain) || lanefs_may_be_throttled();
-	spin_lock(&domain->j_lock);
-	if (seq > domain->j_wanted) {
-		WRITE_ONCE(domain->j_wanted, seq);
+	thread |= !lanefs_waiters_commit(journal) || lanefs_may_be_throttled();
+	spin_lock(&journal->j_lock);
+	if (seq > journal->j_wanted) {
+		WRITE_ONCE(journal->j_wanted, seq);
 		if (thread)
-			wake_up(&domain->j_wait_commit_work);
+			wake_up(&journal->j_wait_commit_work);
 	}
-	spin_unlock(&domain->j_lock);
+	spin_unlock(&journal->j_lock);
 }
 
-static bool lanefs_commit_over(const struct lanefs_domain *domain, u64 seq)
+static bool lanefs_commit_over(const struct lanefs_journal *journal, u64 seq)
 {
-	return READ_ONCE(domain->j_committed) >= seq || READ_ONCE(domain->d_sbi->s_aborted);
+	return READ_ONCE(journal->j_committed) >= seq || READ_ONCE(journal->j_sbi->s_aborted);
 }
 
 /* Whether there is something to do for who waits for a commit. */
-static bool lanefs_commit_work(struct lanefs_domain *domain)
+static bool lanefs_commit_work(struct lanefs_journal *journal)
 {
-	return READ_ONCE(domain->j_log_coop) ||
-	       (lanefs_waiters_commit(domain) && !mutex_is_locked(&domain->j_commit_mutex));
+	return READ_ONCE(journal->j_log_coop) ||
+	       (lanefs_waiters_commit(journal) && !mutex_is_locked(&journal->j_commit_mutex));
 }
 
 /* Waits until the transaction is on disk. It must have been requested, or be committing. */
-int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
+int lanefs_commit_wait(struct lanefs_journal *journal, u64 seq)
 {
 	bool commits = !lanefs_may_be_throttled();
 	unsigned int state = TASK_UNINTERRUPTIBLE;
@@ -201,25 +201,25 @@ int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
 		state |= TASK_FREEZABLE;
 	for (;;) {
 		/* Of those who commit one is woken. */
-		(void)___wait_event(*lanefs_committed_queue(domain, seq),
-				    lanefs_commit_over(domain, seq) ||
-				    (commits && lanefs_commit_work(domain)),
+		(void)___wait_event(*lanefs_committed_queue(journal, seq),
+				    lanefs_commit_over(journal, seq) ||
+				    (commits && lanefs_commit_work(journal)),
 				    state, commits, 0, schedule());
-		if (lanefs_commit_over(domain, seq))
+		if (lanefs_commit_over(journal, seq))
 			break;
-		if (READ_ONCE(domain->j_log_coop))
-			lanefs_coop_help(domain, &domain->j_log_coop);
-		else if (lanefs_waiters_commit(domain) && mutex_trylock(&domain->j_commit_mutex))
-			lanefs_commit_and_unlock(domain);
+		if (READ_ONCE(journal->j_log_coop))
+			lanefs_coop_help(journal, &journal->j_log_coop);
+		else if (lanefs_waiters_commit(journal) && mutex_trylock(&journal->j_commit_mutex))
+			lanefs_commit_and_unlock(journal);
 	}
 	/*
 	 * Who was woken to commit may be this task, which had gone to the queue once more before it saw
 	 * that it is over, and does not commit: then it is another's to do.
 	 */
-	if (lanefs_waiters_commit(domain) && !mutex_is_locked(&domain->j_commit_mutex) &&
-	    wq_has_sleeper(lanefs_committed_queue(domain, seq)))
-		wake_up(lanefs_committed_queue(domain, seq));
-	return READ_ONCE(domain->j_committed) >= seq ? 0 : -EIO;
+	if (lanefs_waiters_commit(journal) && !mutex_is_locked(&journal->j_commit_mutex) &&
+	    wq_has_sleeper(lanefs_committed_queue(journal, seq)))
+		wake_up(lanefs_committed_queue(journal, seq));
+	return READ_ONCE(journal->j_committed) >= seq ? 0 : -EIO;
 }
 
 /*
@@ -229,21 +229,21 @@ int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq)
  */
 int lanefs_commit_thread(void *data)
 {
-	struct lanefs_domain *domain = data;
+	struct lanefs_journal *journal = data;
 	unsigned long left;
 
 	set_freezable();
 	for (;;) {
-		if (lanefs_commit_due(domain, &left)) {
-			mutex_lock(&domain->j_commit_mutex);
-			lanefs_commit_and_unlock(domain);
+		if (lanefs_commit_due(journal, &left)) {
+			mutex_lock(&journal->j_commit_mutex);
+			lanefs_commit_and_unlock(journal);
 			continue;
 		}
 		if (kthread_should_stop())
 			break;
-		wait_event_freezable_timeout(domain->j_wait_commit_work,
+		wait_event_freezable_timeout(journal->j_wait_commit_work,
 					     kthread_should_stop() ||
-					     lanefs_commit_due(domain, &left), left);
+					     lanefs_commit_due(journal, &left), left);
 	}
 	return 0;
 }

@@ -6,7 +6,7 @@
 void lanefs_abort(struct lanefs_sb *sbi)
 {
 	struct super_block *sb = sbi->s_vfs;
-	struct lanefs_domain *domain;
+	struct lanefs_journal *journal;
 	u32 i;
 
 	if (xchg(&sbi->s_aborted, true))
@@ -20,16 +20,16 @@ void lanefs_abort(struct lanefs_sb *sbi)
 		sb_end_write(sb);
 	}
 	for (i = 0; i < sbi->s_domains; i++) {
-		domain = sbi->s_domain[i];
+		journal = sbi->s_journal[i];
 		/* A join through a slot does not check whether the file system was aborted. */
-		spin_lock(&domain->j_lock);
-		if (domain->j_running)
-			domain->j_running->t_reserved -= lanefs_slots_close(domain);
-		spin_unlock(&domain->j_lock);
-		wake_up_all(&domain->j_wait_join);
-		wake_up_all(&domain->j_wait_committed[0]);
-		wake_up_all(&domain->j_wait_committed[1]);
-		wake_up_all(&domain->j_wait_checkpoint_work);
+		spin_lock(&journal->j_lock);
+		if (journal->j_running)
+			journal->j_running->t_reserved -= lanefs_slots_close(journal);
+		spin_unlock(&journal->j_lock);
+		wake_up_all(&journal->j_wait_join);
+		wake_up_all(&journal->j_wait_committed[0]);
+		wake_up_all(&journal->j_wait_committed[1]);
+		wake_up_all(&journal->j_wait_checkpoint_work);
 	}
 	wake_up_all(&sbi->s_wait_flushed);
 }

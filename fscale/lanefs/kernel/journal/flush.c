@@ -29,18 +29,18 @@ void lanefs_flush_put(struct lanefs_flush *flush)
 }
 
 /* Has the domain's running transaction share the flush, if its commit can begin at once. */
-static void lanefs_flush_join(struct lanefs_domain *domain, u64 seq, struct lanefs_flush *flush)
+static void lanefs_flush_join(struct lanefs_journal *journal, u64 seq, struct lanefs_flush *flush)
 {
 	struct lanefs_txn *txn;
 
-	spin_lock(&domain->j_lock);
-	txn = domain->j_running;
-	if (txn && txn->t_seq <= seq && !txn->t_locked && !txn->t_flush && !domain->j_committing) {
+	spin_lock(&journal->j_lock);
+	txn = journal->j_running;
+	if (txn && txn->t_seq <= seq && !txn->t_locked && !txn->t_flush && !journal->j_committing) {
 		refcount_inc(&flush->users);
 		atomic_inc(&flush->writing);
 		txn->t_flush = flush;
 	}
-	spin_unlock(&domain->j_lock);
+	spin_unlock(&journal->j_lock);
 }
 
 /*
@@ -59,8 +59,8 @@ void lanefs_flush_share(struct lanefs_sb *sbi, const u64 *seq)
 	refcount_set(&flush->users, 1);
 	atomic_set(&flush->writing, 1);
 	for (i = 0; i < sbi->s_domains; i++)
-		if (READ_ONCE(sbi->s_domain[i]->j_committed) < seq[i])
-			lanefs_flush_join(sbi->s_domain[i], seq[i], flush);
+		if (READ_ONCE(sbi->s_journal[i]->j_committed) < seq[i])
+			lanefs_flush_join(sbi->s_journal[i], seq[i], flush);
 	if (atomic_dec_and_test(&flush->writing))
 		wake_up_all(&sbi->s_wait_flushed);
 	lanefs_flush_put(flush);
@@ -69,7 +69,7 @@ void lanefs_flush_share(struct lanefs_sb *sbi, const u64 *seq)
 /* Flushes after the log of a transaction was written, or could not be. */
 int lanefs_flush_log(struct lanefs_txn *txn)
 {
-	struct lanefs_sb *sbi = txn->t_domain->d_sbi;
+	struct lanefs_sb *sbi = txn->t_journal->j_sbi;
 	struct lanefs_flush *flush = txn->t_flush;
 	bool mine;
 	int err;

@@ -24,6 +24,8 @@
 
 #define LANEFS_LOG_SLACK	32	/* blocks, should an operation need more than its credits */
 
+static struct kmem_cache *lanefs_journal_cache;
+
 /* Blocks in the log for a transaction of so many metadata blocks. */
 u64 lanefs_log_need(u64 blocks, u64 revokes)
 {
@@ -54,24 +56,24 @@ void lanefs_txn_free(struct lanefs_txn *txn)
 }
 
 /* Asks for the commit of the running transaction; under j_lock. */
-static void lanefs_want_commit(struct lanefs_domain *domain, const struct lanefs_txn *txn)
+static void lanefs_want_commit(struct lanefs_journal *journal, const struct lanefs_txn *txn)
 {
-	lockdep_assert_held(&domain->j_lock);
-	if (txn->t_seq <= domain->j_wanted)
+	lockdep_assert_held(&journal->j_lock);
+	if (txn->t_seq <= journal->j_wanted)
 		return;
-	WRITE_ONCE(domain->j_wanted, txn->t_seq);
-	wake_up(&domain->j_wait_commit_work);
+	WRITE_ONCE(journal->j_wanted, txn->t_seq);
+	wake_up(&journal->j_wait_commit_work);
 }
 
 /* Credits of those who have waited longer than `waiter`, or, without one, of all; under j_lock. */
-static unsigned int lanefs_older_credits(const struct lanefs_domain *domain,
+static unsigned int lanefs_older_credits(const struct lanefs_journal *journal,
 					 const struct lanefs_waiter *waiter)
 {
 	const struct lanefs_waiter *other;
 	unsigned int credits = 0;
 
-	lockdep_assert_held(&domain->j_lock);
-	list_for_each_entry(other, &domain->j_waiters, w_node) {
+	lockdep_assert_held(&journal->j_lock);
+	list_for_each_entry(other, &journal->j_waiters, w_node) {
 		if (waiter && other->w_ticket >= waiter->w_ticket)
 			break;
 		credits += other->w_credits;
@@ -83,31 +85,31 @@ static unsigned int lanefs_older_credits(const struct lanefs_domain *domain,
  * Whether the running transaction has room for so many credits, and as many as `older` beside;
  * under j_lock. -EAGAIN: not this one; -ENOSPC: the log does not.
  */
-static int lanefs_txn_room(const struct lanefs_domain *domain, unsigned int credits,
+static int lanefs_txn_room(const struct lanefs_journal *journal, unsigned int credits,
 			   unsigned int older)
 {
-	const struct lanefs_txn *txn = domain->j_running;
+	const struct lanefs_txn *txn = journal->j_running;
 	unsigned int reserved = older + (txn ? txn->t_reserved : 0);
 	unsigned int revokes = txn ? txn->t_revokes : 0;
 
-	lockdep_assert_held(&domain->j_lock);
+	lockdep_assert_held(&journal->j_lock);
 	if (txn && txn->t_locked)
 		return -EAGAIN;
-	if (reserved && reserved + credits > domain->j_max_txn)
+	if (reserved && reserved + credits > journal->j_max_txn)
 		return -EAGAIN;
-	if (domain->j_free < lanefs_log_need(reserved + credits, revokes + LANEFS_JOURNAL_RECORDS) +
+	if (journal->j_free < lanefs_log_need(reserved + credits, revokes + LANEFS_JOURNAL_RECORDS) +
 			     LANEFS_LOG_SLACK)
 		return -ENOSPC;
 	return 0;
 }
 
 /* Whether a handle of several domains may not join the running transaction; under j_lock. */
-static bool lanefs_ties_held(const struct lanefs_domain *domain, const struct lanefs_waiter *waiter)
+static bool lanefs_ties_held(const struct lanefs_journal *journal, const struct lanefs_waiter *waiter)
 {
-	u64 seq = domain->j_running ? domain->j_running->t_seq : domain->j_next_seq;
+	u64 seq = journal->j_running ? journal->j_running->t_seq : journal->j_next_seq;
 
-	lockdep_assert_held(&domain->j_lock);
-	return seq <= domain->j_held_seq && !(waiter && waiter->w_ticket < domain->j_held_ticket);
+	lockdep_assert_held(&journal->j_lock);
+	return seq <= journal->j_held_seq && !(waiter && waiter->w_ticket < journal->j_held_ticket);
 }
 
 /*
@@ -118,56 +120,56 @@ static bool lanefs_ties_held(const struct lanefs_domain *domain, const struct la
 static int lanefs_handle_admit(const struct lanefs_handle *h, int part,
 			       const struct lanefs_waiter *waiter)
 {
-	struct lanefs_domain *domain = h->h_part[part].domain;
+	struct lanefs_journal *journal = h->h_part[part].journal;
 	unsigned int credits = h->h_part[part].credits;
-	unsigned int older = lanefs_older_credits(domain, waiter);
-	struct lanefs_txn *txn = domain->j_running;
+	unsigned int older = lanefs_older_credits(journal, waiter);
+	struct lanefs_txn *txn = journal->j_running;
 	int err;
 
-	lockdep_assert_held(&domain->j_lock);
+	lockdep_assert_held(&journal->j_lock);
 	/* Nobody would commit what joins a journal that does not run. */
-	if (READ_ONCE(domain->d_sbi->s_aborted) || !READ_ONCE(domain->d_sbi->s_started))
+	if (READ_ONCE(journal->j_sbi->s_aborted) || !READ_ONCE(journal->j_sbi->s_started))
 		return -EROFS;
-	if (h->h_parts > 1 && lanefs_ties_held(domain, waiter))
+	if (h->h_parts > 1 && lanefs_ties_held(journal, waiter))
 		return -EAGAIN;
-	err = lanefs_txn_room(domain, credits, older);
+	err = lanefs_txn_room(journal, credits, older);
 	if (err && txn && !txn->t_locked) {
-		txn->t_reserved -= lanefs_slots_close(domain);
-		err = lanefs_txn_room(domain, credits, older);
+		txn->t_reserved -= lanefs_slots_close(journal);
+		err = lanefs_txn_room(journal, credits, older);
 	}
 	if (err == -ENOSPC)
-		lanefs_checkpoint_request(domain);
+		lanefs_checkpoint_request(journal);
 	else if (err && txn && !txn->t_locked &&
-		 (atomic_read(&txn->t_joined) > domain->j_max_txn / 2 ||
-		  (!txn->t_handles && !lanefs_slots_busy(domain))))
-		lanefs_want_commit(domain, txn);
+		 (atomic_read(&txn->t_joined) > journal->j_max_txn / 2 ||
+		  (!txn->t_handles && !lanefs_slots_busy(journal))))
+		lanefs_want_commit(journal, txn);
 	return err ? -EAGAIN : 0;
 }
 
 static bool lanefs_handle_admitted(const struct lanefs_handle *h, int part,
 				   const struct lanefs_waiter *waiter)
 {
-	struct lanefs_domain *domain = h->h_part[part].domain;
+	struct lanefs_journal *journal = h->h_part[part].journal;
 	int err;
 
-	spin_lock(&domain->j_lock);
+	spin_lock(&journal->j_lock);
 	err = lanefs_handle_admit(h, part, waiter);
-	spin_unlock(&domain->j_lock);
+	spin_unlock(&journal->j_lock);
 	return err != -EAGAIN;
 }
 
 /* The next handles on this CPU need not come here; under j_lock. */
-static void lanefs_slot_grant(struct lanefs_domain *domain, struct lanefs_txn *txn,
+static void lanefs_slot_grant(struct lanefs_journal *journal, struct lanefs_txn *txn,
 			      unsigned int credits)
 {
-	unsigned int share = lanefs_slot_share(domain, credits);
+	unsigned int share = lanefs_slot_share(journal, credits);
 
-	lockdep_assert_held(&domain->j_lock);
-	if (READ_ONCE(domain->d_sbi->s_options.journal) != LANEFS_JOURNAL_CONCURRENT ||
-	    !list_empty(&domain->j_waiters) || !share || lanefs_txn_room(domain, share, 0))
+	lockdep_assert_held(&journal->j_lock);
+	if (READ_ONCE(journal->j_sbi->s_options.journal) != LANEFS_JOURNAL_CONCURRENT ||
+	    !list_empty(&journal->j_waiters) || !share || lanefs_txn_room(journal, share, 0))
 		return;
 	txn->t_reserved += share;
-	lanefs_slot_open(domain, share);
+	lanefs_slot_open(journal, share);
 }
 
 /* Under j_lock. -ENOBUFS: there is no running transaction, give a fresh one. */
@@ -175,90 +177,90 @@ static int lanefs_handle_join_locked(struct lanefs_handle *h, int part,
 				     const struct lanefs_waiter *waiter,
 				     struct lanefs_txn **fresh)
 {
-	struct lanefs_domain *domain = h->h_part[part].domain;
+	struct lanefs_journal *journal = h->h_part[part].journal;
 	unsigned int credits = h->h_part[part].credits;
 	struct lanefs_txn *txn;
 	int err;
 
-	lockdep_assert_held(&domain->j_lock);
+	lockdep_assert_held(&journal->j_lock);
 	err = lanefs_handle_admit(h, part, waiter);
 	if (err)
 		return err;
-	txn = domain->j_running;
+	txn = journal->j_running;
 	if (!txn) {
 		txn = *fresh;
 		if (!txn)
 			return -ENOBUFS;
 		*fresh = NULL;
-		txn->t_domain = domain;
-		txn->t_seq = domain->j_next_seq++;
+		txn->t_journal = journal;
+		txn->t_seq = journal->j_next_seq++;
 		txn->t_started = jiffies;
-		WRITE_ONCE(domain->j_running, txn);
-		WRITE_ONCE(domain->j_running_seq, txn->t_seq);
+		WRITE_ONCE(journal->j_running, txn);
+		WRITE_ONCE(journal->j_running_seq, txn->t_seq);
 	}
 	txn->t_handles++;
 	txn->t_reserved += credits;
-	domain->j_untied += h->h_parts > 1;
+	journal->j_untied += h->h_parts > 1;
 	h->h_part[part].txn = txn;
-	lanefs_slot_grant(domain, txn, credits);
+	lanefs_slot_grant(journal, txn, credits);
 	return 0;
 }
 
 static int lanefs_handle_join(struct lanefs_handle *h, int part, const struct lanefs_waiter *waiter,
 			      struct lanefs_txn **fresh)
 {
-	struct lanefs_domain *domain = h->h_part[part].domain;
+	struct lanefs_journal *journal = h->h_part[part].journal;
 	int err;
 
 	/* What is to be tied asks under j_lock whether it may be. */
 	h->h_part[part].slot = h->h_parts > 1 ? NULL :
-			       lanefs_slot_enter(domain, h->h_part[part].credits);
+			       lanefs_slot_enter(journal, h->h_part[part].credits);
 	if (h->h_part[part].slot) {
 		/* It stays the running transaction until this handle has ended. */
-		h->h_part[part].txn = READ_ONCE(domain->j_running);
+		h->h_part[part].txn = READ_ONCE(journal->j_running);
 		return 0;
 	}
-	spin_lock(&domain->j_lock);
+	spin_lock(&journal->j_lock);
 	err = lanefs_handle_join_locked(h, part, waiter, fresh);
-	spin_unlock(&domain->j_lock);
+	spin_unlock(&journal->j_lock);
 	return err;
 }
 
 /* Under j_lock: a handle that joined has tied the transaction, or has left it. */
-static void lanefs_untied_ended(struct lanefs_domain *domain)
+static void lanefs_untied_ended(struct lanefs_journal *journal)
 {
-	lockdep_assert_held(&domain->j_lock);
-	if (!--domain->j_untied && wq_has_sleeper(&domain->j_wait_drained))
-		wake_up(&domain->j_wait_drained);
+	lockdep_assert_held(&journal->j_lock);
+	if (!--journal->j_untied && wq_has_sleeper(&journal->j_wait_drained))
+		wake_up(&journal->j_wait_drained);
 }
 
 static void lanefs_handle_leave(struct lanefs_handle *h, int part)
 {
-	struct lanefs_domain *domain = h->h_part[part].domain;
+	struct lanefs_journal *journal = h->h_part[part].journal;
 	unsigned int credits = h->h_part[part].credits, used = h->h_part[part].used;
-	struct lanefs_slot *slot = h->h_part[part].slot;
+	u64 *slot = h->h_part[part].slot;
 	struct lanefs_txn *txn = h->h_part[part].txn;
 	unsigned int left = credits - min(credits, used);
 	bool drained = false, room = false;
 	u64 seq = txn->t_seq;
 
-	if (slot && lanefs_slot_give(&slot->s_state, left))
+	if (slot && lanefs_slot_give(slot, left))
 		return;
-	spin_lock(&domain->j_lock);
-	txn = domain->j_running;
+	spin_lock(&journal->j_lock);
+	txn = journal->j_running;
 	/* From a slot that was closed it has left already, and the commit need not have waited. */
 	if (txn && txn->t_seq == seq) {
 		txn->t_reserved -= left;
 		if (!slot)
 			txn->t_handles--;
 		drained = txn->t_locked && !txn->t_handles;
-		room = !txn->t_locked && waitqueue_active(&domain->j_wait_join);
+		room = !txn->t_locked && waitqueue_active(&journal->j_wait_join);
 	}
-	spin_unlock(&domain->j_lock);
+	spin_unlock(&journal->j_lock);
 	if (drained)
-		wake_up(&domain->j_wait_drained);
+		wake_up(&journal->j_wait_drained);
 	if (room)
-		wake_up(&domain->j_wait_join);
+		wake_up(&journal->j_wait_join);
 }
 
 /*
@@ -277,9 +279,9 @@ static int lanefs_handle_join_all(struct lanefs_handle *h, const struct lanefs_w
 		*blocked = i;
 		while (--i >= 0) {
 			lanefs_handle_leave(h, i);
-			spin_lock(&h->h_part[i].domain->j_lock);
-			lanefs_untied_ended(h->h_part[i].domain);
-			spin_unlock(&h->h_part[i].domain->j_lock);
+			spin_lock(&h->h_part[i].journal->j_lock);
+			lanefs_untied_ended(h->h_part[i].journal);
+			spin_unlock(&h->h_part[i].journal->j_lock);
 		}
 		return err;
 	}
@@ -291,36 +293,36 @@ static void lanefs_waiter_queue(struct lanefs_handle *h, struct lanefs_waiter *w
 {
 	u64 ticket = atomic64_inc_return(&h->h_sbi->s_tickets);
 	struct lanefs_waiter *before;
-	struct lanefs_domain *domain;
+	struct lanefs_journal *journal;
 	int i;
 
 	for (i = 0; i < h->h_parts; i++) {
-		domain = h->h_part[i].domain;
+		journal = h->h_part[i].journal;
 		waiters[i].w_ticket = ticket;
 		waiters[i].w_credits = h->h_part[i].credits;
-		spin_lock(&domain->j_lock);
-		list_for_each_entry_reverse(before, &domain->j_waiters, w_node)
+		spin_lock(&journal->j_lock);
+		list_for_each_entry_reverse(before, &journal->j_waiters, w_node)
 			if (before->w_ticket < ticket)
 				break;
 		list_add(&waiters[i].w_node, &before->w_node);
-		spin_unlock(&domain->j_lock);
+		spin_unlock(&journal->j_lock);
 	}
 }
 
 static void lanefs_waiter_unqueue(struct lanefs_handle *h, struct lanefs_waiter *waiters)
 {
-	struct lanefs_domain *domain;
+	struct lanefs_journal *journal;
 	bool more;
 	int i;
 
 	for (i = 0; i < h->h_parts; i++) {
-		domain = h->h_part[i].domain;
-		spin_lock(&domain->j_lock);
+		journal = h->h_part[i].journal;
+		spin_lock(&journal->j_lock);
 		list_del(&waiters[i].w_node);
-		more = !list_empty(&domain->j_waiters);
-		spin_unlock(&domain->j_lock);
+		more = !list_empty(&journal->j_waiters);
+		spin_unlock(&journal->j_lock);
 		if (more)
-			wake_up(&domain->j_wait_join);
+			wake_up(&journal->j_wait_join);
 	}
 }
 
@@ -328,16 +330,16 @@ static void lanefs_waiter_unqueue(struct lanefs_handle *h, struct lanefs_waiter 
 static void lanefs_handle_wait(const struct lanefs_handle *h, int part,
 			       const struct lanefs_waiter *waiter)
 {
-	struct lanefs_domain *domain = h->h_part[part].domain;
+	struct lanefs_journal *journal = h->h_part[part].journal;
 	bool helps = !lanefs_may_be_throttled();
 
 	for (;;) {
-		wait_event(domain->j_wait_join,
-			   (helps && READ_ONCE(domain->j_home_coop)) ||
+		wait_event(journal->j_wait_join,
+			   (helps && READ_ONCE(journal->j_home_coop)) ||
 			   lanefs_handle_admitted(h, part, waiter));
-		if (!helps || !READ_ONCE(domain->j_home_coop))
+		if (!helps || !READ_ONCE(journal->j_home_coop))
 			return;
-		lanefs_coop_help(domain, &domain->j_home_coop);
+		lanefs_coop_help(journal, &journal->j_home_coop);
 	}
 }
 
@@ -349,17 +351,17 @@ static void lanefs_handle_tie(struct lanefs_handle *h)
 	for (i = 0; i < h->h_parts; i++) {
 		struct lanefs_txn *txn = h->h_part[i].txn;
 
-		spin_lock(&txn->t_domain->j_lock);
+		spin_lock(&txn->t_journal->j_lock);
 		for (j = 0; j < h->h_parts; j++) {
-			u32 other = h->h_part[j].domain->d_id;
+			u32 other = h->h_part[j].journal->j_id;
 
 			if (i != j && txn->t_needs[other] < h->h_part[j].txn->t_seq)
 				txn->t_needs[other] = h->h_part[j].txn->t_seq;
 		}
 		txn->t_tied = true;
-		WRITE_ONCE(txn->t_domain->j_tied, txn->t_seq);
-		lanefs_untied_ended(txn->t_domain);
-		spin_unlock(&txn->t_domain->j_lock);
+		WRITE_ONCE(txn->t_journal->j_tied, txn->t_seq);
+		lanefs_untied_ended(txn->t_journal);
+		spin_unlock(&txn->t_journal->j_lock);
 	}
 }
 
@@ -380,12 +382,12 @@ int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int cr
 	h->h_parts = 0;
 	for (i = 0; i < count; i++) {
 		for (j = 0; j < h->h_parts; j++)
-			if (h->h_part[j].domain->d_id == domains[i])
+			if (h->h_part[j].journal->j_id == domains[i])
 				break;
 		if (j < h->h_parts)
 			continue;
 		memset(&h->h_part[j], 0, sizeof(h->h_part[j]));
-		h->h_part[j].domain = sbi->s_domain[domains[i]];
+		h->h_part[j].journal = sbi->s_journal[domains[i]];
 		h->h_part[j].credits = credits;
 		h->h_parts++;
 	}
@@ -427,7 +429,7 @@ void lanefs_end(struct lanefs_handle *h)
 	for (i = 0; i < h->h_parts; i++) {
 		WARN_ON_ONCE(h->h_part[i].used > h->h_part[i].credits);
 		if (h->h_part[i].reserved)
-			h->h_sbi->s_journal_ops->unreserve(h->h_part[i].domain,
+			h->h_sbi->s_journal_ops->unreserve(h->h_part[i].journal,
 							   h->h_part[i].reserved);
 		lanefs_handle_leave(h, i);
 	}
@@ -435,53 +437,89 @@ void lanefs_end(struct lanefs_handle *h)
 }
 
 /* Which part of the handle is this domain's. Changing a domain that it has not joined is a bug. */
-int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain *domain)
+int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_journal *journal)
 {
 	int i;
 
 	for (i = 0; i < h->h_parts; i++)
-		if (h->h_part[i].domain == domain)
+		if (h->h_part[i].journal == journal)
 			return i;
 	BUG();
 }
 
-/* What can be waited for, and locked, whether or not the journal runs. */
-void lanefs_journal_init(struct lanefs_domain *domain)
+int lanefs_journal_cache_init(void)
 {
-	spin_lock_init(&domain->j_lock);
-	domain->j_next_seq = 1;
-	INIT_LIST_HEAD(&domain->j_log);
-	INIT_LIST_HEAD(&domain->j_waiters);
-	mutex_init(&domain->j_commit_mutex);
-	mutex_init(&domain->j_stable_mutex);
-	mutex_init(&domain->j_checkpoint_mutex);
-	init_waitqueue_head(&domain->j_wait_join);
-	init_waitqueue_head(&domain->j_wait_drained);
-	init_waitqueue_head(&domain->j_wait_committed[0]);
-	init_waitqueue_head(&domain->j_wait_committed[1]);
-	init_waitqueue_head(&domain->j_wait_helped);
-	init_waitqueue_head(&domain->j_wait_commit_work);
-	init_waitqueue_head(&domain->j_wait_checkpoint_work);
+	lanefs_journal_cache = kmem_cache_create("lanefs_journal", sizeof(struct lanefs_journal), 0,
+						 SLAB_HWCACHE_ALIGN, NULL);
+	return lanefs_journal_cache ? 0 : -ENOMEM;
+}
+
+void lanefs_journal_cache_exit(void)
+{
+	kmem_cache_destroy(lanefs_journal_cache);
+}
+
+/*
+ * The journal of domain `id`, which does not run yet: it can be waited for, and locked. `slots`: a
+ * word for each CPU, of zeros. NULL: there is no memory.
+ */
+struct lanefs_journal *lanefs_journal_new(struct lanefs_sb *sbi, u32 id,
+					  const struct lanefs_layout *layout, u64 __percpu *slots,
+					  int node)
+{
+	struct lanefs_journal *journal = kmem_cache_alloc_node(lanefs_journal_cache,
+							       GFP_KERNEL | __GFP_ZERO, node);
+
+	if (!journal)
+		return NULL;
+	journal->j_sbi = sbi;
+	journal->j_id = id;
+	journal->j_layout = layout;
+	journal->j_slots = slots;
+	lanefs_cache_init(journal);
+	spin_lock_init(&journal->j_lock);
+	journal->j_next_seq = 1;
+	INIT_LIST_HEAD(&journal->j_log);
+	INIT_LIST_HEAD(&journal->j_waiters);
+	mutex_init(&journal->j_commit_mutex);
+	mutex_init(&journal->j_stable_mutex);
+	mutex_init(&journal->j_checkpoint_mutex);
+	init_waitqueue_head(&journal->j_wait_join);
+	init_waitqueue_head(&journal->j_wait_drained);
+	init_waitqueue_head(&journal->j_wait_committed[0]);
+	init_waitqueue_head(&journal->j_wait_committed[1]);
+	init_waitqueue_head(&journal->j_wait_helped);
+	init_waitqueue_head(&journal->j_wait_commit_work);
+	init_waitqueue_head(&journal->j_wait_checkpoint_work);
+	return journal;
+}
+
+void lanefs_journal_free(struct lanefs_journal *journal)
+{
+	if (!journal)
+		return;
+	lanefs_cache_destroy(journal);
+	kmem_cache_free(lanefs_journal_cache, journal);
 }
 
 /*
  * Starts with an empty log in the current epoch; the domain superblock says so already. Sequences
  * go on from an earlier start in the same mount: inodes remember theirs.
  */
-int lanefs_journal_start(struct lanefs_domain *domain)
+int lanefs_journal_start(struct lanefs_journal *journal)
 {
 	struct task_struct *task;
 
-	domain->j_free = domain->d_layout.journal_blocks;
-	domain->j_max_txn = domain->d_layout.journal_blocks / 3;
-	task = kthread_run(lanefs_commit_thread, domain, "lanefs-commit/%u", domain->d_id);
+	journal->j_free = journal->j_layout->journal_blocks;
+	journal->j_max_txn = journal->j_layout->journal_blocks / 3;
+	task = kthread_run(lanefs_commit_thread, journal, "lanefs-commit/%u", journal->j_id);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
-	domain->j_commit_task = task;
-	task = kthread_run(lanefs_checkpoint_thread, domain, "lanefs-ckpt/%u", domain->d_id);
+	journal->j_commit_task = task;
+	task = kthread_run(lanefs_checkpoint_thread, journal, "lanefs-ckpt/%u", journal->j_id);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
-	domain->j_checkpoint_task = task;
+	journal->j_checkpoint_task = task;
 	return 0;
 }
 
@@ -512,53 +550,53 @@ static void lanefs_txn_drop(struct lanefs_txn *txn)
  * The domain's transactions up to `seq` are tied to no others any more, but by handles that have
  * waited since before `ticket` was given out. What ties them already is noted in them afterwards.
  */
-void lanefs_hold_ties(struct lanefs_domain *domain, u64 seq, u64 ticket)
+void lanefs_hold_ties(struct lanefs_journal *journal, u64 seq, u64 ticket)
 {
-	spin_lock(&domain->j_lock);
-	if (seq > domain->j_held_seq) {
-		domain->j_held_seq = seq;
-		domain->j_held_ticket = ticket;
+	spin_lock(&journal->j_lock);
+	if (seq > journal->j_held_seq) {
+		journal->j_held_seq = seq;
+		journal->j_held_ticket = ticket;
 	}
-	spin_unlock(&domain->j_lock);
-	wait_event(domain->j_wait_drained, !READ_ONCE(domain->j_untied));
+	spin_unlock(&journal->j_lock);
+	wait_event(journal->j_wait_drained, !READ_ONCE(journal->j_untied));
 }
 
 /* The running transaction takes no more handles; under j_lock. */
 void lanefs_txn_lock(struct lanefs_txn *txn)
 {
-	lockdep_assert_held(&txn->t_domain->j_lock);
+	lockdep_assert_held(&txn->t_journal->j_lock);
 	txn->t_locked = true;
-	lanefs_slots_close(txn->t_domain);
+	lanefs_slots_close(txn->t_journal);
 }
 
 /* Waits until the handles of a locked transaction have ended. What they did is seen then. */
 void lanefs_txn_drain(struct lanefs_txn *txn)
 {
-	struct lanefs_domain *domain = txn->t_domain;
+	struct lanefs_journal *journal = txn->t_journal;
 
-	wait_event(domain->j_wait_drained, !READ_ONCE(txn->t_handles) && !lanefs_slots_busy(domain));
+	wait_event(journal->j_wait_drained, !READ_ONCE(txn->t_handles) && !lanefs_slots_busy(journal));
 	/* The last one that was counted in the transaction ended under the lock. */
-	spin_lock(&domain->j_lock);
-	spin_unlock(&domain->j_lock);
+	spin_lock(&journal->j_lock);
+	spin_unlock(&journal->j_lock);
 }
 
 /* Gives up the running transaction, if there is one, when its handles have ended. */
-static void lanefs_running_drop(struct lanefs_domain *domain)
+static void lanefs_running_drop(struct lanefs_journal *journal)
 {
 	struct lanefs_txn *txn;
 
-	spin_lock(&domain->j_lock);
-	txn = domain->j_running;
+	spin_lock(&journal->j_lock);
+	txn = journal->j_running;
 	if (txn)
 		lanefs_txn_lock(txn);
-	spin_unlock(&domain->j_lock);
+	spin_unlock(&journal->j_lock);
 	if (!txn)
 		return;
 	lanefs_txn_drain(txn);
-	spin_lock(&domain->j_lock);
-	WRITE_ONCE(domain->j_running, NULL);
-	WRITE_ONCE(domain->j_running_seq, 0);
-	spin_unlock(&domain->j_lock);
+	spin_lock(&journal->j_lock);
+	WRITE_ONCE(journal->j_running, NULL);
+	WRITE_ONCE(journal->j_running_seq, 0);
+	spin_unlock(&journal->j_lock);
 	lanefs_txn_drop(txn);
 }
 
@@ -566,25 +604,25 @@ static void lanefs_running_drop(struct lanefs_domain *domain)
  * The log was checkpointed and is empty, or the file system was aborted. An fsync may still be
  * about to commit, looking at the log, or making what is in there stable.
  */
-void lanefs_journal_stop(struct lanefs_domain *domain)
+void lanefs_journal_stop(struct lanefs_journal *journal)
 {
 	struct lanefs_txn *txn, *next;
 	LIST_HEAD(log);
 
-	if (domain->j_commit_task)
-		kthread_stop(domain->j_commit_task);
-	if (domain->j_checkpoint_task)
-		kthread_stop(domain->j_checkpoint_task);
-	domain->j_commit_task = NULL;
-	domain->j_checkpoint_task = NULL;
-	mutex_lock(&domain->j_commit_mutex);
-	mutex_lock(&domain->j_stable_mutex);
-	spin_lock(&domain->j_lock);
-	list_splice_init(&domain->j_log, &log);
-	spin_unlock(&domain->j_lock);
+	if (journal->j_commit_task)
+		kthread_stop(journal->j_commit_task);
+	if (journal->j_checkpoint_task)
+		kthread_stop(journal->j_checkpoint_task);
+	journal->j_commit_task = NULL;
+	journal->j_checkpoint_task = NULL;
+	mutex_lock(&journal->j_commit_mutex);
+	mutex_lock(&journal->j_stable_mutex);
+	spin_lock(&journal->j_lock);
+	list_splice_init(&journal->j_log, &log);
+	spin_unlock(&journal->j_lock);
 	list_for_each_entry_safe(txn, next, &log, t_node)
 		lanefs_txn_drop(txn);
-	mutex_unlock(&domain->j_stable_mutex);
-	lanefs_running_drop(domain);
-	mutex_unlock(&domain->j_commit_mutex);
+	mutex_unlock(&journal->j_stable_mutex);
+	lanefs_running_drop(journal);
+	mutex_unlock(&journal->j_commit_mutex);
 }

@@ -13,7 +13,7 @@
 /* A metadata block in its domain's cache. b_ref counts the cache itself as one. */
 struct lanefs_buf {
 	u64 b_block;
-	struct lanefs_domain *b_domain;
+	struct lanefs_journal *b_journal;
 	atomic_t b_ref;
 	unsigned long b_flags;
 	u32 b_magic;			/* of the header, once LANEFS_BUF_VALID is set */
@@ -25,7 +25,7 @@ struct lanefs_buf {
 	struct lanefs_join b_join;	/* in its t_bufs (b_mutex) */
 	struct page *b_home;		/* newest stable version that is not in place yet */
 	u64 b_home_seq;
-	struct list_head b_home_node;	/* in d_home, by b_home_seq */
+	struct list_head b_home_node;	/* in j_home, by b_home_seq */
 	struct list_head b_cache_node;
 	struct rcu_head b_rcu;
 };
@@ -52,7 +52,7 @@ struct lanefs_freed {
 };
 
 struct lanefs_txn {
-	struct lanefs_domain *t_domain;
+	struct lanefs_journal *t_journal;
 	u64 t_seq;
 	bool t_locked;			/* takes no more handles (j_lock) */
 	unsigned int t_handles;		/* open ones, but for those of slots (j_lock) */
@@ -80,12 +80,70 @@ struct lanefs_waiter {
 	unsigned int w_credits;
 };
 
+/*
+ * A domain's journal, and the blocks that are read and written through it. Fields that one task
+ * writes together share cache lines, apart from fields that others write or read.
+ */
+struct lanefs_journal {
+	struct lanefs_sb *j_sbi;
+	u32 j_id;			/* of the domain */
+	const struct lanefs_layout *j_layout;
+	u64 __percpu *j_slots;		/* a word for each CPU (slots.c) */
+	unsigned int j_max_txn;		/* blocks */
+	struct task_struct *j_commit_task;
+	struct task_struct *j_checkpoint_task;
+
+	/* cache of metadata blocks */
+	struct xarray j_cache ____cacheline_aligned_in_smp;
+	spinlock_t j_cache_lock;
+	struct list_head j_cache_list;
+	unsigned long j_cache_count;
+
+	/* each handle */
+	spinlock_t j_lock ____cacheline_aligned_in_smp;
+	struct lanefs_txn *j_running;
+	u64 j_running_seq;	/* its sequence, or 0 */
+	u64 j_free;		/* blocks of the journal */
+	wait_queue_head_t j_wait_join;		/* handles wait for a new transaction or space */
+	struct list_head j_waiters;		/* oldest first */
+	u64 j_held_seq;		/* up to this transaction only handles of one domain join, */
+	u64 j_held_ticket;	/* and those that have waited for longer */
+	unsigned int j_untied;	/* handles that have joined, and join others, but have not tied them */
+
+	/* each commit */
+	struct lanefs_txn *j_committing ____cacheline_aligned_in_smp;
+	u64 j_next_seq;
+	u64 j_committed;	/* highest sequence on disk */
+	u64 j_stable;		/* highest stable sequence */
+	u64 j_tied;		/* highest sequence that needs something of another domain */
+	u64 j_wanted;		/* commit up to this sequence */
+	u64 j_head;		/* where the next transaction goes: block of the journal */
+	struct list_head j_log;	/* transactions in the log, from j_tail_seq, by sequence */
+	struct mutex j_commit_mutex;	/* held by the committer */
+	struct mutex j_stable_mutex;
+	wait_queue_head_t j_wait_drained;	/* the commit waits for handles */
+	wait_queue_head_t j_wait_committed[2];	/* by the transaction's sequence, modulo 2 */
+	wait_queue_head_t j_wait_helped;	/* a commit or checkpoint waits for helpers */
+	struct lanefs_coop *j_log_coop;	/* what is written of the log now (coop.c) */
+	wait_queue_head_t j_wait_commit_work;
+
+	/* the checkpoint */
+	u64 j_tail_seq ____cacheline_aligned_in_smp;
+	u64 j_tail;
+	wait_queue_head_t j_wait_checkpoint_work;
+	bool j_checkpoint_wanted;
+	spinlock_t j_home_lock;
+	struct list_head j_home;	/* stable blocks that are not in place yet */
+	struct mutex j_checkpoint_mutex;
+	struct lanefs_coop *j_home_coop;	/* what is written in place now (coop.c) */
+} ____cacheline_aligned_in_smp;
+
 /* Calls from the journal to what is built on it. */
 struct lanefs_journal_ops {
 	/* A handle ends with blocks reserved that it did not allocate. */
-	void (*unreserve)(struct lanefs_domain *domain, u64 blocks);
+	void (*unreserve)(struct lanefs_journal *journal, u64 blocks);
 	/* The transaction that freed these blocks is stable; takes the record over. */
-	void (*freed_stable)(struct lanefs_domain *domain, struct lanefs_freed *freed);
+	void (*freed_stable)(struct lanefs_journal *journal, struct lanefs_freed *freed);
 };
 
 /* An operation's membership in the running transactions of up to this many domains. */
@@ -96,9 +154,9 @@ struct lanefs_handle {
 	int h_parts;
 	unsigned int h_nofs;
 	struct {
-		struct lanefs_domain *domain;
+		struct lanefs_journal *journal;
 		struct lanefs_txn *txn;
-		struct lanefs_slot *slot;	/* through which it joined, or NULL */
+		u64 *slot;	/* through which it joined, or NULL */
 		unsigned int credits;
 		unsigned int used;
 		u64 reserved;	/* blocks of the domain that may still be allocated */
@@ -137,16 +195,16 @@ static inline int lanefs_bio_sync(struct lanefs_sb *sbi, u64 block, struct page 
 }
 
 void lanefs_init_header(struct lanefs_sb *sbi, void *data, u32 magic, u64 block, u64 owner);
-struct lanefs_buf *lanefs_buf_read(struct lanefs_domain *domain, u64 block, u32 magic, u64 owner);
-struct lanefs_buf *lanefs_buf_cached(struct lanefs_domain *domain, u64 block);
-struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block,
+struct lanefs_buf *lanefs_buf_read(struct lanefs_journal *journal, u64 block, u32 magic, u64 owner);
+struct lanefs_buf *lanefs_buf_cached(struct lanefs_journal *journal, u64 block);
+struct lanefs_buf *lanefs_buf_new(struct lanefs_handle *h, struct lanefs_journal *journal, u64 block,
 				  u32 magic, u64 owner);
 void lanefs_buf_join(struct lanefs_handle *h, struct lanefs_buf *buf);
 void lanefs_buf_put(struct lanefs_buf *buf);
-void lanefs_buf_forget(struct lanefs_domain *domain, u64 block);
-void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_domain *domain, u64 block);
-void lanefs_cache_init(struct lanefs_domain *domain);
-void lanefs_cache_destroy(struct lanefs_domain *domain);
+void lanefs_buf_forget(struct lanefs_journal *journal, u64 block);
+void lanefs_buf_unjoin(struct lanefs_handle *h, struct lanefs_journal *journal, u64 block);
+void lanefs_cache_init(struct lanefs_journal *journal);
+void lanefs_cache_destroy(struct lanefs_journal *journal);
 unsigned long lanefs_cache_count(struct shrinker *shrinker, struct shrink_control *sc);
 unsigned long lanefs_cache_scan(struct shrinker *shrinker, struct shrink_control *sc);
 
@@ -162,26 +220,29 @@ static inline void *lanefs_buf_bits(const struct lanefs_buf *buf)
 }
 
 /* slots.c */
-int lanefs_slots_start(struct lanefs_domain *domain);
-void lanefs_slots_stop(struct lanefs_domain *domain);
-struct lanefs_slot *lanefs_slot_enter(struct lanefs_domain *domain, unsigned int credits);
-unsigned int lanefs_slot_share(const struct lanefs_domain *domain, unsigned int credits);
-void lanefs_slot_open(struct lanefs_domain *domain, unsigned int credits);
-unsigned int lanefs_slots_close(struct lanefs_domain *domain);
-bool lanefs_slots_busy(const struct lanefs_domain *domain);
+u64 *lanefs_slot_enter(struct lanefs_journal *journal, unsigned int credits);
+unsigned int lanefs_slot_share(const struct lanefs_journal *journal, unsigned int credits);
+void lanefs_slot_open(struct lanefs_journal *journal, unsigned int credits);
+unsigned int lanefs_slots_close(struct lanefs_journal *journal);
+bool lanefs_slots_busy(const struct lanefs_journal *journal);
 
 /* journal.c */
 int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
 		 const u32 *domains, int count);
 void lanefs_end(struct lanefs_handle *h);
-int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_domain *domain);
-void lanefs_hold_ties(struct lanefs_domain *domain, u64 seq, u64 ticket);
+int lanefs_handle_part(const struct lanefs_handle *h, const struct lanefs_journal *journal);
+void lanefs_hold_ties(struct lanefs_journal *journal, u64 seq, u64 ticket);
 void lanefs_txn_lock(struct lanefs_txn *txn);
 void lanefs_txn_drain(struct lanefs_txn *txn);
 void lanefs_txn_free(struct lanefs_txn *txn);
-void lanefs_journal_init(struct lanefs_domain *domain);
-int lanefs_journal_start(struct lanefs_domain *domain);
-void lanefs_journal_stop(struct lanefs_domain *domain);
+int lanefs_journal_cache_init(void);
+void lanefs_journal_cache_exit(void);
+struct lanefs_journal *lanefs_journal_new(struct lanefs_sb *sbi, u32 id,
+					  const struct lanefs_layout *layout, u64 __percpu *slots,
+					  int node);
+void lanefs_journal_free(struct lanefs_journal *journal);
+int lanefs_journal_start(struct lanefs_journal *journal);
+void lanefs_journal_stop(struct lanefs_journal *journal);
 u64 lanefs_log_need(u64 blocks, u64 revokes);
 
 /* coop.c */
@@ -192,9 +253,9 @@ struct lanefs_coop {
 	atomic_t next;
 };
 
-void lanefs_coop_run(struct lanefs_domain *domain, struct lanefs_coop *coop,
+void lanefs_coop_run(struct lanefs_journal *journal, struct lanefs_coop *coop,
 		      struct lanefs_coop **where, wait_queue_head_t *queue);
-void lanefs_coop_help(struct lanefs_domain *domain, struct lanefs_coop **where);
+void lanefs_coop_help(struct lanefs_journal *journal, struct lanefs_coop **where);
 
 /* flush.c */
 void lanefs_flush_share(struct lanefs_sb *sbi, const u64 *seq);
@@ -205,20 +266,20 @@ void lanefs_flush_put(struct lanefs_flush *flush);
 int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue);
 
 /* commit.c */
-void lanefs_commit_request(struct lanefs_domain *domain, u64 seq, bool thread);
-int lanefs_commit_wait(struct lanefs_domain *domain, u64 seq);
+void lanefs_commit_request(struct lanefs_journal *journal, u64 seq, bool thread);
+int lanefs_commit_wait(struct lanefs_journal *journal, u64 seq);
 int lanefs_commit_thread(void *data);
 
 /* stable.c */
-int lanefs_make_durable(struct lanefs_domain *domain, u64 seq);
-int lanefs_stabilise(struct lanefs_domain *domain, u64 seq);
+int lanefs_make_durable(struct lanefs_journal *journal, u64 seq);
+int lanefs_stabilise(struct lanefs_journal *journal, u64 seq);
 int lanefs_stabilise_all(struct lanefs_sb *sbi);
-void lanefs_stable_try(struct lanefs_domain *domain);
+void lanefs_stable_try(struct lanefs_journal *journal);
 
 /* checkpoint.c */
-int lanefs_checkpoint(struct lanefs_domain *domain);
-int lanefs_write_tail(struct lanefs_domain *domain);
-void lanefs_checkpoint_request(struct lanefs_domain *domain);
+int lanefs_checkpoint(struct lanefs_journal *journal);
+int lanefs_write_tail(struct lanefs_journal *journal);
+void lanefs_checkpoint_request(struct lanefs_journal *journal);
 int lanefs_checkpoint_thread(void *data);
 
 /* recovery.c */

@@ -51,21 +51,21 @@ static void lanefs_log_submit(struct lanefs_log_writer *writer)
 
 static void lanefs_log_write(struct lanefs_log_writer *writer, struct page *page)
 {
-	struct lanefs_domain *domain = writer->io->txn->t_domain;
+	struct lanefs_journal *journal = writer->io->txn->t_journal;
 
 	if (writer->bio && !bio_add_page(writer->bio, page, LANEFS_BLOCK_SIZE, 0))
 		lanefs_log_submit(writer);
 	if (!writer->bio) {
-		writer->bio = bio_alloc(domain->d_sbi->s_vfs->s_bdev, BIO_MAX_VECS,
+		writer->bio = bio_alloc(journal->j_sbi->s_vfs->s_bdev, BIO_MAX_VECS,
 					REQ_OP_WRITE | REQ_META | REQ_SYNC, GFP_NOFS);
-		writer->bio->bi_iter.bi_sector = (domain->d_layout.journal + writer->next) <<
+		writer->bio->bi_iter.bi_sector = (journal->j_layout->journal + writer->next) <<
 						 LANEFS_SECTOR_SHIFT;
 		lanefs_bio_no_cgroup(writer->bio);
 		writer->bio->bi_private = writer->io;
 		writer->bio->bi_end_io = lanefs_log_ended;
 		__bio_add_page(writer->bio, page, LANEFS_BLOCK_SIZE, 0);
 	}
-	if (++writer->next == domain->d_layout.journal_blocks) {
+	if (++writer->next == journal->j_layout->journal_blocks) {
 		writer->next = 0;
 		lanefs_log_submit(writer);
 	}
@@ -78,7 +78,7 @@ static struct lanefs_log_writer lanefs_log_from(struct lanefs_log_io *io, u64 at
 
 	return (struct lanefs_log_writer) {
 		.io = io,
-		.next = (txn->t_log_start + at) % txn->t_domain->d_layout.journal_blocks,
+		.next = (txn->t_log_start + at) % txn->t_journal->j_layout->journal_blocks,
 	};
 }
 
@@ -87,18 +87,18 @@ static void lanefs_log_stamp(struct lanefs_txn *txn, struct page *page)
 	struct lanefs_header *header = page_address(page);
 
 	header->lh_seq = cpu_to_le64(txn->t_seq);
-	header->lh_epoch = cpu_to_le64(txn->t_domain->d_sbi->s_epoch);
+	header->lh_epoch = cpu_to_le64(txn->t_journal->j_sbi->s_epoch);
 	lanefs_block_seal(header);
 }
 
 /* A descriptor, revoke or commit block for where the writer stands. */
 static struct page *lanefs_log_block(struct lanefs_log_writer *writer, u32 magic)
 {
-	struct lanefs_domain *domain = writer->io->txn->t_domain;
+	struct lanefs_journal *journal = writer->io->txn->t_journal;
 	struct page *page = alloc_page(GFP_NOFS | __GFP_NOFAIL | __GFP_ZERO);
 
-	lanefs_init_header(domain->d_sbi, page_address(page), magic,
-			   domain->d_layout.journal + writer->next, domain->d_id);
+	lanefs_init_header(journal->j_sbi, page_address(page), magic,
+			   journal->j_layout->journal + writer->next, journal->j_id);
 	return page;
 }
 
@@ -177,16 +177,16 @@ static int lanefs_log_commit_block(struct lanefs_log_io *io)
 	struct page *page = lanefs_log_block(&writer, LANEFS_MAGIC_JCOMMIT);
 	struct lanefs_commit_block *commit = page_address(page);
 	struct lanefs_txn *txn = io->txn;
-	struct lanefs_domain *domain = txn->t_domain;
+	struct lanefs_journal *journal = txn->t_journal;
 	int err;
 	u32 i;
 
 	commit->jc_blocks = cpu_to_le64(txn->t_log_blocks);
 	commit->jc_time = cpu_to_le64(ktime_get_real_ns());
-	for (i = 0; i < domain->d_sbi->s_domains; i++)
+	for (i = 0; i < journal->j_sbi->s_domains; i++)
 		commit->jc_needs[i] = cpu_to_le64(txn->t_needs[i]);
 	lanefs_log_stamp(txn, page);
-	err = lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + writer.next, page,
+	err = lanefs_bio_sync(journal->j_sbi, journal->j_layout->journal + writer.next, page,
 			      REQ_OP_WRITE | REQ_SYNC | REQ_FUA);
 	put_page(page);
 	return err;
@@ -205,7 +205,7 @@ int lanefs_log_transaction(struct lanefs_txn *txn, wait_queue_head_t *queue)
 	io.coop.work = lanefs_log_write_step;
 	io.coop.steps = DIV_ROUND_UP(txn->t_nbufs, LANEFS_LOG_STEP);
 	lanefs_log_revokes(&io, descriptors);
-	lanefs_coop_run(txn->t_domain, &io.coop, &txn->t_domain->j_log_coop, queue);
+	lanefs_coop_run(txn->t_journal, &io.coop, &txn->t_journal->j_log_coop, queue);
 	if (!atomic_dec_and_test(&io.pending))
 		wait_for_completion(&io.done);
 	/* It makes the log's blocks durable, and data that was written before. */

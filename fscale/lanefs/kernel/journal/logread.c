@@ -58,8 +58,8 @@ static void lanefs_chunk_check_work(struct work_struct *work)
 /* Reads the next chunk, up to the end of the journal. */
 static void lanefs_chunk_read(struct lanefs_log_reader *reader, struct lanefs_read_chunk *chunk)
 {
-	struct lanefs_domain *domain = reader->log->domain;
-	u64 journal_blocks = domain->d_layout.journal_blocks;
+	struct lanefs_journal *journal = reader->log->journal;
+	u64 journal_blocks = journal->j_layout->journal_blocks;
 	bool alone = reader->chunks == 1;
 	u32 i;
 
@@ -68,10 +68,10 @@ static void lanefs_chunk_read(struct lanefs_log_reader *reader, struct lanefs_re
 	reader->ahead += chunk->count;
 	if (reader->ahead == journal_blocks)
 		reader->ahead = 0;
-	lanefs_io_begin(&chunk->io, domain->d_sbi, REQ_OP_READ | REQ_META, chunk->count);
+	lanefs_io_begin(&chunk->io, journal->j_sbi, REQ_OP_READ | REQ_META, chunk->count);
 	chunk->io.then = alone ? NULL : &chunk->check;
 	for (i = 0; i < chunk->count; i++)
-		lanefs_io_add(&chunk->io, domain->d_layout.journal + chunk->at + i, chunk->page[i]);
+		lanefs_io_add(&chunk->io, journal->j_layout->journal + chunk->at + i, chunk->page[i]);
 	lanefs_io_submit(&chunk->io);
 }
 
@@ -89,12 +89,12 @@ static void lanefs_chunk_wait(struct lanefs_log_reader *reader, struct lanefs_re
 static int lanefs_chunk_read_again(struct lanefs_log_reader *reader,
 				   struct lanefs_read_chunk *chunk, u32 i)
 {
-	struct lanefs_domain *domain = reader->log->domain;
-	int err = lanefs_bio_sync(domain->d_sbi, domain->d_layout.journal + chunk->at + i,
+	struct lanefs_journal *journal = reader->log->journal;
+	int err = lanefs_bio_sync(journal->j_sbi, journal->j_layout->journal + chunk->at + i,
 				  chunk->page[i], REQ_OP_READ);
 
 	__assign_bit(i, chunk->sealed,
-		     !err && lanefs_log_block_sealed(domain->d_sbi, chunk->page[i]));
+		     !err && lanefs_log_block_sealed(journal->j_sbi, chunk->page[i]));
 	return err;
 }
 
@@ -119,7 +119,7 @@ int lanefs_log_reader_next(struct lanefs_log_reader *reader, const void **block,
 		lanefs_chunk_wait(reader, chunk);
 	if (chunk->failed)
 		err = lanefs_chunk_read_again(reader, chunk, reader->index);
-	*place = reader->log->domain->d_layout.journal + chunk->at + reader->index;
+	*place = reader->log->journal->j_layout->journal + chunk->at + reader->index;
 	*block = page_address(chunk->page[reader->index]);
 	*sealed = test_bit(reader->index, chunk->sealed);
 	reader->index++;

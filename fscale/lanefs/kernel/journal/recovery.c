@@ -70,7 +70,7 @@ static int lanefs_log_note_records(struct lanefs_log *log, const struct lanefs_l
 /* A complete transaction. One that needs no more than the one before it shares its needs. */
 static int lanefs_log_note(struct lanefs_log *log, const struct lanefs_commit_block *commit)
 {
-	u32 domains = log->domain->d_sbi->s_domains;
+	u32 domains = log->journal->j_sbi->s_domains;
 	__le64 *needs = log->count ? log->nodes[log->count - 1].needs : NULL;
 	int err = lanefs_array_grow((void **)&log->nodes, sizeof(*log->nodes), log->count, 1,
 				    &log->room);
@@ -105,11 +105,11 @@ static void lanefs_log_free(struct lanefs_log *log)
 static int lanefs_log_check_end(struct lanefs_log *log, struct lanefs_log_reader *reader, u64 seq,
 				u64 at, u64 wrong)
 {
-	struct lanefs_domain *domain = log->domain;
+	struct lanefs_journal *journal = log->journal;
 	struct lanefs_log_end end = {
-		.uuid = domain->d_sbi->s_uuid,
-		.epoch = domain->d_sbi->s_epoch,
-		.domain = domain->d_id,
+		.uuid = journal->j_sbi->s_uuid,
+		.epoch = journal->j_sbi->s_epoch,
+		.domain = journal->j_id,
 		.seq = seq,
 	};
 	u64 left, place;
@@ -118,7 +118,7 @@ static int lanefs_log_check_end(struct lanefs_log *log, struct lanefs_log_reader
 	int err;
 
 	lanefs_log_reader_seek(reader, at);
-	for (left = domain->d_layout.journal_blocks; left; left--) {
+	for (left = journal->j_layout->journal_blocks; left; left--) {
 		err = lanefs_log_reader_next(reader, &block, &place, &sealed);
 		if (err)
 			return err;
@@ -128,7 +128,7 @@ static int lanefs_log_check_end(struct lanefs_log *log, struct lanefs_log_reader
 	if (!end.last)
 		return 0;
 	pr_err("lanefs (%s): domain %u: block %llu is damaged or lost, and with it transactions %llu to %llu, which were committed; fsck.lanefs -n shows more, mount -o ro,norecovery skips the replay\n",
-	       domain->d_sbi->s_vfs->s_id, domain->d_id, wrong, seq, end.last);
+	       journal->j_sbi->s_vfs->s_id, journal->j_id, wrong, seq, end.last);
 	return -EUCLEAN;
 }
 
@@ -136,7 +136,7 @@ static int lanefs_log_check_end(struct lanefs_log *log, struct lanefs_log_reader
 static int lanefs_log_read(struct lanefs_log *log, struct lanefs_log_reader *reader,
 			   struct lanefs_log_scan *scan)
 {
-	u64 journal_blocks = log->domain->d_layout.journal_blocks, start = log->tail, place, at;
+	u64 journal_blocks = log->journal->j_layout->journal_blocks, start = log->tail, place, at;
 	const void *block;
 	bool sealed;
 	int err;
@@ -157,7 +157,7 @@ static int lanefs_log_read(struct lanefs_log *log, struct lanefs_log_reader *rea
 			break;
 		case LANEFS_LOG_COMMIT:
 			err = lanefs_log_note(log, block);
-			start = place + 1 - log->domain->d_layout.journal;
+			start = place + 1 - log->journal->j_layout->journal;
 			if (start == journal_blocks)
 				start = 0;
 			break;
@@ -173,8 +173,8 @@ static int lanefs_log_read(struct lanefs_log *log, struct lanefs_log_reader *rea
 /* Where the log begins; 1 if it is void, and so empty. */
 static int lanefs_log_find_tail(struct lanefs_log *log)
 {
-	struct lanefs_domain *domain = log->domain;
-	u64 number = domain->d_layout.base + 1, epoch;
+	struct lanefs_journal *journal = log->journal;
+	u64 number = journal->j_layout->base + 1, epoch;
 	struct lanefs_domain_block *block;
 	struct page *page = alloc_page(GFP_KERNEL);
 	int err;
@@ -182,22 +182,22 @@ static int lanefs_log_find_tail(struct lanefs_log *log)
 	if (!page)
 		return -ENOMEM;
 	block = page_address(page);
-	err = lanefs_bio_sync(domain->d_sbi, number, page, REQ_OP_READ);
+	err = lanefs_bio_sync(journal->j_sbi, number, page, REQ_OP_READ);
 	if (err)
 		goto free;
 	epoch = le64_to_cpu(block->db_header.lh_epoch);
-	if (!lanefs_block_good(block, LANEFS_MAGIC_DOMAIN, number, domain->d_sbi->s_uuid) ||
-	    le32_to_cpu(block->db_domain) != domain->d_id ||
-	    le64_to_cpu(block->db_base) != domain->d_layout.base ||
-	    le64_to_cpu(block->db_tail) >= domain->d_layout.journal_blocks ||
-	    epoch > domain->d_sbi->s_epoch || !block->db_tail_seq) {
-		lanefs_error(domain->d_sbi, "the superblock of domain %u is damaged", domain->d_id);
+	if (!lanefs_block_good(block, LANEFS_MAGIC_DOMAIN, number, journal->j_sbi->s_uuid) ||
+	    le32_to_cpu(block->db_domain) != journal->j_id ||
+	    le64_to_cpu(block->db_base) != journal->j_layout->base ||
+	    le64_to_cpu(block->db_tail) >= journal->j_layout->journal_blocks ||
+	    epoch > journal->j_sbi->s_epoch || !block->db_tail_seq) {
+		lanefs_error(journal->j_sbi, "the superblock of domain %u is damaged", journal->j_id);
 		err = -EUCLEAN;
 		goto free;
 	}
 	log->tail_seq = le64_to_cpu(block->db_tail_seq);
 	log->tail = le64_to_cpu(block->db_tail);
-	if (epoch < domain->d_sbi->s_epoch) {
+	if (epoch < journal->j_sbi->s_epoch) {
 		log->tail_seq = 1;
 		err = 1;
 	}
@@ -209,7 +209,7 @@ free:
 /* Finds the complete transactions of the log. */
 static int lanefs_log_scan(struct lanefs_log *log)
 {
-	struct lanefs_domain *domain = log->domain;
+	struct lanefs_journal *journal = log->journal;
 	struct lanefs_log_reader *reader = lanefs_log_reader_new(log);
 	struct lanefs_log_scan *scan = kzalloc(sizeof(*scan), GFP_KERNEL);
 	int err = -ENOMEM;
@@ -218,12 +218,12 @@ static int lanefs_log_scan(struct lanefs_log *log)
 		goto free;
 	err = lanefs_log_find_tail(log);
 	if (err == 1) {
-		err = lanefs_log_check_end(log, reader, 1, 0, domain->d_layout.base + 1);
+		err = lanefs_log_check_end(log, reader, 1, 0, journal->j_layout->base + 1);
 	} else if (!err) {
-		scan->layout = &domain->d_layout;
-		scan->uuid = domain->d_sbi->s_uuid;
-		scan->epoch = domain->d_sbi->s_epoch;
-		scan->domain = domain->d_id;
+		scan->layout = journal->j_layout;
+		scan->uuid = journal->j_sbi->s_uuid;
+		scan->epoch = journal->j_sbi->s_epoch;
+		scan->domain = journal->j_id;
 		scan->seq = log->tail_seq;
 		err = lanefs_log_read(log, reader, scan);
 	}
@@ -310,7 +310,7 @@ static int lanefs_recovery_start(struct lanefs_recovery *recovery)
 		return -ENOMEM;
 	for (i = 0; i < sbi->s_domains; i++) {
 		recovery->logs[i].recovery = recovery;
-		recovery->logs[i].domain = sbi->s_domain[i];
+		recovery->logs[i].journal = sbi->s_journal[i];
 	}
 	if (lanefs_ablated(sbi, LANEFS_ABLATE_RECOVERY)) {
 		recovery->chunk_blocks = 1;

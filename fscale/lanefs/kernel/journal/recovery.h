@@ -22,7 +22,7 @@
 
 struct lanefs_log {
 	struct lanefs_recovery *recovery;
-	struct lanefs_domain *domain;
+	struct lanefs_journal *journal;
 	struct work_struct work;
 	int err;
 	u64 tail_seq;

@@ -44,7 +44,7 @@ static int lanefs_copy_by_block(const void *left, const void *right)
 static void lanefs_replay_read(struct lanefs_log *log, struct lanefs_batch *batch,
 			       const struct lanefs_log_record *records, u32 count)
 {
-	const struct lanefs_layout *layout = &log->domain->d_layout;
+	const struct lanefs_layout *layout = log->journal->j_layout;
 	struct blk_plug plug;
 	u64 at;
 	u32 i;
@@ -54,7 +54,7 @@ static void lanefs_replay_read(struct lanefs_log *log, struct lanefs_batch *batc
 							    batch->page[i] };
 	batch->count = count;
 	lanefs_sort(batch->copy, count, sizeof(batch->copy[0]), lanefs_copy_by_place);
-	lanefs_io_begin(&batch->io, log->domain->d_sbi, REQ_OP_READ | REQ_META, LANEFS_REPLAY_RUN);
+	lanefs_io_begin(&batch->io, log->journal->j_sbi, REQ_OP_READ | REQ_META, LANEFS_REPLAY_RUN);
 	blk_start_plug(&plug);
 	for (i = 0; i < count; i++) {
 		at = log->tail + batch->copy[i].at;
@@ -76,7 +76,7 @@ static int lanefs_replay_write(struct lanefs_log *log, struct lanefs_batch *batc
 	if (err)
 		return err;
 	lanefs_sort(batch->copy, batch->count, sizeof(batch->copy[0]), lanefs_copy_by_block);
-	lanefs_io_begin(&batch->io, log->domain->d_sbi, REQ_OP_WRITE | REQ_META, LANEFS_REPLAY_RUN);
+	lanefs_io_begin(&batch->io, log->journal->j_sbi, REQ_OP_WRITE | REQ_META, LANEFS_REPLAY_RUN);
 	blk_start_plug(&plug);
 	for (i = 0; i < batch->count; i++)
 		lanefs_io_add(&batch->io, batch->copy[i].block, batch->copy[i].page);

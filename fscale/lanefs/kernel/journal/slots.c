@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The per-CPU part of a domain, so that CPUs that share a domain do not share its counters: where
- * the CPU's new inodes come from (shards.c), and, with journal=concurrent, membership of
- * handles in the running transaction.
+ * Membership of handles in the running transaction by CPU, with journal=concurrent, so that CPUs
+ * that share a journal do not share its counters.
  *
- * For that a slot has one word (core/slot.h). The commit, and who lacks credits, closes all slots. When
- * all are closed and empty, and no handle is counted in the transaction itself, the transaction has
- * no member, and gets none.
+ * A slot is one word (core/slot.h). The commit, and who lacks credits, closes all slots. When all
+ * are closed and empty, and no handle is counted in the transaction itself, the transaction has no
+ * member, and gets none.
  *
  * A slot is opened, with credits, by a handle that joins the slow way, under j_lock, while the
  * transaction is not locked and nobody waits.
@@ -21,51 +20,40 @@
 /* And no more in one than handles at a time on a CPU can use. */
 #define LANEFS_SLOT_HANDLES	4
 
-int lanefs_slots_start(struct lanefs_domain *domain)
-{
-	domain->d_slots = alloc_percpu(struct lanefs_slot);
-	return domain->d_slots ? 0 : -ENOMEM;
-}
-
-void lanefs_slots_stop(struct lanefs_domain *domain)
-{
-	free_percpu(domain->d_slots);
-}
-
 /* The slot through which the handle has joined; NULL: this CPU's has nothing to give. */
-struct lanefs_slot *lanefs_slot_enter(struct lanefs_domain *domain, unsigned int credits)
+u64 *lanefs_slot_enter(struct lanefs_journal *journal, unsigned int credits)
 {
-	struct lanefs_slot *slot = raw_cpu_ptr(domain->d_slots);
+	u64 *slot = raw_cpu_ptr(journal->j_slots);
 
-	return lanefs_slot_take(&slot->s_state, credits) ? slot : NULL;
+	return lanefs_slot_take(slot, credits) ? slot : NULL;
 }
 
 /* Under j_lock: how many credits to open this CPU's slot with; 0: not at all. */
-unsigned int lanefs_slot_share(const struct lanefs_domain *domain, unsigned int credits)
+unsigned int lanefs_slot_share(const struct lanefs_journal *journal, unsigned int credits)
 {
-	unsigned int share = domain->j_max_txn / LANEFS_SLOT_PART / num_online_cpus();
+	unsigned int share = journal->j_max_txn / LANEFS_SLOT_PART / num_online_cpus();
 
-	lockdep_assert_held(&domain->j_lock);
+	lockdep_assert_held(&journal->j_lock);
 	share = min_t(unsigned int, share, LANEFS_SLOT_HANDLES * LANEFS_CREDITS);
 	return share < credits ? 0 : share;
 }
 
 /* Under j_lock: this CPU's slot has so many credits more, which are reserved. */
-void lanefs_slot_open(struct lanefs_domain *domain, unsigned int credits)
+void lanefs_slot_open(struct lanefs_journal *journal, unsigned int credits)
 {
-	lockdep_assert_held(&domain->j_lock);
-	lanefs_slot_fill(&raw_cpu_ptr(domain->d_slots)->s_state, credits);
+	lockdep_assert_held(&journal->j_lock);
+	lanefs_slot_fill(raw_cpu_ptr(journal->j_slots), credits);
 }
 
 /* Under j_lock: closes all slots; how many credits they had. */
-unsigned int lanefs_slots_close(struct lanefs_domain *domain)
+unsigned int lanefs_slots_close(struct lanefs_journal *journal)
 {
 	unsigned int credits = 0;
 	int cpu;
 
-	lockdep_assert_held(&domain->j_lock);
+	lockdep_assert_held(&journal->j_lock);
 	for_each_possible_cpu(cpu)
-		credits += lanefs_slot_close(&per_cpu_ptr(domain->d_slots, cpu)->s_state);
+		credits += lanefs_slot_close(per_cpu_ptr(journal->j_slots, cpu));
 	return credits;
 }
 
@@ -73,12 +61,12 @@ unsigned int lanefs_slots_close(struct lanefs_domain *domain)
  * Whether handles that came through slots are open. If all slots are closed there will be no more,
  * and what the others did is seen behind this.
  */
-bool lanefs_slots_busy(const struct lanefs_domain *domain)
+bool lanefs_slots_busy(const struct lanefs_journal *journal)
 {
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		if (lanefs_slot_busy(&per_cpu_ptr(domain->d_slots, cpu)->s_state))
+		if (lanefs_slot_busy(per_cpu_ptr(journal->j_slots, cpu)))
 			return true;
 	return false;
 }

@@ -22,9 +22,9 @@ static int lanefs_write_super_locked(struct lanefs_sb *sbi, u32 state, bool copi
 	err = lanefs_bio_sync(sbi, 0, sbi->s_super,
 			      REQ_OP_WRITE | REQ_SYNC | REQ_PREFLUSH | REQ_FUA);
 	for (i = 0; copies && i < sbi->s_domains && !err; i++) {
-		super->sb_header.lh_block = cpu_to_le64(sbi->s_domain[i]->d_layout.base);
+		super->sb_header.lh_block = cpu_to_le64(sbi->s_journal[i]->j_layout->base);
 		lanefs_block_seal(super);
-		err = lanefs_bio_sync(sbi, sbi->s_domain[i]->d_layout.base, sbi->s_super,
+		err = lanefs_bio_sync(sbi, sbi->s_journal[i]->j_layout->base, sbi->s_super,
 				      REQ_OP_WRITE | REQ_SYNC);
 	}
 	super->sb_header.lh_block = 0;

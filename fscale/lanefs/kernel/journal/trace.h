@@ -22,7 +22,7 @@ TRACE_EVENT(lanefs_handle_start,
 	),
 	TP_fast_assign(
 		__entry->dev = h->h_sbi->s_vfs->s_dev;
-		__entry->domain = h->h_part[0].domain->d_id;
+		__entry->domain = h->h_part[0].journal->j_id;
 		__entry->parts = h->h_parts;
 		__entry->credits = credits;
 		__entry->slot = h->h_part[0].slot;
@@ -45,8 +45,8 @@ TRACE_EVENT(lanefs_commit,
 		__field(int, err)
 	),
 	TP_fast_assign(
-		__entry->dev = txn->t_domain->d_sbi->s_vfs->s_dev;
-		__entry->domain = txn->t_domain->d_id;
+		__entry->dev = txn->t_journal->j_sbi->s_vfs->s_dev;
+		__entry->domain = txn->t_journal->j_id;
 		__entry->seq = txn->t_seq;
 		__entry->blocks = txn->t_nbufs;
 		__entry->log_blocks = txn->t_log_blocks;
@@ -59,8 +59,8 @@ TRACE_EVENT(lanefs_commit,
 );
 
 TRACE_EVENT(lanefs_checkpoint,
-	TP_PROTO(const struct lanefs_domain *domain, unsigned int blocks, int err),
-	TP_ARGS(domain, blocks, err),
+	TP_PROTO(const struct lanefs_journal *journal, unsigned int blocks, int err),
+	TP_ARGS(journal, blocks, err),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, domain)
@@ -69,9 +69,9 @@ TRACE_EVENT(lanefs_checkpoint,
 		__field(int, err)
 	),
 	TP_fast_assign(
-		__entry->dev = domain->d_sbi->s_vfs->s_dev;
-		__entry->domain = domain->d_id;
-		__entry->tail_seq = domain->j_tail_seq;
+		__entry->dev = journal->j_sbi->s_vfs->s_dev;
+		__entry->domain = journal->j_id;
+		__entry->tail_seq = journal->j_tail_seq;
 		__entry->blocks = blocks;
 		__entry->err = err;
 	),
@@ -81,8 +81,8 @@ TRACE_EVENT(lanefs_checkpoint,
 );
 
 TRACE_EVENT(lanefs_collect,
-	TP_PROTO(const struct lanefs_domain *domain, u64 segment, int live, u32 moved, int err),
-	TP_ARGS(domain, segment, live, moved, err),
+	TP_PROTO(const struct lanefs_journal *journal, u64 segment, int live, u32 moved, int err),
+	TP_ARGS(journal, segment, live, moved, err),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, domain)
@@ -92,8 +92,8 @@ TRACE_EVENT(lanefs_collect,
 		__field(int, err)
 	),
 	TP_fast_assign(
-		__entry->dev = domain->d_sbi->s_vfs->s_dev;
-		__entry->domain = domain->d_id;
+		__entry->dev = journal->j_sbi->s_vfs->s_dev;
+		__entry->domain = journal->j_id;
 		__entry->segment = segment;
 		__entry->live = live;
 		__entry->moved = moved;
@@ -105,16 +105,16 @@ TRACE_EVENT(lanefs_collect,
 );
 
 TRACE_EVENT(lanefs_stall,
-	TP_PROTO(const struct lanefs_domain *domain, u64 ns),
-	TP_ARGS(domain, ns),
+	TP_PROTO(const struct lanefs_journal *journal, u64 ns),
+	TP_ARGS(journal, ns),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, domain)
 		__field(u64, ns)
 	),
 	TP_fast_assign(
-		__entry->dev = domain->d_sbi->s_vfs->s_dev;
-		__entry->domain = domain->d_id;
+		__entry->dev = journal->j_sbi->s_vfs->s_dev;
+		__entry->domain = journal->j_id;
 		__entry->ns = ns;
 	),
 	TP_printk("dev %d,%d domain %u waited %llu ns for a segment", MAJOR(__entry->dev),

@@ -85,8 +85,8 @@ static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
 	mutex_lock(&domain->d_bitmaps_mutex);
 	if (READ_ONCE(group->g_busy))
 		goto unlock;
-	buf = lanefs_buf_read(domain, domain->d_layout.bbitmap + number, LANEFS_MAGIC_BBITMAP,
-			      domain->d_id);
+	buf = lanefs_buf_read(domain->d_journal, domain->d_layout.bbitmap + number,
+			      LANEFS_MAGIC_BBITMAP, domain->d_id);
 	if (IS_ERR(buf)) {
 		err = PTR_ERR(buf);
 		goto unlock;
@@ -209,8 +209,8 @@ struct lanefs_domain *lanefs_handle_domain(const struct lanefs_handle *h, u64 bl
 	struct lanefs_domain *domain = lanefs_block_domain(h->h_sbi, block);
 	int part;
 
-	for (part = 0; part < h->h_parts; part++)
-		if (h->h_part[part].domain == domain)
+	for (part = 0; domain && part < h->h_parts; part++)
+		if (h->h_part[part].journal == domain->d_journal)
 			return domain;
 	return NULL;
 }
@@ -367,7 +367,7 @@ static u64 lanefs_alloc_goal(struct lanefs_domain *domain, u64 goal)
 int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
 			u64 *start, u32 *count)
 {
-	int part = lanefs_handle_part(h, domain);
+	int part = lanefs_handle_part(h, domain->d_journal);
 
 	want = min_t(u64, want, h->h_part[part].reserved);
 	if (!want)
@@ -399,10 +399,10 @@ struct lanefs_buf *lanefs_buf_alloc(struct lanefs_handle *h, struct lanefs_domai
 	err = lanefs_alloc_blocks(h, domain, 0, 1, &block, &count);
 	if (err)
 		return ERR_PTR(err);
-	used = lanefs_buf_cached(domain, block);
+	used = lanefs_buf_cached(domain->d_journal, block);
 	lanefs_buf_put(used);
 	if (!used)
-		return lanefs_buf_new(h, domain, block, magic, owner);
+		return lanefs_buf_new(h, domain->d_journal, block, magic, owner);
 	lanefs_error(domain->d_sbi, "domain %u: block %llu is in use, but free in the bitmap",
 		     domain->d_id, block);
 	return ERR_PTR(-EUCLEAN);
@@ -458,7 +458,7 @@ static bool lanefs_note_freed(struct lanefs_txn *txn, u64 start, u64 count, bool
 int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
 		       bool metadata)
 {
-	int joined = lanefs_handle_part(h, domain);
+	int joined = lanefs_handle_part(h, domain->d_journal);
 	u32 bit, number, part;
 	u64 at = start, left;
 	int err;
@@ -477,7 +477,7 @@ int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u6
 			return err;
 	}
 	if (metadata)
-		lanefs_buf_unjoin(h, domain, start);
+		lanefs_buf_unjoin(h, domain->d_journal, start);
 	if (lanefs_note_freed(h->h_part[joined].txn, start, count, metadata))
 		h->h_part[joined].used++;
 	lanefs_add_pending(domain, count);

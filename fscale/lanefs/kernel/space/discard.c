@@ -55,8 +55,10 @@ void lanefs_discard_init(struct lanefs_domain *domain)
  * The transaction that freed the blocks is stable: they can be used again, discarded before if
  * wanted.
  */
-static void lanefs_freed_stable(struct lanefs_domain *domain, struct lanefs_freed *freed)
+static void lanefs_freed_stable(struct lanefs_journal *journal, struct lanefs_freed *freed)
 {
+	struct lanefs_domain *domain = journal->j_sbi->s_domain[journal->j_id];
+
 	if (!READ_ONCE(domain->d_sbi->s_options.discard)) {
 		lanefs_release_freed(domain, freed->start, freed->count);
 		kfree(freed);
@@ -68,8 +70,14 @@ static void lanefs_freed_stable(struct lanefs_domain *domain, struct lanefs_free
 	queue_work(domain->d_sbi->s_io_done, &domain->d_discard_work);
 }
 
+/* A handle of the domain ends. */
+static void lanefs_unreserve(struct lanefs_journal *journal, u64 blocks)
+{
+	lanefs_give_free(journal->j_sbi->s_domain[journal->j_id], blocks);
+}
+
 const struct lanefs_journal_ops lanefs_space_ops = {
-	.unreserve = lanefs_give_free,
+	.unreserve = lanefs_unreserve,
 	.freed_stable = lanefs_freed_stable,
 };
 

@@ -13,8 +13,8 @@ int lanefs_owners_set(struct lanefs_handle *h, struct lanefs_domain *domain, u64
 
 	while (count) {
 		number = div_u64_rem(start - domain->d_layout.base, LANEFS_OWNERS, &at);
-		buf = lanefs_buf_read(domain, domain->d_layout.owners + number, LANEFS_MAGIC_OWNERS,
-				      domain->d_id);
+		buf = lanefs_buf_read(domain->d_journal, domain->d_layout.owners + number,
+				      LANEFS_MAGIC_OWNERS, domain->d_id);
 		if (IS_ERR(buf))
 			return PTR_ERR(buf);
 		lanefs_buf_join(h, buf);

@@ -241,7 +241,7 @@ static bool lanefs_any_delayed(const struct lanefs_domain *domain)
 int lanefs_reserve(struct lanefs_handle *h, struct lanefs_domain *domain, u64 count,
 		   enum lanefs_reserve purpose)
 {
-	int part = lanefs_handle_part(h, domain);
+	int part = lanefs_handle_part(h, domain->d_journal);
 
 	if (!lanefs_take_free(domain, count, purpose))
 		return -ENOSPC;

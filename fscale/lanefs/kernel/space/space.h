@@ -3,6 +3,7 @@
 #ifndef LANEFS_SPACE_H
 #define LANEFS_SPACE_H
 
+#include "space/domain.h"
 #include "journal/journal.h"
 
 /* A segment of the log (segments.c), under g_lock; who looks for a victim reads it without. */

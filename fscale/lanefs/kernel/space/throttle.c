@@ -59,6 +59,6 @@ int lanefs_throttle_wait(struct lanefs_domain *domain)
 	waited = ktime_get_ns() - started;
 	atomic64_inc(&domain->d_stalls);
 	atomic64_add(waited, &domain->d_stalled);
-	trace_lanefs_stall(domain, waited);
+	trace_lanefs_stall(domain->d_journal, waited);
 	return left < 0 ? -EINTR : 0;
 }

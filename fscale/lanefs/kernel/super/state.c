@@ -78,18 +78,18 @@ int lanefs_read_super(struct lanefs_sb *sbi, struct fs_context *fc)
 /* Begins an epoch, which makes all logs void, and writes empty ones. */
 int lanefs_new_epoch(struct lanefs_sb *sbi, u32 state)
 {
-	struct lanefs_domain *domain;
+	struct lanefs_journal *journal;
 	int err;
 	u32 i;
 
 	sbi->s_epoch++;
 	err = lanefs_write_super(sbi, state, true);
 	for (i = 0; i < sbi->s_domains && !err; i++) {
-		domain = sbi->s_domain[i];
-		domain->j_tail = 0;
-		domain->j_head = 0;
-		domain->j_tail_seq = domain->j_next_seq;
-		err = lanefs_write_tail(domain);
+		journal = sbi->s_journal[i];
+		journal->j_tail = 0;
+		journal->j_head = 0;
+		journal->j_tail_seq = journal->j_next_seq;
+		err = lanefs_write_tail(journal);
 	}
 	return err;
 }
@@ -103,13 +103,13 @@ int lanefs_set_writable(struct lanefs_sb *sbi)
 	if (!err)
 		err = lanefs_new_epoch(sbi, LANEFS_STATE_MOUNTED);
 	for (i = 0; i < sbi->s_domains && !err; i++)
-		err = lanefs_journal_start(sbi->s_domain[i]);
+		err = lanefs_journal_start(sbi->s_journal[i]);
 	if (!err)
 		WRITE_ONCE(sbi->s_started, true);
 	if (!err)
 		lanefs_gc_allow(sbi, true);
 	for (i = 0; i < sbi->s_domains && err; i++)
-		lanefs_journal_stop(sbi->s_domain[i]);
+		lanefs_journal_stop(sbi->s_journal[i]);
 	return err;
 }
 
@@ -120,7 +120,7 @@ int lanefs_checkpoint_all(struct lanefs_sb *sbi)
 	u32 i;
 
 	for (i = 0; i < sbi->s_domains && !err; i++)
-		err = lanefs_checkpoint(sbi->s_domain[i]);
+		err = lanefs_checkpoint(sbi->s_journal[i]);
 	return err ?: blkdev_issue_flush(sbi->s_vfs->s_bdev);
 }
 
@@ -138,13 +138,13 @@ int lanefs_set_read_only(struct lanefs_sb *sbi)
 	lanefs_gc_allow(sbi, false);
 	WRITE_ONCE(sbi->s_started, false);
 	for (i = 0; i < sbi->s_domains; i++)
-		wake_up_all(&sbi->s_domain[i]->j_wait_join);
+		wake_up_all(&sbi->s_journal[i]->j_wait_join);
 	if (started)
 		err = sbi->s_aborted ? -EIO : lanefs_checkpoint_all(sbi);
 	if (err)
 		lanefs_abort(sbi);
 	for (i = 0; i < sbi->s_domains; i++)
-		lanefs_journal_stop(sbi->s_domain[i]);
+		lanefs_journal_stop(sbi->s_journal[i]);
 	lanefs_discard_wait(sbi);
 	if (!started)
 		return 0;

@@ -32,13 +32,16 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	lanefs_domain_layout(&domain->d_layout, id, sbi->s_domain_start, sbi->s_domain_blocks,
 			     sbi->s_domain_inodes,
 			     le32_to_cpu(lanefs_super_of(sbi)->sb_journal_blocks), sbi->s_incompat);
-	lanefs_cache_init(domain);
-	lanefs_journal_init(domain);
 	mutex_init(&domain->d_span_mutex);
 	init_waitqueue_head(&domain->d_inode_wait);
-	err = lanefs_slots_start(domain);
-	if (err)
-		return err;
+	domain->d_slots = alloc_percpu(struct lanefs_slot);
+	if (!domain->d_slots)
+		return -ENOMEM;
+	domain->d_journal = lanefs_journal_new(sbi, id, &domain->d_layout,
+					       &domain->d_slots->s_state, node);
+	if (!domain->d_journal)
+		return -ENOMEM;
+	sbi->s_journal[id] = domain->d_journal;
 	lanefs_space_init(domain);
 	err = lanefs_shards_start(domain);
 	if (!err)
@@ -62,13 +65,14 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 		lanefs_gc_stop(domain);
 		lanefs_alloc_stop(domain);
 		lanefs_ibitmaps_stop(domain);
-		lanefs_cache_destroy(domain);
 		lanefs_shards_stop(domain);
-		lanefs_slots_stop(domain);
+		lanefs_journal_free(domain->d_journal);
+		free_percpu(domain->d_slots);
 		percpu_counter_destroy(&domain->d_inodes_free);
 		percpu_counter_destroy(&domain->d_unlinked);
 		kmem_cache_free(lanefs_domain_cache, domain);
 	}
+	kvfree(sbi->s_journal);
 	kvfree(sbi->s_domain);
 	cleanup_srcu_struct(&sbi->s_writeout);
 	if (sbi->s_super)
@@ -106,8 +110,8 @@ static int lanefs_sync_fs(struct super_block *sb, int wait)
 	}
 	if (!wait) {
 		for (i = 0; i < sbi->s_domains; i++)
-			lanefs_commit_request(sbi->s_domain[i],
-					      READ_ONCE(sbi->s_domain[i]->j_next_seq) - 1, true);
+			lanefs_commit_request(sbi->s_journal[i],
+					      READ_ONCE(sbi->s_journal[i]->j_next_seq) - 1, true);
 		return 0;
 	}
 	lanefs_writeout_wait_all(sbi);
@@ -224,7 +228,8 @@ static int lanefs_mount_domains(struct lanefs_sb *sbi, struct fs_context *fc)
 		return -ENOMEM;
 	domains = le32_to_cpu(lanefs_super_of(sbi)->sb_domains);
 	sbi->s_domain = kvcalloc(domains, sizeof(*sbi->s_domain), GFP_KERNEL);
-	if (!sbi->s_domain)
+	sbi->s_journal = kvcalloc(domains, sizeof(*sbi->s_journal), GFP_KERNEL);
+	if (!sbi->s_domain || !sbi->s_journal)
 		return -ENOMEM;
 	sbi->s_domains = domains;
 	for (i = 0; i < domains && !err; i++)
@@ -402,7 +407,7 @@ static int lanefs_reconfigure(struct fs_context *fc)
 	/* With journal=serial the threads take over the work of waiting tasks. */
 	smp_mb();
 	for (i = 0; i < sbi->s_domains; i++)
-		wake_up(&sbi->s_domain[i]->j_wait_commit_work);
+		wake_up(&sbi->s_journal[i]->j_wait_commit_work);
 	return 0;
 }
 
@@ -467,9 +472,12 @@ static int __init lanefs_init(void)
 						SLAB_HWCACHE_ALIGN, NULL);
 	if (!lanefs_domain_cache)
 		return -ENOMEM;
-	err = lanefs_inode_cache_init();
+	err = lanefs_journal_cache_init();
 	if (err)
 		goto err_domain;
+	err = lanefs_inode_cache_init();
+	if (err)
+		goto err_journal;
 	err = lanefs_readpath_init();
 	if (err)
 		goto err_inode;
@@ -487,6 +495,8 @@ err_readpath:
 	lanefs_readpath_exit();
 err_inode:
 	lanefs_inode_cache_exit();
+err_journal:
+	lanefs_journal_cache_exit();
 err_domain:
 	kmem_cache_destroy(lanefs_domain_cache);
 	return err;
@@ -498,6 +508,7 @@ static void __exit lanefs_exit(void)
 	lanefs_sysfs_exit();
 	lanefs_readpath_exit();
 	lanefs_inode_cache_exit();
+	lanefs_journal_cache_exit();
 	kmem_cache_destroy(lanefs_domain_cache);
 }
 

@@ -81,7 +81,8 @@ static int lanefs_tree_step(struct inode *inode, u64 key, struct lanefs_path *pa
 			     lanefs_number(inode), block);
 		return -EUCLEAN;
 	}
-	buf = lanefs_buf_read(domain, block, lanefs_block_magic(inode, level - 1), inode->i_ino);
+	buf = lanefs_buf_read(domain->d_journal, block, lanefs_block_magic(inode, level - 1),
+			      inode->i_ino);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	if (le16_to_cpu(lanefs_buf_header(buf)->lh_level) != level - 1) {
@@ -126,7 +127,7 @@ bool lanefs_tree_cached(struct inode *inode, u64 key)
 	for (level = path.p_level; level > 0; level--) {
 		node = lanefs_node_of(inode, &path, level);
 		slot = lanefs_index_find(node.index, node.count, key);
-		buf = lanefs_buf_cached(lanefs_domain_of(inode),
+		buf = lanefs_buf_cached(lanefs_journal_of(inode),
 					le64_to_cpu(node.index[slot].ix_block));
 		path.p_buf[level - 1] = buf;
 		/* A block of another owner or a wrong level is left to a caller that may wait. */
