@@ -5,7 +5,8 @@ Each worker does one operation after the other in directories of its own and mak
 (fsync of the file and of the directories) before it marks it in the write log and begins the next.
 So at any cut at most one operation a worker is under way: every path that it does not touch must
 be exactly as the operations before left it, and those that it touches must be as POSIX and the
-operation allow: renames atomic, no bytes of anybody else, nothing half replaced.
+operation allow: renames atomic, no bytes of anybody else, nothing half replaced. A range is taken
+out of a file or put into it (fallocate) as a whole, which is more than Linux promises.
 """
 
 import ctypes
@@ -17,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-Change = Literal["append", "overwrite", "truncate", "punch", "allocate", "setxattr", "removexattr"]
+Space = Literal["punch", "allocate", "collapse", "insert"]
+Change = Literal["append", "overwrite", "truncate", Space, "setxattr", "removexattr"]
 Kind = Literal["create", "replace", "rename", "whiteout", "link", "unlink", Change]
 KINDS: tuple[Kind, ...] = (
     *("create", "append", "overwrite", "truncate"),
@@ -36,6 +38,7 @@ WORKLOADS: dict[str, tuple[Kind, ...]] = {
         *("link", "unlink", "setxattr", "setxattr", "removexattr"),
     ),
     "space": ("create", "append", "overwrite", "truncate", "punch", "allocate"),
+    "shift": ("create", "append", "overwrite", "punch", "collapse", "insert", "insert"),
 }
 # They change the bytes or attributes of a file, under all its names.
 CHANGES: tuple[Kind, ...] = get_args(Change)
@@ -48,7 +51,7 @@ HELD = 4
 MOST_FILES = 24
 TEMPORARY = "new"
 # fallocate(2), renameat2(2)
-KEEP_SIZE, PUNCH_HOLE = 1, 2
+MODES: dict[Space, int] = {"punch": 3, "allocate": 0, "collapse": 0x8, "insert": 0x20}
 RENAME_WHITEOUT = 4
 ATTRIBUTE = "user.crash"
 # What the model says of a name that was left to a whiteout.
@@ -59,8 +62,9 @@ WHITEOUT = b"\0whiteout"
 class Operation:
     """One operation on `name`, a path below the worker's directory.
 
-    `data` goes to `offset` (append: to the end); truncate cuts or grows to `offset`; punch and
-    allocate are fallocate(2) of `length` bytes at `offset`, with the size kept by punch; `target`
+    `data` goes to `offset` (append: to the end); truncate cuts or grows to `offset`; punch,
+    allocate, collapse and insert are fallocate(2) of `length` bytes at `offset`, with the size kept
+    by punch, and of whole blocks before the end of the file for the last two; `target`
     is the new name of a rename or link. setxattr and removexattr are of ATTRIBUTE; whiteout is a
     rename that leaves one.
     """
@@ -90,6 +94,8 @@ def operations(seed: int, worker: int, count: int, kinds: tuple[Kind, ...]) -> I
         name = fresh if kind == "create" else rng.choice(sorted(sizes))
         if kind in CHANGES and name in shared:
             kind, name = "create", fresh
+        if kind == "collapse" and sizes[name] <= BLOCK:
+            kind = "insert"
         yield from _one(rng, kind, name, fresh, sizes, shared)
 
 
@@ -118,13 +124,10 @@ def _one(
     elif kind == "truncate":
         sizes[name] = rng.randrange(2 * sizes[name] + 2)
         yield Operation(kind, name, offset=sizes[name])
-    elif kind in ("punch", "allocate"):
-        offset, length = rng.randrange(sizes[name] + BLOCK), rng.randrange(1, 12 * BLOCK)
-        if rng.random() < 0.5:
-            offset, length = offset // BLOCK * BLOCK, -(-length // BLOCK) * BLOCK
-        yield Operation(kind, name, offset=offset, length=length)
-        if kind == "allocate":
-            sizes[name] = max(sizes[name], offset + length)
+    elif kind in ("collapse", "insert"):
+        yield _shift(rng, kind, name, sizes)
+    elif kind in MODES:
+        yield _space(rng, kind, name, sizes)
     elif kind == "overwrite":
         offset = rng.randrange(sizes[name] // BLOCK + 1) * BLOCK
         length = min(rng.randrange(1, 4 * BLOCK), max(sizes[name] - offset, 1))
@@ -136,6 +139,24 @@ def _one(
         sizes[name] = length + (sizes[name] if kind == "append" else 0)
         if kind == "replace":
             shared.discard(name)
+
+
+def _space(rng: random.Random, kind: Kind, name: str, sizes: dict[str, int]) -> Operation:
+    offset, length = rng.randrange(sizes[name] + BLOCK), rng.randrange(1, 12 * BLOCK)
+    if rng.random() < 0.5:
+        offset, length = offset // BLOCK * BLOCK, -(-length // BLOCK) * BLOCK
+    if kind == "allocate":
+        sizes[name] = max(sizes[name], offset + length)
+    return Operation(kind, name, offset=offset, length=length)
+
+
+def _shift(rng: random.Random, kind: Kind, name: str, sizes: dict[str, int]) -> Operation:
+    # The last block cannot be taken out.
+    whole = (sizes[name] - 1) // BLOCK
+    first = rng.randrange(whole + (kind == "insert"))
+    count = rng.randrange(1, 12) if kind == "insert" else rng.randrange(1, whole - first + 1)
+    sizes[name] += (count if kind == "insert" else -count) * BLOCK
+    return Operation(kind, name, offset=first * BLOCK, length=count * BLOCK)
 
 
 def _bytes(rng: random.Random, length: int) -> bytes:
@@ -208,10 +229,8 @@ def perform(directory: Path, operation: Operation, held: deque[int]) -> None:
         case "truncate":
             os.truncate(path, operation.offset)
             changed = [path]
-        case "punch":
-            _fallocate(path, PUNCH_HOLE | KEEP_SIZE, operation.offset, operation.length)
-        case "allocate":
-            _fallocate(path, 0, operation.offset, operation.length)
+        case "punch" | "allocate" | "collapse" | "insert":
+            _fallocate(path, MODES[operation.kind], operation.offset, operation.length)
         case "replace":
             _write(directory / TEMPORARY, 0, operation.data, os.O_CREAT | os.O_EXCL)
             (directory / TEMPORARY).rename(path)
@@ -302,6 +321,12 @@ def after(files: dict[str, bytes], operation: Operation) -> dict[str, bytes]:
         case "allocate":
             size = operation.offset + operation.length
             files[operation.name] = files[operation.name].ljust(size, b"\0")
+        case "collapse":
+            old, start = files[operation.name], operation.offset
+            files[operation.name] = old[:start] + old[start + operation.length :]
+        case "insert":
+            old, start = files[operation.name], operation.offset
+            files[operation.name] = old[:start] + bytes(operation.length) + old[start:]
         case "rename" | "whiteout":
             files[target] = files.pop(name)
             if operation.kind == "whiteout":
@@ -397,9 +422,10 @@ def _pending_faults(
     data = found[name]
     if pending.kind == "unlink":
         return [] if data == files[name] else [f"{name} {_difference(files[name], data)}"]
-    if pending.kind == "replace":
+    if pending.kind in ("replace", "collapse", "insert"):
         whole = data in (files[name], new[name])
-        return [] if whole else [f"{name} is neither the old nor the new file: half replaced"]
+        fault = f"{name} is neither the old nor the new file: the {pending.kind} is not atomic"
+        return [] if whole else [fault]
     return _partial_faults(name, files.get(name, b""), new[name], data)
 
 

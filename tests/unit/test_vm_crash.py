@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The crash test's parts that need no guest: the log, the model of what must survive."""
 
+import errno
 import io
 import json
 import os
@@ -111,7 +112,12 @@ def test_operations_on_a_real_directory_leave_what_the_model_says(tmp_path, work
     plan = list(crashload.operations(3, 0, 60, crashload.WORKLOADS[workload]))
     marks = []
     directory = tmp_path / "w0"
-    crashload.work(directory, iter(plan), marks.append)
+    try:
+        crashload.work(directory, iter(plan), marks.append)
+    except OSError as error:
+        if workload == "shift" and error.errno == errno.EOPNOTSUPP:
+            pytest.skip("the file system collapses no ranges")
+        raise
     model = Model(plan)
     model.advance(60)
     assert marks == list(range(61))
@@ -159,6 +165,9 @@ WITH = {**OLD, OF_A: b"1", OF_B: b"2"}
         (Operation("overwrite", "a", offset=2, data=b"zz"), {**OLD, "a": b"xxz" + b"x" * 7}),
         (Operation("replace", "a", data=b"z"), {**OLD, "new": b""}),
         (Operation("replace", "a", data=b"z"), {**OLD, "a": b"z"}),
+        (Operation("collapse", "a", offset=2, length=3), OLD),
+        (Operation("collapse", "a", offset=2, length=3), {**OLD, "a": b"x" * 7}),
+        (Operation("insert", "a", offset=2, length=3), {**OLD, "a": b"xx\0\0\0" + b"x" * 8}),
         (Operation("rename", "a", target="c"), {"c": b"x" * 10, "b": b"y" * 10}),
         (Operation("unlink", "a"), {"b": b"y" * 10}),
         (Operation("rename", "a", target="d0/c"), {"d0/c": b"x" * 10, "b": b"y" * 10}),
@@ -186,7 +195,9 @@ def test_an_operation_under_way_may_be_done_or_not(tmp_path, pending, found):
         (Operation("append", "a", data=b"z"), {**OLD, "a": b"x" * 9}, "has 9 bytes"),
         (Operation("append", "a", data=b"z"), {"b": OLD["b"]}, "a is missing"),
         (Operation("overwrite", "a", data=b"zz"), {**OLD, "a": b"z\0" + b"x" * 8}, "byte 1"),
-        (Operation("replace", "a", data=b"z"), {**OLD, "a": b""}, "half replaced"),
+        (Operation("replace", "a", data=b"z"), {**OLD, "a": b""}, "replace is not atomic"),
+        (Operation("collapse", "a", length=3), {**OLD, "a": b"x" * 8}, "collapse is not atomic"),
+        (Operation("insert", "a", length=3), {**OLD, "a": b"x" * 13}, "insert is not atomic"),
         (Operation("rename", "a", target="c"), {**OLD, "c": OLD["a"]}, "both names are there"),
         (Operation("rename", "a", target="c"), {"b": OLD["b"]}, "neither name is there"),
         (Operation("rename", "a", target="c"), {"b": OLD["b"], "c": b""}, "0 bytes"),
