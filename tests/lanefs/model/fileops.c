@@ -193,6 +193,35 @@ static void op_fallocate(struct process *p, struct open_file *file)
 		stamp(p, file);
 }
 
+/* Blocks are taken out of a file, or put in; now and then with what is to be refused. */
+static void op_shift(struct process *p, struct open_file *file)
+{
+	int mode = rng_percent(p, 50) ? FALLOC_FL_COLLAPSE_RANGE : FALLOC_FL_INSERT_RANGE;
+	off_t offset = (off_t)BLOCK * rng_below(p, 3 * LONGEST / BLOCK);
+	off_t length = (off_t)BLOCK * (1 + rng_below(p, rng_percent(p, 70) ? 4 : 40));
+	int result[SIDES], error[SIDES];
+
+	if (!p->can->shift)
+		return;
+	if (rng_percent(p, 5))
+		offset += 1 + rng_below(p, BLOCK);
+	note(p, "fallocate(%s, %#x, %lld, %lld)", file->path, (unsigned int)mode,
+	     (long long)offset, (long long)length);
+	for (int side = TEST; side < SIDES; side++) {
+		result[side] = side == TEST ? fallocate(file->fd[side], mode, offset, length) :
+					      shift_reference(file->fd[side], mode, offset, length);
+		error[side] = errno;
+		if (side == TEST && no_space(p, result[TEST], error[TEST])) {
+			stamp(p, file);
+			return;
+		}
+	}
+	same_result(p, "fallocate", result[TEST], error[TEST], result[REFERENCE],
+		    error[REFERENCE]);
+	if (file->writable)
+		stamp(p, file);
+}
+
 /* Compare a file's bytes through mappings, or change some of them. */
 static void op_map(struct process *p, struct open_file *file)
 {
@@ -335,8 +364,9 @@ void file_operation(struct process *p, struct open_file *file)
 		unsigned int weight;
 		void (*operation)(struct process *p, struct open_file *file);
 	} table[] = {
-		{ 34, op_write }, { 22, op_read }, { 9, op_ftruncate }, { 12, op_map },
-		{ 6, op_fallocate }, { 5, op_direct }, { 4, op_attributes }, { 3, op_sync },
+		{ 31, op_write }, { 22, op_read }, { 9, op_ftruncate }, { 12, op_map },
+		{ 6, op_fallocate }, { 3, op_shift }, { 5, op_direct }, { 4, op_attributes },
+		{ 3, op_sync },
 	};
 	uint32_t choice = rng_below(p, 100);
 	struct stat found;

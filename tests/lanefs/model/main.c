@@ -141,6 +141,9 @@ static void probe(const struct process *p, struct abilities *can)
 	can->fallocate = fallocate(fd, 0, 0, 4096) == 0;
 	can->punch = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
 	can->zero_range = fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 4096) == 0;
+	can->shift = ftruncate(fd, 3 * 4096) == 0 &&
+		     fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 4096) == 0 &&
+		     fallocate(fd, FALLOC_FL_INSERT_RANGE, 0, 4096) == 0;
 	close(fd);
 	direct = openat(root, "probe", O_RDONLY | O_DIRECT | O_CLOEXEC);
 	can->direct = direct >= 0;
@@ -154,10 +157,10 @@ static void probe(const struct process *p, struct abilities *can)
 	for (int n = 0; n < 2; n++)
 		unlinkat(root, names[n], 0);
 	printf("model: with%s O_TMPFILE, with%s exchange, with%s fallocate, with%s punch hole, "
-	       "with%s zero range, with%s direct I/O, with%s whiteouts, with%s user.*, "
+	       "with%s zero range, with%s collapse and insert range, with%s direct I/O, with%s whiteouts, with%s user.*, "
 	       "with%s trusted.*\n", can->tmpfile ? "" : "out",
 	       can->exchange ? "" : "out", can->fallocate ? "" : "out", can->punch ? "" : "out",
-	       can->zero_range ? "" : "out", can->direct ? "" : "out",
+	       can->zero_range ? "" : "out", can->shift ? "" : "out", can->direct ? "" : "out",
 	       can->whiteout ? "" : "out", can->user_xattr ? "" : "out",
 	       can->trusted_xattr ? "" : "out");
 }

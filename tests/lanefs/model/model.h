@@ -41,6 +41,7 @@ struct abilities {
 	bool fallocate;
 	bool punch;
 	bool zero_range;
+	bool shift;			/* collapse and insert ranges */
 	bool tmpfile;
 	bool direct;
 	bool whiteout;
@@ -116,6 +117,9 @@ void compare_everything(struct process *p);
 bool xattrs_work(const struct process *p, const char *path, bool trusted);
 void compare_xattrs(struct process *p, const char *path);
 void op_xattr(struct process *p);
+
+/* shift.c */
+int shift_reference(int open_fd, int mode, off_t offset, off_t length);
 
 /* ops.c, fileops.c */
 void operate(struct process *p);
