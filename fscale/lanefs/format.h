@@ -307,7 +307,7 @@ struct lanefs_dinode {
 #define LANEFS_FLAG_NOATIME	0x00000080U
 #define LANEFS_FLAG_DIRSYNC	0x00010000U	/* directories only */
 
-/* Flags of files and directories; and of other inodes, which inherit them but cannot be given any. */
+/* Flags of files and directories; and of other inodes. */
 #define LANEFS_FLAGS_FILE	(LANEFS_FLAG_SYNC | LANEFS_FLAG_IMMUTABLE | LANEFS_FLAG_APPEND | \
 				 LANEFS_FLAG_NODUMP | LANEFS_FLAG_NOATIME)
 #define LANEFS_FLAGS_OTHER	(LANEFS_FLAG_NODUMP | LANEFS_FLAG_NOATIME)

@@ -23,6 +23,10 @@
 #include <linux/unaligned.h>
 #endif
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#include <linux/filelock.h>
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 /* Identity mappings of mounts are passed on unseen. */
 #define mnt_idmap user_namespace

@@ -4,6 +4,7 @@
 from tests.lanefs.functions import (
     acls,
     administration,
+    attributes,
     concurrent,
     crafted,
     damaged,
@@ -34,6 +35,7 @@ from tests.lanefs.functions import (
 __all__ = [
     "acls",
     "administration",
+    "attributes",
     "concurrent",
     "crafted",
     "damaged",

@@ -36,7 +36,7 @@ SYNC, IMMUTABLE, APPEND, NODUMP, NOATIME, DIRSYNC = 0x8, 0x10, 0x20, 0x40, 0x80,
 FILE = SYNC | IMMUTABLE | APPEND | NODUMP | NOATIME
 ALL = FILE | DIRSYNC
 # The same in struct fsxattr, which has none for DIRSYNC.
-_XFLAGS = {IMMUTABLE: 0x8, APPEND: 0x10, SYNC: 0x20, NOATIME: 0x40, NODUMP: 0x80}
+XFLAGS = {IMMUTABLE: 0x8, APPEND: 0x10, SYNC: 0x20, NOATIME: 0x40, NODUMP: 0x80}
 # Of statx(2), which has only these.
 _ATTRIBUTES = {IMMUTABLE: 0x10, APPEND: 0x20, NODUMP: 0x40}
 _NO_FOLLOW = 0x100
@@ -94,11 +94,11 @@ def _extended(path: Path) -> int:
         (found,) = struct.unpack("=I", fcntl.ioctl(fd, _FSGETXATTR, bytes(28))[:4])
     finally:
         os.close(fd)
-    return sum(flag for flag, bit in _XFLAGS.items() if found & bit)
+    return sum(flag for flag, bit in XFLAGS.items() if found & bit)
 
 
 def _set_extended(path: Path, flags: int, projid: int = 0) -> None:
-    xflags = sum(bit for flag, bit in _XFLAGS.items() if flags & flag)
+    xflags = sum(bit for flag, bit in XFLAGS.items() if flags & flag)
     fd = os.open(path, os.O_RDONLY)
     try:
         fcntl.ioctl(fd, _FSSETXATTR, struct.pack("=IIIII8x", xflags, 0, 0, projid, 0))

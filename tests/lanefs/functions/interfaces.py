@@ -116,6 +116,27 @@ def an_inode_has_a_version_and_a_file_system_an_identity(place: Place) -> None:
     check(said[0] == 16 and any(said[1:]), f"the UUID is {said.hex()}")
 
 
+@test
+def leases_can_be_taken(place: Place) -> None:
+    """One to read, and one to write where nobody else has the file open; others break them."""
+    path = place.directory / "f"
+    path.write_bytes(b"x")
+    with path.open("rb") as file, path.open("rb"):
+        for kind in (fcntl.F_RDLCK, fcntl.F_UNLCK):
+            fcntl.fcntl(file, fcntl.F_SETLEASE, kind)
+            equal(fcntl.fcntl(file, fcntl.F_GETLEASE), kind, "the lease")
+        with fails(errno.EAGAIN, "a lease to write what another has open"):
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    signal.signal(signal.SIGIO, lambda *_: broken.append(True))
+    broken: list[bool] = []
+    with path.open("rb") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        with fails(errno.EAGAIN, "an open that does not wait for the lease"):
+            os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        equal(broken, [True], "signals of a lease that is to be given back")
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
 @contextmanager
 def _user_namespace() -> Iterator[int]:
     """One in which the root of the file system is MAPPED."""

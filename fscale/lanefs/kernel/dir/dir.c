@@ -212,4 +212,5 @@ const struct file_operations lanefs_dir_fops = {
 	.fsync = lanefs_fsync,
 	.unlocked_ioctl = lanefs_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+	.setlease = generic_setlease,
 };

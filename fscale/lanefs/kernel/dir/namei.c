@@ -608,5 +608,7 @@ const struct inode_operations lanefs_special_iops = {
 	.setattr = lanefs_setattr,
 	.getattr = lanefs_getattr,
 	.listxattr = lanefs_listxattr,
+	.fileattr_get = lanefs_fileattr_get,
+	.fileattr_set = lanefs_fileattr_set,
 	LANEFS_ACL_OPS,
 };

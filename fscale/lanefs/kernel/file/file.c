@@ -526,6 +526,7 @@ const struct file_operations lanefs_file_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.splice_read = lanefs_splice_read,
 	.splice_write = iter_file_splice_write,
+	.setlease = generic_setlease,
 };
 
 /*

@@ -79,4 +79,6 @@ const struct inode_operations lanefs_symlink_iops = {
 	.setattr = lanefs_setattr,
 	.getattr = lanefs_getattr,
 	.listxattr = lanefs_listxattr,
+	.fileattr_get = lanefs_fileattr_get,
+	.fileattr_set = lanefs_fileattr_set,
 };
