@@ -2,9 +2,18 @@
 """What every metadata block of lanefs begins with (lanefs/format.h), read and sealed in Python."""
 
 import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 BLOCK = 4096
 HEADER = 64
+BITMAP_BITS = (BLOCK - HEADER) * 8
+"""of a bitmap's block; a block of the block bitmap stands for an allocation group"""
+_INODES, OWNERS = 15, 256
+"""in a block of the inode table, of the owner table"""
+LOG = 1
+"""the feature bit, in bytes 88 to 95 of block 0"""
 MAGIC = {
     "super": 0x454E414C,
     "domain": 0x4D4F444C,
@@ -46,6 +55,25 @@ def crc32c(data: bytes | bytearray) -> int:
     return crc
 
 
+def renumbered(block: bytearray, numbers: Iterable[int]) -> Iterator[bytes]:
+    """Copies of a metadata block with other block numbers, and the right checksums.
+
+    A checksum is linear: what a bit of the number changes in it is the same in all copies.
+    """
+    block[4:16] = bytes(12)
+    changes, none = [], crc32c(block)
+    for bit in range(48):
+        struct.pack_into("<Q", block, 8, 1 << bit)
+        changes.append(crc32c(block) ^ none)
+    for number in numbers:
+        crc = none
+        for bit in range(number.bit_length()):
+            if number >> bit & 1:
+                crc ^= changes[bit]
+        struct.pack_into("<IQ", block, 4, crc, number)
+        yield bytes(block)
+
+
 def seal(block: bytearray) -> None:
     """Put the right checksum into a metadata block."""
     assert len(block) == BLOCK
@@ -63,3 +91,32 @@ def own_number(block: bytes | bytearray) -> int:
     """The block number that the header says; in a copy in a journal that of its place."""
     (number,) = struct.unpack_from("<Q", block, 8)
     return int(number)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the block bitmap and the data of a domain lie, in blocks."""
+
+    base: int
+    blocks: int
+    """of the domain"""
+    bbitmap: int
+    groups: int
+    """blocks of the block bitmap"""
+    data: int
+
+
+def layout(superblock: bytes | bytearray) -> Layout:
+    """The layout of domain 0, by block 0 (lanefs_domain_layout())."""
+    base, size, inodes, _, journal = struct.unpack_from("<QQQII", superblock, 104)
+    (incompat,) = struct.unpack_from("<Q", superblock, 88)
+    groups = -(-size // BITMAP_BITS)
+    bbitmap = base + 2 + journal + 2 * -(-inodes // BITMAP_BITS)
+    owners = -(-size // OWNERS) if incompat & LOG else 0
+    return Layout(base, size, bbitmap, groups, bbitmap + groups + -(-inodes // _INODES) + owners)
+
+
+def read_layout(image: Path) -> Layout:
+    """The same of a file system."""
+    with image.open("rb") as file:
+        return layout(file.read(BLOCK))

@@ -4,9 +4,11 @@
     bin/fscale vm exec --kernel 6.1 --smp 2 --memory 3G --fs lanefs -- \
         python3 -m tests.lanefs.mount_time --tib 1 --tib 4 --tib 16
 
-The device is a sparse file in memory, and the file system on it is empty.
+The device is a sparse file in memory, and the file system on it is empty. With --module, modules
+take turns: OLD.ko lies below this repository, which the guest sees.
 """
 
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,7 +19,16 @@ from typing import Annotated
 import typer
 
 from fscale.model import catalogue
-from tests.lanefs.device import Fault, Volume, available, command, drop_caches, reads
+from tests.lanefs.device import (
+    MOUNT,
+    Fault,
+    Volume,
+    available,
+    command,
+    drop_caches,
+    load_module,
+    reads,
+)
 
 app = typer.Typer(add_completion=False)
 
@@ -45,28 +56,48 @@ def measure(
     fs: Annotated[str, typer.Option(help="File system.")] = "lanefs",
     tib: Annotated[list[int] | None, typer.Option(help="Size in TiB; repeatable.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Mounts of each size.")] = 3,
+    module: Annotated[
+        list[Path] | None,
+        typer.Option(help="Module to load instead of the guest's; repeatable."),
+    ] = None,
 ) -> None:
-    """Print a row for each mount: the size in TiB, seconds, reads of the device, MiB of memory."""
+    """Print a row for each mount.
+
+    Seconds are from the start of the mount to its end, to the end of the first write of 1 MiB and
+    its fsync, and to the end of a statfs() after that. Then come reads of the device and MiB of
+    memory that the mount keeps.
+    """
     command(["modprobe", "loop"])
-    print("fs tib seconds reads mib")
+    print("module tib mounted written counted reads mib")
     for size in tib or [1, 4, 16]:
         with sparse_device(size) as device:
             volume = Volume(catalogue.load_filesystem(fs), device)
             volume.make()
             for _ in range(rounds):
-                _row(fs, size, volume)
+                for file in module or [None]:
+                    if file:
+                        load_module(volume.fs.kernel, file)
+                    _row(file.stem if file else fs, size, volume)
 
 
-def _row(fs: str, tib: int, volume: Volume) -> None:
+def _row(name: str, tib: int, volume: Volume) -> None:
     drop_caches()
     memory, before, started = available(), reads(volume.device), time.monotonic()
     volume.mount()
-    seconds = time.monotonic() - started
+    seconds = [time.monotonic() - started]
+    with (MOUNT / "file").open("wb") as file:
+        file.write(bytes(1 << 20))
+        file.flush()
+        os.fsync(file.fileno())
+    seconds.append(time.monotonic() - started)
+    os.statvfs(MOUNT)
+    seconds.append(time.monotonic() - started)
     counted = reads(volume.device) - before
     drop_caches()
     taken = (memory - available()) / (1 << 20)
     volume.unmount()
-    print(f"{fs} {tib} {seconds:.2f} {counted} {taken:.1f}", flush=True)
+    times = " ".join(f"{part:.2f}" for part in seconds)
+    print(f"{name} {tib} {times} {counted} {taken:.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -140,6 +140,8 @@ struct lanefs_sb {
 	struct workqueue_struct *s_io_done;
 	struct workqueue_struct *s_collect;
 	bool s_collecting;	/* collectors may work */
+	struct workqueue_struct *s_count;
+	int (*s_count_step)(struct lanefs_domain *domain);	/* counts some of what is free (count.c) */
 	unsigned int s_gc_low;	/* percent of a domain's segments: they begin where fewer are free */
 	struct kobject s_kobj;	/* of a log (sysfs.c) */
 	struct completion s_kobj_gone;

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.lanefs.device import available, drop_caches, reads
 from tests.lanefs.functions.harness import Place, Skipped, check, equal, long_test
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
+from tests.lanefs.segment_search import LOCK, craft_log, most_locks, traced, write_blocks
 
 GROUP = 126 << 20
 """bytes of an allocation group"""
@@ -25,12 +26,31 @@ def a_mount_of_a_large_device_keeps_little(place: Place) -> None:
     with loop_device(place, 2 << 20, domains=2) as (device, _):
         drop_caches()
         memory, before = available(), reads(device)
-        with mounted(place, device):
+        with mounted(place, device) as mount:
+            # Waits until all is counted.
+            os.statvfs(mount)
             counted = reads(device) - before
             drop_caches()
             taken = (memory - available()) >> 20
         check(counted < 1000, f"a mount of 2 TiB takes {counted} reads")
         check(taken < 20, f"a mount of 2 TiB takes {taken} MiB")
+
+
+@long_test
+def a_free_segment_is_found_in_few_steps(place: Place) -> None:
+    """In a log of 1 TiB whose first 490,000 segments are used, few groups are looked at."""
+    _of_lanefs(place)
+    with loop_device(place, 1 << 20, domains=1, inodes=1 << 20, alloc="extent") as (
+        device,
+        backing,
+    ):
+        craft_log(backing)
+        drop_caches()
+        with mounted(place, device) as mount:
+            os.statvfs(mount)
+            (Path("/sys/fs/lanefs") / Path(device).name / "gc_low").write_text("0")
+            locks = most_locks(traced(lambda: write_blocks(mount / "f", 1), LOCK))
+        check(0 < locks < 50, f"a free segment is found with {locks} locks")
 
 
 @long_test

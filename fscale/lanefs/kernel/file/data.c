@@ -116,6 +116,7 @@ static int lanefs_data_alloc_from(struct lanefs_domain *domain, struct inode *in
 
 	domains[0] = li->li_domain;
 	domains[1] = domain->d_id;
+	lanefs_alloc_prepare(domain, READ_ONCE(li->li_goal));
 	err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
 	if (err)
 		return err;

@@ -530,6 +530,7 @@ int lanefs_delalloc_allocate(struct inode *inode, struct lanefs_map *map, u32 *s
 			return err;
 		domains[0] = li->li_domain;
 		domains[1] = xa_to_value(entry);
+		lanefs_alloc_prepare(sbi->s_domain[domains[1]], READ_ONCE(li->li_goal));
 		err = lanefs_begin(&h, sbi, LANEFS_CREDITS, domains, 2);
 		if (err)
 			return err;

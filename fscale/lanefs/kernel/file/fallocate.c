@@ -49,9 +49,9 @@ static int lanefs_fill_range(struct inode *inode, u64 at, u64 end)
 	err = lanefs_count_holes(inode, at, end, &holes);
 	if (err)
 		return err;
-	if (holes > lanefs_data_room_all(LANEFS_SB(inode->i_sb)) &&
+	if (!lanefs_data_fits(LANEFS_SB(inode->i_sb), holes) &&
 	    (lanefs_flush_delayed(inode->i_sb) <= 0 ||
-	     holes > lanefs_data_room_all(LANEFS_SB(inode->i_sb))))
+	     !lanefs_data_fits(LANEFS_SB(inode->i_sb), holes)))
 		return -ENOSPC;
 	for (; at < end; at += map.length) {
 		if (fatal_signal_pending(current))

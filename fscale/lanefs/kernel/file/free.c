@@ -19,68 +19,84 @@ static bool lanefs_free_more(const struct lanefs_handle *h, struct inode *inode)
 	return h->h_part[part].used + 2 * LANEFS_MAX_LEVEL + 5 <= h->h_part[part].credits;
 }
 
+/*
+ * Leaves of a piece of an extent before `end` what one handle may free. Cuts a long extent from its
+ * end: cutting its middle would need another record. How many blocks come before it.
+ */
+static u64 lanefs_free_clip(struct lanefs_map *map, u64 end)
+{
+	u64 count = min(map->length, end - map->logical), skip = 0;
+
+	if (count == map->length)
+		skip = count - min_t(u64, count, LANEFS_FREE_BLOCKS);
+	map->logical += skip;
+	map->block += skip;
+	map->length = min_t(u64, count - skip, LANEFS_FREE_BLOCKS);
+	return skip;
+}
+
 /* Frees some of what lies from *at to `end`, as long as it is in the handle's domains. */
 static int lanefs_free_some(struct lanefs_handle *h, struct inode *inode, u64 *at, u64 end)
 {
 	struct lanefs_domain *domain;
 	struct lanefs_map map;
 	int err, extents = 0;
-	u64 count, skip;
+	u64 skip;
 
 	while (*at < end && extents < LANEFS_FREE_EXTENTS &&
 	       (!extents || lanefs_free_more(h, inode))) {
 		err = lanefs_map_find(inode, *at, &map);
 		if (err)
 			return err;
-		count = min(map.length, end - *at);
 		skip = 0;
 		if (map.block) {
 			domain = lanefs_handle_domain(h, map.block);
 			if (!domain)
 				return 0;
-			/* Cut a long extent from its end: cutting its middle would need another record. */
-			if (count == map.length)
-				skip = count - min_t(u64, count, LANEFS_FREE_BLOCKS);
-			count = min_t(u64, count - skip, LANEFS_FREE_BLOCKS);
-			err = lanefs_map_remove(h, inode, *at + skip, count);
+			skip = lanefs_free_clip(&map, end);
+			if (extents && !lanefs_free_prepared(domain, map.block, map.length))
+				return 0;
+			err = lanefs_map_remove(h, inode, map.logical, map.length);
 			if (!err)
-				err = lanefs_free_blocks(h, domain, map.block + skip, count, false);
+				err = lanefs_free_blocks(h, domain, map.block, map.length, false);
 			if (err)
 				return err;
-			lanefs_add_blocks(inode, -(s64)count);
+			lanefs_add_blocks(inode, -(s64)map.length);
 			extents++;
 		}
 		if (!skip)
-			*at += count;
+			*at += min(map.length, end - *at);
 	}
 	return 0;
 }
 
-/* Moves *at to the next block that is mapped, at most to `end`; *block is where it lies. */
-static int lanefs_next_mapped(struct inode *inode, u64 *at, u64 end, u64 *block)
+/* Moves *at to the next block that is mapped, at most to `end`; *map is what is there. */
+static int lanefs_next_mapped(struct inode *inode, u64 *at, u64 end, struct lanefs_map *map)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	struct lanefs_map map = {};
 	int err = 0;
 
 	down_read(&li->li_tree_sem);
 	while (*at < end) {
-		err = lanefs_map_find(inode, *at, &map);
-		if (err || map.block)
+		err = lanefs_map_find(inode, *at, map);
+		if (err || map->block)
 			break;
-		*at = min(*at + map.length, end);
+		*at = min(*at + map->length, end);
 	}
 	up_read(&li->li_tree_sem);
-	*block = map.block;
 	return err;
 }
 
-/* A handle to free a block of the inode, and others of the same domain. */
-static int lanefs_free_begin(struct lanefs_handle *h, const struct inode *inode, u64 block)
+/* A handle to free what is mapped there before `end`, and other blocks of the same domain. */
+static int lanefs_free_begin(struct lanefs_handle *h, const struct inode *inode,
+			     struct lanefs_map *map, u64 end)
 {
 	struct lanefs_sb *sbi = LANEFS_SB(inode->i_sb);
-	u32 domains[2] = { LANEFS_I(inode)->li_domain, lanefs_block_domain(sbi, block)->d_id };
+	struct lanefs_domain *domain = lanefs_block_domain(sbi, map->block);
+	u32 domains[2] = { LANEFS_I(inode)->li_domain, domain->d_id };
 
+	lanefs_free_clip(map, end);
+	lanefs_free_prepare(domain, map->block, map->length);
 	return lanefs_begin(h, sbi, LANEFS_CREDITS, domains, 2);
 }
 
@@ -101,14 +117,14 @@ static int lanefs_free_all(struct inode *inode, u64 from, u64 to, bool cuts)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_handle h;
-	u64 block;
+	struct lanefs_map map;
 	int err;
 
 	for (;;) {
-		err = lanefs_next_mapped(inode, &from, to, &block);
+		err = lanefs_next_mapped(inode, &from, to, &map);
 		if (err || from >= to)
 			return err;
-		err = lanefs_free_begin(&h, inode, block);
+		err = lanefs_free_begin(&h, inode, &map, to);
 		if (err)
 			return err;
 		down_write(&li->li_tree_sem);
@@ -177,15 +193,16 @@ void lanefs_free_on_close(struct inode *inode)
  */
 int lanefs_truncate_blocks(struct inode *inode, loff_t size)
 {
-	u64 from = DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE), block;
+	u64 from = DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE);
 	struct lanefs_inode *li = LANEFS_I(inode);
 	struct lanefs_handle h;
+	struct lanefs_map map;
 	int err;
 
-	err = lanefs_next_mapped(inode, &from, LANEFS_MAX_FILE_BLOCKS, &block);
+	err = lanefs_next_mapped(inode, &from, LANEFS_MAX_FILE_BLOCKS, &map);
 	if (err || from >= LANEFS_MAX_FILE_BLOCKS)
 		return err ?: lanefs_log_size(inode, size);
-	err = lanefs_free_begin(&h, inode, block);
+	err = lanefs_free_begin(&h, inode, &map, LANEFS_MAX_FILE_BLOCKS);
 	if (err)
 		return err;
 	down_write(&li->li_tree_sem);

@@ -5,6 +5,18 @@
 
 #include "inode/inode.h"
 
+/* Whether an inode is free. */
+static bool lanefs_has_inodes(struct lanefs_domain *domain)
+{
+	s64 seen = lanefs_count_seen(domain);
+
+	do {
+		if (percpu_counter_compare(&domain->d_inodes_free, 0) > 0)
+			return true;
+	} while (lanefs_count_more(domain, &seen));
+	return false;
+}
+
 /* Chooses the domain of a new object in `dir`: by the mount option, or the next one with room. */
 u32 lanefs_choose_domain(struct inode *dir)
 {
@@ -18,7 +30,7 @@ u32 lanefs_choose_domain(struct inode *dir)
 		first = (u32)atomic_inc_return(&LANEFS_I(dir)->li_next_domain) % sbi->s_domains;
 	for (i = 0; i < sbi->s_domains; i++) {
 		domain = sbi->s_domain[(first + i) % sbi->s_domains];
-		if (percpu_counter_compare(&domain->d_inodes_free, 0) > 0 &&
+		if (lanefs_has_inodes(domain) &&
 		    lanefs_has_room(domain, 4 * (LANEFS_MAX_LEVEL + 2), LANEFS_FOR_METADATA))
 			return domain->d_id;
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bitmaps of a domain's inodes: which are in use, and which are orphans. The mount counts the
- * free ones (scan.c); the blocks come into memory when they are first used, and stay there.
+ * The bitmaps of a domain's inodes: which are in use, and which are orphans. The blocks come into
+ * memory when they are first used, and stay there; the free ones are counted then, if they were not
+ * in the background (count.c).
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -15,33 +16,60 @@ static u32 lanefs_ibitmap_bits(const struct lanefs_domain *domain, u32 number)
 		     LANEFS_BITMAP_BITS);
 }
 
-static int lanefs_ibitmap_see(struct lanefs_domain *domain, u32 number, const void *bits)
+/* With d_bitmaps_mutex: how many of the block's inodes are free, if that was not known. */
+static int lanefs_ibitmap_count(struct lanefs_domain *domain, u32 number, const void *bits)
 {
+	struct lanefs_ibitmap *map = &domain->d_ibitmaps[number];
+
+	lockdep_assert_held(&domain->d_bitmaps_mutex);
+	if (map->im_counted)
+		return 0;
 	if (!number && find_next_zero_bit_le(bits, LANEFS_FIRST_INDEX, 0) < LANEFS_FIRST_INDEX) {
 		lanefs_error(domain->d_sbi, "domain %u: the inode bitmap marks reserved inodes as free",
 			     domain->d_id);
 		return -EUCLEAN;
 	}
-	domain->d_ibitmaps[number].im_free =
-		lanefs_zero_bits(bits, lanefs_ibitmap_bits(domain, number));
+	map->im_free = lanefs_zero_bits(bits, lanefs_ibitmap_bits(domain, number));
+	percpu_counter_add(&domain->d_inodes_free, map->im_free);
+	smp_store_release(&map->im_counted, true);
+	lanefs_count_progress(domain);
 	return 0;
+}
+
+static bool lanefs_ibitmap_known(struct lanefs_domain *domain, u32 number)
+{
+	return smp_load_acquire(&domain->d_ibitmaps[number].im_counted);
+}
+
+static int lanefs_ibitmap_see(struct lanefs_domain *domain, u32 number, const void *bits)
+{
+	int err;
+
+	mutex_lock(&domain->d_bitmaps_mutex);
+	err = lanefs_ibitmap_count(domain, number, bits);
+	mutex_unlock(&domain->d_bitmaps_mutex);
+	return err;
+}
+
+/* Counts some free inodes: 1: there are more; 0: those were all; or an error. */
+int lanefs_ibitmaps_count(struct lanefs_domain *domain)
+{
+	const struct lanefs_bitmap bitmap = {
+		.first = domain->d_layout.ibitmap,
+		.blocks = domain->d_layout.ibitmap_blocks,
+		.magic = LANEFS_MAGIC_IBITMAP,
+		.known = lanefs_ibitmap_known,
+		.see = lanefs_ibitmap_see,
+	};
+
+	return lanefs_count_next(domain, &bitmap, &domain->d_count_inodes);
 }
 
 int lanefs_ibitmaps_start(struct lanefs_domain *domain)
 {
-	u32 blocks = domain->d_layout.ibitmap_blocks, i;
-	s64 free = 0;
-	int err;
-
-	domain->d_ibitmaps = kvcalloc(blocks, sizeof(*domain->d_ibitmaps), GFP_KERNEL);
-	if (!domain->d_ibitmaps)
-		return -ENOMEM;
-	err = lanefs_bitmap_scan(domain, domain->d_layout.ibitmap, blocks, LANEFS_MAGIC_IBITMAP,
-				 lanefs_ibitmap_see);
-	for (i = 0; i < blocks; i++)
-		free += domain->d_ibitmaps[i].im_free;
-	percpu_counter_set(&domain->d_inodes_free, free);
-	return err;
+	domain->d_ibitmaps = kvcalloc(domain->d_layout.ibitmap_blocks,
+				      sizeof(*domain->d_ibitmaps), GFP_KERNEL);
+	return domain->d_ibitmaps ? 0 : -ENOMEM;
 }
 
 void lanefs_ibitmaps_stop(struct lanefs_domain *domain)
@@ -70,9 +98,14 @@ static int lanefs_orphans_see(struct lanefs_domain *domain, u32 number, const vo
 /* Where there are orphans; before the domain's journal runs. */
 int lanefs_orphans_scan(struct lanefs_domain *domain)
 {
-	return lanefs_bitmap_scan(domain, domain->d_layout.obitmap,
-				  domain->d_layout.ibitmap_blocks, LANEFS_MAGIC_OBITMAP,
-				  lanefs_orphans_see);
+	const struct lanefs_bitmap bitmap = {
+		.first = domain->d_layout.obitmap,
+		.blocks = domain->d_layout.ibitmap_blocks,
+		.magic = LANEFS_MAGIC_OBITMAP,
+		.see = lanefs_orphans_see,
+	};
+
+	return lanefs_bitmap_scan(domain, &bitmap, 0, bitmap.blocks);
 }
 
 /* The blocks that the inode's bits are in, and the number of its bit there. */
@@ -81,25 +114,28 @@ struct lanefs_ibitmap *lanefs_ibitmap_of(const struct lanefs_domain *domain, u64
 	return &domain->d_ibitmaps[div_u64_rem(index, LANEFS_BITMAP_BITS, bit)];
 }
 
-/* Has the bits in memory, and their block. It may wait for a read. */
+/* Has the bits in memory, and their block. It may wait for a read, but not for others'. */
 int lanefs_ibitmap_load(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
 {
-	u64 block = domain->d_layout.ibitmap + (map - domain->d_ibitmaps);
+	u32 number = map - domain->d_ibitmaps;
 	struct lanefs_buf *buf;
 	unsigned long *bits;
 	int err = 0;
 
 	if (smp_load_acquire(&map->im_bits))
 		return 0;
+	buf = lanefs_buf_read(domain->d_journal, domain->d_layout.ibitmap + number,
+			      LANEFS_MAGIC_IBITMAP, domain->d_id);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
 	mutex_lock(&domain->d_bitmaps_mutex);
-	if (map->im_bits)
-		goto unlock;
-	/* Nobody has changed it yet. */
-	buf = lanefs_buf_read(domain->d_journal, block, LANEFS_MAGIC_IBITMAP, domain->d_id);
-	if (IS_ERR(buf)) {
-		err = PTR_ERR(buf);
+	if (!map->im_bits)
+		err = lanefs_ibitmap_count(domain, number, lanefs_buf_bits(buf));
+	if (err || map->im_bits) {
+		lanefs_buf_put(buf);
 		goto unlock;
 	}
+	/* Nobody has changed it yet. */
 	map->im_used = buf;
 	bits = kmemdup(lanefs_buf_bits(buf), LANEFS_BODY_SIZE, GFP_NOFS | __GFP_NOFAIL);
 	smp_store_release(&map->im_bits, bits);
@@ -108,7 +144,7 @@ unlock:
 	return err;
 }
 
-/* The block of the orphan bitmap, or its error. It may wait for a read. */
+/* The block of the orphan bitmap, or its error. The same. */
 struct lanefs_buf *lanefs_ibitmap_orphans(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
 {
 	u64 block = domain->d_layout.obitmap + (map - domain->d_ibitmaps);
@@ -116,15 +152,16 @@ struct lanefs_buf *lanefs_ibitmap_orphans(struct lanefs_domain *domain, struct l
 
 	if (buf)
 		return buf;
+	buf = lanefs_buf_read(domain->d_journal, block, LANEFS_MAGIC_OBITMAP, domain->d_id);
+	if (IS_ERR(buf))
+		return buf;
 	mutex_lock(&domain->d_bitmaps_mutex);
-	buf = map->im_orphans;
-	if (!buf) {
-		buf = lanefs_buf_read(domain->d_journal, block, LANEFS_MAGIC_OBITMAP, domain->d_id);
-		if (!IS_ERR(buf))
-			smp_store_release(&map->im_orphans, buf);
-	}
+	if (map->im_orphans)
+		lanefs_buf_put(buf);
+	else
+		smp_store_release(&map->im_orphans, buf);
 	mutex_unlock(&domain->d_bitmaps_mutex);
-	return buf;
+	return map->im_orphans;
 }
 
 /* Whether any inode from `first` to before `end` is in use: 1 or 0, or an error. */
@@ -162,7 +199,8 @@ int lanefs_inodes_find(struct lanefs_domain *domain, u64 *index)
 		end = lanefs_ibitmap_bits(domain, map - domain->d_ibitmaps);
 		next = at - bit + LANEFS_BITMAP_BITS;
 		/* Who frees one has the bits in memory. */
-		if (!map->im_free && !smp_load_acquire(&map->im_bits))
+		if (lanefs_ibitmap_known(domain, map - domain->d_ibitmaps) && !map->im_free &&
+		    !smp_load_acquire(&map->im_bits))
 			continue;
 		err = lanefs_ibitmap_load(domain, map);
 		if (err)

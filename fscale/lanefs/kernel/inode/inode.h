@@ -20,7 +20,8 @@ struct lanefs_ibitmap {
 	unsigned long *im_bits;		/* of inodes in use (sh_mutex of each); NULL: as on disk */
 	struct lanefs_buf *im_used;	/* both blocks: kept from their first use on, as they are */
 	struct lanefs_buf *im_orphans;	/* needed inside of handles; or NULL (d_bitmaps_mutex) */
-	u32 im_free;			/* at the mount */
+	u32 im_free;			/* when it was counted (count.c) */
+	bool im_counted;
 	bool im_orphaned;		/* there were orphans when the journal was started */
 };
 
@@ -36,6 +37,7 @@ struct lanefs_shard *lanefs_shard_of(const struct lanefs_domain *domain, u64 ind
 
 /* ibitmap.c */
 int lanefs_ibitmaps_start(struct lanefs_domain *domain);
+int lanefs_ibitmaps_count(struct lanefs_domain *domain);
 void lanefs_ibitmaps_stop(struct lanefs_domain *domain);
 int lanefs_orphans_scan(struct lanefs_domain *domain);
 struct lanefs_ibitmap *lanefs_ibitmap_of(const struct lanefs_domain *domain, u64 index, u32 *bit);

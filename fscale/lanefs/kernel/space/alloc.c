@@ -4,58 +4,105 @@
  * groups' bitmaps in memory also keep what was freed by a transaction that is not stable, so that
  * it is not used again too early. How many are free is counted apart (space.c).
  *
- * The mount counts the free blocks of each group (scan.c). A group's bitmap comes into memory when it
- * is first looked at, and leaves it when memory is short and both bitmaps say the same.
+ * A group's bitmap comes into memory when blocks of it are first taken or freed, and leaves it when
+ * memory is short and both bitmaps say the same. The group is counted then, if it was not in the
+ * background (count.c): until then it has no free blocks.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "space/space.h"
 
-/* What the mount has to know of a group. The domain's own blocks must not be given away. */
-static int lanefs_group_see(struct lanefs_domain *domain, u32 number, const void *bits)
+/* Whether the bitmap leaves the domain's own blocks, which must not be given away. */
+static bool lanefs_group_sound(struct lanefs_domain *domain, u32 number, const void *bits)
 {
 	u64 first = (u64)number * LANEFS_BITMAP_BITS;
 	u64 own = domain->d_layout.data - domain->d_layout.base;
-	struct lanefs_group *group = &domain->d_groups[number];
-	u32 count;
+	u32 count = own > first ? min_t(u64, own - first, LANEFS_BITMAP_BITS) : 0;
 
-	count = own > first ? min_t(u64, own - first, LANEFS_BITMAP_BITS) : 0;
-	if (find_next_zero_bit_le(bits, count, 0) < count) {
-		lanefs_error(domain->d_sbi, "domain %u: the block bitmap marks metadata blocks as free",
-			     domain->d_id);
-		return -EUCLEAN;
-	}
-	spin_lock_init(&group->g_lock);
-	group->g_bits = min_t(u64, domain->d_layout.end - domain->d_layout.base - first,
-			      LANEFS_BITMAP_BITS);
-	group->g_free = lanefs_zero_bits(bits, group->g_bits);
-	spin_lock(&group->g_lock);
+	if (find_next_zero_bit_le(bits, count, 0) >= count)
+		return true;
+	lanefs_error(domain->d_sbi, "domain %u: the block bitmap marks metadata blocks as free",
+		     domain->d_id);
+	return false;
+}
+
+/* Under g_lock: so many blocks are free, if that was not known. Whether it was not. */
+static bool lanefs_group_count(struct lanefs_domain *domain, u32 number, const void *bits, u32 free)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
+
+	lockdep_assert_held(&group->g_lock);
+	if (group->g_counted)
+		return false;
+	atomic64_inc(&domain->d_returns);
+	WRITE_ONCE(group->g_free, free);
 	lanefs_segments_see(domain, number, bits);
+	WRITE_ONCE(group->g_counted, true);
+	return true;
+}
+
+/* Blocks of a group that was counted can be taken. */
+static void lanefs_group_open(struct lanefs_domain *domain, u32 free)
+{
+	lanefs_give_free(domain, free);
+	lanefs_count_progress(domain);
+}
+
+static bool lanefs_group_known(struct lanefs_domain *domain, u32 number)
+{
+	return READ_ONCE(domain->d_groups[number].g_counted);
+}
+
+static int lanefs_group_see(struct lanefs_domain *domain, u32 number, const void *bits)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
+	u32 free = lanefs_zero_bits(bits, group->g_bits);
+	bool fresh;
+
+	if (!lanefs_group_sound(domain, number, bits))
+		return -EUCLEAN;
+	spin_lock(&group->g_lock);
+	fresh = lanefs_group_count(domain, number, bits, free);
 	spin_unlock(&group->g_lock);
+	if (fresh)
+		lanefs_group_open(domain, free);
 	return 0;
+}
+
+/* Counts some groups: 1: there are more; 0: those were all; or an error. */
+int lanefs_alloc_count(struct lanefs_domain *domain)
+{
+	const struct lanefs_bitmap bitmap = {
+		.first = domain->d_layout.bbitmap,
+		.blocks = domain->d_ngroups,
+		.magic = LANEFS_MAGIC_BBITMAP,
+		.known = lanefs_group_known,
+		.see = lanefs_group_see,
+	};
+
+	return lanefs_count_next(domain, &bitmap, &domain->d_count_groups);
 }
 
 int lanefs_alloc_start(struct lanefs_domain *domain)
 {
-	u64 free = 0;
+	u64 blocks = domain->d_layout.end - domain->d_layout.base;
+	struct lanefs_group *group;
 	u32 i;
-	int err;
 
 	domain->d_groups = kvcalloc(domain->d_layout.bbitmap_blocks, sizeof(*domain->d_groups),
 				    GFP_KERNEL);
 	if (!domain->d_groups)
 		return -ENOMEM;
 	domain->d_ngroups = domain->d_layout.bbitmap_blocks;
+	for (i = 0; i < domain->d_ngroups; i++) {
+		group = &domain->d_groups[i];
+		spin_lock_init(&group->g_lock);
+		group->g_bits = min_t(u64, blocks - (u64)i * LANEFS_BITMAP_BITS,
+				      LANEFS_BITMAP_BITS);
+	}
 	lanefs_space_start(domain);
-	err = lanefs_segments_start(domain);
-	if (!err)
-		err = lanefs_bitmap_scan(domain, domain->d_layout.bbitmap, domain->d_ngroups,
-					 LANEFS_MAGIC_BBITMAP, lanefs_group_see);
-	for (i = 0; i < domain->d_ngroups; i++)
-		free += domain->d_groups[i].g_free;
-	lanefs_give_free(domain, free);
-	return err;
+	return lanefs_segments_start(domain);
 }
 
 void lanefs_alloc_stop(struct lanefs_domain *domain)
@@ -72,41 +119,61 @@ void lanefs_alloc_stop(struct lanefs_domain *domain)
 }
 
 /*
- * Reads the group's bitmap. It has not changed since it was counted, or since it left memory: who
- * takes or frees blocks keeps it there.
+ * The group's bitmap comes into memory from its block, which was read. It has not changed since it
+ * was counted, or since it left memory: who takes or frees blocks keeps it there. After an error the
+ * block is put.
  */
-static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
+static int lanefs_group_enter(struct lanefs_domain *domain, u32 number, struct lanefs_buf *buf)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
-	struct lanefs_buf *buf;
+	const void *bits = lanefs_buf_bits(buf);
+	u32 free = lanefs_zero_bits(bits, group->g_bits);
 	unsigned long *busy;
-	int err = 0;
+	bool fresh, changed;
 
-	mutex_lock(&domain->d_bitmaps_mutex);
-	if (READ_ONCE(group->g_busy))
-		goto unlock;
-	buf = lanefs_buf_read(domain->d_journal, domain->d_layout.bbitmap + number,
-			      LANEFS_MAGIC_BBITMAP, domain->d_id);
-	if (IS_ERR(buf)) {
-		err = PTR_ERR(buf);
-		goto unlock;
+	lockdep_assert_held(&domain->d_bitmaps_mutex);
+	if (!lanefs_group_sound(domain, number, bits)) {
+		lanefs_buf_put(buf);
+		return -EUCLEAN;
 	}
-	if (lanefs_zero_bits(lanefs_buf_bits(buf), group->g_bits) != group->g_free) {
+	busy = kmemdup(bits, LANEFS_BODY_SIZE, GFP_NOFS | __GFP_NOFAIL | __GFP_RECLAIMABLE);
+	spin_lock(&group->g_lock);
+	fresh = lanefs_group_count(domain, number, bits, free);
+	changed = group->g_free != free;
+	if (!changed) {
+		group->g_buf = buf;
+		WRITE_ONCE(group->g_busy, busy);
+	}
+	spin_unlock(&group->g_lock);
+	if (changed) {
 		lanefs_error(domain->d_sbi, "domain %u: the bitmap in block %llu has changed on the device",
 			     domain->d_id, buf->b_block);
+		kfree(busy);
 		lanefs_buf_put(buf);
-		err = -EUCLEAN;
-		goto unlock;
+		return -EUCLEAN;
 	}
-	busy = kmemdup(lanefs_buf_bits(buf), LANEFS_BODY_SIZE,
-		       GFP_NOFS | __GFP_NOFAIL | __GFP_RECLAIMABLE);
-	spin_lock(&group->g_lock);
-	group->g_buf = buf;
-	WRITE_ONCE(group->g_busy, busy);
-	spin_unlock(&group->g_lock);
+	if (fresh)
+		lanefs_group_open(domain, free);
 	list_add_tail(&group->g_node, &domain->d_loaded);
 	domain->d_nloaded++;
-unlock:
+	return 0;
+}
+
+/* Reads the group's bitmap, if it is not in memory. Who needs another one does not wait for that. */
+static int lanefs_group_load(struct lanefs_domain *domain, u32 number)
+{
+	struct lanefs_buf *buf;
+	int err = 0;
+
+	buf = lanefs_buf_read(domain->d_journal, domain->d_layout.bbitmap + number,
+			      LANEFS_MAGIC_BBITMAP, domain->d_id);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	mutex_lock(&domain->d_bitmaps_mutex);
+	if (READ_ONCE(domain->d_groups[number].g_busy))
+		lanefs_buf_put(buf);
+	else
+		err = lanefs_group_enter(domain, number, buf);
 	mutex_unlock(&domain->d_bitmaps_mutex);
 	return err;
 }
@@ -127,6 +194,45 @@ int lanefs_group_lock(struct lanefs_domain *domain, u32 number)
 	}
 	group->g_wanted = true;
 	return 0;
+}
+
+/* Has the group's bitmap in memory; if it is read, then for a while, as it is wanted. */
+static void lanefs_group_prepare(struct lanefs_domain *domain, u32 number)
+{
+	struct lanefs_group *group = &domain->d_groups[number];
+
+	if (!READ_ONCE(group->g_busy) && !lanefs_group_lock(domain, number))
+		spin_unlock(&group->g_lock);
+}
+
+static u32 lanefs_group_of(const struct lanefs_domain *domain, u64 block)
+{
+	return div_u64(block - domain->d_layout.base, LANEFS_BITMAP_BITS);
+}
+
+/*
+ * Before a handle that is to free these blocks: has their bitmaps in memory, since a commit would
+ * wait for the reads. Whoever needs a bitmap that cannot be read gets the error.
+ */
+void lanefs_free_prepare(struct lanefs_domain *domain, u64 start, u64 count)
+{
+	u32 number;
+
+	for (number = lanefs_group_of(domain, start);
+	     number <= lanefs_group_of(domain, start + count - 1); number++)
+		lanefs_group_prepare(domain, number);
+}
+
+/* Whether that needs no read. */
+bool lanefs_free_prepared(const struct lanefs_domain *domain, u64 start, u64 count)
+{
+	u32 number;
+
+	for (number = lanefs_group_of(domain, start);
+	     number <= lanefs_group_of(domain, start + count - 1); number++)
+		if (!READ_ONCE(domain->d_groups[number].g_busy))
+			return false;
+	return true;
 }
 
 /* Takes the group's bitmap out of memory if nothing is known there that the block does not say. */
@@ -324,6 +430,9 @@ bool lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *s
 	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
 		goal = domain->d_layout.data;
 	number = div_u64_rem(goal - domain->d_layout.base, LANEFS_BITMAP_BITS, &from);
+	/* Near the goal also what was not counted; if that fails, others have as much as was taken. */
+	if (!lanefs_group_known(domain, number))
+		lanefs_group_load(domain, number);
 	if (!lanefs_groups_take(domain, &number, from, want, false, &bit, count) &&
 	    !(domain->d_log_start &&
 	      lanefs_groups_take(domain, &number, from, want, true, &bit, count)))
@@ -358,6 +467,21 @@ static u64 lanefs_alloc_goal(struct lanefs_domain *domain, u64 goal)
 	if (domain->d_log_start)
 		return next < domain->d_log_start ? next : 0;
 	return goal >= domain->d_layout.data && goal < domain->d_layout.end ? goal : next;
+}
+
+/* Before a handle that is to allocate near `goal`: has the bitmap in memory that comes first. */
+void lanefs_alloc_prepare(struct lanefs_domain *domain, u64 goal)
+{
+	u32 number, i;
+
+	goal = lanefs_alloc_goal(domain, goal);
+	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
+		goal = domain->d_layout.data;
+	number = lanefs_group_of(domain, goal);
+	for (i = 0; i < domain->d_ngroups && lanefs_group_known(domain, number) &&
+	     !READ_ONCE(domain->d_groups[number].g_free); i++)
+		number = (number + 1) % domain->d_ngroups;
+	lanefs_group_prepare(domain, number);
 }
 
 /*

@@ -166,6 +166,8 @@ static int lanefs_trim(struct lanefs_sb *sbi, struct fstrim_range *range)
 	if (range->start >> LANEFS_BLOCK_SHIFT >= blocks || range->len < LANEFS_BLOCK_SIZE ||
 	    range->minlen >> LANEFS_BLOCK_SHIFT >= blocks)
 		return -EINVAL;
+	/* What is taken below, under a group's lock, cannot wait for it. */
+	err = lanefs_count_wait(sbi);
 	start = DIV_ROUND_UP_ULL(range->start, LANEFS_BLOCK_SIZE);
 	least = max_t(u64, DIV_ROUND_UP_ULL(least, LANEFS_BLOCK_SIZE), 1);
 	for (i = 0; i < sbi->s_domains && !err; i++) {

@@ -75,6 +75,14 @@ struct lanefs_domain {
 	atomic64_t d_stalls;	/* how often writers waited for segments, */
 	atomic64_t d_stalled;	/* and how many nanoseconds, all together */
 
+	/* the count of what is free (count.c) */
+	struct work_struct d_count_work ____cacheline_aligned_in_smp;
+	u64 d_count_groups, d_count_inodes;	/* blocks of the bitmaps that are counted next */
+	atomic64_t d_counts;	/* blocks that were counted */
+	wait_queue_head_t d_wait_count;	/* for more */
+	bool d_count_over;
+	int d_count_err;	/* that ended it */
+
 	/* bitmaps in memory */
 	struct mutex d_bitmaps_mutex ____cacheline_aligned_in_smp;	/* what comes and goes */
 	struct list_head d_loaded;	/* groups */

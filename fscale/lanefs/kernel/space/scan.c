@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a mount has to know of the bitmaps is counted while they are read, and not kept: a bitmap is
- * read again when it is first used. They are read in large requests, the next one while the one
- * before is looked at, and by a task for each domain.
+ * Bitmaps that are looked at and not kept: they are read in large requests, the next one while the
+ * one before is looked at.
  */
 #include <linux/cpumask.h>
 #include <linux/slab.h>
@@ -23,10 +22,8 @@ struct lanefs_scan_chunk {
 
 struct lanefs_scan {
 	struct lanefs_domain *domain;
-	u64 first, blocks;	/* of the bitmap */
-	u64 ahead;		/* what is read next */
-	u32 magic;
-	lanefs_see_fn *see;
+	const struct lanefs_bitmap *bitmap;
+	u64 ahead, end;		/* what is read next, and to where: of the bitmap's blocks */
 	struct lanefs_scan_chunk chunk[2];
 };
 
@@ -47,22 +44,23 @@ static void lanefs_scan_read(struct lanefs_scan *scan, struct lanefs_scan_chunk 
 	u32 i;
 
 	chunk->at = scan->ahead;
-	chunk->count = min_t(u64, scan->blocks - scan->ahead, LANEFS_SCAN_BLOCKS);
+	chunk->count = min_t(u64, scan->end - scan->ahead, LANEFS_SCAN_BLOCKS);
 	scan->ahead += chunk->count;
 	if (!chunk->count)
 		return;
 	lanefs_io_begin(&chunk->io, scan->domain->d_sbi, REQ_OP_READ | REQ_META, chunk->count);
 	for (i = 0; i < chunk->count; i++)
-		lanefs_io_add(&chunk->io, scan->first + chunk->at + i, chunk->page[i]);
+		lanefs_io_add(&chunk->io, scan->bitmap->first + chunk->at + i, chunk->page[i]);
 	lanefs_io_submit(&chunk->io);
 }
 
 static int lanefs_scan_see(struct lanefs_scan *scan, struct lanefs_scan_chunk *chunk)
 {
+	const struct lanefs_bitmap *bitmap = scan->bitmap;
 	struct lanefs_domain *domain = scan->domain;
+	u64 block = bitmap->first + chunk->at;
 	struct lanefs_sb *sbi = domain->d_sbi;
 	const struct lanefs_header *header;
-	u64 block = scan->first + chunk->at;
 	int err = lanefs_io_wait(&chunk->io);
 	u32 i;
 
@@ -70,14 +68,17 @@ static int lanefs_scan_see(struct lanefs_scan *scan, struct lanefs_scan_chunk *c
 		lanefs_io_error(sbi, "domain %u: blocks %llu to %llu cannot be read (%d)",
 				domain->d_id, block, block + chunk->count - 1, err);
 	for (i = 0; i < chunk->count && !err; i++, block++) {
+		/* It may have been written meanwhile, as the read shows, or half. */
+		if (bitmap->known && bitmap->known(domain, chunk->at + i))
+			continue;
 		header = page_address(chunk->page[i]);
-		if (!lanefs_block_good(header, scan->magic, block, sbi->s_uuid) ||
+		if (!lanefs_block_good(header, bitmap->magic, block, sbi->s_uuid) ||
 		    le64_to_cpu(header->lh_owner) != domain->d_id) {
 			lanefs_error(sbi, "domain %u: block %llu is damaged, or no bitmap of kind %#x",
-				     domain->d_id, block, scan->magic);
+				     domain->d_id, block, bitmap->magic);
 			err = -EUCLEAN;
 		} else {
-			err = scan->see(domain, chunk->at + i, header + 1);
+			err = bitmap->see(domain, chunk->at + i, header + 1);
 		}
 	}
 	return err;
@@ -88,8 +89,8 @@ static int lanefs_scan_all(struct lanefs_scan *scan)
 	u32 pages[2], i;
 	int err = 0;
 
-	pages[0] = min_t(u64, scan->blocks, LANEFS_SCAN_BLOCKS);
-	pages[1] = min_t(u64, scan->blocks - pages[0], LANEFS_SCAN_BLOCKS);
+	pages[0] = min_t(u64, scan->end - scan->ahead, LANEFS_SCAN_BLOCKS);
+	pages[1] = min_t(u64, scan->end - scan->ahead - pages[0], LANEFS_SCAN_BLOCKS);
 	for (i = 0; i < 2 && !err; i++)
 		if (!lanefs_pages_alloc(scan->chunk[i].page, pages[i]))
 			err = -ENOMEM;
@@ -108,11 +109,12 @@ static int lanefs_scan_all(struct lanefs_scan *scan)
 }
 
 /*
- * Reads the `blocks` blocks of a bitmap from block `first` on, none of which has changed since the
- * mount or since it was written in place, and has `see` look at the bits of each; its error.
+ * Reads the blocks of a bitmap from its block `from` on to before `end`, and has `see` look at the
+ * bits of each that is not known; its error. What is not known has not changed since the mount, or
+ * since it was written in place.
  */
-int lanefs_bitmap_scan(struct lanefs_domain *domain, u64 first, u64 blocks, u32 magic,
-		       lanefs_see_fn *see)
+int lanefs_bitmap_scan(struct lanefs_domain *domain, const struct lanefs_bitmap *bitmap, u64 from,
+		       u64 end)
 {
 	struct lanefs_scan *scan = kzalloc(sizeof(*scan), GFP_KERNEL);
 	int err;
@@ -120,10 +122,9 @@ int lanefs_bitmap_scan(struct lanefs_domain *domain, u64 first, u64 blocks, u32 
 	if (!scan)
 		return -ENOMEM;
 	scan->domain = domain;
-	scan->first = first;
-	scan->blocks = blocks;
-	scan->magic = magic;
-	scan->see = see;
+	scan->bitmap = bitmap;
+	scan->ahead = from;
+	scan->end = end;
 	err = lanefs_scan_all(scan);
 	kfree(scan);
 	return err;

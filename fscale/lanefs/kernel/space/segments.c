@@ -79,17 +79,19 @@ static u32 lanefs_part_written(const struct lanefs_domain *domain)
 	return lanefs_part(domain, raw_smp_processor_id() % cpus, cpus).begin;
 }
 
-/* Where the streams of a domain begin, and the states of its segments. */
+/* Where the streams of a domain begin, and its segments, which are not counted yet. */
 int lanefs_segments_start(struct lanefs_domain *domain)
 {
 	u64 base = domain->d_layout.base, data = domain->d_layout.data;
-	u32 i;
+	u32 whole, i;
 
 	if (!lanefs_is_log(domain->d_sbi->s_vfs))
 		return 0;
 	domain->d_log_start = data + div_u64(domain->d_layout.end - data, LANEFS_METADATA_PART);
 	domain->d_log_first = (u32)div_u64(domain->d_log_start - base + LANEFS_SEGMENT_BLOCKS - 1,
 					   LANEFS_SEGMENT_BLOCKS);
+	whole = (u32)div_u64(domain->d_layout.end - base, LANEFS_SEGMENT_BLOCKS);
+	domain->d_log_segments = whole - min(whole, domain->d_log_first);
 	domain->d_segments = kvcalloc(domain->d_ngroups,
 				      LANEFS_SEGMENTS * sizeof(*domain->d_segments), GFP_KERNEL);
 	domain->d_groups_free = kvcalloc(BITS_TO_LONGS(domain->d_ngroups), sizeof(long), GFP_KERNEL);
@@ -108,7 +110,7 @@ void lanefs_segments_stop(struct lanefs_domain *domain)
 	domain->d_groups_free = NULL;
 }
 
-/* Under g_lock, at the mount: the segments of a group, by its bitmap. */
+/* Under g_lock: the segments of a group that is counted, by its bitmap. */
 void lanefs_segments_see(struct lanefs_domain *domain, u32 number, const void *bits)
 {
 	u64 first = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS;
@@ -122,10 +124,11 @@ void lanefs_segments_see(struct lanefs_domain *domain, u32 number, const void *b
 			min_t(u32, group->g_bits - bit, LANEFS_SEGMENT_BLOCKS) : 0;
 		segment->used = count - lanefs_zero_bits(bits + bit / BITS_PER_BYTE, count);
 		if (count < LANEFS_SEGMENT_BLOCKS || first + bit < domain->d_log_start)
-			WRITE_ONCE(segment->state, LANEFS_SEGMENT_OTHER);
-		else if (!segment->used)
+			continue;
+		if (segment->used)
+			WRITE_ONCE(segment->state, LANEFS_SEGMENT_USED);
+		else
 			lanefs_segment_free(domain, group, segment);
-		domain->d_log_segments += segment->state != LANEFS_SEGMENT_OTHER;
 	}
 }
 
@@ -182,7 +185,8 @@ bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting)
 	u32 low = part + domain->d_segments_kept;
 	u32 enough = low + part / 2 + domain->d_segments_kept;
 
-	return atomic_read(&domain->d_segments_free) < (collecting ? enough : low);
+	return lanefs_counted(domain) &&
+	       atomic_read(&domain->d_segments_free) < (collecting ? enough : low);
 }
 
 /* Under g_lock: bits were set, or cleared. */

@@ -119,7 +119,7 @@ s64 lanefs_space_count(struct lanefs_domain *domain, s64 *for_data)
 	return max_t(s64, room, 0);
 }
 
-u64 lanefs_data_room_all(struct lanefs_sb *sbi)
+static u64 lanefs_data_room_all(struct lanefs_sb *sbi)
 {
 	u64 room = 0;
 	s64 part;
@@ -132,11 +132,23 @@ u64 lanefs_data_room_all(struct lanefs_sb *sbi)
 	return room;
 }
 
+/* Whether data finds so many blocks in all domains together. */
+bool lanefs_data_fits(struct lanefs_sb *sbi, u64 blocks)
+{
+	return blocks <= lanefs_data_room_all(sbi) ||
+	       (!lanefs_count_wait(sbi) && blocks <= lanefs_data_room_all(sbi));
+}
+
 bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
 {
 	s64 least = count + lanefs_space_kept(domain, purpose);
+	s64 seen = lanefs_count_seen(domain);
 
-	return atomic64_read(&domain->d_free) >= least || lanefs_free_count(domain) >= least;
+	do {
+		if (atomic64_read(&domain->d_free) >= least || lanefs_free_count(domain) >= least)
+			return true;
+	} while (lanefs_count_more(domain, &seen));
+	return false;
 }
 
 /* From this CPU's batch. */
@@ -183,20 +195,25 @@ static void lanefs_batch_refill(struct lanefs_domain *domain)
 	spin_unlock(&domain->d_batch_lock);
 }
 
-/* Takes so many blocks from those that are free. */
+/* Takes so many blocks from those that are free. It may wait until more are counted (count.c). */
 bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose)
 {
-	s64 least;
+	s64 least, seen;
 
 	if (lanefs_take_batched(domain, count))
 		return true;
 	least = count + lanefs_space_kept(domain, purpose);
-	if (lanefs_take_counted(domain, count, least)) {
-		lanefs_batch_refill(domain);
-		return true;
-	}
-	lanefs_space_gather(domain);
-	return lanefs_take_counted(domain, count, least);
+	seen = lanefs_count_seen(domain);
+	do {
+		if (lanefs_take_counted(domain, count, least)) {
+			lanefs_batch_refill(domain);
+			return true;
+		}
+		lanefs_space_gather(domain);
+		if (lanefs_take_counted(domain, count, least))
+			return true;
+	} while (lanefs_count_more(domain, &seen));
+	return false;
 }
 
 /* Gives them back, or those that have become free. */

@@ -24,12 +24,12 @@ struct lanefs_victim {
 };
 
 enum {
+	LANEFS_SEGMENT_OTHER,		/* no stream's: metadata's, not whole, or not counted yet */
 	LANEFS_SEGMENT_USED,
 	LANEFS_SEGMENT_FREE,		/* no bit is set */
 	LANEFS_SEGMENT_OPEN,		/* a stream's */
 	LANEFS_SEGMENT_VICTIM,		/* a collector empties it, */
 	LANEFS_SEGMENT_TARGET,		/* and fills it: of both holes are filled if there are no others */
-	LANEFS_SEGMENT_OTHER,		/* no stream's: metadata's, or not whole */
 };
 
 struct lanefs_group {
@@ -38,6 +38,7 @@ struct lanefs_group {
 	u32 g_differing;		/* bits in which both bitmaps differ, or are about to */
 	u16 g_bits;
 	bool g_wanted;			/* since the shrinker last looked */
+	bool g_counted;			/* g_free, and the segments, are as the bitmap says (count.c) */
 	/* In use, being written, or freed by what is not stable; NULL: not in memory, as on disk. */
 	unsigned long *g_busy;
 	struct lanefs_buf *g_buf;	/* of the bitmap: kept as long as g_busy is */
@@ -53,7 +54,7 @@ void lanefs_space_start(struct lanefs_domain *domain);
 int lanefs_flush_delayed(struct super_block *sb);
 void lanefs_space_keep(struct lanefs_domain *domain, u64 blocks);
 s64 lanefs_space_count(struct lanefs_domain *domain, s64 *for_data);
-u64 lanefs_data_room_all(struct lanefs_sb *sbi);
+bool lanefs_data_fits(struct lanefs_sb *sbi, u64 blocks);
 bool lanefs_has_room(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
 bool lanefs_take_free(struct lanefs_domain *domain, u64 count, enum lanefs_reserve purpose);
 void lanefs_give_free(struct lanefs_domain *domain, u64 count);
@@ -66,16 +67,44 @@ void lanefs_space_queue(struct lanefs_domain *domain);
 bool lanefs_retry_alloc(struct lanefs_sb *sbi, bool flush, int *retries);
 
 /* scan.c */
-typedef int lanefs_see_fn(struct lanefs_domain *domain, u32 number, const void *bits);
+struct lanefs_bitmap {
+	u64 first, blocks;
+	u32 magic;
+	/* Whether nothing is to be learnt from the block any more; NULL: it always is. */
+	bool (*known)(struct lanefs_domain *domain, u32 number);
+	int (*see)(struct lanefs_domain *domain, u32 number, const void *bits);
+};
+
 u32 lanefs_zero_bits(const void *bits, u32 count);
-int lanefs_bitmap_scan(struct lanefs_domain *domain, u64 first, u64 blocks, u32 magic,
-		       lanefs_see_fn *see);
+int lanefs_bitmap_scan(struct lanefs_domain *domain, const struct lanefs_bitmap *bitmap, u64 from,
+		       u64 end);
 int lanefs_each_domain(struct lanefs_sb *sbi, int (*step)(struct lanefs_domain *domain));
+
+/* count.c */
+typedef int lanefs_count_fn(struct lanefs_domain *domain);
+void lanefs_count_init(struct lanefs_domain *domain);
+int lanefs_count_start(struct lanefs_sb *sbi, lanefs_count_fn *step);
+void lanefs_count_stop(struct lanefs_sb *sbi);
+int lanefs_count_next(struct lanefs_domain *domain, const struct lanefs_bitmap *bitmap, u64 *next);
+void lanefs_count_progress(struct lanefs_domain *domain);
+s64 lanefs_count_seen(const struct lanefs_domain *domain);
+bool lanefs_count_more(struct lanefs_domain *domain, s64 *seen);
+int lanefs_count_wait(struct lanefs_sb *sbi);
+
+/* Whether it is over: all that is free is counted. */
+static inline bool lanefs_counted(const struct lanefs_domain *domain)
+{
+	return lanefs_count_seen(domain) < 0;
+}
 
 /* alloc.c */
 int lanefs_alloc_start(struct lanefs_domain *domain);
+int lanefs_alloc_count(struct lanefs_domain *domain);
 void lanefs_alloc_stop(struct lanefs_domain *domain);
 int lanefs_group_lock(struct lanefs_domain *domain, u32 number);
+void lanefs_free_prepare(struct lanefs_domain *domain, u64 start, u64 count);
+bool lanefs_free_prepared(const struct lanefs_domain *domain, u64 start, u64 count);
+void lanefs_alloc_prepare(struct lanefs_domain *domain, u64 goal);
 unsigned long lanefs_groups_count(struct shrinker *shrinker, struct shrink_control *sc);
 unsigned long lanefs_groups_scan(struct shrinker *shrinker, struct shrink_control *sc);
 int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,

@@ -44,9 +44,12 @@ static bool lanefs_throttle_over(struct lanefs_domain *domain)
 int lanefs_throttle_wait(struct lanefs_domain *domain)
 {
 	bool strict = READ_ONCE(domain->d_sbi->s_options.strict) == LANEFS_STRICT_ON;
+	s64 seen = lanefs_count_seen(domain);
 	u64 started, waited;
 	long left;
 
+	while (lanefs_segments_exhausted(domain) && lanefs_count_more(domain, &seen))
+		;
 	if (lanefs_throttle_over(domain))
 		return 0;
 	started = ktime_get_ns();

@@ -32,6 +32,7 @@ static int lanefs_domain_new(struct lanefs_sb *sbi, u32 id)
 	lanefs_domain_layout(&domain->d_layout, id, sbi->s_domain_start, sbi->s_domain_blocks,
 			     sbi->s_domain_inodes,
 			     le32_to_cpu(lanefs_super_of(sbi)->sb_journal_blocks), sbi->s_incompat);
+	lanefs_count_init(domain);
 	mutex_init(&domain->d_span_mutex);
 	init_waitqueue_head(&domain->d_inode_wait);
 	domain->d_slots = alloc_percpu(struct lanefs_slot);
@@ -54,6 +55,7 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 	struct lanefs_domain *domain;
 	u32 i;
 
+	lanefs_count_stop(sbi);
 	lanefs_sysfs_stop(sbi);
 	if (sbi->s_io_done)
 		destroy_workqueue(sbi->s_io_done);
@@ -146,8 +148,12 @@ static int lanefs_statfs(struct dentry *dentry, struct kstatfs *stat)
 	struct lanefs_sb *sbi = LANEFS_SB(sb);
 	s64 free = 0, usable = 0, inodes = 0;
 	u64 blocks = 0;
+	int err;
 	u32 i;
 
+	err = lanefs_count_wait(sbi);
+	if (err)
+		return err;
 	for (i = 0; i < sbi->s_domains; i++) {
 		struct lanefs_domain *domain = sbi->s_domain[i];
 		s64 for_data;
@@ -189,7 +195,7 @@ static const struct super_operations lanefs_sops = {
 	.show_options = lanefs_show_options,
 };
 
-/* What is free in a domain, and its collectors. */
+/* What is there of a domain's blocks and inodes, not counted yet, and its collectors. */
 static int lanefs_domain_start(struct lanefs_domain *domain)
 {
 	int err = lanefs_alloc_start(domain);
@@ -197,6 +203,15 @@ static int lanefs_domain_start(struct lanefs_domain *domain)
 	if (!err)
 		err = lanefs_ibitmaps_start(domain);
 	return err ?: lanefs_gc_start(domain);
+}
+
+/* Counts some of a domain: 1: there is more; 0: that was all; or an error. */
+static int lanefs_domain_count(struct lanefs_domain *domain)
+{
+	int blocks = lanefs_alloc_count(domain);
+	int inodes = blocks < 0 ? 0 : lanefs_ibitmaps_count(domain);
+
+	return min(blocks, inodes) < 0 ? min(blocks, inodes) : blocks || inodes;
 }
 
 static int lanefs_mount_domains(struct lanefs_sb *sbi, struct fs_context *fc)
@@ -310,6 +325,8 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 		goto stop_shrinker;
 	if (!sb_rdonly(sb))
 		err = lanefs_set_writable(sbi);
+	if (!err)
+		err = lanefs_count_start(sbi, lanefs_domain_count);
 	if (!err)
 		err = lanefs_span_start(sbi);
 	if (err)

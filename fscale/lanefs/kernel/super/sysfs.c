@@ -52,9 +52,12 @@ static struct kobj_attribute lanefs_attr_segments = __ATTR_RO(segments);
 static ssize_t segments_free_show(struct kobject *kobj, struct kobj_attribute *attr, char *page)
 {
 	struct lanefs_sb *sbi = lanefs_kobj_sb(kobj);
+	int err = lanefs_count_wait(sbi);
 	u64 sum = 0;
 	u32 i;
 
+	if (err)
+		return err;
 	for (i = 0; i < sbi->s_domains; i++)
 		sum += atomic_read(&sbi->s_domain[i]->d_segments_free);
 	return sysfs_emit(page, "%llu\n", sum);
@@ -66,9 +69,11 @@ static ssize_t segments_valid_show(struct kobject *kobj, struct kobj_attribute *
 {
 	u64 segments[LANEFS_VALID_PARTS + 1] = {};
 	struct lanefs_sb *sbi = lanefs_kobj_sb(kobj);
-	int length = 0;
+	int err = lanefs_count_wait(sbi), length = 0;
 	u32 i;
 
+	if (err)
+		return err;
 	for (i = 0; i < sbi->s_domains; i++)
 		lanefs_segments_valid(sbi->s_domain[i], segments);
 	for (i = 0; i <= LANEFS_VALID_PARTS; i++)
