@@ -221,6 +221,28 @@ def blocks_beyond_the_end_move_as_well(place: Place) -> None:
 
 
 @test
+def files_are_shifted_on_a_full_disk(place: Place) -> None:
+    """A collapse gives its blocks back, and a hole takes none."""
+    _needed(place, place.directory / "f")
+    with loop_device(place, 100) as (device, _), mounted(place, device) as mount:
+        file = _Shadow(mount / "f")
+        file.write(0, random.Random(4).randbytes(1000 * BLOCK))
+        os.fsync(file.fd)
+        with (mount / "all").open("wb", buffering=0) as other, fails(errno.ENOSPC, "a full disk"):
+            while other.write(bytes(1 << 20)):
+                pass
+        file.insert(500, 100)
+        file.collapse(500, 100)
+        file.collapse(100, 800)
+        file.compare("on a full disk")
+        os.sync()
+        with (mount / "more").open("wb", buffering=0) as other:
+            equal(other.write(bytes(500 * BLOCK)), 500 * BLOCK, "bytes in the place that it had")
+            os.fsync(other.fileno())
+        os.close(file.fd)
+
+
+@test
 def shifts_say_what_is_wrong(place: Place) -> None:
     """By errno, and then nothing has changed."""
     path = place.directory / "f"

