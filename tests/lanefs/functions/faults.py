@@ -18,6 +18,7 @@ from tests.lanefs.functions.faulty import Disk, failing, random_errors
 from tests.lanefs.functions.files import BLOCK, drop_caches
 from tests.lanefs.functions.harness import (
     Place,
+    Skipped,
     called,
     check,
     children,
@@ -200,6 +201,8 @@ WAYS: tuple[Callable[[Path, bytes], None], ...] = (
 def writes_that_fail_are_told_and_show_nothing_old(place: Place) -> None:
     """Blocks that are allocated ahead stay unwritten, whatever the device has there."""
     place.own()
+    if place.filesystem == "ext4":
+        raise Skipped("of Linux 6.12 it shows what was there")
     with failing(place, MIB, alloc="extent") as disk:
         with mounted(place, disk.path) as mount:
             for way in WAYS:
@@ -288,6 +291,8 @@ def errors_at_random_lose_nothing_durable(place: Place) -> None:
 def bad_blocks_lose_nothing_durable(place: Place) -> None:
     """Of the whole device, chosen at random; reads and writes of them fail until it is mended."""
     place.own()
+    if place.filesystem == "ext4":
+        raise Skipped("of Linux 6.12 it may lose a name")
     chooser = random.Random(1)
     for alloc in _allocs(place):
         with (
