@@ -149,7 +149,7 @@ def fiemap_shows_where_attributes_are(place: Place) -> None:
     except OSError as error:
         equal((error.errno, error.filename), (errno.EBADR, 0x40000000), "errno, and bits")
     if place.filesystem != "lanefs":
-        raise Skipped("others have room for attributes in the inode")
+        raise Skipped("no block for attributes alone")
     equal(_fiemap(fd, _XATTR), [], "attributes of a file that has none")
     os.setxattr(path, "user.a", b"b" * 1000)
     (found,) = _fiemap(fd, _XATTR)
