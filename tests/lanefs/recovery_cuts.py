@@ -2,11 +2,13 @@
 """Power cuts while a crashed image is recovered: by a mount, by fsck.
 
 The writes of a recovery are recorded. A cut during it leaves what was durable and a random subset
-of the writes under way; the next mount must recover from that, too, with all that was fsync'd.
+of the writes under way; the next mount must recover from that, too, with all that was fsync'd. A
+repair that is cut has marked the file system as damaged before, so that the user repairs it again.
 """
 
 import os
 import random
+import subprocess
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
@@ -21,6 +23,8 @@ from tests.lanefs.recoveries import examined
 RECORDED = crashtest.DATA
 CUTS = 2
 """of each recovery"""
+REPAIRED = 1
+"""code of fsck.lanefs"""
 
 
 def _mount(device: str) -> None:
@@ -33,6 +37,18 @@ WAYS: dict[str, Callable[[str], object]] = {
     "fsck --replay": lambda device: command(["fsck.lanefs", "--replay", device]),
     "fsck -y": lambda device: command(["fsck.lanefs", "-y", device]),
 }
+
+
+def _repair_again(device: str) -> None:
+    """After a cut in a repair, which may find what that one has left."""
+    done = subprocess.run(
+        ["fsck.lanefs", "-y", device], capture_output=True, text=True, check=False
+    )
+    if done.returncode not in (0, REPAIRED):
+        raise Fault(f"a repair after a cut in a repair: {(done.stderr or done.stdout).strip()}")
+
+
+AGAIN: dict[str, Callable[[str], object]] = {"fsck -y": _repair_again}
 
 
 def _record(spec: Spec, add: Add | None, recover: Callable[[str], object]) -> list[Entry]:
@@ -75,13 +91,18 @@ class RecoveryCuts:
         for way, recover in WAYS.items():
             groups = flush_groups(_record(spec, add, recover))
             for _ in range(CUTS):
-                failure = self._cut(spec, models, add, groups)
+                failure = self._cut(spec, models, add, groups, AGAIN.get(way))
                 if failure:
                     return f"{failure[0]} after a cut during {way}", failure[1]
         return None
 
     def _cut(
-        self, spec: Spec, models: Sequence[Model], add: Add | None, groups: list[list[Entry]]
+        self,
+        spec: Spec,
+        models: Sequence[Model],
+        add: Add | None,
+        groups: list[list[Entry]],
+        again: Callable[[str], object] | None,
     ) -> tuple[str, str] | None:
         last = self.rng.randrange(len(groups))
         seed = self.rng.getrandbits(32)
@@ -95,6 +116,10 @@ class RecoveryCuts:
                 for entry in durable:
                     logwrites.apply(log, entry, device)
                 logwrites.apply_some(log, pending, device, random.Random(seed))
+            if again:
+                device.flush()
+                os.fsync(device.fileno())
+                again(device.name)
 
         self.cuts += 1
         self.written += any(entry.length for entry in (*durable, *pending))
