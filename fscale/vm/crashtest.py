@@ -99,6 +99,12 @@ def map_device(name: str, table: str) -> Iterator[str]:
     command(["dmsetup", "--retry", "remove", name])
 
 
+def said_last(lines: int = 8) -> str:
+    """The last lines of the kernel's log."""
+    said = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
+    return "\n".join(said.splitlines()[-lines:])
+
+
 def copy(source: Path, target: Path) -> None:
     """Copy a device to a fresh RAM disk, without the zeros."""
     with source.open("rb") as old, target.open("r+b") as new:
@@ -186,7 +192,7 @@ def examine(spec: Spec, models: Sequence[Model], add: Add | None = None) -> tupl
         mount = ["mount", "-t", spec.filesystem, "-o", options, device, str(MOUNT)]
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            return "mount", done.stderr.strip()
+            return "mount", f"{done.stderr.strip()}\n{said_last()}"
         try:
             faults = [
                 fault
