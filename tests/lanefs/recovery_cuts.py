@@ -3,7 +3,8 @@
 
 The writes of a recovery are recorded. A cut during it leaves what was durable and a random subset
 of the writes under way; the next mount must recover from that, too, with all that was fsync'd. A
-repair that is cut has marked the file system as damaged before, so that the user repairs it again.
+repair is not journaled: one that is cut has marked the file system as damaged, is done again, and
+leaves each block that was being written old or new, since a torn one would be lost.
 """
 
 import os
@@ -115,11 +116,14 @@ class RecoveryCuts:
             with RECORDED.open("rb") as log:
                 for entry in durable:
                     logwrites.apply(log, entry, device)
-                logwrites.apply_some(log, pending, device, random.Random(seed))
-            if again:
-                device.flush()
-                os.fsync(device.fileno())
-                again(device.name)
+                if not again:
+                    logwrites.apply_some(log, pending, device, random.Random(seed))
+                    return
+                for entry in random.Random(seed).sample(pending, len(pending) // 2):
+                    logwrites.apply(log, entry, device)
+            device.flush()
+            os.fsync(device.fileno())
+            again(device.name)
 
         self.cuts += 1
         self.written += any(entry.length for entry in (*durable, *pending))
