@@ -192,7 +192,12 @@ def examine(spec: Spec, models: Sequence[Model], add: Add | None = None) -> tupl
         mount = ["mount", "-t", spec.filesystem, "-o", options, device, str(MOUNT)]
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            return "mount", f"{done.stderr.strip()}\n{said_last()}"
+            said = said_last()
+            again = subprocess.run(mount, capture_output=True, text=True, check=False)
+            if again.returncode == 0:
+                command(["umount", str(MOUNT)])
+            ended = "fails as well" if again.returncode else "succeeds"
+            return "mount", f"{done.stderr.strip()}\n{said}\na second mount {ended}"
         try:
             faults = [
                 fault
