@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The crash test's parts that need no guest: the log, the model of what must survive."""
 
+import contextlib
 import errno
 import io
 import json
@@ -458,3 +459,27 @@ def test_remounts_take_turns_until_the_workers_end(monkeypatch):
     assert asked == ["remount,a=1", "remount,a=2", "remount,a=1"]
     with pytest.raises(FscaleError, match=r"before the first remount.*--points"):
         crashtest._remount(["a=1", "a=2"], [Worker(0)])
+
+
+@pytest.mark.parametrize(("second", "told"), [(0, "succeeds"), (32, "fails as well")])
+def test_a_mount_that_fails_is_told_with_the_kernels_words_and_a_second_mount(
+    second, told, monkeypatch
+):
+    codes = iter([32, second])
+    commands = []
+
+    def run(argv, **_: object):
+        code = next(codes) if argv[0] == "mount" else 0
+        said = "lanefs (dm-0): damaged" if argv[0] == "dmesg" else ""
+        return subprocess.CompletedProcess(argv, code, said, "Structure needs cleaning")
+
+    monkeypatch.setattr(crashtest, "power_cut", lambda *_: contextlib.nullcontext("/dev/dm-0"))
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(crashtest, "command", commands.append)
+    failed = crashtest.examine(spec(), [])
+    assert failed is not None
+    what, text = failed
+    assert what == "mount"
+    assert "damaged" in text
+    assert text.endswith(told)
+    assert len(commands) == (second == 0)
