@@ -17,8 +17,6 @@ from fscale.vm.crashtest import map_device
 MOUNT = Path("/mnt")
 RAM = [Path(f"/dev/ram{n}") for n in range(4)]
 _NULL_BLK = Path("/sys/kernel/config/nullb/nullb0")
-
-
 _IOC_SHUTDOWN = 0x8004587D
 # What a shutdown keeps: everything, the log, or what is on the device.
 SHUTDOWN_SYNC, SHUTDOWN_LOG, SHUTDOWN_NOW = 0, 1, 2
@@ -96,6 +94,19 @@ def volume(fs: FileSystem, mib: int, options: Sequence[str]) -> Iterator[Volume]
 
 
 @contextmanager
+def null_blk(disk: Path, mib: int, **settings: int) -> Iterator[None]:
+    """A disk in memory with these settings; `disk` is its directory in configfs."""
+    disk.mkdir()
+    try:
+        for name, value in {"size": mib, "memory_backed": 1, **settings, "power": 1}.items():
+            (disk / name).write_text(str(value))
+        yield
+    finally:
+        (disk / "power").write_text("0")
+        disk.rmdir()
+
+
+@contextmanager
 def slow_disk(mib: int, milliseconds: int) -> Iterator[str]:
     """A disk in memory, each of whose reads, writes and flushes takes so long.
 
@@ -103,20 +114,9 @@ def slow_disk(mib: int, milliseconds: int) -> Iterator[str]:
     without a pause while a delay is short, on a CPU where a task is.)
     """
     command(["modprobe", "null_blk", "nr_devices=0"])
-    _NULL_BLK.mkdir()
-    try:
-        for name, value in (
-            ("size", mib),
-            ("memory_backed", 1),
-            ("cache_size", mib),
-            ("irqmode", 2),
-            ("completion_nsec", milliseconds * 1_000_000),
-            ("power", 1),
-        ):
-            (_NULL_BLK / name).write_text(str(value))
+    timer = {"irqmode": 2, "completion_nsec": milliseconds * 1_000_000}
+    with null_blk(_NULL_BLK, mib, cache_size=mib, **timer):
         yield f"/dev/{_NULL_BLK.name}"
-    finally:
-        _NULL_BLK.rmdir()
 
 
 def shut_down(path: Path, keep: int) -> None:

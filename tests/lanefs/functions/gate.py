@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscale.vm.crashtest import map_device
 from tests.lanefs.blocks import BLOCK
 from tests.lanefs.functions.harness import Failed, run
 
@@ -15,22 +16,6 @@ _SECTORS = BLOCK // 512
 _GATE = "lanefs-gate"
 _LONG = 3_600_000
 """milliseconds"""
-
-
-def _load(action: str, name: str, table: str) -> None:
-    argv = ["dmsetup", action, name]
-    done = subprocess.run(argv, input=table, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(argv)}: {done.stderr.strip()}")
-
-
-@contextmanager
-def _mapped(name: str, table: str) -> Iterator[str]:
-    _load("create", name, table)
-    try:
-        yield f"/dev/mapper/{name}"
-    finally:
-        run("dmsetup", "--retry", "remove", name)
 
 
 @dataclass(frozen=True)
@@ -54,7 +39,7 @@ class Gate:
         self._becomes("error")
 
     def _becomes(self, target: str) -> None:
-        _load("reload", _GATE, f"0 {self.sectors} {target}")
+        run("dmsetup", "reload", _GATE, "--table", f"0 {self.sectors} {target}")
         run("dmsetup", "resume", _GATE)
 
 
@@ -64,13 +49,13 @@ def gated(device: str, first: int, end: int) -> Iterator[tuple[str, Gate]]:
     size = int(run("blockdev", "--getsz", device))
     start, stop = first * _SECTORS, end * _SECTORS
     gate = Gate(device, start, stop - start)
-    with _mapped(_GATE, f"0 {gate.sectors} linear {device} {start}") as behind:
+    with map_device(_GATE, f"0 {gate.sectors} linear {device} {start}") as behind:
         table = (
             f"0 {start} linear {device} 0\n"
             f"{start} {stop - start} linear {behind} 0\n"
-            f"{stop} {size - stop} linear {device} {stop}\n"
+            f"{stop} {size - stop} linear {device} {stop}"
         )
-        with _mapped("lanefs-gated", table) as through:
+        with map_device("lanefs-gated", table) as through:
             yield through, gate
 
 

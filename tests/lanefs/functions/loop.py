@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fscale.model import catalogue
+from tests.lanefs.device import null_blk
 from tests.lanefs.functions.harness import Place, Skipped, run
 
 _CONFIGFS = Path("/sys/kernel/config")
@@ -65,15 +66,8 @@ def _null_blk(place: Place, name: str, mib: int, **settings: int) -> Iterator[Pa
     if not _NULL_BLK.exists():
         raise Skipped("no null_blk in this kernel")
     disk = _NULL_BLK / name
-    disk.mkdir()
-    try:
-        chosen = {"memory_backed": 1, "blocksize": 4096, "size": mib, **settings, "power": 1}
-        for setting, value in chosen.items():
-            (disk / setting).write_text(str(value))
+    with null_blk(disk, mib, blocksize=4096, **settings):
         yield disk
-    finally:
-        (disk / "power").write_text("0")
-        disk.rmdir()
 
 
 @contextmanager

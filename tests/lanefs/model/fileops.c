@@ -149,12 +149,43 @@ static int zero_range(int fd, int mode, off_t offset, off_t length)
 	return ftruncate(fd, offset + length);
 }
 
+static int fallocate_reference(int fd, int mode, off_t offset, off_t length)
+{
+	if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE))
+		return shift_reference(fd, mode, offset, length);
+	if (mode & FALLOC_FL_ZERO_RANGE)
+		return zero_range(fd, mode, offset, length);
+	return fallocate(fd, mode, offset, length);
+}
+
+static void fallocate_both(struct process *p, struct open_file *file, int mode, off_t offset,
+			   off_t length)
+{
+	int result[SIDES], error[SIDES];
+
+	note(p, "fallocate(%s, %#x, %lld, %lld)", file->path, (unsigned int)mode,
+	     (long long)offset, (long long)length);
+	for (int side = TEST; side < SIDES; side++) {
+		result[side] = side == TEST ?
+				       fallocate(file->fd[side], mode, offset, length) :
+				       fallocate_reference(file->fd[side], mode, offset, length);
+		error[side] = errno;
+		if (side == TEST && no_space(p, result[TEST], error[TEST])) {
+			stamp(p, file);
+			return;
+		}
+	}
+	same_result(p, "fallocate", result[TEST], error[TEST], result[REFERENCE],
+		    error[REFERENCE]);
+	if (file->writable)
+		stamp(p, file);
+}
+
 static void op_fallocate(struct process *p, struct open_file *file)
 {
 	int modes[5], possible = 0, mode;
 	off_t offset = rng_below(p, 2 * LONGEST);
 	off_t length = 1 + rng_below(p, LONGEST);
-	int result[SIDES], error[SIDES];
 
 	if (p->can->fallocate) {
 		modes[possible++] = 0;
@@ -174,23 +205,7 @@ static void op_fallocate(struct process *p, struct open_file *file)
 		offset &= ~(off_t)(BLOCK - 1);
 		length = (length + BLOCK - 1) & ~(off_t)(BLOCK - 1);
 	}
-	note(p, "fallocate(%s, %#x, %lld, %lld)", file->path, (unsigned int)mode,
-	     (long long)offset, (long long)length);
-	for (int side = TEST; side < SIDES; side++) {
-		if (side == REFERENCE && (mode & FALLOC_FL_ZERO_RANGE))
-			result[side] = zero_range(file->fd[side], mode, offset, length);
-		else
-			result[side] = fallocate(file->fd[side], mode, offset, length);
-		error[side] = errno;
-		if (side == TEST && no_space(p, result[TEST], error[TEST])) {
-			stamp(p, file);
-			return;
-		}
-	}
-	same_result(p, "fallocate", result[TEST], error[TEST], result[REFERENCE],
-		    error[REFERENCE]);
-	if (file->writable)
-		stamp(p, file);
+	fallocate_both(p, file, mode, offset, length);
 }
 
 /* Blocks are taken out of a file, or put in; now and then with what is to be refused. */
@@ -199,27 +214,12 @@ static void op_shift(struct process *p, struct open_file *file)
 	int mode = rng_percent(p, 50) ? FALLOC_FL_COLLAPSE_RANGE : FALLOC_FL_INSERT_RANGE;
 	off_t offset = (off_t)BLOCK * rng_below(p, 3 * LONGEST / BLOCK);
 	off_t length = (off_t)BLOCK * (1 + rng_below(p, rng_percent(p, 70) ? 4 : 40));
-	int result[SIDES], error[SIDES];
 
 	if (!p->can->shift)
 		return;
 	if (rng_percent(p, 5))
 		offset += 1 + rng_below(p, BLOCK);
-	note(p, "fallocate(%s, %#x, %lld, %lld)", file->path, (unsigned int)mode,
-	     (long long)offset, (long long)length);
-	for (int side = TEST; side < SIDES; side++) {
-		result[side] = side == TEST ? fallocate(file->fd[side], mode, offset, length) :
-					      shift_reference(file->fd[side], mode, offset, length);
-		error[side] = errno;
-		if (side == TEST && no_space(p, result[TEST], error[TEST])) {
-			stamp(p, file);
-			return;
-		}
-	}
-	same_result(p, "fallocate", result[TEST], error[TEST], result[REFERENCE],
-		    error[REFERENCE]);
-	if (file->writable)
-		stamp(p, file);
+	fallocate_both(p, file, mode, offset, length);
 }
 
 /* Compare a file's bytes through mappings, or change some of them. */

@@ -59,3 +59,12 @@ def entry_offset(image, directory, name):
         if at >= 0:
             return number, at - 24
     raise AssertionError(name)
+
+
+def orphans_are_completed(image, count):
+    """fsck -n sees so many orphans and no damage; after fsck -y there is none."""
+    for option in ("-n", "-y"):
+        code, text = fsck(image, option)
+        assert (code, f"{count} orphan inodes" in text) == (CLEAN, True), text
+    code, text = fsck(image, "-n")
+    assert (code, "orphan" in text) == (CLEAN, False), text

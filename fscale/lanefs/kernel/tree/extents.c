@@ -25,6 +25,19 @@ static struct lanefs_records lanefs_records_of(struct inode *inode, const struct
 					le16_to_cpu(header->lh_count), LANEFS_NODE_RECORDS };
 }
 
+/* The leaf at the end of the path, which was changed, has so many records. */
+static void lanefs_records_changed(struct inode *inode, const struct lanefs_path *path,
+				   unsigned int count)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+
+	WRITE_ONCE(li->li_map_seq, li->li_map_seq + 1);
+	if (path->p_level)
+		lanefs_buf_header(path->p_buf[0])->lh_count = cpu_to_le16(count);
+	else
+		li->li_count = count;
+}
+
 static int lanefs_map_fill(struct inode *inode, const struct lanefs_extent *extent,
 			   struct lanefs_map *map)
 {
@@ -157,11 +170,7 @@ static int lanefs_leaf_change(struct lanefs_handle *h, struct inode *inode,
 		count = lanefs_records_change(&records, change, map);
 	}
 	if (count >= 0) {
-		WRITE_ONCE(LANEFS_I(inode)->li_map_seq, LANEFS_I(inode)->li_map_seq + 1);
-		if (path.p_level)
-			lanefs_buf_header(path.p_buf[0])->lh_count = cpu_to_le16(count);
-		else
-			LANEFS_I(inode)->li_count = count;
+		lanefs_records_changed(inode, &path, count);
 		if (!count && path.p_level)
 			err = lanefs_tree_drop_leaf(h, inode, &path);
 	} else {
@@ -239,11 +248,7 @@ static void lanefs_leaf_shift(struct lanefs_handle *h, struct inode *inode,
 		lanefs_buf_join(h, path->p_buf[0]);
 	records = lanefs_records_of(inode, path);
 	count = lanefs_extents_shift(records.extents, records.count, first, by);
-	if (path->p_level)
-		lanefs_buf_header(path->p_buf[0])->lh_count = cpu_to_le16(count);
-	else
-		LANEFS_I(inode)->li_count = count;
-	WRITE_ONCE(LANEFS_I(inode)->li_map_seq, LANEFS_I(inode)->li_map_seq + 1);
+	lanefs_records_changed(inode, path, count);
 }
 
 /*
