@@ -51,14 +51,12 @@ static int lanefs_itable_used(struct lanefs_domain *domain, u64 index)
 	return lanefs_inodes_used(domain, first, end);
 }
 
-/* Takes this inode, which is free, and whose bits are in memory; under its shard's lock. */
+/* Takes this inode, which is free, and whose bit in `map` is in memory; under its shard's lock. */
 static int lanefs_inode_take(struct lanefs_handle *h, struct lanefs_domain *domain, u64 index,
-			     struct lanefs_buf **buf)
+			     struct lanefs_ibitmap *map, u32 bit, struct lanefs_buf **buf)
 {
 	u64 block = lanefs_itable_block(domain, index);
 	int used = lanefs_itable_used(domain, index);
-	struct lanefs_ibitmap *map;
-	u32 bit;
 
 	lockdep_assert_held(&lanefs_shard_of(domain, index)->sh_mutex);
 	if (used < 0)
@@ -70,7 +68,6 @@ static int lanefs_inode_take(struct lanefs_handle *h, struct lanefs_domain *doma
 	if (IS_ERR(*buf))
 		return PTR_ERR(*buf);
 	lanefs_buf_join(h, *buf);
-	map = lanefs_ibitmap_of(domain, index, &bit);
 	lanefs_buf_join(h, map->im_used);
 	__set_bit_le(bit, lanefs_buf_bits(map->im_used));
 	__set_bit_le(bit, map->im_bits);
@@ -95,9 +92,10 @@ static int lanefs_inode_take_near(struct lanefs_handle *h, struct lanefs_domain 
 	first = *index - bit;
 	end = min3(end, first + LANEFS_BITMAP_BITS, domain->d_sbi->s_domain_inodes);
 	mutex_lock(&shard->sh_mutex);
-	*index = first + find_next_zero_bit_le(map->im_bits, end - first, bit);
+	bit = find_next_zero_bit_le(map->im_bits, end - first, bit);
+	*index = first + bit;
 	if (*index < end)
-		err = lanefs_inode_take(h, domain, *index, buf);
+		err = lanefs_inode_take(h, domain, *index, map, bit, buf);
 	mutex_unlock(&shard->sh_mutex);
 	return err;
 }

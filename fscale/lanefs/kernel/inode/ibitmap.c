@@ -108,22 +108,14 @@ int lanefs_orphans_scan(struct lanefs_domain *domain)
 	return lanefs_bitmap_scan(domain, &bitmap, 0, bitmap.blocks);
 }
 
-/* The blocks that the inode's bits are in, and the number of its bit there. */
-struct lanefs_ibitmap *lanefs_ibitmap_of(const struct lanefs_domain *domain, u64 index, u32 *bit)
-{
-	return &domain->d_ibitmaps[div_u64_rem(index, LANEFS_BITMAP_BITS, bit)];
-}
-
-/* Has the bits in memory, and their block. It may wait for a read, but not for others'. */
-int lanefs_ibitmap_load(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
+/* Has the bits in memory, which were not, and their block. */
+int lanefs_ibitmap_read(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
 {
 	u32 number = map - domain->d_ibitmaps;
 	struct lanefs_buf *buf;
 	unsigned long *bits;
 	int err = 0;
 
-	if (smp_load_acquire(&map->im_bits))
-		return 0;
 	buf = lanefs_buf_read(domain->d_journal, domain->d_layout.ibitmap + number,
 			      LANEFS_MAGIC_IBITMAP, domain->d_id);
 	if (IS_ERR(buf))
@@ -199,8 +191,8 @@ int lanefs_inodes_find(struct lanefs_domain *domain, u64 *index)
 		end = lanefs_ibitmap_bits(domain, map - domain->d_ibitmaps);
 		next = at - bit + LANEFS_BITMAP_BITS;
 		/* Who frees one has the bits in memory. */
-		if (lanefs_ibitmap_known(domain, map - domain->d_ibitmaps) && !map->im_free &&
-		    !smp_load_acquire(&map->im_bits))
+		if (!smp_load_acquire(&map->im_bits) &&
+		    lanefs_ibitmap_known(domain, map - domain->d_ibitmaps) && !map->im_free)
 			continue;
 		err = lanefs_ibitmap_load(domain, map);
 		if (err)

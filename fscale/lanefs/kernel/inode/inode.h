@@ -40,11 +40,23 @@ int lanefs_ibitmaps_start(struct lanefs_domain *domain);
 int lanefs_ibitmaps_count(struct lanefs_domain *domain);
 void lanefs_ibitmaps_stop(struct lanefs_domain *domain);
 int lanefs_orphans_scan(struct lanefs_domain *domain);
-struct lanefs_ibitmap *lanefs_ibitmap_of(const struct lanefs_domain *domain, u64 index, u32 *bit);
-int lanefs_ibitmap_load(struct lanefs_domain *domain, struct lanefs_ibitmap *map);
+int lanefs_ibitmap_read(struct lanefs_domain *domain, struct lanefs_ibitmap *map);
 struct lanefs_buf *lanefs_ibitmap_orphans(struct lanefs_domain *domain, struct lanefs_ibitmap *map);
 int lanefs_inodes_used(struct lanefs_domain *domain, u64 first, u64 end);
 int lanefs_inodes_find(struct lanefs_domain *domain, u64 *index);
+
+/* The blocks that the inode's bits are in, and the number of its bit there. */
+static inline struct lanefs_ibitmap *lanefs_ibitmap_of(const struct lanefs_domain *domain,
+						       u64 index, u32 *bit)
+{
+	return &domain->d_ibitmaps[div_u64_rem(index, LANEFS_BITMAP_BITS, bit)];
+}
+
+/* Has the bits in memory, and their block. It may wait for a read, but not for others'. */
+static inline int lanefs_ibitmap_load(struct lanefs_domain *domain, struct lanefs_ibitmap *map)
+{
+	return smp_load_acquire(&map->im_bits) ? 0 : lanefs_ibitmap_read(domain, map);
+}
 
 /* ialloc.c */
 u32 lanefs_choose_domain(struct inode *dir);
