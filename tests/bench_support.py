@@ -125,20 +125,27 @@ def patient(
 
 
 def run(
-    workload: str, directory: Path, *more: str, count: int | None = None, binary: Path = BENCH
+    workload: str,
+    directory: Path,
+    *more: str,
+    count: int | None = None,
+    binary: Path = BENCH,
+    few: int = 0,
 ) -> tuple[int, BenchOutput]:
-    """Run a workload to its end."""
+    """Run a workload to its end; for longer, if its window had no more than a few operations."""
 
     def attempt(*given: str) -> tuple[int, BenchOutput]:
         line = argv(workload, directory, *given, count=count, binary=binary)
         return finish(subprocess.Popen(line, stdout=subprocess.PIPE, text=True))
 
-    return patient(attempt, directory, more)
+    return patient(attempt, directory, more, few)
 
 
-def run_good(workload: str, directory: Path, *more: str, count: int | None = None) -> BenchOutput:
+def run_good(
+    workload: str, directory: Path, *more: str, count: int | None = None, few: int = 0
+) -> BenchOutput:
     """Run a workload that must succeed."""
-    code, out = run(workload, directory, *more, count=count)
+    code, out = run(workload, directory, *more, count=count, few=few)
     assert (code, out.status, out.error) == (0, "ok", None), out.reason
     return out
 

@@ -53,7 +53,7 @@ def numbers(first, end):
 def consume(workload, directory):
     """Run on one CPU with a stock of 600; how many units the last window used, and the output."""
     for _ in range(3):
-        out = bench.run_good(workload, directory, *QUICK, "--max-stock", "600")
+        out = bench.run_good(workload, directory, *QUICK, "--max-stock", "600", few=1200)
         # The time may end a window before its stock does where others had the CPU.
         if all(window.end == "exhausted" for window in out.windows[:-1]):
             break
@@ -139,7 +139,8 @@ def test_a_steady_state_keeps_the_youngest_files(workload, prefix, fast):
 
 
 def test_a_steady_state_keeps_the_end_of_a_file(fast):
-    out = bench.run_good("DWAL", fast / "d", *QUICK, "--option", "keep=1000", "--max-stock", "2000")
+    keep = ("--option", "keep=1000", "--max-stock", "2000")
+    out = bench.run_good("DWAL", fast / "d", *QUICK, *keep, few=4000)
     assert (len(out.windows), out.end, out.stock.restocks) == (1, "time", 0)
     assert out.ops > 4000
     file = fast / "d/0/data"
@@ -247,7 +248,7 @@ def test_whiteout(workload, names, fast):
     left = {path: size for path, size in files(fast / "d").items() if "/work/" not in path}
     assert left == {name.format(layer): 0 for name in names for layer in ("lower", "upper")}
     # An interrupted worker may have stopped between the two calls.
-    bench.run_good(workload, fast / "e", "--duration", "0.1", "--warmup", "0.02", count=2)
+    bench.run_good(workload, fast / "e", "--duration", "0.1", "--warmup", "0.02", count=2, few=50)
     assert all((fast / "e" / name.format("upper")).is_file() for name in names)
 
 
@@ -301,7 +302,8 @@ def test_writer_exchanges_files(tmp_path):
 def test_windows_end_for_all(workload, fast):
     """The first to run out ends the window for both, and windows add up to the duration."""
     most = 300 if workload in COPIED_UP else 2000
-    out = bench.run_good(workload, fast / "d", *QUICK, "--max-stock", str(most), count=2)
+    stock = ("--max-stock", str(most))
+    out = bench.run_good(workload, fast / "d", *QUICK, *stock, count=2, few=2 * most)
     assert len(out.windows) > 1
     assert {w.end for w in out.windows[:-1]} == {"exhausted"}
     assert out.end == "time"
