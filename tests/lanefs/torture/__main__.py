@@ -31,7 +31,7 @@ def run(
     ] = Path("results/lanefs-torture"),
     kernel: Annotated[
         list[str] | None,
-        typer.Option(help=f"Kernel: {', '.join(KERNELS)}; repeatable. Default: both."),
+        typer.Option(help=f"Kernel: {', '.join(KERNELS)}; repeatable. Default: all."),
     ] = None,
     kernel_tree: Annotated[
         Path | None, typer.Option(help="Built kernel tree instead, such as one with KASAN.")
@@ -55,9 +55,9 @@ def run(
     Example: python -m tests.lanefs.torture --kernel trixie --part crash
 
     For each kernel: function tests; 1,000,000 random operations against a model, also with little
-    memory and on a full disk; 2,000 corrupted images; 1,000 power cuts (with torn writes) over
+    memory and on a full disk; 2,000 corrupted images; 1,500 power cuts (with torn writes) over
     every mix of operations; the suite's 19 workloads at 1, 2, 4 and 8 CPUs; Exim, RocksDB and
-    DBENCH; a directory of a million names. All of it takes some three hours on two idle cores
+    DBENCH; a directory of a million names. All of it takes some seven hours on two idle cores
     without KVM (extrapolated). A slice that passed is not run again until a source of lanefs
     changes.
 

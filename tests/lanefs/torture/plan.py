@@ -13,7 +13,7 @@ from pathlib import Path
 from fscale.model import catalogue
 from fscale.vm.crashload import WORKLOADS as CRASH_WORKLOADS
 
-KERNELS = ("bookworm", "trixie")
+KERNELS = ("bookworm", "trixie", "sid")
 PLACEMENTS = ("lane", "roundrobin", "single")
 JOURNALS = ("concurrent", "parallel", "serial")
 # What the slices of a log are mounted with, in turns.

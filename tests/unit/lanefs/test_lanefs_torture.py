@@ -33,7 +33,7 @@ def option(piece: Slice, name: str) -> str:
 def test_the_plan_adds_up(kernel):
     assert amount(kernel, "model") >= 1_000_000
     assert amount(kernel, "images") >= 2_000
-    assert amount(kernel, "crash") >= 1_000
+    assert amount(kernel, "crash") >= 1_500
     assert amount(kernel, "suite") == 19 * 4
     assert amount(kernel, "recoveries") >= 100
     apps = [option(p, "--workload") for p in plan([kernel]) if p.part.name == "apps"]
@@ -46,7 +46,7 @@ def test_the_plan_of_a_log_adds_up(kernel):
     amounts = Counter()
     for piece in planned:
         amounts[piece.part.name] += piece.amount
-    assert amounts["full"] >= 1_000_000 and amounts["crash"] >= 1_350
+    assert amounts["full"] >= 1_000_000 and amounts["crash"] >= 1_500
     assert amounts["images"] >= 2_000 and amounts["recoveries"] >= 100
     assert all(option(p, "--fs") == "lanefs_log" for p in planned)
     assert all(option(p, "--append") == "lanefs.gc_low=100" for p in planned)
@@ -78,12 +78,12 @@ def test_slices_differ_and_end_in_time():
     assert all(option(p, "--timeout") == str(LIMIT) for p in planned)
 
 
-def test_a_short_run_sees_every_part_on_both_kernels():
+def test_a_short_run_sees_every_part_on_every_kernel():
     parts = {(p.boot.kernel, p.part.name) for p in plan()}
     assert {(p.boot.kernel, p.part.name) for p in plan()[: len(parts)]} == parts
 
 
-def test_images_of_both_kernels_differ():
+def test_images_of_kernels_differ():
     seeds = [option(p, "--seed") for p in plan() if p.part.name == "images"]
     assert len(set(seeds)) == len(seeds)
 
