@@ -187,11 +187,10 @@ _PAGES = {"samples": _of_lines, "points": _of_points, "changes": published.page}
 
 
 def _of_table(path: Path) -> str:
-    """A CSV file whose first lines are comments: they are the page's words."""
+    """A CSV file whose first lines are comments: the page's title and its words."""
     text = path.read_text().splitlines()
-    said = [line.removeprefix("#").strip() for line in text if line.startswith("#")]
+    title, *said = [line.removeprefix("#").strip() for line in text if line.startswith("#")]
     rows = list(csv.reader(line for line in text if not line.startswith("#")))
-    title = path.stem.replace("-", " ").capitalize()
     body = [f"# {title}", "", *said, "", f"Data: [{path.name}](data/{path.name}).", ""]
     return "\n".join([*body, *table(rows[0], rows[1:])]) + "\n"
 

@@ -36,8 +36,9 @@ def page(data: Mapping[str, Any], measured: Mapping[str, Any], source: str) -> s
     lines = [f"# {data['title']}", ""]
     for name, side in data["sides"].items():
         machine = side["machine"]
+        which = "" if len(data["sides"]) == 1 else f", {name}"
         lines.append(
-            f"- Simulated, {name}: {machine['cpu']}; Linux {machine['kernel']}; one boot per point."
+            f"- Simulated{which}: {machine['cpu']}; Linux {machine['kernel']}; one boot per point."
         )
         lines += [
             f"  - {run['started'].replace('T', ', ')}: `{run['command']}`" for run in side["runs"]
@@ -139,9 +140,9 @@ def _each(pairs: Mapping[str, list[Pair]]) -> list[str]:
     counts = sorted(by[0][next(iter(by[0]))].measured)[1:]
     head = ["Workload", "File system"]
     for n in counts:
-        head += [f"Measured at {n}", *(f"{name} at {n}" for name in names)]
-    head += ["Slope measured", *(f"slope {name}" for name in names)]
-    head += ["Peak measured", *(f"peak {name}" for name in names)]
+        head += [f"{name} at {n}".capitalize() for name in ("measured", *names)]
+    head += [f"Slope {name}" for name in ("measured", *names)]
+    head += [f"Peak {name}" for name in ("measured", *names)]
     rows = []
     for key in sorted(set.intersection(*(set(found) for found in by))):
         real = by[0][key].measured
