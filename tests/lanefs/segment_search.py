@@ -75,6 +75,13 @@ def _use(file: BinaryIO, layout: Layout, first: int, end: int) -> None:
     file.writelines(blocks.renumbered(block, numbers))
 
 
+def can_trace() -> bool:
+    """Whether the kernel draws graphs of functions; mounts tracefs."""
+    if not (_TRACING / "current_tracer").exists():
+        command(["mount", "-t", "tracefs", "tracefs", str(_TRACING)])
+    return "function_graph" in (_TRACING / "available_tracers").read_text().split()
+
+
 def traced(work: Callable[[], None], *functions: str) -> list[str]:
     """The lines of a function graph of these functions, as far as they are called by SEARCH."""
     settings = {
@@ -83,8 +90,6 @@ def traced(work: Callable[[], None], *functions: str) -> list[str]:
         "set_graph_function": SEARCH,
         "current_tracer": "function_graph",
     }
-    if not (_TRACING / "current_tracer").exists():
-        command(["mount", "-t", "tracefs", "tracefs", str(_TRACING)])
     try:
         for name, value in settings.items():
             (_TRACING / name).write_text(value)
@@ -142,6 +147,8 @@ def measure(
     The locks are counted in one search, and the time is taken in the next one, without tracing
     locks.
     """
+    if not can_trace():
+        raise Fault("the kernel draws no graphs of functions")
     command(["modprobe", "loop"])
     print("module tib groups locks us")
     for size in tib or [1, 4, 16]:

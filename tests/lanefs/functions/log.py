@@ -31,6 +31,7 @@ from tests.lanefs.functions.harness import (
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.space import fallocate
 from tests.lanefs.functions.traced import traced
+from tests.lanefs.segment_search import write_blocks
 
 BLOCK = 4096
 SEGMENT_BLOCKS = 512
@@ -308,7 +309,8 @@ def valid_blocks_of_segments_are_told(place: Place) -> None:
 
         equal(valid()[0], _attribute(device, "segments"), "the empty segments of a new log")
         path = mount / "f"
-        _write_on_one_cpu(path, 8 * SEGMENT_BLOCKS)
+        # One stream takes them, in order: each segment holds blocks that follow each other.
+        write_blocks(path, 8 * SEGMENT_BLOCKS)
         equal(valid()[32], 8, "segments that are full")
         with path.open("r+b") as file:
             for block in range(8 * SEGMENT_BLOCKS):
@@ -318,19 +320,6 @@ def valid_blocks_of_segments_are_told(place: Place) -> None:
         after = valid()
         equal(after[32], 0, "segments that are full still")
         equal(after[8], 8, "segments that are a quarter full")
-
-
-def _write_on_one_cpu(path: Path, blocks: int) -> None:
-    """Its stream alone takes them, in order: each segment holds blocks that follow each other."""
-    cpus = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cpus)})
-    try:
-        with path.open("wb") as file:
-            file.write(bytes(blocks * BLOCK))
-            file.flush()
-            os.fsync(file.fileno())
-    finally:
-        os.sched_setaffinity(0, cpus)
 
 
 @long_test
