@@ -502,7 +502,7 @@ static int lanefs_file_release(struct inode *inode, struct file *file)
 		return 0;
 	inode_lock(inode);
 	/* Where the file system is frozen a later close does it. */
-	if (!atomic_read(&li->li_writers) && li->li_preallocated && inode->i_nlink &&
+	if (!atomic_read(&li->li_writers) && READ_ONCE(li->li_preallocated) && inode->i_nlink &&
 	    !sb_rdonly(inode->i_sb) && sb_start_intwrite_trylock(inode->i_sb)) {
 		lanefs_free_past_end(inode);
 		sb_end_intwrite(inode->i_sb);

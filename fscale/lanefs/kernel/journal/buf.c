@@ -369,7 +369,7 @@ unsigned long lanefs_cache_scan(struct shrinker *shrinker, struct shrink_control
 	for (i = 0; i < sbi->s_domains; i++)
 		freed += lanefs_cache_shrink(sbi->s_journal[i], each);
 	/* Blocks that are not in place yet cannot be freed: write them. */
-	for (i = 0; i < sbi->s_domains && !freed && sbi->s_started; i++)
+	for (i = 0; i < sbi->s_domains && !freed && READ_ONCE(sbi->s_started); i++)
 		lanefs_checkpoint_request(sbi->s_journal[i]);
 	return freed;
 }

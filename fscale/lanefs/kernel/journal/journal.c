@@ -90,7 +90,8 @@ static int lanefs_txn_room(const struct lanefs_journal *journal, unsigned int cr
 {
 	const struct lanefs_txn *txn = journal->j_running;
 	unsigned int reserved = older + (txn ? txn->t_reserved : 0);
-	unsigned int revokes = txn ? txn->t_revokes : 0;
+	/* More are of handles whose credits are in t_reserved until they end. */
+	unsigned int revokes = txn ? READ_ONCE(txn->t_revokes) : 0;
 
 	lockdep_assert_held(&journal->j_lock);
 	if (txn && txn->t_locked)

@@ -573,7 +573,7 @@ static bool lanefs_note_freed(struct lanefs_txn *txn, u64 start, u64 count, bool
 	spin_lock(&txn->t_lock);
 	list_add_tail(&freed->node, &txn->t_freed);
 	more = metadata && txn->t_revokes % LANEFS_JOURNAL_RECORDS == 0;
-	txn->t_revokes += metadata;
+	WRITE_ONCE(txn->t_revokes, txn->t_revokes + metadata);
 	spin_unlock(&txn->t_lock);
 	return more;
 }

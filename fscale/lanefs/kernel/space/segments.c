@@ -122,7 +122,7 @@ void lanefs_segments_see(struct lanefs_domain *domain, u32 number, const void *b
 		segment = lanefs_segment_of(group, bit);
 		count = bit < group->g_bits ?
 			min_t(u32, group->g_bits - bit, LANEFS_SEGMENT_BLOCKS) : 0;
-		segment->used = count - lanefs_zero_bits(bits + bit / BITS_PER_BYTE, count);
+		WRITE_ONCE(segment->used, count - lanefs_zero_bits(bits + bit / BITS_PER_BYTE, count));
 		if (count < LANEFS_SEGMENT_BLOCKS || first + bit < domain->d_log_start)
 			continue;
 		if (segment->used)

@@ -140,7 +140,7 @@ int lanefs_set_read_only(struct lanefs_sb *sbi)
 	for (i = 0; i < sbi->s_domains; i++)
 		wake_up_all(&sbi->s_journal[i]->j_wait_join);
 	if (started)
-		err = sbi->s_aborted ? -EIO : lanefs_checkpoint_all(sbi);
+		err = READ_ONCE(sbi->s_aborted) ? -EIO : lanefs_checkpoint_all(sbi);
 	if (err)
 		lanefs_abort(sbi);
 	for (i = 0; i < sbi->s_domains; i++)

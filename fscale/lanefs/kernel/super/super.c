@@ -104,7 +104,7 @@ static int lanefs_sync_fs(struct super_block *sb, int wait)
 
 	if (!sbi->s_started)
 		return 0;
-	if (sbi->s_aborted) {
+	if (READ_ONCE(sbi->s_aborted)) {
 		/* A freeze ends here in which it was aborted, and which nobody thaws. */
 		if (sb->s_writers.frozen != SB_FREEZE_COMPLETE)
 			sb->s_flags |= SB_RDONLY;
@@ -398,7 +398,7 @@ static int lanefs_reconfigure(struct fs_context *fc)
 		lanefs_gc_allow(sbi, !sb_rdonly(sb));
 		return err;
 	}
-	if (sbi->s_aborted && !read_only) {
+	if (READ_ONCE(sbi->s_aborted) && !read_only) {
 		errorf(fc, "aborted, after an error or by a shutdown: unmount, run fsck.lanefs, mount");
 		return -EROFS;
 	}
