@@ -319,15 +319,16 @@ int lanefs_redirty_block(struct inode *inode, loff_t pos)
 
 /*
  * The data of this range is on the device: its blocks become written ones, if they were not, and
- * the size on disk follows.
+ * the size on disk follows. `grows`: so does the file's end, which was before it, as a buffered read
+ * would take what is unwritten for zeros.
  */
-int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten)
+int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten, bool grows)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
 	u64 at = offset >> LANEFS_BLOCK_SHIFT;
 	u64 end = DIV_ROUND_UP_ULL(offset + size, LANEFS_BLOCK_SIZE), done = end - at;
 	struct lanefs_handle h;
-	loff_t disk_size;
+	loff_t written;
 	int err;
 
 	for (; at < end; at += done) {
@@ -341,11 +342,12 @@ int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwrit
 		down_write(&li->li_tree_sem);
 		if (unwritten)
 			err = lanefs_map_written(&h, inode, at, end - at, &done);
-		disk_size = min_t(loff_t, i_size_read(inode),
-				  min_t(loff_t, offset + size,
-					(loff_t)(at + done) << LANEFS_BLOCK_SHIFT));
-		if (!err && disk_size > li->li_disk_size)
-			li->li_disk_size = disk_size;
+		written = min_t(loff_t, offset + size, (loff_t)(at + done) << LANEFS_BLOCK_SHIFT);
+		if (!err && grows && written > i_size_read(inode))
+			i_size_write(inode, written);
+		written = min(written, i_size_read(inode));
+		if (!err && written > li->li_disk_size)
+			li->li_disk_size = written;
 		lanefs_inode_log(&h, inode, true);
 		up_write(&li->li_tree_sem);
 		if (err && err != -ENOSPC)
@@ -373,7 +375,7 @@ static void lanefs_ioend_finish(struct iomap_ioend *ioend)
 				       ioend->io_sector >> LANEFS_SECTOR_SHIFT, err);
 	else if (!err)
 		err = lanefs_io_ended(ioend->io_inode, ioend->io_offset, ioend->io_size,
-				      lanefs_ioend_unwritten(ioend));
+				      lanefs_ioend_unwritten(ioend), false);
 	iomap_finish_ioends(ioend, err);
 	memalloc_nofs_restore(nofs);
 }

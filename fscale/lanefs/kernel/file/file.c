@@ -117,12 +117,10 @@ static int lanefs_direct_ended(struct kiocb *iocb, ssize_t size, int error, unsi
 
 	if (error || !size)
 		return error;
-	if (iocb->ki_pos + size > i_size_read(inode))
-		i_size_write(inode, iocb->ki_pos + size);
 	if (!(flags & IOMAP_DIO_UNWRITTEN) &&
 	    iocb->ki_pos + size <= READ_ONCE(LANEFS_I(inode)->li_disk_size))
 		return 0;
-	return lanefs_io_ended(inode, iocb->ki_pos, size, flags & IOMAP_DIO_UNWRITTEN);
+	return lanefs_io_ended(inode, iocb->ki_pos, size, flags & IOMAP_DIO_UNWRITTEN, true);
 }
 
 static const struct iomap_dio_ops lanefs_direct_ops = {

@@ -25,7 +25,7 @@ int lanefs_error_remove(struct address_space *mapping, struct folio *folio);
 int lanefs_fill_hole(struct lanefs_handle *h, struct inode *inode, struct lanefs_domain *domain,
 		     u64 want, struct lanefs_map *map);
 int lanefs_data_alloc(struct inode *inode, u64 count, bool ahead, struct lanefs_map *map, u32 *seq);
-int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten);
+int lanefs_io_ended(struct inode *inode, loff_t offset, size_t size, bool unwritten, bool grows);
 void lanefs_io_work(struct work_struct *work);
 
 /* delalloc.c */

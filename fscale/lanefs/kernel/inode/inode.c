@@ -354,6 +354,25 @@ void lanefs_dirty_inode(struct inode *inode, int flags)
 	lanefs_end(&h);
 }
 
+/*
+ * The file's blocks with those that wait to be written, and are being written: rather too many than
+ * none, as some take a file without blocks for one without data. Where there seem to be none, they
+ * may just be on their way from one count to another.
+ */
+static u64 lanefs_blocks_of(struct inode *inode)
+{
+	struct lanefs_inode *li = LANEFS_I(inode);
+	u64 waiting = READ_ONCE(li->li_delayed_blocks) + READ_ONCE(li->li_rewritten);
+	u64 blocks = READ_ONCE(li->li_blocks) + waiting;
+
+	if (blocks || !S_ISREG(inode->i_mode) || !i_size_read(inode))
+		return blocks;
+	down_read(&li->li_tree_sem);
+	blocks = li->li_blocks + li->li_delayed_blocks + li->li_rewritten;
+	up_read(&li->li_tree_sem);
+	return blocks;
+}
+
 int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
 		   unsigned int flags)
 {
@@ -362,9 +381,7 @@ int lanefs_getattr(struct mnt_idmap *idmap, const struct path *path, struct ksta
 
 	lanefs_fillattr(idmap, mask, inode, stat);
 	lanefs_fill_attributes(inode, stat);
-	/* Rather too many than none: some take a file without blocks for one without data. */
-	stat->blocks += (READ_ONCE(li->li_delayed_blocks) + READ_ONCE(li->li_rewritten)) <<
-			LANEFS_SECTOR_SHIFT;
+	stat->blocks = lanefs_blocks_of(inode) << LANEFS_SECTOR_SHIFT;
 	if (mask & STATX_BTIME) {
 		stat->btime = li->li_btime;
 		stat->result_mask |= STATX_BTIME;

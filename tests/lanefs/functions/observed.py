@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What other tasks see of a file while it is written."""
+
+import mmap
+import os
+import time
+
+from tests.lanefs.functions.files import BLOCK
+from tests.lanefs.functions.harness import (
+    Place,
+    check,
+    children,
+    equal,
+    load_ends,
+    long_test,
+    open_direct,
+)
+
+SECONDS = 3.0
+
+
+@long_test
+def a_direct_append_is_not_read_before_it_is_written(place: Place) -> None:
+    """A buffered read of what a direct write appends finds its bytes or the end, and no zeros.
+
+    The writer shares its CPU with a busy process, so that it is often stopped halfway.
+    """
+    path = place.directory / "f"
+    path.touch()
+    os.close(open_direct(path, os.O_RDWR))
+    end = load_ends(SECONDS)
+    cpus = sorted(os.sched_getaffinity(0))
+
+    def append() -> None:
+        fd = open_direct(path, os.O_RDWR)
+        with mmap.mmap(-1, BLOCK) as data:
+            data.write(b"a" * BLOCK)
+            for block in range(20_000):
+                equal(os.pwritev(fd, [data], block * BLOCK), BLOCK, "bytes appended")
+                if time.monotonic() > end:
+                    break
+
+    def read() -> None:
+        fd = os.open(path, os.O_RDONLY)
+        at = 0
+        while time.monotonic() < end:
+            found = os.pread(fd, BLOCK, at)
+            equal(found.strip(b"a"), b"", f"other bytes at {at}")
+            at += len(found)
+
+    def keep_busy() -> None:
+        while time.monotonic() < end:
+            pass
+
+    tasks = ((append, cpus[0]), (keep_busy, cpus[0]), (read, cpus[-1]))
+
+    def work(number: int) -> None:
+        task, cpu = tasks[number]
+        os.sched_setaffinity(0, {cpu})
+        task()
+
+    children(len(tasks), work)
+
+
+@long_test
+def a_file_with_data_never_seems_to_have_no_blocks(place: Place) -> None:
+    """st_blocks while data is written back for the first time: programs take 0 for a hole."""
+    end = load_ends(SECONDS)
+
+    def path(number: int) -> str:
+        return f"{place.directory}/f{number}"
+
+    with mmap.mmap(-1, 8) as shared:
+
+        def write() -> None:
+            number = 0
+            while time.monotonic() < end:
+                shared[:] = number.to_bytes(8, "little")
+                fd = os.open(path(number), os.O_CREAT | os.O_WRONLY)
+                os.write(fd, b"x" * BLOCK)
+                os.fdatasync(fd)
+                os.close(fd)
+                if number >= 10:
+                    os.unlink(path(number - 10))
+                number += 1
+
+        def look() -> None:
+            while time.monotonic() < end:
+                name = path(int.from_bytes(shared[:], "little"))
+                try:
+                    found = os.stat(name)
+                except FileNotFoundError:
+                    continue
+                check(not found.st_size or found.st_blocks > 0, f"{name} has no blocks")
+
+        children(2, lambda number: look() if number else write())
