@@ -25,13 +25,16 @@ from tests.lanefs.functions.harness import (
     run,
     test,
 )
+from tests.lanefs.functions.loop import mounted, slow_device
 from tests.lanefs.functions.space import KEEP, PUNCH, fallocate
 
 _FS_IOC_FIEMAP = 0xC020660B
 _SYNC, _DELALLOC = 1, 4
+_SYNC_FILE_RANGE_WRITE = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.pwrite.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
 _libc.pwrite.restype = ctypes.c_ssize_t
+_libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
@@ -324,6 +327,22 @@ def blocks_ahead_go_with_the_last_writer(place: Place) -> None:
         for block in range(100):
             part = data[block * BLOCK : (block + 1) * BLOCK]
             check(part == b"%d" % (block % 10) * BLOCK, f"other bytes in block {block}")
+
+
+@long_test
+def fiemap_shows_data_that_is_being_written(place: Place) -> None:
+    """Without FIEMAP_FLAG_SYNC, on a device that takes its time, in place and in a log."""
+    for alloc in ("extent", "log"):
+        with (
+            slow_device(place, 256, 0.05, alloc=alloc) as device,
+            mounted(place, device) as mount,
+            (mount / "f").open("wb", buffering=0) as file,
+        ):
+            file.write(b"x" * 64 * BLOCK)
+            started = _libc.sync_file_range(file.fileno(), 0, 0, _SYNC_FILE_RANGE_WRITE)
+            equal(started, 0, "sync_file_range")
+            shown = sum(extent.length for extent in _extents(file.fileno()))
+            check(shown >= 64 * BLOCK, f"{alloc}: FIEMAP shows {shown} bytes of {64 * BLOCK}")
 
 
 @test

@@ -72,17 +72,24 @@ def _null_blk(place: Place, name: str, mib: int, **settings: int) -> Iterator[Pa
 
 @contextmanager
 def slow_device(
-    place: Place, mib: int, seconds: float, domains: int = 0, *, cache: bool = False
+    place: Place,
+    mib: int,
+    seconds: float,
+    domains: int = 0,
+    *,
+    cache: bool = False,
+    alloc: str = "",
 ) -> Iterator[str]:
     """A disk in memory (null_blk) that takes so many seconds for a request, with a new file system.
 
-    It does many requests at the same time; with `cache` it has a volatile cache, and FUA.
+    It does many requests at the same time; with `cache` it has a volatile cache, and FUA. `alloc`
+    is as for `loop_device()`.
     """
     timer = {"hw_queue_depth": 64, "irqmode": 2, "completion_nsec": round(seconds * 1e9)}
     cached = {"cache_size": mib} if cache else {}
     with _null_blk(place, "nullb-slow", mib, **timer, **cached) as disk:
         device = f"/dev/{_name(disk)}"
-        _make(place, device, {"domains": domains})
+        _make(place, device, {"domains": domains, "alloc": alloc})
         yield device
 
 

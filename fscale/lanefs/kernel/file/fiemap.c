@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* FIEMAP: where the blocks of a file, or of its attributes, are. */
 #include <linux/fiemap.h>
+#include <linux/pagemap.h>
 
 #include "file/file.h"
 
@@ -77,6 +78,9 @@ int lanefs_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 star
 	inode_lock_shared(inode);
 	if (info->fi_flags & FIEMAP_FLAG_CACHE)
 		err = lanefs_fiemap_cache(inode, start, length);
+	/* Blocks of a log are mapped when they are written; until then they would seem to be holes. */
+	if (READ_ONCE(LANEFS_I(inode)->li_rewritten))
+		filemap_fdatawait_keep_errors(inode->i_mapping);
 	/* Those that iomap does not know, and would refuse. */
 	info->fi_flags &= ~(FIEMAP_FLAG_XATTR | FIEMAP_FLAG_CACHE);
 	if (!err)
