@@ -43,7 +43,8 @@
  *   node block, level >= 1   up to 252 lanefs_index               (LANEFS_MAGIC_NODE)
  *   leaf block, level 0      up to 252 extents                    (LANEFS_MAGIC_EXTENTS)
  *                            or directory entries                 (LANEFS_MAGIC_DIRENTS)
- *   symlink, di_level 1      one lanefs_index, key 0, to a block  (LANEFS_MAGIC_SYMLINK)
+ *   symlink, di_level 1      one lanefs_index, key 0, to a block  (LANEFS_MAGIC_SYMLINK); what of
+ *                            the target does not fit there follows the lanefs_index
  *
  * Extended attributes. di_xattr is a block of the inode's domain (LANEFS_MAGIC_XATTR) with all of
  * them, or 0 if there are none: lh_count entries, packed from byte 64 to byte lh_used, each struct
@@ -160,7 +161,7 @@
 #define LANEFS_NAME_MAX		255
 #define LANEFS_LABEL_MAX	32	/* bytes */
 #define LANEFS_LINK_MAX		0x7fffffff
-#define LANEFS_SYMLINK_MAX	4000	/* bytes */
+#define LANEFS_SYMLINK_MAX	4095	/* bytes; Linux takes no longer path */
 #define LANEFS_MAX_LEVEL	5	/* of an inode's tree */
 
 /* lh_magic: what a block is. The superblock's says "LANE". */

@@ -229,7 +229,7 @@ def hard_links_share_one_inode(place: Place) -> None:
 def symlinks_hold_any_target(place: Place) -> None:
     """Of every length that the kernel takes, around the length that fits in an inode."""
     here = place.directory
-    for length in (1, 59, 60, 126, 127, 128, 129, 255, 1000, 3000, 3999):
+    for length in (1, 59, 60, 126, 127, 128, 129, 255, 1000, 3000, 4031, 4032, 4033, 4095):
         target = ("x" * 99 + "/") * 50
         link = here / f"link{length}"
         link.symlink_to(target[:length])
@@ -243,6 +243,18 @@ def symlinks_hold_any_target(place: Place) -> None:
     _content(here / "file", "through")
     (here / "good").symlink_to("file")
     equal((here / "good").read_text(), "through", "reading through a link")
+
+
+@test
+def the_longest_symlinks_are_kept(place: Place) -> None:
+    """Of targets around what a block takes, over a remount."""
+    place.own()
+    targets = {length: ("x" * 99 + "/") * 40 + "y" * (length - 4000) for length in (4032, 4095)}
+    for length, target in targets.items():
+        (place.directory / f"{length}").symlink_to(target)
+    place.cycle()
+    for length, target in targets.items():
+        equal(os.readlink(place.directory / f"{length}"), target, f"a target of {length} bytes")
 
 
 @test

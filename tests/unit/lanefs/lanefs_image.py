@@ -18,7 +18,8 @@ from tests.lanefs.blocks import BLOCK, HEADER, MAGIC, seal
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build" / "lanefs"
 CHUNK = 16 * BLOCK  # of the file, written or left a hole
-BITS = (BLOCK - HEADER) * 8
+BODY = BLOCK - HEADER
+BITS = BODY * 8
 INODES_PER_BLOCK = 15
 FIRST_INDEX = 32
 SPAN_INDEX = 8
@@ -71,6 +72,7 @@ INODE = {
     "shift_at": (120, 4),
     "shift_by": (124, 4),
 }
+ROOT_OFFSET = 128  # of the tree's root, or a target, in an inode
 
 
 def siphash(key: tuple[int, int], data: bytes) -> int:
@@ -394,8 +396,9 @@ class Image:
         elif stat.S_ISLNK(inode.mode):
             size, root = len(inode.target), inode.target
             if size > 127:
-                number = self.write_tree_block("symlink", inode.ino, inode.target)
-                level, count, root, blocks = 1, 1, struct.pack("<QQ", 0, number), 1
+                here, rest = inode.target[:BODY], inode.target[BODY:]
+                number = self.write_tree_block("symlink", inode.ino, here)
+                level, count, root, blocks = 1, 1, struct.pack("<QQ", 0, number) + rest, 1
         elif stat.S_ISREG(inode.mode):
             level, count, root, blocks = self.map(inode)
             blocks += sum(length & ~UNWRITTEN for _, length, _ in inode.extents)
@@ -517,7 +520,7 @@ def populate(image: Image) -> dict[str, int]:
     other = image.alloc(1, 1)  # data in another domain than the inode
     add(1, "abroad", 0, stat.S_IFREG | 0o644, size=100, extents=[(0, 1, other)])
     add(1, "short-link", 1, stat.S_IFLNK | 0o777, target=b"dir1/small")
-    add(1, "long-link", 0, stat.S_IFLNK | 0o777, target=b"t/" * 150)
+    add(1, "long-link", 0, stat.S_IFLNK | 0o777, target=b"long/" * 819)
     add(1, "fifo", 2, stat.S_IFIFO | 0o644)
     add(1, "device", 0, stat.S_IFCHR | 0o600, rdev=0x0103)
     linked = add(named["dir0"], "linked", 0, stat.S_IFREG | 0o644)

@@ -8,7 +8,9 @@ import random
 
 import pytest
 from fsck_check import DAMAGED, blocks_of, found_and_mended, fsck
-from lanefs_image import INODE, SUPER, Image
+from lanefs_image import BODY, INODE, ROOT_OFFSET, SUPER, Image
+
+from tests.lanefs.blocks import HEADER
 
 # Fields with more than one right value, which nothing else on the device tells.
 FREE_SUPER = {"epoch", "label"}
@@ -78,6 +80,20 @@ def test_inode_fields(copy, template, inode):
         if image.data == template[0].data:
             continue
         found_and_mended(image)
+
+
+@pytest.mark.parametrize("where", ["block", "inode"])
+def test_a_target_with_a_zero_byte(copy, where):
+    """A target that is longer than its block takes ends in the inode."""
+    image, named = copy
+    block, at = image.slot(named["long-link"])
+    last = len(image.inodes[named["long-link"]].target) - 1
+    places = {
+        "block": (blocks_of(image, "symlink")[-1], HEADER),
+        "inode": (block, at + ROOT_OFFSET + 16 + last - BODY),
+    }
+    image.poke(*places[where], 1, 0)
+    found_and_mended(image, "zero byte")
 
 
 @pytest.mark.parametrize("kind", ["node", "extents", "dirents", "symlink", "xattr", "itable"])

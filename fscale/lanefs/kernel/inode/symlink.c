@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Symbolic links: the target is in the inode, or in a metadata block of its own. */
+/* Symbolic links: the target is in the inode, or in a metadata block of its own (core/symlink.h). */
 #include <linux/namei.h>
 #include <linux/slab.h>
 
+#include "core/symlink.h"
 #include "inode/inode.h"
 
 /* Stores the target of a new link; a block must be reserved if it is long. */
@@ -23,7 +24,7 @@ int lanefs_symlink_store(struct lanefs_handle *h, struct inode *inode, const cha
 	buf = lanefs_buf_alloc(h, domain, LANEFS_MAGIC_SYMLINK, inode->i_ino);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
-	memcpy(buf->b_data + LANEFS_HEADER_SIZE, target, length);
+	lanefs_symlink_split(target, length, li->li_root, buf->b_data);
 	index->ix_block = cpu_to_le64(buf->b_block);
 	lanefs_buf_put(buf);
 	li->li_level = 1;
@@ -66,7 +67,11 @@ static const char *lanefs_get_link(struct dentry *dentry, struct inode *inode,
 			      LANEFS_MAGIC_SYMLINK, inode->i_ino);
 	if (IS_ERR(buf))
 		return ERR_CAST(buf);
-	target = kmemdup_nul(buf->b_data + LANEFS_HEADER_SIZE, size, GFP_KERNEL);
+	target = kmalloc(size + 1, GFP_KERNEL);
+	if (target) {
+		lanefs_symlink_join(target, size, li->li_root, buf->b_data);
+		target[size] = '\0';
+	}
 	lanefs_buf_put(buf);
 	if (!target)
 		return ERR_PTR(-ENOMEM);

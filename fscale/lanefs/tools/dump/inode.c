@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/block.h"
+#include "core/symlink.h"
 #include "dump.h"
 #include "tools/common/die.h"
 
@@ -208,13 +209,15 @@ static json_t *target_json(struct dump *dump, const struct lanefs_dinode *inode)
 {
 	const struct lanefs_index *index = (const void *)inode->di_root;
 	u64 size = le64_to_cpu(inode->di_size);
-	u8 block[LANEFS_BLOCK_SIZE];
+	u8 block[LANEFS_BLOCK_SIZE], target[LANEFS_SYMLINK_MAX];
 
 	if (!inode->di_level)
 		return text_json(inode->di_root, size > LANEFS_ROOT_SIZE ? LANEFS_ROOT_SIZE : size);
 	read_block(dump, le64_to_cpu(index->ix_block), block);
-	return text_json(block + LANEFS_HEADER_SIZE,
-			 size > LANEFS_BODY_SIZE ? LANEFS_BODY_SIZE : size);
+	if (size > sizeof(target))
+		size = sizeof(target);
+	lanefs_symlink_join(target, size, inode->di_root, block);
+	return text_json(target, size);
 }
 
 json_t *inode_json(struct dump *dump, u64 ino)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/flags.h"
+#include "core/symlink.h"
 #include "inodes.h"
 
 #define SECOND 1000000000u
@@ -151,7 +152,7 @@ static const char *bad_symlink(struct check *c, u64 ino, const struct lanefs_din
 	u64 size = le64_to_cpu(inode->di_size), number;
 	u16 level = le16_to_cpu(inode->di_level);
 	const struct lanefs_index *index = (const void *)inode->di_root;
-	u8 block[LANEFS_BLOCK_SIZE];
+	u8 block[LANEFS_BLOCK_SIZE], joined[LANEFS_SYMLINK_MAX];
 	const u8 *target = inode->di_root;
 
 	*blocks = 0;
@@ -170,7 +171,8 @@ static const char *bad_symlink(struct check *c, u64 ino, const struct lanefs_din
 		if (!claim(c, number))
 			return "has its target in a block that is in use twice";
 		*blocks = 1;
-		target = block + LANEFS_HEADER_SIZE;
+		lanefs_symlink_join(joined, size, inode->di_root, block);
+		target = joined;
 	}
 	if (memchr(target, 0, size))
 		return "has a target with a zero byte";
