@@ -77,7 +77,7 @@ def populate(root: Path) -> None:
         attribute(root / f"dir{n}", "user.of-a-directory", b"2" * n)
         os.link(root / f"dir{n}" / "below" / "f", root / f"link{n}")
         os.symlink("dir1/below/f", root / f"short{n}")
-        os.symlink("x" * 2000, root / f"long{n}")
+        os.symlink("x" * 4095, root / f"long{n}")
         attribute(root / f"long{n}", "trusted.of-a-link", b"3")
     for number in range(3):
         with (root / f"scattered{number}").open("wb") as file:
