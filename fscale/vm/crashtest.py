@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
@@ -89,14 +89,21 @@ def command(argv: Sequence[str]) -> None:
 @contextmanager
 def map_device(name: str, table: str) -> Iterator[str]:
     """A device-mapper device, removed at the end."""
-    command(["dmsetup", "create", name, "--table", table])
     try:
-        yield f"/dev/mapper/{name}"
+        path = devmapper.create(name, table)
+    except OSError as error:
+        raise FscaleError(f"no device {name}: {error}; the kernel's log has why") from None
+    try:
+        yield path
     except BaseException:
         # Report the first error only: that the device is busy follows from it.
-        subprocess.run(["dmsetup", "remove", name], capture_output=True, check=False)
+        with suppress(OSError):
+            devmapper.remove(name)
         raise
-    command(["dmsetup", "--retry", "remove", name])
+    try:
+        devmapper.remove(name)
+    except OSError as error:
+        raise FscaleError(f"the device {name} is not removed: {error}") from None
 
 
 def said_last(lines: int = 8) -> str:

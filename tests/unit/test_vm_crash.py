@@ -99,13 +99,51 @@ def test_a_cut_log_and_a_foreign_device_are_errors():
 
 
 def test_the_ioctl_argument_has_the_kernels_layout():
-    argument = devmapper.request("fscale-log", "mark 0:1")
+    argument = devmapper.request("fscale-log", devmapper.message("mark 0:1"))
     assert devmapper._HEADER.size == 312
     # _IOWR(0xfd, 14, struct dm_ioctl), as strace shows it for dmsetup
     assert devmapper._TARGET_MSG == 0xC138FD0E
     assert struct.unpack_from("=II", argument, 12) == (len(argument), 312)
     assert argument[48:58] == b"fscale-log"
     assert argument[312:] == bytes(8) + b"mark 0:1\0"
+
+
+def test_a_table_has_the_kernels_layout():
+    body = devmapper.target("8 64 linear /dev/ram0 16")
+    # struct dm_target_spec has 40 bytes; the next one is aligned to eight
+    assert struct.unpack_from("=QQiI16s", body) == (8, 64, 0, len(body), b"linear".ljust(16, b"\0"))
+    assert body[40:] == b"/dev/ram0 16".ljust(16, b"\0")
+    assert devmapper.target("0 8 zero")[40:] == bytes(8)
+
+
+def test_the_targets_of_a_table_go_to_the_kernel_together(monkeypatch):
+    calls, nodes = [], []
+    monkeypatch.setattr(
+        devmapper, "_call", lambda code, argument: calls.append((code & 0xFF, argument)) or argument
+    )
+    monkeypatch.setattr(devmapper.os, "mknod", lambda path, *_: nodes.append(path))
+    assert devmapper.create("x", "0 8 zero\n8 8 error") == str(nodes[0])
+    assert [code for code, _ in calls] == [3, 9, 6]
+    assert struct.unpack_from("=I", calls[1][1], 20) == (2,)
+
+
+@pytest.mark.parametrize(("busy", "removed"), [(0, True), (2, True), (3, False)])
+def test_a_busy_device_is_removed_when_it_is_free(busy, removed, monkeypatch, tmp_path):
+    answers = iter([OSError(errno.EBUSY, "busy")] * busy + [None] * 3)
+
+    def call(code: int, argument: bytes) -> bytes:
+        if error := next(answers):
+            raise error
+        return argument
+
+    monkeypatch.setattr(devmapper, "_call", call)
+    monkeypatch.setattr(devmapper, "DIRECTORY", tmp_path)
+    monkeypatch.setattr(devmapper, "RETRIES", 3)
+    monkeypatch.setattr(devmapper, "RETRY_SECONDS", 0)
+    (tmp_path / "x").touch()
+    with contextlib.nullcontext() if removed else pytest.raises(OSError, match="busy"):
+        devmapper.remove("x")
+    assert (tmp_path / "x").exists() != removed
 
 
 @pytest.mark.parametrize("workload", sorted(crashload.WORKLOADS))
@@ -302,11 +340,11 @@ def test_points_are_spread_evenly_and_end_with_the_last():
 
 
 def test_what_holds_a_mapped_device_does_not_hide_the_fault(monkeypatch):
-    def busy(argv, **_options):
-        failed = argv[-2:] == ["remove", "x"]
-        return subprocess.CompletedProcess(argv, int(failed), "", "busy" if failed else "")
+    def busy(_name: str) -> None:
+        raise OSError(errno.EBUSY, "busy")
 
-    monkeypatch.setattr("subprocess.run", busy)
+    monkeypatch.setattr(devmapper, "create", lambda name, _table: name)
+    monkeypatch.setattr(devmapper, "remove", busy)
     with pytest.raises(ValueError, match="first"), crashtest.map_device("x", "0 8 zero"):
         raise ValueError("first")
     with pytest.raises(FscaleError, match="busy"), crashtest.map_device("x", "0 8 zero"):
