@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fscale.model.errors import FscaleError
-from fscale.vm import crashload, devmapper, logwrites
+from fscale.vm import crashload, devmapper, logwrites, snapshot
 from fscale.vm.crashload import Model
 
 # RAM disks: the file system, its write log, the replayed image, the changes of a mounted snapshot.
@@ -178,12 +178,12 @@ Examine = Callable[[Spec, Sequence[Model], Add | None], tuple[str, str] | None]
 
 @contextmanager
 def power_cut(spec: Spec, add: Add | None) -> Iterator[str]:
-    """A snapshot of IMAGE as after a power cut; writes to it are discarded with it.
+    """A snapshot of IMAGE as after a power cut; what is written to it is in CHANGES.
 
     `add` writes further data to the snapshot that the disk may hold.
     """
-    table = f"0 {spec.size // 512} snapshot {IMAGE} {CHANGES} N 8"
-    with map_device(SNAPSHOT, table) as device:
+    snapshot.clear(CHANGES)
+    with map_device(SNAPSHOT, snapshot.table(spec.size, IMAGE, CHANGES)) as device:
         if add:
             with Path(device).open("r+b") as changed:
                 add(changed)

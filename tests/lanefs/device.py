@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A file system on a RAM disk of the guest: made, mounted, checked."""
 
+import ctypes
 import fcntl
 import os
 import re
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from fscale.vm.crashtest import map_device
 MOUNT = Path("/mnt")
 RAM = [Path(f"/dev/ram{n}") for n in range(4)]
 _NULL_BLK = Path("/sys/kernel/config/nullb/nullb0")
+_MS_RDONLY = 1
+_libc = ctypes.CDLL(None, use_errno=True)
 _IOC_SHUTDOWN = 0x8004587D
 # What a shutdown keeps: everything, the log, or what is on the device.
 SHUTDOWN_SYNC, SHUTDOWN_LOG, SHUTDOWN_NOW = 0, 1, 2
@@ -126,6 +129,37 @@ def shut_down(path: Path, keep: int) -> None:
         fcntl.ioctl(fd, _IOC_SHUTDOWN, struct.pack("=I", keep))
     finally:
         os.close(fd)
+
+
+@contextmanager
+def kernel_messages() -> Iterator[Callable[[], str]]:
+    """What the kernel has said since the beginning, or since the last call; without a program."""
+    fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        os.lseek(fd, 0, os.SEEK_END)
+        yield lambda: "".join(_records(fd))
+    finally:
+        os.close(fd)
+
+
+def _records(fd: int) -> Iterator[str]:
+    """The text of each record of /dev/kmsg (Documentation/ABI/testing/dev-kmsg)."""
+    with suppress(BlockingIOError):
+        while record := os.read(fd, 8192):
+            yield record.decode(errors="replace").partition(";")[2]
+
+
+def mount_read_only(kind: str, device: str, options: str) -> None:
+    """Mount at MOUNT without a program, which an emulated guest takes long to start; or Fault."""
+    argument = (device.encode(), bytes(MOUNT), kind.encode(), _MS_RDONLY, options.encode())
+    if _libc.mount(*argument) != 0:
+        raise Fault(f"mount -t {kind} -o ro,{options}: {os.strerror(ctypes.get_errno())}")
+
+
+def unmount() -> None:
+    """Unmount MOUNT in the same way."""
+    if _libc.umount2(bytes(MOUNT), 0) != 0:
+        raise Fault(f"umount {MOUNT}: {os.strerror(ctypes.get_errno())}")
 
 
 def load_module(name: str, file: Path) -> None:

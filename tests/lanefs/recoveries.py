@@ -4,12 +4,18 @@
 import re
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
-from fscale.vm import crashtest
+from fscale.vm import crashtest, snapshot
 from fscale.vm.crashload import Model
 from fscale.vm.crashtest import Add, Result, Spec
-from tests.lanefs.device import MOUNT, Fault, Volume, command
+from tests.lanefs.device import (
+    Fault,
+    Volume,
+    command,
+    kernel_messages,
+    mount_read_only,
+    unmount,
+)
 
 MIB, DOMAINS, WORKERS = 48, 4, 4
 # Owners of blocks, and segments.
@@ -37,11 +43,11 @@ class Recoveries:
     ) -> tuple[str, str] | None:
         """Two that differ, None when none do."""
         del models
-        first: tuple[tuple[int, ...], bytes] | None = None
+        first: tuple[tuple[int, ...], dict[int, bytes]] | None = None
         for way in (*MOUNTS, *THREADS):
             with crashtest.power_cut(spec, add) as device:
                 counts = _mount(device, way) if isinstance(way, str) else _replay(device, way)
-                found = counts, Path(device).read_bytes()
+            found = counts, snapshot.changed(crashtest.CHANGES, crashtest.IMAGE)
             first = first or found
             if found[0] != first[0]:
                 return f"recovery {way}", f"{counts} replayed, discarded, blocks; not {first[0]}"
@@ -54,26 +60,21 @@ class Recoveries:
         return None
 
 
-def _differences(one: bytes, other: bytes) -> str:
-    block = 4096
-    numbers = [
-        at // block
-        for at in range(0, len(one), block)
-        if one[at : at + block] != other[at : at + block]
-    ]
+def _differences(one: dict[int, bytes], other: dict[int, bytes]) -> str:
+    numbers = sorted(n for n in one.keys() | other.keys() if one.get(n) != other.get(n))
     return f"{len(numbers)} blocks, the first {numbers[:5]}"
 
 
 def _mount(device: str, option: str) -> tuple[int, ...]:
     """Transactions replayed and discarded, and blocks, as the kernel's log has them."""
-    command(["dmesg", "--clear"])
-    try:
-        command(["mount", "-t", "lanefs", "-o", f"ro,{option}", device, str(MOUNT)])
-    except Fault as fault:
-        # Why, which is gone with the guest: what the kernel said, and what the logs hold.
-        raise Fault("\n".join([str(fault), command(["dmesg"]), *_logs(device)])) from None
-    command(["umount", str(MOUNT)])
-    said = _SAID_BY_MOUNT.search(command(["dmesg"]))
+    with kernel_messages() as messages:
+        try:
+            mount_read_only("lanefs", device, option)
+        except Fault as fault:
+            # Why, which is gone with the guest: what the kernel said, and what the logs hold.
+            raise Fault("\n".join([str(fault), messages(), *_logs(device)])) from None
+        unmount()
+        said = _SAID_BY_MOUNT.search(messages())
     return tuple(int(number) for number in said.groups()) if said else (0, 0, 0)
 
 
