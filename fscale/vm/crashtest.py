@@ -27,6 +27,9 @@ from fscale.vm.crashload import Model
 # RAM disks: the file system, its write log, the replayed image, the changes of a mounted snapshot.
 DATA, LOG, IMAGE, CHANGES = (Path(f"/dev/ram{n}") for n in range(4))
 WHOLE, RECORDER, SNAPSHOT = "fscale-data", "fscale-log", "fscale-snap"
+IN_TURN = "fscale-in-turn"
+# dm-delay sends on at once what it does not delay; this is its shortest delay.
+FLUSH_MILLISECONDS = 1
 MOUNT = Path("/mnt")
 CHUNK = 1 << 20
 REMOUNT_SECONDS = 0.05
@@ -106,6 +109,23 @@ def map_device(name: str, table: str) -> Iterator[str]:
         raise FscaleError(f"the device {name} is not removed: {error}") from None
 
 
+@contextmanager
+def recorder(device: str | Path, log: Path, size: int) -> Iterator[str]:
+    """A device of `size` bytes whose writes go to `device`, and into `log` in a sound order.
+
+    dm-log-writes takes the writes that a flush makes durable when the flush begins, and logs them
+    when it ends. A second flush that begins later and ends earlier would be logged before them, and
+    so would a write that relies on it. So flushes come one by one from dm-delay, which has a single
+    thread, and `device` must end them before it returns to that, as brd does.
+    """
+    sectors = size // 512
+    with map_device(RECORDER, f"0 {sectors} log-writes {device} {log}") as recorded:
+        # for reads, writes, flushes; a write with FUA is not delayed
+        delays = " ".join(f"{recorded} 0 {delay}" for delay in (0, 0, FLUSH_MILLISECONDS))
+        with map_device(IN_TURN, f"0 {sectors} delay {delays}") as in_turn:
+            yield in_turn
+
+
 def said_last(lines: int = 8) -> str:
     """The last lines of the kernel's log."""
     said = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
@@ -151,7 +171,7 @@ def record(spec: Spec) -> None:
     with map_device(WHOLE, f"0 {spec.size // 512} linear {DATA} 0") as data:
         command([argument.replace("{device}", data) for argument in spec.mkfs])
         copy(Path(data), IMAGE)
-    with map_device(RECORDER, f"0 {spec.size // 512} log-writes {DATA} {LOG}") as device:
+    with recorder(DATA, LOG, spec.size) as device:
         if spec.plant == "no-flush":
             number = os.minor(Path(device).stat().st_rdev)
             Path(f"/sys/class/block/dm-{number}/queue/write_cache").write_text("write through")

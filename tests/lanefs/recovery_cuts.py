@@ -58,10 +58,11 @@ def _record(spec: Spec, add: Add | None, recover: Callable[[str], object]) -> li
         log.write(bytes(logwrites.SECTOR * 8))
         log.flush()
         os.fsync(log.fileno())
-    with crashtest.power_cut(spec, add) as device:
-        table = f"0 {spec.size // 512} log-writes {device} {RECORDED}"
-        with crashtest.map_device(crashtest.RECORDER, table) as recorded:
-            recover(recorded)
+    with (
+        crashtest.power_cut(spec, add) as device,
+        crashtest.recorder(device, RECORDED, spec.size) as recorded,
+    ):
+        recover(recorded)
     with RECORDED.open("rb") as log:
         return logwrites.read_log(log)
 

@@ -351,6 +351,22 @@ def test_what_holds_a_mapped_device_does_not_hide_the_fault(monkeypatch):
         pass
 
 
+def test_flushes_reach_the_log_of_writes_from_a_single_thread(monkeypatch):
+    tables = []
+
+    @contextlib.contextmanager
+    def mapped(name, table):
+        tables.append(table)
+        yield f"/dev/mapper/{name}"
+
+    monkeypatch.setattr(crashtest, "map_device", mapped)
+    with crashtest.recorder("/dev/ram0", Path("/dev/ram1"), 1 << 20) as device:
+        assert device == f"/dev/mapper/{crashtest.IN_TURN}"
+    recorded = f"/dev/mapper/{crashtest.RECORDER}"
+    delays = " ".join(f"{recorded} 0 {milliseconds}" for milliseconds in (0, 0, 1))
+    assert tables == ["0 2048 log-writes /dev/ram0 /dev/ram1", f"0 2048 delay {delays}"]
+
+
 def spec(**changes: object) -> crashtest.Spec:
     options = {
         "workload": "mix",
