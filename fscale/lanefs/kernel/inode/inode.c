@@ -303,8 +303,10 @@ struct inode *lanefs_inode_new(struct lanefs_handle *h, struct mnt_idmap *idmap,
 void lanefs_inode_log(struct lanefs_handle *h, struct inode *inode, bool data)
 {
 	struct lanefs_inode *li = LANEFS_I(inode);
-	struct timespec64 atime = lanefs_get_atime(inode), mtime = lanefs_get_mtime(inode),
-			  ctime = lanefs_get_ctime(inode);
+	/* A completion of I/O holds no lock under which the VFS changes them. */
+	struct timespec64 atime = data_race(lanefs_get_atime(inode)),
+			  mtime = data_race(lanefs_get_mtime(inode)),
+			  ctime = data_race(lanefs_get_ctime(inode));
 	struct lanefs_dinode *di;
 
 	lanefs_buf_join(h, li->li_buf);
