@@ -238,21 +238,13 @@ static inline u64 lanefs_number(const struct inode *inode)
 #endif
 
 /*
- * Whether the task may stop for want of CPU time (cpu.max) with what others wait for. Since 6.18 it
- * stops only where it leaves the kernel.
+ * A task that has used up its CPU time (cpu.max) now stops only where it leaves the kernel. That it
+ * waited for a CPU is seen with CONFIG_SCHED_INFO, as distributions have it.
  */
-static inline bool lanefs_may_be_throttled(void)
-{
-	bool limited = false;
-
-#if defined(CONFIG_CFS_BANDWIDTH) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
-	rcu_read_lock();
-	/* The root group has no limit. */
-	limited = task_css(current, cpu_cgrp_id)->parent;
-	rcu_read_unlock();
+#if defined(CONFIG_CFS_BANDWIDTH) && defined(CONFIG_SCHED_INFO) && \
+	LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define LANEFS_THROTTLED_IN_KERNEL
 #endif
-	return limited;
-}
 
 /* That work is done by the CPU that queued it was the default, and is now said. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)

@@ -132,6 +132,7 @@ struct lanefs_sb {
 	bool s_started;		/* journals run, and take handles */
 	struct lockdep_map s_handle_map;
 	wait_queue_head_t s_wait_flushed;	/* commits that share a flush (flush.c) */
+	unsigned long s_limited[64];	/* groups without CPU time, by hash: until then (throttled.c) */
 	atomic64_t s_tickets;	/* of those who wait to join, as old as the number is small */
 	struct page *s_super;	/* block 0 */
 	struct mutex s_super_mutex;	/* what changes in it, and its writing */

@@ -375,3 +375,35 @@ def _p99s_beside(
         ]
     alone, *beside = zip(*found, strict=True)
     return statistics.median(alone), max(map(statistics.median, beside))
+
+
+@long_test
+def a_task_of_a_group_commits_until_it_lacks_cpu_time(place: Place) -> None:
+    """Where the kernel stops tasks in a commit, the thread commits for a group that was stopped."""
+    place.own()
+    if place.filesystem != "lanefs":
+        raise Skipped("another file system's thread commits always")
+    group = cgroups("cpu") / "stopped"
+    with loop_device(place, 100, domains=1) as (device, _), mounted(place, device) as mount:
+        group.mkdir()
+        before = _threads_commits(device, mount / "before", group)
+        (group / "cpu.max").write_text("1000 100000")
+        _threads_commits(device, mount / "stopped", group)
+        (group / "cpu.max").write_text("max 100000")
+        after = _threads_commits(device, mount / "after", group)
+        group.rmdir()
+    check(not all(before), "the thread commits for a group without a limit")
+    major, minor = (int(word) for word in os.uname().release.split(".")[:2])
+    if (major, minor) < (6, 18):
+        check(all(after), "a task of a group that lacked CPU time commits")
+
+
+def _threads_commits(device: str, directory: Path, group: Path) -> list[bool]:
+    """By commit, while a task of the group syncs: whether the domain's thread made it."""
+
+    def work(_: int) -> None:
+        (group / "cgroup.procs").write_text("0")
+        _synced(directory)
+
+    seen = traced(device, lambda: children(1, work), "lanefs_commit")
+    return [line.strip().startswith("lanefs-commit/") for line in seen]

@@ -168,7 +168,7 @@ void lanefs_commit_request(struct lanefs_journal *journal, u64 seq, bool thread)
 {
 	if (READ_ONCE(journal->j_wanted) >= seq)
 		return;
-	thread |= !lanefs_waiters_commit(journal) || lanefs_may_be_throttled();
+	thread |= !lanefs_waiters_commit(journal) || lanefs_may_be_throttled(journal->j_sbi);
 	spin_lock(&journal->j_lock);
 	if (seq > journal->j_wanted) {
 		WRITE_ONCE(journal->j_wanted, seq);
@@ -193,12 +193,16 @@ static bool lanefs_commit_work(struct lanefs_journal *journal)
 /* Waits until the transaction is on disk. It must have been requested, or be committing. */
 int lanefs_commit_wait(struct lanefs_journal *journal, u64 seq)
 {
-	bool commits = !lanefs_may_be_throttled();
+	bool commits = !lanefs_may_be_throttled(journal->j_sbi);
 	unsigned int state = TASK_UNINTERRUPTIBLE;
+	u64 run_delay = lanefs_run_delay();
 
 	/* It holds nothing here, and the other domain's commits may be frozen already. */
 	if (kthread_func(current) == lanefs_checkpoint_thread)
 		state |= TASK_FREEZABLE;
+	/* The request may have left the commit to waiters, when the group was not held to be limited. */
+	if (!commits)
+		wake_up(&journal->j_wait_commit_work);
 	for (;;) {
 		/* Of those who commit one is woken. */
 		(void)___wait_event(*lanefs_committed_queue(journal, seq),
@@ -219,6 +223,7 @@ int lanefs_commit_wait(struct lanefs_journal *journal, u64 seq)
 	if (lanefs_waiters_commit(journal) && !mutex_is_locked(&journal->j_commit_mutex) &&
 	    wq_has_sleeper(lanefs_committed_queue(journal, seq)))
 		wake_up(lanefs_committed_queue(journal, seq));
+	lanefs_note_run_delay(journal->j_sbi, run_delay);
 	return READ_ONCE(journal->j_committed) >= seq ? 0 : -EIO;
 }
 

@@ -332,7 +332,7 @@ static void lanefs_handle_wait(const struct lanefs_handle *h, int part,
 			       const struct lanefs_waiter *waiter)
 {
 	struct lanefs_journal *journal = h->h_part[part].journal;
-	bool helps = !lanefs_may_be_throttled();
+	bool helps = !lanefs_may_be_throttled(journal->j_sbi);
 
 	for (;;) {
 		wait_event(journal->j_wait_join,

@@ -270,6 +270,27 @@ void lanefs_commit_request(struct lanefs_journal *journal, u64 seq, bool thread)
 int lanefs_commit_wait(struct lanefs_journal *journal, u64 seq);
 int lanefs_commit_thread(void *data);
 
+/* throttled.c */
+#ifdef LANEFS_THROTTLED_IN_KERNEL
+bool lanefs_may_be_throttled(struct lanefs_sb *sbi);
+u64 lanefs_run_delay(void);
+void lanefs_note_run_delay(struct lanefs_sb *sbi, u64 before);
+#else
+static inline bool lanefs_may_be_throttled(struct lanefs_sb *sbi)
+{
+	return false;
+}
+
+static inline u64 lanefs_run_delay(void)
+{
+	return 0;
+}
+
+static inline void lanefs_note_run_delay(struct lanefs_sb *sbi, u64 before)
+{
+}
+#endif
+
 /* stable.c */
 int lanefs_make_durable(struct lanefs_journal *journal, u64 seq);
 int lanefs_stabilise(struct lanefs_journal *journal, u64 seq);
