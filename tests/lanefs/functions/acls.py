@@ -153,6 +153,25 @@ def default_acls_are_inherited(place: Place) -> None:
 
 
 @test
+def an_acl_that_is_not_there_changes_nothing(place: Place) -> None:
+    """Neither its removal nor one that only says what the mode does moves ctime."""
+    path = place.directory / "d"
+    path.mkdir(mode=0o750)
+    os.chmod(path, 0o750)
+    as_the_mode = acl((OWNER, 7), (GROUP, 5), (OTHER, 0))
+    give(place, path, ACCESS, as_the_mode)
+    time.sleep(0.01)
+    before = path.stat().st_ctime_ns
+    os.setxattr(path, ACCESS, as_the_mode)
+    os.removexattr(path, ACCESS)
+    os.removexattr(path, DEFAULT)
+    equal(path.stat().st_ctime_ns, before, "ctime")
+    os.setxattr(path, ACCESS, acl((OWNER, 7), (GROUP, 0), (OTHER, 0)))
+    check(path.stat().st_ctime_ns > before, "an ACL that changes the mode leaves ctime")
+    equal(mode_of(path), 0o700, "mode")
+
+
+@test
 def acls_are_refused_where_they_cannot_be(place: Place) -> None:
     """Kinds of objects, owners, nonsense, a read-only mount; what there was stays."""
     path = place.directory / "f"

@@ -45,7 +45,10 @@ struct posix_acl *lanefs_get_acl(struct inode *inode, int type, bool rcu)
 	return acl;
 }
 
-/* Gives the inode the ACL, or takes it away. The caller logs the inode. */
+/*
+ * Gives the inode the ACL, or takes it away; -ENODATA: there was none to take away. The caller logs
+ * the inode.
+ */
 static int lanefs_acl_store(struct lanefs_handle *h, struct inode *inode, int type,
 			    struct posix_acl *acl)
 {
@@ -60,8 +63,6 @@ static int lanefs_acl_store(struct lanefs_handle *h, struct inode *inode, int ty
 	}
 	err = lanefs_xattr_store(h, inode, lanefs_acl_space(type), "", value, size, 0);
 	kfree(value);
-	if (!acl && err == -ENODATA)
-		err = 0;
 	if (!err)
 		set_cached_acl(inode, type, acl);
 	return err;
@@ -70,13 +71,17 @@ static int lanefs_acl_store(struct lanefs_handle *h, struct inode *inode, int ty
 static int lanefs_set_acl_once(struct inode *inode, struct posix_acl *acl, int type, umode_t mode)
 {
 	struct lanefs_handle h;
+	bool unchanged;
 	int err;
 
 	err = lanefs_begin_inode(&h, inode);
 	if (err)
 		return err;
 	err = lanefs_acl_store(&h, inode, type, acl);
-	if (!err) {
+	unchanged = err == -ENODATA && mode == inode->i_mode;
+	if (err == -ENODATA)
+		err = 0;
+	if (!err && !unchanged) {
 		inode->i_mode = mode;
 		lanefs_touch_ctime(inode);
 		lanefs_inode_log(&h, inode, true);
