@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is on the device when an operation returns."""
 
+import itertools
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from fscale.vm.crashtest import map_device
@@ -18,6 +20,7 @@ from tests.lanefs.functions.harness import (
     run,
 )
 from tests.lanefs.functions.loop import attached, loop_device, mounted, slow_device
+from tests.lanefs.functions.shutdown import LOG, shutdown
 from tests.lanefs.functions.traced import traced
 
 
@@ -40,6 +43,48 @@ def dirsync_makes_names_durable(place: Place) -> None:
             names = set(os.listdir(mount)) - {"lost+found"}
             equal(names, {"d", "link", "long", "renamed"}, "names of the root")
             equal(os.readlink(mount / "long"), "x" * 300, "a long symbolic link")
+
+
+def _changed_time(path: Path, name: str) -> int:
+    """Read or overwrite the file until this time of it changes; it, in nanoseconds."""
+    before = now = getattr(path.stat(), name)
+    while now == before:
+        with path.open("r+b", buffering=0) as file:
+            if name == "st_atime_ns":
+                file.read()
+            else:
+                file.write(b"y")
+        now = getattr(path.stat(), name)
+    return now
+
+
+@long_test
+def times_that_wait_in_memory_are_kept(place: Place) -> None:
+    """With lazytime, by fsync, sync, and the inode's leaving memory; then a shutdown."""
+
+    def sync(path: Path) -> None:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+    causes: dict[str, Callable[[Path], object]] = {
+        "fsync": sync,
+        "sync": lambda _: os.sync(),
+        "leaving memory": lambda _: Path("/proc/sys/vm/drop_caches").write_text("2"),
+        "another change": lambda path: path.chmod(0o777),
+    }
+    options = ("lazytime", "strictatime")
+    with loop_device(place, 100) as (device, _):
+        with mounted(place, device, *options) as mount:
+            (mount / "f").write_bytes(b"x" * 100)
+        for (what, cause), name in itertools.product(
+            causes.items(), ("st_atime_ns", "st_mtime_ns")
+        ):
+            with mounted(place, device, *options) as mount:
+                changed = _changed_time(mount / "f", name)
+                cause(mount / "f")
+                shutdown(place, mount, LOG)
+            with mounted(place, device) as mount:
+                equal(getattr((mount / "f").stat(), name), changed, f"{name} after {what}")
 
 
 def _flushes(device: str) -> int:
