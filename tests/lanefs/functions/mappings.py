@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.lanefs.functions.files import BLOCK, drop_caches
 from tests.lanefs.functions.harness import (
     Place,
+    Skipped,
     check,
     equal,
     long_test,
@@ -53,6 +54,8 @@ _GROW: dict[str, Callable[[Path], None]] = {
 @long_test
 def stores_behind_the_end_do_not_show_when_the_file_grows(place: Place) -> None:
     """A mapping may store to the rest of the last page; a longer file has zeros there."""
+    if place.filesystem == "ext4":
+        raise Skipped("of Linux 6.18 it shows them after a direct write")
     path = place.directory / "f"
     for (what, grow), synced in itertools.product(_GROW.items(), (False, True)):
         path.write_bytes(b"a" * BLOCK)
