@@ -23,6 +23,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _IOC_SHUTDOWN = 0x8004587D
 # What a shutdown keeps: everything, the log, or what is on the device.
 SHUTDOWN_SYNC, SHUTDOWN_LOG, SHUTDOWN_NOW = 0, 1, 2
+QUEUE_DEPTH = 1023
+"""requests that the slow disk takes at a time: as NVMe disks do"""
 
 
 class Fault(Exception):  # noqa: N818 - it says what happened
@@ -113,12 +115,13 @@ def null_blk(disk: Path, mib: int, **settings: int) -> Iterator[None]:
 def slow_disk(mib: int, milliseconds: int) -> Iterator[str]:
     """A disk in memory, each of whose reads, writes and flushes takes so long.
 
-    It is a null_blk with a volatile cache and a timer for each request. (dm-delay's thread runs
-    without a pause while a delay is short, on a CPU where a task is.)
+    It is a null_blk with a volatile cache, a timer for each request, and a queue that no load
+    fills. (dm-delay's thread runs without a pause while a delay is short, on a CPU where a task
+    is.)
     """
     command(["modprobe", "null_blk", "nr_devices=0"])
     timer = {"irqmode": 2, "completion_nsec": milliseconds * 1_000_000}
-    with null_blk(_NULL_BLK, mib, cache_size=mib, **timer):
+    with null_blk(_NULL_BLK, mib, cache_size=mib, hw_queue_depth=QUEUE_DEPTH, **timer):
         yield f"/dev/{_NULL_BLK.name}"
 
 

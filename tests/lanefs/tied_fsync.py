@@ -11,6 +11,10 @@ tasks create and remove a name, again and again:
   pair   one, on CPU 1, in domain 0, which ties the two
   own    one on every CPU, in its own domain
   ring   one on every CPU, in the next domain, which ties all of them
+  shared one on every CPU, where all CPUs share a single domain
+
+The fsyncs of all CPUs share commits with ring and with shared, and wait for the commit before; with
+own they do neither.
 
 In a guest whose clock counts instructions the device's time is real and the emulator's is not. The
 CPUs take turns, so the tasks pause after each name, or all would wait for CPU time.
@@ -43,6 +47,7 @@ LOADS: dict[str, tuple[tuple[int, ...] | None, int]] = {
     "pair": ((1,), -1),
     "own": (None, 0),
     "ring": (None, 1),
+    "shared": (None, 0),
 }
 app = typer.Typer(add_completion=False)
 
@@ -73,7 +78,8 @@ def _row(
 ) -> None:
     filesystem = catalogue.load_filesystem("lanefs")
     volume = Volume(filesystem, device, options.split(",") if options else [])
-    volume.make("--domains", str(domains), "--journal", JOURNAL)
+    made = 1 if load == "shared" else domains
+    volume.make("--domains", str(made), "--journal", JOURNAL)
     # Not `mounted()`: fsck of a slow disk takes too long.
     volume.mount()
     try:
