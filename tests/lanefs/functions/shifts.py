@@ -427,8 +427,7 @@ def collectors_and_shifts_agree(place: Place) -> None:
     with loop_device(place, 80, domains=1, alloc="log") as (device, _):
         with mounted(place, device) as mount:
             Path(f"/sys/fs/lanefs/{Path(device).name}/gc_low").write_text("100")
-            # A kernel that watches memory takes more than two minutes.
-            children(3, lambda n: _shift_while_collected(mount / f"f{n}", n), seconds=280)
+            children(3, lambda n: _shift_while_collected(mount / f"f{n}", n))
             moved = int(Path(f"/sys/fs/lanefs/{Path(device).name}/blocks_moved").read_text())
             check(moved > 0, "no block was moved")
         fsck(place, device)
