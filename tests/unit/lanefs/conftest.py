@@ -28,5 +28,7 @@ def template(directory):
 
 @pytest.fixture
 def copy(template, directory):
-    """A copy to be damaged."""
-    return template[0].copy(directory / "image"), template[1]
+    """A copy to be damaged, which has no file yet: none is left of the test before."""
+    path = directory / "image"
+    path.unlink(missing_ok=True)
+    return template[0].copy(path), template[1]

@@ -93,6 +93,8 @@ def acl_of(space, *tags, perm=4, name=b""):
 def put_acl(image, ino, entry):
     """The entry becomes the only attribute of an inode that has none."""
     number = image.write_tree_block("xattr", ino, entry, count=1, used=HEADER + len(entry))
+    domain = lanefs.domain_of(ino)
+    image.bit(domain, "bbitmap", number - image.layout(domain)["base"], True)
     image.poke_inode(ino, "blocks", image.peek_inode(ino, "blocks") + 1)
     image.poke_inode(ino, "xattr", number)
 
@@ -100,6 +102,7 @@ def put_acl(image, ino, entry):
 def test_acls_are_kept(copy):
     image, named = copy
     put_acl(image, named["empty"], acl_of(4, 1, 4, 32))
+    image.save()
     code, text = fsck(image, "-n")
     assert code == 0, text
 
