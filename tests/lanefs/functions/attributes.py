@@ -8,7 +8,7 @@ import os
 import struct
 from pathlib import Path
 
-from tests.lanefs.functions.files import BLOCK
+from tests.lanefs.functions.files import BLOCK, FS_IOC_FIEMAP
 from tests.lanefs.functions.flags import (
     APPEND,
     DIRSYNC,
@@ -35,7 +35,6 @@ from tests.lanefs.functions.harness import (
 
 FILE_GETATTR, FILE_SETATTR = 468, 469
 AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
-_FIEMAP = 0xC020660B
 _SYNC, _XATTR, _CACHE = 1, 2, 4
 _LAST = 1
 _ATTR = struct.Struct("=QIIII")
@@ -120,7 +119,7 @@ def _fiemap(fd: int, flags: int, room: int = 20) -> list[tuple[int, ...]]:
     data = bytearray(32 + 56 * room)
     struct.pack_into("=QQIIII", data, 0, 0, (1 << 63) - 1, flags, 0, room, 0)
     try:
-        fcntl.ioctl(fd, _FIEMAP, data)
+        fcntl.ioctl(fd, FS_IOC_FIEMAP, data)
     except OSError as error:
         error.filename = struct.unpack_from("=QQI", data)[2]
         raise

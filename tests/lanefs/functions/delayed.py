@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lanefs.functions.files import BLOCK, drop_caches
+from tests.lanefs.functions.files import BLOCK, FS_IOC_FIEMAP, drop_caches
 from tests.lanefs.functions.harness import (
     Place,
     Skipped,
@@ -28,7 +28,6 @@ from tests.lanefs.functions.harness import (
 from tests.lanefs.functions.loop import mounted, slow_device
 from tests.lanefs.functions.space import KEEP, PUNCH, fallocate
 
-_FS_IOC_FIEMAP = 0xC020660B
 _SYNC, _DELALLOC = 1, 4
 _SYNC_FILE_RANGE_WRITE = 2
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -53,7 +52,7 @@ def _extents(fd: int, flags: int = 0) -> list[_Extent]:
     data = bytearray(header.size + count * extent.size)
     header.pack_into(data, 0, 0, (1 << 63) - 1, flags, 0, count, 0)
     with optional("FIEMAP"):
-        fcntl.ioctl(fd, _FS_IOC_FIEMAP, data)
+        fcntl.ioctl(fd, FS_IOC_FIEMAP, data)
     found = header.unpack_from(data)[3]
     result = []
     for number in range(found):

@@ -24,6 +24,7 @@ from tests.lanefs.functions.harness import (
 )
 
 BLOCK = 4096
+FS_IOC_FIEMAP = 0xC020660B
 _AT_SYMLINK_FOLLOW = 0x400
 
 

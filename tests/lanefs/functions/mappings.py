@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.lanefs.functions.files import BLOCK, drop_caches
+from tests.lanefs.functions.files import BLOCK, FS_IOC_FIEMAP, drop_caches
 from tests.lanefs.functions.harness import (
     Place,
     Skipped,
@@ -21,8 +21,6 @@ from tests.lanefs.functions.harness import (
     test,
 )
 from tests.lanefs.functions.space import ZERO, fallocate
-
-_FS_IOC_FIEMAP = 0xC020660B
 
 
 def _write(path: Path) -> None:
@@ -89,5 +87,5 @@ def fiemap_may_answer_into_the_file_itself(place: Place) -> None:
         ):
             header.pack_into(answer, 0, 0, (1 << 63) - 1, 0, 0, 20, 0)
             with optional("FIEMAP"):
-                fcntl.ioctl(file.fileno(), _FS_IOC_FIEMAP, answer)
+                fcntl.ioctl(file.fileno(), FS_IOC_FIEMAP, answer)
             check(header.unpack_from(answer)[3] >= 10, "FIEMAP shows too few extents")
