@@ -54,6 +54,11 @@ static inline struct timespec64 lanefs_touch_ctime(struct inode *inode)
 #define lanefs_fillattr(idmap, mask, inode, stat) generic_fillattr(idmap, mask, inode, stat)
 #endif
 
+/* Since 6.13 a change moves the time that somebody has seen, however soon after it comes. */
+#ifndef FS_MGTIME
+#define FS_MGTIME 0
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define lanefs_get_atime(inode) ((inode)->i_atime)
 #define lanefs_get_mtime(inode) ((inode)->i_mtime)

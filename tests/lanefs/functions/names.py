@@ -7,6 +7,7 @@ import itertools
 import os
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.lanefs.functions.harness import Place, Skipped, check, equal, fails, libc, run, test
@@ -394,6 +395,36 @@ def changes_move_the_times(place: Place) -> None:
         equal(moved(f), file_moves, f"{what} changes the file's mtime")
         equal(moved(d), directory_moves, f"{what} changes the directory's mtime")
         check(f.stat().st_ctime_ns >= ctime, "ctime goes back")
+
+
+@test
+def each_change_that_is_looked_at_has_a_ctime_of_its_own(place: Place) -> None:
+    """Since 6.13: also where they follow each other within a tick. For NFS, and backups."""
+    release = tuple(int(word) for word in os.uname().release.split(".")[:2])
+    if release < (6, 13):
+        raise Skipped("times are those of ticks before 6.13")
+    d = place.directory / "d"
+    d.mkdir()
+    f = _content(d / "f", "x")
+    names = [d / str(number) for number in range(50)]
+    changes: tuple[tuple[str, Path, Callable[[Path], object]], ...] = (
+        ("create", d, lambda name: name.touch()),
+        ("unlink", d, lambda name: name.unlink()),
+        ("link", f, lambda name: os.link(f, name)),
+        ("chmod", f, lambda _: f.chmod(0o600)),
+        ("write", f, lambda _: os.write(fd, b"y")),
+        ("truncate", f, lambda name: os.truncate(f, 1000 + int(name.name))),
+        ("setxattr", f, lambda name: os.setxattr(f, "user.x", name.name.encode())),
+    )
+    fd = os.open(f, os.O_WRONLY)
+    for what, path, change in changes:
+        for name in names:
+            before = path.stat().st_ctime_ns
+            change(name)
+            if what == "unlink" and place.filesystem == "tmpfs":
+                continue  # It gives the directory the time of the file.
+            check(path.stat().st_ctime_ns > before, f"{what} leaves the ctime that was seen")
+    os.close(fd)
 
 
 @test

@@ -3,7 +3,6 @@
  * Inodes between memory and the inode table. A change of an inode goes into its table block at
  * once, in the handle of the operation; so there is nothing to write back later.
  */
-#include <linux/iversion.h>
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>

@@ -471,7 +471,7 @@ static struct file_system_type lanefs_type = {
 	.init_fs_context = lanefs_init_context,
 	.parameters = lanefs_parameters,
 	.kill_sb = lanefs_kill_super,
-	.fs_flags = FS_REQUIRES_DEV | FS_ALLOW_IDMAP,
+	.fs_flags = FS_REQUIRES_DEV | FS_ALLOW_IDMAP | FS_MGTIME,
 };
 
 static int __init lanefs_init(void)
