@@ -280,6 +280,21 @@ static ssize_t lanefs_direct_to_log(struct kiocb *iocb, struct iov_iter *from)
 	return count;
 }
 
+/*
+ * Whether it is direct, and moves the file's end inside a block. The page of that block may be
+ * cached, and who reads it while the end moves would find zeros up to the new end.
+ */
+static bool lanefs_extends_block(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	loff_t size = i_size_read(inode), pos = iocb->ki_pos;
+
+	return (size & (LANEFS_BLOCK_SIZE - 1)) && pos < round_up(size, LANEFS_BLOCK_SIZE) &&
+	       pos + iov_iter_count(from) > size &&
+	       !((pos | iov_iter_alignment(from)) &
+		 (bdev_logical_block_size(inode->i_sb->s_bdev) - 1));
+}
+
 static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -301,6 +316,8 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 		return lanefs_direct_to_log(iocb, from);
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
+	if (lanefs_extends_block(iocb, from))
+		return lanefs_write_rest(iocb, from, 0);
 	count = lanefs_direct_write(iocb, from);
 	if (count >= 0 && iov_iter_count(from))
 		count = lanefs_write_rest(iocb, from, count);
