@@ -91,15 +91,19 @@ void lanefs_discard_wait(struct lanefs_sb *sbi)
 }
 
 /*
- * The next free blocks of the group from bit *at to before `end`, `least` or more, marked as in use
- * and counted as such; their number, 0: there are none.
+ * The next free blocks of the group from bit *at to before `end`, of a run of `least` or more, marked
+ * as in use and counted as such; their number, 0: there are none. *run is where the run ends that was
+ * found last: what is left of it when its first blocks are free again may be shorter.
  */
-static u32 lanefs_trim_take(struct lanefs_domain *domain, u32 number, u32 *at, u32 end, u64 least)
+static u32 lanefs_trim_take(struct lanefs_domain *domain, u32 number, u32 *at, u32 *run, u32 end,
+			    u64 least)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
 	u32 stop, bit, count = 0;
 
-	if (READ_ONCE(group->g_free) < least || lanefs_group_lock(domain, number))
+	if (READ_ONCE(group->g_free) < least && *at >= *run)
+		return 0;
+	if (lanefs_group_lock(domain, number))
 		return 0;
 	for (; !count && *at < end; *at = stop) {
 		bit = find_next_zero_bit_le(group->g_busy, end, *at);
@@ -107,9 +111,13 @@ static u32 lanefs_trim_take(struct lanefs_domain *domain, u32 number, u32 *at, u
 			*at = end;
 			break;
 		}
+		if (bit >= *run) {
+			*run = find_next_bit_le(group->g_busy, end, bit);
+			stop = *run;
+			if (*run - bit < least)
+				continue;
+		}
 		stop = find_next_bit_le(group->g_busy, min(end, bit + LANEFS_TRIM_BLOCKS), bit);
-		if (stop - bit < least)
-			continue;
 		if (!lanefs_take_free(domain, stop - bit, LANEFS_FOR_METADATA))
 			continue;
 		count = stop - bit;
@@ -125,7 +133,7 @@ static int lanefs_trim_domain(struct lanefs_domain *domain, u64 start, u64 end, 
 {
 	u64 base = domain->d_layout.base, first;
 	struct lanefs_group *group;
-	u32 number, at, to, count;
+	u32 number, at, run, to, count;
 	int err = 0;
 
 	start = max(start, base) - base;
@@ -136,8 +144,10 @@ static int lanefs_trim_domain(struct lanefs_domain *domain, u64 start, u64 end, 
 		if (first >= end || first + group->g_bits <= start)
 			continue;
 		at = start > first ? start - first : 0;
+		run = 0;
 		to = min_t(u64, group->g_bits, end - first);
-		while (!err && (count = lanefs_trim_take(domain, number, &at, to, least))) {
+		while (!err &&
+		       (count = lanefs_trim_take(domain, number, &at, &run, to, least))) {
 			err = blkdev_issue_discard(domain->d_sbi->s_vfs->s_bdev,
 						   (base + first + at - count) << LANEFS_SECTOR_SHIFT,
 						   (sector_t)count << LANEFS_SECTOR_SHIFT, GFP_NOFS);
