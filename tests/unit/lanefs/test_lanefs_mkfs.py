@@ -54,6 +54,50 @@ def test_is_clean_and_as_asked_for(tmp_path, size, options, domains):
     assert last["free_inodes"] == shown["domain_inodes"] - lanefs.FIRST_INDEX
 
 
+@pytest.mark.parametrize("alloc", ["extent", "log"])
+def test_the_rest_of_a_device_is_left_alone(tmp_path, alloc):
+    path = empty(tmp_path / "image", 80 * MIB)
+    with path.open("r+b") as file:
+        file.seek(40 * MIB)
+        file.write(b"x" * lanefs.BLOCK)
+    done = lanefs.tool("mkfs.lanefs", "-f", "-d", 1, "--size", "40M", "-A", alloc, path)
+    assert done.returncode == 0, done.stderr
+    shown = dump(path)
+    assert shown["blocks"] == 40 * MIB // lanefs.BLOCK
+    assert shown["domain_start"] + shown["domain_blocks"] <= shown["blocks"]
+    done = lanefs.tool("fsck.lanefs", "-n", path)
+    assert done.returncode == 0, done.stdout
+    with path.open("rb") as file:
+        file.seek(40 * MIB)
+        assert file.read(lanefs.BLOCK) == b"x" * lanefs.BLOCK
+
+
+def test_more_than_the_device_is_refused(tmp_path):
+    path = empty(tmp_path / "image", 40 * MIB)
+    done = lanefs.tool("mkfs.lanefs", "-s", 40 * MIB + 1, path)
+    assert (done.returncode, "--size" in done.stderr) == (1, True)
+    assert path.read_bytes() == bytes(40 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("size", "bytes_per_inode"),
+    [
+        (64 * MIB, 4096),
+        (512 * MIB - lanefs.BLOCK, 4096),
+        (512 * MIB, 8192),
+        (4096 * MIB - lanefs.BLOCK, 8192),
+        (4096 * MIB, 16384),
+    ],
+)
+def test_a_small_device_has_more_inodes_per_byte(tmp_path, size, bytes_per_inode):
+    path = empty(tmp_path / "image", size)
+    done = lanefs.tool("mkfs.lanefs", "-d", 2, path)
+    assert done.returncode == 0, done.stderr
+    shown = dump(path)
+    wanted = shown["domain_blocks"] * lanefs.BLOCK // bytes_per_inode
+    assert 0 <= shown["domain_inodes"] - wanted < lanefs.INODES_PER_BLOCK
+
+
 @pytest.mark.parametrize(
     ("size", "options", "domains"),
     [

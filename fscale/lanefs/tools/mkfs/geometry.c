@@ -19,9 +19,12 @@
 /* In a log these are whole segments: for data, and for the live blocks that are moved for it. */
 #define LEAST_SEGMENTS 4
 
+/* Bytes of the device per inode. A device below SMALLEST_DEVICE may fill with files of one block. */
 #define BYTES_PER_INODE 16384
 #define SMALL_DEVICE (4096 * MIB)
 #define SMALL_BYTES_PER_INODE 8192
+#define SMALLEST_DEVICE (512 * MIB)
+#define SMALLEST_BYTES_PER_INODE 4096
 
 /* The journal takes a sixteenth of a domain, at most as much as SpanFS gave each (64 MiB). */
 #define JOURNAL_SHARE 16
@@ -61,12 +64,18 @@ static uint64_t choose_journal(uint64_t domain_blocks, uint64_t wish)
 	return !wish && journal > MOST_JOURNAL ? MOST_JOURNAL : journal;
 }
 
+static uint64_t bytes_per_inode(uint64_t size)
+{
+	if (size < SMALLEST_DEVICE)
+		return SMALLEST_BYTES_PER_INODE;
+	return size < SMALL_DEVICE ? SMALL_BYTES_PER_INODE : BYTES_PER_INODE;
+}
+
 static uint64_t choose_inodes(uint64_t size, uint64_t domain_blocks, uint64_t domains,
 			      uint64_t wish)
 {
-	uint64_t per_inode = size < SMALL_DEVICE ? SMALL_BYTES_PER_INODE : BYTES_PER_INODE;
 	uint64_t inodes = wish ? lanefs_blocks_for(wish, domains) :
-			  domain_blocks * LANEFS_BLOCK_SIZE / per_inode;
+			  domain_blocks * LANEFS_BLOCK_SIZE / bytes_per_inode(size);
 	const uint64_t least = LANEFS_FIRST_INDEX + LANEFS_INODES_PER_BLOCK;
 
 	if (inodes < least)

@@ -28,8 +28,9 @@ static const char help[] =
 "                        and none smaller than 32 MiB)\n"
 "  -J, --journal SIZE    size of each domain's journal, such as 16M (default: 1/16 of the\n"
 "                        domain, from 4M to 64M)\n"
-"  -i, --inodes N        inodes of the whole file system (default: one per 16 KiB, or per\n"
-"                        8 KiB on a device below 4 GiB)\n"
+"  -i, --inodes N        inodes of the whole file system (default: one per 16 KiB, per\n"
+"                        8 KiB on a device below 4 GiB, and per 4 KiB below 512 MiB)\n"
+"  -s, --size SIZE       use only the first SIZE of the device, such as 256M (default: all)\n"
 "  -A, --alloc KIND      extent: overwrite data in place (default); log: write new data to\n"
 "                        free segments and leave the old data in place (log-structured)\n"
 "  -L, --label NAME      volume label, at most 32 bytes\n"
@@ -52,6 +53,7 @@ struct options {
 	struct wishes wishes;
 	struct identity identity;
 	const char *path;
+	uint64_t size;	/* bytes; 0: the device's */
 	bool force, discard, quiet;
 };
 
@@ -102,6 +104,7 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 		{ "domains", required_argument, NULL, 'd' },
 		{ "journal", required_argument, NULL, 'J' },
 		{ "inodes", required_argument, NULL, 'i' },
+		{ "size", required_argument, NULL, 's' },
 		{ "alloc", required_argument, NULL, 'A' },
 		{ "label", required_argument, NULL, 'L' },
 		{ "uuid", required_argument, NULL, 'U' },
@@ -116,7 +119,7 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 
 	*options = (struct options){ .discard = true };
 	uuid_generate(options->identity.uuid);
-	while ((option = getopt_long(argc, argv, "d:J:i:A:L:U:fKqVh", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "d:J:i:s:A:L:U:fKqVh", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'd':
 			options->wishes.domains = parse_number("domains", optarg, false);
@@ -126,6 +129,9 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 			break;
 		case 'i':
 			options->wishes.inodes = parse_number("inodes", optarg, false);
+			break;
+		case 's':
+			options->size = parse_number("size", optarg, true);
 			break;
 		case 'A':
 			options->wishes.log = parse_alloc(optarg);
@@ -170,6 +176,16 @@ static void open_target(struct device *device, const char *path)
 		die_open(1, path, error);
 }
 
+/* The bytes to use of the device. */
+static uint64_t choose_size(const struct options *options, const struct device *device)
+{
+	if (options->size > device->size)
+		die(1, "--size %llu is more than the %llu bytes of %s",
+		    (unsigned long long)options->size, (unsigned long long)device->size,
+		    options->path);
+	return options->size ? options->size : device->size;
+}
+
 /* Tells the device that nothing on it is needed. Not every device can take that: no error. */
 static void discard_all(const struct device *device)
 {
@@ -197,12 +213,14 @@ int main(int argc, char **argv)
 	struct options options;
 	struct geometry geometry;
 	struct device device;
+	uint64_t size;
 
 	parse_arguments(&options, argc, argv);
 	open_target(&device, options.path);
+	size = choose_size(&options, &device);
 	if (!options.force)
 		refuse_known_content(&device);
-	choose_geometry(&geometry, device.size, &options.wishes, sysconf(_SC_NPROCESSORS_CONF));
+	choose_geometry(&geometry, size, &options.wishes, sysconf(_SC_NPROCESSORS_CONF));
 	if (options.force)
 		wipe_signatures(&device);
 	if (options.discard)
