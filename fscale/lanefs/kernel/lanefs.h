@@ -170,6 +170,7 @@ struct lanefs_inode {
 	bool li_orphan;
 	bool li_preallocated;			/* blocks past the end to be given back on close */
 	bool li_fallocating;			/* no preallocation: close() could not tell it apart */
+	bool li_written;			/* blocks were reserved since one of these was opened */
 	atomic_t li_writers;			/* open files that can write */
 	struct xarray li_delayed;		/* reserved blocks (delalloc.c), by li_tree_sem */
 	u64 li_delayed_blocks;

@@ -25,6 +25,7 @@ from tests.lanefs.functions.harness import (
     long_test,
     optional_elsewhere,
     run,
+    test,
 )
 from tests.lanefs.functions.loop import fsck, loop_device, mounted
 from tests.lanefs.functions.space import KEEP, PUNCH, fallocate
@@ -95,6 +96,27 @@ def a_shutdown_keeps_what_it_is_asked_to_keep(place: Place) -> None:
                 check(keep == NOW or (mount / "later").exists(), "the log was not kept")
                 check(not (mount / "new").exists(), "a change got through")
             fsck(place, device)
+
+
+@test
+def what_is_synced_after_its_close_has_no_blocks_ahead(place: Place) -> None:
+    """Opening a file to write, only to sync it, takes no blocks that a crash would keep."""
+    with loop_device(place, 320) as (device, _):
+        with mounted(place, device) as mount:
+            path = mount / "f"
+            with path.open("wb") as file:
+                file.write(b"f" * (4 << 20))
+                file.flush()
+                os.fsync(file.fileno())
+            with path.open("ab") as file:
+                file.write(b"a" * (256 << 10))
+            before = path.stat().st_blocks
+            with path.open("r+b") as file:
+                os.fsync(file.fileno())
+            shutdown(place, mount, NOW)
+        with mounted(place, device) as mount:
+            after = (mount / "f").stat().st_blocks
+        check(after - before <= 8, f"{after} sectors after the crash, {before} before")
 
 
 @long_test

@@ -315,6 +315,7 @@ static int lanefs_delalloc_reserve_some(struct inode *inode, u64 count, struct l
 	if (!err) {
 		map->delayed = true;
 		map->fresh = true;
+		WRITE_ONCE(LANEFS_I(inode)->li_written, true);
 	}
 	return err;
 }
@@ -454,7 +455,8 @@ static int lanefs_delalloc_prealloc(struct inode *inode, const struct lanefs_map
 	struct lanefs_map before;
 	int err;
 
-	*ahead = lanefs_prealloc_blocks(inode, map, run);
+	/* Whoever opens the file to sync it does not make it grow, and a crash would keep the blocks. */
+	*ahead = READ_ONCE(LANEFS_I(inode)->li_written) ? lanefs_prealloc_blocks(inode, map, run) : 0;
 	if (!*ahead)
 		return 0;
 	err = lanefs_map_find(inode, map->logical - 1, &before);

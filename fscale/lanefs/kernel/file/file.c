@@ -509,6 +509,7 @@ static int lanefs_file_release(struct inode *inode, struct file *file)
 
 	if (!(file->f_mode & FMODE_WRITE) || !atomic_dec_and_test(&li->li_writers))
 		return 0;
+	WRITE_ONCE(li->li_written, false);
 	/* Writeback that saw a writer has noted what it allocated ahead. */
 	down_read(&li->li_tree_sem);
 	preallocated = li->li_preallocated;
