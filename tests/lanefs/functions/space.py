@@ -491,11 +491,14 @@ def fstrim_refuses_a_range_that_is_none(place: Place) -> None:
 def fstrim_takes_runs_of_any_wanted_length(place: Place) -> None:
     """A long run is discarded in pieces, but its whole length is compared with the least one."""
     with loop_device(place, 320, domains=1) as (device, _), mounted(place, device) as mount:
-        fd = os.open(mount, os.O_RDONLY)
 
         def trimmed(least: int) -> int:
             asked = bytearray(struct.pack("=QQQ", 0, 1 << 62, least))
-            fcntl.ioctl(fd, _FITRIM, asked)
+            fd = os.open(mount, os.O_RDONLY)
+            try:
+                fcntl.ioctl(fd, _FITRIM, asked)
+            finally:
+                os.close(fd)
             return int(struct.unpack("=QQQ", asked)[1])
 
         # From the longest on: ext4 passes over what was trimmed in runs no longer than asked for.
@@ -505,7 +508,6 @@ def fstrim_takes_runs_of_any_wanted_length(place: Place) -> None:
             check(size >= found[0] // 2, f"{size} bytes trimmed in runs of {least} MiB: {found}")
         if place.filesystem == "lanefs":
             equal(trimmed(127 << 20), 0, "bytes trimmed in runs longer than an allocation group")
-        os.close(fd)
 
 
 def _lose(path: Path, pages: int) -> int:
