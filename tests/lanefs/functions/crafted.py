@@ -25,6 +25,7 @@ from tests.lanefs.images import survey
 # Inodes: the root, and domain 0's first span directory; bytes of an inode's fields.
 ROOT, SPAN = 1, 8
 LINKS_AT, FLAGS_AT = 16, 20
+LINK_MAX = 0x7FFFFFFF
 
 
 @long_test
@@ -131,3 +132,40 @@ def a_reserved_inode_without_links_is_not_deleted(place: Place) -> None:
             fsck(place, device)
             with mounted(place, device) as mount:
                 equal(len(set(os.listdir(mount)) - {"lost+found"}), 20, f"names, inode {number}")
+
+
+@long_test
+def what_has_all_its_links_takes_no_more(place: Place) -> None:
+    """EMLINK for a link and a subdirectory too many; what adds none is done."""
+    place.own()
+    if place.filesystem != "lanefs":
+        raise Skipped("the format is lanefs's")
+    with loop_device(place, 100, domains=1) as (device, backing):
+        with mounted(place, device) as mount:
+            (mount / "f").touch()
+            for name in ("full/sub", "full/other", "elsewhere", "third"):
+                (mount / name).mkdir(parents=True)
+            numbers = [(mount / name).stat().st_ino for name in ("f", "full")]
+        for number in numbers:
+            set_word(backing, number, LINKS_AT, LINK_MAX)
+        drop_caches()
+        with mounted(place, device) as mount:
+            full = mount / "full"
+            with fails(errno.EMLINK, "a link"):
+                os.link(mount / "f", mount / "g")
+            with fails(errno.EMLINK, "a subdirectory"):
+                (full / "new").mkdir()
+            with fails(errno.EMLINK, "a directory that moves in"):
+                (mount / "elsewhere").rename(full / "new")
+            (full / "file").touch()
+            (mount / "elsewhere").rename(full / "sub")
+            equal(full.stat().st_nlink, LINK_MAX, "links after a directory took another's name")
+            (full / "sub").rmdir()
+            (mount / "third").rename(full / "third")
+            equal(full.stat().st_nlink, LINK_MAX, "links after one has left and one has come")
+        check("link" in _fsck("-n", device), "fsck finds the counts right")
+        _fsck("-y", device)
+        fsck(place, device)
+        with mounted(place, device) as mount:
+            counts = [(mount / name).stat().st_nlink for name in ("f", "full")]
+            equal(counts, [1, 4], "links after fsck")

@@ -163,8 +163,6 @@ static int lanefs_create_object(struct mnt_idmap *idmap, struct inode *dir, stru
 	int err, retries = 0;
 	u32 attempts = 0;
 
-	if (S_ISDIR(mode) && dir->i_nlink >= LANEFS_LINK_MAX)
-		return -EMLINK;
 	err = lanefs_acls_prepare(dir, &mode, &acls);
 	if (err)
 		return err;
@@ -299,8 +297,6 @@ static int lanefs_link(struct dentry *old, struct inode *dir, struct dentry *den
 	struct inode *inode = d_inode(old);
 	int err, retries = 0;
 
-	if (inode->i_nlink >= LANEFS_LINK_MAX)
-		return -EMLINK;
 	do {
 		err = lanefs_link_once(inode, dir, dentry);
 	} while (err == -ENOSPC && lanefs_retry_alloc(LANEFS_SB(dir->i_sb), true, &retries));
@@ -569,9 +565,6 @@ static int lanefs_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct 
 	if (!(flags & RENAME_EXCHANGE) && to.inode && S_ISDIR(to.inode->i_mode) &&
 	    !lanefs_dir_empty(to.inode))
 		return -ENOTEMPTY;
-	if (S_ISDIR(from.inode->i_mode) && old_dir != new_dir &&
-	    new_dir->i_nlink >= LANEFS_LINK_MAX)
-		return -EMLINK;
 	err = lanefs_rename_find(&from);
 	if (!err)
 		err = lanefs_rename_find(&to);

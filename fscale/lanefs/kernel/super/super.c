@@ -309,6 +309,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_time_gran = 1;
 	/* Writeback is done, and counted, for the cgroup that dirtied. */
 	sb->s_iflags |= SB_I_CGROUPWB;
+	/* The VFS gives EMLINK; no operation here looks at the count. */
 	sb->s_max_links = LANEFS_LINK_MAX;
 	err = lanefs_mount_domains(sbi, fc);
 	if (!err)
