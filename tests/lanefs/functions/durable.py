@@ -19,8 +19,8 @@ from tests.lanefs.functions.harness import (
     open_direct,
     run,
 )
-from tests.lanefs.functions.loop import attached, loop_device, mounted, slow_device
-from tests.lanefs.functions.shutdown import LOG, shutdown
+from tests.lanefs.functions.loop import attached, fsck, loop_device, mounted, slow_device
+from tests.lanefs.functions.shutdown import LOG, NOW, shutdown
 from tests.lanefs.functions.traced import traced
 
 
@@ -45,6 +45,105 @@ def dirsync_makes_names_durable(place: Place) -> None:
             equal(os.readlink(mount / "long"), "x" * 300, "a long symbolic link")
 
 
+def _fsync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _removed_while_open(base: Path) -> None:
+    with (base / "f").open("wb", buffering=0) as file:
+        file.write(b"x" * BLOCK)
+        (base / "f").unlink()
+        os.fsync(file.fileno())
+
+
+def _renamed_symlink(base: Path) -> None:
+    (base / "old").symlink_to("target")
+    _fsync(base)
+    (base / "old").rename(base / "new")
+    _fsync(base)
+
+
+def _file_in_place_of_a_moved_directory(base: Path) -> None:
+    (base / "a").mkdir()
+    (base / "b").mkdir()
+    os.sync()
+    (base / "a").rename(base / "b" / "a")
+    (base / "a").touch()
+    _fsync(base / "a")
+    (base / "a").rename(base / "b" / "f")
+    _fsync(base / "b" / "f")
+
+
+def _new_directory_beside_a_renamed_file(base: Path) -> None:
+    (base / "old").write_bytes(b"x" * BLOCK)
+    _fsync(base / "old")
+    (base / "d").mkdir()
+    (base / "d" / "f").touch()
+    (base / "old").rename(base / "new")
+    _fsync(base)
+
+
+def _linked_file_in_place_of_a_directory(base: Path) -> None:
+    (base / "a").mkdir()
+    os.sync()
+    (base / "a").rmdir()
+    (base / "d").mkdir()
+    (base / "e").mkdir()
+    (base / "a").touch()
+    os.link(base / "a", base / "e" / "l")
+    _fsync(base / "e")
+    _fsync(base)
+
+
+def _removed_directory_whose_entry_moved(base: Path) -> None:
+    (base / "a" / "b").mkdir(parents=True)
+    (base / "d").mkdir()
+    os.sync()
+    (base / "a" / "b").rename(base / "d" / "b")
+    fd = os.open(base / "a", os.O_RDONLY)
+    try:
+        (base / "a").rmdir()
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _names(base: Path) -> dict[str, tuple[int, int]]:
+    """The inode and the number of links of each name below."""
+    return {
+        str(path.relative_to(base)): (path.lstat().st_ino, path.lstat().st_nlink)
+        for path in base.rglob("*")
+    }
+
+
+@long_test
+def an_fsync_keeps_the_names_that_led_to_it(place: Place) -> None:
+    """What was created, moved and removed before the last fsync survives a shutdown."""
+    with loop_device(place, 320, domains=4) as (device, _):
+        for change in (
+            _removed_while_open,
+            _renamed_symlink,
+            _file_in_place_of_a_moved_directory,
+            _new_directory_beside_a_renamed_file,
+            _linked_file_in_place_of_a_directory,
+            _removed_directory_whose_entry_moved,
+        ):
+            with mounted(place, device) as mount:
+                base = mount / change.__name__
+                base.mkdir()
+                os.sync()
+                change(base)
+                right = _names(base)
+                shutdown(place, mount, NOW)
+            with mounted(place, device) as mount:
+                equal(_names(mount / change.__name__), right, f"names after {change.__name__}")
+        fsck(place, device)
+
+
 def _changed_time(path: Path, name: str) -> int:
     """Read or overwrite the file until this time of it changes; it, in nanoseconds."""
     before = now = getattr(path.stat(), name)
@@ -62,12 +161,8 @@ def _changed_time(path: Path, name: str) -> int:
 def times_that_wait_in_memory_are_kept(place: Place) -> None:
     """With lazytime, by fsync, sync, and the inode's leaving memory; then a shutdown."""
 
-    def sync(path: Path) -> None:
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-
     causes: dict[str, Callable[[Path], object]] = {
-        "fsync": sync,
+        "fsync": _fsync,
         "sync": lambda _: os.sync(),
         "leaving memory": lambda _: Path("/proc/sys/vm/drop_caches").write_text("2"),
         "another change": lambda path: path.chmod(0o777),
