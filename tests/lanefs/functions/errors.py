@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fscale.vm.crashload import sync
+from tests.lanefs.blocks import read_layout
 from tests.lanefs.functions.faulty import Disk, failing
 from tests.lanefs.functions.files import BLOCK
 from tests.lanefs.functions.harness import (
@@ -19,6 +20,7 @@ from tests.lanefs.functions.harness import (
     equal,
     fails,
     long_test,
+    test,
 )
 from tests.lanefs.functions.log import blocks_of
 from tests.lanefs.functions.loop import fsck, mounted, removable_device
@@ -117,6 +119,38 @@ def a_block_that_fails_is_told_once_to_each_and_the_rest_goes_on(place: Place) -
                         os.fsync(file.fileno())
                     disk.mend()
                     equal(os.pread(second.fileno(), BLOCK, 0), b"f" * BLOCK, "what had failed")
+            fsck(place, disk.path)
+
+
+def _fails_as_aborted(fd: int) -> None:
+    """fsync, by the error that aborts the file system or by what follows from it."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        check(error.errno in {errno.EIO, errno.EROFS}, f"fsync gives {error}")
+    else:
+        check(False, "fsync of what finds no blocks succeeds")
+
+
+@test
+def a_bitmap_that_cannot_be_read_is_no_damage(place: Place) -> None:
+    """What needs it fails; once it can be read a mount and fsck find nothing wrong."""
+    if place.filesystem != "lanefs":
+        raise Skipped("the bitmaps are lanefs's")
+    for alloc in ("extent", "log"):
+        with failing(place, 320, alloc=alloc) as disk:
+            with mounted(place, disk.path) as mount:
+                (mount / "f").touch()
+            found = read_layout(Path(disk.path))
+            with mounted(place, disk.path) as mount:
+                os.statvfs(mount)  # Waits until the bitmaps have been counted.
+                disk.fail(range(found.bbitmap, found.bbitmap + found.groups))
+                with (mount / "f").open("wb", buffering=0) as file:
+                    file.write(b"f" * 20_000)
+                    _fails_as_aborted(file.fileno())
+                disk.mend()
+            with mounted(place, disk.path) as mount:
+                equal((mount / "f").stat().st_blocks, 0, "blocks of the file")
             fsck(place, disk.path)
 
 

@@ -48,10 +48,9 @@ static int lanefs_rewrite_try(struct inode *inode, struct lanefs_map *map)
 		if (err)
 			goto out;
 	}
-	if (!lanefs_stream_take_data(domain, &block)) {
-		lanefs_error(domain->d_sbi, "domain %u: reserved blocks are missing",
-			     domain->d_id);
-		err = -EUCLEAN;
+	err = lanefs_stream_take_data(domain, &block);
+	if (err) {
+		err = lanefs_reserved_missing(domain, err);
 		goto out;
 	}
 	if (!li->li_rewritten)

@@ -353,20 +353,25 @@ static u32 lanefs_group_find(const struct lanefs_group *group, u32 from, bool al
 	return group->g_bits;
 }
 
-static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from, u32 want,
-			      bool all, u32 *bit, u32 *count)
+/* As lanefs_take_blocks(), from one group. */
+static int lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from, u32 want,
+			     bool all, u32 *bit, u32 *count)
 {
 	struct lanefs_group *group = &domain->d_groups[number];
 	u32 at, end;
+	int err;
 
-	if (!READ_ONCE(group->g_free) || lanefs_group_lock(domain, number))
-		return false;
+	if (!READ_ONCE(group->g_free))
+		return -ENOSPC;
+	err = lanefs_group_lock(domain, number);
+	if (err)
+		return err;
 	at = lanefs_group_find(group, from, all);
 	if (at >= group->g_bits)
 		at = lanefs_group_find(group, 0, all);
 	if (at >= group->g_bits) {
 		spin_unlock(&group->g_lock);
-		return false;
+		return -ENOSPC;
 	}
 	end = min_t(u32, group->g_bits, at + want);
 	if (group->g_segments)
@@ -376,7 +381,7 @@ static bool lanefs_group_take(struct lanefs_domain *domain, u32 number, u32 from
 	*count = end - at;
 	lanefs_group_mark(domain, group, at, *count);
 	spin_unlock(&group->g_lock);
-	return true;
+	return 0;
 }
 
 static void lanefs_group_release(struct lanefs_domain *domain, u32 number, u32 bit, u32 count)
@@ -395,37 +400,44 @@ static void lanefs_group_release(struct lanefs_domain *domain, u32 number, u32 b
 }
 
 /*
- * The first of `want` free blocks from bit `from` of group *number on, or less, in any group; false:
- * there is none. Where blocks became free behind the search those before it may have been taken in
- * exchange, so that it begins again.
+ * The first of `want` free blocks from bit `from` of group *number on, or less, in any group. Where
+ * blocks became free behind the search those before it may have been taken in exchange, so that it
+ * begins again.
  */
-static bool lanefs_groups_take(struct lanefs_domain *domain, u32 *number, u32 from, u32 want,
-			       bool all, u32 *bit, u32 *count)
+static int lanefs_groups_take(struct lanefs_domain *domain, u32 *number, u32 from, u32 want,
+			      bool all, u32 *bit, u32 *count)
 {
+	int err, failed;
 	s64 returns;
 	u32 i;
 
 	do {
+		failed = -ENOSPC;
 		returns = atomic64_read(&domain->d_returns);
 		/* Before the groups' locks, which others took after they had counted. */
 		smp_mb();
 		for (i = 0; i < domain->d_ngroups; i++, from = 0) {
-			if (lanefs_group_take(domain, *number, from, want, all, bit, count))
-				return true;
+			err = lanefs_group_take(domain, *number, from, want, all, bit, count);
+			if (!err)
+				return 0;
+			if (err != -ENOSPC)
+				failed = err;
 			*number = (*number + 1) % domain->d_ngroups;
 		}
 		cond_resched();
 	} while (atomic64_read(&domain->d_returns) != returns);
-	return false;
+	return failed;
 }
 
 /*
  * 1 to `want` consecutive blocks near `goal`, from those that were taken from the free ones, in
- * memory only. False: there are none.
+ * memory only. -ENOSPC: there are none. Another error: where there may be some, a bitmap could not
+ * be read.
  */
-bool lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *start, u32 *count)
+int lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *start, u32 *count)
 {
 	u32 number, bit = 0, from = 0;
+	int err;
 
 	if (goal < domain->d_layout.data || goal >= domain->d_layout.end)
 		goal = domain->d_layout.data;
@@ -433,12 +445,13 @@ bool lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *s
 	/* Near the goal also what was not counted; if that fails, others have as much as was taken. */
 	if (!lanefs_group_known(domain, number))
 		lanefs_group_load(domain, number);
-	if (!lanefs_groups_take(domain, &number, from, want, false, &bit, count) &&
-	    !(domain->d_log_start &&
-	      lanefs_groups_take(domain, &number, from, want, true, &bit, count)))
-		return false;
+	err = lanefs_groups_take(domain, &number, from, want, false, &bit, count);
+	if (err && domain->d_log_start)
+		err = lanefs_groups_take(domain, &number, from, want, true, &bit, count);
+	if (err)
+		return err;
 	*start = domain->d_layout.base + (u64)number * LANEFS_BITMAP_BITS + bit;
-	return true;
+	return 0;
 }
 
 /* Blocks of one group, taken before and so in memory, are in use on disk as well. */
@@ -485,22 +498,32 @@ void lanefs_alloc_prepare(struct lanefs_domain *domain, u64 goal)
 }
 
 /*
+ * Reserved blocks were not found: their bitmap cannot be read, which has been reported, or there is
+ * damage. Returns the error for the caller.
+ */
+int lanefs_reserved_missing(struct lanefs_domain *domain, int err)
+{
+	if (err != -ENOSPC)
+		return err;
+	lanefs_error(domain->d_sbi, "domain %u: fewer blocks are free than reserved", domain->d_id);
+	return -EUCLEAN;
+}
+
+/*
  * Allocates 1 to `want` consecutive blocks near `goal` (0: anywhere) of the domain. At least that
  * many must be reserved in the handle.
  */
 int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
 			u64 *start, u32 *count)
 {
-	int part = lanefs_handle_part(h, domain->d_journal);
+	int part = lanefs_handle_part(h, domain->d_journal), err;
 
 	want = min_t(u64, want, h->h_part[part].reserved);
 	if (!want)
 		return -ENOSPC;
-	if (!lanefs_take_blocks(domain, lanefs_alloc_goal(domain, goal), want, start, count)) {
-		lanefs_error(domain->d_sbi, "domain %u: fewer blocks are free than reserved",
-			     domain->d_id);
-		return -EUCLEAN;
-	}
+	err = lanefs_take_blocks(domain, lanefs_alloc_goal(domain, goal), want, start, count);
+	if (err)
+		return lanefs_reserved_missing(domain, err);
 	lanefs_use_blocks(h, domain, *start, *count);
 	h->h_part[part].reserved -= *count;
 	WRITE_ONCE(raw_cpu_ptr(domain->d_slots)->s_goal, *start + *count);

@@ -343,17 +343,22 @@ bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stre
 	return taken;
 }
 
-/* Takes a block for this CPU's data, or the next hole; a segment is left to each collector. */
-bool lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block)
+/*
+ * Takes a block for this CPU's data, or the next hole; a segment is left to each collector. Errors
+ * are those of lanefs_take_blocks().
+ */
+int lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block)
 {
 	struct lanefs_stream *stream = &raw_cpu_ptr(domain->d_slots)->s_stream;
 	u32 count;
+	int err;
 
 	if (lanefs_stream_take(domain, stream, domain->d_segments_kept, block))
-		return true;
-	if (!lanefs_take_blocks(domain, READ_ONCE(stream->st_hole), 1, block, &count))
-		return false;
+		return 0;
+	err = lanefs_take_blocks(domain, READ_ONCE(stream->st_hole), 1, block, &count);
+	if (err)
+		return err;
 	WRITE_ONCE(stream->st_hole, *block + 1);
 	atomic64_inc(&domain->d_holes);
-	return true;
+	return 0;
 }

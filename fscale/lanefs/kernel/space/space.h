@@ -111,7 +111,8 @@ int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u
 			u64 *start, u32 *count);
 int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,
 		       bool metadata);
-bool lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *start, u32 *count);
+int lanefs_take_blocks(struct lanefs_domain *domain, u64 goal, u32 want, u64 *start, u32 *count);
+int lanefs_reserved_missing(struct lanefs_domain *domain, int err);
 void lanefs_give_blocks(struct lanefs_domain *domain, u64 start, u64 count);
 void lanefs_use_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u32 count);
 void lanefs_group_mark(struct lanefs_domain *domain, struct lanefs_group *group, u32 bit,
@@ -154,7 +155,7 @@ bool lanefs_segments_emptied(struct super_block *sb, u64 block);
 bool lanefs_segments_low(const struct lanefs_domain *domain, bool collecting);
 bool lanefs_stream_take(struct lanefs_domain *domain, struct lanefs_stream *stream, u32 keep,
 			u64 *block);
-bool lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block);
+int lanefs_stream_take_data(struct lanefs_domain *domain, u64 *block);
 
 /* victims.c */
 bool lanefs_victim_take(struct lanefs_domain *domain, struct lanefs_victim *victim);
