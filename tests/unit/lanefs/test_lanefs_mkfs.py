@@ -195,15 +195,26 @@ def test_journal_inodes_label_and_uuid(tmp_path):
     assert (shown["journal_blocks"], shown["domain_inodes"]) == (1250, 450)
 
 
-def test_an_old_log_of_the_same_uuid_is_wiped(tmp_path):
+@pytest.mark.parametrize("options", [[], ["-U", UUID]])
+def test_old_logs_are_wiped(tmp_path, options):
+    """Also those of another UUID: a copy of what is written here may have this one's log there."""
     image = lanefs.make(tmp_path / "image", 24 * MIB, "-d", 2, "-U", UUID)
-    journal = image.layout(1)["journal"]
-    image.data[journal * 4096 : (journal + 9) * 4096] = b"old log!" * (9 * 512)
+    journals = [image.layout(domain)["journal"] * 4096 for domain in range(2)]
+    for journal in journals:
+        image.data[journal : journal + 9 * 4096] = b"old log!" * (9 * 512)
     image.save()
-    assert lanefs.tool("mkfs.lanefs", "-fq", "-d", 2, "-U", UUID, image.path).returncode == 0
+    done = lanefs.tool("mkfs.lanefs", "-fq", "-d", 2, *options, image.path)
+    assert done.returncode == 0, done.stderr
     with image.path.open("rb") as file:
-        file.seek(journal * 4096)
-        assert file.read(9 * 4096) == bytes(9 * 4096)
+        for journal in journals:
+            file.seek(journal)
+            assert file.read(9 * 4096) == bytes(9 * 4096)
+
+
+def test_journals_of_a_sparse_image_stay_sparse(tmp_path):
+    path = empty(tmp_path / "image", 1 << 30)
+    assert lanefs.tool("mkfs.lanefs", "-q", "-d", 4, "--journal", "32M", path).returncode == 0
+    assert path.stat().st_blocks * 512 < 32 * MIB
 
 
 @pytest.mark.parametrize("mkfs", [["mkfs.ext4", "-q", "-F"], ["mkfs.xfs", "-q", "-f"], None])

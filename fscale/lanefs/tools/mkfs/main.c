@@ -144,7 +144,6 @@ static void parse_arguments(struct options *options, int argc, char **argv)
 		case 'U':
 			if (uuid_parse(optarg, options->identity.uuid))
 				die(USAGE_CODE, "--uuid takes a UUID; it was given \"%s\"", optarg);
-			options->identity.old_uuid = true;
 			break;
 		case 'f':
 			options->force = true;

@@ -28,18 +28,31 @@ static void put(const struct writer *w, const void *data, uint64_t block, uint64
 		    strerror(-error));
 }
 
+static bool is_zero(const struct writer *w, void *run, uint64_t block, uint64_t count)
+{
+	const size_t size = count * LANEFS_BLOCK_SIZE;
+	const u8 *bytes = run;
+
+	return !device_read(w->device, run, size, block * LANEFS_BLOCK_SIZE) && !bytes[0] &&
+	       !memcmp(bytes, bytes + 1, size - 1);
+}
+
+/* Writes zeros where there are none: what is sparse stays so. */
 static void put_zeros(const struct writer *w, uint64_t block, uint64_t count)
 {
 	void *zeros = allocate(RUN_BLOCKS, LANEFS_BLOCK_SIZE);
+	void *found = allocate(RUN_BLOCKS, LANEFS_BLOCK_SIZE);
 
 	while (count) {
 		uint64_t n = count < RUN_BLOCKS ? count : RUN_BLOCKS;
 
-		put(w, zeros, block, n);
+		if (!is_zero(w, found, block, n))
+			put(w, zeros, block, n);
 		block += n;
 		count -= n;
 	}
 	free(zeros);
+	free(found);
 }
 
 static void sync_all(const struct writer *w)
@@ -185,9 +198,11 @@ static void put_domain(const struct writer *w, u32 domain)
 
 	lanefs_domain_layout(&layout, domain, g->domain_start, g->domain_blocks,
 			     g->domain_inodes, g->journal_blocks, g->incompat);
-	/* A log of an earlier file system of this uuid must not come to life. */
-	if (w->identity->old_uuid)
-		put_zeros(w, layout.journal, layout.journal_blocks);
+	/*
+	 * A log of an earlier file system of this uuid must not come to life, nor one that is there
+	 * where the writes to this device are repeated on another (dm-log-writes).
+	 */
+	put_zeros(w, layout.journal, layout.journal_blocks);
 	block->db_header.lh_epoch = cpu_to_le64(1);
 	block->db_domain = cpu_to_le32(domain);
 	block->db_base = cpu_to_le64(layout.base);

@@ -7,7 +7,6 @@
 
 struct identity {
 	uint8_t uuid[16];
-	bool old_uuid;		/* given by the user: may have been used on this device before */
 	char label[33];
 };
 
