@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
+#include <linux/fs.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -190,6 +192,19 @@ static void put_owners(const struct writer *w, u32 domain, uint64_t block, uint6
 	free(run);
 }
 
+/*
+ * A log of an earlier file system of this uuid must not come to life, nor one that is there where
+ * the writes to this device are repeated on another (dm-log-writes). So a block device is written
+ * to even where zeros are read.
+ */
+static void clear_journal(const struct writer *w, uint64_t block, uint64_t count)
+{
+	uint64_t range[2] = { block * LANEFS_BLOCK_SIZE, count * LANEFS_BLOCK_SIZE };
+
+	if (!w->device->block || ioctl(w->device->fd, BLKZEROOUT, range))
+		put_zeros(w, block, count);
+}
+
 static void put_domain(const struct writer *w, u32 domain)
 {
 	const struct geometry *g = w->geometry;
@@ -198,11 +213,7 @@ static void put_domain(const struct writer *w, u32 domain)
 
 	lanefs_domain_layout(&layout, domain, g->domain_start, g->domain_blocks,
 			     g->domain_inodes, g->journal_blocks, g->incompat);
-	/*
-	 * A log of an earlier file system of this uuid must not come to life, nor one that is there
-	 * where the writes to this device are repeated on another (dm-log-writes).
-	 */
-	put_zeros(w, layout.journal, layout.journal_blocks);
+	clear_journal(w, layout.journal, layout.journal_blocks);
 	block->db_header.lh_epoch = cpu_to_le64(1);
 	block->db_domain = cpu_to_le32(domain);
 	block->db_base = cpu_to_le64(layout.base);
