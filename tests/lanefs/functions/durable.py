@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from fscale.vm import crashload
 from fscale.vm.crashtest import map_device
 from fscale.vm.logwrites import FLUSH, MARK, Entry, read_log
 from tests.lanefs.functions.files import BLOCK
@@ -45,14 +46,6 @@ def dirsync_makes_names_durable(place: Place) -> None:
             equal(os.readlink(mount / "long"), "x" * 300, "a long symbolic link")
 
 
-def _fsync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def _removed_while_open(base: Path) -> None:
     with (base / "f").open("wb", buffering=0) as file:
         file.write(b"x" * BLOCK)
@@ -62,9 +55,9 @@ def _removed_while_open(base: Path) -> None:
 
 def _renamed_symlink(base: Path) -> None:
     (base / "old").symlink_to("target")
-    _fsync(base)
+    crashload.sync(base)
     (base / "old").rename(base / "new")
-    _fsync(base)
+    crashload.sync(base)
 
 
 def _file_in_place_of_a_moved_directory(base: Path) -> None:
@@ -73,18 +66,18 @@ def _file_in_place_of_a_moved_directory(base: Path) -> None:
     os.sync()
     (base / "a").rename(base / "b" / "a")
     (base / "a").touch()
-    _fsync(base / "a")
+    crashload.sync(base / "a")
     (base / "a").rename(base / "b" / "f")
-    _fsync(base / "b" / "f")
+    crashload.sync(base / "b" / "f")
 
 
 def _new_directory_beside_a_renamed_file(base: Path) -> None:
     (base / "old").write_bytes(b"x" * BLOCK)
-    _fsync(base / "old")
+    crashload.sync(base / "old")
     (base / "d").mkdir()
     (base / "d" / "f").touch()
     (base / "old").rename(base / "new")
-    _fsync(base)
+    crashload.sync(base)
 
 
 def _linked_file_in_place_of_a_directory(base: Path) -> None:
@@ -95,8 +88,8 @@ def _linked_file_in_place_of_a_directory(base: Path) -> None:
     (base / "e").mkdir()
     (base / "a").touch()
     os.link(base / "a", base / "e" / "l")
-    _fsync(base / "e")
-    _fsync(base)
+    crashload.sync(base / "e")
+    crashload.sync(base)
 
 
 def _removed_directory_whose_entry_moved(base: Path) -> None:
@@ -162,7 +155,7 @@ def times_that_wait_in_memory_are_kept(place: Place) -> None:
     """With lazytime, by fsync, sync, and the inode's leaving memory; then a shutdown."""
 
     causes: dict[str, Callable[[Path], object]] = {
-        "fsync": _fsync,
+        "fsync": crashload.sync,
         "sync": lambda _: os.sync(),
         "leaving memory": lambda _: Path("/proc/sys/vm/drop_caches").write_text("2"),
         "another change": lambda path: path.chmod(0o777),
