@@ -3,13 +3,14 @@
 
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from fscale.model import catalogue
 from tests.lanefs.device import null_blk
-from tests.lanefs.functions.harness import Place, Skipped, run
+from tests.lanefs.functions.harness import Failed, Place, Skipped, run
 
 _CONFIGFS = Path("/sys/kernel/config")
 _NULL_BLK = _CONFIGFS / "nullb"
@@ -100,6 +101,33 @@ def removable_device(place: Place, mib: int) -> Iterator[tuple[str, Callable[[],
         device = f"/dev/{_name(disk)}"
         _make(place, device, {})
         yield device, lambda: (disk / "power").write_text("0") and None
+
+
+@contextmanager
+def scsi_device(place: Place, mib: int) -> Iterator[str]:
+    """A disk in memory (scsi_debug) with a new file system; it takes data from any word on."""
+    place.own()
+    # No udev loads the driver of what is found.
+    for argv in (["sd_mod"], ["scsi_debug", f"dev_size_mb={mib}"]):
+        if subprocess.run(["modprobe", *argv], capture_output=True, check=False).returncode:
+            raise Skipped(f"no {argv[0]} in this kernel")
+    try:
+        device = f"/dev/{_scsi_name()}"
+        _make(place, device, {})
+        yield device
+    finally:
+        run("rmmod", "scsi_debug")
+
+
+def _scsi_name() -> str:
+    """The name of the disk, once the kernel has found it."""
+    adapter = Path("/sys/bus/pseudo/drivers/scsi_debug")
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        for disk in adapter.glob("adapter*/host*/target*/*/block/*"):
+            return disk.name
+        time.sleep(0.05)
+    raise Failed("the kernel finds no disk of scsi_debug")
 
 
 def _name(disk: Path) -> str:

@@ -4,6 +4,8 @@
 import mmap
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lanefs.functions.files import BLOCK
@@ -18,35 +20,45 @@ from tests.lanefs.functions.harness import (
     open_direct,
     optional,
 )
+from tests.lanefs.functions.loop import mounted, scsi_device
 
 SECONDS = 3.0
 SECTOR = 512
+WORD = 4
 
 
-def _write_directly(path: Path, size: int) -> None:
-    """Write so many bytes; Skipped where the device has larger sectors."""
+@contextmanager
+def _data(size: int, offset: int) -> Iterator[memoryview]:
+    """So many bytes of memory, at this offset in a page."""
+    with mmap.mmap(-1, 2 * BLOCK) as pages, memoryview(pages)[offset : offset + size] as data:
+        data[:] = b"a" * size
+        yield data
+
+
+def _write_directly(path: Path, size: int, offset: int) -> None:
+    """Write so many bytes; Skipped where the device has larger sectors, or wants other memory."""
     fd = open_direct(path, os.O_RDWR)
-    with mmap.mmap(-1, BLOCK) as page, memoryview(page)[:size] as data, optional("small sectors"):
+    with _data(size, offset) as data, optional("small sectors"):
         os.pwritev(fd, [data], 0)
     os.close(fd)
 
 
-def _read_while_appended(place: Place, size: int) -> None:
+def _read_while_appended(directory: Path, size: int, offset: int = 0) -> None:
     """A buffered read of what direct writes of `size` bytes append finds their bytes or the end.
 
-    The writer shares its CPU with a busy process, so that it is often stopped halfway.
+    They come from memory at this offset in a page. The writer shares its CPU with a busy process,
+    so that it is often stopped halfway.
     """
-    path = place.directory / "f"
+    path = directory / "f"
     path.touch()
-    _write_directly(path, size)
+    _write_directly(path, size, offset)
     os.truncate(path, 0)
     end = load_ends(SECONDS)
     cpus = sorted(os.sched_getaffinity(0))
 
     def append() -> None:
         fd = open_direct(path, os.O_RDWR)
-        with mmap.mmap(-1, BLOCK) as page, memoryview(page)[:size] as data:
-            data[:] = b"a" * size
+        with _data(size, offset) as data:
             for number in range(20_000):
                 equal(os.pwritev(fd, [data], number * size), size, "bytes appended")
                 if time.monotonic() > end:
@@ -77,7 +89,7 @@ def _read_while_appended(place: Place, size: int) -> None:
 @long_test
 def a_direct_append_is_not_read_before_it_is_written(place: Place) -> None:
     """No zeros are read in its place."""
-    _read_while_appended(place, BLOCK)
+    _read_while_appended(place.directory, BLOCK)
 
 
 @long_test
@@ -86,7 +98,16 @@ def a_direct_append_to_a_block_is_not_read_before_it_is_written(place: Place) ->
     place.own()
     if place.filesystem == "ext4":
         raise Skipped("of Linux 6.12 it shows zeros")
-    _read_while_appended(place, SECTOR)
+    _read_while_appended(place.directory, SECTOR)
+
+
+@long_test
+def a_direct_append_of_any_words_is_not_read_before_it_is_written(place: Place) -> None:
+    """As above, of memory that is aligned to no sector, which many devices take."""
+    if place.filesystem == "ext4":
+        raise Skipped("of Linux 6.12 it shows zeros")
+    with scsi_device(place, 64) as device, mounted(place, device) as mount:
+        _read_while_appended(mount, SECTOR, WORD)
 
 
 @long_test

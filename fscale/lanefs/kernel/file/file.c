@@ -287,12 +287,13 @@ static ssize_t lanefs_direct_to_log(struct kiocb *iocb, struct iov_iter *from)
 static bool lanefs_extends_block(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	struct block_device *bdev = inode->i_sb->s_bdev;
 	loff_t size = i_size_read(inode), pos = iocb->ki_pos;
+	size_t count = iov_iter_count(from);
 
 	return (size & (LANEFS_BLOCK_SIZE - 1)) && pos < round_up(size, LANEFS_BLOCK_SIZE) &&
-	       pos + iov_iter_count(from) > size &&
-	       !((pos | iov_iter_alignment(from)) &
-		 (bdev_logical_block_size(inode->i_sb->s_bdev) - 1));
+	       pos + count > size && !((pos | count) & (bdev_logical_block_size(bdev) - 1)) &&
+	       !(iov_iter_alignment(from) & bdev_dma_alignment(bdev));
 }
 
 static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
