@@ -26,7 +26,7 @@ static void reset(void)
 	lanefs_slot_fill(&slot, FILLED);
 }
 
-/* As journal.c does it; what is done under j_lock has no point where another task goes on. */
+/* As handle.c does it; what is done under j_lock has no point where another task goes on. */
 static void handle(void)
 {
 	bool quick = lanefs_slot_take(&slot, CREDITS);

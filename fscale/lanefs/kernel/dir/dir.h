@@ -22,7 +22,19 @@ int lanefs_span_remove(struct lanefs_handle *h, const struct inode *dir, const s
 		       const struct inode *inode);
 
 /* namei.c */
+int lanefs_dirsync(struct inode *dir);
+void lanefs_touch_dir(struct lanefs_handle *h, struct inode *dir);
+int lanefs_reserve_names(struct lanefs_handle *h, struct inode *dir, u64 names);
+void lanefs_undo_create(struct lanefs_handle *h, struct inode *inode);
+int lanefs_add_name(struct lanefs_handle *h, struct inode *dir, struct dentry *dentry,
+		    struct inode *inode);
+int lanefs_lose_subdir(struct inode *dir);
+int lanefs_lose_link(struct lanefs_handle *h, struct inode *inode);
 extern const struct inode_operations lanefs_dir_iops;
 extern const struct inode_operations lanefs_special_iops;
+
+/* rename.c */
+int lanefs_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry *old_dentry,
+		  struct inode *new_dir, struct dentry *new_dentry, unsigned int flags);
 
 #endif

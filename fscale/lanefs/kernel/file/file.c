@@ -9,60 +9,6 @@
 
 #include "file/file.h"
 
-/*
- * Makes the bytes from `size` on, which is not beyond the end of the file, to the end of the block
- * zeros in the page cache. iomap_zero_range() before 6.10 would move the end to there.
- */
-static int lanefs_zero_cached(struct inode *inode, loff_t size)
-{
-	struct folio *folio = read_mapping_folio(inode->i_mapping, size >> PAGE_SHIFT, NULL);
-	struct lanefs_map map = { .logical = size >> LANEFS_BLOCK_SHIFT };
-	u32 seq;
-	int err;
-
-	if (IS_ERR(folio))
-		return PTR_ERR(folio);
-	err = lanefs_is_log(inode->i_sb) ? lanefs_delalloc_reserve(inode, 1, false, &map, &seq) : 0;
-	if (err) {
-		folio_put(folio);
-		return err;
-	}
-	folio_lock(folio);
-	folio_zero_segment(folio, offset_in_folio(folio, size), folio_size(folio));
-	folio_mark_dirty(folio);
-	folio_unlock(folio);
-	folio_put(folio);
-	return 0;
-}
-
-/*
- * Makes the bytes from the end of the file to the end of its last block zeros, on the device as
- * well: before the file grows, so that nothing old shows there, even after a crash.
- */
-int lanefs_zero_tail(struct inode *inode, loff_t size)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-	loff_t first = round_down(size, LANEFS_BLOCK_SIZE), end = round_up(size, LANEFS_BLOCK_SIZE);
-	struct lanefs_map map;
-	int err;
-
-	if (size == end)
-		return 0;
-	/* A dirty page over an unwritten block would be taken for zeros. */
-	err = filemap_write_and_wait_range(inode->i_mapping, first, end - 1);
-	if (err)
-		return err;
-	down_read(&li->li_tree_sem);
-	err = lanefs_map_find(inode, first >> LANEFS_BLOCK_SHIFT, &map);
-	up_read(&li->li_tree_sem);
-	if (err || !map.block || map.unwritten)
-		return err;
-	err = lanefs_zero_cached(inode, size);
-	if (err)
-		return err;
-	return filemap_write_and_wait_range(inode->i_mapping, first, end - 1);
-}
-
 /* Completes a read that the page cache served in part. */
 static ssize_t lanefs_read_rest(struct kiocb *iocb, struct iov_iter *to, ssize_t before)
 {
@@ -74,8 +20,7 @@ static ssize_t lanefs_read_rest(struct kiocb *iocb, struct iov_iter *to, ssize_t
 static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	bool wait = !(iocb->ki_flags & IOCB_NOWAIT);
-	ssize_t count = 0;
+	ssize_t count;
 
 	if (lanefs_is_shutdown(inode->i_sb))
 		return -EIO;
@@ -86,20 +31,7 @@ static ssize_t lanefs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		count = lanefs_read_shared(iocb, to);
 		return count && !iov_iter_count(to) ? count : lanefs_read_rest(iocb, to, count);
 	}
-	if (!iov_iter_count(to))
-		return 0;
-	file_accessed(iocb->ki_filp);
-	if (wait)
-		inode_lock_shared(inode);
-	else if (!inode_trylock_shared(inode))
-		return -EAGAIN;
-	if (inode->i_mapping->nrpages)
-		count = lanefs_writeout_range(inode, iocb->ki_pos,
-					      iocb->ki_pos + iov_iter_count(to) - 1, wait);
-	if (!count)
-		count = iomap_dio_rw(iocb, to, &lanefs_iomap_ops, NULL, 0, NULL, 0);
-	inode_unlock_shared(inode);
-	return count;
+	return lanefs_direct_read(iocb, to);
 }
 
 /* It does not come by lanefs_read_iter() on all kernels. */
@@ -111,189 +43,11 @@ static ssize_t lanefs_splice_read(struct file *file, loff_t *pos, struct pipe_in
 	return lanefs_generic_splice_read(file, pos, pipe, count, flags);
 }
 
-static int lanefs_direct_ended(struct kiocb *iocb, ssize_t size, int error, unsigned int flags)
-{
-	struct inode *inode = file_inode(iocb->ki_filp);
-
-	if (error || !size)
-		return error;
-	if (!(flags & IOMAP_DIO_UNWRITTEN) &&
-	    iocb->ki_pos + size <= READ_ONCE(LANEFS_I(inode)->li_disk_size))
-		return 0;
-	return lanefs_io_ended(inode, iocb->ki_pos, size, flags & IOMAP_DIO_UNWRITTEN, true);
-}
-
-static const struct iomap_dio_ops lanefs_direct_ops = {
-	.end_io = lanefs_direct_ended,
-};
-
-/* Whether blocks beyond the end of the file are allocated, as far as can be known. */
-static bool lanefs_maps_past_end(struct inode *inode)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-	struct lanefs_map last;
-	int err;
-
-	down_read(&li->li_tree_sem);
-	err = lanefs_map_last(inode, &last);
-	up_read(&li->li_tree_sem);
-	return err || last.logical + last.length >
-		      DIV_ROUND_UP_ULL(i_size_read(inode), LANEFS_BLOCK_SIZE);
-}
-
-/*
- * The inode is locked, so what moves its end, or fills holes, waits for the I/O. All holes have
- * blocks reserved for them before anything is written: -ENOSPC leaves the file as it was.
- */
-static ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from)
-{
-	struct inode *inode = file_inode(iocb->ki_filp);
-	bool wait = iocb->ki_pos + iov_iter_count(from) > i_size_read(inode) ||
-		    ((iocb->ki_pos | iov_iter_count(from)) & (LANEFS_BLOCK_SIZE - 1));
-	u64 first = iocb->ki_pos >> LANEFS_BLOCK_SHIFT;
-	u64 end = DIV_ROUND_UP_ULL(iocb->ki_pos + iov_iter_count(from), LANEFS_BLOCK_SIZE);
-	size_t asked = iov_iter_count(from);
-	bool clean = iocb->ki_pos + asked > i_size_read(inode) && !lanefs_maps_past_end(inode);
-	ssize_t count;
-	int err;
-
-	err = lanefs_delalloc_reserve_range(inode, first, end);
-	if (err)
-		return err;
-	if (wait)
-		inode_dio_wait(inode);
-	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops,
-			     wait ? IOMAP_DIO_FORCE_WAIT : 0, NULL, 0);
-	lanefs_delalloc_undo(inode, first, end);
-	/* The end is not where it should be, and blocks that were allocated lie behind it. */
-	if (clean && count != asked)
-		lanefs_free_on_close(inode);
-	/* The page cache could not be emptied: write through it. */
-	return count == -ENOTBLK ? 0 : count;
-}
-
-/* Whether the range has no hole; as the inode is not unlocked, none is made either. */
-static bool lanefs_range_mapped(struct inode *inode, loff_t start, loff_t end)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-	u64 at = start >> LANEFS_BLOCK_SHIFT, last = end >> LANEFS_BLOCK_SHIFT;
-	struct lanefs_map map = { .block = 1 };
-	int err = 0;
-
-	down_read(&li->li_tree_sem);
-	for (; at < last && !err && map.block; at += map.length)
-		err = lanefs_map_find(inode, at, &map);
-	up_read(&li->li_tree_sem);
-	return !err && map.block;
-}
-
 /* With the inode locked, if only shared: the bytes that may be written, or an error. */
-static ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from)
+ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from)
 {
 	lockdep_assert_held(&file_inode(iocb->ki_filp)->i_rwsem);
 	return IS_IMMUTABLE(file_inode(iocb->ki_filp)) ? -EPERM : generic_write_checks(iocb, from);
-}
-
-/*
- * With the inode's lock shared. If it must not wait, lanefs_iomap_begin() sees to it that there are
- * blocks.
- */
-static ssize_t lanefs_direct_overwrite_locked(struct kiocb *iocb, struct iov_iter *from)
-{
-	struct inode *inode = file_inode(iocb->ki_filp);
-	bool wait = !(iocb->ki_flags & IOCB_NOWAIT);
-	ssize_t count;
-	loff_t end;
-	int err;
-
-	count = lanefs_write_checks(iocb, from);
-	if (count <= 0)
-		return count;
-	end = iocb->ki_pos + count;
-	if (!IS_NOSEC(inode) || ((iocb->ki_pos | end) & (LANEFS_BLOCK_SIZE - 1)) ||
-	    end > i_size_read(inode) || (wait && !lanefs_range_mapped(inode, iocb->ki_pos, end)))
-		return 0;
-	err = kiocb_modified(iocb);
-	if (err)
-		return err;
-	count = iomap_dio_rw(iocb, from, &lanefs_iomap_ops, &lanefs_direct_ops, 0, NULL, 0);
-	return count == -ENOTBLK ? 0 : count;
-}
-
-/*
- * A direct write of whole blocks that are there moves neither the end nor the map, so others may write
- * at the same time. Returns the bytes written; 0: none, take the inode's lock; or an error.
- */
-static ssize_t lanefs_direct_overwrite(struct kiocb *iocb, struct iov_iter *from)
-{
-	struct inode *inode = file_inode(iocb->ki_filp);
-	ssize_t count;
-
-	if (lanefs_is_log(inode->i_sb) || (iocb->ki_flags & IOCB_APPEND))
-		return 0;
-	if (!(iocb->ki_flags & IOCB_NOWAIT))
-		inode_lock_shared(inode);
-	else if (!inode_trylock_shared(inode))
-		return -EAGAIN;
-	count = lanefs_direct_overwrite_locked(iocb, from);
-	inode_unlock_shared(inode);
-	return count;
-}
-
-/*
- * Writes the rest of a direct write through the page cache, and then to the device. That it is not
- * direct any more makes lanefs_write_iter() sync it.
- */
-static ssize_t lanefs_write_rest(struct kiocb *iocb, struct iov_iter *from, ssize_t before)
-{
-	struct address_space *mapping = iocb->ki_filp->f_mapping;
-	loff_t start = iocb->ki_pos;
-	ssize_t count;
-	int err;
-
-	iocb->ki_flags &= ~IOCB_DIRECT;
-	count = lanefs_buffered_write(iocb, from, &lanefs_iomap_ops, &lanefs_iomap_checks);
-	if (count <= 0)
-		return before ?: count;
-	err = filemap_write_and_wait_range(mapping, start, start + count - 1);
-	if (err)
-		return before ?: err;
-	invalidate_mapping_pages(mapping, start >> PAGE_SHIFT, (start + count - 1) >> PAGE_SHIFT);
-	return before + count;
-}
-
-/* All through the page cache, where pages keep what is read apart from what is moved. */
-static ssize_t lanefs_direct_to_log(struct kiocb *iocb, struct iov_iter *from)
-{
-	struct inode *inode = file_inode(iocb->ki_filp);
-	u64 first = iocb->ki_pos >> LANEFS_BLOCK_SHIFT;
-	u64 end = DIV_ROUND_UP_ULL(iocb->ki_pos + iov_iter_count(from), LANEFS_BLOCK_SIZE);
-	ssize_t count;
-
-	if (iocb->ki_flags & IOCB_NOWAIT)
-		return -EAGAIN;
-	count = lanefs_delalloc_reserve_range(inode, first, end);
-	if (count)
-		return count;
-	count = lanefs_write_rest(iocb, from, 0);
-	lanefs_delalloc_undo(inode, first, end);
-	return count;
-}
-
-/*
- * Whether it is direct, and moves the file's end inside a block. The page of that block may be
- * cached, and who reads it while the end moves would find zeros up to the new end.
- */
-static bool lanefs_extends_block(struct kiocb *iocb, struct iov_iter *from)
-{
-	struct inode *inode = file_inode(iocb->ki_filp);
-	struct block_device *bdev = inode->i_sb->s_bdev;
-	loff_t size = i_size_read(inode), pos = iocb->ki_pos;
-	size_t count = iov_iter_count(from);
-
-	return (size & (LANEFS_BLOCK_SIZE - 1)) && pos < round_up(size, LANEFS_BLOCK_SIZE) &&
-	       pos + count > size && !((pos | count) & (bdev_logical_block_size(bdev) - 1)) &&
-	       !(iov_iter_alignment(from) & bdev_dma_alignment(bdev));
 }
 
 static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
@@ -313,16 +67,7 @@ static ssize_t lanefs_write_locked(struct kiocb *iocb, struct iov_iter *from)
 		return err;
 	if (!(iocb->ki_flags & IOCB_DIRECT))
 		return lanefs_buffered_write(iocb, from, &lanefs_iomap_ops, &lanefs_iomap_checks);
-	if (lanefs_is_log(inode->i_sb))
-		return lanefs_direct_to_log(iocb, from);
-	if (iocb->ki_flags & IOCB_NOWAIT)
-		return -EAGAIN;
-	if (lanefs_extends_block(iocb, from))
-		return lanefs_write_rest(iocb, from, 0);
-	count = lanefs_direct_write(iocb, from);
-	if (count >= 0 && iov_iter_count(from))
-		count = lanefs_write_rest(iocb, from, count);
-	return count;
+	return lanefs_direct_write(iocb, from);
 }
 
 static ssize_t lanefs_write_some(struct kiocb *iocb, struct iov_iter *from)
@@ -545,100 +290,6 @@ const struct file_operations lanefs_file_fops = {
 	.splice_write = iter_file_splice_write,
 	.setlease = generic_setlease,
 };
-
-/*
- * Before the size on disk is changed to `size`: writes the data between the size on disk and that one.
- * The file would else have its new size after a crash, and zeros where it had been written to. The
- * inode is locked.
- */
-int lanefs_write_below(struct inode *inode, loff_t size)
-{
-	loff_t from = READ_ONCE(LANEFS_I(inode)->li_disk_size), to = min(size, i_size_read(inode));
-
-	lockdep_assert_held(&inode->i_rwsem);
-	return from < to ? filemap_write_and_wait_range(inode->i_mapping, from, to - 1) : 0;
-}
-
-/* Logs the size of a file that has no blocks to lose. One without links is an orphan. */
-int lanefs_log_size(struct inode *inode, loff_t size)
-{
-	struct lanefs_inode *li = LANEFS_I(inode);
-	struct lanefs_handle h;
-	int err;
-
-	err = lanefs_begin_inode(&h, inode);
-	if (err)
-		return err;
-	lanefs_orphan(&h, inode, !inode->i_nlink);
-	down_write(&li->li_tree_sem);
-	li->li_disk_size = size;
-	lanefs_inode_log(&h, inode, true);
-	up_write(&li->li_tree_sem);
-	lanefs_end(&h);
-	return 0;
-}
-
-static int lanefs_set_size(struct inode *inode, loff_t size)
-{
-	loff_t old = i_size_read(inode);
-	int err;
-
-	inode_dio_wait(inode);
-	err = lanefs_write_below(inode, size);
-	if (!err)
-		err = lanefs_zero_tail(inode, min(old, size));
-	if (err)
-		return err;
-	filemap_invalidate_lock(inode->i_mapping);
-	truncate_setsize(inode, size);
-	lanefs_delalloc_drop(inode, DIV_ROUND_UP_ULL(size, LANEFS_BLOCK_SIZE), LANEFS_MAX_FILE_BLOCKS);
-	if (size > old)
-		err = lanefs_log_size(inode, size);
-	else
-		err = lanefs_truncate_blocks(inode, size);
-	filemap_invalidate_unlock(inode->i_mapping);
-	return err;
-}
-
-/* Truncation to the size that the file has: what fallocate() took past the end goes. */
-static int lanefs_truncate_same_size(struct inode *inode)
-{
-	return lanefs_maps_past_end(inode) ? lanefs_free_past_end(inode) : 0;
-}
-
-static int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
-{
-	struct inode *inode = d_inode(dentry);
-	bool sync = false;
-	int err;
-
-	err = lanefs_setattr_prepare(idmap, dentry, attr);
-	if (err)
-		return err;
-	if ((attr->ia_valid & ATTR_SIZE) && attr->ia_size != i_size_read(inode)) {
-		err = lanefs_set_size(inode, attr->ia_size);
-		if (err)
-			return err;
-		sync = IS_SYNC(inode);
-		/* Changing the size does change the times. */
-		if (!(attr->ia_valid & ATTR_MTIME)) {
-			attr->ia_valid |= ATTR_MTIME | ATTR_CTIME;
-			attr->ia_mtime = current_time(inode);
-			attr->ia_ctime = attr->ia_mtime;
-		}
-	} else if (attr->ia_valid & ATTR_SIZE) {
-		err = lanefs_truncate_same_size(inode);
-		if (err)
-			return err;
-	}
-	/* Both are done; a capability cannot be taken away twice. */
-	attr->ia_valid &= ~(ATTR_SIZE | ATTR_KILL_PRIV);
-	err = lanefs_setattr(idmap, dentry, attr);
-	if (!err && sync)
-		err = lanefs_make_durable(lanefs_journal_of(inode),
-					  READ_ONCE(LANEFS_I(inode)->li_seq));
-	return err;
-}
 
 const struct inode_operations lanefs_file_iops = {
 	.setattr = lanefs_file_setattr,

@@ -10,9 +10,19 @@
 extern const struct file_operations lanefs_file_fops;
 extern const struct inode_operations lanefs_file_iops;
 int lanefs_fsync(struct file *file, loff_t start, loff_t end, int datasync);
+ssize_t lanefs_write_checks(struct kiocb *iocb, struct iov_iter *from);
+
+/* direct.c */
+ssize_t lanefs_direct_read(struct kiocb *iocb, struct iov_iter *to);
+ssize_t lanefs_direct_overwrite(struct kiocb *iocb, struct iov_iter *from);
+ssize_t lanefs_direct_write(struct kiocb *iocb, struct iov_iter *from);
+
+/* size.c */
 int lanefs_zero_tail(struct inode *inode, loff_t size);
+bool lanefs_maps_past_end(struct inode *inode);
 int lanefs_write_below(struct inode *inode, loff_t size);
 int lanefs_log_size(struct inode *inode, loff_t size);
+int lanefs_file_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 
 /* data.c */
 extern const struct address_space_operations lanefs_aops;

@@ -226,7 +226,8 @@ void lanefs_slot_open(struct lanefs_journal *journal, unsigned int credits);
 unsigned int lanefs_slots_close(struct lanefs_journal *journal);
 bool lanefs_slots_busy(const struct lanefs_journal *journal);
 
-/* journal.c */
+/* handle.c */
+u64 lanefs_log_need(u64 blocks, u64 revokes);
 int lanefs_begin(struct lanefs_handle *h, struct lanefs_sb *sbi, unsigned int credits,
 		 const u32 *domains, int count);
 void lanefs_end(struct lanefs_handle *h);
@@ -235,6 +236,8 @@ void lanefs_hold_ties(struct lanefs_journal *journal, u64 seq, u64 ticket);
 void lanefs_txn_lock(struct lanefs_txn *txn);
 void lanefs_txn_drain(struct lanefs_txn *txn);
 void lanefs_txn_free(struct lanefs_txn *txn);
+
+/* journal.c */
 int lanefs_journal_cache_init(void);
 void lanefs_journal_cache_exit(void);
 struct lanefs_journal *lanefs_journal_new(struct lanefs_sb *sbi, u32 id,
@@ -243,7 +246,6 @@ struct lanefs_journal *lanefs_journal_new(struct lanefs_sb *sbi, u32 id,
 void lanefs_journal_free(struct lanefs_journal *journal);
 int lanefs_journal_start(struct lanefs_journal *journal);
 void lanefs_journal_stop(struct lanefs_journal *journal);
-u64 lanefs_log_need(u64 blocks, u64 revokes);
 
 /* coop.c */
 struct lanefs_coop {

@@ -2,7 +2,7 @@
 /*
  * How many blocks and inodes are free is counted in the background, as a mount of a large device
  * would take seconds. What is counted can be had at once. A bitmap that is needed before comes into
- * memory, and is counted then (alloc.c, ibitmap.c). Who finds too little waits for more to be
+ * memory, and is counted then (groups.c, ibitmap.c). Who finds too little waits for more to be
  * counted, until the count is over.
  *
  * Each domain's work counts some of its bitmaps and queues itself again, so that all domains have

@@ -97,16 +97,27 @@ static inline bool lanefs_counted(const struct lanefs_domain *domain)
 	return lanefs_count_seen(domain) < 0;
 }
 
-/* alloc.c */
-int lanefs_alloc_start(struct lanefs_domain *domain);
-int lanefs_alloc_count(struct lanefs_domain *domain);
-void lanefs_alloc_stop(struct lanefs_domain *domain);
+/* groups.c */
+int lanefs_groups_start(struct lanefs_domain *domain);
+int lanefs_groups_count(struct lanefs_domain *domain);
+void lanefs_groups_stop(struct lanefs_domain *domain);
+bool lanefs_group_known(struct lanefs_domain *domain, u32 number);
+int lanefs_group_load(struct lanefs_domain *domain, u32 number);
 int lanefs_group_lock(struct lanefs_domain *domain, u32 number);
+void lanefs_group_prepare(struct lanefs_domain *domain, u32 number);
 void lanefs_free_prepare(struct lanefs_domain *domain, u64 start, u64 count);
 bool lanefs_free_prepared(const struct lanefs_domain *domain, u64 start, u64 count);
-void lanefs_alloc_prepare(struct lanefs_domain *domain, u64 goal);
-unsigned long lanefs_groups_count(struct shrinker *shrinker, struct shrink_control *sc);
+unsigned long lanefs_groups_cached(struct shrinker *shrinker, struct shrink_control *sc);
 unsigned long lanefs_groups_scan(struct shrinker *shrinker, struct shrink_control *sc);
+
+/* Of a block of the domain. */
+static inline u32 lanefs_group_of(const struct lanefs_domain *domain, u64 block)
+{
+	return div_u64(block - domain->d_layout.base, LANEFS_BITMAP_BITS);
+}
+
+/* alloc.c */
+void lanefs_alloc_prepare(struct lanefs_domain *domain, u64 goal);
 int lanefs_alloc_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 goal, u32 want,
 			u64 *start, u32 *count);
 int lanefs_free_blocks(struct lanefs_handle *h, struct lanefs_domain *domain, u64 start, u64 count,

@@ -65,7 +65,7 @@ static void lanefs_free_sb(struct lanefs_sb *sbi)
 	for (i = 0; i < sbi->s_domains && sbi->s_domain[i]; i++) {
 		domain = sbi->s_domain[i];
 		lanefs_gc_stop(domain);
-		lanefs_alloc_stop(domain);
+		lanefs_groups_stop(domain);
 		lanefs_ibitmaps_stop(domain);
 		lanefs_shards_stop(domain);
 		lanefs_journal_free(domain->d_journal);
@@ -198,7 +198,7 @@ static const struct super_operations lanefs_sops = {
 /* What is there of a domain's blocks and inodes, not counted yet, and its collectors. */
 static int lanefs_domain_start(struct lanefs_domain *domain)
 {
-	int err = lanefs_alloc_start(domain);
+	int err = lanefs_groups_start(domain);
 
 	if (!err)
 		err = lanefs_ibitmaps_start(domain);
@@ -208,7 +208,7 @@ static int lanefs_domain_start(struct lanefs_domain *domain)
 /* Counts some of a domain: 1: there is more; 0: that was all; or an error. */
 static int lanefs_domain_count(struct lanefs_domain *domain)
 {
-	int blocks = lanefs_alloc_count(domain);
+	int blocks = lanefs_groups_count(domain);
 	int inodes = blocks < 0 ? 0 : lanefs_ibitmaps_count(domain);
 
 	return min(blocks, inodes) < 0 ? min(blocks, inodes) : blocks || inodes;
@@ -320,7 +320,7 @@ static int lanefs_fill_super(struct super_block *sb, struct fs_context *fc)
 				    sb->s_id);
 	if (err)
 		goto free;
-	err = lanefs_shrinker_start(&sbi->s_groups_shrinker, lanefs_groups_count,
+	err = lanefs_shrinker_start(&sbi->s_groups_shrinker, lanefs_groups_cached,
 				    lanefs_groups_scan, sbi, sb->s_id);
 	if (err)
 		goto stop_shrinker;
