@@ -152,5 +152,8 @@ def mounted(place: Place, device: str, *options: str) -> Iterator[Path]:
     run("mount", "-t", place.filesystem, *chosen, device, str(point))
     try:
         yield point
-    finally:
-        run("umount", str(point))
+    except BaseException:
+        # What a test has left open must not hide why it failed, nor fail those after it.
+        run("umount", "--lazy", str(point))
+        raise
+    run("umount", str(point))
