@@ -38,9 +38,11 @@ def _data(size: int, offset: int) -> Iterator[memoryview]:
 def _write_directly(path: Path, size: int, offset: int) -> None:
     """Write so many bytes; Skipped where the device has larger sectors, or wants other memory."""
     fd = open_direct(path, os.O_RDWR)
-    with _data(size, offset) as data, optional("small sectors"):
-        os.pwritev(fd, [data], 0)
-    os.close(fd)
+    try:
+        with _data(size, offset) as data, optional("direct I/O of such sectors and memory"):
+            os.pwritev(fd, [data], 0)
+    finally:
+        os.close(fd)
 
 
 def _read_while_appended(directory: Path, size: int, offset: int = 0) -> None:
