@@ -127,18 +127,9 @@ def settings(descriptor: Descriptor, given: Options) -> Options:
             raise AppError(
                 f"{descriptor.id} has no option {name}; its options: {', '.join(known) or 'none'}"
             )
-        try:
-            value = int(said) if isinstance(option.default, int) else str(said)
-        except ValueError:
-            raise AppError(
-                f"{descriptor.id}: option {name} takes a number; it was given {said!r}"
-            ) from None
-        if option.choices and str(value) not in option.choices:
-            raise AppError(
-                f"{descriptor.id}: option {name} must be one of {', '.join(option.choices)}, not "
-                f"{value!r}"
-            )
-        result[name] = value
+        if not option.accepts(said):
+            raise AppError(f"{descriptor.id}: {option.refusal(said)}")
+        result[name] = str(said) if option.least is None else int(said)
     return result
 
 

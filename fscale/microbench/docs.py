@@ -25,6 +25,14 @@ def overview(workloads: Iterable[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def takes(option: dict[str, Any]) -> str:
+    """The choices of an option, or the numbers that it takes."""
+    if option["choices"]:
+        return " or ".join(option["choices"])
+    multiples = f", multiples of {option['multiple_of']}" if option["multiple_of"] else ""
+    return f"{option['least']} to {option['most']}{multiples}"
+
+
 def details(workload: dict[str, Any]) -> str:
     """Everything that a descriptor says."""
     lines = [f"### {workload['id']}", "", f"{workload['title']}.", ""]
@@ -46,8 +54,8 @@ def details(workload: dict[str, Any]) -> str:
     for option in workload["options"]:
         if option["name"] == OF_ALL:
             continue
-        choices = f" ({' or '.join(option['choices'])})" if option["choices"] else ""
-        lines += [f"- Option `{option['name']}={option['default']}`: {option['help']}{choices}"]
+        lines += [f"- Option `{option['name']}={option['default']}`: {option['help']}"]
+        lines[-1] += f" ({takes(option)})"
     lines += [f"- Source: {workload['paper']}"] if workload["paper"] else []
     return "\n".join(lines)
 

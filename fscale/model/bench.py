@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The JSON that one run of the C microbenchmark prints: the contract with `microbench/`."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 End = Literal["time", "exhausted", "no_space", "error", "interrupted"]
 Mode = Literal["buffered", "direct", "dontcache"]
 
@@ -39,12 +41,49 @@ Time = Annotated[str, AfterValidator(_time)]
 
 
 class OptionHelp(Strict):
-    """One option of a workload, as its C descriptor declares it."""
+    """One option of a workload, as its C descriptor declares it.
+
+    It takes one of its choices, a whole number if it has a least one, or any text.
+    """
 
     name: str
     default: int | str
     help: str
     choices: list[str] = []
+    least: int | None = Field(default=None, description="the least number that it takes")
+    most: int | None = Field(default=None, description="the greatest number that it takes")
+    multiple_of: int | None = Field(default=None, description="what divides each number")
+
+    @property
+    def takes(self) -> str:
+        """What it takes, for a sentence."""
+        if self.choices:
+            return " or ".join(self.choices)
+        if self.least is None:
+            return "a text"
+        kind = f"a multiple of {self.multiple_of}" if self.multiple_of else "a whole number"
+        if self.most is None:
+            return f"{kind}, {self.least} or more"
+        return f"{kind} from {self.least} to {self.most}"
+
+    def accepts(self, value: int | str) -> bool:
+        """Whether it can have this value."""
+        if self.choices:
+            return str(value) in self.choices
+        if self.least is None:
+            return True
+        if not _NUMBER.fullmatch(str(value)):
+            return False
+        number = int(value)
+        return (
+            self.least <= number
+            and (self.most is None or number <= self.most)
+            and number % (self.multiple_of or 1) == 0
+        )
+
+    def refusal(self, value: int | str) -> str:
+        """What to tell a user whose value it does not accept."""
+        return f"option {self.name} cannot be {str(value) or 'empty'}; give {self.takes}"
 
 
 class Descriptor(Strict):

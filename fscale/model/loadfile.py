@@ -208,7 +208,12 @@ class Named:
             min_cores=1,
             modes=modes,
             options=[
-                OptionHelp(name=name, default=option.default, help=option.help)
+                OptionHelp(
+                    name=name,
+                    default=option.default,
+                    help=option.help,
+                    least=None if option.share_of is None else 1,
+                )
                 for name, option in file.options.items()
             ],
             definition=self.texts,

@@ -29,15 +29,15 @@ def check_names(suite: Suite, descriptors: Mapping[str, Descriptor]) -> None:
         if name != "all" and name not in descriptors:
             raise FscaleError(f"options for unknown workload {name}{suggest(name, descriptors)}")
         group = descriptors.values() if name == "all" else [descriptors[name]]
-        known = {option.name: option for d in group for option in d.options}
+        known = {option.name for d in group for option in d.options}
+        # What is not measured may take other values.
+        measured = _ids(suite, descriptors) if name == "all" else [name]
         for key, value in options.items():
             if key not in known:
                 raise FscaleError(f"{name} has no option {key}{suggest(key, known)}")
-            choices = known[key].choices
-            if choices and value not in choices:
-                raise FscaleError(
-                    f"{name}: option {key} cannot be {value}; give {' or '.join(choices)}"
-                )
+            for option in (o for d in measured for o in descriptors[d].options if o.name == key):
+                if not option.accepts(value):
+                    raise FscaleError(f"{name}: {option.refusal(value)}")
 
 
 def options_of(suite: Suite, descriptor: Descriptor) -> Options:

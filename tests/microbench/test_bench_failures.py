@@ -360,6 +360,26 @@ def test_usage(tmp_path):
     assert list((tmp_path / "empty").iterdir()) == []
 
 
+def test_the_list_says_which_numbers_an_option_takes(tmp_path):
+    """A value just beyond what the list says is refused; the default is not."""
+    given = {}
+    for workload in bench.descriptors().values():
+        for option in workload.options:
+            assert option.accepts(option.default)
+            if not option.choices:
+                given[option.name] = (workload.id, option)
+    assert {"block", "fill", "keep", "entries"} <= given.keys()
+    for workload, option in given.values():
+        step = option.multiple_of or 1
+        between = [option.least + 1] if option.multiple_of else []
+        for value in (option.least - step, option.most + step, "4k", *between):
+            assert not option.accepts(value)
+            argv = ("--dir", str(tmp_path), "--cpus", "0", "--option", f"{option.name}={value}")
+            assert f"option {option.name} of {workload} takes" in usage(
+                "--workload", workload, *argv
+            )
+
+
 @needs_root
 @pytest.mark.root
 def test_read_only_directory(tmp_path):

@@ -88,11 +88,21 @@ def test_settings() -> None:
     assert settings(DESCRIPTOR, {"spools": "3"})["spools"] == 3
     for wrong, message in (
         ({"spool": 1}, "has no option spool"),
-        ({"spools": "many"}, "'many'"),
-        ({"fsync": "maybe"}, "must be one of on, off"),
+        ({"spools": "many"}, "spools cannot be many; give a whole number, 1 or more"),
+        ({"spools": 0}, "spools cannot be 0"),
+        ({"port": 65536}, "port cannot be 65536; give a whole number from 0 to 65535"),
+        ({"fsync": "maybe"}, "fsync cannot be maybe; give on or off"),
     ):
         with pytest.raises(AppError, match=message):
             settings(DESCRIPTOR, wrong)
+
+
+def test_each_option_says_which_numbers_it_takes() -> None:
+    for app in applications():
+        for option in app.descriptor.options:
+            assert option.accepts(option.default), (app.descriptor.id, option.name)
+            if app.descriptor.definition is None:
+                assert (option.least is not None) == isinstance(option.default, int), option.name
 
 
 def test_meter_adds_up_the_cpus_under_test(tmp_path: Path) -> None:

@@ -32,7 +32,11 @@ def descriptor(name: str, modes: list[Mode], min_cores: int = 1) -> Descriptor:
         background=min_cores > 1,
         min_cores=min_cores,
         modes=modes,
-        options=[OptionHelp(name="open", default="open", help="", choices=["open", "stat"])],
+        options=[
+            OptionHelp(name="open", default="open", help="", choices=["open", "stat"]),
+            OptionHelp(name="block", default=512, help="", least=512, most=4096, multiple_of=512),
+            OptionHelp(name="keep", default=0, help="", least=0),
+        ],
     )
 
 
@@ -130,12 +134,33 @@ def test_options_of_a_workload_are_those_for_all_that_it_has_and_its_own() -> No
         ({"options": {"all": {"opne": "stat"}}}, "all has no option opne; did you mean open?"),
         ({"options": {"DRBL": {"open": "x"}}}, "DRBL: option open cannot be x; give open or stat"),
         ({"options": {"all": {"open": "x"}}}, "all: option open cannot be x; give open or stat"),
+        ({"options": {"all": {"block": 1000}}},
+         "all: option block cannot be 1000; give a multiple of 512 from 512 to 4096"),
+        ({"options": {"DRBL": {"keep": -1}}},
+         "DRBL: option keep cannot be -1; give a whole number, 0 or more"),
+        ({"options": {"DRBL": {"keep": ""}}},
+         "DRBL: option keep cannot be empty; give a whole number, 0 or more"),
     ],
 )  # fmt: skip
 def test_unknown_names(changes: dict[str, object], says: str) -> None:
     with pytest.raises(FscaleError) as caught:
         plan.check_names(suite(**changes), KNOWN)
     assert str(caught.value) == says
+
+
+@pytest.mark.parametrize("value", ["abc", "4k", "1e3", "512.0", " 512", "+512", "٥١٢", 0, 8192])
+def test_a_number_is_refused_before_anything_is_measured(value: int | str) -> None:
+    with pytest.raises(FscaleError, match="option block cannot be"):
+        plan.check_names(suite(options={"DRBL": {"block": value}}), KNOWN)
+
+
+def test_a_value_for_all_need_not_suit_what_is_not_measured() -> None:
+    narrow = KNOWN["MWCL"].model_copy(deep=True)
+    narrow.options[1].most = 1024
+    known = KNOWN | {"MWCL": narrow}
+    plan.check_names(suite(workloads=["DRBL"], options={"all": {"block": 4096}}), known)
+    with pytest.raises(FscaleError, match="all: option block cannot be 4096"):
+        plan.check_names(suite(workloads=["MWCL"], options={"all": {"block": 4096}}), known)
 
 
 def test_known_names() -> None:

@@ -31,7 +31,7 @@ DESCRIPTOR = Descriptor(
     min_cores=1,
     modes=["buffered"],
     options=[
-        OptionHelp(name="clients", default=0, help="client processes; 0: one per core"),
+        OptionHelp(name="clients", default=0, least=0, help="client processes; 0: one per core"),
         OptionHelp(name="load", default=str(LOAD), help="load file to replay"),
     ],
 )

@@ -61,15 +61,28 @@ DESCRIPTOR = Descriptor(
         OptionHelp(
             name="spools",
             default=60,
+            least=1,
             help="spool directories, one Exim daemon per directory; with 1, Exim's own "
             "split_spool_directory, which changes directory every second",
         ),
-        OptionHelp(name="clients", default=4, help="SMTP clients per core"),
-        OptionHelp(name="backlog", default=4, help="most undelivered messages per core"),
-        OptionHelp(name="per_connection", default=10, help="messages per connection"),
-        OptionHelp(name="size", default=20, help="bytes of a message's body"),
-        OptionHelp(name="boxes", default=4, help="mail boxes per client"),
-        OptionHelp(name="generators", default=0, help="sending processes; 0: one per 16 cores"),
+        OptionHelp(name="clients", default=4, least=1, help="SMTP clients per core"),
+        OptionHelp(name="backlog", default=4, least=1, help="most undelivered messages per core"),
+        OptionHelp(
+            name="per_connection",
+            default=10,
+            least=1,
+            most=1_000_000,
+            help="messages per connection",
+        ),
+        OptionHelp(name="size", default=20, least=1, most=10_000, help="bytes of a message's body"),
+        OptionHelp(name="boxes", default=4, least=1, most=100_000, help="mail boxes per client"),
+        OptionHelp(
+            name="generators",
+            default=0,
+            least=0,
+            most=4096,
+            help="sending processes; 0: one per 16 cores",
+        ),
         OptionHelp(
             name="spread",
             default="all",
@@ -77,7 +90,13 @@ DESCRIPTOR = Descriptor(
             help="all: spool directories and mail boxes on every partition; spool: spools on every "
             "partition, all mail boxes on the first",
         ),
-        OptionHelp(name="port", default=0, help="first port of the daemons; 0: any free ports"),
+        OptionHelp(
+            name="port",
+            default=0,
+            least=0,
+            most=65535,
+            help="first port of the daemons; 0: any free ports",
+        ),
     ],
 )
 

@@ -16,6 +16,9 @@ _PROGRAM = "fscale-personality"
 _TURN = "turn "  # operations, seconds, CPU seconds, seconds of settling, how it ended
 # Mean size of a file and its appends, and what a file system keeps beside it, in file sizes.
 _SLACK = 3
+# What the program accepts.
+_MOST_FILES = 100_000_000
+_MOST_BYTES = 1 << 26
 
 _SET_OPTIONS = [
     OptionHelp(
@@ -27,12 +30,16 @@ _SET_OPTIONS = [
 ]
 
 
+def _count(name: str, default: int, most: int, text: str, least: int = 2) -> OptionHelp:
+    return OptionHelp(name=name, default=default, least=least, most=most, help=text)
+
+
 def _set_options(files: int, width: int, size: int) -> list[OptionHelp]:
     return [
-        OptionHelp(name="files", default=files, help="files per file set, fewer if space is short"),
-        OptionHelp(name="width", default=width, help="entries per directory"),
-        OptionHelp(name="size", default=size, help="mean file size in bytes"),
-        OptionHelp(name="append", default=16384, help="mean size of an append in bytes"),
+        _count("files", files, _MOST_FILES, "files per file set, fewer if space is short"),
+        _count("width", width, _MOST_FILES, "entries per directory"),
+        _count("size", size, _MOST_BYTES, "mean file size in bytes", least=1),
+        _count("append", 16384, _MOST_BYTES, "mean size of an append in bytes", least=1),
         *_SET_OPTIONS,
     ]
 
@@ -85,7 +92,7 @@ CATD = _descriptor(
     "SpanFS (ATC'15) Figure 4",
     "an empty directory for each worker",
     [
-        OptionHelp(name="files", default=10000, help="files per worker, fewer if space is short"),
+        _count("files", 10000, _MOST_FILES, "files per worker, fewer if space is short"),
         OptionHelp(
             name="phase",
             default="append",

@@ -37,17 +37,21 @@ DESCRIPTOR = Descriptor(
         OptionHelp(
             name="keys",
             default=50000,
+            least=1,
             help="keys of all databases, fewer if space is short",
         ),
-        OptionHelp(name="wal", default=1, choices=[], help="write-ahead log: 1 on, 0 off"),
+        OptionHelp(name="wal", default=1, least=0, most=1, help="write-ahead log: 1 on, 0 off"),
         OptionHelp(
             name="sync",
             default=0,
-            choices=[],
+            least=0,
+            most=1,
             help="1: each write waits for the log to be synced",
         ),
-        OptionHelp(name="databases", default=1, help="databases, spread over the partitions"),
-        OptionHelp(name="threads", default=0, help="writer threads; 0: one per core"),
+        OptionHelp(
+            name="databases", default=1, least=1, help="databases, spread over the partitions"
+        ),
+        OptionHelp(name="threads", default=0, least=0, help="writer threads; 0: one per core"),
     ],
 )
 

@@ -28,8 +28,15 @@ DESCRIPTOR = Descriptor(
     min_cores=1,
     modes=["buffered"],
     options=[
-        OptionHelp(name="files", default=128, help="files of all threads together (SpanFS: 128)"),
-        OptionHelp(name="total_mb", default=512, help="MiB of all files, less if space is short"),
+        OptionHelp(
+            name="files",
+            default=128,
+            least=1,
+            help="files of all threads together (SpanFS: 128)",
+        ),
+        OptionHelp(
+            name="total_mb", default=512, least=1, help="MiB of all files, less if space is short"
+        ),
         OptionHelp(
             name="pattern",
             default="rndwr",

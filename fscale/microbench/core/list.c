@@ -11,6 +11,12 @@ static const char *const sharings[] = {
 	[SHARING_LOW] = "low", [SHARING_MEDIUM] = "medium", [SHARING_HIGH] = "high",
 };
 
+/* A bound of an option; one with choices has none. */
+static json_t *number(const struct option_desc *desc, long long bound)
+{
+	return desc->choices ? json_null() : json_integer(bound);
+}
+
 static json_t *option(const struct option_desc *desc)
 {
 	json_t *choices = json_array();
@@ -18,8 +24,10 @@ static json_t *option(const struct option_desc *desc)
 
 	for (const char *const *choice = desc->choices; choice && *choice; choice++)
 		json_array_append_new(choices, json_string(*choice));
-	return json_pack("{s:s, s:o, s:s, s:o}", "name", desc->name, "default", value, "help",
-			 desc->help, "choices", choices);
+	return json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o}", "name", desc->name, "default", value,
+			 "help", desc->help, "choices", choices, "least", number(desc, desc->min),
+			 "most", number(desc, desc->max), "multiple_of",
+			 desc->multiple_of ? json_integer(desc->multiple_of) : json_null());
 }
 
 static json_t *descriptor(const struct workload *wl)
