@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from fscale.model.config import parse_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.paths import TOOL_PATH
 from fscale.vm import rootfs
@@ -153,7 +154,7 @@ def machine_options(guest: Guest) -> list[str]:
         *("-machine", "q35,usb=off,vmport=off,sata=off,smbus=off"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *accelerator,
-        *("-smp", str(guest.smp), "-m", guest.memory),
+        *("-smp", str(guest.smp), "-m", f"{parse_size(guest.memory) >> 20}M"),
         *("-kernel", str(guest.kernel.image), "-initrd", str(guest.kernel.initramfs)),
     ]
 

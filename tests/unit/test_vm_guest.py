@@ -66,6 +66,18 @@ def test_a_guest_larger_than_the_groups_limit_is_refused(monkeypatch):
     guest.check_memory("4G")
 
 
+@pytest.mark.parametrize("memory", ["0", "64M", "4096", "-1G", "4X", "1,maxmem=3G", "", "many"])
+def test_memory_that_no_guest_boots_with_is_refused(memory):
+    with pytest.raises(FscaleError, match="--memory"):
+        guest.check_memory(memory)
+
+
+@pytest.mark.parametrize("memory", ["128M", "4G", "4g", "512 MiB", "134217728"])
+def test_memory_is_a_size_as_elsewhere(memory, monkeypatch):
+    monkeypatch.setattr(cgroups, "memory_left", lambda groups: None)
+    guest.check_memory(memory)
+
+
 def test_a_panic_is_found_with_its_first_report():
     verdict = console.judge(PANIC)
     assert verdict.trouble == "panic"
@@ -248,7 +260,7 @@ def command_line(accelerator: qemu.Accelerator = "tcg", held: Path | None = None
 
 def test_the_command_line_has_what_was_asked_for():
     line = command_line()
-    assert "-smp 4 -m 2G" in line
+    assert "-smp 4 -m 2048M" in line
     assert "-accel tcg,thread=multi" in line
     assert "-kernel /k/bzImage -initrd /k/initramfs.cpio" in line
     assert "file=/i/root.squashfs,format=raw,if=none,id=root,readonly=on" in line
