@@ -16,6 +16,7 @@ from fscale.model.results import Cell, CellKey
 from fscale.model.store import Store
 from fscale.vm import guest as guests
 from fscale.vm.guest import GuestError
+from fscale.vm.tasks import Boot
 
 
 class GuestBoots(Guests):
@@ -38,7 +39,7 @@ class GuestBoots(Guests):
         """Boot each side twice, one boot after the other; skip boots that are complete."""
         cells = []
         made: list[tuple[str, int]] = self.boots(first - 1)
-        for name, repetition in turns(f"{self.plan.seed} boots {first}", first):
+        for name, repetition in self._turns(first):
             self._boot(name, repetition)
             made.append((name, repetition))
             refuse_other_builds(self.plan.output, made)
@@ -46,18 +47,30 @@ class GuestBoots(Guests):
             cells += [relabel(cell, name, repetition) for cell in store.cells() if wanted(cell.key)]
         return cells
 
+    def first_round(self) -> list[Boot]:
+        """See Guests."""
+        return [self._planned(name, repetition) for name, repetition in self._turns(1)]
+
+    def _turns(self, first: int) -> list[tuple[str, int]]:
+        return list(turns(f"{self.plan.seed} boots {first}", first))
+
+    def _planned(self, name: str, repetition: int) -> Boot:
+        side = self.plan.sides[name]
+        directory = boot_directory(self.plan.output, name, repetition)
+        return Boot(side.guest, side.parts.added(self.plan.job(side, directory, repetition)))
+
     def _boot(self, name: str, repetition: int) -> None:
-        plan = self.plan
-        directory, side = boot_directory(plan.output, name, repetition), plan.sides[name]
-        if complete(directory):
+        boot, side = self._planned(name, repetition), self.plan.sides[name]
+        if complete(boot.output):
             return
         self.steps.note(f"boot {repetition} of side {name}: {side.variant.text}")
-        job = side.parts.added(plan.job(side, directory, repetition))
         # Standard output is reserved for the comparison, which may be JSON.
-        outcome = guests.run(side.guest, plan.emulator, job, self.steps, output=sys.stderr.buffer)
+        outcome = guests.run(
+            boot.guest, self.plan.emulator, boot.job, self.steps, output=sys.stderr.buffer
+        )
         if outcome.end != "finished":
             raise GuestError(outcome)
-        if not complete(directory):
+        if not complete(boot.output):
             raise FscaleError(
                 f"`fscale run` failed in the guest of {side.variant.text}; see its output above"
             )

@@ -88,6 +88,14 @@ class GuestPairs(Guests):
         numbers = range(1, last + 1)
         return [(name + ending, n) for n in numbers for ending in self.kinds for name in SIDES]
 
+    def first_round(self) -> list[Boot]:
+        """See Guests."""
+        return [
+            self._boot(name, 1, ending, counts)
+            for ending, counts in self.kinds.items()
+            for name in self.plan.sides
+        ]
+
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:
         """Measure a pair of boots of each kind, or return the stored cells."""
         cells = self._stored.get(first) or self._pair(first, wanted)

@@ -5,6 +5,7 @@ The boots are merged into one paired run in the form that `fscale compare` reads
 boot, or a pair of boots, so that the spread includes differences between boots.
 """
 
+import itertools
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +27,12 @@ from fscale.model.variant import Variant
 from fscale.vm import guest as guests
 from fscale.vm import kernel as kernels
 from fscale.vm import rootfs
-from fscale.vm.module_build import Parts, build_parts, needed_filesystems
+from fscale.vm.module_build import Parts, build_parts, needed_filesystems, refuse_unused
 from fscale.vm.options import GuestOptions
 from fscale.vm.place import Job
 from fscale.vm.qemu import Guest, Qemu
 from fscale.vm.steps import Steps
+from fscale.vm.tasks import Boot
 
 DEFAULT_KERNEL = "bookworm"
 
@@ -59,6 +61,12 @@ def make_guests(
     """
     suite = files.get("suite.toml", Path(arguments[0]))
     own = [path for name, path in files.items() if name.startswith("filesystems/")]
+    of_suite = needed_filesystems(suite, arguments)
+    measured = {
+        name: [variant.filesystem] if variant.name else of_suite
+        for name, variant in (("A", base), ("B", new))
+    }
+    refuse_unused(own, itertools.chain(*measured.values()))
     sides = {}
     # All boots use one state of this repository, even if it is edited meanwhile.
     images = rootfs.images(steps)
@@ -66,8 +74,7 @@ def make_guests(
         spec = variant.kernel or DEFAULT_KERNEL
         kernel = kernels.resolve(spec, steps)
         steps.note(f"side {name}, {variant.text}: kernel {spec} ({kernel.release})")
-        names = [variant.filesystem] if variant.name else needed_filesystems(suite, arguments)
-        parts = build_parts(names, own, kernel, spec, None, steps, variant.modules)
+        parts = build_parts(measured[name], own, kernel, spec, None, steps, variant.modules)
         guest, emulator = guests.prepare(kernel, options, images, steps)
         sides[name] = Side(variant, guest, parts)
     if sides["A"].guest.accelerator != sides["B"].guest.accelerator:
@@ -255,6 +262,10 @@ class Guests(EveryPointAtOnce, ABC):
     @abstractmethod
     def boots(self, last: int) -> list[tuple[str, int]]:
         """All boots up to a repetition: side (with the suffix of its directory), repetition."""
+
+    @abstractmethod
+    def first_round(self) -> list[Boot]:
+        """The boots of the first round, in their order."""
 
     @abstractmethod
     def round(self, first: int, wanted: Callable[[CellKey], bool]) -> list[Cell]:

@@ -9,10 +9,10 @@ import typer
 from fscale.model.errors import FscaleError
 from fscale.model.variant import BINARY, OF_FILESYSTEM, OF_GUEST, Variant
 
-_ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait", "dry_run")
+_ON_THIS_MACHINE = ("device", "directory", "yes_format", "binary", "wait")
 _MEASURED = (
     *("suite", "workload", "cores", "media", "mode", "duration", "suite_keys", "max_minutes"),
-    *("filesystem", "on", *_ON_THIS_MACHINE),
+    *("filesystem", "on", "dry_run", *_ON_THIS_MACHINE),
 )
 _HERE = (*OF_FILESYSTEM, BINARY)
 _GUESTS = (*OF_FILESYSTEM, *OF_GUEST)

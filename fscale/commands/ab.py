@@ -2,6 +2,7 @@
 """`fscale ab`: measures both sides in alternation until each point has a verdict."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +32,7 @@ from fscale.model.variant import Variant, parse
 from fscale.runner.dry import print_line
 from fscale.runner.signals import Signals
 from fscale.vm import loads
-from fscale.vm.cli import guest_files
+from fscale.vm.cli import guest_files, show
 from fscale.vm.options import GuestOptions
 from fscale.vm.steps import Steps
 
@@ -140,7 +141,8 @@ def measure_in_guests(
 
     `filesystems` are TOML files of the user's; `on` is an engine whose machines boot guests that
     count instructions. Returns the settings to judge by, which may have
-    fewer metrics if `bisecting`. Raises the errors of `fscale.ab.guests.execute`.
+    fewer metrics if `bisecting`. With `options.dry_run`, prints the boots of the first round and
+    exits. Raises the errors of `fscale.ab.guests.execute`.
     """
     from fscale.ab.guest_plan import make  # noqa: PLC0415 - imports the statistics
     from fscale.ab.guests import execute  # noqa: PLC0415
@@ -165,6 +167,12 @@ def measure_in_guests(
             bisecting=bisecting,
             engine=engine,
         )
+        if options.dry_run:
+            print_place(on, "each pair of guests")
+            for boot in source.first_round():
+                show(boot, source.plan.emulator)
+            print_line("# further rounds follow until all is decided")
+            raise typer.Exit
         progress = execute(source, 60 * minutes, LineProgress(steps, source.plan.settings.metrics))
     for reason in progress.given_up.values():
         steps.note(f"gave up on a point: {reason}")
@@ -237,7 +245,7 @@ def _ab(
             measured.suite,
             measured.in_guest,
             slices=bool(slices),
-            options=measured.guest,
+            options=replace(measured.guest, dry_run=dry_run),
             output=output,
             seed=1 if seed is None else seed,
             settings=settings,

@@ -65,6 +65,12 @@ def resolve(
     directory of a built tree, or a bzImage, whose modules (`lib/modules/RELEASE`) `modules` names.
     `tree` is a built tree and takes precedence.
     """
+    image = tree is None and seen.is_file(Path(spec)) and not spec.endswith(".deb")
+    if modules is not None and not image:
+        raise FscaleError(
+            f"--modules {modules}: {tree or spec} has its own modules; give --modules with the "
+            "bzImage of a --kernel only"
+        )
     if tree is not None:
         return from_tree(tree, steps)
     spec = ALIASES.get(spec, spec)

@@ -45,10 +45,11 @@ def own_name(module: Path) -> str:
     return _modinfo(module, "name") or module_name(str(module))
 
 
-def _modinfo(module: Path, key: str) -> str:
-    """A field of a module's information; empty if it has none."""
+def _modinfo(module: Path, key: str) -> str | None:
+    """A field of a module's information; empty if it has none, None if it is not a module."""
     argv = [need("modinfo", "kmod"), "-F", key, str(module)]
-    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def _check_built_for(kernel: Kernel, modules: Iterable[Path]) -> None:
@@ -57,7 +58,11 @@ def _check_built_for(kernel: Kernel, modules: Iterable[Path]) -> None:
     Whether one for another release of the same version can be loaded is the kernel's decision.
     """
     for module in modules:
-        release = _modinfo(module, "vermagic").partition(" ")[0]
+        magic = _modinfo(module, "vermagic")
+        if magic is None:
+            what = "is not a kernel module" if seen.exists(module) else "does not exist"
+            raise FscaleError(f"the module {module} {what}; give a .ko file")
+        release = magic.partition(" ")[0]
         if release and _version(release) != _version(kernel.release):
             raise FscaleError(
                 f"{module} is built for Linux {release}, but the guest's kernel is "
@@ -82,6 +87,16 @@ def needed_filesystems(suite: Path, arguments: Sequence[str]) -> list[str]:
     return catalogue.load_suite(suite).filesystems
 
 
+def refuse_unused(own: Iterable[Path], names: Iterable[str]) -> None:
+    """FscaleError if a TOML file of the user describes a file system that nothing names."""
+    used = {Path(split_partitions(name)[0]).name.removesuffix(".toml") for name in names}
+    for path in own:
+        if path.stem not in used:
+            raise FscaleError(
+                f"--filesystem {path}: {path.stem} is not measured; name it with --fs or as a side"
+            )
+
+
 def build_parts(
     names: Iterable[str],
     own: Iterable[Path],
@@ -98,6 +113,8 @@ def build_parts(
     another version of Linux. Unknown names are ignored here: the guest refuses them.
     """
     _check_built_for(kernel, given)
+    for path in own:
+        catalogue.load_toml(path, FileSystem)
     if tree is None and seen.is_dir(spec):
         tree = Path(spec)
     files = {path.stem: path for path in own}

@@ -355,15 +355,26 @@ class Elsewhere:
 COUNTS = Settings(margin=0.02, metrics=("count",))
 
 
+def with_guests(made: GuestPlan) -> GuestPlan:
+    kernel = Kernel("made up", "6.1", Path("vmlinux"), Path("initramfs"), None)
+    sides = {name: replace(side, guest=Guest(kernel, 4)) for name, side in made.sides.items()}
+    return replace(made, sides=sides)
+
+
+def test_a_dry_run_names_the_boots_of_each_kind(tmp_path: Path) -> None:
+    found = GuestPairs(with_guests(plan_of(tmp_path)), STEPS).first_round()
+    assert [boot.output.name for boot in found] == ["A1", "B1", "A-counted1", "B-counted1"]
+    assert [boot.guest.accelerator for boot in found] == ["tcg", "tcg", "tcg-icount", "tcg-icount"]
+    assert not list(tmp_path.iterdir())
+
+
 def measure_elsewhere(
     output: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, **given: Any
 ) -> Progress:
     monkeypatch.setattr(guest_pairs, "Elsewhere", lambda *_: elsewhere)
     usual = {"settings": COUNTS} | given
-    made = plan_of(output, **usual)
-    kernel = Kernel("made up", "6.1", Path("vmlinux"), Path("initramfs"), None)
-    sides = {name: replace(side, guest=Guest(kernel, 4)) for name, side in made.sides.items()}
-    pairs = GuestPairs(replace(made, sides=sides), STEPS, cast("Any", elsewhere))
+    made = with_guests(plan_of(output, **usual))
+    pairs = GuestPairs(made, STEPS, cast("Any", elsewhere))
     return execute(pairs, 600, LineProgress(STEPS))
 
 

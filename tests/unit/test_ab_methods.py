@@ -82,7 +82,7 @@ GIVEN = {
     "--fdr": ("0.02", "0.02"),
 }
 OF_A_VERDICT = ("--metric", "--margin", "--count-margin", "--fdr")
-ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--on", "--dry-run"}
+ON_THIS_MACHINE = {"--device", "--yes-format", "--dir", "--binary", "--wait", "--on"}
 LATENCY = ("--metric", "p99", "--latency-margin", "0.25")
 REFUSED = {
     "whole": {"--count-margin"},
@@ -172,9 +172,14 @@ def test_slices_in_guests_judge_no_latency(tmp_path: Path) -> None:
 
 def test_all_options_that_are_not_heeded_are_named_at_once(tmp_path: Path) -> None:
     words = ["ab", "--base", "ext4:kernel=6.1", "--new", "ext4:kernel=6.12", "--output", tmp_path]
-    more = ["--wait", 1, "--binary", "/x", "--yes-format", "y", "--dry-run"]
-    said = str(end([*words, *more]))
-    assert all(option in said for option in ("--wait", "--binary", "--yes-format", "--dry-run"))
+    said = str(end([*words, "--wait", 1, "--binary", "/x", "--yes-format", "y"]))
+    assert all(option in said for option in ("--wait", "--binary", "--yes-format"))
+
+
+@pytest.mark.parametrize("command", [["ab"], ["vm", "ab"]])
+def test_a_dry_run_in_guests_is_one(command: list[str], tmp_path: Path) -> None:
+    ended = end([*command, *KERNEL_SIDES, "--output", tmp_path, "--dry-run"])
+    assert isinstance(ended, Reached) and "dry_run=True" in ended.text
 
 
 @pytest.mark.parametrize(("repetitions", "enough"), [(2, False), (4, False), (5, True)])
@@ -323,7 +328,7 @@ def test_noise_heeds_what_it_takes(option: str, tmp_path: Path) -> None:
     ("sides", "options"),
     [
         (HOST, {"--filesystem", "--allow-different", "--on"}),
-        (KERNELS, {"--allow-different", "--duration"} | (ON_THIS_MACHINE - {"--dry-run", "--on"})),
+        (KERNELS, {"--allow-different", "--duration"} | (ON_THIS_MACHINE - {"--on"})),
         (None, {"--workload", "--cores", "--duration", "--max-minutes", "--wait", "--set"}),
     ],
 )

@@ -116,6 +116,10 @@ BOTH = {"A": "kernel:6.1", "B": "kernel:6.12"}
 
 def measured(output: Path, repetitions: int = 0, **given: Any) -> Progress:
     """What comes of boots that are there already; FscaleError where another one is needed."""
+    return execute(boots_of(output, repetitions, **given), 1e6, LineProgress(STEPS))
+
+
+def boots_of(output: Path, repetitions: int = 0, **given: Any) -> GuestBoots:
     plan = GuestPlan(
         sides={name: Side(parse(text), cast("Any", None)) for name, text in BOTH.items()},
         emulator=cast("Any", None),
@@ -127,7 +131,7 @@ def measured(output: Path, repetitions: int = 0, **given: Any) -> Progress:
         repetitions=repetitions,
         timeout=1,
     )
-    return execute(GuestBoots(replace(plan, **given), STEPS), 1e6, LineProgress(STEPS))
+    return GuestBoots(replace(plan, **given), STEPS)
 
 
 def made(output: Path, repetitions: int, speed: Callable[[str, int], float], **given: Any) -> None:
@@ -184,6 +188,23 @@ def test_what_guests_say_is_not_on_the_output_of_the_comparison(tmp_path, monkey
     measured(tmp_path, 2)
     said, told = capfdbinary.readouterr()
     assert (said, told.count(b"a table")) == (b"", 4)
+
+
+def test_a_dry_run_names_the_boots_that_are_made(tmp_path, monkeypatch):
+    done = []
+
+    def run(guest: object, emulator: object, job: Job, *_: object, **__: object) -> Any:
+        assert job.output
+        done.append(job)
+        boot(tmp_path, job.output.name[0], int(job.output.name[1:]), 100.0)
+        return SimpleNamespace(end="finished")
+
+    monkeypatch.setattr("fscale.vm.guest.run", run)
+    planned = [one.job for one in boots_of(tmp_path, 2).first_round()]
+    assert not list(tmp_path.iterdir())
+    measured(tmp_path, 2)
+    assert planned == done
+    assert len(done) == 4
 
 
 def test_another_comparison_is_not_gone_on_with(tmp_path):

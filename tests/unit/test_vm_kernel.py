@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A kernel's modules, read out of their archive."""
+"""The kernels of guests, and their modules, read out of an archive."""
 
 import subprocess
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from fscale.vm.kernel import Kernel, module_of
+from fscale.model.errors import FscaleError
+from fscale.vm.kernel import Kernel, module_of, resolve
+from fscale.vm.steps import Steps
 
 RELEASE = "6.1.0"
 
@@ -43,3 +47,19 @@ def test_a_module_is_unpacked_however_it_is_packed(
 def test_what_is_no_module_is_none(kernel: Kernel) -> None:
     assert module_of(kernel, "other") is None
     assert module_of(Kernel("all built in", RELEASE, *[Path()] * 2, None), "lib_one") is None
+
+
+def test_modules_are_those_of_an_image_alone(tmp_path: Path) -> None:
+    steps = Steps(Console(file=StringIO()))
+    (tmp_path / "linux.deb").touch()
+    for spec, tree in (
+        ("6.1", None),
+        (str(tmp_path), None),
+        (str(tmp_path / "linux.deb"), None),
+        ("6.1", tmp_path),
+    ):
+        with pytest.raises(FscaleError, match="has its own modules"):
+            resolve(spec, steps, modules=tmp_path, tree=tree)
+    (tmp_path / "bzImage").write_bytes(b"none")
+    with pytest.raises(FscaleError, match="is not an x86 bzImage"):
+        resolve(str(tmp_path / "bzImage"), steps, modules=tmp_path)

@@ -146,6 +146,29 @@ def test_a_module_for_another_version_of_linux_is_refused(
         module_build.build_parts(["ext4"], [], KERNEL, "trixie", None, steps, [module])
 
 
+def test_a_file_that_is_no_module_is_refused(tmp_path: Path, steps: Steps) -> None:
+    (tmp_path / "my.ko").write_text("text")
+    for module, said in (("my.ko", "is not a kernel"), ("", "is not a"), ("no.ko", "does not")):
+        with pytest.raises(FscaleError, match=said):
+            module_build.build_parts(
+                ["ext4"], [], KERNEL, "trixie", None, steps, [tmp_path / module]
+            )
+
+
+def test_a_file_that_describes_no_file_system_is_refused(tmp_path: Path, steps: Steps) -> None:
+    (tmp_path / "my.toml").write_text("text")
+    for path in (tmp_path / "my.toml", tmp_path / "none.toml"):
+        with pytest.raises(FscaleError, match=path.name):
+            module_build.build_parts(["ext4"], [path], KERNEL, "trixie", None, steps)
+
+
+def test_a_file_of_a_file_system_that_is_not_measured_is_refused() -> None:
+    named = ["ext4:mount=data=journal", "my:2", "./other/own.v2.toml"]
+    module_build.refuse_unused([Path("/x/my.toml"), Path("other/own.v2.toml")], named)
+    with pytest.raises(FscaleError, match=r"--filesystem /x/mine.toml: mine is not measured"):
+        module_build.refuse_unused([Path("/x/my.toml"), Path("/x/mine.toml")], named)
+
+
 def test_a_module_is_the_same_one_under_another_file_name(tmp_path: Path) -> None:
     given, built = (compiled(tmp_path / name, "name=my") for name in ("given.ko", "my.ko"))
     job = Parts((built, Path("/cache/more.ko"))).added(Job(argv=["true"], modules=[given]))
