@@ -173,9 +173,8 @@ def test_tmpfs_without_limits(tmp_path):
     ("--max-stock", "512", "maximum"),
 ])  # fmt: skip
 def test_given_bounds(flag, value, bound, fast):
-    out = bench.run(
-        "MWCL", fast / "d", *QUICK, "--warmup", "0", "--min-window", "0.0001", flag, value
-    )[1]
+    given = (*QUICK, "--warmup", "0", "--min-window", "0.0001", flag, value)
+    out = bench.run("MWCL", fast / "d", *given, bound=bound)[1]
     assert (out.stock.bound, out.stock.per_worker) == (bound, 512)
 
 
