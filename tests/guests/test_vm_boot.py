@@ -19,6 +19,7 @@ from fscale.vm import qemu
 from fscale.vm.cli import start
 from fscale.vm.options import GuestOptions
 from fscale.vm.place import Job
+from tests.unit.test_vm_module_build import compiled
 
 TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
@@ -257,8 +258,7 @@ def test_a_module_under_test_is_built_loaded_and_measured(tmp_path, suite, relea
 
 @pytest.mark.guest
 def test_a_module_that_does_not_load_is_an_error(tmp_path):
-    module = tmp_path / "broken.ko"
-    module.write_bytes(b"\x7fELF" + bytes(100))
+    module = compiled(tmp_path / "broken.ko", "vermagic=6.1.0 SMP")
     done = fscale_vm("exec", "--accel", "tcg", "--module", str(module), "--", "true")
     assert done.returncode == 2
     assert "broken.ko cannot be loaded" in done.stdout

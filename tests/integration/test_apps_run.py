@@ -265,7 +265,9 @@ def test_a_full_file_system_is_an_error(name: str, tmp_path: Path, cgroup: Path)
 
 def test_bad_input(tmp_path: Path, cgroup: Path) -> None:
     for name, options, message in (
-        ("catd", ["phase=sideways"], "phase must be one of create"),
+        ("catd", ["phase=sideways"], "phase cannot be sideways; give create or "),
+        ("catd", ["files=1"], "files cannot be 1; give a whole number from 2 "),
+        ("rocksdb", ["databases=0"], "databases cannot be 0; give a whole number, 1 or more"),
         ("catd", ["colour=red"], "has no option colour"),
         ("dbench", ["load=/nonexistent"], "/nonexistent"),
     ):
