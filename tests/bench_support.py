@@ -117,10 +117,7 @@ def patient(
     """
     ended = attempt(*more)
     for _ in range(2):
-        out = ended[1]
-        starved = out.status == "invalid" and "--duration" in out.reason
-        starved = starved or (out.status == "ok" and _too_slow(out, few, bound))
-        if "--duration" not in more or not starved:
+        if "--duration" not in more or not _starved(ended[1], few, bound):
             break
         at = len(more) - more[::-1].index("--duration")  # the last one holds
         more = (*more[:at], str(5 * float(more[at])), *more[at + 1 :])
@@ -130,7 +127,9 @@ def patient(
     return ended
 
 
-def _too_slow(out: BenchOutput, few: int, bound: str | None) -> bool:
+def _starved(out: BenchOutput, few: int, bound: str | None) -> bool:
+    if out.status != "ok":
+        return out.status == "invalid" and "--duration" in (out.reason or "")
     idle = out.background is not None and out.background.ops == 0
     bounded = bound is None or (out.stock is not None and out.stock.bound == bound)
     return out.ops <= few or idle or not bounded

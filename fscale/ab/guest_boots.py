@@ -52,7 +52,7 @@ class GuestBoots(Guests):
         return [self._planned(name, repetition) for name, repetition in self._turns(1)]
 
     def _turns(self, first: int) -> list[tuple[str, int]]:
-        return list(turns(f"{self.plan.seed} boots {first}", first))
+        return turns(f"{self.plan.seed} boots {first}", first)
 
     def _planned(self, name: str, repetition: int) -> Boot:
         side = self.plan.sides[name]

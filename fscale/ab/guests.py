@@ -27,7 +27,7 @@ from fscale.model.variant import Variant
 from fscale.vm import guest as guests
 from fscale.vm import kernel as kernels
 from fscale.vm import rootfs
-from fscale.vm.module_build import Parts, build_parts, needed_filesystems, refuse_unused
+from fscale.vm.module_build import Parts, build_parts, check_own, needed_filesystems
 from fscale.vm.options import GuestOptions
 from fscale.vm.place import Job
 from fscale.vm.qemu import Guest, Qemu
@@ -66,7 +66,7 @@ def make_guests(
         name: [variant.filesystem] if variant.name else of_suite
         for name, variant in (("A", base), ("B", new))
     }
-    refuse_unused(own, itertools.chain(*measured.values()))
+    check_own(own, itertools.chain(*measured.values()))
     sides = {}
     # All boots use one state of this repository, even if it is edited meanwhile.
     images = rootfs.images(steps)

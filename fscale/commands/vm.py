@@ -30,7 +30,7 @@ from fscale.vm import crash as crashes
 from fscale.vm import crashload, kbuild, loads, untrusted
 from fscale.vm import guest as guests
 from fscale.vm.cli import FilesystemOption, finish, guest_files, prepare, show, start
-from fscale.vm.module_build import needed_filesystems, refuse_unused
+from fscale.vm.module_build import check_own, needed_filesystems
 from fscale.vm.options import GuestOptions, KernelTreeOption, guest_options
 from fscale.vm.place import Job
 from fscale.vm.steps import Steps
@@ -120,7 +120,7 @@ def run(
         files=files | own,
     )
     names = needed_filesystems(suite, context.args)
-    refuse_unused(filesystem or [], names)
+    check_own(filesystem or [], names)
     for name in names:
         parse(name).refuse_but(OF_FILESYSTEM, "--fs in a guest")
     finish(start(job, guest, filesystems=names, own=filesystem or []))

@@ -54,18 +54,6 @@ class OptionHelp(Strict):
     most: int | None = Field(default=None, description="the greatest number that it takes")
     multiple_of: int | None = Field(default=None, description="what divides each number")
 
-    @property
-    def takes(self) -> str:
-        """What it takes, for a sentence."""
-        if self.choices:
-            return " or ".join(self.choices)
-        if self.least is None:
-            return "a text"
-        kind = f"a multiple of {self.multiple_of}" if self.multiple_of else "a whole number"
-        if self.most is None:
-            return f"{kind}, {self.least} or more"
-        return f"{kind} from {self.least} to {self.most}"
-
     def accepts(self, value: int | str) -> bool:
         """Whether it can have this value."""
         if self.choices:
@@ -83,7 +71,14 @@ class OptionHelp(Strict):
 
     def refusal(self, value: int | str) -> str:
         """What to tell a user whose value it does not accept."""
-        return f"option {self.name} cannot be {str(value) or 'empty'}; give {self.takes}"
+        kind = f"a multiple of {self.multiple_of}" if self.multiple_of else "a whole number"
+        if self.choices:
+            takes = " or ".join(self.choices)
+        elif self.most is None:
+            takes = f"{kind}, {self.least} or more"
+        else:
+            takes = f"{kind} from {self.least} to {self.most}"
+        return f"option {self.name} cannot be {str(value) or 'empty'}; give {takes}"
 
 
 class Descriptor(Strict):

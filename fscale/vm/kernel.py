@@ -65,19 +65,19 @@ def resolve(
     directory of a built tree, or a bzImage, whose modules (`lib/modules/RELEASE`) `modules` names.
     `tree` is a built tree and takes precedence.
     """
-    image = tree is None and seen.is_file(Path(spec)) and not spec.endswith(".deb")
-    if modules is not None and not image:
+    spec = ALIASES.get(spec, spec)
+    suite, _, package = spec.partition(":")
+    path = Path(spec)
+    has_own = tree is not None or suite in SUITES or seen.is_dir(path) or path.suffix == ".deb"
+    if modules is not None and has_own:
         raise FscaleError(
             f"--modules {modules}: {tree or spec} has its own modules; give --modules with the "
             "bzImage of a --kernel only"
         )
     if tree is not None:
         return from_tree(tree, steps)
-    spec = ALIASES.get(spec, spec)
-    suite, _, package = spec.partition(":")
     if suite in SUITES:
         return from_debian(suite, package or None, steps)
-    path = Path(spec)
     if seen.is_dir(path):
         return from_tree(path, steps)
     if seen.is_file(path) and path.suffix == ".deb":

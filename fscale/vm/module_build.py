@@ -87,14 +87,15 @@ def needed_filesystems(suite: Path, arguments: Sequence[str]) -> list[str]:
     return catalogue.load_suite(suite).filesystems
 
 
-def refuse_unused(own: Iterable[Path], names: Iterable[str]) -> None:
-    """FscaleError if a TOML file of the user describes a file system that nothing names."""
-    used = {Path(split_partitions(name)[0]).name.removesuffix(".toml") for name in names}
+def check_own(own: Iterable[Path], names: Iterable[str]) -> None:
+    """FscaleError if a TOML file of the user describes no file system, or one that is not named."""
+    used = {catalogue.short_name(split_partitions(name)[0]) for name in names}
     for path in own:
         if path.stem not in used:
             raise FscaleError(
                 f"--filesystem {path}: {path.stem} is not measured; name it with --fs or as a side"
             )
+        catalogue.load_toml(path, FileSystem)
 
 
 def build_parts(
@@ -113,8 +114,6 @@ def build_parts(
     another version of Linux. Unknown names are ignored here: the guest refuses them.
     """
     _check_built_for(kernel, given)
-    for path in own:
-        catalogue.load_toml(path, FileSystem)
     if tree is None and seen.is_dir(spec):
         tree = Path(spec)
     files = {path.stem: path for path in own}

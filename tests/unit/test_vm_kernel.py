@@ -60,6 +60,8 @@ def test_modules_are_those_of_an_image_alone(tmp_path: Path) -> None:
     ):
         with pytest.raises(FscaleError, match="has its own modules"):
             resolve(spec, steps, modules=tmp_path, tree=tree)
+    with pytest.raises(FscaleError, match=r"unknown kernel 6\.none"):
+        resolve("6.none", steps, modules=tmp_path)
     (tmp_path / "bzImage").write_bytes(b"none")
     with pytest.raises(FscaleError, match="is not an x86 bzImage"):
         resolve(str(tmp_path / "bzImage"), steps, modules=tmp_path)

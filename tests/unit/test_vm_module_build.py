@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.vm import kbuild, module_build
 from fscale.vm.kernel import Kernel
@@ -155,18 +156,21 @@ def test_a_file_that_is_no_module_is_refused(tmp_path: Path, steps: Steps) -> No
             )
 
 
-def test_a_file_that_describes_no_file_system_is_refused(tmp_path: Path, steps: Steps) -> None:
+def test_a_file_that_describes_no_file_system_is_refused(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text("text")
     for path in (tmp_path / "my.toml", tmp_path / "none.toml"):
         with pytest.raises(FscaleError, match=path.name):
-            module_build.build_parts(["ext4"], [path], KERNEL, "trixie", None, steps)
+            module_build.check_own([path], ["my", "none"])
 
 
-def test_a_file_of_a_file_system_that_is_not_measured_is_refused() -> None:
+def test_a_file_of_a_file_system_that_is_not_measured_is_refused(tmp_path: Path) -> None:
+    my, own = tmp_path / "my.toml", tmp_path / "own.v2.toml"
+    for path in (my, own):
+        path.write_text((paths.FILESYSTEMS / "ext4.toml").read_text())
     named = ["ext4:mount=data=journal", "my:2", "./other/own.v2.toml"]
-    module_build.refuse_unused([Path("/x/my.toml"), Path("other/own.v2.toml")], named)
+    module_build.check_own([my, own], named)
     with pytest.raises(FscaleError, match=r"--filesystem /x/mine.toml: mine is not measured"):
-        module_build.refuse_unused([Path("/x/my.toml"), Path("/x/mine.toml")], named)
+        module_build.check_own([my, Path("/x/mine.toml")], named)
 
 
 def test_a_module_is_the_same_one_under_another_file_name(tmp_path: Path) -> None:
