@@ -97,7 +97,7 @@ def test_a_reader_that_leaves_a_dry_run_is_no_error(tmp_path: Path) -> None:
     [
         (["--base", "kernel:", "--new", "ext4"], "kernel"),
         (["--base", "ext4", "--new", "ext5"], "ext5"),
-        (["--base", "kernel:6.1", "--new", "kernel:6.12", "--dry-run"], "--dry-run: "),
+        (["--base", "kernel:6.1", "--new", "kernel:6.12", "--wait", "3"], "--wait: "),
         (["--base", "ext4", "--new", "ext4:binary=/no/such"], "/no/such does not exist"),
         (["--base", "ext4", "--new", "xfs", "--metric", "count"], "--metric throughput"),
         (["--base", "ext4", "--new", "xfs", "--cores", "0"], "at least 1 core"),
