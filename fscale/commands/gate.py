@@ -16,7 +16,6 @@ from fscale.commands.simulate import (
     BootSeedOption,
     JobsOption,
     MachineOption,
-    MemoryOption,
     PlanFlag,
     names_of,
     numbers_of,
@@ -29,6 +28,8 @@ from fscale.model.variant import parse
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep
 from fscale.sim.plan import fixed
+from fscale.vm.memory import mebibytes
+from fscale.vm.options import MemoryOption
 from fscale.vm.steps import Steps
 
 _EPILOG = """
@@ -78,7 +79,7 @@ def _gate(
     ] = 5,
     seed: BootSeedOption = 1,
     machine: MachineOption = "paper",
-    memory: MemoryOption = 2048,
+    memory: MemoryOption = "2G",
     jobs: JobsOption = 1,
     on: OnOption = None,
     dry_run: PlanFlag = False,
@@ -115,7 +116,7 @@ def _gate(
                     seed=seed,
                     windows=fixed(5, 512),
                     machine=machine,
-                    memory_mib=memory,
+                    memory_mib=mebibytes(memory, sweep.LEAST_MEMORY_MIB),
                 ),
             ),
             steps,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`fscale simulate`: simulates scaling curves up to many cores."""
 
-import tomllib
 from typing import Annotated, Any, get_args
 
 import typer
@@ -16,8 +15,9 @@ from fscale.commands.options.suite import FILESYSTEMS, LoadOption
 from fscale.model import catalogue, corecounts, crew
 from fscale.model.bench import Mode
 from fscale.model.errors import Exit, FscaleError
+from fscale.model.files import parse_toml
 from fscale.model.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
-from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_MEMORY, MOST_REPETITIONS, MOST_SEED
+from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import terminal
 from fscale.runner.progress import summary, tally
 from fscale.runner.request import parse_cores
@@ -26,7 +26,14 @@ from fscale.sim import campaign, sweep, whatif
 from fscale.sim import free as freeing
 from fscale.sim.machine import Method, known
 from fscale.sim.plan import Windows, fixed, precise
-from fscale.vm.options import AppendOption, KernelOption, KernelTreeOption, ModuleOption
+from fscale.vm.memory import mebibytes
+from fscale.vm.options import (
+    AppendOption,
+    KernelOption,
+    KernelTreeOption,
+    MemoryOption,
+    ModuleOption,
+)
 from fscale.vm.steps import Steps
 
 _EPILOG = """
@@ -62,16 +69,6 @@ MachineOption = Annotated[
         "name, or a TOML file.",
         autocompletion=_complete_machines,
         rich_help_panel=SIMULATION,
-    ),
-]
-MemoryOption = Annotated[
-    int,
-    typer.Option(
-        min=512,
-        max=MOST_MEMORY,
-        metavar="MIB",
-        help="Memory of each guest in MiB.",
-        rich_help_panel=GUESTS,
     ),
 ]
 PlanFlag = Annotated[
@@ -131,8 +128,8 @@ def _method(settings: list[str]) -> Method:
     given: dict[str, Any] = {}
     for text in settings:
         try:
-            given |= tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
+            given |= parse_toml(text)
+        except ValueError:
             raise FscaleError(f"--set {text}: give KEY=VALUE, such as quantum=50") from None
     if unknown := given.keys() & crew.DEFAULTS.keys():
         raise FscaleError(
@@ -256,7 +253,7 @@ def _simulate(
     kernel: KernelOption = "bookworm",
     kernel_tree: KernelTreeOption = None,
     module: ModuleOption = None,
-    memory: MemoryOption = 4096,
+    memory: MemoryOption = "4G",
     append: AppendOption = PAPER_KERNEL,
     free: Annotated[
         str | None,
@@ -313,7 +310,7 @@ def _simulate(
             kernel=kernel,
             kernel_tree=kernel_tree,
             modules=module or [],
-            memory_mib=memory,
+            memory_mib=mebibytes(memory, sweep.LEAST_MEMORY_MIB),
             append=append,
             options=option or [],
             free=names_of(free or ""),

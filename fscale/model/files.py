@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 import time
+import tomllib
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -205,6 +206,18 @@ def parse_json(text: bytes) -> Any:
     """
     try:
         return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML text.
+
+    Raises:
+        ValueError: it is not TOML, nested too deeply, or has a number that is too long.
+    """
+    try:
+        return tomllib.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

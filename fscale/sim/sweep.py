@@ -41,6 +41,10 @@ class Freed:
     rules: tuple[str, ...]
 
 
+# A kernel, the simulator's buffers and a RAM disk fit into it.
+LEAST_MEMORY_MIB = 512
+
+
 @dataclass(frozen=True)
 class Sweep:
     """The requested simulation."""

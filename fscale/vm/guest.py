@@ -16,10 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Literal
 
-from fscale.model.config import parse_size
 from fscale.model.errors import Exit, FscaleError, Interrupted
-from fscale.system import cgroups
-from fscale.vm import console, qemu, replace_dir, untrusted
+from fscale.vm import console, memory, qemu, replace_dir, untrusted
 from fscale.vm.cache import cache_root
 from fscale.vm.hang import Watch
 from fscale.vm.kernel import Kernel
@@ -31,8 +29,6 @@ End = Literal["finished", "panic", "oom", "still", "hang", "timeout", "died", "e
 
 # A guest boots and reports within this time, even on a busy machine.
 BOOT_SECONDS = 180.0
-# Bytes with which the kernels of Debian 12, 13 and sid boot.
-_LEAST_MEMORY = 128 << 20
 # An emulated guest that stalls before its init runs is booted again: see docs/design/guests.md.
 BOOTS = 3
 # A guest sends a heartbeat every 5 s.
@@ -337,28 +333,6 @@ def _keep(
     return outcome
 
 
-def check_memory(memory: str) -> None:
-    """FscaleError if a guest cannot have this memory (such as "4G").
-
-    Beyond the limits of the control groups, the kernel would kill the guest when it reaches one.
-    """
-    try:
-        wanted = parse_size(memory)
-    except ValueError as error:
-        raise FscaleError(f"--memory: {error}") from None
-    if wanted < _LEAST_MEMORY:
-        raise FscaleError(
-            f"--memory {memory} is too little to boot a kernel; give {_LEAST_MEMORY >> 20}M or more"
-        )
-    left = cgroups.memory_left(cgroups.chain("memory"))
-    if left and wanted > left.value:
-        raise FscaleError(
-            f"not enough memory: a guest of {memory} does not fit into the "
-            f"{int(left.value) >> 20} MiB that are left below the limit of this control group "
-            f"({left.file}); lower --memory, or raise the limit"
-        )
-
-
 def prepare(
     kernel: Kernel, options: GuestOptions, images: Mapping[str, Path], steps: Steps
 ) -> tuple[qemu.Guest, qemu.Qemu]:
@@ -366,7 +340,7 @@ def prepare(
 
     Raises FscaleError, also if a control group leaves less memory than the guest needs.
     """
-    check_memory(options.memory)
+    memory.check(options.memory)
     emulator = qemu.find(steps)
     how = qemu.accelerator(options.accel, options.deterministic, emulator, kernel, steps)
     guest = qemu.Guest(kernel, options.smp, options.memory, how, options.append, images)

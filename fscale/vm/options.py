@@ -48,6 +48,14 @@ AppendOption = Annotated[
         rich_help_panel=GUESTS,
     ),
 ]
+MemoryOption = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory of each guest, such as 4G; a number alone is in MiB.",
+        rich_help_panel=GUESTS,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -76,12 +84,7 @@ class GuestOptions:
             rich_help_panel=GUESTS,
         ),
     ] = 4
-    memory: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE", help="Memory of the guest, such as 4G.", rich_help_panel=GUESTS
-        ),
-    ] = "4G"
+    memory: MemoryOption = "4G"
     accel: Annotated[
         str,
         typer.Option(

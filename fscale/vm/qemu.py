@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from fscale.model.config import parse_size
 from fscale.model.errors import FscaleError, MissingTool
 from fscale.model.paths import TOOL_PATH
 from fscale.vm import rootfs
 from fscale.vm.cache import cache_root, digest, entry
 from fscale.vm.kernel import Kernel
+from fscale.vm.memory import mebibytes
 from fscale.vm.place import Share, mapping
 from fscale.vm.steps import Steps, need
 
@@ -154,7 +154,7 @@ def machine_options(guest: Guest) -> list[str]:
         *("-machine", "q35,usb=off,vmport=off,sata=off,smbus=off"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *accelerator,
-        *("-smp", str(guest.smp), "-m", f"{parse_size(guest.memory) >> 20}M"),
+        *("-smp", str(guest.smp), "-m", f"{mebibytes(guest.memory)}M"),
         *("-kernel", str(guest.kernel.image), "-initrd", str(guest.kernel.initramfs)),
     ]
 

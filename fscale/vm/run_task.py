@@ -6,7 +6,7 @@ from pathlib import Path
 from fscale.farm.task import Task
 from fscale.model.terminal import terminal
 from fscale.vm import guest as guests
-from fscale.vm import untrusted
+from fscale.vm import memory, untrusted
 from fscale.vm.guest import GuestError
 from fscale.vm.steps import Steps
 from fscale.vm.tasks import boot_from
@@ -24,7 +24,7 @@ def boot(task: Task, directory: Path, output: Path) -> None:
     """
     steps = Steps(terminal(error=True))
     asked, emulator = boot_from(task, directory, output, steps)
-    guests.check_memory(asked.guest.memory)
+    memory.check(asked.guest.memory)
     untrusted.remove(output)
     outcome = guests.run(asked.guest, emulator, asked.job, steps)
     if outcome.end != "finished":

@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 from fscale.model.errors import FscaleError, MissingTool
-from fscale.system import cgroups
 from fscale.vm import cache, console, guest, initramfs, kbuild, kernel, qemu, rootfs
 from fscale.vm.kernel import Kernel
 from fscale.vm.place import Job, Place, Share, write_control
@@ -54,28 +53,6 @@ OOM = """\
 [    9.3] Out of memory: Killed process 170 (python3) total-vm:525824kB
 [    9.4] reboot: Power down
 """
-
-
-def test_a_guest_larger_than_the_groups_limit_is_refused(monkeypatch):
-    left = cgroups.Limit(3 << 30, Path("/cg/memory.max"))
-    monkeypatch.setattr(cgroups, "memory_left", lambda groups: left)
-    guest.check_memory("3G")
-    with pytest.raises(FscaleError, match=r"\b4G\b.* 3072 MiB"):
-        guest.check_memory("4G")
-    monkeypatch.setattr(cgroups, "memory_left", lambda groups: None)
-    guest.check_memory("4G")
-
-
-@pytest.mark.parametrize("memory", ["0", "64M", "4096", "-1G", "4X", "1,maxmem=3G", "", "many"])
-def test_memory_that_no_guest_boots_with_is_refused(memory):
-    with pytest.raises(FscaleError, match="--memory"):
-        guest.check_memory(memory)
-
-
-@pytest.mark.parametrize("memory", ["128M", "4G", "4g", "512 MiB", "134217728"])
-def test_memory_is_a_size_as_elsewhere(memory, monkeypatch):
-    monkeypatch.setattr(cgroups, "memory_left", lambda groups: None)
-    guest.check_memory(memory)
 
 
 def test_a_panic_is_found_with_its_first_report():
