@@ -2,7 +2,6 @@
 """Checks the request for a comparison in guests, and prepares both guests."""
 
 import contextlib
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from fscale.model import catalogue
 from fscale.model.argv import values
 from fscale.model.crew import WORKERS_PER_CPU
 from fscale.model.errors import FscaleError
+from fscale.model.files import parse_toml
 from fscale.model.variant import Variant
 from fscale.vm.options import GuestOptions
 from fscale.vm.steps import Steps
@@ -112,8 +112,8 @@ def _check_workers(suite: Path, arguments: Sequence[str]) -> None:
     """FscaleError if the suite, or `--set`, asks for several workers per CPU."""
     workers = catalogue.load_suite(suite).workers_per_cpu
     for text in values(arguments, "--set"):
-        with contextlib.suppress(tomllib.TOMLDecodeError):  # which the guest refuses
-            workers = tomllib.loads(text).get(WORKERS_PER_CPU, workers)
+        with contextlib.suppress(ValueError):  # which the guest refuses
+            workers = parse_toml(text).get(WORKERS_PER_CPU, workers)
     if reason := why_oversubscribed(workers):
         raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
 

@@ -3,7 +3,6 @@
 
 import contextlib
 import difflib
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from fscale.model import paths, seen, variant
 from fscale.model.config import FileSystem, Medium, Suite
 from fscale.model.errors import FscaleError
+from fscale.model.files import parse_toml
 from fscale.model.results import NO_FILESYSTEM
 
 _TOML = ".toml"
@@ -50,13 +50,12 @@ def load_toml(path: Path, model: type[Model]) -> Model:
             names the file and the key.
     """
     try:
-        with path.open("rb") as file:
-            data = tomllib.load(file)
+        data = parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FscaleError(f"{path} does not exist") from None
     except OSError as error:
         raise FscaleError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise FscaleError(f"{path} is not valid TOML: {error}") from None
     try:
         return model.model_validate(data)

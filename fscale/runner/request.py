@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The request of a user: a suite with overrides, read and validated."""
 
-import tomllib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from fscale.model import catalogue, corecounts, paths, variant
 from fscale.model.config import Suite
 from fscale.model.corecounts import CoreCount
 from fscale.model.errors import FscaleError
+from fscale.model.files import parse_toml
 from fscale.model.load import Load
 from fscale.model.topology import Preset
 from fscale.runner.storage import disk
@@ -53,7 +54,7 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, int | str]]:
                 f"--option {text} is not an option with a value; give NAME=VALUE or "
                 "WORKLOAD.NAME=VALUE"
             )
-        parsed = int(value) if value.lstrip("-").isdecimal() else value
+        parsed = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
         options.setdefault(workload if dot else "all", {})[option] = parsed
     return options
 
@@ -69,8 +70,8 @@ def parse_settings(texts: list[str], named: Mapping[str, Any]) -> dict[str, Any]
     settings: dict[str, Any] = {}
     for text in texts:
         try:
-            given = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
+            given = parse_toml(text)
+        except ValueError:
             given = {}
         if len(given) != 1:
             raise FscaleError(

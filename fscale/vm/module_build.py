@@ -4,7 +4,6 @@
 import contextlib
 import os
 import subprocess
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from fscale.model import catalogue, paths, seen
 from fscale.model.argv import values
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
+from fscale.model.files import parse_toml
 from fscale.model.variant import split_partitions
 from fscale.vm import kbuild
 from fscale.vm.cache import digest, entry, file_digest
@@ -81,8 +81,8 @@ def needed_filesystems(suite: Path, arguments: Sequence[str]) -> list[str]:
     for names in values(arguments, "--fs"):
         return catalogue.split_filesystems(names)
     for text in values(arguments, "--set"):
-        with contextlib.suppress(tomllib.TOMLDecodeError):  # which the guest refuses
-            if listed := tomllib.loads(text).get("filesystems"):
+        with contextlib.suppress(ValueError):  # which the guest refuses
+            if listed := parse_toml(text).get("filesystems"):
                 return list(listed)
     return catalogue.load_suite(suite).filesystems
 

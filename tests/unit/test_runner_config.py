@@ -90,6 +90,10 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"title = '\xff'")
     with pytest.raises(FscaleError, match="not valid TOML"):
         catalogue.load_suite(tmp_path / "bytes.toml")
+    for value in (5000 * "9", 5000 * "["):
+        (tmp_path / "long.toml").write_text(f"title = {value}")
+        with pytest.raises(FscaleError, match="not valid TOML"):
+            catalogue.load_suite(tmp_path / "long.toml")
 
 
 def test_near_names_are_suggested() -> None:
@@ -127,7 +131,7 @@ def test_sizes() -> None:
     assert parse_size("6G") == 6 << 30
     assert parse_size("1.5 MiB") == 3 << 19
     assert parse_size(4096) == 4096
-    for wrong in ("six", "-1G", True, 1.5):
+    for wrong in ("six", "-1G", True, 1.5, "9" * 400, "9" * 5000, "1." + "9" * 400):
         with pytest.raises(ValueError, match="is not a size"):
             parse_size(wrong)
     assert resolve_size("25%", None, 16 << 30) == 4 << 30

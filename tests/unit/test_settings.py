@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from fscale.cli import app
 from fscale.model.errors import FscaleError
-from fscale.runner.request import Request, named_in, parse_settings, read_suite
+from fscale.runner.request import Request, named_in, parse_options, parse_settings, read_suite
 from tests.runner_support import suite
 
 MEASURING = {
@@ -17,6 +17,9 @@ MEASURING = {
     "noise": ["noise", "--fs", "ext4"],
     "bisect": ["bisect", "--base", "ext4", "--new", "xfs"],
 }
+
+LONG = f"duration={5000 * '9'}"
+DEEP = f"media={5000 * '['}"
 
 
 def said_by(command: str, tmp_path: Path, *arguments: str) -> str:
@@ -37,7 +40,7 @@ def test_values_are_those_of_toml() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["latency", "order=cores", "=1", "", "a=1\nb=2"])
+@pytest.mark.parametrize("text", ["latency", "order=cores", "=1", "", "a=1\nb=2", LONG, DEEP])
 def test_what_is_no_setting_is_refused(text: str) -> None:
     with pytest.raises(FscaleError, match="KEY=VALUE"):
         parse_settings([text], {})
@@ -55,6 +58,19 @@ def test_the_suite_has_what_was_set(tmp_path: Path) -> None:
     found = read_suite(request)
     assert (found.setup_limit, found.media, found.cores) == (7, ["ram"], "all")
     assert found.options == {"MRPL": {"op": "stat"}}
+
+
+@pytest.mark.parametrize("value", ["--5", "-", "5-", 5000 * "9", "٣"])
+def test_an_options_value_that_is_no_number_is_text(value: str) -> None:
+    assert parse_options([f"DWRL.fill={value}"]) == {"DWRL": {"fill": value}}
+
+
+def test_an_options_number_is_one() -> None:
+    assert parse_options(["fill=-5", "DWRL.fill=10"]) == {"all": {"fill": -5}, "DWRL": {"fill": 10}}
+
+
+def test_names_that_were_set_are_explicit() -> None:
+    overrides = parse_settings(["media=['ram']"], {})
     assert named_in(overrides) == {"ram"}
 
 
