@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Checks the request for a comparison in guests, and prepares both guests."""
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,11 +12,8 @@ from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import METRICS, NAMED, Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS
 from fscale.farm.engine import Engine
-from fscale.model import catalogue
-from fscale.model.argv import values
-from fscale.model.crew import WORKERS_PER_CPU
+from fscale.model.config import Suite
 from fscale.model.errors import FscaleError
-from fscale.model.files import parse_toml
 from fscale.model.variant import Variant
 from fscale.vm.options import GuestOptions
 from fscale.vm.steps import Steps
@@ -28,6 +24,7 @@ def make(
     new: Variant,
     arguments: Sequence[str],
     *,
+    suite: Suite,
     slices: bool,
     files: Mapping[str, Path],
     options: GuestOptions,
@@ -39,7 +36,7 @@ def make(
     bisecting: bool = False,
     engine: Engine | None = None,
 ) -> Guests:
-    """Check two sides, and build what they need; `arguments` are those of `fscale run`.
+    """Check two sides, and build what they need; `arguments` of `fscale run` measure the `suite`.
 
     The sides, not the `options`, determine which kernels boot. A step of a bisection measures no
     more than it needs: if guests in slices are emulated and the `settings` have the default
@@ -50,10 +47,13 @@ def make(
         _check_counts(settings)
     if slices:
         _check_pairs(arguments, options, settings, repetitions)
-        _check_workers(files.get("suite.toml", Path(arguments[0])), arguments)
+        if reason := why_oversubscribed(suite.workers_per_cpu):
+            raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
     else:
         _check_boots(settings, repetitions)
-    sides, emulator = make_guests(base, new, arguments, files=files, options=options, steps=steps)
+    sides, emulator = make_guests(
+        *(base, new, suite.filesystems), files=files, options=options, steps=steps
+    )
     emulated = sides["A"].guest.accelerator != "kvm"  # as B's is
     if slices and bisecting and emulated and settings.metrics == METRICS:
         steps.note("without KVM, times are those of the emulator: counting instructions instead")
@@ -106,16 +106,6 @@ def _check_counts(settings: Settings) -> None:
             "--on: guests of other machines can count instructions, but their times depend on what "
             "else these machines do; give --metric count, or leave --on out"
         )
-
-
-def _check_workers(suite: Path, arguments: Sequence[str]) -> None:
-    """FscaleError if the suite, or `--set`, asks for several workers per CPU."""
-    workers = catalogue.load_suite(suite).workers_per_cpu
-    for text in values(arguments, "--set"):
-        with contextlib.suppress(ValueError):  # which the guest refuses
-            workers = parse_toml(text).get(WORKERS_PER_CPU, workers)
-    if reason := why_oversubscribed(workers):
-        raise FscaleError(f"cannot measure in slices: {reason}; leave --slices out")
 
 
 def _check_boots(settings: Settings, repetitions: int) -> None:

@@ -27,7 +27,7 @@ from fscale.model.variant import Variant
 from fscale.vm import guest as guests
 from fscale.vm import kernel as kernels
 from fscale.vm import rootfs
-from fscale.vm.module_build import Parts, build_parts, check_own, needed_filesystems
+from fscale.vm.module_build import Parts, build_parts, check_own
 from fscale.vm.options import GuestOptions
 from fscale.vm.place import Job
 from fscale.vm.qemu import Guest, Qemu
@@ -49,7 +49,7 @@ class Side:
 def make_guests(
     base: Variant,
     new: Variant,
-    arguments: Sequence[str],
+    of_suite: Sequence[str],
     *,
     files: Mapping[str, Path],
     options: GuestOptions,
@@ -57,11 +57,10 @@ def make_guests(
 ) -> tuple[dict[str, Side], Qemu]:
     """Build what both sides need, and return their guests "A" and "B".
 
+    `of_suite` are the file systems of the suite, which a side measures that names none.
     Raises FscaleError, also if only one of the two kernels boots under KVM.
     """
-    suite = files.get("suite.toml", Path(arguments[0]))
     own = [path for name, path in files.items() if name.startswith("filesystems/")]
-    of_suite = needed_filesystems(suite, arguments)
     measured = {
         name: [variant.filesystem] if variant.name else of_suite
         for name, variant in (("A", base), ("B", new))

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from fscale.analysis.compare.settings import Settings
+from fscale.commands.options.in_guest import suite_in_guest
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.measure import MeasureOptions, recording
 from fscale.commands.options.on import (
@@ -149,13 +150,16 @@ def measure_in_guests(
     from fscale.ab.line_progress import LineProgress  # noqa: PLC0415
 
     steps = Steps(Console(stderr=True))
+    given = recording(given, settings.metrics)
+    measured = suite_in_guest(suite, given, filesystems or [])
     files, inside = files_for_guest(suite, filesystems, base, new)
-    own, arguments = loads.files_for_guest(recording(given, settings.metrics))
+    own, arguments = loads.files_for_guest(given)
     with engine_of(on) as engine:
         source = make(
             base,
             new,
             [inside, *arguments],
+            suite=measured,
             slices=slices,
             files=files | own,
             options=options,

@@ -5,53 +5,37 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated
 
 import typer
 
 from fscale.analysis.compare.repetitions import shortage
 from fscale.analysis.compare.settings import Settings
-from fscale.apps.adapter import loads
 from fscale.commands.export import Format, write
-from fscale.commands.options.on import NodesOption, nodes_of, print_place
-from fscale.commands.options.shared import ResultsOption, RunSeedOption, WaitOption
-from fscale.commands.options.suite import (
-    BinaryOption,
-    CoresOption,
-    DeviceOption,
-    DirectoryOption,
-    FilesystemsOption,
-    LoadOption,
-    MediaOption,
-    ModeOption,
-    SetOption,
-    SuiteArgument,
-    WorkloadOption,
-    YesFormatOption,
-)
+from fscale.commands.options.cell_outputs import CellOutputs
+from fscale.commands.options.on import nodes_of, print_place
+from fscale.commands.options.requested import RequestOptions
+from fscale.commands.options.shared import ResultsOption
+from fscale.commands.options.suite import SuiteArgument
 from fscale.farm.engine import NodeEngine
 from fscale.model import crew, paths
-from fscale.model.bench import Mode
-from fscale.model.catalogue import split_filesystems, split_names
+from fscale.model.bundle import bundle
 from fscale.model.errors import Exit, FscaleError, Interrupted
-from fscale.model.helptext import MEASURED, OUTPUT, REPEATED
-from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS
+from fscale.model.limits import MOST_SECONDS
 from fscale.model.results import Cell, CellKey, Run
 from fscale.model.runs import now
 from fscale.model.store import Store
 from fscale.model.terminal import say, terminal
-from fscale.model.variant import MOST_PARTITIONS
 from fscale.runner import estimate
 from fscale.runner.dry import print_line
 from fscale.runner.prepare import Prepared, prepare
 from fscale.runner.progress import Reporter, summary, tally
-from fscale.runner.request import Request, named_in, parse_cores, parse_settings
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.runner.tasks import MIXED, Planned, measure, plan, warn_of_hosts
 from fscale.runner.turn_server import Line, offer_cell
 from fscale.system.executor import DryExecutor, Executor
-from fscale.system.outputs import TERMINAL, file_to_write, refuse_same
+from fscale.system.outputs import TERMINAL
 
 _EPILOG = """
 More examples:
@@ -68,95 +52,23 @@ More examples:
 """
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
+@bundle("written", CellOutputs)
+@bundle("asked", RequestOptions)
 def _run(
     suite: SuiteArgument,
     output: ResultsOption,
-    fs: FilesystemsOption = None,
-    workload: WorkloadOption = None,
-    cores: CoresOption = None,
-    media: MediaOption = None,
-    mode: ModeOption = None,
-    duration: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=MOST_SECONDS,
-            metavar="SECONDS",
-            help="Timed seconds per repetition. Default: the suite's.",
-            rich_help_panel=MEASURED,
-        ),
-    ] = None,
-    repetitions: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_REPETITIONS,
-            metavar="N",
-            help="Repetitions per point, each on a fresh file system. Default: the suite's.",
-            rich_help_panel=REPEATED,
-        ),
-    ] = None,
-    seed: RunSeedOption = None,
-    option: LoadOption = None,
-    settings: SetOption = None,
-    device: DeviceOption = None,
-    directory: DirectoryOption = None,
-    yes_format: YesFormatOption = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Profilers, separated by commas, or all: locks, cpu, offcpu, counts, hardware, "
-            "c2c, lockstat, perf-lock. Each runs in repetitions of its own.",
-            rich_help_panel=MEASURED,
-        ),
-    ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_PARTITIONS,
-            metavar="N",
-            help="Measure each file system on a disk also on N partitions of the medium (exim, "
-            "rocksdb); the same as --fs ext4,ext4:N.",
-            rich_help_panel=MEASURED,
-        ),
-    ] = None,
-    junit: Annotated[
-        Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Also write JUnit XML to this file: one test case per cell.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    ktap: Annotated[
-        Path | None,
-        typer.Option(
-            callback=file_to_write,
-            metavar="FILE",
-            help="Also write KTAP to this file: one test per cell; - is standard output, and the "
-            "summary then goes to standard error.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    wait: WaitOption = 0,
-    on: NodesOption = None,
+    *,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print the commands of all cells and exit."),
     ] = False,
-    binary: BinaryOption = paths.BENCH,
     turns: Annotated[
         Path | None,
         typer.Option(hidden=True, help="Serve cells to a remote controller on this serial port."),
     ] = None,
     turn_seconds: Annotated[float, typer.Option(hidden=True, min=1e-4, max=MOST_SECONDS)] = 0.02,
+    asked: RequestOptions,
+    written: CellOutputs,
 ) -> None:
     """Measure a suite on this machine: throughput of each point at each core count.
 
@@ -170,57 +82,25 @@ def _run(
     run the suite. 3: interrupted; the same command resumes. 77: something that the run needs is
     missing on this machine.
     """
-    modes = _names(mode) if mode else None
-    if modes and (wrong := set(modes) - set(get_args(Mode))):
-        raise FscaleError(
-            f"--mode {', '.join(wrong)}: no such mode; give one of {', '.join(get_args(Mode))}"
-        )
-    asked: dict[str, Any] = {
-        "filesystems": None if fs is None else split_filesystems(fs),
-        "workloads": split_names(workload) if workload else None,
-        "cores": None if cores is None else parse_cores(cores),
-        "media": split_names(media) if media else None,
-        "modes": modes,
-        "duration": duration,
-        "repetitions": repetitions,
-        "profiles": _names(profile) if profile else None,
-    }
-    overrides = {key: value for key, value in asked.items() if value is not None}
-    overrides |= parse_settings(settings or [], overrides)
-    request = Request(
-        suite=suite,
-        output=output,
-        overrides=overrides,
-        options=option or [],
-        explicit=named_in(overrides),
-        seed=seed,
-        device=device,
-        directory=directory,
-        yes_format=yes_format,
-        partitions=partitions,
-        binary=binary,
-        applications=loads,
-    )
+    request = asked.request(suite, output)
     if dry_run:
         prepared = prepare(request)
         _say_shortage(prepared.cells)
-        print_place(on, "each cell")
+        print_place(asked.on, "each cell")
         _print_plan(prepared)
         return
-    told = {Format.JUNIT: junit, Format.KTAP: ktap}
-    refuse_same({"--junit": junit, "--ktap": ktap})
-    outputs = {form: path for form, path in told.items() if path is not None}
+    outputs = written.files
     signals = Signals()
     aside = TERMINAL in outputs.values()
-    if on is not None:
-        with signals.installed(), nodes_of(on) as engine:
-            planned = plan(request, wait, engine)
+    if asked.on is not None:
+        with signals.installed(), nodes_of(asked.on) as engine:
+            planned = plan(request, asked.wait, engine)
             _say_shortage(planned.cells)
             with _written(planned.store.directory, outputs):
                 _measure_on(engine, planned)
         _finish(planned.store, planned.cells, aside)
         return
-    with signals.installed(), machine_held(paths.state_dir(), _say, wait):
+    with signals.installed(), machine_held(paths.state_dir(), _say, asked.wait):
         prepared = prepare(request)
         _say_shortage(prepared.cells)
         with _written(prepared.store.directory, outputs):

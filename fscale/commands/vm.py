@@ -13,6 +13,7 @@ from rich.console import Console
 
 from fscale.ab.methods import method_of, refuse_here, refuse_unsupported
 from fscale.commands.ab import FixedOption, judge, measure_in_guests
+from fscale.commands.options.in_guest import suite_in_guest
 from fscale.commands.options.judge import JudgeOptions
 from fscale.commands.options.on import CountingOption, OnOption, engine_of, print_place
 from fscale.commands.options.output import OutputOptions
@@ -30,7 +31,7 @@ from fscale.vm import crash as crashes
 from fscale.vm import crashload, kbuild, loads, untrusted
 from fscale.vm import guest as guests
 from fscale.vm.cli import FilesystemOption, finish, guest_files, prepare, show, start
-from fscale.vm.module_build import check_own, needed_filesystems
+from fscale.vm.module_build import check_own
 from fscale.vm.options import GuestOptions, KernelTreeOption, guest_options
 from fscale.vm.place import Job
 from fscale.vm.steps import Steps
@@ -106,6 +107,10 @@ def run(
     Exit codes: those of `fscale run` in the guest. 1 also if the guest ended early, such as by a
     panic, a hang or --timeout; the message names the reason.
     """
+    names = suite_in_guest(suite, context.args, filesystem or []).filesystems
+    check_own(filesystem or [], names)
+    for name in names:
+        parse(name).refuse_but(OF_FILESYSTEM, "--fs in a guest")
     files, inside = guest_files(suite, filesystem)
     own, arguments = loads.files_for_guest(context.args)
     if guest.deterministic and guest.smp != 1:
@@ -119,10 +124,6 @@ def run(
         output=output.resolve(),
         files=files | own,
     )
-    names = needed_filesystems(suite, context.args)
-    check_own(filesystem or [], names)
-    for name in names:
-        parse(name).refuse_but(OF_FILESYSTEM, "--fs in a guest")
     finish(start(job, guest, filesystems=names, own=filesystem or []))
     if not guest.dry_run:
         typer.echo(output)

@@ -3,12 +3,12 @@
 
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fscale.model import catalogue, runs
+from fscale.model import catalogue, runs, variant
 from fscale.model.config import FileSystem, Suite
 from fscale.model.load import Settings
 from fscale.model.results import CellKey, Machine, Mounted, Run
@@ -19,6 +19,7 @@ from fscale.model.words import ranges
 from fscale.runner import guard, plan, resources
 from fscale.runner.cell.measure import Limits
 from fscale.runner.machine import confinement, host, kernelsettings
+from fscale.runner.profilers import parse_names
 from fscale.runner.request import Request, read_suite
 from fscale.runner.session import Setup
 from fscale.runner.storage import blockqueue, disk, filesystem
@@ -56,6 +57,34 @@ def _versions(
     return versions
 
 
+def _with_short_names(suite: Suite) -> Suite:
+    if suite.workloads == "all":
+        return suite
+    short = [catalogue.short_name(name) for name in suite.workloads]
+    return suite.model_copy(update={"workloads": short})
+
+
+def check(request: Request, own: Collection[str]) -> Suite:
+    """Check what can be checked of a request for another machine, and return its suite.
+
+    `own` are names of file systems that only the other machine has.
+
+    Raises:
+        FscaleError: a key, a name or an option of a workload is not valid.
+    """
+    suite = read_suite(request)
+    resources.media_of(request, suite)
+    parse_names(",".join(suite.profiles))
+    for name in suite.filesystems:
+        if variant.parse(split_partitions(name)[0]).name not in own:
+            catalogue.load_filesystem(name)
+    loads = resources.loads_of(request, suite)
+    plan.check_names(
+        _with_short_names(suite), {name: load.descriptor for name, load in loads.items()}
+    )
+    return suite
+
+
 def prepare(request: Request) -> Prepared:
     """Check all that can be checked without changing the machine, and make the plan.
 
@@ -82,9 +111,7 @@ def prepare(request: Request) -> Prepared:
     suite = suite.model_copy(update={"filesystems": list(filesystems)})
     loads = resources.loads_of(request, suite)
     descriptors = {name: load.descriptor for name, load in loads.items()}
-    if suite.workloads != "all":
-        named = [catalogue.short_name(name) for name in suite.workloads]
-        suite = suite.model_copy(update={"workloads": named})
+    suite = _with_short_names(suite)
     plan.check_names(suite, descriptors)
     machine = place(host.read_machine(), suite.placement, suite.keep_free)
     confinement.look_for_hidden_quota(machine)

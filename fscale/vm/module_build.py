@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Builds modules and tools of file systems with local sources for a guest's kernel."""
 
-import contextlib
 import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fscale.model import catalogue, paths, seen
-from fscale.model.argv import values
 from fscale.model.config import FileSystem
 from fscale.model.errors import FscaleError
-from fscale.model.files import parse_toml
 from fscale.model.variant import split_partitions
 from fscale.vm import kbuild
 from fscale.vm.cache import digest, entry, file_digest
@@ -74,17 +71,6 @@ def _check_built_for(kernel: Kernel, modules: Iterable[Path]) -> None:
 def _version(release: str) -> str:
     """The version of a kernel's release: 6.12.118+deb13-amd64 -> 6.12."""
     return ".".join(release.split(".")[:2])
-
-
-def needed_filesystems(suite: Path, arguments: Sequence[str]) -> list[str]:
-    """The names of the file systems that `fscale run SUITE ARGUMENT...` measures."""
-    for names in values(arguments, "--fs"):
-        return catalogue.split_filesystems(names)
-    for text in values(arguments, "--set"):
-        with contextlib.suppress(ValueError):  # which the guest refuses
-            if listed := parse_toml(text).get("filesystems"):
-                return list(listed)
-    return catalogue.load_suite(suite).filesystems
 
 
 def check_own(own: Iterable[Path], names: Iterable[str]) -> None:

@@ -32,6 +32,7 @@ from fscale.analysis.verdicts import mail
 from fscale.cli import app
 from fscale.commands.bisect import ABORT, BAD, GOOD, SKIP
 from fscale.model.bench import CpuTimes
+from fscale.model.catalogue import load_suite
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey, Slice
 from fscale.model.store import Store
@@ -47,6 +48,7 @@ from tests.synthetic import cell as a_cell
 from tests.unit.test_vm_ab import boot
 
 STEPS = Steps(Console(file=StringIO()))
+QUICK = load_suite(Path("quick"))
 
 
 class Boots:
@@ -304,8 +306,8 @@ def test_the_time_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         ({"options": GuestOptions(deterministic=True)}, "leave --deterministic out"),
         ({"arguments": ["quick", "--duration=3"]}, "leave --duration out"),
         ({"repetitions": 3}, "3 pairs are too few"),
-        ({"arguments": ["quick", "--set", "workers_per_cpu=2"]}, "leave --slices out"),
-        ({"arguments": ["quick", "--set=workers_per_cpu=3"]}, "workers_per_cpu = 3"),
+        ({"suite": QUICK.model_copy(update={"workers_per_cpu": 2})}, "leave --slices out"),
+        ({"suite": QUICK.model_copy(update={"workers_per_cpu": 3})}, "workers_per_cpu = 3"),
     ],
 )
 def test_what_makes_no_sense_in_slices_is_refused(
@@ -313,6 +315,7 @@ def test_what_makes_no_sense_in_slices_is_refused(
 ) -> None:
     usual: dict[str, Any] = {
         "arguments": ["quick"],
+        "suite": QUICK,
         "files": {},
         "options": GuestOptions(),
         "output": tmp_path,
@@ -413,7 +416,8 @@ def test_times_are_not_measured_elsewhere(
     monkeypatch.setattr(guest_plan, "make_guests", lambda *_, **__: (sides, None))
     with pytest.raises(FscaleError, match="--on"):
         make(
-            parse("kernel:6.1"), parse("kernel:6.12"), ["quick"], slices=True, files={},
+            parse("kernel:6.1"), parse("kernel:6.12"), ["quick"], suite=QUICK,
+            slices=True, files={},
             options=GuestOptions(), output=tmp_path, seed=1, settings=Settings(), repetitions=0,
             steps=STEPS, bisecting=bisecting, engine=cast("Any", Elsewhere(1)),
         )  # fmt: skip

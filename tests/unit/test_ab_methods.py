@@ -16,6 +16,7 @@ from fscale.analysis.compare.settings import Settings
 from fscale.cli import app
 from fscale.commands import ab, bisect, vm
 from fscale.commands.options import measure
+from fscale.model.catalogue import load_suite
 from fscale.model.errors import FscaleError
 from fscale.model.variant import parse
 from fscale.vm.options import GuestOptions
@@ -200,7 +201,11 @@ def test_boots_that_could_find_nothing_are_refused_before_one_boots(
     }
     with pytest.raises(Reached if enough else FscaleError) as caught:
         guest_plan.make(
-            *map(parse, KERNELS), ["quick"], slices=False, repetitions=repetitions, **given
+            *(*map(parse, KERNELS), ["quick"]),
+            suite=load_suite(Path("quick")),
+            slices=False,
+            repetitions=repetitions,
+            **given,
         )
     assert enough or "--repetitions 5" in str(caught.value)
 

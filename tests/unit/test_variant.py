@@ -10,7 +10,6 @@ import pytest
 
 from fscale.model import catalogue, mkfs, mount, paths, variant
 from fscale.model.errors import FscaleError
-from fscale.vm import module_build
 
 EXT4 = catalogue.load_filesystem("ext4").mkfs
 LAZY = {"lazy_itable_init=0", "lazy_journal_init=0", "nodiscard"}
@@ -310,9 +309,6 @@ def test_a_comma_parts_file_systems_and_options() -> None:
         "xfs", "ext4:mount=data=journal,commit=1:mkfs=-O a,b", "btrfs:mkfs=-O ^no-holes", "tmpfs",
     ]  # fmt: skip
     assert catalogue.split_filesystems("ext4,exf4") == ["ext4", "exf4"]
-    assert module_build.needed_filesystems(
-        Path("any"), ["--fs", text]
-    ) == catalogue.split_filesystems(text)
 
 
 def changed(name: str, **fields: Any) -> list[str]:

@@ -45,24 +45,6 @@ def source(tmp_path):
     return directory
 
 
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (["--fs", "lanefs,ext4:2", "--cores", "1"], ["lanefs", "ext4:2"]),
-        (["--fs=lanefs"], ["lanefs"]),
-        (["--set", "filesystems=['lanefs']"], ["lanefs"]),
-        (["--cores", "1"], ["tmpfs", "ext4"]),
-    ],
-)
-def test_the_file_systems_of_a_run_come_from_its_options_or_its_suite(tmp_path, arguments, names):
-    suite = tmp_path / "s.toml"
-    suite.write_text(
-        'title = "t"\nworkloads = "all"\nfilesystems = ["tmpfs", "ext4"]\nmedia = ["ram"]\n'
-        "cores = [1]\nduration = 1\nrepetitions = 1\n"
-    )
-    assert module_build.needed_filesystems(suite, arguments) == names
-
-
 def test_tools_are_built_once_for_the_same_sources(source, steps):
     for _ in range(2):
         (tool,) = module_build.build_tools(source, steps)
