@@ -20,7 +20,7 @@ from fscale.model.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import terminal
 from fscale.runner.progress import summary, tally
-from fscale.runner.request import parse_cores
+from fscale.runner.request import parse_cores, parse_names
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep, whatif
 from fscale.sim import free as freeing
@@ -50,11 +50,6 @@ More examples:
 PAPER_KERNEL = "lsm=none"
 # Of the throughput: relative half-width of its 95% band at which a point ends.
 PRECISION = 0.1
-
-
-def names_of(text: str) -> list[str]:
-    """Split `a,b` into names."""
-    return catalogue.split_names(text)
 
 
 def _complete_machines(start: str) -> list[str]:
@@ -293,11 +288,12 @@ def _simulate(
     Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage. 3: interrupted; the same
     command resumes.
     """
+    freed = parse_names("--free", free) or []
     steps = Steps(terminal(error=True))
     prepared = sweep.prepare(
         sweep.Sweep(
-            filesystems=catalogue.split_filesystems(fs),
-            workloads=names_of(workload) if workload else [],
+            filesystems=parse_names("--fs", fs, catalogue.split_filesystems) or [],
+            workloads=parse_names("--workload", workload),
             cores=numbers_of(cores),
             output=output,
             medium=media,
@@ -313,12 +309,12 @@ def _simulate(
             memory_mib=mebibytes(memory, sweep.LEAST_MEMORY_MIB),
             append=append,
             options=option or [],
-            free=names_of(free or ""),
+            free=freed,
         ),
         steps,
     )
-    if free and not dry_run:
-        prepared = freeing.free_objects(prepared, names_of(free))
+    if freed and not dry_run:
+        prepared = freeing.free_objects(prepared, freed)
     if dry_run:
         print_place(on, "the boots")
         campaign.show(prepared, jobs)

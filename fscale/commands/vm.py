@@ -26,6 +26,7 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.helptext import GUESTS, REPEATED, TESTED
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_SEED
 from fscale.model.variant import OF_FILESYSTEM, parse
+from fscale.runner.request import parse_names
 from fscale.system.outputs import directory_to_write
 from fscale.vm import crash as crashes
 from fscale.vm import crashload, kbuild, loads, untrusted
@@ -167,8 +168,11 @@ def execute(
         raise FscaleError(
             "the command to run is missing: fscale vm exec [OPTIONS] -- COMMAND [ARGUMENT]..."
         )
+    names = parse_names("--fs", fs, catalogue.split_filesystems) or []
+    for name in names:
+        catalogue.load_filesystem(name)  # reports errors before a boot
     job = Job(argv=context.args, output=output.resolve() if output else None)
-    finish(start(job, guest, filesystems=catalogue.split_filesystems(fs) if fs else ()))
+    finish(start(job, guest, filesystems=names))
 
 
 @app.command("ab", context_settings=PASSING_ON, epilog=_AB_EPILOG)
@@ -250,6 +254,16 @@ def compare_kernels(
         on=on,
     )
     judge(output, settings, outputs, everything)
+
+
+def _words(option: str, text: str) -> list[str]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise FscaleError(f"{option} {text}: {error}; quote it as in a shell") from None
+    if not words:
+        raise FscaleError(f"{option} {text!r} names no command; give one, or leave it out")
+    return words
 
 
 @app.command(epilog=_CRASH_EPILOG)
@@ -371,14 +385,15 @@ def crash(
     Exit codes: 0: all crash points passed. 1: a crash point failed, and the first one is printed;
     or the guest ended early. 2: wrong usage, or the workload made fewer flushes than --points.
     """
+    parse(fs).refuse_but(("mount", "mkfs"), "a crash test")
     spec = crashes.specify(
         catalogue.load_filesystem(fs),
         workload=workload,
         points=points,
         workers=workers,
         seed=seed,
-        fsck=shlex.split(fsck) if fsck else None,
-        mount_options=mount_options.split(",") if mount_options else None,
+        fsck=None if fsck is None else _words("--fsck", fsck),
+        mount_options=parse_names("--mount-options", mount_options),
         plant=plant,
         subsets=subsets,
         remounts=remount,

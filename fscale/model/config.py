@@ -88,7 +88,9 @@ class Suite(Strict):
         return {_OLDER_KEYS.get(key, key): value for key, value in data.items()}
 
     title: str = Field(description="one line that reports show")
-    workloads: list[str] | Literal["all"] = Field(description="ids as in `fscale list workloads`")
+    workloads: Annotated[list[str], Field(min_length=1)] | Literal["all"] = Field(
+        description="ids as in `fscale list workloads`"
+    )
     filesystems: list[str] = Field(
         min_length=1, description="names or TOML files, with options as --fs takes them"
     )

@@ -91,6 +91,21 @@ def named_in(overrides: Mapping[str, Any]) -> set[str]:
     return {str(name) for names in lists if isinstance(names, list) for name in names}
 
 
+def parse_names(
+    option: str, text: str | None, split: Callable[[str], list[str]] = catalogue.split_names
+) -> list[str] | None:
+    """Split the value of an option into names; None if the option is not given.
+
+    Raises:
+        FscaleError: it names nothing, as when a shell's variable is empty.
+    """
+    if text is None:
+        return None
+    if not (names := split(text)):
+        raise FscaleError(f"{option} {text!r} names nothing; name one or more, or leave it out")
+    return names
+
+
 def parse_cores(text: str) -> list[CoreCount] | str:
     """Parse core counts such as `1,2,4-16:4,100%`, or the name of a preset.
 

@@ -51,8 +51,8 @@ class Sweep:
 
     filesystems: Sequence[str]
     """as `fscale run --fs` takes them"""
-    workloads: Sequence[str]
-    """none: all"""
+    workloads: Sequence[str] | None
+    """None: all"""
     cores: Sequence[int]
     output: Path
     medium: str = "brd"
@@ -245,7 +245,7 @@ def _suite(sweep: Sweep, filesystems: dict[str, FileSystem]) -> Suite:
             "title": "simulated",
             "filesystems": list(filesystems),
             "media": [catalogue.short_name(sweep.medium)],
-            "workloads": list(sweep.workloads) or "all",
+            "workloads": "all" if sweep.workloads is None else list(sweep.workloads),
             "modes": [sweep.mode],
             "cores": sorted(set(sweep.cores)),
             "duration": 1,

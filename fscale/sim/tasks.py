@@ -121,7 +121,7 @@ def prepared_from(task: Task, directory: Path, output: Path, steps: Steps) -> Pr
     own = tuple(directory / role for role in task.files if role.startswith(f"{OWN}/"))
     sweep = Sweep(
         filesystems=list(filesystems),
-        workloads=[],
+        workloads=None,
         cores=[],
         output=output,
         windows=Windows(*work["windows"]),

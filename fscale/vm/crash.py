@@ -43,6 +43,8 @@ def specify(
         raise FscaleError(
             f"{filesystem.title} keeps nothing after a power cut, so there is nothing to test"
         )
+    if filesystem.partitions != 1:
+        raise FscaleError("a crash test has one disk without partitions; leave them out")
     if workload not in crashload.WORKLOADS:
         raise FscaleError(
             f"unknown crash workload {workload}; choose one of {', '.join(crashload.WORKLOADS)}"

@@ -23,13 +23,19 @@ from fscale.commands.options.suite import (
     YesFormatOption,
 )
 from fscale.model import catalogue, corecounts, paths
-from fscale.model.catalogue import split_names
 from fscale.model.crew import KEEP_FREE
 from fscale.model.errors import FscaleError
 from fscale.model.helptext import MEASURED
 from fscale.model.latency import PERCENTILES
 from fscale.model.limits import MOST_SECONDS
-from fscale.runner.request import Request, named_in, parse_cores, parse_settings, read_suite
+from fscale.runner.request import (
+    Request,
+    named_in,
+    parse_cores,
+    parse_names,
+    parse_settings,
+    read_suite,
+)
 from fscale.vm.options import GuestOptions
 
 # Suite keys that a paired run sets itself.
@@ -94,10 +100,10 @@ class MeasureOptions:
             FscaleError: an option is invalid.
         """
         asked: dict[str, Any] = {
-            "workloads": split_names(self.workload) if self.workload else None,
+            "workloads": parse_names("--workload", self.workload),
             "cores": None if self.cores is None else parse_cores(self.cores),
-            "media": [self.media] if self.media else None,
-            "modes": self.mode.split(",") if self.mode else None,
+            "media": None if self.media is None else [self.media],
+            "modes": parse_names("--mode", self.mode),
             "duration": self.duration,
             "profiles": [],
         }

@@ -30,11 +30,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.helptext import MEASURED, REPEATED
 from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS
 from fscale.model.variant import MOST_PARTITIONS
-from fscale.runner.request import Request, named_in, parse_cores, parse_settings
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+from fscale.runner.request import Request, named_in, parse_cores, parse_names, parse_settings
 
 
 @dataclass(frozen=True)
@@ -102,20 +98,20 @@ class RequestOptions:
         Raises:
             FscaleError: one of them has another form.
         """
-        modes = _names(self.mode) if self.mode else None
+        modes = parse_names("--mode", self.mode)
         if modes and (wrong := set(modes) - set(get_args(Mode))):
             raise FscaleError(
                 f"--mode {', '.join(wrong)}: no such mode; give one of {', '.join(get_args(Mode))}"
             )
         asked: dict[str, Any] = {
-            "filesystems": None if self.fs is None else split_filesystems(self.fs),
-            "workloads": split_names(self.workload) if self.workload else None,
+            "filesystems": parse_names("--fs", self.fs, split_filesystems),
+            "workloads": parse_names("--workload", self.workload),
             "cores": None if self.cores is None else parse_cores(self.cores),
-            "media": split_names(self.media) if self.media else None,
+            "media": parse_names("--media", self.media),
             "modes": modes,
             "duration": self.duration,
             "repetitions": self.repetitions,
-            "profiles": _names(self.profile) if self.profile else None,
+            "profiles": None if self.profile is None else split_names(self.profile),
         }
         overrides = {key: value for key, value in asked.items() if value is not None}
         overrides |= parse_settings(self.settings or [], overrides)
