@@ -156,6 +156,8 @@ def test_trend_shows_the_step(tmp_path: Path) -> None:
     for n in range(12):
         level = RATE if n < 7 else 0.8 * RATE
         fscale("history", "add", run(tmp_path, n, level * rng.normal(1, 0.01)), "--db", db)
+    for option in ("--workload", "--fs"):  # an empty variable of a script names no point
+        assert "no such point" in fscale("history", "trend", option, "", "--db", db)
     (trend,) = json.loads(fscale("history", "trend", "--workload", "MWCL", "--json", "--db", db))[
         "trends"
     ]

@@ -86,9 +86,10 @@ def trends(
         " unit, path, run.name, started, revision, kernel, build, median, low, high, n, disturbed"
         " FROM point JOIN run ON run.id = run_id"
         " WHERE metric = :metric AND side = ''"
-        " AND :workload IN ('', workload) AND :filesystem IN ('', filesystem)"
+        " AND workload = coalesce(:workload, workload)"
+        " AND filesystem = coalesce(:filesystem, filesystem)"
         " ORDER BY workload, filesystem, place, cores, started, run.id",
-        {"metric": metric, "workload": workload or "", "filesystem": filesystem or ""},
+        {"metric": metric, "workload": workload, "filesystem": filesystem},
     )
     series: dict[tuple[str, int, Place], list[Value]] = defaultdict(list)
     for subject, cores, *rest in rows:
