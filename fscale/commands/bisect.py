@@ -158,7 +158,7 @@ def _bisect(
 
 
 def _sides_given(base: str | None, new: str | None, reference: Path | None) -> bool:
-    return (base is not None and new is not None) != (reference is not None)
+    return {base is None, new is None} == {reference is not None}
 
 
 def _commit() -> str:

@@ -357,3 +357,20 @@ def test_bisect_stops_at_what_it_does_not_heed(
         ]
         result = CliRunner().invoke(app, words)
         assert (result.exit_code, option in result.output + result.stderr) == (128, True), option
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        [],
+        ["--base", "tmpfs"],
+        ["--new", "tmpfs"],
+        ["--reference", ".", "--base", "tmpfs"],
+        ["--reference", ".", "--new", "tmpfs"],
+        ["--reference", ".", "--base", "tmpfs", "--new", "tmpfs"],
+    ],
+)
+def test_bisect_takes_both_sides_or_a_reference(sides: list[str], tmp_path: Path) -> None:
+    words = ["bisect", *sides, "--output", str(tmp_path), "--", "true"]
+    result = CliRunner().invoke(app, words)
+    assert (result.exit_code, "give either" in result.output + result.stderr) == (128, True)
