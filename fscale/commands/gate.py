@@ -24,7 +24,7 @@ from fscale.model.helptext import MEASURED, REPEATED
 from fscale.model.limits import MOST_REPETITIONS
 from fscale.model.terminal import terminal
 from fscale.model.variant import parse
-from fscale.runner.request import parse_names
+from fscale.runner.request import parse_list
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep
 from fscale.sim.plan import fixed
@@ -109,7 +109,7 @@ def _gate(
                 one,
                 sweep.Sweep(
                     filesystems=[],
-                    workloads=parse_names("--workload", workload),
+                    workloads=parse_list("--workload", workload),
                     cores=numbers_of(cores),
                     output=side_directory(output, name),
                     repetitions=seeds,

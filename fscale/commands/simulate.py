@@ -20,7 +20,7 @@ from fscale.model.helptext import GUESTS, MEASURED, REPEATED, SIMULATION
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_REPETITIONS, MOST_SEED
 from fscale.model.terminal import terminal
 from fscale.runner.progress import summary, tally
-from fscale.runner.request import parse_cores, parse_names
+from fscale.runner.request import parse_cores, parse_list
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep, whatif
 from fscale.sim import free as freeing
@@ -288,12 +288,12 @@ def _simulate(
     Exit codes: 0: all cells succeeded. 1: a cell failed. 2: wrong usage. 3: interrupted; the same
     command resumes.
     """
-    freed = parse_names("--free", free) or []
+    freed = parse_list("--free", free) or []
     steps = Steps(terminal(error=True))
     prepared = sweep.prepare(
         sweep.Sweep(
-            filesystems=parse_names("--fs", fs, catalogue.split_filesystems) or [],
-            workloads=parse_names("--workload", workload),
+            filesystems=parse_list("--fs", fs, catalogue.split_filesystems) or [],
+            workloads=parse_list("--workload", workload),
             cores=numbers_of(cores),
             output=output,
             medium=media,

@@ -26,7 +26,7 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.helptext import GUESTS, REPEATED, TESTED
 from fscale.model.limits import MOST_COUNT, MOST_JOBS, MOST_SEED
 from fscale.model.variant import OF_FILESYSTEM, parse
-from fscale.runner.request import parse_names
+from fscale.runner.request import parse_list
 from fscale.system.outputs import directory_to_write
 from fscale.vm import crash as crashes
 from fscale.vm import crashload, kbuild, loads, untrusted
@@ -168,7 +168,7 @@ def execute(
         raise FscaleError(
             "the command to run is missing: fscale vm exec [OPTIONS] -- COMMAND [ARGUMENT]..."
         )
-    names = parse_names("--fs", fs, catalogue.split_filesystems) or []
+    names = parse_list("--fs", fs, catalogue.split_filesystems) or []
     for name in names:
         catalogue.load_filesystem(name)  # reports errors before a boot
     job = Job(argv=context.args, output=output.resolve() if output else None)
@@ -393,7 +393,7 @@ def crash(
         workers=workers,
         seed=seed,
         fsck=None if fsck is None else _words("--fsck", fsck),
-        mount_options=parse_names("--mount-options", mount_options),
+        mount_options=parse_list("--mount-options", mount_options),
         plant=plant,
         subsets=subsets,
         remounts=remount,

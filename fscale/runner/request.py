@@ -91,7 +91,7 @@ def named_in(overrides: Mapping[str, Any]) -> set[str]:
     return {str(name) for names in lists if isinstance(names, list) for name in names}
 
 
-def parse_names(
+def parse_list(
     option: str, text: str | None, split: Callable[[str], list[str]] = catalogue.split_names
 ) -> list[str] | None:
     """Split the value of an option into names; None if the option is not given.

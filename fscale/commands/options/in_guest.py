@@ -31,7 +31,7 @@ def suite_in_guest(suite: Path, arguments: Sequence[str], own: Iterable[Path]) -
     @bundle("asked", RequestOptions, "on")
     def take(
         *,
-        junit: str | None = None,
+        junit: str | None = None,  # of CellOutputs, which would look for these files here
         ktap: str | None = None,
         asked: RequestOptions,
     ) -> None:

@@ -32,7 +32,7 @@ from fscale.runner.request import (
     Request,
     named_in,
     parse_cores,
-    parse_names,
+    parse_list,
     parse_settings,
     read_suite,
 )
@@ -100,10 +100,10 @@ class MeasureOptions:
             FscaleError: an option is invalid.
         """
         asked: dict[str, Any] = {
-            "workloads": parse_names("--workload", self.workload),
+            "workloads": parse_list("--workload", self.workload),
             "cores": None if self.cores is None else parse_cores(self.cores),
             "media": None if self.media is None else [self.media],
-            "modes": parse_names("--mode", self.mode),
+            "modes": parse_list("--mode", self.mode),
             "duration": self.duration,
             "profiles": [],
         }

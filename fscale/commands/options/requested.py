@@ -30,7 +30,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.helptext import MEASURED, REPEATED
 from fscale.model.limits import MOST_REPETITIONS, MOST_SECONDS
 from fscale.model.variant import MOST_PARTITIONS
-from fscale.runner.request import Request, named_in, parse_cores, parse_names, parse_settings
+from fscale.runner.request import Request, named_in, parse_cores, parse_list, parse_settings
 
 
 @dataclass(frozen=True)
@@ -98,16 +98,16 @@ class RequestOptions:
         Raises:
             FscaleError: one of them has another form.
         """
-        modes = parse_names("--mode", self.mode)
+        modes = parse_list("--mode", self.mode)
         if modes and (wrong := set(modes) - set(get_args(Mode))):
             raise FscaleError(
                 f"--mode {', '.join(wrong)}: no such mode; give one of {', '.join(get_args(Mode))}"
             )
         asked: dict[str, Any] = {
-            "filesystems": parse_names("--fs", self.fs, split_filesystems),
-            "workloads": parse_names("--workload", self.workload),
+            "filesystems": parse_list("--fs", self.fs, split_filesystems),
+            "workloads": parse_list("--workload", self.workload),
             "cores": None if self.cores is None else parse_cores(self.cores),
-            "media": parse_names("--media", self.media),
+            "media": parse_list("--media", self.media),
             "modes": modes,
             "duration": self.duration,
             "repetitions": self.repetitions,
