@@ -383,6 +383,8 @@ def a_task_of_a_group_commits_until_it_lacks_cpu_time(place: Place) -> None:
     place.own()
     if place.filesystem != "lanefs":
         raise Skipped("another file system's thread commits always")
+    if not Path("/proc/self/schedstat").exists():
+        raise Skipped("a kernel without CONFIG_SCHED_INFO does not tell who lacked CPU time")
     group = cgroups("cpu") / "stopped"
     with loop_device(place, 100, domains=1) as (device, _), mounted(place, device) as mount:
         group.mkdir()
