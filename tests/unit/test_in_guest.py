@@ -35,6 +35,11 @@ def test_the_file_systems_come_from_the_options_or_the_suite(
     assert found == (names or ["ext4:mount=data=journal,commit=1", "tmpfs"])
 
 
+@pytest.mark.parametrize("given", [["--set", "workers_per_cpu=2"], ["--set=workers_per_cpu=2"]])
+def test_keys_that_are_set_are_those_of_the_suite(given: list[str]) -> None:
+    assert suite_in_guest(QUICK, given, []).workers_per_cpu == 2
+
+
 def test_files_and_places_of_the_guest_are_not_looked_for_here() -> None:
     files = ["--junit", "/results/x.xml", "--ktap", "-", "--binary", "/control/b", "--dir", "/x"]
     assert suite_in_guest(QUICK, [*files, "--wait", "3"], []).media == ["dir"]
