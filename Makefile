@@ -41,7 +41,7 @@ help:
 	@echo "make clean   remove what was built (results/ stays)"
 
 run: setup
-	bin/fscale run fscale/configs/suites/quick.toml $(MEDIA) --output $(OUTPUT)
+	bin/fscale run configs/suites/quick.toml $(MEDIA) --output $(OUTPUT)
 	bin/fscale report $(OUTPUT)
 
 simulate: setup-vm
@@ -75,7 +75,7 @@ test-packages: packages-test setup $(VENV)/.installed-dev
 	$(VENV)/bin/python -m tests.packages
 
 fuzz: packages-test setup $(VENV)/.installed-dev
-	FSCALE_FUZZ=2000 $(VENV)/bin/python -m pytest tests/unit/test_hostile_results.py -k fuzz --timeout 0
+	FSCALE_FUZZ=2000 $(VENV)/bin/python -m pytest tests/unit/analysis/test_hostile_results.py -k fuzz --timeout 0
 
 kills: packages-test setup $(VENV)/.installed-dev
 	FSCALE_KILLS=200 $(VENV)/bin/python -m pytest tests/integration/test_runner_kill.py
@@ -92,7 +92,7 @@ check: packages-check $(VENV)/.installed-dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/python -m docs.scripts.check
-	shellcheck bin/fscale setup/*.sh .ci/run fscale/apps/exim/*.sh fscale/vm/init/*.sh fscale/sim/*.sh docs/ci/*.sh
+	shellcheck bin/fscale setup/*.sh .ci/run apps/exim/*.sh fscale/vm/init/*.sh fscale/sim/*.sh docs/ci/*.sh
 
 # Sphinx is needed for this alone, so it has a lock and an environment of its own.
 DOCS := build/docs
@@ -127,18 +127,18 @@ deb:
 
 reference: $(VENV)/.installed build
 	$(VENV)/bin/python -m docs.scripts.reference
-	$(MAKE) -C fscale/microbench docs
+	$(MAKE) -C microbench docs
 
 results: $(VENV)/.installed
 	$(VENV)/bin/python -m docs.scripts.results
 
 build:
-	$(MAKE) $(JOBS) -C fscale/microbench
-	$(MAKE) $(JOBS) -C fscale/apps
+	$(MAKE) $(JOBS) -C microbench
+	$(MAKE) $(JOBS) -C apps
 	$(MAKE) $(JOBS) -C fscale/lockprofile
 	$(MAKE) $(JOBS) -C fscale/calibrate
 	$(MAKE) $(JOBS) -C fscale/sim
-	$(MAKE) $(JOBS) -C fscale/lanefs tools
+	$(MAKE) $(JOBS) -C lanefs tools
 
 # Downloads leave CPUs idle, so what needs no Python is compiled meanwhile.
 setup: packages
@@ -146,7 +146,7 @@ setup: packages
 
 setup-apps: setup
 	setup/install.sh setup/packages-apps.txt
-	fscale/apps/exim/install.sh
+	apps/exim/install.sh
 
 setup-vm: setup
 	setup/install.sh setup/packages-vm.txt
@@ -160,7 +160,7 @@ packages-check:
 packages-test:
 	setup/install.sh setup/packages-run.txt setup/packages-check.txt setup/packages-test.txt \
 		setup/packages-apps.txt setup/packages-vm.txt
-	fscale/apps/exim/install.sh
+	apps/exim/install.sh
 
 # pip compiles what it installs on one CPU, tests of the packages as well: most of its time.
 PIP_INSTALL = $(VENV)/bin/pip install -q --no-compile --disable-pip-version-check --require-hashes -r $<

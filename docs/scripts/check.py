@@ -22,7 +22,7 @@ MAX_LINES_ELSEWHERE = 300
 MAX_LINES_OF_TERM = 3
 GENERATED = ("docs/reference/commands/", "docs/reference/workloads.md", "docs/results/")
 GENERATED_KEYS = re.compile(r"docs/reference/[a-z-]+-(?:keys|fields)\.md")
-ROOMS = ("fscale",)
+ROOMS = ("fscale", "analysis", "apps", "microbench")
 ERRORS = ("FscaleError", "ValueError")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 # A question begins so, and a sentence should not.

@@ -95,7 +95,7 @@ def _bisect(
     """Build the commit that is checked out and judge it: one step of `git bisect run`.
 
     Example: git bisect run fscale bisect --base ext4:binary=/srv/good/fscale-bench --new ext4
-    --output /srv/bisect -- make -C fscale/microbench
+    --output /srv/bisect -- make -C microbench
 
     Sides in guests are measured in slices. In guests without KVM, counted instructions are judged
     unless --metric says otherwise.

@@ -19,7 +19,7 @@ Role = Annotated[
     Field(pattern=r"^((modules|cells|images|control)/)?[A-Za-z0-9_][A-Za-z0-9_.+-]*$"),
 ]
 """a name below the directory of a task's input files"""
-_CODE = ("*.py", "*.toml", "*.sh")
+_CODE = {".py", ".toml", ".sh"}
 
 
 @functools.cache
@@ -30,8 +30,10 @@ def identity() -> str:
     of it: a task brings those that it needs, by their digests.
     """
     whole = hashlib.sha256()
-    for path in sorted(path for kind in _CODE for path in paths.PACKAGE.rglob(kind)):
-        whole.update(str(path.relative_to(paths.PACKAGE)).encode() + b"\0" + path.read_bytes())
+    for path in paths.package_files():
+        if path.suffix in _CODE:
+            name = str(path.relative_to(paths.PACKAGE))
+            whole.update(name.encode() + b"\0" + path.read_bytes())
     parts = (__version__, revision() or "", whole.hexdigest()[:16])
     return " ".join(part for part in parts if part)
 

@@ -70,6 +70,19 @@ def config_dir(of: str) -> Path:
     return _of_user("XDG_CONFIG_HOME", ".config") / of
 
 
+def package_files() -> list[Path]:
+    """Return all files of the package, sorted, below PACKAGE.
+
+    In a clone some directories of the package are links to directories beside it, into which
+    `Path.rglob` does not descend.
+    """
+    return sorted(
+        Path(directory, name)
+        for directory, _, names in os.walk(PACKAGE, followlinks=True)
+        for name in names
+    )
+
+
 def state_dir() -> Path:
     """Return the directory of the journal of machine changes, the lock and the mount points.
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "roi.h"
+#include "../microbench/core/roi.h"
 #include "statistics.h"
 
 /* The message that an instruction encodes, or 0. */

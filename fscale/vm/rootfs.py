@@ -187,8 +187,8 @@ def package_files() -> dict[Path, Path]:
     package = paths.PACKAGE
     files = {
         Path(package.name) / path.relative_to(package): path
-        for path in package.rglob("*")
-        if path.is_file() and not SKIPPED & set(path.relative_to(package).parts)
+        for path in paths.package_files()
+        if not SKIPPED & set(path.relative_to(package).parts)
     }
     for part in (paths.BENCH, paths.LOCKS, paths.APPS / "fscale-personality"):
         if why_not(part) is None:

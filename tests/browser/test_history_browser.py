@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from fscale.cli import app
 from tests.browser import LOADED, By, accessible, drawn, media, show
-from tests.histories import STEP, stepping, write_history
-from tests.once import once
+from tests.support.histories import STEP, stepping, write_history
+from tests.support.once import once
 
 WIDTHS = (360, 768, 1280, 2560)
 COUNT = 60

@@ -8,8 +8,8 @@ import pytest
 
 from fscale.analysis.report import build
 from tests.browser import By, in_one, quiet, show
-from tests.once import once
-from tests.synthetic import grid, write_run
+from tests.support.once import once
+from tests.support.synthetic import grid, write_run
 
 WORKLOADS = ["DRBL", "DWOM", "MRPL", "MWCM", "MWUM", "DRBM_bg"]
 FILESYSTEMS = ("tmpfs", "ext4", "ext4-nj", "xfs", "btrfs")

@@ -13,10 +13,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 from fscale.analysis.report import build
 from fscale.model.results import NO_FILESYSTEM, Command
 from tests.browser import By, accessible, drawn, in_one, media, quiet, show
-from tests.hostile import good
-from tests.once import once
-from tests.pace import pace_in
-from tests.synthetic import BACKGROUND, PAPER, cell, grid, write_run
+from tests.support.cpu_speed import pace_in
+from tests.support.hostile import good
+from tests.support.once import once
+from tests.support.synthetic import BACKGROUND, PAPER, cell, grid, write_run
 
 FILESYSTEMS = ("tmpfs", "ext4", "xfs", "btrfs")
 WORKLOADS = ["DRBL", "DWOL", "MRPL", "MWCL"]

@@ -20,9 +20,19 @@ from fscale.analysis.report.comparison_page import page
 from fscale.analysis.report.members import NamedRun
 from fscale.model.results import CellKey
 from tests.browser import By, accessible, drawn, quiet, show
-from tests.once import once
-from tests.pace import pace
-from tests.synthetic import BACKGROUND, PAPER, cell, grid, key, machine, sliced, usl_rate, write_run
+from tests.support.cpu_speed import pace
+from tests.support.once import once
+from tests.support.synthetic import (
+    BACKGROUND,
+    PAPER,
+    cell,
+    grid,
+    key,
+    machine,
+    sliced,
+    usl_rate,
+    write_run,
+)
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs")
 SOME = ("DRBL", "DWOM", "MWCL", "MWCM")

@@ -40,7 +40,7 @@ def main() -> int:
     only = parser.parse_args().only or list(PROOFS)
     lines = (
         f"export DEBIAN_FRONTEND=noninteractive; ({_INSTALL}) >/dev/null",
-        "make .venv/.installed >/dev/null && make -j4 -C fscale/microbench >/dev/null",
+        "make .venv/.installed >/dev/null && make -j4 -C microbench >/dev/null",
         # Its processes end with it, also if what started it is killed.
         f"exec setpriv --pdeathsig KILL unshare {_NAMESPACES} .venv/bin/python -m "
         f"tests.cluster.inside {shlex.join(only)}",

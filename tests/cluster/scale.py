@@ -19,7 +19,7 @@ from fscale.farm.objects import Objects
 from fscale.farm.slurm import Slurm
 from fscale.model.store import Store
 from tests.cluster.slurm import call
-from tests.farm_support import cell, content, keys, task
+from tests.support.farm import cell, content, keys, task
 
 
 class Empty(Slurm):

@@ -16,8 +16,8 @@ from fscale.farm.keep import hosts
 from fscale.farm.objects import digest_of
 from fscale.model import paths
 from fscale.model.store import Store
-from tests.farm_cluster import SECONDS, Cluster, certificate, until
 from tests.guests import test_simulate_live
+from tests.support.farm_cluster import SECONDS, Cluster, certificate, until
 
 pytestmark = test_simulate_live.pytestmark
 

@@ -16,7 +16,7 @@ from fscale.analysis.report import build
 from fscale.model.paths import ROOT, TOOL_PATH
 from fscale.model.results import Cell
 from fscale.model.simulation import Simulation
-from tests.once import once
+from tests.support.once import once
 
 MOUNTING = ("bind_mount_dir", "copy_up_dir", "fuse_getattr_private")
 TOOLS = ("mmdebstrap", "mksquashfs", "unsquashfs", "busybox", "cpio", "depmod")

@@ -19,7 +19,7 @@ from fscale.vm import qemu
 from fscale.vm.cli import start
 from fscale.vm.options import GuestOptions
 from fscale.vm.place import Job
-from tests.unit.test_vm_module_build import compiled
+from tests.unit.vm.test_module_build import compiled
 
 TOOLS = ("mmdebstrap", "mksquashfs", "busybox", "cpio", "depmod")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=TOOL_PATH) is None]
@@ -303,7 +303,7 @@ def test_a_crash_test_passes_and_finds_the_planted_fault(filesystem):
 @pytest.mark.parametrize("kernel", ["bookworm", "trixie", "sid"])
 def test_no_commit_is_logged_before_what_was_flushed_for_it(kernel):
     guest = ("exec", "--accel", "tcg", "--kernel", kernel, "--smp", "1", "--append", "preempt=full")
-    done = fscale_vm(*guest, "--", "python3", "-m", "tests.crossed_flushes", "4000")
+    done = fscale_vm(*guest, "--", "python3", "-m", "tests.support.crossed_flushes", "4000")
     assert done.returncode == 0, done.stdout + done.stderr
     (counts,) = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     # Without the order that the recorder keeps, some are: the plant works.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from fscale.system import powers
-from tests.runner_support import machine_alone, put_back, state
+from tests.support.runner import machine_alone, put_back, state
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,7 +22,7 @@ from fscale.runner.machine.settings import CPUS, CpuOffline
 from fscale.runner.storage.disk import BY_ID
 from fscale.system import powers
 from fscale.system.executor import Executor
-from tests.runner_support import STATE, fscale
+from tests.support.runner import STATE, fscale
 
 pytestmark = [
     pytest.mark.root,

@@ -24,7 +24,7 @@ from fscale.model.results import Cell, CellKey
 from fscale.runner.machine import host
 from fscale.runner.profilers import Profiler, create
 from fscale.runner.profilers.context import Context
-from tests.runner_support import machine_alone
+from tests.support.runner import machine_alone
 
 pytestmark = [
     pytest.mark.root,
@@ -40,7 +40,7 @@ INSTALLED = {app.descriptor.id: app.missing() for app in applications()}
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "fscale/apps")], check=True)
+    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "apps")], check=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

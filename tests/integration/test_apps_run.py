@@ -39,7 +39,7 @@ UNITS = {"exim": "messages", "dbench": "MB"}
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "fscale/apps")], check=True)
+    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "apps")], check=True)
 
 
 @pytest.fixture

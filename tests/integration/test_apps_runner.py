@@ -16,14 +16,14 @@ from fscale.model.results import Cell
 from fscale.runner.machine.settings import LoopDevice, Partitions
 from fscale.runner.profilers import usable
 from fscale.system.executor import Executor
-from tests.runner_support import command, environment, fake_bench, machine_alone, state, suite
+from tests.support.runner import command, environment, fake_bench, machine_alone, state, suite
 
 pytestmark = pytest.mark.root
 
 
 @pytest.fixture(autouse=True)
 def unchanged() -> Iterator[None]:
-    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "fscale/apps")], check=True)
+    subprocess.run(["make", "-s", "-C", str(paths.ROOT / "apps")], check=True)
     with machine_alone():
         before = state()
     yield

@@ -10,8 +10,8 @@ from typing import Self
 import pytest
 
 from fscale.runner.latency import by_turn
-from tests import bench_support as bench
-from tests.bench_support import mounted, needs_root
+from tests.support import bench
+from tests.support.bench import mounted, needs_root
 
 pytestmark = pytest.mark.live
 

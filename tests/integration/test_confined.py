@@ -20,8 +20,8 @@ from fscale.model.store import Store
 from fscale.runner.cell.accounting import cpu_times
 from fscale.runner.machine.confinement import MAX_THROTTLED
 from fscale.system import cgroups
-from tests import ordinary_user
-from tests.runner_support import command, environment
+from tests.support import ordinary_user
+from tests.support.runner import command, environment
 
 pytestmark = [
     pytest.mark.root,
@@ -232,7 +232,7 @@ def test_an_ordinary_user_in_a_container(tmp_path: Path) -> None:
     tree = Path(tempfile.mkdtemp(prefix="fscale-confined-"))
     shutil.chown(tree, ordinary_user.NOBODY)
     fscale = [sys.executable, "-m", "fscale", *map(str, QUICK), "--media", "dir"]
-    as_nobody = [sys.executable, "-m", "tests.ordinary_user", str(tree), str(tree), *fscale]
+    as_nobody = [sys.executable, "-m", "tests.support.ordinary_user", str(tree), str(tree), *fscale]
     container = ["unshare", "--pid", "--fork", "--mount-proc", "--cgroup", "--uts", "--mount"]
     argv = [*container, "/bin/sh", "-ec", READ_ONLY, "-", *as_nobody]
     argv += ["--cores", "1,2", "--output", str(tree / "out")]

@@ -3,21 +3,18 @@
 
 import random
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from fscale.model.paths import ROOT
-from tests.synthetic import grid, write_run
+from tests.support.clone import CODE, PARTS, copy_clone
+from tests.support.synthetic import grid, write_run
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 BOX = re.compile(r"^```(\w+)(?: (\S+)(?: after: ([^\n]*))?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PLACE = re.compile(r"(fscale/[\w/]+\.py):(\w+)")
-COPIED = (
-    "bin", "build/microbench", "docs", "fscale",
-)  # fmt: skip
+PLACE = re.compile(rf"((?:{'|'.join(('fscale', *PARTS))})/[\w/]+\.py):(\w+)")
 
 
 COMMANDS = [text for kind, *_, text in BOX.findall(PAGE) if kind == "sh"]
@@ -27,8 +24,7 @@ COMMANDS = [text for kind, *_, text in BOX.findall(PAGE) if kind == "sh"]
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository as somebody has it who did everything that the page says."""
     root = tmp_path_factory.mktemp("contributing")
-    for name in COPIED:
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("*.pyc"))
+    copy_clone(root, *CODE, "docs")
     (root / ".venv").symlink_to(ROOT / ".venv")
     for _, path, after, text in BOX.findall(PAGE):
         file = root / path

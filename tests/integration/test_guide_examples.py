@@ -12,8 +12,8 @@ from fscale.model.errors import Exit
 from fscale.model.paths import BENCH
 from fscale.runner.profilers import usable
 from fscale.system import powers
-from tests.guide import Example, examples, page, same_shape
-from tests.runner_support import command, environment
+from tests.support.guide import Example, examples, page, same_shape
+from tests.support.runner import command, environment
 
 pytestmark = [
     pytest.mark.root,

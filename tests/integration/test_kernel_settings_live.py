@@ -7,7 +7,7 @@ import pytest
 
 from fscale.model.errors import Exit
 from fscale.model.store import Store
-from tests.runner_support import fake_bench, fscale, suite
+from tests.support.runner import fake_bench, fscale, suite
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("unchanged")]
 

@@ -2,7 +2,6 @@
 """A workload is one C file, a file system one TOML file: all that lists, runs or draws has it."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model import paths
+from tests.support.clone import CODE, copy_clone
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
@@ -29,13 +29,12 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository with one more workload and one more file system, built."""
     root = tmp_path_factory.mktemp("copy")
     # What is built is copied, so that what is not new is not compiled again.
-    for name in ("build/microbench", "fscale"):
-        shutil.copytree(paths.ROOT / name, root / name, ignore=shutil.ignore_patterns("*.pyc"))
-    new = (paths.ROOT / "fscale/microbench/workloads/DWOL.c").read_text()
+    copy_clone(root, *CODE)
+    new = (paths.ROOT / "microbench/workloads/DWOL.c").read_text()
     new = new.replace('"DWOL"', '"new"').replace('.title = "', '.title = "Newly o')
-    (root / "fscale/microbench/workloads/new.c").write_text(new)
-    (root / "fscale/configs/filesystems/newfs.toml").write_text(FILESYSTEM)
-    subprocess.run(["make", "-s", "-C", "fscale/microbench"], cwd=root, check=True)
+    (root / "microbench/workloads/new.c").write_text(new)
+    (root / "configs/filesystems/newfs.toml").write_text(FILESYSTEM)
+    subprocess.run(["make", "-s", "-C", "microbench"], cwd=root, check=True)
     return root
 
 
@@ -48,7 +47,7 @@ def test_list_and_docs_have_it(copy: Path) -> None:
     assert "new" in {w["id"] for w in json.loads(fscale(copy, "list", "workloads", "--json"))}
     systems = json.loads(fscale(copy, "list", "filesystems", "--json"))
     assert "newfs" in {fs["name"] for fs in systems}
-    argv = [sys.executable, "fscale/microbench/docs.py"]
+    argv = [sys.executable, "microbench/docs.py"]
     page = subprocess.run(argv, cwd=copy, check=True, capture_output=True, text=True).stdout
     assert "### new\n\nNewly o" in page
     assert page.count("| new |") == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fscale.system import powers
-from tests.runner_support import fscale
+from tests.support.runner import fscale
 
 pytestmark = [
     pytest.mark.root,

@@ -15,7 +15,7 @@ from fscale.runner.request import Request
 from fscale.runner.storage import disk
 from fscale.system import powers
 from fscale.system.executor import which
-from tests.runner_support import fake_bench, fscale, own_state, state, suite
+from tests.support.runner import fake_bench, fscale, own_state, state, suite
 
 
 @pytest.fixture(autouse=True, scope="module")

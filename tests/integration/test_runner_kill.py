@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fscale.model.errors import Exit
-from tests.runner_support import (
+from tests.support.runner import (
     command,
     environment,
     fake_bench,

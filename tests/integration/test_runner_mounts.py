@@ -18,7 +18,7 @@ from fscale.runner.request import Request
 from fscale.runner.session import Session, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system.executor import Executor
-from tests.runner_support import STATE, fake_bench, fscale, suite
+from tests.support.runner import STATE, fake_bench, fscale, suite
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("unchanged")]
 

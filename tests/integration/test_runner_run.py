@@ -30,8 +30,8 @@ from fscale.runner.session import Session, Stopped, machine_held, new_tag
 from fscale.runner.signals import Signals
 from fscale.system import processes
 from fscale.system.executor import Executor
-from tests import ordinary_user
-from tests.runner_support import (
+from tests.support import ordinary_user
+from tests.support.runner import (
     STATE,
     command,
     environment,

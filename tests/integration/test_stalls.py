@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plugin tests/stalls.py: what failed beside a gap is tried again, and all CPUs stay online."""
+"""tests/support/stalls.py: what failed beside a gap is tried again, and all CPUs stay online."""
 
 import os
 import subprocess
@@ -80,7 +80,16 @@ def test_takes_a_cpu_offline():
 def run(directory: Path, tests: str, *more: str) -> subprocess.CompletedProcess[str]:
     (directory / "test_it.py").write_text(tests)
     (directory / "pytest.ini").write_text("[pytest]\nmarkers = live\n")
-    argv = [sys.executable, "-m", "pytest", "-p", "tests.stalls", "-p", "no:cacheprovider", "-q"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.support.stalls",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+    ]
     return subprocess.run(
         [*argv, "test_it.py", *more], cwd=directory, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(paths.ROOT)},

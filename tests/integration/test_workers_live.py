@@ -11,8 +11,8 @@ import pytest
 
 from fscale.model.perfstat import cpu_list
 from fscale.system import powers
-from tests import bench_support as bench
-from tests.runner_support import fscale
+from tests.support import bench
+from tests.support.runner import fscale
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("machine")]
 

@@ -37,7 +37,7 @@ def repository(tree: Path, bad: int) -> list[str]:
     for number in range(COMMITS):
         if number == bad:
             git(tree, "apply", PATCHES / "delay.patch")
-        (tree / "fscale/lanefs/README.md").write_text(f"Commit {number}.\n")
+        (tree / "lanefs/README.md").write_text(f"Commit {number}.\n")
         git(tree, "add", "--all")
         git(tree, "commit", "--quiet", "--message", f"Commit {number}")
         commits.append(git(tree, "rev-parse", "HEAD"))
@@ -58,7 +58,7 @@ def main() -> int:
         commits = repository(tree, given.bad)
         git(tree, "bisect", "start", commits[-1], commits[0])
         command = ROOT / "bin" / "fscale"
-        build = f'cp "$({command} vm module build fscale/lanefs --kernel {given.kernel})" {BUILT}'
+        build = f'cp "$({command} vm module build lanefs --kernel {given.kernel})" {BUILT}'
         began = time.monotonic()
         done = subprocess.run(
             [

@@ -95,13 +95,11 @@ def patched(
     """
     place = BUILD / name
     shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(ROOT / "fscale/microbench", place / "fscale/microbench")
-    for source in (place / "fscale/microbench/workloads").glob("*.c"):
+    shutil.copytree(ROOT / "microbench", place / "microbench")
+    for source in (place / "microbench/workloads").glob("*.c"):
         if only and source.stem not in only:
             source.unlink()
-    for beside in ("compile.mk", "sim"):
-        (place / "fscale" / beside).symlink_to(ROOT / "fscale" / beside)
-    core = place / "fscale/microbench/core"
+    core = place / "microbench/core"
     text = (core / "workload.h").read_text()
     for old, new in changes.items():
         if old not in text:
@@ -111,7 +109,7 @@ def patched(
     for source, content in sources.items():
         (core / source).write_text(content)
     jobs = f"-j{len(os.sched_getaffinity(0))}"
-    subprocess.run(["make", "-s", jobs, "-C", place / "fscale/microbench"], check=True)
+    subprocess.run(["make", "-s", jobs, "-C", place / "microbench"], check=True)
     return place / "build/microbench/fscale-bench"
 
 
@@ -146,7 +144,7 @@ def rare(every: int, nanoseconds: int, *only: str) -> Path:
     name = "-".join(("rare", *only))
     binary = BUILD / name / "build/microbench/fscale-bench"
     made = binary.stat().st_mtime if binary.exists() else 0.0
-    if any(file.stat().st_mtime > made for file in (ROOT / "fscale/microbench").rglob("*.[ch]")):
+    if any(file.stat().st_mtime > made for file in (ROOT / "microbench").rglob("*.[ch]")):
         changes = {_OPERATION: _DELAYED, "/* The plain loop: ": _RARE_HEADER}
         sources = {"planted.c": _RARE_SOURCE}
         binary = patched(name, changes, sources, everywhere=True, only=only)

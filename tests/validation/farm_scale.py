@@ -27,8 +27,8 @@ from fscale.farm.keep import keep
 from fscale.farm.objects import Objects
 from fscale.farm.task import Task
 from fscale.model.store import Store
-from tests import farm_support
-from tests.farm_cluster import Cluster, certificate, until
+from tests.support import farm as farm_support
+from tests.support.farm_cluster import Cluster, certificate, until
 
 # A simulated cell's task: the record of the run and the parameters of the guest.
 WORK_BYTES = 16 << 10

@@ -23,7 +23,7 @@ from psutil import Process
 
 from fscale.model import paths
 from fscale.model.store import Store
-from tests.farm_cluster import Cluster, certificate
+from tests.support.farm_cluster import Cluster, certificate
 from tests.validation.farm_scale import cpu, own_cpu
 
 COLUMNS = ("pair", "way", "wall_seconds", "cpu_seconds", "cells", "speedup")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fscale.model.errors import Exit
 from fscale.model.paths import ROOT
-from tests.runner_support import state
+from tests.support.runner import state
 
 FSCALE = str(ROOT / "bin" / "fscale")
 _HERE = ["ab", "--workload", "DWAL", "--cores", "1", "--metric", "throughput"]

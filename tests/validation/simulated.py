@@ -14,7 +14,7 @@ from fscale.analysis.compare.ranktest import Samples, p_value
 from fscale.analysis.compare.sequential import growing
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import FIRST_LOOK
-from tests.made_up_sides import Noise, decided, interleaved_test, sliced_test, verdicts
+from tests.support.synthetic_sides import Noise, decided, interleaved_test, sliced_test, verdicts
 
 TRIES = 300
 FAMILY = 6

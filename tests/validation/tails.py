@@ -30,7 +30,7 @@ from fscale.analysis.compare.pairs import subject_of
 from fscale.analysis.compare.settings import LATENCIES, METRICS, Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.model.paths import BENCH
-from tests.synthetic import key
+from tests.support.synthetic import key
 from tests.validation.delay import BUILD, rare, script
 from tests.validation.windows import run, tally
 

@@ -19,7 +19,7 @@ from tests.lanefs.torture.plan import KERNELS, LIMIT, Slice, plan
 from tests.lanefs.torture.state import Record, State, source_hash
 from tests.lanefs.torture.table import left, render
 
-LANEFS = ROOT / "fscale/lanefs"
+LANEFS = ROOT / "lanefs"
 app = typer.Typer(add_completion=False)
 
 

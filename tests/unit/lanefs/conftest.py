@@ -4,9 +4,10 @@
 import tempfile
 from pathlib import Path
 
-import lanefs_image as lanefs
 import pytest
-from fsck_check import SIZE
+
+from tests.support import lanefs_image as lanefs
+from tests.support.lanefs_fsck import SIZE
 
 
 @pytest.fixture(scope="module")

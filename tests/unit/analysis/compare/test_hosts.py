@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A comparison does not take a difference between machines for one between its sides."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.hosts import KEY, mixed_hosts
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.farm.keep import FOLDER
+from fscale.model.errors import FscaleError
+from tests.support.synthetic import grid, write_run
+
+
+def record(directory: Path, cell: str, host: str) -> None:
+    text = json.dumps({"cell": cell, "host": host, "task": "0" * 16, "files": {}})
+    (directory / FOLDER / f"{cell}.json").write_text(text)
+
+
+def run(directory: Path, *hosts: str) -> Path:
+    """A run of one point whose cells the given machines measured in turn."""
+    cells = grid((1,), 8, workloads=["DRBL"], filesystems=["tmpfs"])
+    write_run(directory, cells)
+    (directory / FOLDER).mkdir()
+    for number, one in enumerate(cells if hosts else ()):
+        record(directory, one.id, hosts[number % len(hosts)])
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "refused"),
+    [
+        (["n1"], ["n1"], False),
+        (["n1"], ["n2"], False),
+        (["n1", "n2"], ["n1"], True),
+        (["n1"], ["n1", "n2"], True),
+        (["n1", "n2"], ["n1", "n2"], True),
+        ([], [], False),
+        ([], ["n1", "n2"], True),
+    ],
+)
+def test_a_side_of_several_machines_is_refused(
+    tmp_path: Path, base: Sequence[str], new: Sequence[str], refused: bool
+) -> None:
+    sides = open_sides(run(tmp_path / "a", *base), run(tmp_path / "b", *new))
+    assert bool(mixed_hosts(sides)) == refused
+    if not refused:
+        compare(sides, Settings())
+        return
+    with pytest.raises(FscaleError) as caught:
+        compare(sides, Settings())
+    assert KEY in str(caught.value)
+    allowed = compare(sides, Settings(allow_different=(KEY,)))
+    assert any(KEY in warning for warning in allowed.warnings)
+
+
+def test_points_that_each_have_one_machine_are_compared(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    for directory in directories:
+        cells = grid((1,), 8, workloads=["DRBL", "MWCL"], filesystems=["tmpfs"])
+        write_run(directory, cells)
+        (directory / FOLDER).mkdir()
+        for one in cells:
+            record(directory, one.id, {"DRBL": "n1", "MWCL": "n2"}[one.key.workload])
+    assert not mixed_hosts(open_sides(*directories))
+
+
+def test_a_record_of_a_stranger_is_an_error(tmp_path: Path) -> None:
+    directories = [run(tmp_path / name, "n1") for name in "ab"]
+    (directories[1] / FOLDER / "x.json").write_text('{"host": 1}')
+    with pytest.raises(FscaleError):
+        mixed_hosts(open_sides(*directories))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Real comparisons of each way, kept without what no judge reads: the verdicts that they had.
+
+tests/golden/comparisons/verdicts.json is of 26 November 2026 and of revision ea99008, in which each
+way had a judge of its own: point and metric -> verdict and ratio.
+"""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.model import paths
+from fscale.model.store import AB_FILE, RUN_FILE
+
+KEPT = paths.ROOT / "tests" / "golden" / "comparisons"
+VERDICTS = json.loads((KEPT / "verdicts.json").read_text())
+
+
+def unpacked(name: str, directory: Path) -> Path:
+    """The results directory of a kept comparison."""
+    kept = json.loads(gzip.decompress((KEPT / f"{name}.json.gz").read_bytes()))
+    (directory / "cells").mkdir()
+    files = {RUN_FILE: kept["run"], AB_FILE: kept["ab"]}
+    files |= {f"cells/{cell['id']}.json": cell for cell in kept["cells"]}
+    for path, content in files.items():
+        (directory / path).write_text(json.dumps(content))
+    return directory
+
+
+def test_each_way_has_one() -> None:
+    assert {path.name.removesuffix(".json.gz") for path in KEPT.glob("*.gz")} == set(VERDICTS)
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_verdicts_are_what_they_were(name: str, tmp_path: Path) -> None:
+    sides = open_sides(unpacked(name, tmp_path), None)
+    found = compare(sides, Settings(), refuse_few=False)
+    assert {
+        f"{one.subject.name} {one.metric}": [one.verdict, pytest.approx(one.ratio, rel=1e-9)]
+        for one in found.judgements
+    } == VERDICTS[name]
+    assert found.policy == ("counted" if name == "gate" else "noisy")
+    assert found.regressed is any(
+        verdict in ("slower", "more", "newly shared") for verdict, _ in VERDICTS[name].values()
+    )

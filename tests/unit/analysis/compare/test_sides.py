@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `compare` makes of two runs, or of the two sides of one: references, warnings, refusals."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscale.analysis.compare import locks
+from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.locks import new_bottlenecks, shares
+from fscale.analysis.compare.pairs import subject_of
+from fscale.analysis.compare.settings import (
+    DOUBLING,
+    PEAK,
+    SPEEDUP,
+    THROUGHPUT,
+    Comparison,
+    RunRef,
+    Settings,
+)
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.diagnosis.naming import By, Name
+from fscale.analysis.diagnosis.triage import COUNTER, LOCK, Suspect, Triage
+from fscale.analysis.reader import load
+from fscale.model.errors import FscaleError
+from fscale.model.results import Cell, KernelBuild
+from tests.support.synthetic import cell, key, machine, sliced, write_run
+
+RATES = [100.0, 101, 99, 100.5, 99.5, 100.2]
+
+
+def cells(**changes: Any) -> list[Cell]:
+    return [cell(key(n, **changes), rate) for n, rate in enumerate(RATES, 1)]
+
+
+def written(directory: Path, own: list[Cell] | None = None, **changes: Any) -> Path:
+    own = cells() if own is None else own
+    return write_run(directory, own, filesystems=["ext4"], id=directory.name, **changes)
+
+
+def paired(directory: Path, record: object, **changes: Any) -> Path:
+    both = cells(side="A") + cells(side="B", filesystem="xfs")
+    written(directory, both, **changes)
+    (directory / "ab.json").write_text(json.dumps(record))
+    return directory
+
+
+RECORD = {"schema": 1, "base": "ext4", "new": "xfs:mkfs=-q", "looks": [6]}
+
+
+def judged(base: Path, new: Path | None = None, **settings: Any) -> Comparison:
+    return compare(open_sides(base, new), Settings(**settings))
+
+
+def said(base: Path, new: Path) -> list[str]:
+    first, *others = judged(base, new).warnings
+    assert first.startswith("the sides were not interleaved")
+    assert "`fscale ab`" in first
+    return others
+
+
+def refusal(*sides: Path | None, **settings: Any) -> str:
+    with pytest.raises(FscaleError) as caught:
+        judged(*sides, **settings)  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+def test_two_runs_and_where_they_come_from(tmp_path: Path) -> None:
+    build = KernelBuild(version="#1 SMP", id="ab", taint=0, debug=[], debug_from="signs")
+    base = written(tmp_path / "one", machine=machine(1).model_copy(update={"build": build}))
+    bare = machine(1).model_copy(update={"build": build.model_copy(update={"id": None})})
+    new = written(tmp_path / "two\x1b", machine=bare)
+    found = judged(base, new, margin=0.1)
+    assert found.base == RunRef(
+        path=str(base), id="one", started="2026-01-01T00:00:00Z", kernel="0.0.0-synthetic",
+        build="#1 SMP", build_id="ab", machine="synthetic-test-host", label="one",
+        cpus="1 x made-up CPU", command=["bin/fscale run quick --output 'results/x y'"],
+    )  # fmt: skip
+    assert (found.new.path, found.new.build, found.new.build_id) == (str(new), "#1 SMP", None)
+    assert "\x1b" not in found.new.id + found.new.label
+    assert judged(written(tmp_path / "x"), base).base.build is None
+    assert judged(written(tmp_path / "y"), base).base.build_id is None
+    # Throughput, and operations per CPU second: a family of two, for which 0.005 takes 6.
+    assert (found.tests, found.repetitions_needed, found.settings.margin) == (2, 6, 0.1)
+    assert [j.verdict for j in found.judgements] == ["same", "same"]
+    assert (found.health, found.locks, found.missing_in_base, found.missing_in_new) == (
+        [],
+        [],
+        [],
+        [],
+    )
+
+
+def test_two_sides_of_one_run(tmp_path: Path) -> None:
+    sides = open_sides(paired(tmp_path / "ab", RECORD), None)
+    assert (sides.base.label, sides.new.label, sides.base.id) == ("ext4", "xfs:mkfs=-q", "ab")
+    assert {c.key.side for c in sides.base_cells} == {"A"}
+    assert {c.key.side for c in sides.new_cells} == {"B"}
+    assert (len(sides.base_cells), len(sides.new_cells)) == (6, 6)
+    assert (sides.interleaved, sides.looks) == (True, (6,))
+    assert sides.base_results is sides.new_results
+    found = compare(sides, Settings())
+    assert found.warnings == []
+    # The first of an infinite number of looks may spend a half.
+    assert [j.level for j in found.judgements] == pytest.approx([0.975, 0.975])
+    assert found.repetitions_needed == 6
+
+
+def test_each_look_at_pairs_that_was_taken_is_paid_for(tmp_path: Path) -> None:
+    both = [sliced(key(n, side=side), [1e6 + 1e3 * n] * 10) for side in "AB" for n in range(1, 9)]
+    written(tmp_path, both)
+    for looks, share in (([], 1), ([8], 2), ([6, 8], 6)):
+        record = RECORD | {"pair_looks": looks}
+        (tmp_path / "ab.json").write_text(json.dumps(record))
+        assert open_sides(tmp_path, None).pair_looks == tuple(looks)
+        (judgement,) = judged(tmp_path, metrics=("throughput",)).judgements
+        assert judgement.level == pytest.approx(1 - 0.05 / share)
+
+
+def test_a_difference_that_is_expected_is_allowed(tmp_path: Path) -> None:
+    base = written(tmp_path / "one", suite={"warmup": 0.1})
+    new = written(tmp_path / "two", suite={"warmup": 0.2})
+    assert "suite.warmup" in refusal(base, new)
+    assert judged(base, new, allow_different=("suite.warmup",)).judgements
+
+
+def test_what_became_of_points_is_found_by_its_kind(tmp_path: Path) -> None:
+    base = written(tmp_path / "one")
+    broken = [c.model_copy(update={"status": "error", "reason": "ENOSPC"}) for c in cells()]
+    found = judged(base, written(tmp_path / "two", broken))
+    assert [h.kind for h in found.of_kind("broken")] == ["broken"]
+    assert found.of_kind("lost") == []
+
+
+def test_what_is_asked_for_is_judged(tmp_path: Path) -> None:
+    base = written(tmp_path / "base", [*cells(), *cells(cores=2), *cells(cores=4)])
+    found = judged(base, base, metrics=("throughput",), fdr=0.05)
+    one, two, four, *curve = found.judgements
+    assert {j.metric for j in (one, two, four)} == {THROUGHPUT}
+    assert [j.metric for j in curve] == [SPEEDUP, DOUBLING, PEAK]
+    assert not one.interleaved
+    ab = judged(paired(tmp_path / "ab", RECORD))
+    assert all(j.interleaved for j in ab.judgements)
+    # The same rate at each core count: the peak is at the fewest.
+    assert set(curve[2].base.values.values()) == {1.0}
+
+
+def test_two_file_systems_are_compared_in_health_too(tmp_path: Path) -> None:
+    failed = cells(filesystem="xfs")
+    failed[0].status = "error"
+    found = judged(written(tmp_path / "base"), written(tmp_path / "new", failed))
+    assert [(h.kind, h.subject.filesystem) for h in found.health] == [("broken", "ext4")]
+    assert found.missing_in_new == found.missing_in_base == []
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        (None, "{0} is a single run, not an interleaved one of `fscale ab`; give a second run to "
+         "compare it with"),
+        ([], "cannot use {0}/ab.json: the file: Input should be an object; run `fscale ab` again"),
+        ({}, "cannot use {0}/ab.json: base: Field required (and 2 more); run `fscale ab` again"),
+        ("link", "cannot use {0}/ab.json: it is a link; links in a results directory are not "
+         "followed; run `fscale ab` again"),
+    ],
+)  # fmt: skip
+def test_one_run_that_has_no_sides_is_refused(tmp_path: Path, record: object, says: str) -> None:
+    run = written(tmp_path / "run")
+    if record == "link":
+        (run / "ab.json").symlink_to(run / "run.json")
+    elif record is not None:
+        (run / "ab.json").write_text(json.dumps(record))
+    assert refusal(run, None) == says.format(run)
+
+
+def test_the_sides_of_a_run_may_be_two_kinds_of_machine_only_where_that_is_no_mix(
+    tmp_path: Path,
+) -> None:
+    guest = {"accelerator": "tcg", "B": {"accelerator": "tcg", "label": "of B"}}
+    same = paired(tmp_path / "same", RECORD, machine=machine(1).model_copy(update={"guest": guest}))
+    assert judged(same).warnings == ["measured in a guest (None)"]
+    mixed = guest | {"B": {"accelerator": "kvm"}}
+    other = paired(
+        tmp_path / "other", RECORD, machine=machine(1).model_copy(update={"guest": mixed})
+    )
+    refused = refusal(other, None)
+    assert refused.index("BASE") < refused.index("(tcg)") < refused.index("NEW")
+    assert refused.index("NEW") < refused.index("(kvm)")
+    # Of two runs, each has its own kind.
+    assert judged(other, other).count("same") == 4
+
+
+def test_what_makes_figures_doubtful_is_said(tmp_path: Path) -> None:
+    base, new = cells(), cells()
+    base[0].status = "error"
+    base[0].disturbed = "load"
+    base[1].status = "skipped"
+    new[2].disturbed = new[3].disturbed = new[4].disturbed = "load"
+    for one in new:
+        one.cpu_control = "affinity"
+    profiled = cell(key(1, profile="locks"), 1.0, status="error", disturbed="load")
+    first = written(tmp_path / "one", [*base, profiled])
+    other = written(tmp_path / "other", [*new, profiled], state="interrupted")
+    (other / "cells" / "x.json").write_text("{")
+
+    def kinds(warnings: list[str]) -> list[tuple[str, ...]]:
+        """Of each warning the words that tell it from others."""
+        words = r"hotplug|affinity|disturbed|no value|cannot be read|interrupted|BASE|NEW|\d of 6"
+        return [tuple(re.findall(words, warning)) for warning in warnings]
+
+    assert kinds(said(first, other)) == [
+        ("hotplug", "affinity"),
+        ("2 of 6", "BASE", "no value"),
+        ("disturbed", "3 of 6", "NEW"),
+        ("NEW", "cannot be read"),
+        ("NEW", "interrupted"),
+    ]
+    assert kinds(said(other, first))[1:] == [
+        ("disturbed", "3 of 6", "BASE"),
+        ("2 of 6", "NEW", "no value"),
+        ("BASE", "cannot be read"),
+        ("BASE", "interrupted"),
+    ]
+
+
+def test_guests_are_named_once(tmp_path: Path) -> None:
+    def of(name: str, label: str) -> Path:
+        guest = {"accelerator": "tcg", "label": label}
+        return written(tmp_path / name, machine=machine(1).model_copy(update={"guest": guest}))
+
+    def guests(*sides: Path) -> list[str]:
+        return [warning for warning in said(*sides) if "guest" in warning]
+
+    one, other = of("one", "two CPUs"), of("other", "four CPUs")
+    assert guests(one, one) == ["measured in a guest (two CPUs)"]
+    assert guests(one, other) == [
+        "measured in a guest (two CPUs)", "measured in a guest (four CPUs)",
+    ]  # fmt: skip
+
+
+def test_sides_without_a_common_cell_are_refused_unless_something_broke(tmp_path: Path) -> None:
+    one = written(tmp_path / "one")
+    other = written(tmp_path / "other", cells(workload="MWCL"))
+    told = refusal(one, other)
+    assert "no cell in common" in told
+    cut = written(tmp_path / "cut", cells(workload="MWCL"), planned_cells=7)
+    found = judged(one, cut)
+    assert [(h.kind, h.subject.workload) for h in found.health] == [("lost", "DRBL")]
+    assert (found.missing_in_new, found.missing_in_base) == ([], ["MWCL ext4 ram buffered 1c 1s"])
+    assert (found.tests, found.judgements) == (0, [])
+
+
+def test_a_cell_file_that_cannot_be_read_is_a_lost_cell(tmp_path: Path) -> None:
+    one = written(tmp_path / "one", cells() + cells(cores=2))
+    new = written(tmp_path / "new", cells(), planned_cells=7)
+    (new / "cells" / "x.json").write_text("{")
+    assert [h.kind for h in judged(one, new).health] == ["lost"]
+
+
+def test_what_mended_is_no_reason_to_judge_too_few_repetitions(tmp_path: Path) -> None:
+    failed = cells()[:2]
+    failed[0].status = "error"
+    one, other = written(tmp_path / "one", failed), written(tmp_path / "other", cells()[:2])
+    assert "too few repetitions" in refusal(one, other)
+    found = judged(other, one)
+    assert [h.kind for h in found.health] == ["broken"]
+    assert {j.verdict for j in found.judgements} == {"undecided"}
+
+
+def lock_run(directory: Path, waited: dict[str, int], **changes: Any) -> Path:
+    """A run with a lock profile of 1000 ns, in which somebody waited for those locks."""
+    wait = {
+        f"1,{-(1 << 46) - n},_raw_spin_lock\n{name}\n": {"count": 1, "total": waited[name]}
+        for n, name in enumerate(waited)
+    }
+    maps = {"type": "stats", "data": {"@wait": wait, "@active": 1000}}
+    profile = {"output": json.dumps(maps)}
+    own = cell(key(1, profile="locks"), 1.0, profiles={"locks": "locks.json.gz"}, **changes)
+    written(directory, [*cells(), own])
+    (directory / "locks.json.gz").write_bytes(gzip.compress(json.dumps(profile).encode()))
+    return directory
+
+
+RENAME = "d_move"
+
+
+def test_shares_of_objects_are_summed_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = load(lock_run(tmp_path / "a", {RENAME: 100}))
+    assert shares(run) == {subject_of(key()): {"rename_lock": 0.1}}
+    assert shares(load(lock_run(tmp_path / "b", {RENAME: 100}, status="error"))) == {}
+    names = {name: Name(name, None, By.STACK) for name in ("a", "b")}
+    suspects = [
+        Suspect(names["a"], LOCK, "mutex", blocked=0.25),
+        Suspect(names["b"], LOCK, "mutex", spinning=0.5),
+        Suspect(names["a"], COUNTER, "mutex word", spinning=0.125),
+    ]
+    monkeypatch.setattr(locks, "triage", lambda path, cells: Triage(key(), suspects, {}, {}))
+    assert shares(run) == {subject_of(key()): {"a": 0.375, "b": 0.5}}
+
+
+def test_a_lock_that_is_new_is_found_between_runs(tmp_path: Path) -> None:
+    base = lock_run(tmp_path / "base", {RENAME: 9})
+    new = lock_run(tmp_path / "new", {RENAME: 50})
+    (found,) = judged(base, new).locks
+    assert (found.lock, found.share, found.base_share) == ("rename_lock", 0.05, 0.009)
+    assert judged(new, base).locks == []
+
+
+def test_a_new_bottleneck_grows_from_below_a_hundredth_to_a_twentieth() -> None:
+    point, other = subject_of(key()), subject_of(key(cores=2))
+    base = {point: {"a": 0.0099, "b": 0.01, "c": 0.0099, "e": 0.5}, other: {}}
+    new = {point: {"d\x1b": 0.9, "a": 0.05, "b": 0.9, "c": 0.0499, "e": 0.9}}
+    found = new_bottlenecks(base, new)
+    assert [(f.subject, f.share, f.base_share) for f in found] == [
+        (point, 0.05, 0.0099), (point, 0.9, 0.0),
+    ]  # fmt: skip
+    assert found[0].lock == "a"
+    assert "\x1b" not in found[1].lock
+    assert new_bottlenecks({}, new) == []

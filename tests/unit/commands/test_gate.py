@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The gate: what an operation takes on two sides, judged by counts."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from fscale.analysis.compare import counted, wording
+from fscale.analysis.compare.settings import Comparison
+from fscale.analysis.compare.sides import sides_of
+from fscale.analysis.reader import load
+from fscale.analysis.verdicts import junit, ktap, mail, markdown
+from fscale.model.errors import Exit, FscaleError
+from fscale.model.results import Cell
+from fscale.model.simulation import FunctionWork
+from fscale.model.variant import parse
+from fscale.sim.sweep import Sweep, of_side
+from tests.support.simulated_cells import OPS, boots, cell, line
+from tests.support.synthetic import machine, write_run
+
+
+def verdicts(base: list[Cell], new: list[Cell]) -> dict[str, str]:
+    return {j.metric.removeprefix("count:"): j.verdict for j in counted.judge(base, new)}
+
+
+def test_what_is_the_same_is_the_same() -> None:
+    same = {"instructions": "same", "shared-lines": "same"}
+    assert verdicts(boots(9000, 0.02), boots(9000, 0.03, seed=2)) == same
+    assert verdicts(boots(9000, 40), boots(9000, 40, seed=2)) == same
+
+
+def test_reads_of_lines_that_nobody_writes_are_not_shared_lines() -> None:
+    new = boots(9000, 0.02, seed=2)
+    for window in (window for one in new if one.simulation for window in one.simulation.windows):
+        window.transfers["unwritten"] = 3 * OPS
+    assert verdicts(boots(9000, 0.02), new)["shared-lines"] == "same"
+    for window in (window for one in new if one.simulation for window in one.simulation.windows):
+        window.transfers["clean"] = 3 * OPS
+    assert verdicts(boots(9000, 0.02), new)["shared-lines"] == "newly shared"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.002, 0.02, 0.2])
+def test_no_false_alarm_in_a_thousand(noise: float) -> None:
+    alarms = 0
+    for seed in range(1000):
+        sides = (boots(9000, 20, noise=noise, seed=2 * seed + n) for n in (0, 1))
+        alarms += any(judgement.worse for judgement in counted.judge(*sides))
+    assert alarms <= 2
+
+
+def test_two_percent_more_work_is_found_and_a_little_less_is_no_failure() -> None:
+    assert verdicts(boots(9000, 0.02), boots(9200, 0.02, seed=2))["instructions"] == "more"
+    less = counted.judge(boots(9200, 0.02), boots(9000, 0.02, seed=2))[0]
+    assert (less.verdict, less.worse) == ("less", False)
+
+
+def test_the_functions_that_do_more_are_named() -> None:
+    def with_code(cells: list[Cell], **work: float) -> list[Cell]:
+        for one in cells:
+            assert one.simulation is not None
+            one.simulation.code = [
+                FunctionWork(function=name, instructions=round(n * OPS * 5))
+                for name, n in work.items()
+            ]
+        return cells
+
+    base = with_code(boots(9000, 0.02), vfs_read=100, find_block=800, kept=50)
+    new = with_code(boots(9200, 0.02, seed=2), vfs_read=120.6, find_block_common=1000, kept=50.2)
+    found = counted.judge(base, new)[0]
+    assert found.reason == "find_block_common +1000, find_block -800, vfs_read +21"
+    assert found.verdict == "more"
+    assert (
+        counted.judge(new, base)[0].reason
+        == "find_block_common -1000, find_block +800, vfs_read -21"
+    )
+
+
+def test_noise_of_one_side_hides_no_more_than_itself() -> None:
+    noisy = boots(9000, 0.02, noise=0.05)
+    assert verdicts(noisy, boots(9200, 0.02, seed=2))["instructions"] == "same"
+    assert verdicts(noisy, boots(20000, 0.02, seed=2))["instructions"] == "more"
+
+
+def test_an_operation_that_begins_to_share_a_line_fails_and_the_line_is_named() -> None:
+    planted = line("memory at 0x123440", 0.75, "lanefs_begin")
+    old = line("jiffies", 0.01, "tick_sched_do_timer")
+    shared = counted.judge(boots(9000, 0.02, old), boots(9005, 0.77, old, planted, seed=2))[1]
+    assert (shared.verdict, shared.worse) == ("newly shared", True)
+    assert "lanefs_begin (writes)" in shared.reason
+    assert "0.75 more per operation" in shared.reason
+    assert "jiffies" not in shared.reason
+
+
+def test_one_more_line_among_many_is_found_by_its_name() -> None:
+    many = line("inode_hash_lock", 18, "_raw_spin_lock")
+    base = boots(9000, 18.9, many, noise=0.02)
+    plant = line("lanefs_planted, lanefs_inode_cache", 1, "lanefs_begin")
+    shared = counted.judge(base, boots(9000, 19.9, many, plant, noise=0.02, seed=2))[1]
+    assert shared.verdict == "newly shared"
+    assert shared.reason.startswith("lanefs_planted, lanefs_inode_cache, 1.00 more")
+    assert "lanefs_begin (writes)" in shared.reason
+
+
+@pytest.mark.parametrize(
+    ("lines", "count", "verdict"),
+    [(1, 3, "same"), (2, 3, "newly shared"), (1, 4, "same"), (1, 5, "newly shared")],
+)
+def test_on_the_heap_the_function_is_new_and_one_line_needs_five_boots(
+    lines: int, count: int, verdict: str
+) -> None:
+    # Where an object lies on the heap may add one line in every boot of one side by chance.
+    many = line("inode_hash_lock", 18, "_raw_spin_lock")
+    heap = line("memory at 0x1240", lines, "lanefs_begin")
+    base = boots(9000, 18.9, many, noise=0.02, count=count)
+    new = boots(9000, 18.9 + lines, heap, many, noise=0.02, seed=2, count=count)
+    shared = counted.judge(base, new)[1]
+    assert shared.verdict == verdict
+    assert ("by lanefs_begin (writes)" in shared.reason) == (verdict == "newly shared")
+
+
+def test_of_the_heap_no_name_is_new() -> None:
+    # One side's kernel has no types, or what is touched often enough to be named differs.
+    plain = line("memory at 0x40: ext4_inode_cache+0x80", 0.8, "seek")
+    named = line("memory at 0x40: ext4_inode_info.i_flags, ext4_inode_info.i_state", 0.8, "seek")
+    assert verdicts(boots(100, 21, plain), boots(100, 21, named, seed=11))["shared-lines"] == "same"
+    # Where it takes more the line is named by what lies there.
+    more = line("memory at 0x80: ext4_inode_info.i_flags", 20.8, "seek")
+    found = counted.judge(boots(100, 21, plain), boots(100, 41, more, seed=11))[1]
+    assert (
+        found.reason
+        == "memory at 0x80: ext4_inode_info.i_flags, 20.80 more per operation, by seek (writes)"
+    )
+
+
+def test_another_name_for_what_was_shared_is_not_new() -> None:
+    old = line("memory at 0x1240", 2, "find_get_page")
+    renamed = line("memory at 0x1240", 2, "filemap_get_folio")
+    for seed in range(50):
+        base = boots(9000, 19, old, noise=0.01, seed=2 * seed)
+        assert (
+            counted.judge(base, boots(9000, 19, renamed, noise=0.01, seed=2 * seed + 1))[1].verdict
+            == "same"
+        )
+
+
+def test_a_line_that_comes_and_goes_with_the_boot_is_not_new() -> None:
+    def side(*moves: float) -> list[Cell]:
+        return [
+            cell(n, 9000, 10 + m, (line("memory at 0x1240", m, "evict"),))
+            for n, m in enumerate(moves, 1)
+        ]
+
+    assert counted.judge(side(0.16, 0.1, 0.2), side(0.9, 0.58, 0.65))[1].verdict == "same"
+
+
+def compared(tmp_path: Path, base: list[Cell], new: list[Cell]) -> Comparison:
+    sides = []
+    for name, cells in (("base", base), ("new", new)):
+        simulated = machine(4).model_copy(update={"guest": {"accelerator": "simulated"}})
+        fs = sorted({c.key.filesystem for c in cells})
+        directory = write_run(
+            tmp_path / name, cells, workloads=["MWCL"], filesystems=fs, machine=simulated
+        )
+        found = load(directory)
+        sides.append((found, found.cells))
+    return counted.compare(sides_of(*sides, ("old|x", "new")))
+
+
+def test_a_point_that_breaks_fails_and_one_that_was_broken_does_not(tmp_path: Path) -> None:
+    broken = [cell(n, 0, 0, status="error") for n in (1, 2, 3)]
+    found = compared(tmp_path / "a", boots(9000, 1), broken)
+    assert [(h.kind, h.reason) for h in found.health] == [("broken", "mount failed: no")]
+    assert found.regressed and not found.judgements
+    two = [
+        one.model_copy(
+            update={"key": (key := one.key.model_copy(update={"cores": 8})), "id": key.id}
+        )
+        for one in broken
+    ]
+    found = compared(tmp_path / "b", [*boots(9000, 1), *two], boots(9000, 1))
+    assert not found.regressed
+    assert any("mount failed: no" in warning for warning in found.warnings)
+
+
+def test_a_point_that_one_side_lacks_is_missing(tmp_path: Path) -> None:
+    eight = [
+        c.model_copy(update={"key": (key := c.key.model_copy(update={"cores": 8})), "id": key.id})
+        for c in boots(9000, 1)
+    ]
+    found = compared(tmp_path, [*boots(9000, 1), *eight], boots(9000, 1))
+    assert (len(found.missing_in_new), found.missing_in_base) == (1, [])
+    assert "8c" in found.missing_in_new[0]
+
+
+def test_two_file_systems_are_a_pair() -> None:
+    other = [cell(n, 9000, 1, fs="lanefs") for n in (1, 2, 3)]
+    assert len(counted.judge(boots(9000, 1), other)) == 2
+
+
+def test_too_few_boots_are_refused() -> None:
+    with pytest.raises(FscaleError, match="give --seeds 3"):
+        counted.judge(boots(9000, 1)[:2], boots(9000, 1))
+
+
+def test_outputs_say_what_failed(tmp_path: Path) -> None:
+    found = compared(tmp_path, boots(9000, 0.02), boots(9500, 2, seed=2))
+    root = ET.fromstring(junit.render(found))
+    assert [len(case.findall("failure")) for case in root.iter("testcase")] == [1, 1]
+    failures = [str(f.get("message")) for f in root.iter("failure")]
+    assert all(j.reason in text for j, text in zip(found.judgements, failures, strict=True))
+    table = markdown.render(found)
+    assert "**newly shared**" in table
+    assert "simulated" in table
+    assert wording.headline(found) == "1 newly shared, 1 more, 0 less, 0 same"
+    assert ktap.render(found).count("\nnot ok") == 2
+    assert "newly shared" in mail.render(found)
+    again = Comparison.model_validate_json(found.model_dump_json(by_alias=True))
+    assert (again, again.policy, again.regressed) == (found, "counted", True)
+    # A judge of rates says nothing of them.
+    assert "false discovery" not in mail.render(found)
+
+
+def test_a_side_is_what_its_text_says(tmp_path: Path) -> None:
+    module = tmp_path / "a.ko"
+    module.touch()
+    sweep = Sweep(filesystems=[], workloads=[], cores=[4], output=tmp_path)
+    text = f"ext4:mount=data=journal,nobarrier:mkfs=-O ^has_journal:kernel=6.12:module={module}"
+    made = of_side(parse(text), sweep)
+    assert list(made.filesystems) == ["ext4:mount=data=journal,nobarrier:mkfs=-O ^has_journal"]
+    assert (made.kernel, made.modules) == ("6.12", (module,))
+    assert of_side(parse("xfs"), sweep).kernel == "bookworm"
+    with pytest.raises(FscaleError, match="does not exist"):
+        of_side(parse("ext4:module=/no/such.ko"), sweep)
+
+
+@pytest.mark.parametrize("new_breaks", [True, False])
+def test_nothing_to_judge_is_a_mistake(tmp_path: Path, new_breaks: bool) -> None:
+    broken = [cell(n, 0, 0, status="error") for n in (1, 2, 3)]
+    with pytest.raises(FscaleError, match="no point could be judged") as raised:
+        compared(tmp_path, broken, broken if new_breaks else boots(9000, 1))
+    assert raised.value.code == Exit.USAGE

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each command's help begins with what it does and an example; each option says what it is."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from fscale.cli import app
+from fscale.model.helptext import laid_out
+from tests.support.command_lines import SUBSTITUTED, refusal, words_of
+
+ROOT = typer.main.get_command(app)
+
+
+def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    below = getattr(command, "commands", {})
+    for word, inner in below.items():
+        yield from leaves(inner, f"{name} {word}")
+    if not below:
+        yield name, command
+
+
+COMMANDS = dict(leaves(ROOT, "fscale"))
+
+
+def test_there_are_commands() -> None:
+    assert {"fscale run", "fscale vm ab", "fscale history trend"} <= COMMANDS.keys()
+
+
+def examples(command: Any) -> list[str]:
+    """The command lines after the summary, and those in the examples at the end."""
+    _, first, *_ = command.help.split("\n\n")
+    marked = [first.removeprefix("Example: ")] if first.startswith("Example: ") else []
+    _, more, listed = (command.epilog or "").partition("More examples:\n\n")
+    lines = re.sub(r"\\\n *", "", listed.partition("\n\n")[0]).splitlines()
+    assert bool(lines) is bool(more)
+    return marked + lines
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_begins_with_a_summary_and_an_example(name: str) -> None:
+    summary, example, *_ = COMMANDS[name].help.split("\n\n")
+    assert re.fullmatch(r"[A-Z].*[.?]", summary)
+    assert example.startswith("Example: ")
+    assert re.search(rf"{name}\b", example)
+    assert "\n" not in example
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_taken(name: str) -> None:
+    found = examples(COMMANDS[name])
+    assert found
+    for example in found:
+        _, said, arguments = SUBSTITUTED.sub("PATH", example).partition("fscale ")
+        assert said, example
+        assert refusal(words_of(arguments)) is None, example
+
+
+def test_a_wrong_example_is_noticed() -> None:
+    assert refusal(words_of("run quick --file-system ext4 --output x  # comment"))
+    assert refusal(words_of("run quick --output x  # comment")) is None
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_exit_codes_are_told_in_one_way(name: str) -> None:
+    text = COMMANDS[name].help.lower()
+    assert len(re.findall("exit code", text)) == len(re.findall(r"\nexit codes[^.]*: ", text)) <= 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_many_options_are_grouped(name: str) -> None:
+    options = [p for p in COMMANDS[name].params if not getattr(p, "hidden", False)]
+    plain = [p for p in options if not getattr(p, "rich_help_panel", None)]
+    assert len(options) <= 12 or len(plain) <= 6
+
+
+def test_the_overview_groups_all_commands() -> None:
+    context = typer.Context(ROOT)
+    commands = {name: ROOT.get_command(context, name) for name in ROOT.list_commands(context)}  # type: ignore[attr-defined]
+    assert [name for name, one in commands.items() if not one.rich_help_panel] == []
+
+
+def test_paragraphs_wrap_and_examples_do_not() -> None:
+    text = """One
+    two.
+
+    More:
+
+        fscale a
+        fscale b
+    """
+    assert laid_out(text) == "One two.\n\nMore:\n\nfscale a\nfscale b"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_option_says_what_it_is(name: str) -> None:
+    parameters = [p for p in COMMANDS[name].params if not getattr(p, "hidden", False)]
+    unsaid = [p.name for p in parameters if not getattr(p, "help", None)]
+    assert unsaid in ([], ["help"])

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import os
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fscale.commands import schema
+from fscale.model import paths, runs, store
+from fscale.model.errors import FscaleError
+from fscale.model.facts import list_changes
+from fscale.model.results import Cell, CellKey, KernelBuild, Machine, Run, Status, Tuning
+from tests.support import synthetic
+
+KEY = CellKey(
+    workload="DRBL",
+    filesystem="ext4",
+    medium="ram",
+    mode="buffered",
+    cores=1,
+    repetition=1,
+    duration=1.0,
+)
+TUNING = Tuning(
+    turbo=False,
+    idle_driver=None,
+    idle_governor=None,
+    idle_states={},
+    numa_balancing=None,
+    huge_pages=None,
+    shmem_huge_pages=None,
+)
+
+
+def cell(status: Status = "ok") -> Cell:
+    return Cell(id=KEY.id, key=KEY, status=status, started="2026-01-01", wall_seconds=1.0)
+
+
+def run(seed: int = 1, **suite: object) -> Run:
+    return Run(
+        id="r",
+        started="2026-01-01",
+        state="running",
+        fscale_version="0",
+        revision=None,
+        command=["fscale"],
+        seed=seed,
+        suite=suite,
+        filesystems={},
+        media={},
+        machine=Machine(
+            hostname="h",
+            kernel="6",
+            kernel_cmdline="",
+            architecture="x86_64",
+            cpu_model="c",
+            memory_bytes=1,
+            topology=[],
+            cpu_order=[0, 1],
+            governor=None,
+            mitigations={},
+            virtualization=None,
+        ),
+        versions={},
+        workloads=[],
+        planned_cells=1,
+    )
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = store.Store(tmp_path)
+    saved.save("file", "old")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("power cut")
+
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(OSError, match="power cut"):
+        saved.save("file", "new")
+    assert (tmp_path / "file").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("status", "finished"),
+    [
+        ("ok", True),
+        ("skipped", False),
+        ("error", False),
+        ("interrupted", False),
+        ("invalid", False),
+    ],
+)
+def test_only_good_cells_are_not_measured_again(
+    tmp_path: Path, status: Status, finished: bool
+) -> None:
+    kept = store.Store(tmp_path)
+    assert not kept.finished(KEY)
+    kept.save_cell(cell(status))
+    assert kept.finished(KEY) is finished
+
+
+def test_half_a_cell_counts_as_none(tmp_path: Path) -> None:
+    kept = store.Store(tmp_path)
+    kept.save_cell(cell())
+    path = tmp_path / "cells" / f"{KEY.id}.json"
+    path.write_text(path.read_text()[:100])
+    assert not kept.finished(KEY)
+
+
+def test_foreign_run_json(tmp_path: Path) -> None:
+    assert store.Store(tmp_path).load_run() is None
+    (tmp_path / "run.json").write_text('{"schema": 2}')
+    with pytest.raises(FscaleError, match="is not a run of this version"):
+        store.Store(tmp_path).load_run()
+
+
+def test_differences_are_named() -> None:
+    assert list_changes(run(duration=1), run(duration=1)) == []
+    assert list_changes(run(duration=1), run(duration=2)) == ["suite.duration: 1 -> 2"]
+    assert list_changes(run(seed=1), run(seed=2)) == ["seed: 1 -> 2"]
+
+
+@pytest.mark.parametrize("program", ["kernel image", "qemu program", "fscale-sim"])
+def test_cells_of_one_run_are_simulated_with_one_program(program: str) -> None:
+    old, new = run(), run()
+    old.versions[program] = "sha256:1"
+    assert list_changes(old, new) == []  # an older fscale did not record it
+    new.versions[program] = "sha256:2"
+    assert list_changes(old, new) == [f"{program}: sha256:1 -> sha256:2"]
+
+
+def built(run: Run, version: str, build_id: str | None = "ab12") -> Run:
+    run.machine.build = KernelBuild(
+        version=version, id=build_id, taint=0, debug=[], debug_from="signs"
+    )
+    return run
+
+
+def test_another_build_of_the_same_release_is_another_kernel() -> None:
+    old, new = built(run(), "#1 SMP"), built(run(), "#2 SMP")
+    assert list_changes(old, new) == ["machine.build: #1 SMP (ab12) -> #2 SMP (ab12)"]
+    new = built(run(), "#1 SMP", "cd34")
+    assert list_changes(old, new) == ["machine.build: #1 SMP (ab12) -> #1 SMP (cd34)"]
+    # A warning of the kernel between two calls taints it; its speed is the same.
+    new = built(run(), "#1 SMP")
+    assert new.machine.build is not None
+    new.machine.build.taint = 512
+    assert list_changes(old, new) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "says"),
+    [
+        ("run", {"revision": "b" * 40}, "revision: null -> bbb"),
+        ("run", {"versions": {"fscale-bench": "2", "mkfs of f2fs": "new"}}, "fscale-bench: 1 -> 2"),
+        ("run", {"versions": {"mkfs of ext4": "1.48"}}, "mkfs of ext4: 1.47 -> 1.48"),
+        ("run", {"versions": {"module a.ko": "2"}}, "module a.ko: 1 -> 2"),
+        ("machine", {"kernel_cmdline": "lockdep=1"}, "machine.kernel_cmdline:  -> lockdep=1"),
+        ("machine", {"governor": "powersave"}, "machine.governor: null -> powersave"),
+        (
+            "machine",
+            {"tuning": TUNING.model_copy(update={"turbo": True})},
+            "machine.turbo: false -> true",
+        ),
+        (
+            "machine",
+            {"confinement": synthetic.confinement(memory_bytes=1 << 30)},
+            "machine.memory_limit: null -> 1073741824",
+        ),
+    ],
+)
+def test_what_a_run_is_not_continued_with(where: str, what: dict[str, object], says: str) -> None:
+    old = run()
+    old.versions = {"fscale-bench": "1", "mkfs of ext4": "1.47", "gcc": "12", "module a.ko": "1"}
+    old.machine.tuning, old.machine.confinement = TUNING, synthetic.confinement()
+    new = old.model_copy(deep=True)
+    for name, value in what.items():
+        setattr(new if where == "run" else new.machine, name, value)
+    (found,) = list_changes(old, new)
+    assert found.startswith(says)
+
+
+def test_a_run_is_not_continued_with_other_settings_that_both_calls_know() -> None:
+    old, new = run(), run()
+    old.machine.tuning = TUNING.model_copy(update={"preempt": "none"})
+    new.machine.tuning = TUNING.model_copy(update={"preempt": "full", "zswap": "Y"})
+    assert list_changes(old, new) == ["machine.preempt: none -> full"]
+
+
+def test_a_call_is_one_command_of_a_run_also_where_its_sides_are_resumed(tmp_path: Path) -> None:
+    old, side, new = run(), run(), run()
+    old.command, side.command, new.command = ["first"], ["first"], ["second"]
+    runs.resume(side, new, tmp_path)
+    runs.resume(old, new, tmp_path)
+    assert new.command == ["first", "second"]
+
+
+def test_a_run_from_before_builds_were_recorded_is_read(tmp_path: Path) -> None:
+    kept = store.Store(tmp_path)
+    kept.save_run(run())
+    document = json.loads((tmp_path / "run.json").read_text())
+    for name in ("build", "tuning"):
+        del document["machine"][name]
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    assert kept.load_run() == run()
+
+
+@pytest.mark.parametrize("name", schema.MODELS)
+def test_schemas_are_current(name: str) -> None:
+    kept = (paths.SCHEMAS / f"{name}.schema.json").read_text()
+    assert kept == schema.text(name), "run `bin/fscale schema --write`"
+
+
+def test_files_match_their_schemas(tmp_path: Path) -> None:
+    kept = store.Store(tmp_path)
+    kept.save_run(run(duration=1))
+    kept.save_cell(cell())
+    for name, path in (
+        ("run", tmp_path / "run.json"),
+        ("cell", tmp_path / "cells" / f"{KEY.id}.json"),
+    ):
+        document = json.loads(path.read_text())
+        jsonschema.validate(document, json.loads(schema.text(name)))
+        assert document["schema"] == 1
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document | {"extra key": 1}, json.loads(schema.text(name)))
+
+
+def test_of_mount_options_only_what_changed_is_said(tmp_path: Path) -> None:
+    old = store.Store(synthetic.write_run(tmp_path, [])).load_run()
+    assert old is not None
+    many = ["commit=5", "data=ordered", "rw"]
+    old.filesystems = {"ext4": {"kernel": "ext4", "existing": True, "mount_options": many}}
+    new = old.model_copy(deep=True)
+    assert list_changes(old, new) == []
+    new.filesystems["ext4"]["mount_options"] = ["commit=5", "data=journal", "rw"]
+    assert list_changes(old, new) == [
+        "filesystems.ext4.mount_options: `data=ordered` -> `data=journal`"
+    ]

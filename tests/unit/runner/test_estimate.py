@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How long a run will take, said before it starts."""
+
+from pathlib import Path
+
+import pytest
+
+from fscale.analysis.summary import QUARTILES_FROM
+from fscale.model import paths
+from fscale.model.catalogue import load_suite
+from fscale.model.results import CellKey
+from fscale.runner import estimate
+from tests.support.runner import fake_bench, fscale, suite
+
+COMMIT = 30  # seconds, of btrfs (fs/btrfs/fs.h) and of dirty pages (mm/page-writeback.c)
+
+
+def keys(count: int, duration: float) -> list[CellKey]:
+    return [
+        CellKey(
+            workload="DRBL",
+            filesystem="ext4",
+            medium="ram",
+            mode="buffered",
+            cores=1,
+            repetition=number,
+            duration=duration,
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def test_a_cell_is_its_warm_up_its_window_and_a_fresh_file_system() -> None:
+    assert estimate.estimate_seconds(keys(10, 30), 5) == pytest.approx(
+        10 * (30 + 5 + estimate.FRESH)
+    )
+    assert estimate.format_estimate(keys(304, 0.5), 0.1).startswith(
+        "304 cells to measure: about 7:0"
+    )
+
+
+@pytest.mark.slow
+def test_it_is_said_before_anything_is_done(tmp_path: Path) -> None:
+    path = suite(tmp_path, filesystems=["ext4"], media=["dir"], repetitions=3, duration=20)
+    given = ["--output", tmp_path / "out", "--binary", fake_bench(tmp_path), "--dry-run"]
+    done = fscale("run", path, *given)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("# 3 cells to measure: about 1:02")
+
+
+def test_the_curves_of_a_paper_are_timed_beyond_a_commit() -> None:
+    scaling = load_suite(paths.SUITES / "scaling.toml")
+    assert scaling.duration >= COMMIT
+    assert scaling.repetitions >= QUARTILES_FROM
+    assert (scaling.order, scaling.cores) == ("random", "topology")
