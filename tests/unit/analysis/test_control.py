@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from synthetic import cell, cpus_of, descriptor, machine, write_run
 
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.control import Basis, Control, Given
@@ -16,6 +15,7 @@ from fscale.analysis.report import build, controls, headline, interactive, table
 from fscale.analysis.report.members import Member
 from fscale.analysis.report.section import Report
 from fscale.model.results import NO_FILESYSTEM, Cell, CellKey
+from tests.support.synthetic import cell, cpus_of, descriptor, machine, write_run
 
 pytestmark = pytest.mark.slow
 
