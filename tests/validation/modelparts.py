@@ -8,11 +8,13 @@ figure for each family: the quantum, the parts of the model, seeds. Goes on afte
 """
 
 import argparse
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from fscale.analysis.reader import load
@@ -107,10 +109,21 @@ def draw(family: str, curves: dict[str, Rates], path: Path) -> None:
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
-    axes[0].set_ylabel("M ops a simulated second")
+    axes[0].set_ylabel("M ops per simulated second")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=8)
     figure.suptitle(f"Simulated: {family}", fontsize=10)
-    figure.savefig(path, metadata={"Date": None})
+    path.write_text(compact(figure))
+
+
+def compact(figure: Figure) -> str:
+    """The figure as SVG with its words as text, a line for each panel."""
+    out = io.StringIO()
+    with plt.rc_context({"svg.fonttype": "none"}):
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    svg = out.getvalue()[out.getvalue().index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*\n\s*", " ", svg).replace("> <", "><")
+    return svg.replace('<g id="axes_', '\n<g id="axes_').strip() + "\n"
 
 
 def main() -> None:
