@@ -177,15 +177,21 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	$(COMPILE)
 	touch $@
 
+# Versions stay as they are pinned where they can: the first resolution has all packages, and gives
+# its versions to both locks. That of development has only what is not in the other one.
+UV = $(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --no-annotate --no-header
+VERSIONS := build/versions.txt
+DEV := pyproject.toml --extra dev --extra dask
 lock:
 	$(VENV)/bin/pip install -q uv
-	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
-		--extra dev --extra dask -o requirements-dev.lock pyproject.toml
-	grep -E '^[a-z0-9._-]+==' requirements-dev.lock | sed 's/ .*//' > build/versions.txt
-	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
-		--no-annotate --constraint build/versions.txt -o requirements.lock pyproject.toml
-	$(VENV)/bin/uv pip compile -q --python-version 3.11 --no-emit-index-url --generate-hashes \
-		-o docs/requirements.lock docs/requirements.in
+	mkdir -p build
+	grep -hoE '^[a-z0-9._-]+==[^ ]+' requirements.lock requirements-dev.lock > $(VERSIONS)
+	$(UV) -o $(VERSIONS) $(DEV)
+	$(UV) --generate-hashes -c $(VERSIONS) -o requirements.lock pyproject.toml
+	$(UV) --generate-hashes -c $(VERSIONS) $$(sed -n 's/==.*//; /^[a-z]/s/^/--no-emit-package /p' requirements.lock) \
+		-o requirements-dev.lock $(DEV)
+	sed -i '1i -r requirements.lock' requirements-dev.lock
+	$(UV) --generate-hashes -o docs/requirements.lock docs/requirements.in
 
 clean:
 	rm -rf build
