@@ -11,7 +11,7 @@ SIMULATED ?= results/simulated-$(NOW)
 MEDIA := $$($(VENV)/bin/python -m fscale.system.powers || echo --media dir)
 
 .PHONY: help run simulate test test-unit test-guest test-packages fuzz kills mutants lanefs-torture check build setup setup-apps setup-vm lock clean
-.PHONY: packages packages-check packages-test fresh docs man wheel deb reference results
+.PHONY: packages packages-check packages-test fresh docs man wheel deb generated
 # Two installations at once do not go, but objects are compiled on all CPUs, or as -j says.
 .NOTPARALLEL:
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -36,7 +36,7 @@ help:
 	@echo "make build   compile the C workloads and the tools of lanefs"
 	@echo "make docs    build the site and the man pages in build/docs (two minutes at first)"
 	@echo "make wheel   build the package of Python in build/wheel; make deb: those of Debian in build/packages (root)"
-	@echo "make reference  write the generated pages of docs/reference anew; make results: those of docs/results"
+	@echo "make generated  write the generated pages of docs/reference and docs/results anew"
 	@echo "make lock    pin the Python packages anew"
 	@echo "make clean   remove what was built (results/ stays)"
 
@@ -102,14 +102,18 @@ $(DOCS)/venv/.installed: docs/requirements.lock
 	$(DOCS)/venv/bin/pip install -q --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	touch $@
 
-docs: $(DOCS)/venv/.installed reference results
+docs: $(DOCS)/venv/.installed generated man
 	$(VENV)/bin/python -m docs.scripts.check
+	mkdir -p $(DOCS)/schemas
+	for kind in run cell compare; do \
+		bin/fscale schema $$kind > $(DOCS)/schemas/$$kind.schema.json || exit; done
 	$(SPHINX) -b html docs $(DOCS)/html
-	$(SPHINX) -b man docs $(DOCS)/man
 	@echo $(DOCS)/html/index.html
 
-# A page for each command, from the same source as its help.
+# A page for each command, from the same source as its help. PYTHON is one that can import fscale.
+PYTHON := $(VENV)/bin/python
 man: $(DOCS)/venv/.installed
+	$(PYTHON) -m docs.scripts.reference
 	$(SPHINX) -b man docs $(DOCS)/man
 
 WHEEL := build/wheel
@@ -125,12 +129,10 @@ deb:
 	debian/rules clean binary
 	@ls build/packages/*.deb
 
-reference: $(VENV)/.installed build
+generated: $(VENV)/.installed build
 	$(VENV)/bin/python -m docs.scripts.reference
-	$(MAKE) -C microbench docs
-
-results: $(VENV)/.installed
 	$(VENV)/bin/python -m docs.scripts.results
+	$(MAKE) -C microbench docs
 
 build:
 	$(MAKE) $(JOBS) -C microbench

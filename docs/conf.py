@@ -18,7 +18,7 @@ suppress_warnings = ["myst.xref_missing"]
 smartquotes = False
 html_theme = "furo"
 html_title = "fscale"
-html_extra_path = ["../fscale/schemas"]
+html_extra_path = ["../build/docs/schemas"]
 templates_path: list[str] = []
 nitpicky = True
 

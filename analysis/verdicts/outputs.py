@@ -74,7 +74,7 @@ def give(comparison: Comparison, outputs: Outputs, sides: Sides, everything: boo
 
 
 def to_json(comparison: Comparison) -> str:
-    """The comparison as fscale/schemas/compare.schema.json describes it."""
+    """The comparison as `fscale schema compare` describes it."""
     return comparison.model_dump_json(by_alias=True, indent=1) + "\n"
 
 

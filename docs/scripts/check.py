@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from docs.scripts import reference
 from fscale.analysis.compare.settings import Verdict
 from fscale.model.paths import ROOT
 
@@ -39,14 +40,20 @@ class Fault(NamedTuple):
     what: str
 
 
-def pages() -> list[Path]:
+def built() -> dict[Path, str]:
+    """The pages that are written when the site is built."""
+    return {ROOT / "docs/reference" / name: text for name, text in reference.built().items()}
+
+
+def pages() -> dict[Path, str]:
     """README, CONTRIBUTING and all pages of docs/."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return {path: path.read_text() for path in files} | built()
 
 
 def faults() -> Iterator[Fault]:
     """Everything that is to be mended, page by page."""
-    texts = {path: path.read_text() for path in pages()}
+    texts = pages()
     anchors = {path: _anchors(text) for path, text in texts.items()}
     for path, text in texts.items():
         name = str(path.relative_to(ROOT))
@@ -140,7 +147,9 @@ def _links(path: Path, name: str, text: str, anchors: dict[Path, set[str]]) -> I
             continue
         file, _, anchor = target.partition("#")
         there = (path.parent / file).resolve() if file else path
-        if not there.exists():
+        if there in built() and path not in built():
+            yield Fault(name, f"the link {target} leads to a page that the repository lacks")
+        elif there not in anchors and not there.exists():
             yield Fault(name, f"the link {target} leads nowhere")
         elif anchor and there in anchors and anchor not in anchors[there]:
             yield Fault(name, f"the link {target} leads to no heading")

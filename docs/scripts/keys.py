@@ -10,7 +10,9 @@ from fscale.model.loadfile import LoadFile
 from fscale.model.results import Cell, Run
 from fscale.sim.machine import Machine
 
-PAGES: dict[str, tuple[str, str, type[BaseModel]]] = {
+Source = tuple[str, str, type[BaseModel]]
+"""title, first paragraph, model"""
+KEYS: dict[str, Source] = {
     "suite-keys.md": (
         "Keys of a suite",
         "A suite is a TOML file: `configs/suites/NAME.toml`, or any path. `--set KEY=VALUE` sets "
@@ -38,23 +40,24 @@ PAGES: dict[str, tuple[str, str, type[BaseModel]]] = {
         "A simulated machine is a TOML file: `configs/machines/NAME.toml`, or any path.",
         Machine,
     ),
+}
+FIELDS: dict[str, Source] = {
     "run-fields.md": (
         "Fields of run.json",
-        "Each results directory has a `run.json`. `fscale/schemas/run.schema.json` is its JSON "
-        "schema.",
+        "Each results directory has a `run.json`. `fscale schema run` prints its JSON schema.",
         Run,
     ),
     "cell-fields.md": (
         "Fields of a cell",
-        "Each cell is a file below `cells/`. `fscale/schemas/cell.schema.json` is its JSON schema.",
+        "Each cell is a file below `cells/`. `fscale schema cell` prints its JSON schema.",
         Cell,
     ),
 }
 
 
-def pages() -> dict[str, str]:
+def pages(sources: dict[str, Source]) -> dict[str, str]:
     """File name -> Markdown."""
-    return {name: _page(*of) for name, of in PAGES.items()}
+    return {name: _page(*source) for name, source in sources.items()}
 
 
 def _page(title: str, lead: str, model: type[BaseModel]) -> str:

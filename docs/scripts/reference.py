@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Write the generated pages of docs/reference: `python -m docs.scripts.reference`."""
+"""Write the generated pages of docs/reference: `python -m docs.scripts.reference`.
 
+The repository has those that a reader of it looks up. What a command prints as well (--help,
+`fscale schema`) is written when the site or the man pages are built.
+"""
+
+import functools
+import shutil
 import textwrap
 from pathlib import Path
 
@@ -10,13 +16,23 @@ REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 WIDTH = 100
 
 
-def pages() -> dict[str, str]:
-    """File name below docs/reference -> Markdown, wrapped."""
-    made = commands.pages() | keys.pages()
-    return {name: _wrapped(text) for name, text in made.items()}
+@functools.cache
+def kept() -> dict[str, str]:
+    """File name below docs/reference -> Markdown, of the pages in the repository."""
+    return _wrapped(keys.pages(keys.KEYS))
 
 
-def _wrapped(text: str) -> str:
+@functools.cache
+def built() -> dict[str, str]:
+    """The same of the pages that are written for the site and the man pages alone."""
+    return _wrapped(commands.pages() | keys.pages(keys.FIELDS))
+
+
+def _wrapped(pages: dict[str, str]) -> dict[str, str]:
+    return {name: _wrap(text) for name, text in pages.items()}
+
+
+def _wrap(text: str) -> str:
     """The text with lines of at most WIDTH columns, but for code and single long words."""
     lines: list[str] = []
     code = False
@@ -33,4 +49,5 @@ def _wrapped(text: str) -> str:
 
 
 if __name__ == "__main__":
-    write_pages(REFERENCE, pages())
+    shutil.rmtree(REFERENCE / "commands", ignore_errors=True)
+    write_pages(REFERENCE, kept() | built())

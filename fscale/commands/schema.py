@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 import typer
 
 from fscale.analysis.compare.settings import Comparison
-from fscale.model import paths
 from fscale.model.bench import Strict
 from fscale.model.results import Cell, Run
 
@@ -15,7 +14,7 @@ MODELS: dict[str, type[Strict]] = {"run": Run, "cell": Cell, "compare": Comparis
 
 
 def text(name: str) -> str:
-    """Return the schema of one kind of file, as docs/schemas contains it."""
+    """The schema of one kind of file."""
     schema = MODELS[name].model_json_schema(by_alias=True, mode="serialization")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return json.dumps(schema, indent=1, sort_keys=True) + "\n"
@@ -26,20 +25,12 @@ def _schema(
         Literal["run", "cell", "compare"] | None,
         typer.Argument(help="Kind of file. Default: all three."),
     ] = None,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the schemas to docs/schemas.")
-    ] = False,
 ) -> None:
     """Print the JSON Schema of run.json, of a cell's file, or of a comparison.
 
     Example: fscale schema run
     """
-    if write:
-        for chosen in MODELS:
-            path = paths.SCHEMAS / f"{chosen}.schema.json"
-            path.write_text(text(chosen))
-            typer.echo(path)
-    for chosen in [name] if name else [] if write else list(MODELS):
+    for chosen in [name] if name else MODELS:
         typer.echo(text(chosen), nl=False)
 
 

@@ -14,7 +14,6 @@ SUITES = CONFIGS / "suites"
 FILESYSTEMS = CONFIGS / "filesystems"
 MEDIA = CONFIGS / "media"
 LOADS = CONFIGS / "loads"
-SCHEMAS = PACKAGE / "schemas"
 TRACEFS = Path("/sys/kernel/tracing")
 
 # On Debian, mkfs and losetup are not in the PATH of an ordinary user.

@@ -23,7 +23,6 @@ from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.cli import app
-from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey, KernelBuild, Machine
 from tests.support.synthetic import cell, descriptor, grid, machine, write_run
@@ -554,7 +553,7 @@ def test_json_is_as_the_schema_says(regression: tuple[Path, Path]) -> None:
     import jsonschema  # noqa: PLC0415
 
     done = fscale("compare", *regression, "--json")
-    schema = json.loads((paths.ROOT / "fscale/schemas/compare.schema.json").read_text())
+    schema = json.loads(fscale("schema", "compare").output)
     jsonschema.validate(json.loads(done.output), schema)
 
 
