@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The runner: configuration -> plan -> checks -> host, media, file system -> execute -> store."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -31,6 +31,12 @@ def test_one_name_is_on_the_import_path(wheel: Path) -> None:
     assert names == {"fscale", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
 
 
+def test_the_licence_is_in_it(wheel: Path) -> None:
+    opened = zipfile.ZipFile(wheel)
+    (name,) = [name for name in opened.namelist() if name.endswith("licenses/LICENSE")]
+    assert opened.read(name) == (paths.ROOT / "LICENSE").read_bytes()
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -33,7 +33,7 @@ dkms_builds() {
 	apt_install dkms /shared/lanefs-dkms_*.deb linux-headers-amd64
 	headers=$(dpkg-query -W -f '${Depends}' linux-headers-amd64 | grep -o 'linux-headers-[^ ,]*')
 	[ -n "$(find /var/lib/dkms/lanefs -name 'lanefs.ko*')" ] ||
-		dkms build lanefs/0.1.0 -k "${headers#linux-headers-}"
+		dkms build "lanefs/$(dpkg-query -W -f '${Version}' lanefs-dkms)" -k "${headers#linux-headers-}"
 	find /var/lib/dkms/lanefs -name 'lanefs.ko*' | grep .
 	step "DKMS, $headers"
 	apt-get purge -y -qq lanefs-dkms >/dev/null
