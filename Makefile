@@ -18,6 +18,7 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
 help:
 	@echo "make run     set up, run the quick suite on real file systems (10 minutes), write a report"
+	@echo "             As root it asks before it installs Debian packages; YES=1 agrees, YES=0 goes on without"
 	@echo "make simulate  set up, simulate three workloads on 1 to 80 cores (some minutes), write a report"
 	@echo "make test    set up, run every test"
 	@echo "make test-unit  run the quick unit tests: no root, guests or network (3 minutes on two idle cores)"
@@ -123,7 +124,7 @@ wheel: $(VENV)/.installed
 	@ls $(WHEEL)/*.whl
 
 deb:
-	dpkg-checkbuilddeps 2>/dev/null || { apt-get update -qq && \
+	dpkg-checkbuilddeps || { setup/agree.sh these && apt-get update -qq && \
 		apt-get build-dep -y -qq --no-install-recommends ./ >/dev/null; }
 	rm -rf build/packages
 	debian/rules clean binary

@@ -99,7 +99,8 @@ inside() {
 	git -c safe.directory='*' clone -q "$top" "$root/root/fscale" ||
 		cannot "git cannot clone $top"
 	# shellcheck disable=SC2016 # expanded there
-	exec env -i HOME=/root LANG=C.UTF-8 "${given[@]}" \
+	# Packages may be installed there without asking.
+	exec env -i HOME=/root LANG=C.UTF-8 YES=1 "${given[@]}" \
 		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 		chroot "$root" bash -c '
 			cd /root/fscale

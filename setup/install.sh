@@ -1,9 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Installs the Debian packages of the given lists that are missing; it prints them first.
-# Without root it prints the command and goes on if what cannot be done without is there.
+# Installs the Debian packages of the given lists that are missing; it prints them and asks first.
+# Without root, or a yes, it prints the command and goes on if what cannot be done without is there.
 set -eu
 
+if ! command -v dpkg-query >/dev/null; then
+	echo "Not Debian: docs/guide/installing.md names the packages of other distributions."
+	exit 0
+fi
 names=$(awk '!/^#/ && NF { print $1 }' "$@")
 missing=
 for package in $names; do
@@ -15,15 +19,19 @@ if [ -z "$missing" ]; then
 fi
 
 echo "Debian packages to install:$missing"
-if [ "$(id -u)" -eq 0 ]; then
+if [ "$(id -u)" -ne 0 ]; then
+	echo "Not root: ask an administrator to run"
+elif "$(dirname -- "$0")/agree.sh" "these $(echo "$missing" | wc -w) packages"; then
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq
 	# shellcheck disable=SC2086 # the list is meant to be split
 	apt-get install -y -qq --no-install-recommends $missing >/dev/null
 	exit 0
+elif [ $? -eq 2 ]; then
+	exit 2
+else
+	echo "They are not installed. Later you can run"
 fi
-
-echo "Not root: ask an administrator to run"
 echo "    apt-get install --no-install-recommends$missing"
 for package in build-essential libblkid-dev libjansson-dev liburing-dev python3-venv uuid-dev; do
 	case " $missing " in
@@ -33,4 +41,4 @@ for package in build-essential libblkid-dev libjansson-dev liburing-dev python3-
 		;;
 	esac
 done
-echo "Going on without them, in the unprivileged mode."
+echo "Going on without them, with what they would bring left out."

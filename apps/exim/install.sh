@@ -24,6 +24,10 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 echo "Debian package to install: $PACKAGE, not started"
+agree=$(dirname -- "$0")/../../setup/agree.sh # of a clone, where make calls this
+if [ -x "$agree" ]; then
+	"$agree" "$PACKAGE" || exit $(($? == 2 ? 2 : 0))
+fi
 if [ -e "$POLICY" ]; then
 	if "$POLICY" exim4 start; then status=0; else status=$?; fi
 	if [ "$status" -ne 101 ]; then

@@ -54,6 +54,7 @@ def install(
         ["sh", "-c", inside],
         env={
             "PATH": f"{programs}:/usr/bin:/bin", "LOG": str(log), "INSTALLED": installed,
+            "YES": "1",
             "APT_STATUS": str(apt_status),
         },
         preexec_fn=private_mounts, capture_output=True, text=True, timeout=30, check=False,
