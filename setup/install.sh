@@ -41,4 +41,4 @@ for package in build-essential libblkid-dev libjansson-dev liburing-dev python3-
 		;;
 	esac
 done
-echo "Going on without them, with what they would bring left out."
+echo "Going on without them: what they would bring is left out."

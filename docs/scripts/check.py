@@ -18,7 +18,7 @@ from fscale.analysis.compare.settings import Verdict
 from fscale.model.paths import ROOT
 
 WIDTH = 100
-MAX_LINES = {"docs/guide": 150, "README.md": 100, "CONTRIBUTING.md": 420}
+MAX_LINES = {"docs/guide": 150, "README.md": 100, "CONTRIBUTING.md": 150}
 MAX_LINES_ELSEWHERE = 300
 MAX_LINES_OF_TERM = 3
 GENERATED = ("docs/reference/commands/", "docs/reference/workloads.md", "docs/results/")
