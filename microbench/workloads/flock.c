@@ -8,7 +8,7 @@ static PER_WORKER int fd;
 
 static enum outcome set_up(struct worker *w)
 {
-	if (path_shared(w, path, "file"))
+	if (path_make(w, path, "file"))
 		return OP_FAILED;
 	return file_open(w, path, &fd);
 }
@@ -21,19 +21,28 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
+#define COMMON										\
+	.type = TYPE_METADATA, .action = ACTION_READ, .min_cores = 1,			\
+	.modes = IN_MODE(MODE_BUFFERED), .named_only = true, .setup = set_up,		\
+	LOOPS(operation)
+
+static const struct workload flock_private = {
+	.id = "flock_private",
+	.title = "Lock and unlock a private file as a reader",
+	.operation = "flock(\"$ID/file\", LOCK_SH); flock(LOCK_UN)",
+	.sharing = SHARING_LOW,
+	.contention = "file_lock_lists",
+	.setup_text = "$ID/file, open",
+	COMMON,
+};
+
 static const struct workload flock_shared = {
 	.id = "flock_shared",
 	.title = "Lock and unlock a shared file as a reader",
 	.operation = "flock(\"share/file\", LOCK_SH); flock(LOCK_UN)",
-	.type = TYPE_METADATA,
-	.action = ACTION_READ,
 	.sharing = SHARING_HIGH,
 	.contention = "flc_lock, file_lock_lists",
 	.setup_text = "share/file, open",
-	.min_cores = 1,
-	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
-	.setup = set_up,
-	LOOPS(operation),
+	COMMON,
 };
-REGISTER_WORKLOAD(flock_shared);
+REGISTER_WORKLOADS(&flock_private, &flock_shared);

@@ -5,7 +5,7 @@ static PER_WORKER char path[PATH_SIZE];
 
 static enum outcome set_up(struct worker *w)
 {
-	return path_private(w, path, "missing");
+	return path_make(w, path, "missing");
 }
 
 static inline enum outcome operation(struct worker *w)
@@ -18,19 +18,28 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
+#define COMMON										\
+	.type = TYPE_METADATA, .action = ACTION_READ, .min_cores = 1,			\
+	.modes = IN_MODE(MODE_BUFFERED), .named_only = true, .setup = set_up,		\
+	LOOPS(operation)
+
 static const struct workload missing_private = {
 	.id = "missing_private",
 	.title = "Look up a name that is not there, a private one",
 	.operation = "stat(\"$ID/missing\") = ENOENT",
-	.type = TYPE_METADATA,
-	.action = ACTION_READ,
 	.sharing = SHARING_LOW,
 	.contention = "none",
 	.setup_text = "$ID/, empty",
-	.min_cores = 1,
-	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
-	.setup = set_up,
-	LOOPS(operation),
+	COMMON,
 };
-REGISTER_WORKLOAD(missing_private);
+
+static const struct workload missing_shared = {
+	.id = "missing_shared",
+	.title = "Look up a name that is not there, the same for all",
+	.operation = "stat(\"share/missing\") = ENOENT",
+	.sharing = SHARING_HIGH,
+	.contention = "none: a negative dentry is only read",
+	.setup_text = "share/, empty",
+	COMMON,
+};
+REGISTER_WORKLOADS(&missing_private, &missing_shared);

@@ -5,7 +5,7 @@ static PER_WORKER char path[PATH_SIZE];
 
 static enum outcome set_up(struct worker *w)
 {
-	return path_private(w, path, "file");
+	return path_make(w, path, "file");
 }
 
 static inline enum outcome operation(struct worker *w)
@@ -22,21 +22,28 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
+#define COMMON										\
+	.type = TYPE_METADATA, .action = ACTION_WRITE, .min_cores = 1,			\
+	.modes = IN_MODE(MODE_BUFFERED), .defers_work = true, .defers_frees = true,	\
+	.named_only = true, .setup = set_up, LOOPS(operation)
+
+static const struct workload create_fsync_dir = {
+	.id = "create_fsync_dir",
+	.title = "Create a file in a shared directory, sync and unlink it",
+	.operation = "fsync(open(\"share/file.$ID\", O_CREAT|O_EXCL)); close; unlink",
+	.sharing = SHARING_MEDIUM,
+	.contention = "journal's commit, directory's i_rwsem",
+	.setup_text = "share/, empty",
+	COMMON,
+};
+
 static const struct workload create_fsync_private = {
 	.id = "create_fsync_private",
 	.title = "Create a file in a private directory, sync and unlink it",
 	.operation = "fsync(open(\"$ID/file\", O_CREAT|O_EXCL)); close; unlink",
-	.type = TYPE_METADATA,
-	.action = ACTION_WRITE,
 	.sharing = SHARING_LOW,
 	.contention = "journal's commit",
 	.setup_text = "$ID/, empty",
-	.min_cores = 1,
-	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
-	.defers_frees = true,
-	.apart = true,
-	.setup = set_up,
-	LOOPS(operation),
+	COMMON,
 };
-REGISTER_WORKLOAD(create_fsync_private);
+REGISTER_WORKLOADS(&create_fsync_dir, &create_fsync_private);

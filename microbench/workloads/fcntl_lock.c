@@ -6,7 +6,7 @@ static PER_WORKER int fd;
 
 static enum outcome set_up(struct worker *w)
 {
-	if (path_shared(w, path, "file"))
+	if (path_make(w, path, "file"))
 		return OP_FAILED;
 	return file_open(w, path, &fd);
 }
@@ -22,19 +22,28 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
+#define COMMON										\
+	.type = TYPE_METADATA, .action = ACTION_WRITE, .min_cores = 1,			\
+	.modes = IN_MODE(MODE_BUFFERED), .named_only = true, .setup = set_up,		\
+	LOOPS(operation)
+
+static const struct workload fcntl_lock_private = {
+	.id = "fcntl_lock_private",
+	.title = "Lock and unlock a byte of its own of a private file",
+	.operation = "fcntl(\"$ID/file\", F_SETLK, F_WRLCK of byte $ID); F_UNLCK",
+	.sharing = SHARING_LOW,
+	.contention = "file_lock_lists",
+	.setup_text = "$ID/file, open",
+	COMMON,
+};
+
 static const struct workload fcntl_lock_shared = {
 	.id = "fcntl_lock_shared",
 	.title = "Lock and unlock a byte of its own of a shared file",
 	.operation = "fcntl(\"share/file\", F_SETLK, F_WRLCK of byte $ID); F_UNLCK",
-	.type = TYPE_METADATA,
-	.action = ACTION_WRITE,
 	.sharing = SHARING_HIGH,
 	.contention = "flc_lock, file_lock_lists",
 	.setup_text = "share/file, open",
-	.min_cores = 1,
-	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
-	.setup = set_up,
-	LOOPS(operation),
+	COMMON,
 };
-REGISTER_WORKLOAD(fcntl_lock_shared);
+REGISTER_WORKLOADS(&fcntl_lock_private, &fcntl_lock_shared);

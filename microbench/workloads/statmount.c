@@ -29,23 +29,31 @@ static inline enum outcome background_operation(struct worker *w)
 }
 DEFINE_LOOP(background_run, background_operation)
 
+#define COMMON										\
+	.type = TYPE_METADATA, .action = ACTION_READ, .sharing = SHARING_HIGH,		\
+	.modes = IN_MODE(MODE_BUFFERED), .named_only = true,				\
+	.inherit = namespace_inherit, .setup = set_up, LOOPS(operation)
+
+static const struct workload statmount_shared = {
+	.id = "statmount_shared",
+	.title = "Describe a mount of one mount namespace",
+	.operation = "statmount(id of \".\")",
+	.contention = "d_lockref of the root, namespace_sem taken for reading",
+	.setup_text = "a mount namespace of all processes",
+	.min_cores = 1,
+	COMMON,
+};
+
 static const struct workload statmount_shared_bg = {
 	.id = "statmount_shared_bg",
 	.title = "Describe a mount of one mount namespace while a writer mounts and unmounts in it",
 	.operation = "statmount(id of \".\")",
-	.type = TYPE_METADATA,
-	.action = ACTION_READ,
-	.sharing = SHARING_HIGH,
 	.contention = "d_lockref of the root, namespace_sem taken for reading; a writer of the same namespace",
 	.setup_text = "a mount namespace of all processes",
 	.min_cores = 2,
-	.modes = IN_MODE(MODE_BUFFERED),
 	.defers_frees = true,
-	.apart = true,
-	.inherit = namespace_inherit,
-	.setup = set_up,
-	LOOPS(operation),
 	.background_setup = background_set_up,
 	.background_run = background_run,
+	COMMON,
 };
-REGISTER_WORKLOAD(statmount_shared_bg);
+REGISTER_WORKLOADS(&statmount_shared, &statmount_shared_bg);

@@ -9,7 +9,7 @@ static enum outcome set_up(struct worker *w)
 {
 	struct name lower;
 
-	if (overlay_shared(w, &overlay))
+	if (overlay_init(w, &overlay))
 		return OP_FAILED;
 	overlay_name(&overlay, &lower, "lower");
 	overlay_name(&overlay, &file, "merged");
@@ -22,23 +22,29 @@ static inline enum outcome operation(struct worker *w)
 }
 DEFINE_LOOPS(operation)
 
+#define COMMON										\
+	.type = TYPE_METADATA, .action = ACTION_WRITE, .min_cores = 1,			\
+	.modes = IN_MODE(MODE_BUFFERED), .defers_work = true, .defers_frees = true,	\
+	.named_only = true, .mounts = "overlay", .setup = set_up, LOOPS(operation)
+
 static const struct workload whiteout_dir = {
 	.id = "whiteout_dir",
 	.title = "Whiteout a file of the lower layer of a shared overlay, and create it anew",
 	.operation = "unlink(\"share/merged/$ID.00000000\"); close(open(O_CREAT|O_EXCL))",
-	.type = TYPE_METADATA,
-	.action = ACTION_WRITE,
 	.sharing = SHARING_MEDIUM,
 	.contention = "i_rwsem of the merged directory, s_vfs_rename_mutex",
 	.setup_text = "share/lower/$ID.00000000, empty; share/merged, an overlay with its directory as lower layer",
-	.min_cores = 1,
-	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
-	.defers_frees = true,
-	.apart = true,
-	.mounts = "overlay",
 	.inherit = overlay_inherit,
-	.setup = set_up,
-	LOOPS(operation),
+	COMMON,
 };
-REGISTER_WORKLOAD(whiteout_dir);
+
+static const struct workload whiteout_private = {
+	.id = "whiteout_private",
+	.title = "Whiteout a file of the lower layer of a private overlay, and create it anew",
+	.operation = "unlink(\"$ID/merged/00000000\"); close(open(O_CREAT|O_EXCL))",
+	.sharing = SHARING_LOW,
+	.contention = "s_vfs_rename_mutex",
+	.setup_text = "$ID/lower/00000000, empty; $ID/merged, an overlay with its directory as lower layer",
+	COMMON,
+};
+REGISTER_WORKLOADS(&whiteout_dir, &whiteout_private);
