@@ -20,19 +20,19 @@ def figures(command: Command, text: str) -> dict[str, float]:
     Raises:
         AppError: a figure is missing or no number, or the output is not JSON although it should be.
     """
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for pattern in command.regex:
         matches = list(re.finditer(pattern, text))
         if not matches:
             raise AppError(f"the output has no match of {pattern!r}; it ends with: {_end(text)}")
         for name, value in matches[-1].groupdict().items():
             if value is not None:
-                found[name] = _number(name, value)
+                values[name] = _number(name, value)
     if command.json_:
-        said = _parse(text)
+        document = _parse(text)
         for name, place in command.json_.items():
-            found[name] = _number(name, _at(said, place))
-    return found
+            values[name] = _number(name, _at(document, place))
+    return values
 
 
 def latencies(command: Command, copies: list[dict[str, float]]) -> dict[str, Any] | None:
@@ -57,13 +57,13 @@ def _parse(text: str) -> Any:
         raise AppError(f"the output is not JSON; it ends with: {_end(text)}") from None
 
 
-def _at(said: Any, place: str) -> Any:
+def _at(document: Any, place: str) -> Any:
     for step in place.split("."):
         try:
-            said = said[int(step)] if isinstance(said, list) else said[step]
+            document = document[int(step)] if isinstance(document, list) else document[step]
         except (KeyError, IndexError, TypeError, ValueError):
             raise AppError(f"the JSON of the command has no {place}: it ends at {step}") from None
-    return said
+    return document
 
 
 def _number(name: str, value: Any) -> float:

@@ -15,7 +15,7 @@ def filled(declared: Mapping[str, LoadOption], given: Options, site: Site) -> Op
     Raises:
         AppError: the share is less than 1 MiB.
     """
-    found: Options = {}
+    values: Options = {}
     for name, option in declared.items():
         value = given.get(name, option.default)
         if option.share_of is not None:
@@ -26,5 +26,5 @@ def filled(declared: Mapping[str, LoadOption], given: Options, site: Site) -> Op
                     f"{site.space} bytes of space are too few for {parts} files; use a larger "
                     "medium or fewer files"
                 )
-        found[name] = value
-    return found
+        values[name] = value
+    return values

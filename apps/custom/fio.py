@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fscale.apps.base import AppError, Measured, Options, Site, Timing
+from fscale.apps.base import AppError, AppResult, Options, Site, Timing
+from fscale.apps.custom import jobs
+from fscale.apps.custom.account import Account
+from fscale.apps.custom.options import filled
 from fscale.apps.meter import Meter, between
-from fscale.apps.own import jobs
-from fscale.apps.own.account import Account
-from fscale.apps.own.options import filled
 from fscale.apps.process import Processes, command_output
 from fscale.model.histogram import summarise
 from fscale.model.loadfile import Named
@@ -21,7 +21,7 @@ _LATE = 0.9  # fio ends early if it has nothing left to do: then it did not work
 
 
 @dataclass(frozen=True)
-class Report:
+class FioReport:
     """The counts of fio over all jobs."""
 
     reads: int
@@ -38,31 +38,31 @@ class Report:
         return self.reads + self.writes + self.trims
 
 
-def parse(text: str) -> Report:
+def parse(text: str) -> FioReport:
     """Read fio's JSON; AppError if a job failed or nothing was done."""
     begin = text.find("{\n")  # warnings may precede it
     try:
-        said: dict[str, Any] = json.loads(text[begin:])
+        output: dict[str, Any] = json.loads(text[begin:])
     except ValueError:
         raise AppError(f"fio printed no JSON; its last output: {text.strip()[-200:]}") from None
-    found = said["jobs"]
-    for job in found:
+    reported = output["jobs"]
+    for job in reported:
         if job["error"]:
             raise AppError(f"fio: job {job['jobname']} failed with errno {job['error']}")
-    done = {way: sum(job[way]["total_ios"] for job in found if way in job) for way in _WAYS}
-    seconds = max(way["runtime"] for job in found for way in _ways(job)) / 1000
+    done = {way: sum(job[way]["total_ios"] for job in reported if way in job) for way in _WAYS}
+    seconds = max(way["runtime"] for job in reported for way in _ways(job)) / 1000
     if not any(done.values()) or not seconds:
         raise AppError("fio did no I/O in its timed window")
     bins: dict[int, int] = {}
-    for job in found:
+    for job in reported:
         for way in _ways(job):
             for nanoseconds, count in way["clat_ns"].get("bins", {}).items():
                 bins[int(nanoseconds)] = bins.get(int(nanoseconds), 0) + count
-    return Report(
+    return FioReport(
         reads=done["read"],
         writes=done["write"],
         trims=done["trim"],
-        bytes=sum(way["io_bytes"] for job in found for way in _ways(job)),
+        bytes=sum(way["io_bytes"] for job in reported for way in _ways(job)),
         seconds=seconds,
         jobs={
             job["jobname"]: {
@@ -76,7 +76,7 @@ def parse(text: str) -> Report:
                     default=None,
                 ),
             }
-            for job in found
+            for job in reported
         },
         latency=bins,
     )
@@ -112,7 +112,7 @@ class Fio:
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
-    ) -> Measured:
+    ) -> AppResult:
         """Write the files (untimed), then run the jobs."""
         decided = {
             "directory": str(site.dirs[0]),
@@ -139,9 +139,9 @@ class Fio:
             timeout = timing.duration + timing.margin
             with path.open("rb") as text:
                 start = meter.open()
-                said = processes.run(argv, timeout=timeout, stdin=text.fileno(), **common)
+                output = processes.run(argv, timeout=timeout, stdin=text.fileno(), **common)
                 end = meter.close()
-        report = parse(said)
+        report = parse(output)
         wanted = max(1, round(timing.duration))
         if report.seconds < _LATE * wanted:
             raise AppError(
@@ -149,7 +149,7 @@ class Fio:
                 "remove what limits them, such as number_ios or io_size"
             )
         counts = sorted(report.latency.items())
-        return Measured(
+        return AppResult(
             amount=report.operations,
             unit=self.unit,
             seconds=report.seconds,

@@ -43,7 +43,7 @@ _FALSE = ("0", "false", "no")
 
 
 @dataclass
-class Section:
+class JobSection:
     """A section of a job file: its name, and its keys in order."""
 
     name: str
@@ -54,7 +54,7 @@ class Section:
 class Jobs:
     """A job file that a cell can run."""
 
-    sections: list[Section]
+    sections: list[JobSection]
 
     @property
     def names(self) -> list[str]:
@@ -63,27 +63,27 @@ class Jobs:
 
     def values(self, key: str) -> dict[str, str | None]:
         """Job -> value of a key, from the job itself or the `global` sections before it."""
-        found, general = {}, None
+        values, general = {}, None
         for section in self.sections:
-            own = [value or "1" for name, value in section.keys if name == key]
+            given = [value or "1" for name, value in section.keys if name == key]
             if section.name == GLOBAL:
-                general = own[-1] if own else general
+                general = given[-1] if given else general
             else:
-                found[section.name] = own[-1] if own else general
-        return found
+                values[section.name] = given[-1] if given else general
+        return values
 
     @property
     def direct(self) -> bool:
         """Whether all its jobs bypass the page cache."""
-        said = [self.values(key) for key in ("direct", "buffered")]
+        direct, buffered = (self.values(key) for key in ("direct", "buffered"))
         return all(
-            (said[0][job] not in (None, *_FALSE)) or (said[1][job] in _FALSE) for job in self.names
+            (direct[job] not in (None, *_FALSE)) or (buffered[job] in _FALSE) for job in self.names
         )
 
     def counted(self, per_core: Mapping[str, float]) -> bool:
         """Whether the processes of all its jobs grow with the number of cores."""
-        own = self.values("numjobs")
-        return all(own[name] is None or name in per_core for name in self.names)
+        numjobs = self.values("numjobs")
+        return all(numjobs[name] is None or name in per_core for name in self.names)
 
     def filled(
         self, decided: Mapping[str, str], per_core: Mapping[str, float], workers: int
@@ -93,7 +93,7 @@ class Jobs:
         `decided` has fio's keys; `per_core` is of `loadfile.FioJob`; `workers` are the cores times
         the workers on each.
         """
-        own = self.values("numjobs")
+        numjobs = self.values("numjobs")
         lines = [f"[{GLOBAL}]", *(f"{key}={value}" for key, value in decided.items())]
         for section in self.sections:
             lines.append(f"[{section.name}]")
@@ -103,7 +103,7 @@ class Jobs:
                 for key, value in section.keys
                 if key not in _REPLACED and not (counted and key == "numjobs")
             ]
-            if section.name == GLOBAL or (own[section.name] is not None and not counted):
+            if section.name == GLOBAL or (numjobs[section.name] is not None and not counted):
                 continue
             lines.append(f"numjobs={max(1, round(per_core.get(section.name, 1) * workers))}")
         return "\n".join([*lines, ""])
@@ -116,13 +116,13 @@ def read(text: str, name: str) -> Jobs:
         FscaleError: it has no job, a line is none of a job file, or a key asks what a cell cannot
             honour; the text names the line.
     """
-    sections: list[Section] = []
+    sections: list[JobSection] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if not line or line[0] in ";#":
             continue
         if match := re.fullmatch(r"\[(.+)\]\s*(?:[;#].*)?", line):
-            sections.append(Section(match[1]))
+            sections.append(JobSection(match[1]))
             continue
         key, equals, value = (part.strip() for part in line.partition("="))
         if not sections:

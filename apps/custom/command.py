@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from fscale.apps.base import Measured, Options, Site, Timing
+from fscale.apps.base import AppResult, Options, Site, Timing
+from fscale.apps.custom.account import Account
+from fscale.apps.custom.figures import figures, latencies
+from fscale.apps.custom.options import filled
 from fscale.apps.meter import Meter, between
-from fscale.apps.own.account import Account
-from fscale.apps.own.figures import figures, latencies
-from fscale.apps.own.options import filled
 from fscale.apps.process import Processes, cpu_list
 from fscale.model.loadfile import Named
 from fscale.system.executor import which
@@ -42,7 +42,7 @@ class CommandLoad:
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
-    ) -> Measured:
+    ) -> AppResult:
         """Run the set-up (untimed), then all copies at once."""
         account = Account(self._load.file.user)
         account.owns(site.dirs)
@@ -75,7 +75,7 @@ class CommandLoad:
             end = meter.close()
         copies = [figures(self._command, text) for text in outputs]
         amount, seconds = self._done(copies, end.clock - start.clock)
-        return Measured(
+        return AppResult(
             amount=amount,
             unit=self.unit,
             seconds=seconds,

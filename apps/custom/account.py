@@ -15,17 +15,17 @@ class Account:
     def __init__(self, name: str) -> None:
         """AppError if there is no such user, or if only root could become root."""
         try:
-            found = pwd.getpwnam(name)
+            entry = pwd.getpwnam(name)
         except KeyError:
             raise AppError(
                 f"there is no user {name}, as which the load should run; give another user in its "
                 "TOML file"
             ) from None
         self._root = os.geteuid() == 0
-        if not self._root and found.pw_uid == 0:
+        if not self._root and entry.pw_uid == 0:
             raise AppError("the load should run as root; run fscale as root, or give another user")
-        self.uid: int | None = found.pw_uid if self._root else None
-        self.gid: int | None = found.pw_gid if self._root else None
+        self.uid: int | None = entry.pw_uid if self._root else None
+        self.gid: int | None = entry.pw_gid if self._root else None
         self.name = name if self._root else pwd.getpwuid(os.geteuid()).pw_name
 
     def owns(self, directories: Iterable[Path]) -> None:
