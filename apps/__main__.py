@@ -18,8 +18,8 @@ from typing import Any
 from fscale.apps.base import (
     App,
     AppError,
+    AppResult,
     AppSkipped,
-    Measured,
     Options,
     Site,
     Timing,
@@ -120,7 +120,7 @@ def raise_priority() -> None:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
-def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> Measured:
+def _measure(app: App, arguments: argparse.Namespace, scratch: Path) -> AppResult:
     package = app.missing()
     if package:
         raise AppSkipped(f"{app.descriptor.id} needs {package}; {advice(package)}")
@@ -210,11 +210,11 @@ def main() -> int:
     """Run the application that the command line names."""
     arguments = _arguments()
     try:
-        found = applications([arguments.load] if arguments.load else [])
+        every = applications([arguments.load] if arguments.load else [])
     except FscaleError as error:
         print(f"fscale-app: {error}", file=sys.stderr)
         return Exit.USAGE
-    apps = {app.descriptor.id: app for app in found}
+    apps = {app.descriptor.id: app for app in every}
     if arguments.list:
         print(json.dumps([app.descriptor.model_dump() for app in apps.values()], indent=1))
         return Exit.GOOD

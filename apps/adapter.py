@@ -104,14 +104,14 @@ class AppLoad:
 
     def parse(self, target: Target, returncode: int, stdout: str, stderr: str) -> Outcome:
         """Read the JSON object."""
-        said = " / ".join(stderr.strip().splitlines()[-3:])
+        errors = " / ".join(stderr.strip().splitlines()[-3:])
         try:
             output = AppOutput.model_validate(json.loads(stdout))
         except (ValueError, ValidationError):
             how = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
-            return Outcome("error", f"{self.app.descriptor.id} gave no result ({how}): {said}")
+            return Outcome("error", f"{self.app.descriptor.id} gave no result ({how}): {errors}")
         if output.status == "ok" and returncode:
-            return Outcome("error", f"exit code {returncode} after a good result: {said}")
+            return Outcome("error", f"exit code {returncode} after a good result: {errors}")
         status, reason = output.status, output.reason
         if too_late(output.late_seconds, output.seconds):
             status, reason = (
@@ -138,14 +138,14 @@ class AppLoad:
         )
 
 
-def loads(own: Sequence[str] = ()) -> list[Load]:
+def loads(paths: Sequence[str] = ()) -> list[Load]:
     """All applications, including those that are not installed (see `missing`).
 
-    `own` are paths of TOML files.
+    `paths` are those of TOML files.
 
     Raises:
         FscaleError: one of them is not valid.
     """
-    found = applications(own)
-    files = [None] * (len(found) - len(own)) + [str(Path(path).resolve()) for path in own]
-    return [AppLoad(app, file) for app, file in zip(found, files, strict=True)]
+    apps = applications(paths)
+    files = [None] * (len(apps) - len(paths)) + [str(Path(path).resolve()) for path in paths]
+    return [AppLoad(app, file) for app, file in zip(apps, files, strict=True)]

@@ -74,7 +74,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Measured:
+class AppResult:
     """The figure of one run: `amount` of `unit` in `seconds`, never zero."""
 
     amount: float
@@ -109,7 +109,7 @@ class App(Protocol):
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
-    ) -> Measured:
+    ) -> AppResult:
         """Set up, call `ready` (set-up is over), measure, stop everything.
 
         With turns in `timing`, after `ready` a turn is measured for each byte that is read. Raises
@@ -121,15 +121,15 @@ def settings(descriptor: Descriptor, given: Options) -> Options:
     """The descriptor's defaults, overridden by `given`; AppError for unknown options or values."""
     known = {option.name: option for option in descriptor.options}
     result: Options = {name: option.default for name, option in known.items()}
-    for name, said in given.items():
+    for name, value in given.items():
         option = known.get(name)
         if option is None:
             raise AppError(
                 f"{descriptor.id} has no option {name}; its options: {', '.join(known) or 'none'}"
             )
-        if not option.accepts(said):
-            raise AppError(f"{descriptor.id}: {option.refusal(said)}")
-        result[name] = str(said) if option.least is None else int(said)
+        if not option.accepts(value):
+            raise AppError(f"{descriptor.id}: {option.refusal(value)}")
+        result[name] = str(value) if option.least is None else int(value)
     return result
 
 

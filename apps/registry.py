@@ -8,31 +8,42 @@ from collections.abc import Sequence
 
 from fscale import apps
 from fscale.apps.base import App
-from fscale.apps.own import load
-from fscale.model import catalogue, paths
+from fscale.apps.custom.command import CommandLoad
+from fscale.apps.custom.fio import Fio
+from fscale.model import catalogue, loadfile, paths
 from fscale.model.errors import FscaleError
 
 
-def applications(own: Sequence[str] = ()) -> list[App]:
+def custom_load(text: str) -> App:
+    """A load by its name in `configs/loads`, or by the path of its TOML file.
+
+    Raises:
+        FscaleError: its files are not valid, or ask what a cell cannot honour.
+    """
+    load = loadfile.read(text)
+    return Fio(load) if load.file.fio else CommandLoad(load)
+
+
+def applications(files: Sequence[str] = ()) -> list[App]:
     """All applications, in the order of their packages' names, then the loads of `configs/loads`.
 
-    `own` are paths of further TOML files.
+    `files` are paths of further TOML files.
 
     Raises:
         FscaleError: a TOML file is not valid, or two loads have one name.
     """
-    found: list[App] = []
+    every: list[App] = []
     for name in sorted(m.name for m in pkgutil.iter_modules(apps.__path__) if m.ispkg):
         if importlib.util.find_spec(f"{apps.__name__}.{name}.driver"):
-            found += importlib.import_module(f"{apps.__name__}.{name}.driver").APPS
-    found += [load.app(name) for name in catalogue.names(paths.LOADS)]
-    named = {app.descriptor.id for app in found}
-    for path in own:
-        made = load.app(path)
+            every += importlib.import_module(f"{apps.__name__}.{name}.driver").APPS
+    every += [custom_load(name) for name in catalogue.names(paths.LOADS)]
+    named = {app.descriptor.id for app in every}
+    for path in files:
+        made = custom_load(path)
         if made.descriptor.id in named:
             raise FscaleError(
                 f"{path}: there is already a load called {made.descriptor.id}; rename the file"
             )
         named.add(made.descriptor.id)
-        found.append(made)
-    return found
+        every.append(made)
+    return every

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.apps.base import AppError, Measured, Options, Site, Timing
+from fscale.apps.base import AppError, AppResult, Options, Site, Timing
 from fscale.apps.meter import Edge, Meter, Usage, between
 from fscale.apps.process import Processes, command_output
 from fscale.model.bench import Descriptor, OptionHelp
@@ -44,7 +44,7 @@ _TROUBLE = re.compile(r"^.*(?:failed for|No space|ERROR|Child failed|failed \().
 
 
 @dataclass(frozen=True)
-class Report:
+class DbenchReport:
     """The final output of dbench, which covers the time after the warm-up."""
 
     mb_per_second: float
@@ -54,7 +54,7 @@ class Report:
     seconds: int  # period in which the operations were counted
 
 
-def parse(text: str) -> Report:
+def parse(text: str) -> DbenchReport:
     """Read the output; AppError if a client failed or nothing was done."""
     if trouble := _TROUBLE.search(text):
         raise AppError(f"dbench: a client failed: {trouble[0].strip()}")
@@ -66,7 +66,7 @@ def parse(text: str) -> Report:
         raise AppError(f"dbench did not finish; its last output: {text.strip()[-200:]}")
     if not float(throughput[1]) or not sum(operations.values()):
         raise AppError("dbench did nothing in its timed window")
-    return Report(
+    return DbenchReport(
         mb_per_second=float(throughput[1]),
         mb_seconds=int(execute[-1][1]),
         clients=int(throughput[2]),
@@ -93,7 +93,7 @@ class Dbench:
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
-    ) -> Measured:
+    ) -> AppResult:
         """Replay the load file; dbench warms up by itself and leaves that out of its figures."""
         if timing.duration < _LEAST_SECONDS:
             raise AppError(
@@ -112,7 +112,7 @@ class Dbench:
             timeout = seconds * 1.2 + timing.margin
             text = processes.run(argv, timeout=timeout, watch=window.watch, tick=window.tick)
         report = parse(text)
-        return Measured(
+        return AppResult(
             amount=report.mb_per_second * report.seconds,
             unit=self.unit,
             seconds=report.seconds,

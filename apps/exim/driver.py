@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fscale.apps.base import EXIM, AppError, AppSkipped, Measured, Options, Site, Timing, build
+from fscale.apps.base import EXIM, AppError, AppResult, AppSkipped, Options, Site, Timing, build
 from fscale.apps.exim import config
 from fscale.apps.meter import Edge, Meter, between
 from fscale.apps.namespace import private_tree
@@ -136,7 +136,7 @@ class Exim:
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
-    ) -> Measured:
+    ) -> AppResult:
         """Start the daemons, send messages, count deliveries, check that none is lost."""
         if os.geteuid() != 0:
             raise AppSkipped("exim needs root, because it changes to its own user")
@@ -155,15 +155,15 @@ class Exim:
             daemons = _start(processes, site, options, mail, preload)
             ready()
             argv = _load_argv(daemons, site, timing, options)
-            said, edges = _generate(processes, site, argv, timing)
+            result, edges = _generate(processes, site, argv, timing)
             _wait_for_spools(site)
-            extra = _extra(said, edges, daemons, options)
-        _check(said, site, mail)
-        return Measured(
-            amount=said["delivered"],
+            extra = _extra(result, edges, daemons, options)
+        _check(result, site, mail)
+        return AppResult(
+            amount=result["delivered"],
             unit=self.unit,
-            seconds=said["seconds"],
-            usage=between(*edges, (said["start_ns"], said["end_ns"])),
+            seconds=result["seconds"],
+            usage=between(*edges, (result["start_ns"], result["end_ns"])),
             commands=processes.commands,
             extra=extra,
         )
@@ -247,13 +247,13 @@ def _start_daemons(
 
 
 def _no_start(daemon: Spool, returncode: int | None) -> AppError:
-    said = (daemon.log / "out").read_text(errors="replace")
-    said += daemon.mainlog.read_text(errors="replace")
-    if "Address already in use" in said:
+    log = (daemon.log / "out").read_text(errors="replace")
+    log += daemon.mainlog.read_text(errors="replace")
+    if "Address already in use" in log:
         return _PortInUseError(f"exim: port {daemon.port} is in use; choose another, or 0 for any")
     if returncode is None:
-        return AppError(f"exim did not start within {_START_SECONDS:.0f} s: {said[-300:]}")
-    return failure("exim", returncode, said)
+        return AppError(f"exim did not start within {_START_SECONDS:.0f} s: {log[-300:]}")
+    return failure("exim", returncode, log)
 
 
 def _load_argv(daemons: list[Spool], site: Site, timing: Timing, options: Options) -> list[str]:
@@ -314,19 +314,19 @@ def _why(lines: list[str]) -> str | None:
 def parse(text: str) -> dict[str, Any]:
     """The generator's JSON; AppError for an error in it and for a run that delivered nothing."""
     try:
-        said: dict[str, Any] = json.loads(text)
+        result: dict[str, Any] = json.loads(text)
     except ValueError:
         raise AppError(f"the SMTP clients printed no valid result: {text[:200]}") from None
-    if said["error"]:
-        raise AppError(f"exim: {said['error']}")
-    if not said["delivered"]:
+    if result["error"]:
+        raise AppError(f"exim: {result['error']}")
+    if not result["delivered"]:
         raise AppError("exim: no message was delivered in the timed window")
-    if said["delivered_in_all"] != said["accepted_in_all"]:
+    if result["delivered_in_all"] != result["accepted_in_all"]:
         raise AppError(
-            f"exim: {said['accepted_in_all']} messages were accepted, but only "
-            f"{said['delivered_in_all']} were delivered"
+            f"exim: {result['accepted_in_all']} messages were accepted, but only "
+            f"{result['delivered_in_all']} were delivered"
         )
-    return said
+    return result
 
 
 def count_messages(mail: Path) -> int:
@@ -349,12 +349,12 @@ def _wait_for_spools(site: Site) -> None:
         time.sleep(0.01)
 
 
-def _check(said: dict[str, Any], site: Site, mail: Path) -> None:
+def _check(result: dict[str, Any], site: Site, mail: Path) -> None:
     """AppError unless the mail boxes have all logged messages and the spools are empty."""
     boxes = count_messages(mail)
-    if boxes != said["delivered_in_all"]:
+    if boxes != result["delivered_in_all"]:
         raise AppError(
-            f"exim: the log has {said['delivered_in_all']} deliveries, "
+            f"exim: the log has {result['delivered_in_all']} deliveries, "
             f"but the mail boxes have {boxes} messages"
         )
     if left := _spooled(site):
@@ -362,11 +362,11 @@ def _check(said: dict[str, Any], site: Site, mail: Path) -> None:
 
 
 def _extra(
-    said: dict[str, Any], edges: tuple[Edge, Edge], daemons: list[Spool], options: Options
+    result: dict[str, Any], edges: tuple[Edge, Edge], daemons: list[Spool], options: Options
 ) -> dict[str, Any]:
     usage = between(*edges)
     spent = usage.own if usage.own is not None else usage.busy
-    generator = said["generator_cpu_seconds"]
+    generator = result["generator_cpu_seconds"]
     return {
         "label": f"fsync {options['fsync']}"
         + (" (preloaded library)" if options["fsync"] == "off" else " (as built)"),
@@ -374,13 +374,13 @@ def _extra(
             "cpu_seconds": generator,
             "share_of_own_cpu": generator / spent if spent else None,
             # 1 would mean that each generator process had a core to itself and used all of it.
-            "busy_per_process": generator / said["processes"] / usage.seconds,
-            "processes": said["processes"],
-            "backlog_mean": said["backlog_mean"],
-            "backlog_empty_share": said["backlog_empty_share"],
+            "busy_per_process": generator / result["processes"] / usage.seconds,
+            "processes": result["processes"],
+            "backlog_mean": result["backlog_mean"],
+            "backlog_empty_share": result["backlog_empty_share"],
         },
-        "accepted": said["accepted"],
-        "messages_checked_in_mail_boxes": said["delivered_in_all"],
+        "accepted": result["accepted"],
+        "messages_checked_in_mail_boxes": result["delivered_in_all"],
         "configuration": daemons[0].configuration.read_text(),
         "daemons": len(daemons),
     }

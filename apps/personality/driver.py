@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fscale import __version__
-from fscale.apps.base import AppError, Measured, Options, Site, Timing, build
+from fscale.apps.base import AppError, AppResult, Options, Site, Timing, build
 from fscale.apps.meter import Edge, Meter, Usage, between
 from fscale.apps.process import FileSystemFullError, Processes, cpu_list, error_in_output
 from fscale.model.bench import Descriptor, OptionHelp
@@ -106,15 +106,17 @@ CATD = _descriptor(
 def parse(text: str) -> dict[str, Any]:
     """The program's JSON object; AppError for an error in it or a phase without operations."""
     try:
-        said: dict[str, Any] = json.loads(text.strip().splitlines()[-1])
+        output: dict[str, Any] = json.loads(text.strip().splitlines()[-1])
     except (ValueError, IndexError):
         raise AppError(f"{_PROGRAM} printed no valid result: {text[-200:]}") from None
-    if said["error"]:
-        raise AppError(f"{said['personality']}: {said['error']}")
-    idle = [name for name, phase in said["phases"].items() if not phase["ops"]]
+    if output["error"]:
+        raise AppError(f"{output['personality']}: {output['error']}")
+    idle = [name for name, phase in output["phases"].items() if not phase["ops"]]
     if idle:
-        raise AppError(f"{said['personality']}: no operation completed in phase {', '.join(idle)}")
-    return said
+        raise AppError(
+            f"{output['personality']}: no operation completed in phase {', '.join(idle)}"
+        )
+    return output
 
 
 class Personality:
@@ -137,7 +139,7 @@ class Personality:
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
-    ) -> Measured:
+    ) -> AppResult:
         """Fill the file sets, warm up, measure."""
         files = self._files(site, options)
         argv = [str(build(_PROGRAM)), "--personality", self.descriptor.id]
@@ -154,14 +156,14 @@ class Personality:
         name = str(options.get("phase", "all"))
         with Processes(site) as processes:
             text, edges = _go(processes, site, timing, argv, name, ready)
-        said = parse(text)
-        phase = said["phases"][name]
+        output = parse(text)
+        phase = output["phases"][name]
         if timing.turns:
             turns = [line.split() for line in text.splitlines() if line.startswith(_TURN)]
             usage = Usage(phase["seconds"], None, sum(float(turn[3]) for turn in turns))
         else:
             usage = between(edges[0], edges[1], (phase["start_ns"], phase["end_ns"]))
-        return Measured(
+        return AppResult(
             amount=phase["ops"],
             unit=self.unit,
             seconds=phase["seconds"],
@@ -169,10 +171,10 @@ class Personality:
             commands=processes.commands,
             extra={
                 "files": files,
-                "phases": said["phases"],
-                "mb_per_second": said["bytes"]
+                "phases": output["phases"],
+                "mb_per_second": output["bytes"]
                 / 1e6
-                / sum(p["seconds"] for p in said["phases"].values()),
+                / sum(p["seconds"] for p in output["phases"].values()),
             },
         )
 

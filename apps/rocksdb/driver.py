@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscale.apps.base import AppError, Measured, Options, Site, Timing
+from fscale.apps.base import AppError, AppResult, Options, Site, Timing
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import Processes, command_output
 from fscale.model.bench import Descriptor, OptionHelp
@@ -63,7 +63,7 @@ _LINE = re.compile(
 
 
 @dataclass(frozen=True)
-class Report:
+class RocksDbReport:
     """The line about `overwrite` in the output of db_bench."""
 
     ops: int
@@ -72,13 +72,13 @@ class Report:
     mb_per_second: float
 
 
-def parse(text: str) -> Report:
+def parse(text: str) -> RocksDbReport:
     """Find the line about `overwrite`; AppError if there is none or nothing was written."""
     # Progress reports, which end with carriage returns only, precede the line.
     match = _LINE.search(text.replace("\r", "\n"))
     if match is None:
         raise AppError(f"db_bench printed no figure for overwrite: {text.strip()[-200:]}")
-    report = Report(
+    report = RocksDbReport(
         int(match["ops"]), float(match["seconds"]), float(match["micros"]), float(match["mb"])
     )
     if not report.ops or not report.seconds:
@@ -104,7 +104,7 @@ class RocksDb:
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
-    ) -> Measured:
+    ) -> AppResult:
         """Fill the databases (untimed), then overwrite for the timed window."""
         databases = int(options["databases"])
         if databases < len(site.dirs):
@@ -141,7 +141,7 @@ class RocksDb:
             text = processes.run(argv, timeout=timing.duration + timing.margin)
             end = meter.close()
         report = parse(text)
-        return Measured(
+        return AppResult(
             amount=report.ops,
             unit=self.unit,
             seconds=report.seconds,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fscale.apps.base import AppError, Measured, Options, Site, Timing
+from fscale.apps.base import AppError, AppResult, Options, Site, Timing
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import Processes, command_output
 from fscale.model.bench import Descriptor, OptionHelp
@@ -62,7 +62,7 @@ _NUMBER = {
 
 
 @dataclass(frozen=True)
-class Report:
+class SysbenchReport:
     """The final output of `sysbench fileio run`."""
 
     writes_per_second: float
@@ -72,7 +72,7 @@ class Report:
     latency_p95_ms: float
 
 
-def parse(text: str) -> Report:
+def parse(text: str) -> SysbenchReport:
     """Read the output; AppError if a figure is missing, there is an error, or nothing was done."""
     if trouble := re.search(r"^FATAL: .*$", text, re.MULTILINE):
         raise AppError(f"sysbench: {trouble[0]}")
@@ -82,7 +82,7 @@ def parse(text: str) -> Report:
         if match is None:
             raise AppError(f"sysbench printed no {name}: {text.strip()[-200:]}")
         values[name] = float(match[1])
-    report = Report(**values)
+    report = SysbenchReport(**values)
     if not report.writes_per_second or not report.seconds:
         raise AppError("sysbench wrote nothing in its timed window")
     return report
@@ -106,7 +106,7 @@ class Sysbench:
 
     def run(
         self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
-    ) -> Measured:
+    ) -> AppResult:
         """Write the files (untimed), then run."""
         total = min(int(options["total_mb"]) * _MB, site.space // _MB * _MB)
         common = [
@@ -134,7 +134,7 @@ class Sysbench:
             text = processes.run([*run, "run"], timeout=timeout, cwd=site.dirs[0])
             end = meter.close()
         report = parse(text)
-        return Measured(
+        return AppResult(
             amount=report.writes_per_second * report.seconds,
             unit=self.unit,
             seconds=report.seconds,

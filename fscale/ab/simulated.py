@@ -20,7 +20,7 @@ from fscale.model.errors import Interrupted
 from fscale.model.results import Cell
 from fscale.model.store import Store
 from fscale.sim import campaign
-from fscale.sim.sweep import Prepared
+from fscale.sim.sweep import PreparedSweep
 
 
 def side_directory(output: Path, side: str) -> Path:
@@ -36,7 +36,7 @@ class Simulated(EveryPointAtOnce):
     def __init__(
         self,
         output: Path,
-        sides: Mapping[str, Prepared],
+        sides: Mapping[str, PreparedSweep],
         texts: Mapping[str, str],
         jobs: int,
         engine: Engine | None = None,

@@ -91,7 +91,7 @@ def _calibrate(
         if dry_run:
             typer.echo(shlex.join(calibration.argv(chosen)))
             return
-        measured = calibration.Measured(
+        measured = calibration.Calibration(
             cpu=host.cpu_model,
             day=datetime.datetime.now(tz=datetime.UTC).date(),
             virtual=host.virtualization is not None,

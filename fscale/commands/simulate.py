@@ -23,9 +23,8 @@ from fscale.runner.progress import summary, tally
 from fscale.runner.request import parse_cores, parse_list
 from fscale.runner.signals import Signals
 from fscale.sim import campaign, sweep, whatif
-from fscale.sim import free as freeing
 from fscale.sim.machine import Method, known
-from fscale.sim.plan import Windows, fixed, precise
+from fscale.sim.plan import WindowPlan, fixed, precise
 from fscale.vm.memory import mebibytes
 from fscale.vm.options import (
     AppendOption,
@@ -137,7 +136,7 @@ def _method(settings: list[str]) -> Method:
         raise FscaleError(f"--set: {catalogue.explain(error, Method)}") from None
 
 
-def _windows(precision: float | None, windows: int | None, ops: int) -> Windows:
+def _windows(precision: float | None, windows: int | None, ops: int) -> WindowPlan:
     if windows is None:
         return precise(PRECISION if precision is None else precision)
     if precision is not None:
@@ -314,7 +313,7 @@ def _simulate(
         steps,
     )
     if freed and not dry_run:
-        prepared = freeing.free_objects(prepared, freed)
+        prepared = whatif.free_objects(prepared, freed)
     if dry_run:
         print_place(on, "the boots")
         campaign.show(prepared, jobs)

@@ -3,7 +3,7 @@
  * The lock profile: waits between lock:contention_begin and contention_end.
  *
  * contention_end runs with the lock held and lengthens what all others wait for. So it finds out
- * with a few loads whether its wait is one that is looked at, and of those it does no more than
+ * with a few loads whether its wait is sampled, and of those it does no more than
  * add up: stack, name and all else is found when the wait begins.
  */
 #include <linux/bpf.h>
@@ -15,12 +15,13 @@
 
 #include "waits.h"
 
-#define SPIN 1 /* LCB_F_SPIN and LCB_F_MUTEX of include/trace/events/lock.h */
-#define MUTEX 32
+/* Of include/trace/events/lock.h. */
+#define LCB_F_SPIN (1U << 0)
+#define LCB_F_MUTEX (1U << 5)
 #define PF_KTHREAD 0x00200000
 
-/* A wait that is noted and not looked at: see contention_begin. */
-#define NOT_TAKEN 255
+/* A wait that is noted and not sampled: see contention_begin. */
+#define NOT_SAMPLED 255
 #define MOST_EXPONENT 31
 /* An interrupt at the very end of contention_end may miss the end of its own wait. */
 #define STALE_NS 1000000000ULL
@@ -31,7 +32,7 @@ const volatile struct settings settings SEC(SETTINGS);
 
 struct instant {
 	__u64 time;
-	__u64 looked; /* for so long waits were looked at until then */
+	__u64 time_running; /* for so long waits were sampled until then */
 };
 
 struct task_struct {
@@ -88,7 +89,7 @@ struct {
 	__type(value, struct totals);
 } totals SEC(".maps");
 
-struct instant open; /* the window of an application began; 0: not now */
+struct instant window; /* the window of an application began; 0: not now */
 
 static struct instant instant(void)
 {
@@ -98,18 +99,18 @@ static struct instant instant(void)
 }
 
 /* `times` windows that began at `since` end. */
-static void account(struct instant since, __u64 times)
+static void add_windows(struct instant since, __u64 times)
 {
 	struct totals *all = bpf_map_lookup_elem(&totals, &(__u32){ 0 });
 	struct instant now = instant();
 
 	if (!all)
 		return;
-	__sync_fetch_and_add(&all->active, times * (now.time - since.time));
-	__sync_fetch_and_add(&all->looked, times * (now.looked - since.looked));
+	__sync_fetch_and_add(&all->time_enabled, times * (now.time - since.time));
+	__sync_fetch_and_add(&all->time_running, times * (now.time_running - since.time_running));
 }
 
-static void lose(void)
+static void count_lost(void)
 {
 	struct totals *all = bpf_map_lookup_elem(&totals, &(__u32){ 0 });
 
@@ -125,10 +126,10 @@ static bool is_comm(const char *name)
 	return true;
 }
 
-static bool here(const struct task_struct *task)
+static bool in_window(const struct task_struct *task)
 {
 	if (settings.cgroup)
-		return open.time && bpf_get_current_cgroup_id() == settings.cgroup;
+		return window.time && bpf_get_current_cgroup_id() == settings.cgroup;
 	return is_comm(task->comm) &&
 	       (!settings.pid || (__u32)task->real_parent->tgid == settings.pid);
 }
@@ -177,7 +178,7 @@ static struct lock *new_lock(__u64 lock)
 
 static bool spins(__u32 flags)
 {
-	return (flags & (SPIN | MUTEX)) == SPIN;
+	return (flags & (LCB_F_SPIN | LCB_F_MUTEX)) == LCB_F_SPIN;
 }
 
 static struct slot *slot_of(bool spin, __u32 thread)
@@ -187,48 +188,48 @@ static struct slot *slot_of(bool spin, __u32 thread)
 }
 
 /*
- * Of each lock the first waits are taken (2 to the power of spin_bits or sleep_bits), then one in
+ * Of each lock the first waits are sampled (2 to the power of spin_bits or sleep_bits), then one in
  * two until there are as many again, then one in four, and so on. A wait is chosen by chance,
  * because threads that take two locks in turn would show one of them alone to a counter.
  *
- * A mutex has more of these in one wait. That the first was not taken is noted as well, else the
+ * A mutex has more of these in one wait. That the first was not sampled is noted as well, else the
  * others would be more chances.
  */
-static bool taken(struct slot *s, __u64 exponent)
+static bool is_sampled(struct slot *s, __u64 exponent)
 {
 	return !(s->random >> 1 >> (31 - (exponent & 31)));
 }
 
 static __u64 exponent_of(const struct lock *l, __u32 bits)
 {
-	__u64 exponent = l ? l->taken >> bits : 0;
+	__u64 exponent = l ? l->sampled >> bits : 0;
 
 	return exponent < MOST_EXPONENT ? exponent : MOST_EXPONENT;
 }
 
-/* Note a wait for `lock` of the thread that runs, if it is one to be looked at. */
-static void begin(__u64 *ctx, struct slot *s, struct lock *l, __u64 exponent)
+/* Note a wait for `lock` of the thread that runs, if it is to be sampled. */
+static void record_begin(__u64 *ctx, struct slot *s, struct lock *l, __u64 exponent)
 {
 	__u64 lock = ctx[0];
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool kernel = task->flags & PF_KTHREAD;
 
-	if (kernel ? settings.cgroup && !open.time : !here(task))
+	if (kernel ? settings.cgroup && !window.time : !in_window(task))
 		return;
-	if (exponent != NOT_TAKEN) {
+	if (exponent != NOT_SAMPLED) {
 		l = l ? l : new_lock(lock);
 		if (!l) {
-			lose();
+			count_lost();
 			return;
 		}
-		__sync_fetch_and_add(&l->taken, 1);
+		__sync_fetch_and_add(&l->sampled, 1);
 	}
 	s->thread = bpf_get_current_pid_tgid();
 	s->flags = ctx[1];
 	s->exponent = exponent;
 	s->kernel = kernel;
-	s->stack = kernel || exponent == NOT_TAKEN ? -1 : bpf_get_stackid(ctx, &stacks, 0);
-	s->begin = bpf_ktime_get_ns();
+	s->stack_id = kernel || exponent == NOT_SAMPLED ? -1 : bpf_get_stackid(ctx, &stacks, 0);
+	s->timestamp = bpf_ktime_get_ns();
 	s->lock = lock;
 }
 
@@ -241,14 +242,14 @@ static void begin_spin(__u64 *ctx)
 
 	/* Numerical Recipes' generator, anew from the kernel's whenever it has chosen a wait. */
 	s->random = s->random * 1664525 + 1013904223;
-	if (s->last == lock && !taken(s, s->last_exponent))
+	if (s->last == lock && !is_sampled(s, s->last_exponent))
 		return;
 	l = bpf_map_lookup_elem(&locks, &lock);
 	exponent = exponent_of(l, settings.spin_bits);
 	if (s->last != lock) {
 		s->last = lock;
 		s->last_exponent = exponent;
-		if (!taken(s, exponent))
+		if (!is_sampled(s, exponent))
 			return;
 	} else {
 		/* It was chosen with this one. */
@@ -258,9 +259,9 @@ static void begin_spin(__u64 *ctx)
 		s->last_exponent = next;
 	}
 	s->random = bpf_get_prandom_u32();
-	if (s->lock && s->lock != lock && bpf_ktime_get_ns() - s->begin < STALE_NS)
+	if (s->lock && s->lock != lock && bpf_ktime_get_ns() - s->timestamp < STALE_NS)
 		return;
-	begin(ctx, s, l, exponent);
+	record_begin(ctx, s, l, exponent);
 }
 
 static void begin_sleep(__u64 *ctx)
@@ -274,12 +275,12 @@ static void begin_sleep(__u64 *ctx)
 	l = bpf_map_lookup_elem(&locks, &lock);
 	exponent = exponent_of(l, settings.sleep_bits);
 	s->random = bpf_get_prandom_u32();
-	if (!taken(s, exponent)) {
-		if (!(ctx[1] & MUTEX))
+	if (!is_sampled(s, exponent)) {
+		if (!(ctx[1] & LCB_F_MUTEX))
 			return;
-		exponent = NOT_TAKEN;
+		exponent = NOT_SAMPLED;
 	}
-	begin(ctx, s, l, exponent);
+	record_begin(ctx, s, l, exponent);
 }
 
 SEC("tp_btf/contention_begin")
@@ -301,7 +302,7 @@ static void add(void *map, const void *key, __u64 times, __u64 wait)
 		sum = bpf_map_lookup_elem(map, key);
 	}
 	if (!sum) {
-		lose();
+		count_lost();
 		return;
 	}
 	__sync_fetch_and_add(&sum->count, times);
@@ -335,8 +336,8 @@ int contention_end(__u64 *ctx)
 		s = slot_of(false, thread);
 	if (s->lock != lock || s->thread != thread)
 		return 0;
-	wait = bpf_ktime_get_ns() - s->begin;
-	if (s->exponent == NOT_TAKEN) {
+	wait = bpf_ktime_get_ns() - s->timestamp;
+	if (s->exponent == NOT_SAMPLED) {
 		s->lock = 0;
 		return 0;
 	}
@@ -347,7 +348,7 @@ int contention_end(__u64 *ctx)
 	} else {
 		key = (struct wait_key){
 			.lock = lock,
-			.stack = s->stack,
+			.stack_id = s->stack_id,
 			.flags = s->flags,
 			.exponent = s->exponent,
 			.bucket = log2_of(wait),
@@ -364,7 +365,7 @@ static void worker(__u32 thread, bool begins)
 	struct instant now = instant(), *since = bpf_map_lookup_elem(&working, &thread);
 
 	if (since) {
-		account(*since, 1);
+		add_windows(*since, 1);
 		bpf_map_delete_elem(&working, &thread);
 	}
 	if (begins)
@@ -374,9 +375,9 @@ static void worker(__u32 thread, bool begins)
 /* An application's own process does, and its window is that of all CPUs. */
 static void application(bool begins)
 {
-	if (open.time)
-		account(open, settings.cores);
-	open = begins ? instant() : (struct instant){ 0 };
+	if (window.time)
+		add_windows(window, settings.cores);
+	window = begins ? instant() : (struct instant){ 0 };
 }
 
 static void named(struct task_struct *task, bool begins)

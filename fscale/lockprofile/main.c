@@ -91,15 +91,15 @@ static json_t *all(struct bpf_object *object, const char *name, void *key, void 
 		   json_t *(*entry)(const void *key, const void *value))
 {
 	int fd = program_map(object, name);
-	json_t *found = json_array();
+	json_t *entries = json_array();
 	void *before = NULL;
 
 	while (!bpf_map_get_next_key(fd, before, key)) {
 		if (!bpf_map_lookup_elem(fd, key, value))
-			json_array_append_new(found, entry(key, value));
+			json_array_append_new(entries, entry(key, value));
 		before = key;
 	}
-	return found;
+	return entries;
 }
 
 static json_t *wait_entry(const void *key, const void *value)
@@ -108,7 +108,7 @@ static json_t *wait_entry(const void *key, const void *value)
 	const struct wait_sum *v = value;
 
 	return json_pack("[o, i, i, i, i, o, o, o]", number(k->lock), k->flags, k->exponent,
-			 k->bucket, k->stack, number(v->count), number(v->total),
+			 k->bucket, k->stack_id, number(v->count), number(v->total),
 			 number(v->longest));
 }
 
@@ -167,8 +167,8 @@ static void write_profile(struct bpf_object *object, const struct memory *memory
 			    "others", all(object, "others", &thread, &sum, other_entry),
 			    "locks", all(object, "locks", &address, &lock, lock_entry),
 			    "stacks", all(object, "stacks", &stack, frames, stack_entry),
-			    "active", number(totals.active),
-			    "looked", number(totals.looked),
+			    "active", number(totals.time_enabled),
+			    "looked", number(totals.time_running),
 			    "lost", number(totals.lost));
 	if (!profile || json_dump_file(profile, path, JSON_COMPACT))
 		fail(path);

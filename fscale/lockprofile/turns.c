@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * When waits are looked at: always, or in turns where CPUs spin all the time.
+ * When waits are sampled: always, or in turns where CPUs spin all the time.
  *
  * Where several CPUs wait for one spinlock, whatever contention_end does is added to each hand-over,
  * an empty program, too. So it is attached for a part of the time there. Such waits are far shorter
@@ -28,7 +28,7 @@ struct turns {
 	struct bpf_program *programs[PROGRAMS];
 	struct bpf_link *links[PROGRAMS];
 	struct state *state;
-	uint64_t looked; /* in all turns before this one, nanoseconds */
+	uint64_t time_running; /* in all turns before this one, nanoseconds */
 	int cpus;
 };
 
@@ -79,7 +79,7 @@ static void open_turns(struct turns *t, struct bpf_object *object)
 	}
 }
 
-static void look(struct turns *t)
+static void resume_sampling(struct turns *t)
 {
 	struct state *state = t->state;
 
@@ -90,19 +90,19 @@ static void look(struct turns *t)
 		state->sleeping[i].lock = 0;
 	for (int i = 0; i < PROGRAMS; i++)
 		t->links[i] = attach(t->programs[i]);
-	set_clock(t, now() - t->looked);
+	set_clock(t, now() - t->time_running);
 }
 
-static void pause_looking(struct turns *t)
+static void pause_sampling(struct turns *t)
 {
-	t->looked = now() - t->state->clock;
-	set_clock(t, t->looked | PAUSED);
+	t->time_running = now() - t->state->clock;
+	set_clock(t, t->time_running | PAUSED);
 	for (int i = PROGRAMS; i--;)
 		if (bpf_link__destroy(t->links[i]))
 			fail(bpf_program__name(t->programs[i]));
 }
 
-/* For how long all CPUs have spun while it was looked, nanoseconds. */
+/* For how long all CPUs have spun while waits were sampled, nanoseconds. */
 static uint64_t spun(const struct turns *t)
 {
 	uint64_t sum = 0;
@@ -145,7 +145,7 @@ void run_with(struct bpf_object *object, const struct settings *settings, char *
 	pid_t pid;
 
 	open_turns(&t, object);
-	look(&t);
+	resume_sampling(&t);
 	pid = start(child);
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
@@ -156,13 +156,13 @@ void run_with(struct bpf_object *object, const struct settings *settings, char *
 		ended = ends_within(pidfd, turn);
 		if (ended || 100 * (spun(&t) - before) < settings->most_spun * (now() - began))
 			continue;
-		pause_looking(&t);
+		pause_sampling(&t);
 		ended = ends_within(pidfd, (int)settings->pause_ms);
-		look(&t);
+		resume_sampling(&t);
 	} while (!ended);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			fail("waitpid");
-	pause_looking(&t);
+	pause_sampling(&t);
 	close(pidfd);
 }

@@ -8,7 +8,7 @@
 #define NAME 32 /* of a slab cache */
 #define SETTINGS ".rodata.settings"
 #define STATE ".bss.state"
-#define WAITS "contention_" /* so the programs begin that look at waits */
+#define WAITS "contention_" /* prefix of the programs that sample waits */
 #define MAP_KEYS 65536 /* fscale/model/maps.py */
 
 /* Powers of two. More CPUs or threads share slots, which costs some of their waits. */
@@ -31,7 +31,7 @@ struct settings {
 	unsigned long long cgroup; /* of an application, by its number; 0: workers bear COMM */
 	unsigned int spin_bits, sleep_bits;
 	/*
-	 * Where CPUs spin for more than so many percent of one CPU's time, waits are looked at for
+	 * Where CPUs spin for more than so many percent of one CPU's time, waits are sampled for
 	 * so long, and then not for so long; a pause of 0: always.
 	 */
 	unsigned int most_spun, turn_ms, pause_ms;
@@ -44,9 +44,9 @@ struct settings {
  * how long it has spun in all.
  */
 struct slot {
-	unsigned long long lock, begin;
+	unsigned long long lock, timestamp;
 	unsigned int thread;
-	int stack;
+	int stack_id;
 	unsigned char flags, exponent, kernel;
 	unsigned char last_exponent;
 	unsigned int random;
@@ -55,7 +55,7 @@ struct slot {
 
 /*
  * State that the loader reads and writes while the program runs. `clock` tells for how long waits were
- * looked at: while they are, since when, less all turns before; else all turns, and PAUSED.
+ * sampled: while they are, since when, less all turns before; else all turns, and PAUSED.
  */
 #define PAUSED (1ULL << 63)
 
@@ -67,7 +67,7 @@ struct state {
 /* Waits of one lock at one place, each of which stands for 2 to the power of `exponent`. */
 struct wait_key {
 	unsigned long long lock;
-	int stack; /* in `stacks`; negative: there was no room */
+	int stack_id; /* in `stacks`; negative: there was no room */
 	unsigned char flags; /* of lock:contention_begin */
 	unsigned char exponent;
 	unsigned char bucket; /* they lasted from 2 to the power of this on */
@@ -78,9 +78,9 @@ struct wait_sum {
 	unsigned long long count, total, longest;
 };
 
-/* A lock that was contended: how many of its waits were taken, and the slab object it is in. */
+/* A lock that was contended: how many of its waits were sampled, and the slab object it is in. */
 struct lock {
-	unsigned long long taken;
+	unsigned long long sampled;
 	unsigned long long page; /* 0: not looked for */
 	unsigned long long cache; /* 0: in none */
 	unsigned int cache_size;
@@ -88,8 +88,8 @@ struct lock {
 };
 
 struct totals {
-	unsigned long long active; /* of all workers' windows */
-	unsigned long long looked; /* of these, while waits were looked at */
+	/* As perf_event_open(2) has it: of all workers' windows; of these, while waits were sampled. */
+	unsigned long long time_enabled, time_running;
 	unsigned long long lost; /* waits that found no room in a map */
 };
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from fscale.model.errors import Exit, FscaleError
 from fscale.sim import rules
-from fscale.sim.emulator import Place
-from fscale.sim.output import Code, Ended, ModeEnd, Parameters, Sign, Stream, Trouble, Window
-from fscale.sim.plan import Point
+from fscale.sim.emulator import BootFiles
+from fscale.sim.output import Code, Ended, ModeEnd, Parameters, PluginWindow, Sign, Stream, Trouble
+from fscale.sim.plan import GuestPoint
 from fscale.sim.symbols import Symbols
 from fscale.vm import console, untrusted
 from fscale.vm.cache import cache_root
@@ -47,11 +47,11 @@ class BootError(FscaleError):
 
 
 @dataclass
-class Measured:
+class PointResult:
     """The result of a point: the windows and the bench's output, or why there are none."""
 
-    point: Point
-    windows: list[Window] = field(default_factory=list)
+    point: GuestPoint
+    windows: list[PluginWindow] = field(default_factory=list)
     code: list[tuple[str, int]] = field(default_factory=list)
     """instructions by the address of a block, of all windows"""
     bench: str | None = None
@@ -67,17 +67,17 @@ class Measured:
 class Boot:
     """A QEMU process with a plan; a context manager that always ends it."""
 
-    def __init__(self, points: Sequence[Point], plan: str, free: Sequence[str]) -> None:
+    def __init__(self, points: Sequence[GuestPoint], plan: str, free: Sequence[str]) -> None:
         """`free`: rules of objects that cost nothing, GROUP:RULE, as in sim/rules.py."""
         base = cache_root() / "run"
         base.mkdir(parents=True, exist_ok=True)
-        self.place = Place(Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-simulated-")))
+        self.place = BootFiles(Path(tempfile.mkdtemp(dir=base, prefix=f"{os.getpid()}-simulated-")))
         (self.place.shared / "points").mkdir(parents=True)
         (self.place.shared / "plan").write_text(plan)
         self._free = free
         self.points = {point.number: point for point in points}
         self.up: float | None = None
-        self._windows: dict[int, list[Window]] = {}
+        self._windows: dict[int, list[PluginWindow]] = {}
         self._code: dict[int, list[tuple[str, int]]] = {}
         self._cpu: dict[int, dict[str, float]] = {}
         self._cpu_now: dict[str, float] = {}
@@ -117,7 +117,7 @@ class Boot:
         shutil.rmtree(self.place.base, ignore_errors=True)
 
     @property
-    def unfinished(self) -> list[Point]:
+    def unfinished(self) -> list[GuestPoint]:
         """The points that are not done."""
         return [point for number, point in self.points.items() if number not in self._done]
 
@@ -131,7 +131,7 @@ class Boot:
         """Whether every point is done."""
         return self.current is None
 
-    def poll(self) -> list[Measured]:
+    def poll(self) -> list[PointResult]:
         """The points that ended since the last call.
 
         BootError if the guest has ended or hangs, or if the plugin gave up.
@@ -146,7 +146,7 @@ class Boot:
         numbers = self._newly_done()
         for record in self._stream.read():
             match record:
-                case Window():
+                case PluginWindow():
                     self._windows.setdefault(record.point, []).append(record)
                     self._alive = time.monotonic()
                 case Code():
@@ -159,9 +159,9 @@ class Boot:
                     self._trouble = record.text
                 case Parameters() | Ended():
                     pass
-        found = [self._measured(number) for number in numbers]
-        if found:
-            return found  # errors of the guest are raised after these are stored
+        results = [self._measured(number) for number in numbers]
+        if results:
+            return results  # errors of the guest are raised after these are stored
         if self._trouble is not None:
             raise BootError(f"the simulator gave up: {self._trouble}", self.current)
         if gone and not self.ended:
@@ -237,8 +237,8 @@ class Boot:
         """A file of a point that the guest writes."""
         return self.place.shared / "points" / f"{number}{suffix}"
 
-    def _measured(self, number: int) -> Measured:
-        measured = Measured(
+    def _measured(self, number: int) -> PointResult:
+        measured = PointResult(
             self.points[number],
             self._windows.pop(number, []),
             self._code.pop(number, []),
@@ -261,9 +261,9 @@ class Boot:
         log = self.place.console
         text = log.read_text(errors="replace") if log.exists() else ""
         verdict = console.judge(text)
-        own = re.findall(r"^fscale-sim: (.*)$", console.strip_escapes(text), re.M)
-        said = self.place.errors.read_text(errors="replace").strip()
-        words = own[-1:] or [verdict.summary or "", *said.splitlines()[-3:]]
+        reported = re.findall(r"^fscale-sim: (.*)$", console.strip_escapes(text), re.M)
+        errors = self.place.errors.read_text(errors="replace").strip()
+        words = reported[-1:] or [verdict.summary or "", *errors.splitlines()[-3:]]
         return "the guest ended early: " + ("; ".join(filter(None, words)) or "it printed nothing")
 
     def _hung(self) -> str | None:
@@ -287,22 +287,22 @@ class Boot:
     def _words(self, address: int, count: int) -> list[int]:
         """Words of the guest's memory; none if QEMU does not return them."""
         with contextlib.suppress(OSError):
-            found = _words(self._ask(f"x/{count}gx {address:#x}"))
-            return found if len(found) == count else []
+            words = _words(self._ask(f"x/{count}gx {address:#x}"))
+            return words if len(words) == count else []
         return []
 
     def _ask(self, command: str) -> str:
         """The answer of QEMU's monitor; OSError if there is none."""
-        said = b""
+        answer = b""
         with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(5)
             line.connect(str(self.place.monitor))
             line.sendall(f"{command}\n".encode())
             # The monitor sends a prompt at the start, and one after the answer.
             with contextlib.suppress(TimeoutError):
-                while said.count(MONITOR_PROMPT) < 2 and (chunk := line.recv(65536)):
-                    said += chunk
-        return said.decode(errors="replace")
+                while answer.count(MONITOR_PROMPT) < 2 and (chunk := line.recv(65536)):
+                    answer += chunk
+        return answer.decode(errors="replace")
 
 
 def _where(registers: str, symbols: Symbols) -> str:

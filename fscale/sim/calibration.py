@@ -45,7 +45,7 @@ class Crowd(Strict):
     slowest_of_mean: float = Field(description="rate of the slowest core by that of the mean")
 
 
-class Sample(Strict):
+class PrimitivesOutput(Strict):
     """The output of one call of `fscale-primitives`."""
 
     cpus: list[int]
@@ -54,7 +54,7 @@ class Sample(Strict):
     crowds: dict[str, dict[str, Crowd]]
 
 
-class Measured(Strict):
+class Calibration(Strict):
     """What a machine is made of, and where and when it was measured."""
 
     cpu: Plain
@@ -62,7 +62,7 @@ class Measured(Strict):
     virtual: bool = Field(description="whether it was a virtual machine")
     sockets: dict[int, int] = Field(description="CPU -> its socket")
     hidden_threads: bool = Field(description="whether cores have further hardware threads")
-    samples: list[Sample] = Field(min_length=1)
+    samples: list[PrimitivesOutput] = Field(min_length=1)
 
 
 def cores(topology: Sequence[Cpu], usable: Collection[int]) -> list[Cpu]:
@@ -84,21 +84,23 @@ def argv(cpus: Sequence[int]) -> list[str]:
     return [str(paths.PRIMITIVES), ",".join(map(str, cpus))]
 
 
-def sample(cpus: Sequence[int]) -> Sample:
+def sample(cpus: Sequence[int]) -> PrimitivesOutput:
     """Measure once: every ordered pair of CPUs, and crowds of them.
 
     Raises:
         FscaleError: the program cannot be compiled, or fails.
     """
     made(paths.PRIMITIVES)
-    return Sample.model_validate(parse_json(Executor().run(argv(cpus), timeout=PATIENCE).encode()))
+    return PrimitivesOutput.model_validate(
+        parse_json(Executor().run(argv(cpus), timeout=PATIENCE).encode())
+    )
 
 
-def machine(measured: Measured) -> Machine:
+def machine(measured: Calibration) -> Machine:
     """The machine whose costs are the medians over all calls and pairs of CPUs."""
     one = _medians(measured, remote=False)
     core = {
-        name: statistics.median(found.core[name] for found in measured.samples)
+        name: statistics.median(sample.core[name] for sample in measured.samples)
         for name in measured.samples[0].core
     }
     mhz = 10 * round(100 / core["cycle_ns_alone"])
@@ -110,7 +112,7 @@ def machine(measured: Measured) -> Machine:
         most = str(len(used))
         if len(set(sockets)) > 1 or "queue_lock" not in measured.samples[0].crowds:
             return 0
-        rates = [found.crowds["queue_lock"][most].ops_per_second for found in measured.samples]
+        rates = [sample.crowds["queue_lock"][most].ops_per_second for sample in measured.samples]
         return max(0, cycles(dirty - 1e9 / statistics.median(rates) / HANDED))
 
     def latency(of: Mapping[str, float]) -> tuple[int, int, int]:
@@ -155,36 +157,38 @@ def _free(nanoseconds: float, dirty: float) -> bool:
     return nanoseconds < FREE * dirty
 
 
-def unseen(measured: Measured) -> list[str]:
+def unseen(measured: Calibration) -> list[str]:
     """What the measurement could not see, a sentence each."""
-    found = [
+    sentences = [
         f"Cycles per instruction: {CPI} is assumed.",
         "Entering the kernel: SYSCALL costs nothing more than other instructions.",
         f"The distance of answered reads of a shared line: {OCCUPY_SHARED} cycles are assumed.",
     ]
     if "add_after_read" not in measured.samples[0].nanoseconds_of_transfers:
-        found.append("Migration: whether a line that is read and then written comes whole.")
+        sentences.append("Migration: whether a line that is read and then written comes whole.")
     near = _medians(measured, remote=False)
     if _free(near["upgrade"], near["dirty"]):
-        found.append("Upgrades: the line was there whole in the end, so upgrade repeats dirty.")
+        sentences.append("Upgrades: the line was there whole in the end, so upgrade repeats dirty.")
     if len(set(measured.sockets.values())) == 1:
-        found.append("Other sockets: there is one, so remote latencies repeat the near ones.")
+        sentences.append("Other sockets: there is one, so remote latencies repeat the near ones.")
     if len(measured.samples[0].cpus) == MIN_CPUS:
-        found.append("A line that a third core shares: there are two, so clean repeats dirty.")
+        sentences.append("A line that a third core shares: there are two, so clean repeats dirty.")
     if measured.hidden_threads:
-        found.append("Hardware threads: the first of each core was measured, alone.")
+        sentences.append("Hardware threads: the first of each core was measured, alone.")
     if measured.virtual:
-        found.append("The host of this virtual machine: its other load, and where its CPUs are.")
+        sentences.append(
+            "The host of this virtual machine: its other load, and where its CPUs are."
+        )
     values = sorted(value for _, value in _pairs(measured, "dirty"))
     low, high = (values[round(part * (len(values) - 1))] for part in QUANTILES)
-    found.append(
+    sentences.append(
         f"Distances between single cores: dirty is {low:.0f} to {high:.0f} ns (5% to 95% of the "
         "pairs), and the model has one latency."
     )
-    return found
+    return sentences
 
 
-def _pairs(measured: Measured, kind: str) -> Iterator[tuple[bool, float]]:
+def _pairs(measured: Calibration, kind: str) -> Iterator[tuple[bool, float]]:
     """Whether a pair spans two sockets, and its nanoseconds."""
     for one in measured.samples:
         for to, row in zip(one.cpus, one.nanoseconds_of_transfers[kind], strict=True):
@@ -193,21 +197,21 @@ def _pairs(measured: Measured, kind: str) -> Iterator[tuple[bool, float]]:
                     yield measured.sockets[to] != measured.sockets[origin], value
 
 
-def _medians(measured: Measured, *, remote: bool) -> dict[str, float]:
+def _medians(measured: Calibration, *, remote: bool) -> dict[str, float]:
     """The median of each kind over the pairs within, or between, sockets; of those that exist."""
-    found = {}
+    medians = {}
     for kind in measured.samples[0].nanoseconds_of_transfers:
         values = [value for far, value in _pairs(measured, kind) if far == remote]
         if values:
-            found[kind] = statistics.median(values)
-    return found
+            medians[kind] = statistics.median(values)
+    return medians
 
 
-def toml(found: Machine) -> str:
+def toml(machine: Machine) -> str:
     """The machine as a TOML file of configs/machines."""
     lines = ["# SPDX-License-Identifier: GPL-2.0-only"]
     tables: list[tuple[str, Mapping[str, object]]] = []
-    for name, value in found.model_dump().items():
+    for name, value in machine.model_dump().items():
         if isinstance(value, dict):
             tables.append((name, value))
         elif isinstance(value, list):
@@ -226,9 +230,9 @@ def _text(value: object) -> str:
     return str(value).lower()
 
 
-def read(path: Path) -> Measured:
+def read(path: Path) -> Calibration:
     """What `--data` has written; FscaleError if it is something else."""
     try:
-        return Measured.model_validate(parse_json(path.read_bytes()))
+        return Calibration.model_validate(parse_json(path.read_bytes()))
     except ValueError as error:
         raise FscaleError(f"{path} is not a file of `fscale calibrate --data`: {error}") from None

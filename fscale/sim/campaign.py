@@ -17,9 +17,9 @@ from fscale.runner.dry import print_line
 from fscale.runner.progress import Reporter, duration
 from fscale.sim import cells, emulator
 from fscale.sim.boot import Boot, BootError
-from fscale.sim.emulator import Place
-from fscale.sim.plan import Point, order, script
-from fscale.sim.sweep import Prepared, boots, cost, rules
+from fscale.sim.emulator import BootFiles
+from fscale.sim.plan import GuestPoint, order, script
+from fscale.sim.sweep import PreparedSweep, boots, cost, rules
 from fscale.sim.tasks import boot_elsewhere
 from fscale.vm import replace_dir
 
@@ -56,18 +56,18 @@ class SweepReporter(Reporter):
 @dataclass
 class _Running:
     boot: Boot
-    points: list[Point]
+    points: list[GuestPoint]
     cpu: int
     told_up: bool = False
 
 
-def show(prepared: Prepared, jobs: int) -> None:
+def show(prepared: PreparedSweep, jobs: int) -> None:
     """Print the boots and points of `run` without simulating them."""
     for number, points in enumerate(boots(prepared, jobs), 1):
         ordered = order(points)
         seed = ordered[0].seed
         print_line(f"# boot {number}: {len(ordered)} points, seed {seed}")
-        print_line(shlex.join(_command(prepared, ordered, 0, Place(_EXAMPLE))))
+        print_line(shlex.join(_command(prepared, ordered, 0, BootFiles(_EXAMPLE))))
         for line in _script(prepared, ordered).splitlines():
             print_line(line)
 
@@ -75,7 +75,7 @@ def show(prepared: Prepared, jobs: int) -> None:
 _EXAMPLE = Path("RUN")
 
 
-def run(prepared: Prepared, jobs: int, engine: Engine | None = None) -> list[Cell]:
+def run(prepared: PreparedSweep, jobs: int, engine: Engine | None = None) -> list[Cell]:
     """Simulate all unfinished cells, and return all cells of the sweep.
 
     Without an engine, `jobs` guests at a time run on this machine.
@@ -117,7 +117,7 @@ def first_cpus(jobs: int) -> list[int]:
     return [cpus[slot % len(cpus)] for slot in range(jobs)]
 
 
-def boot_here(prepared: Prepared, cpus: Sequence[int], reporter: SweepReporter) -> None:
+def boot_here(prepared: PreparedSweep, cpus: Sequence[int], reporter: SweepReporter) -> None:
     """Simulate the unfinished cells on this machine, a guest at a time on each of the CPUs.
 
     Raises:
@@ -149,12 +149,14 @@ def boot_here(prepared: Prepared, cpus: Sequence[int], reporter: SweepReporter) 
                     )
 
 
-def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple[list[Point], bool]:
+def _follow(
+    one: _Running, prepared: PreparedSweep, reporter: SweepReporter
+) -> tuple[list[GuestPoint], bool]:
     """Process the output of a boot: the points that are left, and whether it has ended."""
     store = prepared.store
     at = now()
     try:
-        found = one.boot.poll()
+        results = one.boot.poll()
     except BootError as error:
         replace_dir.replace(store.directory / KEPT, one.boot.logs())
         reporter.say(f"warning: {error}\nThe logs of the guest are in {store.directory / KEPT}")
@@ -169,9 +171,9 @@ def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple
     if one.boot.up is not None and not one.told_up:
         one.told_up = True
         reporter.say(f"a guest with {prepared.vcpus} CPUs is up after {one.boot.up:.0f} s")
-    if found:
+    if results:
         symbols = one.boot.symbols()
-    for measured in found:
+    for measured in results:
         freed = prepared.freed.get(measured.point.key.id)
         words = [freed.words] if freed else []
         types = prepared.types.get(measured.point.key.filesystem)
@@ -183,7 +185,7 @@ def _follow(one: _Running, prepared: Prepared, reporter: SweepReporter) -> tuple
 
 
 def _start(
-    prepared: Prepared, points: list[Point], cpu: int, all_boots: contextlib.ExitStack
+    prepared: PreparedSweep, points: list[GuestPoint], cpu: int, all_boots: contextlib.ExitStack
 ) -> _Running:
     ordered = order(points)
     boot = all_boots.enter_context(
@@ -193,19 +195,21 @@ def _start(
     return _Running(boot, ordered, cpu)
 
 
-def start(prepared: Prepared, boot: Boot, points: Sequence[Point], cpu: int) -> None:
+def start(prepared: PreparedSweep, boot: Boot, points: Sequence[GuestPoint], cpu: int) -> None:
     """Start QEMU for a boot, bound to the host's CPU `cpu`."""
     boot.start(_command(prepared, points, cpu, boot.place), prepared.emulator.environment())
 
 
-def _script(prepared: Prepared, points: Sequence[Point]) -> str:
+def _script(prepared: PreparedSweep, points: Sequence[GuestPoint]) -> str:
     sweep = prepared.sweep
     return script(
         points, prepared.filesystems, prepared.media, sweep.windows, sweep.memory_mib << 20
     )
 
 
-def _command(prepared: Prepared, points: Sequence[Point], cpu: int, place: Place) -> list[str]:
+def _command(
+    prepared: PreparedSweep, points: Sequence[GuestPoint], cpu: int, place: BootFiles
+) -> list[str]:
     sweep = prepared.sweep
     return emulator.command(
         prepared.emulator,

@@ -22,9 +22,9 @@ from fscale.model.simulation import (
     SimulatedWindow,
     Simulation,
 )
-from fscale.sim.boot import Measured
+from fscale.sim.boot import PointResult
 from fscale.sim.kerneltypes import Types
-from fscale.sim.output import Line, Transfers, Window
+from fscale.sim.output import PluginLine, PluginWindow, Transfers
 from fscale.sim.precision import half_width, throughput
 from fscale.sim.rules import CODE, DATA, LINE_BYTES, rule
 from fscale.sim.symbols import KERNEL, Symbols
@@ -43,7 +43,7 @@ OBJECT_PART = 0.05
 
 
 def cell(
-    measured: Measured,
+    measured: PointResult,
     symbols: Symbols,
     types: Types | None,
     started: str,
@@ -109,7 +109,7 @@ def counts(simulated: Simulation) -> dict[str, float]:
 
 
 def simulation(
-    measured: Measured, symbols: Symbols, types: Types | None, free: Sequence[str]
+    measured: PointResult, symbols: Symbols, types: Types | None, free: Sequence[str]
 ) -> Simulation:
     """The windows of a point, and its hottest lines with names."""
     windows = [_window(window) for window in measured.windows]
@@ -126,7 +126,7 @@ def simulation(
     )
 
 
-def _bench(measured: Measured) -> tuple[BenchOutput | None, str | None]:
+def _bench(measured: PointResult) -> tuple[BenchOutput | None, str | None]:
     if measured.failed is not None:
         return None, measured.failed
     try:
@@ -137,7 +137,7 @@ def _bench(measured: Measured) -> tuple[BenchOutput | None, str | None]:
     return bench, bench.reason
 
 
-def _window(window: Window) -> SimulatedWindow:
+def _window(window: PluginWindow) -> SimulatedWindow:
     return SimulatedWindow(
         ops=window.ops,
         seconds=window.ns / 1e9,
@@ -165,7 +165,7 @@ def code(blocks: Iterable[tuple[str, int]], symbols: Symbols) -> list[FunctionWo
     return [FunctionWork(function=name, instructions=n) for name, n in done.most_common(FUNCTIONS)]
 
 
-def waits(windows: Iterable[Window], symbols: Symbols) -> list[FunctionWait]:
+def waits(windows: Iterable[PluginWindow], symbols: Symbols) -> list[FunctionWait]:
     """The functions that wait longest for lines, among the instructions that the plugin lists."""
     waited: Counter[str] = Counter()
     for pc in (pc for window in windows for pc in window.pcs):
@@ -177,30 +177,30 @@ def _function(address: int, symbols: Symbols) -> str:
     return symbols.function(address) if address >= KERNEL.start else PROGRAM
 
 
-def lines(windows: Sequence[Window], symbols: Symbols, types: Types | None) -> list[HotLine]:
+def lines(windows: Sequence[PluginWindow], symbols: Symbols, types: Types | None) -> list[HotLine]:
     """The lines of all windows, summed by their address, those with the longest waits first.
 
     Only lines of the LINES kinds of object with the longest waits are kept; the lock of each inode
     is one kind.
     """
-    places: dict[str, list[Line]] = defaultdict(list)
+    places: dict[str, list[PluginLine]] = defaultdict(list)
     taken: Counter[int] = Counter()
     for window in windows:
         taken.update({int(pc.pc, 16): pc.transfers for pc in window.pcs})
         for line in window.lines:
             places[line.pa].append(line)
-    found = [_line(same, symbols, types, taken) for same in places.values()]
-    found.sort(key=lambda line: -line.wait)
+    hot_lines = [_line(same, symbols, types, taken) for same in places.values()]
+    hot_lines.sort(key=lambda line: -line.wait)
     waited: Counter[str] = Counter()
-    for hot in found:
+    for hot in hot_lines:
         waited[hot.thing] += hot.wait
     most = {thing for thing, _ in waited.most_common(LINES)}
     enough = MOVED * sum(window.ops for window in windows)
-    return [hot for hot in found if hot.thing in most or hot.moves() >= enough]
+    return [hot for hot in hot_lines if hot.thing in most or hot.moves() >= enough]
 
 
 def _line(
-    same: list[Line], symbols: Symbols, types: Types | None, taken: Mapping[int, int]
+    same: list[PluginLine], symbols: Symbols, types: Types | None, taken: Mapping[int, int]
 ) -> HotLine:
     users: dict[str, LineUser] = {}
     for pc in (pc for line in same for pc in line.pcs):
@@ -222,7 +222,7 @@ def _line(
     )
 
 
-def _object(same: list[Line], symbols: Symbols) -> str:
+def _object(same: list[PluginLine], symbols: Symbols) -> str:
     """The objects in a line; of several static objects, all by which it is taken, most first."""
     start = int(same[-1].va, 16)
     moves: Counter[str] = Counter()
@@ -246,7 +246,7 @@ def _most_taken(moves: Counter[str]) -> str:
     return ", ".join(name for name, times in moves.most_common() if times >= least)
 
 
-def _members(same: list[Line], types: Types | None) -> str:
+def _members(same: list[PluginLine], types: Types | None) -> str:
     """For slab memory, a colon and the members in the line, the most taken first."""
     last = same[-1]
     if types is None or last.cache is None:
@@ -260,7 +260,7 @@ def _members(same: list[Line], types: Types | None) -> str:
     return f": {_most_taken(moves) or last.cache}"
 
 
-def _rules(same: list[Line], symbols: Symbols, taken: Mapping[int, int]) -> list[str]:
+def _rules(same: list[PluginLine], symbols: Symbols, taken: Mapping[int, int]) -> list[str]:
     """The rules that identify the object of a line in another boot.
 
     A static object keeps its address. Other objects are identified by the instructions that take

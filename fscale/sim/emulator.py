@@ -26,7 +26,7 @@ KERNEL_LINE = (
 
 
 @dataclass(frozen=True)
-class Place(Boot):
+class BootFiles(Boot):
     """The files of a simulated boot. The guest sees `shared` only."""
 
     @property
@@ -70,7 +70,7 @@ def command(
     arranged: Sockets,
     seed: int,
     cpu: int,
-    place: Place,
+    place: BootFiles,
     line: str = KERNEL_LINE,
 ) -> list[str]:
     """The whole command line, bound to the host's CPU `cpu`.

@@ -60,7 +60,7 @@ def build(
         tree = _Modules(kernel.modules, kernel.release, directory / "modules", steps)
         needed = [name for module in parts.modules for name in _needs(module) if name not in own]
         modular = [name for name in wanted if tree.modular(name)]
-        known = [found for name in (*optional, *needed) for found in tree.called(name)]
+        known = [path for name in (*optional, *needed) for path in tree.called(name)]
         names = tree.with_soft((*modular, *known))
         tree.extract(initramfs.load_order(tree.directory, names))
         initramfs.build(archive, tree.directory, steps, wanted=names, init=INIT, files=files)
@@ -77,8 +77,8 @@ def _files(filesystems: Iterable[FileSystem], parts: Parts) -> dict[str, Path]:
     for fs in filesystems:
         if fs.mkfs and f"bin/{fs.mkfs[0]}" not in programs:
             programs[f"bin/{fs.mkfs[0]}"] = Path(need(fs.mkfs[0], fs.package or fs.mkfs[0]))
-    found = {library for program in programs.values() for library in _libraries(program)}
-    libraries = sorted(found)  # the order of a set differs from process to process
+    # The order of a set differs from process to process.
+    libraries = sorted({path for program in programs.values() for path in _libraries(program)})
     return {
         **programs,
         **{str(path.relative_to("/")): path for path in libraries},
@@ -100,11 +100,11 @@ def _needs(module: Path) -> list[str]:
 
 def _libraries(program: Path) -> list[Path]:
     """The shared libraries of a program, including its loader; none for a static program."""
-    said = subprocess.run(
+    listed = subprocess.run(
         [need("ldd", "libc-bin"), str(program)], capture_output=True, text=True, check=False
     )
-    found = re.findall(r"(?:=> )?(/\S+) \(0x", said.stdout)
-    return [Path(path) for path in found]
+    paths = re.findall(r"(?:=> )?(/\S+) \(0x", listed.stdout)
+    return [Path(path) for path in paths]
 
 
 class _Modules:

@@ -31,8 +31,8 @@ def btf_of(elf: bytes, base: Btf | None = None) -> Btf | None:
 
     `elf` is a kernel, or a module of the kernel with the types `base`. None if it has no types.
     """
-    found = types_in(elf)
-    return Btf(found, base) if found is not None else None
+    types = types_in(elf)
+    return Btf(types, base) if types is not None else None
 
 
 def memory_of(btf: Btf) -> KernelMemory | None:
@@ -69,8 +69,8 @@ class Types:
     @property
     def slab(self) -> str | None:
         """How the plugin finds slab objects (sim/slab.h); None for another memory layout."""
-        found = memory_of(self._all[0])
-        return ":".join(str(number) for number in astuple(found)) if found else None
+        memory = memory_of(self._all[0])
+        return ":".join(str(number) for number in astuple(memory)) if memory else None
 
     def _with(self, name: str) -> Btf:
         """The types that a struct is among, the kernel's before a module's."""
@@ -89,10 +89,10 @@ class Types:
 
     def _guess(self, cache: str, offset: int) -> str | None:
         """The only known struct of that size class that has a lock there."""
-        found = _ANYTHING.fullmatch(cache)
-        if found is None:
+        match = _ANYTHING.fullmatch(cache)
+        if match is None:
             return None
-        most = int(found[1]) << (10 if found[2] else 0)
+        most = int(match[1]) << (10 if match[2] else 0)
         least = max(size for size in _CLASSES if size < most)
         names = {
             f"{name}.{path}"
@@ -106,8 +106,8 @@ class Types:
     @functools.cache  # noqa: B019 - a kernel's types live as long as the program
     def _members(self, name: str) -> tuple[list[int], list[str]]:
         """Offsets in ascending order, and paths, of the members that are single objects."""
-        found = sorted(self._things(name))
-        return [offset for offset, _ in found], [path for _, path in found]
+        members = sorted(self._things(name))
+        return [offset for offset, _ in members], [path for _, path in members]
 
     def _things(self, name: str) -> Iterator[tuple[int, str]]:
         opened: set[str] = set()

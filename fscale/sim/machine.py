@@ -27,11 +27,11 @@ def own_machines() -> Path:
 
 
 def known() -> list[str]:
-    """The names of all machines: those of fscale, and the user's own."""
-    own: list[str] = []
+    """The names of all machines: those of fscale, and the user's of_user."""
+    of_user: list[str] = []
     with contextlib.suppress(FscaleError):
-        own = names(own_machines())
-    return sorted({*names(MACHINES), *own})
+        of_user = names(own_machines())
+    return sorted({*names(MACHINES), *of_user})
 
 
 MOST_CPUS = 255  # QEMU's q35 without an interrupt remapper

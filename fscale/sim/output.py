@@ -45,7 +45,7 @@ class PcOnLine(_Lenient):
     stall: int
 
 
-class Line(Transfers):
+class PluginLine(Transfers):
     """A cache line by its physical address; `va` is the last virtual address used for it.
 
     For slab memory, `cache` is the slab cache's name; an object of `size` bytes begins at `object`.
@@ -70,7 +70,7 @@ class Pc(_Lenient):
     stall: int
 
 
-class Window(_Lenient):
+class PluginWindow(_Lenient):
     """One window: sums over the cores with a worker of the point; times in cycles."""
 
     type: Literal["window"]
@@ -90,7 +90,7 @@ class Window(_Lenient):
     active: int
     host_seconds: float
     cpu_seconds: float = 0
-    lines: list[Line]
+    lines: list[PluginLine]
     pcs: list[Pc]
 
 
@@ -146,7 +146,7 @@ class Ended(_Lenient):
     type: Literal["end"]
 
 
-Record = Parameters | Window | Code | ModeEnd | Sign | Trouble | Ended
+Record = Parameters | PluginWindow | Code | ModeEnd | Sign | Trouble | Ended
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="type")])
 
 

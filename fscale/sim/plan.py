@@ -15,7 +15,7 @@ NO_MEDIUM = "none"
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowPlan:
     """The length of a point's simulation."""
 
     count: int
@@ -42,22 +42,22 @@ class Windows:
         return told
 
 
-def fixed(count: int, ops: int) -> Windows:
+def fixed(count: int, ops: int) -> WindowPlan:
     """So many windows, none left out.
 
     With fewer than four operations of each worker, a window would not include a second one of the
     same worker; in one of a few microseconds it would show when each worker was woken.
     """
-    return Windows(count, ops, each=4, ns=200_000)
+    return WindowPlan(count, ops, each=4, ns=200_000)
 
 
-def precise(precision: float) -> Windows:
+def precise(precision: float) -> WindowPlan:
     """Short windows until the throughput is known so well (core/precision.h in the benchmark)."""
-    return Windows(48, ops=64, each=2, ns=25_000, precision=precision)
+    return WindowPlan(48, ops=64, each=2, ns=25_000, precision=precision)
 
 
 @dataclass(frozen=True)
-class Point:
+class GuestPoint:
     """A cell to simulate. `number`: unique in its boot; `group`: that of its free objects."""
 
     number: int
@@ -92,16 +92,16 @@ def sockets(machine: Machine, vcpus: int) -> Sockets:
     return Sockets(vcpus, -(-vcpus // each), each)
 
 
-def order(points: Iterable[Point]) -> list[Point]:
+def order(points: Iterable[GuestPoint]) -> list[GuestPoint]:
     """The order within a boot: the most cores first, because CPUs are only taken offline."""
     return sorted(points, key=lambda point: -point.key.cores)
 
 
 def script(
-    points: Iterable[Point],
+    points: Iterable[GuestPoint],
     filesystems: Mapping[str, FileSystem],
     media: Mapping[str, Medium],
-    windows: Windows,
+    windows: WindowPlan,
     memory: int,
 ) -> str:
     """The shell script /host/plan. `memory` in bytes: sizes may be shares of it."""
@@ -121,7 +121,7 @@ def script(
 
 
 def _line(
-    point: Point, fs: FileSystem, medium: Medium | None, windows: Windows, memory: int
+    point: GuestPoint, fs: FileSystem, medium: Medium | None, windows: WindowPlan, memory: int
 ) -> list[str]:
     key = point.key
     sized = fs if fs.nodev else medium

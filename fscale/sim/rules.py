@@ -41,10 +41,10 @@ def placed(words: str, symbols: Symbols) -> str:
         KeyError: the boot lacks the module or its symbol.
         ValueError: it is not a rule.
     """
-    found = _RULE.fullmatch(words)
-    if found is None:
+    match = _RULE.fullmatch(words)
+    if match is None:
         raise ValueError(f"{words} is not a rule such as va:0xA-0xB or pc:0xA-0xB")
-    kind, module, name, *ends = found.groups()
+    kind, module, name, *ends = match.groups()
     low, high = (int(end, 16) for end in ends)
     if module is None:
         return words

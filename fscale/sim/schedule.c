@@ -18,29 +18,29 @@
 
 struct vcpu {
 	struct counters *counters;
-	struct counters own;	/* used until schedule_count() gives it others */
+	struct counters initial; /* used until schedule_count() gives it others */
 	uint64_t offset;	/* its clock is offset + fuel */
 	struct waits waits;
 	const void *condition;	/* what it sleeps on */
-	const void *bed;	/* the condition of its last idle sleep */
-	uint64_t string;	/* bytes moved by string instructions and not yet charged */
+	const void *idle_condition;	/* of its last idle sleep */
+	uint64_t string_bytes;	/* moved by string instructions and not yet charged */
 	uint64_t grace;		/* extensions since its turn began */
 	bool parked;
 	bool idle;		/* its present or next sleep is that of an idle CPU */
 	bool queued;		/* its thread waits for its turn */
-	atomic_uint bell;
+	atomic_uint wakeups;	/* an eventcount, as `rounds` of the main loop */
 };
 
 static const struct parameters *params;
 static struct vcpu vcpus[MAX_VCPUS];
-/* The clock at which each wants to run; NEVER while it sleeps. Every turn scans the array. */
-static uint64_t wishes[MAX_VCPUS] __attribute__((aligned(64)));
+/* The clock from which on each may run; NEVER while it sleeps. Every turn scans the array. */
+static uint64_t eligible_at[MAX_VCPUS] __attribute__((aligned(64)));
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local unsigned int self = NOBODY;
 
 static enum mode mode;
 static unsigned int runner = NOBODY;
-static unsigned int called = NOBODY;	/* whom release_lock() wakes */
+static unsigned int pending_wake = NOBODY;	/* the vCPU that release_lock() wakes */
 static unsigned int leaving;	/* vCPUs that wait until the others leave translated code */
 static uint64_t now;		/* the smallest clock */
 static uint64_t switches;
@@ -53,26 +53,25 @@ static bool time_runs;
 static struct {
 	bool sleeps;
 	uint64_t deadline;	/* ns */
-	void (*ring)(void);
+	void (*notify)(void);
 	atomic_uint rounds;
 } loop = { .deadline = NEVER };
 
-static void bell_wait(atomic_uint *bell, unsigned int seen)
+static void eventcount_await(atomic_uint *event, unsigned int seen)
 {
-	syscall(SYS_futex, bell, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+	syscall(SYS_futex, event, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 }
 
-static void bell_wake(atomic_uint *bell)
+static void eventcount_wake(atomic_uint *event)
 {
-	syscall(SYS_futex, bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, event, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-static void bell_ring(atomic_uint *bell)
+static void eventcount_advance(atomic_uint *event)
 {
-	atomic_fetch_add(bell, 1);
-	bell_wake(bell);
+	atomic_fetch_add(event, 1);
+	eventcount_wake(event);
 }
-
 
 /*
  * Wake the vCPU that got the turn only now: woken while the lock is held, it would run, wait for
@@ -80,12 +79,12 @@ static void bell_ring(atomic_uint *bell)
  */
 static void release_lock(void)
 {
-	unsigned int c = called;
+	unsigned int c = pending_wake;
 
-	called = NOBODY;
+	pending_wake = NOBODY;
 	pthread_mutex_unlock(&lock);
 	if (c != NOBODY)
-		bell_wake(&vcpus[c].bell);
+		eventcount_wake(&vcpus[c].wakeups);
 }
 
 static uint64_t clock_of(const struct vcpu *v)
@@ -119,49 +118,49 @@ static uint64_t clock_at(uint64_t time)
 	return clock_base + ((time - time_base) * params->clock_mhz + 999) / 1000;
 }
 
-static void pass_to(uint64_t clock)
+static void advance_now(uint64_t clock)
 {
 	if (clock != NEVER && clock > now)
 		now = clock;
 }
 
-/* The vCPU that wants to run first, or NOBODY, and the clock of the second. */
+/* The vCPU that is eligible first, or NOBODY, and the clock of the second. */
 static unsigned int first_of(uint64_t *others)
 {
 	uint64_t least = NEVER, second = NEVER;
 	unsigned int first = NOBODY;
 
 	for (unsigned int i = 0; i < params->vcpus; i++) {
-		uint64_t wish = wishes[i];
+		uint64_t at = eligible_at[i];
 
-		if (wish < least) {
+		if (at < least) {
 			second = least;
-			least = wish;
+			least = at;
 			first = i;
-		} else if (wish < second) {
-			second = wish;
+		} else if (at < second) {
+			second = at;
 		}
 	}
 	*others = second;
 	return first;
 }
 
-static void give_turn(unsigned int c)
+static void grant_turn(unsigned int c)
 {
 	runner = c;
 	switches++;
-	called = NOBODY;
+	pending_wake = NOBODY;
 	if (c == NOBODY || !vcpus[c].queued)
 		return;
-	atomic_fetch_add(&vcpus[c].bell, 1);
-	called = c;
+	atomic_fetch_add(&vcpus[c].wakeups, 1);
+	pending_wake = c;
 }
 
 static void wake_queue(void)
 {
 	for (unsigned int i = 0; i < params->vcpus; i++) {
 		if (vcpus[i].queued)
-			bell_ring(&vcpus[i].bell);
+			eventcount_advance(&vcpus[i].wakeups);
 	}
 }
 
@@ -171,10 +170,10 @@ static void loop_fire(void)
 	unsigned int round = atomic_load(&loop.rounds);
 
 	if (loop.sleeps)
-		loop.ring();
+		loop.notify();
 	while (atomic_load(&loop.rounds) == round) {
 		release_lock();
-		bell_wait(&loop.rounds, round);
+		eventcount_await(&loop.rounds, round);
 		pthread_mutex_lock(&lock);
 	}
 }
@@ -189,16 +188,16 @@ static void skip_to_deadline(void)
 {
 	if (!loop.sleeps || loop.deadline == NEVER)
 		return;
-	pass_to(clock_at(loop.deadline));
-	loop.ring();
+	advance_now(clock_at(loop.deadline));
+	loop.notify();
 }
 
-static void hand_on(void)
+static void pass_turn(void)
 {
 	uint64_t others;
 	unsigned int first = first_of(&others);
 
-	give_turn(first);
+	grant_turn(first);
 	if (first == NOBODY)
 		skip_to_deadline();
 }
@@ -210,10 +209,10 @@ static void unpark(unsigned int c)
 	if (!v->parked)
 		return;
 	v->parked = false;
-	if (wishes[c] == NEVER || wishes[c] <= clock_of(v))
+	if (eligible_at[c] == NEVER || eligible_at[c] <= clock_of(v))
 		return;
-	v->waits.spin += wishes[c] - clock_of(v);
-	set_clock(v, wishes[c]);
+	v->waits.spin += eligible_at[c] - clock_of(v);
+	set_clock(v, eligible_at[c]);
 }
 
 static uint64_t quantum(void)
@@ -228,17 +227,17 @@ static bool take_turn(unsigned int c)
 	unsigned int first = first_of(&others);
 	struct vcpu *v = &vcpus[c];
 
-	least = first == c ? others : wishes[first];
-	pass_to(wishes[first]);
-	if (runner != NOBODY && runner != c && wishes[runner] != NEVER)
+	least = first == c ? others : eligible_at[first];
+	advance_now(eligible_at[first]);
+	if (runner != NOBODY && runner != c && eligible_at[runner] != NEVER)
 		return false;
-	if (least != NEVER && wishes[c] > least + quantum()) {
-		give_turn(first);
+	if (least != NEVER && eligible_at[c] > least + quantum()) {
+		grant_turn(first);
 		return false;
 	}
 	runner = c;
-	if (least != NEVER && least + quantum() + 1 - wishes[c] < budget)
-		budget = least + quantum() + 1 - wishes[c];
+	if (least != NEVER && least + quantum() + 1 - eligible_at[c] < budget)
+		budget = least + quantum() + 1 - eligible_at[c];
 	unpark(c);
 	refuel(v, budget);
 	return true;
@@ -253,10 +252,10 @@ void schedule_turn(unsigned int c)
 	v->grace = 0;
 	refuel(v, 0);
 	if (!v->parked)
-		wishes[c] = clock_of(v);
+		eligible_at[c] = clock_of(v);
 	/* If the others must leave translated code, this one must, too: its next block ends. */
 	while (mode != MODE_FAST && !leaving) {
-		unsigned int seen = atomic_load(&v->bell);
+		unsigned int seen = atomic_load(&v->wakeups);
 
 		if (runner == c && loop_due()) {
 			loop_fire();
@@ -266,12 +265,12 @@ void schedule_turn(unsigned int c)
 			if (!loop_due())
 				break;
 			refuel(v, 0);
-			wishes[c] = clock_of(v);
+			eligible_at[c] = clock_of(v);
 			continue;
 		}
 		v->queued = true;
 		release_lock();
-		bell_wait(&v->bell, seen);
+		eventcount_await(&v->wakeups, seen);
 		pthread_mutex_lock(&lock);
 		v->queued = false;
 	}
@@ -284,7 +283,7 @@ void schedule_open(const struct parameters *p)
 {
 	params = p;
 	for (unsigned int i = 0; i < MAX_VCPUS; i++)
-		wishes[i] = NEVER;
+		eligible_at[i] = NEVER;
 }
 
 void schedule_attach(unsigned int c)
@@ -293,10 +292,10 @@ void schedule_attach(unsigned int c)
 
 	pthread_mutex_lock(&lock);
 	self = c;
-	v->counters = &v->own;
+	v->counters = &v->initial;
 	refuel(v, AMPLE);
 	set_clock(v, now);
-	wishes[c] = now;
+	eligible_at[c] = now;
 	release_lock();
 }
 
@@ -321,7 +320,7 @@ struct waits schedule_waits(unsigned int c)
 	struct vcpu *v = &vcpus[c];
 	struct waits waits = v->waits;
 
-	if (wishes[c] == NEVER && v->idle && now > clock_of(v))
+	if (eligible_at[c] == NEVER && v->idle && now > clock_of(v))
 		waits.idle += now - clock_of(v);
 	return waits;
 }
@@ -386,7 +385,7 @@ void schedule_park(unsigned int c)
 	pthread_mutex_lock(&lock);
 	refuel(v, 0);
 	v->parked = true;
-	wishes[c] = clock_of(v) + params->park;
+	eligible_at[c] = clock_of(v) + params->park;
 	release_lock();
 }
 
@@ -396,22 +395,22 @@ bool schedule_parked(unsigned int c)
 }
 
 /* A vCPU that is parked may look again at `clock`. */
-static void look_again(unsigned int c, uint64_t clock)
+static void recheck_at(unsigned int c, uint64_t clock)
 {
 	struct vcpu *v = &vcpus[c];
 
-	if (!v->parked || wishes[c] == NEVER)
+	if (!v->parked || eligible_at[c] == NEVER)
 		return;
 	if (clock < clock_of(v))
 		clock = clock_of(v);
-	if (clock < wishes[c])
-		wishes[c] = clock;
+	if (clock < eligible_at[c])
+		eligible_at[c] = clock;
 }
 
 void schedule_unpark(unsigned int c, uint64_t clock)
 {
 	pthread_mutex_lock(&lock);
-	look_again(c, clock);
+	recheck_at(c, clock);
 	release_lock();
 }
 
@@ -419,9 +418,9 @@ void schedule_string(unsigned int c, uint64_t bytes)
 {
 	struct vcpu *v = &vcpus[c];
 
-	v->string += bytes;
-	v->counters->fuel += v->string / params->string_bytes;
-	v->string %= params->string_bytes;
+	v->string_bytes += bytes;
+	v->counters->fuel += v->string_bytes / params->string_bytes;
+	v->string_bytes %= params->string_bytes;
 }
 
 void schedule_spin(unsigned int c, uint64_t cycles)
@@ -429,17 +428,17 @@ void schedule_spin(unsigned int c, uint64_t cycles)
 	vcpus[c].waits.spin += cycles;
 }
 
-static uint64_t host_time(uint64_t host, bool busy)
+static uint64_t scale_host_time(uint64_t host, bool busy)
 {
 	uint64_t passed = host - host_base;
 
 	return time_base += busy ? passed / params->boot_slowdown : passed;
 }
 
-static bool anybody_awake(void)
+static bool any_awake(void)
 {
 	for (unsigned int i = 0; i < params->vcpus; i++) {
-		if (wishes[i] != NEVER)
+		if (eligible_at[i] != NEVER)
 			return true;
 	}
 	return false;
@@ -455,7 +454,7 @@ uint64_t schedule_time(uint64_t host)
 		time_base = host_base = host;
 	time_runs = true;
 	if (mode == MODE_FAST)
-		time = host_time(host, anybody_awake());
+		time = scale_host_time(host, any_awake());
 	else
 		time = time_of(now);
 	host_base = host;
@@ -483,11 +482,11 @@ void schedule_set_mode(enum mode wanted, uint64_t seed)
 		if (mode == MODE_DETAILED && params->skew)
 			set_clock(v, now + random_below(&random, params->skew));
 		refuel(v, mode == MODE_FAST ? AMPLE : 0);
-		if (wishes[i] != NEVER)
-			wishes[i] = clock_of(v);
+		if (eligible_at[i] != NEVER)
+			eligible_at[i] = clock_of(v);
 	}
 	if (loop.sleeps)
-		loop.ring();
+		loop.notify();
 	release_lock();
 }
 
@@ -500,21 +499,21 @@ static void vcpu_sleeps(struct vcpu *v, unsigned int c, const void *condition)
 {
 	refuel(v, 0);
 	v->parked = false;
-	wishes[c] = NEVER;
+	eligible_at[c] = NEVER;
 	v->condition = condition;
 	if (v->idle)
-		v->bed = condition;
+		v->idle_condition = condition;
 	else if (!leaving++)
 		wake_queue();
 	if (mode != MODE_FAST && (runner == c || runner == NOBODY))
-		hand_on();
+		pass_turn();
 }
 
 static void loop_gone(void)
 {
 	loop.sleeps = false;
 	loop.deadline = NEVER;
-	bell_ring(&loop.rounds);
+	eventcount_advance(&loop.rounds);
 }
 
 void schedule_sleep(const void *condition)
@@ -531,7 +530,7 @@ void schedule_sleep(const void *condition)
 
 static uint64_t waker_clock(void)
 {
-	return self != NOBODY && wishes[self] != NEVER ? clock_of(&vcpus[self]) : now;
+	return self != NOBODY && eligible_at[self] != NEVER ? clock_of(&vcpus[self]) : now;
 }
 
 static void vcpu_wakes(struct vcpu *v, unsigned int c)
@@ -545,7 +544,7 @@ static void vcpu_wakes(struct vcpu *v, unsigned int c)
 	}
 	if (!v->idle)
 		leaving--;
-	wishes[c] = clock_of(v);
+	eligible_at[c] = clock_of(v);
 	/* The running vCPU got its fuel before this one was awake. */
 	if (self == runner && self != NOBODY)
 		refuel(&vcpus[self], 0);
@@ -563,9 +562,9 @@ void schedule_wake(const void *condition, bool all)
 			vcpu_wakes(v, i);
 			if (!all)
 				break;
-		} else if (v->bed == condition) {
+		} else if (v->idle_condition == condition) {
 			/* It is awake already: this is an interrupt. */
-			look_again(i, waker_clock());
+			recheck_at(i, waker_clock());
 		}
 	}
 	release_lock();
@@ -581,17 +580,17 @@ void schedule_awake(void)
 	release_lock();
 }
 
-bool schedule_loop_sleeps(uint64_t deadline, void (*ring)(void))
+bool schedule_loop_sleeps(uint64_t deadline, void (*notify)(void))
 {
 	bool due;
 
 	pthread_mutex_lock(&lock);
 	loop.sleeps = true;
 	loop.deadline = deadline;
-	loop.ring = ring;
-	bell_ring(&loop.rounds);
-	if (mode != MODE_FAST && deadline != NEVER && !anybody_awake())
-		pass_to(clock_at(deadline));
+	loop.notify = notify;
+	eventcount_advance(&loop.rounds);
+	if (mode != MODE_FAST && deadline != NEVER && !any_awake())
+		advance_now(clock_at(deadline));
 	due = loop_due();
 	release_lock();
 	return due;

@@ -89,10 +89,10 @@ uint64_t schedule_time(uint64_t host);
 
 /*
  * The main loop, which fires the guest's timers, sleeps until the guest's time is
- * `deadline`, in ns, or for ever (UINT64_MAX). `ring` is called, by any thread,
+ * `deadline`, in ns, or for ever (UINT64_MAX). `notify` is called, by any thread,
  * when that time has come; true where it has come at once.
  */
-bool schedule_loop_sleeps(uint64_t deadline, void (*ring)(void));
+bool schedule_loop_sleeps(uint64_t deadline, void (*notify)(void));
 void schedule_loop_awake(void);
 
 #endif

@@ -38,9 +38,9 @@ static _Thread_local uint64_t told;
 
 static void find(void *function, const char *name, const char *version)
 {
-	void *found = version ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
+	void *symbol = version ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
 
-	memcpy(function, &found, sizeof(found));
+	memcpy(function, &symbol, sizeof(symbol));
 }
 
 /* Other constructors may call before ours has run, so functions are looked up at their first use. */
@@ -90,7 +90,7 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *t)
 	return 0;
 }
 
-static void ring(void)
+static void notify(void)
 {
 	uint64_t one = 1;
 
@@ -129,7 +129,7 @@ static int sleep_in_guest_time(struct pollfd *fds, nfds_t n, const struct timesp
 	}
 	memcpy(all, fds, n * sizeof(*fds));
 	all[n] = (struct pollfd){ .fd = event, .events = POLLIN };
-	if (schedule_loop_sleeps(timeout ? told + ns_of(timeout) : UINT64_MAX, ring))
+	if (schedule_loop_sleeps(timeout ? told + ns_of(timeout) : UINT64_MAX, notify))
 		ready = REAL(ppoll)(all, n + 1, &none, mask);
 	else if (schedule_mode() == MODE_FAST)
 		ready = REAL(ppoll)(all, n + 1, timeout, mask);

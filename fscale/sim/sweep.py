@@ -20,7 +20,7 @@ from fscale.runner.request import parse_options
 from fscale.sim import emulator, image, kerneltypes, machine
 from fscale.sim.kerneltypes import Types
 from fscale.sim.machine import Method
-from fscale.sim.plan import Point, Sockets, Windows, fixed, sockets
+from fscale.sim.plan import GuestPoint, Sockets, WindowPlan, fixed, sockets
 from fscale.system.programs import made
 from fscale.vm import kernel as kernels
 from fscale.vm import module_build, qemu
@@ -59,7 +59,7 @@ class Sweep:
     mode: Mode = "buffered"
     repetitions: int = 1
     seed: int = 1
-    windows: Windows = field(default_factory=lambda: fixed(5, 512))
+    windows: WindowPlan = field(default_factory=lambda: fixed(5, 512))
     machine: str = "paper"
     method: Method = field(default_factory=Method)
     kernel: str = "bookworm"
@@ -74,7 +74,7 @@ class Sweep:
 
 
 @dataclass
-class Prepared:
+class PreparedSweep:
     """A checked sweep, with everything that its boots need."""
 
     sweep: Sweep
@@ -132,7 +132,7 @@ def of_side(side: variant.Variant, sweep: Sweep) -> Sweep:
     )
 
 
-def prepare(sweep: Sweep, steps: Steps) -> Prepared:
+def prepare(sweep: Sweep, steps: Steps) -> PreparedSweep:
     """Check what can be checked, fetch and build what is missing."""
     for name in sweep.filesystems:
         variant.parse(name).refuse_but(("mount", "mkfs"), "a simulation")
@@ -195,7 +195,7 @@ def prepare(sweep: Sweep, steps: Steps) -> Prepared:
     )
     if old:
         runs.resume(old, run, sweep.output)
-    return Prepared(
+    return PreparedSweep(
         sweep,
         run,
         cells,
@@ -294,7 +294,7 @@ def _machine(
     )
 
 
-def boots(prepared: Prepared, jobs: int) -> list[list[Point]]:
+def boots(prepared: PreparedSweep, jobs: int) -> list[list[GuestPoint]]:
     """The unfinished cells as the plans of boots.
 
     A repetition is a boot of its own, with its own seed, so that the spread of a point is that of
@@ -310,27 +310,27 @@ def boots(prepared: Prepared, jobs: int) -> list[list[Point]]:
             groups = _groups(prepared, part)
             made.append(
                 [
-                    Point(number, key, seed, groups.get(prepared.freed.get(key.id), 0))
+                    GuestPoint(number, key, seed, groups.get(prepared.freed.get(key.id), 0))
                     for number, key in enumerate(part)
                 ]
             )
     return made
 
 
-def _groups(prepared: Prepared, keys: Iterable[CellKey]) -> dict[Freed | None, int]:
+def _groups(prepared: PreparedSweep, keys: Iterable[CellKey]) -> dict[Freed | None, int]:
     """The plugin's number, from 1, for each object that is free in some of the cells."""
-    found = dict.fromkeys(f for key in keys if (f := prepared.freed.get(key.id)))
-    return {freed: number for number, freed in enumerate(found, 1)}
+    freed_objects = dict.fromkeys(f for key in keys if (f := prepared.freed.get(key.id)))
+    return {freed: number for number, freed in enumerate(freed_objects, 1)}
 
 
-def rules(prepared: Prepared, points: Iterable[Point]) -> tuple[str, ...]:
+def rules(prepared: PreparedSweep, points: Iterable[GuestPoint]) -> tuple[str, ...]:
     """The rules of free objects in a boot: GROUP:RULE (sim/rules.py)."""
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for point in points:
         freed = prepared.freed.get(point.key.id)
         if freed is not None:
-            found |= dict.fromkeys(f"{point.group}:{rule}" for rule in freed.rules)
-    return tuple(found)
+            lines |= dict.fromkeys(f"{point.group}:{rule}" for rule in freed.rules)
+    return tuple(lines)
 
 
 def split(keys: Sequence[CellKey], parts: int) -> list[list[CellKey]]:

@@ -40,7 +40,7 @@ class Symbols:
 
         The first CPU's offset comes first.
         """
-        found: list[tuple[int, str, str | None, str]] = []
+        symbols: list[tuple[int, str, str | None, str]] = []
         inside: list[tuple[int, str]] = []
         for line in lines:
             address, kind, name, *module = line.split()
@@ -50,12 +50,12 @@ class Symbols:
             if kind not in "aA" and not name.startswith(
                 ("__pfx_", "__cfi_", "__ksymtab", "__kstrtab", "__key.")
             ):
-                found.append(
+                symbols.append(
                     (int(address, 16), name, module[0].strip("[]") if module else None, kind)
                 )
-        found.sort(key=lambda symbol: symbol[0])
-        self._all = found
-        self._starts = [symbol[0] for symbol in found]
+        symbols.sort(key=lambda symbol: symbol[0])
+        self._all = symbols
+        self._starts = [symbol[0] for symbol in symbols]
         inside.sort()
         self._per_cpu = inside
         self._cpus = sorted((start, cpu) for cpu, start in enumerate(per_cpu))
@@ -88,8 +88,8 @@ class Symbols:
 
     def start(self, name: str, module: str) -> int | None:
         """The address of a module's symbol; None if it has none, or several of that name."""
-        found = {start for start, *known, _ in self._all if known == [name, module]}
-        return found.pop() if len(found) == 1 else None
+        starts = {start for start, *known, _ in self._all if known == [name, module]}
+        return starts.pop() if len(starts) == 1 else None
 
     def extent(self, name: str) -> tuple[range, bool] | None:
         """The addresses of a symbol, up to the next one, and whether it is code."""

@@ -15,8 +15,8 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.results import Cell, Run
 from fscale.model.store import Store
 from fscale.sim import kerneltypes
-from fscale.sim.plan import Sockets, Windows
-from fscale.sim.sweep import Freed, Prepared, Sweep, boots, cost
+from fscale.sim.plan import Sockets, WindowPlan
+from fscale.sim.sweep import Freed, PreparedSweep, Sweep, boots, cost
 from fscale.vm.cache import digest
 from fscale.vm.steps import Steps
 from fscale.vm.tasks import OWN, kernel_files, kernel_from, same_qemu
@@ -35,7 +35,10 @@ class TasksError(FscaleError):
 
 
 def boot_elsewhere(
-    prepared: Prepared, engine: Engine, ends: Callable[[Cell], None], say: Callable[[str], None]
+    prepared: PreparedSweep,
+    engine: Engine,
+    ends: Callable[[Cell], None],
+    say: Callable[[str], None],
 ) -> None:
     """Simulate the unfinished cells of a sweep on the machines of an engine.
 
@@ -60,7 +63,7 @@ def boot_elsewhere(
         )
 
 
-def make(prepared: Prepared, slots: int, objects: Objects) -> list[Task]:
+def make(prepared: PreparedSweep, slots: int, objects: Objects) -> list[Task]:
     """Make a task of each boot; its files are added to `objects`."""
     kernel, sweep = prepared.kernel, prepared.sweep
     files = {
@@ -101,14 +104,14 @@ def make(prepared: Prepared, slots: int, objects: Objects) -> list[Task]:
     return made
 
 
-def _parts(prepared: Prepared, slots: int) -> int:
+def _parts(prepared: PreparedSweep, slots: int) -> int:
     """How many boots the unfinished cells are worth: at least one per slot."""
     largest = 2.0 + prepared.vcpus
     worth = sum(map(cost, prepared.todo)) / (LARGE_CELLS_PER_BOOT * largest)
     return max(slots, min(BOOTS_PER_SLOT * slots, int(worth)))
 
 
-def prepared_from(task: Task, directory: Path, output: Path, steps: Steps) -> Prepared:
+def prepared_from(task: Task, directory: Path, output: Path, steps: Steps) -> PreparedSweep:
     """Turn a task back into a sweep of its cells, whose input files are in `directory`.
 
     Raises:
@@ -124,12 +127,12 @@ def prepared_from(task: Task, directory: Path, output: Path, steps: Steps) -> Pr
         workloads=None,
         cores=[],
         output=output,
-        windows=Windows(*work["windows"]),
+        windows=WindowPlan(*work["windows"]),
         memory_mib=work["memory_mib"],
         append=work["append"],
         seed=work["seed"],
     )
-    return Prepared(
+    return PreparedSweep(
         sweep,
         Run.model_validate(work["run"]),
         task.keys,

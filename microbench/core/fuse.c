@@ -160,7 +160,7 @@ static enum outcome begin(struct worker *w, struct fuse_file *file, const char *
 	return file->fd < 0 ? worker_fail(w, "open", file->path) : fuse_getattr(w, file);
 }
 
-enum outcome fuse_private(struct worker *w, struct fuse_file *file)
+static enum outcome open_private(struct worker *w, struct fuse_file *file)
 {
 	char where[PATH_SIZE];
 	int fd, copy, mounted;
@@ -180,7 +180,7 @@ enum outcome fuse_private(struct worker *w, struct fuse_file *file)
 	return close(fd) ? worker_fail(w, "close", DEVICE) : begin(w, file, where, mounted);
 }
 
-enum outcome fuse_shared(struct worker *w, struct fuse_file *file)
+static enum outcome open_shared(struct worker *w, struct fuse_file *file)
 {
 	int fd, mounted;
 
@@ -191,6 +191,11 @@ enum outcome fuse_shared(struct worker *w, struct fuse_file *file)
 	if (start(w, fd, &mounted) || namespace_join(w))
 		return OP_FAILED;
 	return begin(w, file, "share/mnt", mounted);
+}
+
+enum outcome fuse_open(struct worker *w, struct fuse_file *file)
+{
+	return w->workload->sharing == SHARING_LOW ? open_private(w, file) : open_shared(w, file);
 }
 
 static const char *mount_common(void)

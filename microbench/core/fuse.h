@@ -19,13 +19,13 @@ struct fuse_file {
 };
 
 /*
- * Enter the namespace and open the worker's file, of a file system of its own ("$ID/mnt/$ID") or of
- * the one of all ("share/mnt/$ID"). The run is skipped if the kernel has no FUSE or denies it.
+ * Enter the namespace and open the worker's file, of a file system of its own ("$ID/mnt/$ID") if the
+ * workload's sharing is low, else of the one of all ("share/mnt/$ID"). The run is skipped if the
+ * kernel has no FUSE or denies it.
  */
-enum outcome fuse_private(struct worker *w, struct fuse_file *file);
-enum outcome fuse_shared(struct worker *w, struct fuse_file *file);
+enum outcome fuse_open(struct worker *w, struct fuse_file *file);
 
-/* Makes what fuse_shared() needs, for `inherit` of a workload. */
+/* Makes the file system of all, for `inherit` of a workload. */
 const char *fuse_inherit(const char *dir);
 
 /* One request. No two answers are the same, so that one from a cache would be noticed. */

@@ -45,8 +45,8 @@ static json_t *descriptor(const struct workload *wl)
 			 wl->paper, "type", types[wl->type], "action", actions[wl->action], "sharing",
 			 sharings[wl->sharing], "contention", wl->contention, "setup", wl->setup_text,
 			 "consumes", wl->stock != NULL, "background", wl->background_run != NULL,
-			 "puts_off", wl->puts_off, "defers_frees", wl->defers_frees,
-			 "apart", wl->apart, "control", wl->control, "mounts", wl->mounts,
+			 "puts_off", wl->defers_work, "defers_frees", wl->defers_frees,
+			 "apart", wl->named_only, "control", wl->control, "mounts", wl->mounts,
 			 "min_cores", (int)wl->min_cores, "modes", modes, "options", options);
 }
 

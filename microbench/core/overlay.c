@@ -6,8 +6,8 @@
 
 #include "files.h"
 
-static PER_WORKER struct overlay_state own = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static struct overlay_state *common;
+static PER_WORKER struct overlay_state private_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct overlay_state *shared_state;
 
 static enum outcome make_directories(struct worker *w, const struct overlay *o)
 {
@@ -22,16 +22,14 @@ static enum outcome make_directories(struct worker *w, const struct overlay *o)
 	return OP_OK;
 }
 
-enum outcome overlay_private(struct worker *w, struct overlay *o)
+enum outcome overlay_init(struct worker *w, struct overlay *o)
 {
-	*o = (struct overlay){ .state = &own, .users = 1 };
-	snprintf(o->place, sizeof(o->place), "%u", w->id);
-	return namespace_enter(w) ? OP_FAILED : make_directories(w, o);
-}
-
-enum outcome overlay_shared(struct worker *w, struct overlay *o)
-{
-	*o = (struct overlay){ .state = common, .users = w->workers, .place = "share" };
+	if (w->workload->sharing == SHARING_LOW) {
+		*o = (struct overlay){ .state = &private_state, .users = 1 };
+		snprintf(o->place, sizeof(o->place), "%u", w->id);
+		return namespace_enter(w) ? OP_FAILED : make_directories(w, o);
+	}
+	*o = (struct overlay){ .state = shared_state, .users = w->workers, .place = "share" };
 	snprintf(o->prefix, sizeof(o->prefix), "%u.", w->id);
 	return namespace_join(w) ? OP_FAILED : make_directories(w, o);
 }
@@ -41,14 +39,15 @@ const char *overlay_inherit(const char *dir)
 	pthread_mutexattr_t between_processes;
 	int rc;
 
-	common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (common == MAP_FAILED)
+	shared_state = mmap(NULL, sizeof(*shared_state), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared_state == MAP_FAILED)
 		return "mmap";
 	rc = pthread_mutexattr_init(&between_processes);
 	if (!rc)
 		rc = pthread_mutexattr_setpshared(&between_processes, PTHREAD_PROCESS_SHARED);
 	if (!rc)
-		rc = pthread_mutex_init(&common->lock, &between_processes);
+		rc = pthread_mutex_init(&shared_state->lock, &between_processes);
 	if (!rc)
 		return namespace_inherit(dir);
 	errno = rc;

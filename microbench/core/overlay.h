@@ -26,11 +26,13 @@ struct overlay {
 	char prefix[16];	/* of the names of a worker's own files in it: "" or "$ID." */
 };
 
-/* Enter the namespace and make the directories; the overlay is not mounted yet. */
-enum outcome overlay_private(struct worker *w, struct overlay *o);
-enum outcome overlay_shared(struct worker *w, struct overlay *o);
+/*
+ * Enter the namespace and make the directories, of one worker if the workload's sharing is low, else
+ * of all; the overlay is not mounted yet.
+ */
+enum outcome overlay_init(struct worker *w, struct overlay *o);
 
-/* Makes what overlay_shared() needs, for `inherit` of a workload. */
+/* Makes what a shared overlay needs, for `inherit` of a workload. */
 const char *overlay_inherit(const char *dir);
 
 /* The first of a worker's names in "lower", "upper" or "merged". */

@@ -7,15 +7,19 @@ enum outcome path_private(struct worker *w, char path[PATH_SIZE], const char *na
 	return dir_make_private(w);
 }
 
-enum outcome path_in_shared_dir(struct worker *w, char path[PATH_SIZE], const char *name)
-{
-	snprintf(path, PATH_SIZE, "share/%s.%u", name, w->id);
-	return dir_make(w, "share");
-}
-
 enum outcome path_shared(struct worker *w, char path[PATH_SIZE], const char *name)
 {
 	snprintf(path, PATH_SIZE, "share/%s", name);
+	return dir_make(w, "share");
+}
+
+enum outcome path_make(struct worker *w, char path[PATH_SIZE], const char *name)
+{
+	if (w->workload->sharing == SHARING_LOW)
+		return path_private(w, path, name);
+	if (w->workload->sharing == SHARING_HIGH)
+		return path_shared(w, path, name);
+	snprintf(path, PATH_SIZE, "share/%s.%u", name, w->id);
 	return dir_make(w, "share");
 }
 

@@ -13,10 +13,10 @@
 
 /* "$ID/<name>" */
 enum outcome path_private(struct worker *w, char path[PATH_SIZE], const char *name);
-/* "share/<name>.$ID" */
-enum outcome path_in_shared_dir(struct worker *w, char path[PATH_SIZE], const char *name);
 /* "share/<name>" */
 enum outcome path_shared(struct worker *w, char path[PATH_SIZE], const char *name);
+/* As the workload's sharing says: "$ID/<name>" (low), "share/<name>.$ID" (medium) or "share/<name>". */
+enum outcome path_make(struct worker *w, char path[PATH_SIZE], const char *name);
 
 /* Open the file for reading and writing, made if it is not there; the descriptor is left in *fd. */
 enum outcome file_open(struct worker *w, const char *path, int *fd);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The linker's bounds of the section that REGISTER_WORKLOAD fills. */
+/* The linker's bounds of the section that REGISTER_WORKLOADS fills. */
 extern const struct workload *const __start_fscale_workloads[];
 extern const struct workload *const __stop_fscale_workloads[];
 

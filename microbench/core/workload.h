@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a workload is made of. A workload is one file, workloads/<ID>.c: an
- * inline function that does one operation, a set-up, and a descriptor.
- * It keeps a worker's state in static variables that are PER_WORKER, for workers
- * are processes or threads. They run with DIR as their working directory.
+ * What a workload is made of. A file in workloads/ has an inline function that does one operation,
+ * a set-up, and a descriptor for each level of sharing; one of FxMark's workloads has its own file.
+ * It keeps a worker's state in static variables that are PER_WORKER, for workers are processes or
+ * threads. They run with DIR as their working directory.
  */
 #ifndef FSCALE_WORKLOAD_H
 #define FSCALE_WORKLOAD_H
@@ -103,13 +103,13 @@ struct workload {
 	 * turns of another file system that is mounted beside this one: each turn
 	 * ends with a syncfs().
 	 */
-	bool puts_off;
+	bool defers_work;
 	/*
 	 * What an operation frees (inodes) is freed after an RCU grace period, which no
 	 * syncfs() waits for: there is a pause between such turns.
 	 */
 	bool defers_frees;
-	bool apart;			/* runs only where it is named: not one of FxMark's */
+	bool named_only;		/* runs only where it is named: not one of FxMark's */
 	bool control;			/* touches no file: shows what the machine itself gives */
 	const char *mounts;		/* the file system of the kernel that it mounts itself, or NULL */
 	const struct option_desc *options;	/* ends with an empty one */
@@ -267,10 +267,13 @@ static enum outcome op##_run_counted(struct worker *w)				\
 	.run = op##_run, .run_latency = op##_run_latency, .run_turn = op##_run_turn, \
 	.run_counted = op##_run_counted
 
-/* Puts a descriptor where workload_find() and `--list` see it. */
-#define REGISTER_WORKLOAD(name)							\
-static const struct workload *const name##_registered				\
-	__attribute__((used, section("fscale_workloads"))) = &name
+/*
+ * Puts a file's descriptors where workload_find() and `--list` see them, in this order; the explicit
+ * alignment keeps the compiler from leaving room between the files' arrays.
+ */
+#define REGISTER_WORKLOADS(...)							\
+static const struct workload *const registered[]				\
+	__attribute__((used, section("fscale_workloads"), aligned(sizeof(void *)))) = { __VA_ARGS__ }
 
 /* All workloads, in the order of their ids; *count is set. */
 const struct workload *const *workload_all(unsigned int *count);

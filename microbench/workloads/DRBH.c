@@ -32,4 +32,4 @@ static const struct workload drbh = {
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(drbh);
+REGISTER_WORKLOADS(&drbh);

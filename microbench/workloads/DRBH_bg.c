@@ -49,4 +49,4 @@ static const struct workload drbh_bg = {
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };
-REGISTER_WORKLOAD(drbh_bg);
+REGISTER_WORKLOADS(&drbh_bg);

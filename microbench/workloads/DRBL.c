@@ -32,4 +32,4 @@ static const struct workload drbl = {
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(drbl);
+REGISTER_WORKLOADS(&drbl);

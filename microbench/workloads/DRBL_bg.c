@@ -60,4 +60,4 @@ static const struct workload drbl_bg = {
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };
-REGISTER_WORKLOAD(drbl_bg);
+REGISTER_WORKLOADS(&drbl_bg);

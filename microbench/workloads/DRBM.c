@@ -33,4 +33,4 @@ static const struct workload drbm = {
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(drbm);
+REGISTER_WORKLOADS(&drbm);

@@ -53,4 +53,4 @@ static const struct workload drbm_bg = {
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };
-REGISTER_WORKLOAD(drbm_bg);
+REGISTER_WORKLOADS(&drbm_bg);

@@ -82,11 +82,11 @@ static const struct workload dwal = {
 	.setup_text = "$ID/data, empty",
 	.min_cores = 1,
 	.modes = DATA_MODES,
-	.puts_off = true,
+	.defers_work = true,
 	.options = options,
 	.stock = &stock_of_blocks,
 	.setup = set_up,
 	.fill = fill,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(dwal);
+REGISTER_WORKLOADS(&dwal);

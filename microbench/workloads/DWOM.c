@@ -29,9 +29,9 @@ static const struct workload dwom = {
 	.setup_text = "share, with a block for each process",
 	.min_cores = 1,
 	.modes = DATA_MODES,
-	.puts_off = true,
+	.defers_work = true,
 	.options = block_options,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(dwom);
+REGISTER_WORKLOADS(&dwom);

@@ -96,10 +96,10 @@ static const struct workload dwrl = {
 	.setup_text = "$ID/data (or share) of 1 MiB each, or a part of the file system, overwritten once",
 	.min_cores = 1,
 	.modes = DATA_MODES,
-	.puts_off = true,
-	.apart = true,
+	.defers_work = true,
+	.named_only = true,
 	.options = options,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(dwrl);
+REGISTER_WORKLOADS(&dwrl);

@@ -28,9 +28,9 @@ static const struct workload dwsl = {
 	.setup_text = "$ID/data of one block",
 	.min_cores = 1,
 	.modes = DATA_MODES,
-	.puts_off = true,
+	.defers_work = true,
 	.options = block_options,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(dwsl);
+REGISTER_WORKLOADS(&dwsl);

@@ -43,11 +43,11 @@ static const struct workload dwtl = {
 	.setup_text = "$ID/data, a stock of allocated blocks",
 	.min_cores = 1,
 	.modes = DATA_MODES,
-	.puts_off = true,
+	.defers_work = true,
 	.options = block_options,
 	.stock = &stock_of_blocks,
 	.setup = set_up,
 	.fill = fill,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(dwtl);
+REGISTER_WORKLOADS(&dwtl);

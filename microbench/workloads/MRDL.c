@@ -36,4 +36,4 @@ static const struct workload mrdl = {
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mrdl);
+REGISTER_WORKLOADS(&mrdl);

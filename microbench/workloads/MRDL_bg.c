@@ -52,4 +52,4 @@ static const struct workload mrdl_bg = {
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };
-REGISTER_WORKLOAD(mrdl_bg);
+REGISTER_WORKLOADS(&mrdl_bg);

@@ -33,4 +33,4 @@ static const struct workload mrdm = {
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mrdm);
+REGISTER_WORKLOADS(&mrdm);

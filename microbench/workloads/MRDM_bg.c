@@ -49,4 +49,4 @@ static const struct workload mrdm_bg = {
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };
-REGISTER_WORKLOAD(mrdm_bg);
+REGISTER_WORKLOADS(&mrdm_bg);

@@ -31,4 +31,4 @@ static const struct workload mrph = {
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mrph);
+REGISTER_WORKLOADS(&mrph);

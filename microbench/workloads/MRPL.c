@@ -36,4 +36,4 @@ static const struct workload mrpl = {
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mrpl);
+REGISTER_WORKLOADS(&mrpl);

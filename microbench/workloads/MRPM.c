@@ -34,4 +34,4 @@ static const struct workload mrpm = {
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mrpm);
+REGISTER_WORKLOADS(&mrpm);

@@ -64,4 +64,4 @@ static const struct workload mrpm_bg = {
 	.background_setup = background_set_up,
 	.background_run = background_run,
 };
-REGISTER_WORKLOAD(mrpm_bg);
+REGISTER_WORKLOADS(&mrpm_bg);

@@ -36,11 +36,11 @@ static const struct workload mwcl = {
 	.setup_text = "$ID/, empty",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
+	.defers_work = true,
 	.options = unit_options,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mwcl);
+REGISTER_WORKLOADS(&mwcl);

@@ -36,11 +36,11 @@ static const struct workload mwcm = {
 	.setup_text = "share/, empty",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
+	.defers_work = true,
 	.options = unit_options,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mwcm);
+REGISTER_WORKLOADS(&mwcm);

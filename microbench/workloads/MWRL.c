@@ -50,11 +50,11 @@ static const struct workload mwrl = {
 	.setup_text = "$ID/ with a stock of empty files",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
+	.defers_work = true,
 	.options = options,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mwrl);
+REGISTER_WORKLOADS(&mwrl);

@@ -35,10 +35,10 @@ static const struct workload mwrm = {
 	.setup_text = "$ID/ with a stock of empty files; share/, empty",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
+	.defers_work = true,
 	.stock = &stock_of_files,
 	.setup = set_up,
 	.fill = fill,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mwrm);
+REGISTER_WORKLOADS(&mwrm);

@@ -33,7 +33,7 @@ static const struct workload mwul = {
 	.setup_text = "$ID/ with a stock of empty files",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
+	.defers_work = true,
 	.defers_frees = true,
 	.options = unit_options,
 	.stock = &stock_of_files,
@@ -41,4 +41,4 @@ static const struct workload mwul = {
 	.fill = fill,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mwul);
+REGISTER_WORKLOADS(&mwul);

@@ -33,7 +33,7 @@ static const struct workload mwum = {
 	.setup_text = "share/ with a stock of empty files of each process",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
+	.defers_work = true,
 	.defers_frees = true,
 	.options = unit_options,
 	.stock = &stock_of_files,
@@ -41,4 +41,4 @@ static const struct workload mwum = {
 	.fill = fill,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(mwum);
+REGISTER_WORKLOADS(&mwum);

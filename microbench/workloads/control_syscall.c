@@ -35,9 +35,9 @@ static const struct workload control_syscall = {
 	.setup_text = "nothing",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
+	.named_only = true,
 	.control = true,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(control_syscall);
+REGISTER_WORKLOADS(&control_syscall);

@@ -33,10 +33,10 @@ static const struct workload fallocate_private = {
 	.setup_text = "$ID/data, open and empty",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
-	.apart = true,
+	.defers_work = true,
+	.named_only = true,
 	.options = block_options,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(fallocate_private);
+REGISTER_WORKLOADS(&fallocate_private);

@@ -41,8 +41,8 @@ static const struct workload fstat_shared = {
 	.setup_text = "share/file, open",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
+	.named_only = true,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(fstat_shared);
+REGISTER_WORKLOADS(&fstat_shared);

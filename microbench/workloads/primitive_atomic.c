@@ -26,8 +26,8 @@ static const struct workload primitive_atomic = {
 	.setup_text = "an empty memfd that all processes inherit",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
+	.named_only = true,
 	.inherit = inherited_open,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(primitive_atomic);
+REGISTER_WORKLOADS(&primitive_atomic);

@@ -33,8 +33,8 @@ static const struct workload primitive_mutex = {
 	.setup_text = "an empty pipe that all processes inherit",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
+	.named_only = true,
 	.inherit = make_pipe,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(primitive_mutex);
+REGISTER_WORKLOADS(&primitive_mutex);

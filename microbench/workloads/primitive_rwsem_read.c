@@ -23,7 +23,7 @@ static const struct workload primitive_rwsem_read = {
 	.setup_text = "nothing",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
+	.named_only = true,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(primitive_rwsem_read);
+REGISTER_WORKLOADS(&primitive_rwsem_read);

@@ -36,9 +36,9 @@ static const struct workload primitive_rwsem_write = {
 	.setup_text = "an empty memfd that each process has opened",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
+	.named_only = true,
 	.inherit = inherited_open,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(primitive_rwsem_write);
+REGISTER_WORKLOADS(&primitive_rwsem_write);

@@ -19,8 +19,8 @@ static const struct workload primitive_spinlock = {
 	.setup_text = "an empty memfd that all processes inherit",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
+	.named_only = true,
 	.inherit = inherited_open,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(primitive_spinlock);
+REGISTER_WORKLOADS(&primitive_spinlock);

@@ -32,8 +32,8 @@ static const struct workload stat_shared = {
 	.setup_text = "share/" NAME,
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.apart = true,
+	.named_only = true,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(stat_shared);
+REGISTER_WORKLOADS(&stat_shared);

@@ -34,10 +34,10 @@ static const struct workload tmpfile_private = {
 	.setup_text = "$ID/, empty",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
+	.defers_work = true,
 	.defers_frees = true,
-	.apart = true,
+	.named_only = true,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(tmpfile_private);
+REGISTER_WORKLOADS(&tmpfile_private);

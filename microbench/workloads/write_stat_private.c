@@ -33,10 +33,10 @@ static const struct workload write_stat_private = {
 	.setup_text = "$ID/data, open, with a block",
 	.min_cores = 1,
 	.modes = IN_MODE(MODE_BUFFERED),
-	.puts_off = true,
-	.apart = true,
+	.defers_work = true,
+	.named_only = true,
 	.options = block_options,
 	.setup = set_up,
 	LOOPS(operation),
 };
-REGISTER_WORKLOAD(write_stat_private);
+REGISTER_WORKLOADS(&write_stat_private);

@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -21,7 +22,8 @@ from fscale.model.paths import ROOT
 
 BUILD = ROOT / "build" / "microbench"
 BENCH = BUILD / "fscale-bench"
-WORKLOADS = sorted(p.stem for p in (ROOT / "microbench" / "workloads").glob("*.c"))
+SOURCES = (ROOT / "microbench" / "workloads").glob("*.c")
+WORKLOADS = sorted(re.findall(r'\.id = "(\w+)"', "".join(s.read_text() for s in SOURCES)))
 SOON = 25.0  # seconds: a run that is ended is over long before one that was let alone
 SANITIZED = BUILD / "san" / "fscale-bench"
 

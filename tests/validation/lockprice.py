@@ -32,9 +32,9 @@ from fscale.runner.profilers.kallsyms import Kallsyms
 from fscale.runner.profilers.locks import CACHES, STRUCTS
 from fscale.runner.profilers.memory import KernelMemory
 from fscale.sim import campaign, image, sweep
-from fscale.sim.boot import Boot, Measured
+from fscale.sim.boot import Boot, PointResult
 from fscale.sim.kerneltypes import btf_of, memory_of
-from fscale.sim.plan import Point, fixed, order, script
+from fscale.sim.plan import GuestPoint, fixed, order, script
 from fscale.vm.module_build import Parts
 from fscale.vm.steps import Steps, need
 
@@ -120,7 +120,7 @@ def names(seen: Path, shape: KernelMemory, types: btf.Btf, kallsyms: Path) -> li
     ]
 
 
-def row(measured: Measured, name: str, base: float | None) -> tuple[str, float]:
+def row(measured: PointResult, name: str, base: float | None) -> tuple[str, float]:
     """A line of the table, and the median window's rate in million operations a second."""
     windows = measured.windows
     rates = [1e3 * w.ops / w.ns for w in windows]
@@ -197,7 +197,7 @@ def main() -> None:
                     workload=load, filesystem=asked.fs, medium=prepared.cells[0].medium,
                     mode="buffered", cores=count, repetition=number + 1, duration=1,
                 )  # fmt: skip
-                points.append(Point(number, key, asked.seed))
+                points.append(GuestPoint(number, key, asked.seed))
                 attached[number] = one
     points = order(points)
     text = script(points, prepared.filesystems, prepared.media, windows, 4 << 30)

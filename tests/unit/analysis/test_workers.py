@@ -25,7 +25,7 @@ from fscale.analysis.report.section import Report
 from fscale.analysis.summary import summarise
 from fscale.apps.adapter import loads
 from fscale.apps.base import Site
-from fscale.apps.own.load import app as own_load
+from fscale.apps.registry import custom_load
 from fscale.cli import app
 from fscale.commands import run as run_command
 from fscale.commands.export import Format
@@ -169,7 +169,7 @@ def test_which_own_loads_grow_with_the_workers(
 ) -> None:
     (tmp_path / "own.toml").write_text(f'title = "t"\noperation = "o"\n{toml}')
     (tmp_path / "a.fio").write_text(job)
-    assert own_load(str(tmp_path / "own.toml")).oversubscribes is grows
+    assert custom_load(str(tmp_path / "own.toml")).oversubscribes is grows
 
 
 @pytest.fixture

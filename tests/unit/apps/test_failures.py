@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fscale.apps import __main__ as command
-from fscale.apps.base import AppError, Measured, Options, Site, Timing
+from fscale.apps.base import AppError, AppResult, Options, Site, Timing
 from fscale.apps.exim import driver as exim
 from fscale.apps.meter import Meter, between
 from fscale.apps.process import FileSystemFullError, Processes, error_in_output
@@ -150,7 +150,7 @@ def test_nothing_done_is_no_result(
 ) -> None:
     app = next(a for a in applications() if a.descriptor.id == "catd")
     edge = Meter([CPU], None).read()
-    measured = Measured(amount, "ops", seconds, between(edge, edge), [])
+    measured = AppResult(amount, "ops", seconds, between(edge, edge), [])
     monkeypatch.setattr(app, "run", lambda *_: measured)
     monkeypatch.setattr("os.sched_setaffinity", lambda *_: None)
     argv = ["x", "--workload", "catd", "--dir", str(tmp_path), "--cpus", str(CPU)]

@@ -15,10 +15,9 @@ from typer.testing import CliRunner
 from fscale.analysis.report.repeat import command as repeated
 from fscale.apps.adapter import LAUNCHER
 from fscale.apps.base import AppError
-from fscale.apps.own import jobs
-from fscale.apps.own.figures import figures, latencies
-from fscale.apps.own.load import app
-from fscale.apps.registry import applications
+from fscale.apps.custom import jobs
+from fscale.apps.custom.figures import figures, latencies
+from fscale.apps.registry import applications, custom_load
 from fscale.cli import app as cli
 from fscale.model import loadfile, paths
 from fscale.model.errors import Exit, FscaleError
@@ -110,7 +109,7 @@ def test_the_mode_is_what_the_jobs_say(text: str, direct: bool) -> None:
 )
 def test_a_file_that_is_wrong_is_refused_by_its_key(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(FscaleError) as refused:
-        app(own(tmp_path, text))
+        custom_load(own(tmp_path, text))
     assert says in str(refused.value)
 
 
@@ -131,7 +130,7 @@ def test_the_name_is_that_of_the_file(tmp_path: Path) -> None:
 def test_another_definition_is_another_load(tmp_path: Path) -> None:
     facts = []
     for number in (1, 2):
-        load = app(own(tmp_path, job=f"{JOB}bs={number}k\n"))
+        load = custom_load(own(tmp_path, job=f"{JOB}bs={number}k\n"))
         run = write_run(tmp_path / str(number), [cell(key(1, workload="own"), 1.0)])
         from fscale.analysis.reader import load as read  # noqa: PLC0415
 

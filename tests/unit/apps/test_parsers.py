@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fscale.apps.base import AppError
+from fscale.apps.custom import fio
 from fscale.apps.dbench import driver as dbench
 from fscale.apps.exim import driver as exim
-from fscale.apps.own import fio
 from fscale.apps.personality import driver as personality
 from fscale.apps.rocksdb import driver as rocksdb
 from fscale.apps.sysbench import driver as sysbench

@@ -11,8 +11,8 @@ import pytest
 
 from fscale.model.results import CellKey
 from fscale.sim import boot as boots
-from fscale.sim.boot import Boot, BootError, Measured
-from fscale.sim.plan import Point
+from fscale.sim.boot import Boot, BootError, PointResult
+from fscale.sim.plan import GuestPoint
 from fscale.sim.symbols import Symbols
 
 PARAMETERS = '{"type":"parameters","format":1,"vcpus":2}'
@@ -27,9 +27,9 @@ def cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def points(*cores: int) -> list[Point]:
+def points(*cores: int) -> list[GuestPoint]:
     return [
-        Point(
+        GuestPoint(
             number,
             CellKey(
                 workload="DRBL",
@@ -56,8 +56,8 @@ def play(boot: Boot, script: str) -> None:
     boot.start(["sh", "-c", f"cd {boot.place.base}\n{script}"], {"PATH": "/usr/bin:/bin"})
 
 
-def until_over(boot: Boot) -> list[Measured]:
-    found: list[Measured] = []
+def until_over(boot: Boot) -> list[PointResult]:
+    found: list[PointResult] = []
     for _ in range(100):
         found += boot.poll()
         if boot.ended:
@@ -149,7 +149,7 @@ def test_a_guest_that_dies_is_said_with_its_last_words(two: Boot) -> None:
         "echo '{}' >made; mv made shared/points/0.json\n"
         "echo 'fscale-sim: cannot unmount after point 0' >console.log",
     )
-    kept: list[Measured] = []
+    kept: list[PointResult] = []
     with pytest.raises(BootError, match="cannot unmount after point 0") as raised:
         for _ in range(100):
             kept += two.poll()

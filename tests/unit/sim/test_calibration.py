@@ -14,7 +14,7 @@ from fscale.model.errors import Exit, FscaleError
 from fscale.model.paths import ROOT
 from fscale.model.results import Cpu
 from fscale.sim import calibration, machine
-from fscale.sim.calibration import Measured, Sample
+from fscale.sim.calibration import Calibration, PrimitivesOutput
 
 PACKED = ROOT / "docs" / "results" / "data" / "cache-lines-sixteen-cores.json"
 CORE = {
@@ -39,7 +39,7 @@ def matrix(cpus: int, near: float | None, far: float) -> list[list[float | None]
     ]
 
 
-def measured(cpus: int = 4, sockets: int = 2, **changed: Any) -> Measured:
+def measured(cpus: int = 4, sockets: int = 2, **changed: Any) -> Calibration:
     def kind(near: float, far: float) -> list[list[float | None]]:
         return matrix(cpus, near, far if sockets == 2 else near)
 
@@ -50,7 +50,9 @@ def measured(cpus: int = 4, sockets: int = 2, **changed: Any) -> Measured:
         "upgrade": kind(50, 130),
         "clean": kind(40, 120) if cpus > 2 else [[None] * cpus] * cpus,
     }
-    one = Sample(cpus=list(range(cpus)), core=CORE, nanoseconds_of_transfers=transfers, crowds={})
+    one = PrimitivesOutput(
+        cpus=list(range(cpus)), core=CORE, nanoseconds_of_transfers=transfers, crowds={}
+    )
     given = {
         "cpu": "A CPU",
         "day": date(2026, 11, 27),
@@ -59,7 +61,7 @@ def measured(cpus: int = 4, sockets: int = 2, **changed: Any) -> Measured:
         "hidden_threads": False,
         "samples": [one],
     }
-    return Measured(**(given | changed))
+    return Calibration(**(given | changed))
 
 
 def test_times_become_cycles_of_the_clock() -> None:
@@ -102,7 +104,9 @@ def test_an_upgrade_that_costs_no_transfer_is_none() -> None:
 
 def test_a_handover_that_takes_less_than_three_transfers_overlaps() -> None:
     crowd = {"queue_lock": {"4": {"ops_per_second": 1e9 / 150, "slowest_of_mean": 1}}}
-    one = Sample.model_validate(measured(sockets=1).samples[0].model_dump() | {"crowds": crowd})
+    one = PrimitivesOutput.model_validate(
+        measured(sockets=1).samples[0].model_dump() | {"crowds": crowd}
+    )
     made = calibration.machine(measured(sockets=1, samples=[one]))
     assert made.latency.overlap == 20  # 60 ns less a third of 150 ns, at 2 GHz
 
@@ -134,7 +138,7 @@ def test_the_median_of_all_calls_counts() -> None:
 
 def test_the_packed_figures_make_the_machine_of_sixteen_cores() -> None:
     packed = json.loads(PACKED.read_text())
-    samples = [Sample(cpus=list(range(16)), **one) for one in packed["samples"]]
+    samples = [PrimitivesOutput(cpus=list(range(16)), **one) for one in packed["samples"]]
     made = calibration.machine(
         measured(sockets=1, samples=samples, virtual=True).model_copy(
             update={"sockets": dict.fromkeys(range(16), 0)}

@@ -11,10 +11,10 @@ from fscale.model.results import Cell, CellKey, Machine, Run
 from fscale.model.simulation import HotLine, Simulation
 from fscale.model.store import Store
 from fscale.sim import campaign, sweep, whatif
-from fscale.sim.boot import BootError, Measured
+from fscale.sim.boot import BootError, PointResult
 from fscale.sim.campaign import SweepError
-from fscale.sim.plan import Point, Sockets
-from fscale.sim.sweep import Freed, Prepared, Sweep
+from fscale.sim.plan import GuestPoint, Sockets
+from fscale.sim.sweep import Freed, PreparedSweep, Sweep
 from fscale.sim.symbols import Symbols
 
 KERNEL: Any = None
@@ -37,7 +37,7 @@ def keys(*cores: int, repetitions: int = 1) -> list[CellKey]:
 
 
 @pytest.fixture
-def prepared(tmp_path: Path) -> Prepared:
+def prepared(tmp_path: Path) -> PreparedSweep:
     machine = Machine(
         hostname="paper",
         kernel="6.1",
@@ -71,7 +71,7 @@ def prepared(tmp_path: Path) -> Prepared:
     cells = keys(1, 2, 4)
     asked = Sweep(filesystems=["tmpfs"], workloads=["DRBL"], cores=[1, 2, 4], output=tmp_path)
     path = Path("x")
-    return Prepared(
+    return PreparedSweep(
         asked, run, cells, Store(tmp_path), False, KERNEL, KERNEL, path, path, {}, {}, {"vcpus": 4},
         Sockets(4, 1, 4),
     )  # fmt: skip
@@ -83,7 +83,7 @@ class Guest:
     scripts: ClassVar[list[tuple[int, str | None]]] = []
     plans: ClassVar[list[list[int]]] = []
 
-    def __init__(self, points: list[Point], plan: str, free: tuple[str, ...]) -> None:
+    def __init__(self, points: list[GuestPoint], plan: str, free: tuple[str, ...]) -> None:
         self._rest = list(points)
         self._good, self._trouble = Guest.scripts.pop(0)
         self.up: float | None = 1.0 if self._good or self._trouble != "no boot" else None
@@ -98,7 +98,7 @@ class Guest:
     def close(self) -> None: ...
 
     @property
-    def unfinished(self) -> list[Point]:
+    def unfinished(self) -> list[GuestPoint]:
         return self._rest
 
     @property
@@ -111,10 +111,10 @@ class Guest:
     def symbols(self) -> Symbols:
         return Symbols([])
 
-    def poll(self) -> list[Measured]:
+    def poll(self) -> list[PointResult]:
         if self._good:
             self._good -= 1
-            return [Measured(self._rest.pop(0), failed="made up")]
+            return [PointResult(self._rest.pop(0), failed="made up")]
         if self._trouble == "interrupt":
             raise Interrupted("stopped by SIGINT")
         if self._trouble:
@@ -131,7 +131,7 @@ def no_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
     Guest.plans = []
 
 
-def test_the_points_after_a_hang_are_simulated_in_another_guest(prepared: Prepared) -> None:
+def test_the_points_after_a_hang_are_simulated_in_another_guest(prepared: PreparedSweep) -> None:
     Guest.scripts = [(1, "it hung in osq_lock"), (1, None)]
     cells = campaign.run(prepared, 1)
     assert Guest.plans == [[4, 2, 1], [1]]
@@ -141,7 +141,7 @@ def test_the_points_after_a_hang_are_simulated_in_another_guest(prepared: Prepar
     assert (prepared.store.directory / "guest" / "console.log").read_text() == "last words"
 
 
-def test_guests_that_never_come_up_end_the_sweep(prepared: Prepared) -> None:
+def test_guests_that_never_come_up_end_the_sweep(prepared: PreparedSweep) -> None:
     Guest.scripts = [(0, "no boot"), (0, "no boot")]
     with pytest.raises(SweepError):
         campaign.run(prepared, 1)
@@ -151,7 +151,7 @@ def test_guests_that_never_come_up_end_the_sweep(prepared: Prepared) -> None:
     assert prepared.store.cells() == []
 
 
-def test_an_interrupted_sweep_keeps_what_is_finished(prepared: Prepared) -> None:
+def test_an_interrupted_sweep_keeps_what_is_finished(prepared: PreparedSweep) -> None:
     Guest.scripts = [(2, "interrupt")]
     with pytest.raises(Interrupted, match="the same command resumes"):
         campaign.run(prepared, 1)
@@ -159,7 +159,7 @@ def test_an_interrupted_sweep_keeps_what_is_finished(prepared: Prepared) -> None
     assert len(prepared.store.cells()) == 2
 
 
-def test_each_repetition_is_a_boot_with_a_seed_of_its_own(prepared: Prepared) -> None:
+def test_each_repetition_is_a_boot_with_a_seed_of_its_own(prepared: PreparedSweep) -> None:
     prepared.cells = keys(1, 4, repetitions=3)
     boots = sweep.boots(prepared, 2)
     assert [{point.seed for point in boot} for boot in boots] == [{1}, {2}, {3}]
@@ -167,7 +167,7 @@ def test_each_repetition_is_a_boot_with_a_seed_of_its_own(prepared: Prepared) ->
     assert [len(boot) for boot in sweep.boots(prepared, 2)] == [1, 1]
 
 
-def test_a_boot_is_told_what_is_free_in_its_points_only(prepared: Prepared) -> None:
+def test_a_boot_is_told_what_is_free_in_its_points_only(prepared: PreparedSweep) -> None:
     first, second, third = prepared.cells
     a, b = Freed("a", ("va:0x40-0x80",)), Freed("b", ("pc:0x1-0x2", "pc:0x3-0x4"))
     prepared.freed = {second.id: b, third.id: a}
@@ -210,7 +210,9 @@ def simulated(key: CellKey, *rules: str) -> Cell:
     )
 
 
-def test_a_what_if_asks_once_more_for_each_object_at_the_most_cores(prepared: Prepared) -> None:
+def test_a_what_if_asks_once_more_for_each_object_at_the_most_cores(
+    prepared: PreparedSweep,
+) -> None:
     base = [
         simulated(key, "va:0x40-0x80", "pc:0x1-0x2", "pc:0x5-0x6")
         for key in keys(1, 4, repetitions=2)

@@ -14,9 +14,9 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import HotLine
 from fscale.sim import cells, output
-from fscale.sim.boot import Measured
-from fscale.sim.output import Stream, Window
-from fscale.sim.plan import Point
+from fscale.sim.boot import PointResult
+from fscale.sim.output import PluginWindow, Stream
+from fscale.sim.plan import GuestPoint
 from fscale.sim.symbols import Symbols
 
 KEY = CellKey(
@@ -114,17 +114,17 @@ def bench(**changed: Any) -> str:
     return json.dumps(good | changed)
 
 
-def measured(**given: Any) -> Measured:
+def measured(**given: Any) -> PointResult:
     hot = line("0x40", 500, reader=(5, 0, 200), writer=(0, 7, 300))
     cold = line("0x80", 10, reader=(1, 0, 10))
     windows = [
-        Window.model_validate(window(0, [cold, hot])),
-        Window.model_validate(window(1, [hot])),
+        PluginWindow.model_validate(window(0, [cold, hot])),
+        PluginWindow.model_validate(window(1, [hot])),
     ]
-    return Measured(Point(3, KEY, 9), **({"windows": windows, "bench": bench()} | given))
+    return PointResult(GuestPoint(3, KEY, 9), **({"windows": windows, "bench": bench()} | given))
 
 
-def made(given: Measured, precision: float | None = None) -> Cell:
+def made(given: PointResult, precision: float | None = None) -> Cell:
     return cells.cell(given, SYMBOLS, None, "2026-01-01T00:00:00+00:00", [], precision)
 
 
@@ -220,7 +220,7 @@ def test_a_growing_file_is_read_by_whole_lines(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write(text[40:])
     (second,) = stream.read()
-    assert isinstance(second, Window)
+    assert isinstance(second, PluginWindow)
     assert (second.point, second.ops) == (3, 10)
 
 
@@ -234,14 +234,16 @@ def test_what_is_no_record_is_refused(text: bytes) -> None:
 
 def test_a_tick_in_one_window_moves_no_rate() -> None:
     windows = [
-        Window.model_validate(window(n, []) | {"ns": ns}) for n, ns in enumerate((1e3, 1e3, 9e3))
+        PluginWindow.model_validate(window(n, []) | {"ns": ns})
+        for n, ns in enumerate((1e3, 1e3, 9e3))
     ]
     assert made(measured(windows=windows)).ops_per_second == pytest.approx(1e7)
 
 
 def test_windows_that_end_by_precision_tell_the_throughput_of_all_of_them() -> None:
     windows = [
-        Window.model_validate(window(n, []) | {"ns": ns}) for n, ns in enumerate((1e3, 1e3, 9e3))
+        PluginWindow.model_validate(window(n, []) | {"ns": ns})
+        for n, ns in enumerate((1e3, 1e3, 9e3))
     ]
     cell = made(measured(windows=windows), precision=0.05)
     assert cell.ops_per_second == pytest.approx(30 / 11e-6)
@@ -254,7 +256,9 @@ def test_windows_that_end_by_precision_tell_the_throughput_of_all_of_them() -> N
 
 def test_the_band_of_many_windows_is_that_of_eight_to_fifteen_batches() -> None:
     def band(times: Sequence[float]) -> float | None:
-        windows = [Window.model_validate(window(n, []) | {"ns": ns}) for n, ns in enumerate(times)]
+        windows = [
+            PluginWindow.model_validate(window(n, []) | {"ns": ns}) for n, ns in enumerate(times)
+        ]
         simulated = made(measured(windows=windows)).simulation
         assert simulated is not None
         return simulated.half_width
@@ -267,11 +271,11 @@ def test_the_band_of_many_windows_is_that_of_eight_to_fifteen_batches() -> None:
 
 def test_a_line_with_a_lock_that_cores_spin_for_is_hot() -> None:
     calm, lock = line("0x40", 100), line("0x80", 1)
-    found = [Window.model_validate(window(n, [calm, {**lock, "spin": 70}])) for n in range(2)]
+    found = [PluginWindow.model_validate(window(n, [calm, {**lock, "spin": 70}])) for n in range(2)]
     other, lock_line = cells.lines(found, SYMBOLS, None)
     assert (other.physical, other.wait) == ("0x40", 200)
     assert (lock_line.stall, lock_line.spin, lock_line.wait) == (2, 140, 142)
-    found = [Window.model_validate(window(0, [calm, {**lock, "spin": 170}]))]
+    found = [PluginWindow.model_validate(window(0, [calm, {**lock, "spin": 170}]))]
     assert cells.lines(found, SYMBOLS, None)[0].physical == "0x80"
 
 
@@ -293,7 +297,7 @@ def test_of_several_objects_in_a_line_those_are_named_by_which_it_is_taken() -> 
             for n, (at, writes) in enumerate(taken)
         ]
         raw = {**MOVED, "pa": "0x40", "va": hex(start + 0x40), "stall": 1, "queue": 0}
-        found = Window.model_validate(window(0, [{**raw, "pcs": pcs}]))
+        found = PluginWindow.model_validate(window(0, [{**raw, "pcs": pcs}]))
         (only,) = cells.lines([found], Symbols(kallsyms), None)
         assert only.names == only.object.split(", ")
         return only.object
@@ -310,7 +314,7 @@ def test_functions_wait_whichever_line_it_is_for() -> None:
     kernel = 0xFFFFFFFF81000000
     waited = {kernel + 0x104: 5, kernel + 8: 3, kernel + 0x10: 4, 0x4000: 1}
     pcs = [{"pc": hex(pc), "transfers": 1, "stall": stall} for pc, stall in waited.items()]
-    windows = [Window.model_validate({**window(n, []), "pcs": pcs}) for n in (0, 1)]
+    windows = [PluginWindow.model_validate({**window(n, []), "pcs": pcs}) for n in (0, 1)]
     found = [(one.function, one.stall) for one in cells.waits(windows, symbols)]
     assert found == [("copy", 14), ("find", 10), (cells.PROGRAM, 2)]
 
@@ -319,7 +323,9 @@ def rules_of(pc: int, va: int, kallsyms: str) -> list[str]:
     pcs = [{"pc": hex(pc), "va": hex(va), "reads": 0, "writes": 9, "stall": 1}]
     raw = {**MOVED, "pa": "0x40", "va": hex(va & ~63), "stall": 1, "queue": 0, "pcs": pcs}
     whole = {**window(0, [raw]), "pcs": [{"pc": hex(pc), "transfers": 9, "stall": 1}]}
-    (only,) = cells.lines([Window.model_validate(whole)], Symbols(kallsyms.splitlines()), None)
+    (only,) = cells.lines(
+        [PluginWindow.model_validate(whole)], Symbols(kallsyms.splitlines()), None
+    )
     return only.rules
 
 
@@ -343,7 +349,7 @@ def test_an_object_is_told_by_what_stays_in_each_boot() -> None:
 def test_what_each_cpu_has_of_its_own_has_no_name_that_stays() -> None:
     pcs = [{"pc": "0x10", "va": "0xffff888100000048", "reads": 0, "writes": 1, "stall": 1}]
     raw = {**MOVED, "pa": "0x40", "va": "0xffff888100000040", "stall": 1, "queue": 0, "pcs": pcs}
-    found = Window.model_validate(window(0, [raw]))
+    found = PluginWindow.model_validate(window(0, [raw]))
     kallsyms = ["40 A runqueues", "1000 A __per_cpu_end"]
     (only,) = cells.lines([found], Symbols(kallsyms, [0xFFFF888100000000]), None)
     assert only.object == "per-CPU runqueues+0x8 (of CPU 0)"
@@ -368,7 +374,7 @@ def test_of_memory_in_a_slab_the_members_are_named() -> None:
     slab = {"cache": "thing", "object": hex(start), "size": 0x40}
 
     def named(line: dict[str, Any], types: Any = Types()) -> HotLine:
-        found = Window.model_validate(window(0, [line]))
+        found = PluginWindow.model_validate(window(0, [line]))
         (only,) = cells.lines([found], SYMBOLS, types)
         return only
 
@@ -386,7 +392,7 @@ def test_lines_that_many_operations_move_are_all_kept() -> None:
         one["va"] = hex(0xFFFFEA0000000000 + 64 * n)
     for cold in lines[15:]:
         cold.update(clean=0, dirty=1, upgrade=0)  # of ten operations
-    found = Window.model_validate(window(0, lines))
+    found = PluginWindow.model_validate(window(0, lines))
     assert len(cells.lines([found], SYMBOLS, None)) == 15
 
 
@@ -403,7 +409,7 @@ def test_all_lines_of_what_is_waited_for_most_are_kept() -> None:
         locks.append({**line(hex((100 + n) << 6), 10, reader=(1, 0, 10)), **inode})
     for one in (*alone, *locks):
         one.update(clean=0, dirty=1, upgrade=0)
-    found = cells.lines([Window.model_validate(window(0, alone + locks))], SYMBOLS, Types())
+    found = cells.lines([PluginWindow.model_validate(window(0, alone + locks))], SYMBOLS, Types())
     kept = Counter(line.thing for line in found)
     assert kept.pop("thing.list") == 20
     assert len(kept) == cells.LINES - 1

@@ -13,7 +13,7 @@ from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.model.paths import TOOL_PATH
 from fscale.sim import emulator, image, machine
-from fscale.sim.emulator import Place
+from fscale.sim.emulator import BootFiles
 from fscale.sim.machine import Method
 from fscale.sim.plan import sockets
 from fscale.vm.kernel import Kernel
@@ -30,7 +30,7 @@ def command(qemu: Qemu, tmp_path: Path, slab: str | None = None) -> list[str]:
     paper = machine.load("paper")
     kernel = Kernel("k", "6.1", Path("/k/vmlinux"), Path("/k/initramfs"), None)
     told = machine.parameters(paper, Method(quantum=50), 16, 1024)
-    place = Place(tmp_path)
+    place = BootFiles(tmp_path)
     place.shared.mkdir()
     return emulator.command(
         qemu, kernel, Path("/i.cpio"), PLUGIN, told, slab, sockets(paper, 16), 7, 1, place

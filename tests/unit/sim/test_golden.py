@@ -7,9 +7,9 @@ from fscale.model import paths
 from fscale.model.results import Cell, CellKey
 from fscale.model.simulation import Simulation
 from fscale.sim import cells, whatif
-from fscale.sim.boot import Measured
-from fscale.sim.output import Ended, Parameters, Stream, Window
-from fscale.sim.plan import Point
+from fscale.sim.boot import PointResult
+from fscale.sim.output import Ended, Parameters, PluginWindow, Stream
+from fscale.sim.plan import GuestPoint
 from fscale.sim.symbols import Symbols
 
 GOLDEN = paths.ROOT / "tests" / "golden" / "simulated" / "windows.jsonl"
@@ -29,7 +29,7 @@ def simulated() -> Simulation:
     first, *records = Stream(GOLDEN).read()
     assert isinstance(first, Parameters)
     assert isinstance(records.pop(), Ended)
-    windows = [record for record in records if isinstance(record, Window)]
+    windows = [record for record in records if isinstance(record, PluginWindow)]
     assert len(windows) == 2
     key = CellKey(
         workload="DRBH",
@@ -40,7 +40,7 @@ def simulated() -> Simulation:
         repetition=1,
         duration=1,
     )
-    measured = Measured(Point(1, key, 1), windows)
+    measured = PointResult(GuestPoint(1, key, 1), windows)
     return cells.simulation(measured, Symbols(KALLSYMS.splitlines()), None, [])
 
 

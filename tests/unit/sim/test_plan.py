@@ -11,7 +11,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from fscale.sim import machine, plan, sweep
 from fscale.sim.machine import Method
-from fscale.sim.plan import Point
+from fscale.sim.plan import GuestPoint
 
 
 def key(workload: str = "DRBH", fs: str = "ext4", cores: int = 4, repetition: int = 1) -> CellKey:
@@ -53,7 +53,7 @@ def test_sockets_are_those_of_the_model() -> None:
 def test_the_script_says_how_each_point_is_made() -> None:
     filesystems = {name: catalogue.load_filesystem(name) for name in ("tmpfs", "ext4")}
     media = {"brd": catalogue.load_medium("brd")}
-    points = [Point(0, key(), 7), Point(1, key("MWCM", "tmpfs", 80), 8, 1)]
+    points = [GuestPoint(0, key(), 7), GuestPoint(1, key("MWCM", "tmpfs", 80), 8, 1)]
     text = plan.script(points, filesystems, media, plan.fixed(5, 200), 4 << 30)
     ext4, tmpfs = (shlex.split(line) for line in text.splitlines())
     assert ext4[:7] == ["point", "0", "4", "brd", str(1 << 20), "ext4", "noatime"]
@@ -79,7 +79,7 @@ def test_windows_that_end_by_precision_are_short_and_many() -> None:
 
 
 def test_most_cores_come_first_for_cpus_only_go_off_line() -> None:
-    points = [Point(n, key(cores=cores), 1) for n, cores in enumerate((1, 80, 8, 80))]
+    points = [GuestPoint(n, key(cores=cores), 1) for n, cores in enumerate((1, 80, 8, 80))]
     assert [p.number for p in plan.order(points)] == [1, 3, 2, 0]
 
 

@@ -4,7 +4,7 @@
 import pytest
 
 from fscale.model.errors import FscaleError
-from fscale.sim import free
+from fscale.sim import whatif
 from fscale.sim.symbols import Symbols
 
 KALLSYMS = """\
@@ -49,16 +49,16 @@ def test_objects_are_named_by_what_their_place_is_for() -> None:
 
 
 def test_what_is_free_is_all_lines_of_an_object_and_all_instructions_of_a_function() -> None:
-    assert free.rule_of(SYMBOLS, "rename_lock") == "va:0xffffffff82a01040-0xffffffff82a01080"
+    assert whatif.rule_of(SYMBOLS, "rename_lock") == "va:0xffffffff82a01040-0xffffffff82a01080"
     # It ends with the next symbol, two bytes into its second line.
     other = Symbols(["ffffffff82a01030 D wide", "ffffffff82a01042 D next"])
-    assert free.rule_of(other, "wide") == "va:0xffffffff82a01000-0xffffffff82a01080"
-    assert free.rule_of(SYMBOLS, "d_lookup") == "pc:0xffffffff81234560-0xffffffff81234600"
-    assert free.rule_of(SYMBOLS, "ext4_create") == "pc:ext4:ext4_create:0x0-0x2000"
+    assert whatif.rule_of(other, "wide") == "va:0xffffffff82a01000-0xffffffff82a01080"
+    assert whatif.rule_of(SYMBOLS, "d_lookup") == "pc:0xffffffff81234560-0xffffffff81234600"
+    assert whatif.rule_of(SYMBOLS, "ext4_create") == "pc:ext4:ext4_create:0x0-0x2000"
     with pytest.raises(FscaleError, match="no such symbol"):
-        free.rule_of(SYMBOLS, "nothing")
+        whatif.rule_of(SYMBOLS, "nothing")
     with pytest.raises(FscaleError, match="brd_devices: its address differs"):
-        free.rule_of(Symbols(["ffffffffc0123000 b brd_devices\t[brd]"]), "brd_devices")
+        whatif.rule_of(Symbols(["ffffffffc0123000 b brd_devices\t[brd]"]), "brd_devices")
 
 
 def test_what_each_cpu_has_of_its_own_is_named_with_the_cpu() -> None:

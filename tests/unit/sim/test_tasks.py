@@ -15,9 +15,9 @@ from fscale.model import catalogue
 from fscale.model.errors import FscaleError
 from fscale.model.store import Store
 from fscale.sim import campaign, kerneltypes, tasks
-from fscale.sim.emulator import Place
+from fscale.sim.emulator import BootFiles
 from fscale.sim.plan import Sockets, order
-from fscale.sim.sweep import Freed, Prepared, Sweep, boots
+from fscale.sim.sweep import Freed, PreparedSweep, Sweep, boots
 from fscale.sim.tasks import TasksError, make, prepared_from
 from fscale.vm import qemu
 from fscale.vm.kernel import Kernel
@@ -29,7 +29,7 @@ from tests.unit.sim.test_campaign import keys
 
 
 @pytest.fixture
-def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepared:
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedSweep:
     """A sweep of three points and two seeds, whose programs are small files."""
     for name in ("vmlinux", "modules", "initramfs", "plugin.so", "own.ko", "qemu-system-x86_64"):
         (tmp_path / name).write_text(f"content of {name}")
@@ -43,7 +43,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepared:
     monkeypatch.setattr(kerneltypes, "load", lambda *given: {})
     image, modules = tmp_path / "vmlinux", tmp_path / "modules"
     asked = Sweep(["tmpfs"], ["DRBL"], [1, 2, 4], output, seed=7, append="quiet", memory_mib=512)
-    return Prepared(
+    return PreparedSweep(
         asked, run, cells, Store(output), resumed=False,
         kernel=Kernel("bookworm", "6.1", image, image, modules), emulator=emulator,
         plugin=tmp_path / "plugin.so", initramfs=tmp_path / "initramfs",
@@ -54,15 +54,15 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepared:
     )  # fmt: skip
 
 
-def elsewhere(task: Task, tmp_path: Path, objects: Objects) -> Prepared:
+def elsewhere(task: Task, tmp_path: Path, objects: Objects) -> PreparedSweep:
     """What a machine makes of a task that it got as text."""
     asked, directory = farm_support.received(task, tmp_path, objects)
     return prepared_from(asked, directory, tmp_path / "out", Steps(None))  # type: ignore[arg-type]
 
 
-def words(of: Prepared) -> list[tuple[str, str]]:
+def words(of: PreparedSweep) -> list[tuple[str, str]]:
     """The command lines and scripts of the boots."""
-    place = Place(Path("/RUN"))
+    place = BootFiles(Path("/RUN"))
     return [
         (shlex.join(campaign._command(of, points, 0, place)), campaign._script(of, points))
         for points in map(order, boots(of, 1))
@@ -70,7 +70,7 @@ def words(of: Prepared) -> list[tuple[str, str]]:
 
 
 def test_a_task_is_the_same_boot_elsewhere(
-    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prepared: PreparedSweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects = Objects()
     monkeypatch.setattr(tasks, "BOOTS_PER_SLOT", 1)
@@ -93,7 +93,7 @@ def test_a_task_is_the_same_boot_elsewhere(
     assert there[0].kernel.modules is not None
 
 
-def test_tasks_keep_every_slot_busy(prepared: Prepared) -> None:
+def test_tasks_keep_every_slot_busy(prepared: PreparedSweep) -> None:
     for slots in (1, 3, 100):
         made = make(prepared, slots, Objects())
         every = [key for task in made for key in task.keys]
@@ -102,12 +102,12 @@ def test_tasks_keep_every_slot_busy(prepared: Prepared) -> None:
         assert len({task.id for task in made}) == len(made)
 
 
-def test_a_further_boot_is_worth_its_cost(prepared: Prepared) -> None:
+def test_a_further_boot_is_worth_its_cost(prepared: PreparedSweep) -> None:
     many = replace(prepared, cells=keys(*range(1, 5), repetitions=12))
     assert [tasks._parts(many, slots) for slots in (1, 2, 4, 20)] == [4, 8, 9, 20]
 
 
-def test_what_was_finished_for_another_run_is_not_used(prepared: Prepared) -> None:
+def test_what_was_finished_for_another_run_is_not_used(prepared: PreparedSweep) -> None:
     plans = {make(prepared, 1, Objects())[0].plan}
     for change in ({"started": "2026-02-01T00:00:00+00:00"}, {"id": "other"}):
         run = prepared.run.model_copy(update=change)
@@ -116,7 +116,7 @@ def test_what_was_finished_for_another_run_is_not_used(prepared: Prepared) -> No
 
 
 def test_another_qemu_is_refused(
-    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prepared: PreparedSweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects = Objects()
     task = make(prepared, 1, objects)[0]
@@ -149,7 +149,7 @@ class Engine:
 
 
 def test_what_tasks_return_is_kept_and_the_rest_is_tried_again(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    prepared: PreparedSweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "BOOTS_PER_SLOT", 1)
     with pytest.raises(TasksError):

@@ -20,6 +20,7 @@ from fscale.model.errors import FscaleError
 from fscale.model.results import CellKey
 from fscale.runner import plan
 from fscale.runner.resources import filesystem_of
+from tests.support import bench
 from tests.support.runner import fake_bench
 from tests.support.synthetic import BACKGROUND, PAPER, cell, descriptor, write_run
 
@@ -30,7 +31,7 @@ COMPARABLE = {"regression", "profile-cost"}
 def planned(name: str, counts: list[int]) -> list[CellKey]:
     suite = catalogue.load_suite(Path(name))
     known: dict[str, Descriptor] = {w: descriptor(w) for w in (*PAPER, *BACKGROUND, "DWRL")}
-    others = {source.stem for source in (paths.ROOT / "microbench/workloads").glob("*_*.c")}
+    others = {workload for workload in bench.WORKLOADS if "_" in workload}
     known |= {w: descriptor("MWCM").model_copy(update={"id": w}) for w in others - {*BACKGROUND}}
     known |= {load.descriptor.id: load.descriptor for load in loads()}
     if suite.workloads == "all":

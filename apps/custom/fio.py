@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A load that is a fio job file."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fscale.apps.base import AppError, AppResult, Options, Site, Timing
+from fscale.apps.custom import jobs
+from fscale.apps.custom.account import Account
+from fscale.apps.custom.options import filled
+from fscale.apps.meter import Meter, between
+from fscale.apps.process import Processes, command_output
+from fscale.model.histogram import summarise
+from fscale.model.loadfile import Named
+from fscale.system.executor import which
+
+_WAYS = ("read", "write", "trim")
+_LATE = 0.9  # fio ends early if it has nothing left to do: then it did not work for the window
+
+
+@dataclass(frozen=True)
+class FioReport:
+    """The counts of fio over all jobs."""
+
+    reads: int
+    writes: int
+    trims: int
+    bytes: int
+    seconds: float  # of the longest job
+    jobs: dict[str, dict[str, float | None]]
+    latency: dict[int, int]  # nanoseconds -> operations; empty if the jobs do not measure it
+
+    @property
+    def operations(self) -> int:
+        """Reads, writes and discards."""
+        return self.reads + self.writes + self.trims
+
+
+def parse(text: str) -> FioReport:
+    """Read fio's JSON; AppError if a job failed or nothing was done."""
+    begin = text.find("{\n")  # warnings may precede it
+    try:
+        output: dict[str, Any] = json.loads(text[begin:])
+    except ValueError:
+        raise AppError(f"fio printed no JSON; its last output: {text.strip()[-200:]}") from None
+    reported = output["jobs"]
+    for job in reported:
+        if job["error"]:
+            raise AppError(f"fio: job {job['jobname']} failed with errno {job['error']}")
+    done = {way: sum(job[way]["total_ios"] for job in reported if way in job) for way in _WAYS}
+    seconds = max(way["runtime"] for job in reported for way in _ways(job)) / 1000
+    if not any(done.values()) or not seconds:
+        raise AppError("fio did no I/O in its timed window")
+    bins: dict[int, int] = {}
+    for job in reported:
+        for way in _ways(job):
+            for nanoseconds, count in way["clat_ns"].get("bins", {}).items():
+                bins[int(nanoseconds)] = bins.get(int(nanoseconds), 0) + count
+    return FioReport(
+        reads=done["read"],
+        writes=done["write"],
+        trims=done["trim"],
+        bytes=sum(way["io_bytes"] for job in reported for way in _ways(job)),
+        seconds=seconds,
+        jobs={
+            job["jobname"]: {
+                "iops": sum(way["iops"] for way in _ways(job)),
+                "p99_ns": max(
+                    (
+                        percentiles["99.000000"]
+                        for way in _ways(job)
+                        if (percentiles := way["clat_ns"].get("percentile"))
+                    ),
+                    default=None,
+                ),
+            }
+            for job in reported
+        },
+        latency=bins,
+    )
+
+
+def _ways(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (job[way] for way in _WAYS if way in job)
+
+
+class Fio:
+    """A job file, which a TOML file names."""
+
+    sliced = False
+
+    def __init__(self, load: Named) -> None:
+        assert load.file.fio is not None
+        self._load, self._fio = load, load.file.fio
+        name = self._fio.job
+        self._jobs = jobs.read(load.texts[name.rpartition("/")[2]], name)
+        jobs.check_per_core(self._jobs, self._fio.per_core, str(load.path))
+        self.oversubscribes = self._jobs.counted(self._fio.per_core)
+        self.unit = load.file.unit
+        mode = load.file.mode or ("direct" if self._jobs.direct else "buffered")
+        self.descriptor = load.descriptor([mode])
+
+    def missing(self) -> str | None:
+        """The package, unless fio is installed."""
+        return None if which("fio") else "fio"
+
+    def version(self) -> str:
+        """The version in the output of `fio --version`."""
+        return command_output("fio", "--version")
+
+    def run(
+        self, site: Site, timing: Timing, options: Options, ready: Callable[[], None]
+    ) -> AppResult:
+        """Write the files (untimed), then run the jobs."""
+        decided = {
+            "directory": str(site.dirs[0]),
+            "time_based": "1",
+            "runtime": f"{max(1, round(timing.duration))}s",
+            "randseed": str(site.seed),
+            "group_reporting": "1",
+        }
+        job = self._jobs.filled(decided, self._fio.per_core, site.workers)
+        environment = self._environment(site, options)
+        account = Account(self._load.file.user)
+        account.owns(site.dirs)
+        # fio reads the job from its input, because the user may not enter the scratch directory.
+        argv = ["fio", "--output-format=json+", "--eta=never", "-"]
+        meter = Meter(site.cpus, site.cgroup)
+        common: dict[str, Any] = {"env": environment, "user": account, "cwd": site.dirs[0]}
+        path = site.scratch / "job.fio"
+        path.write_text(job)
+        with Processes(site) as processes:
+            with path.open("rb") as text:
+                lay_out = [argv[0], "--create_only=1", *argv[1:]]
+                processes.run(lay_out, timeout=5 * timing.margin, stdin=text.fileno(), **common)
+            ready()
+            timeout = timing.duration + timing.margin
+            with path.open("rb") as text:
+                start = meter.open()
+                output = processes.run(argv, timeout=timeout, stdin=text.fileno(), **common)
+                end = meter.close()
+        report = parse(output)
+        wanted = max(1, round(timing.duration))
+        if report.seconds < _LATE * wanted:
+            raise AppError(
+                f"fio worked for {report.seconds:.1f} of {wanted} seconds: its jobs ended early; "
+                "remove what limits them, such as number_ios or io_size"
+            )
+        counts = sorted(report.latency.items())
+        return AppResult(
+            amount=report.operations,
+            unit=self.unit,
+            seconds=report.seconds,
+            usage=between(start, end),
+            commands=processes.commands,
+            latency=summarise(counts) if counts else None,
+            extra={
+                "reads": report.reads,
+                "writes": report.writes,
+                "trims": report.trims,
+                "mb_per_second": report.bytes / 1e6 / report.seconds,
+                "jobs": report.jobs,
+                "configuration": job,
+                "environment": environment,
+                "user": account.name,
+            },
+        )
+
+    def _environment(self, site: Site, options: Options) -> dict[str, str]:
+        """The values of the job file's variables: $CORES, $SEED and each option in capitals."""
+        values = filled(self._load.file.options, options, site)
+        own = {name.upper(): str(value) for name, value in values.items()}
+        return {"CORES": str(site.cores), "SEED": str(site.seed), **own}
