@@ -7,8 +7,8 @@ import json
 import re
 from typing import Any
 
-from fscale.analysis.compare.settings import FAIRNESS, LATENCIES
 from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.metrics import FAIRNESS, LATENCIES
 from fscale.analysis.summary import CPU_STATES, Point
 from fscale.model.files import Folder
 

@@ -3,19 +3,44 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    FAIRNESS,
-    JAIN,
-    LATENCIES,
-    NEVER_SLICED,
-    SETTLED,
-    SLOWEST,
-    THROUGHPUT,
-)
 from fscale.model.latency import quantile, why_none
 from fscale.model.results import Cell, Slice
+
+THROUGHPUT = "throughput"
+CPU_EFFICIENCY = "per-cpu-second"
+COUNT = "count:"
+INSTRUCTIONS = COUNT + "instructions"
+SETTLED = "settled"
+SPEEDUP = "speed-up"
+DOUBLING = "gain-per-doubling"
+PEAK = "peak-cores"
+
+Metric = Literal[
+    "throughput",
+    "per-cpu-second",
+    "settled",
+    "count",
+    "p50",
+    "p99",
+    "p99.9",
+    "max",
+    "slowest-worker",
+    "jain",
+]
+METRICS: tuple[Metric, ...] = ("throughput", "per-cpu-second", "settled", "count")
+"""those that are judged by default"""
+LATENCIES: tuple[Metric, ...] = ("p50", "p99", "p99.9", "max")
+SLOWEST: Metric = "slowest-worker"
+JAIN: Metric = "jain"
+FAIRNESS: tuple[Metric, ...] = (SLOWEST, JAIN)
+NAMED = (*LATENCIES, *FAIRNESS)
+"""those that are judged only if they are named, because each test costs the others power"""
+NEVER_SLICED = ("max", *FAIRNESS)
+SHOWN = (THROUGHPUT, CPU_EFFICIENCY, *NAMED)
+"""those of which there are curves and histories"""
+EVERY = (*METRICS, *NAMED)
 
 Value = Callable[[Cell], float | None]
 

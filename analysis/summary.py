@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fscale.analysis.compare.settings import THROUGHPUT
-from fscale.analysis.metrics import VALUES
+from fscale.analysis.metrics import THROUGHPUT, VALUES
 from fscale.model.bench import CpuTimes
 from fscale.model.results import Cell, CellKey
 

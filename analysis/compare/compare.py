@@ -11,9 +11,10 @@ from fscale.analysis.compare.health import health
 from fscale.analysis.compare.hosts import mixed_hosts
 from fscale.analysis.compare.judge import judge
 from fscale.analysis.compare.locks import new_bottlenecks, shares
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.pairs import Pairing, common_place, pair
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import Comparison, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
 from fscale.model import crew
 from fscale.model.errors import FscaleError

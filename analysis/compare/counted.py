@@ -13,18 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fscale.analysis.compare.health import health
+from fscale.analysis.compare.model import Comparison, Judgement, Sample, Subject, Verdict
 from fscale.analysis.compare.pairs import common_place, subject_of
-from fscale.analysis.compare.settings import (
-    COUNT,
-    INSTRUCTIONS,
-    Comparison,
-    Judgement,
-    Sample,
-    Settings,
-    Subject,
-    Verdict,
-)
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
+from fscale.analysis.metrics import COUNT, INSTRUCTIONS
 from fscale.model.errors import FscaleError
 from fscale.model.files import printable
 from fscale.model.results import Cell

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fscale.analysis.compare.measured import Measured, Test
+from fscale.analysis.compare.model import Subject
 from fscale.analysis.compare.ranktest import Floats
-from fscale.analysis.compare.settings import DOUBLING, PEAK, SPEEDUP, THROUGHPUT, Subject
 from fscale.analysis.compare.sliced import PairRatio
+from fscale.analysis.metrics import DOUBLING, PEAK, SPEEDUP, THROUGHPUT
 
 Series = tuple[Floats, Floats]  # core counts and throughputs, each of shape (points,)
 

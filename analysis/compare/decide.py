@@ -17,10 +17,12 @@ from fscale.analysis.compare.effect import (
     smallest_change,
 )
 from fscale.analysis.compare.measured import Measured, Test
+from fscale.analysis.compare.model import Judgement, Sample
 from fscale.analysis.compare.ranktest import Floats
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import LATENCIES, PEAK, Judgement, Sample, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import MIN_PAIRS, Paired
+from fscale.analysis.metrics import LATENCIES, PEAK
 
 DISTURBED_SHARE = 0.25
 # Other processes may lower a rate by this many times the CPU time that they took, because they

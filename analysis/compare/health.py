@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from fscale.analysis.compare.model import Health, HealthKind, Subject, Tally
 from fscale.analysis.compare.pairs import Place, subject_of
-from fscale.analysis.compare.settings import Health, HealthKind, Subject, Tally
 from fscale.model.results import Cell
 
 

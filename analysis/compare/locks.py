@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Locks that became bottlenecks: contended in NEW's profiles and not in BASE's."""
 
+from fscale.analysis.compare.model import LockFinding, Subject
 from fscale.analysis.compare.pairs import subject_of
-from fscale.analysis.compare.settings import LockFinding, Subject
 from fscale.analysis.diagnosis.run import profiled
 from fscale.analysis.diagnosis.triage import triage
 from fscale.analysis.diagnosis.verdict import BLAMED_FROM, MENTIONED_FROM

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fscale.analysis.compare.model import Subject
 from fscale.analysis.compare.ranktest import Samples
-from fscale.analysis.compare.settings import COUNT, LATENCIES, Subject
 from fscale.analysis.compare.sliced import PairRatio
+from fscale.analysis.metrics import COUNT, LATENCIES
 
 
 @dataclass(frozen=True)

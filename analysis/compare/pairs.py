@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from fscale.analysis.compare.measured import Measured, Test
-from fscale.analysis.compare.settings import (
+from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.sliced import instructions, ratios_of
+from fscale.analysis.metrics import (
     COUNT,
     INSTRUCTIONS,
     METRICS,
     NAMED,
     SLOWEST,
     THROUGHPUT,
+    VALUES,
     Metric,
-    Subject,
+    why_missing,
 )
-from fscale.analysis.compare.sliced import instructions, ratios_of
-from fscale.analysis.metrics import VALUES, why_missing
 from fscale.model.results import Cell, CellKey
 
 Place = tuple[str, str]  # file system and medium

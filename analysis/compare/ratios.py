@@ -9,9 +9,10 @@ import numpy as np
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import paired
 from fscale.analysis.compare.measured import Test
+from fscale.analysis.compare.model import Comparison, Judgement, Subject
 from fscale.analysis.compare.ranktest import Samples
-from fscale.analysis.compare.settings import EVERY, Comparison, Judgement, Subject
 from fscale.analysis.compare.sides import Sides
+from fscale.analysis.metrics import EVERY
 
 MOST_TICKS = 10_000  # most blocks of sliced pairs that a page draws; with more, only the pairs
 

@@ -6,13 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    FAIRNESS,
-    LATENCIES,
-    THROUGHPUT,
-    Settings,
-)
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.metrics import CPU_EFFICIENCY, FAIRNESS, LATENCIES, THROUGHPUT
 from fscale.model.results import CellKey
 
 BLOCK = 4

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from fscale.analysis.compare.settings import METRICS, Metric, RunRef
+from fscale.analysis.compare.model import RunRef
+from fscale.analysis.metrics import METRICS, Metric
 from fscale.analysis.reader import Results, as_typed, first_error, load
 from fscale.model.bench import Strict
 from fscale.model.errors import FscaleError

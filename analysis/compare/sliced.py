@@ -17,14 +17,14 @@ import scipy
 
 from fscale.analysis.compare.effect import MOST_REPETITIONS, RANK_VARIANCE, Effect
 from fscale.analysis.compare.ranktest import Floats
-from fscale.analysis.compare.settings import (
+from fscale.analysis.metrics import (
     COUNT,
     FAIRNESS,
     INSTRUCTIONS,
     LATENCIES,
     NEVER_SLICED,
+    turn_length,
 )
-from fscale.analysis.metrics import turn_length
 from fscale.model.latency import PERCENTILES, quantile
 from fscale.model.results import Cell
 

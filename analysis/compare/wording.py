@@ -3,16 +3,7 @@
 
 import re
 
-from fscale.analysis.compare.settings import (
-    COUNT,
-    CPU_EFFICIENCY,
-    DOUBLING,
-    LATENCIES,
-    NAMED,
-    PEAK,
-    SETTLED,
-    SPEEDUP,
-    THROUGHPUT,
+from fscale.analysis.compare.model import (
     Comparison,
     Health,
     HealthKind,
@@ -22,6 +13,17 @@ from fscale.analysis.compare.settings import (
     Subject,
     Tally,
     Verdict,
+)
+from fscale.analysis.metrics import (
+    COUNT,
+    CPU_EFFICIENCY,
+    DOUBLING,
+    LATENCIES,
+    NAMED,
+    PEAK,
+    SETTLED,
+    SPEEDUP,
+    THROUGHPUT,
 )
 
 UNITS: dict[str, str] = {

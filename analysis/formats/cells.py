@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from fscale.model.bench import CpuTimes
+from fscale.model.files import printable
 from fscale.model.results import Cell, Run
 
 
@@ -53,3 +54,8 @@ def moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is not None else None
+
+
+def one_line(text: str) -> str:
+    """The text in one line, without unprintable characters."""
+    return printable(" ".join(text.split()))

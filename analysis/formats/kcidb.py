@@ -11,9 +11,8 @@ import json
 import re
 from typing import Any
 
-from fscale.analysis.formats.cells import in_order, moment, simulated
+from fscale.analysis.formats.cells import in_order, moment, one_line, simulated
 from fscale.analysis.formats.outcome import Outcome, describe_cell, outcome
-from fscale.analysis.ktap import one_line
 from fscale.analysis.reader import Results
 from fscale.model.files import printable
 from fscale.model.results import Cell, Run

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fscale.analysis.compare.health import is_broken
-from fscale.analysis.formats.cells import in_order
-from fscale.analysis.ktap import one_line
+from fscale.analysis.formats.cells import in_order, one_line
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import Point, summarise
 from fscale.model.results import Cell

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from fscale.analysis.compare.definition import digest
+from fscale.analysis.compare.model import Subject
 from fscale.analysis.compare.pairs import subject_of
-from fscale.analysis.compare.settings import Subject
 from fscale.analysis.metrics import VALUES
 from fscale.analysis.reader import Results, load
 from fscale.analysis.summary import Spread

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fscale.analysis.compare.settings import LATENCIES
 from fscale.analysis.history.steps import edges
+from fscale.analysis.metrics import LATENCIES
 
 
 @dataclass(frozen=True)

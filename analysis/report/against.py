@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.model import Comparison, Judgement, Subject
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import THROUGHPUT, Comparison, Judgement, Settings, Subject
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import sides_of
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.report.members import Member
 from fscale.model.errors import FscaleError
 

@@ -8,8 +8,8 @@ from typing import Any
 from markupsafe import Markup
 
 from fscale.analysis.compare import wording
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.ratios import Ratios, ratios
-from fscale.analysis.compare.settings import Comparison
 from fscale.analysis.compare.sides import Sides
 from fscale.analysis.report.against import Against
 from fscale.analysis.report.drawings import CURVES

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.pairs import Place, subject_of
-from fscale.analysis.compare.settings import THROUGHPUT
 from fscale.analysis.control import Control, control_of
 from fscale.analysis.curves import Page, Panel, arrange
 from fscale.analysis.export import Row, rows
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.paper.agreement import with_turns
 from fscale.analysis.reader import Results
 from fscale.analysis.report.against import Against, against_first

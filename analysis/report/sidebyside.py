@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from fscale.analysis.compare import wording
+from fscale.analysis.compare.model import Judgement, Subject
 from fscale.analysis.compare.pairs import subject_of
-from fscale.analysis.compare.settings import Judgement, Subject
 from fscale.analysis.report.against import Against
 from fscale.analysis.report.render import render
 from fscale.analysis.report.section import Report, Section

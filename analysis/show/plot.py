@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import plotext
 from rich.text import Text
 
-from fscale.analysis.compare.settings import FAIRNESS, LATENCIES, THROUGHPUT
 from fscale.analysis.curves import Page, Panel
+from fscale.analysis.metrics import FAIRNESS, LATENCIES, THROUGHPUT
 from fscale.analysis.plots import core_ticks, scaled_unit
 from fscale.analysis.style import SERIES, Line
 

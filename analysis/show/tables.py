@@ -7,9 +7,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from fscale.analysis.compare.settings import NAMED
 from fscale.analysis.compare.wording import figure
 from fscale.analysis.curves import Curve, Page, Panel
+from fscale.analysis.metrics import NAMED
 from fscale.analysis.plots import share_of_linear
 from fscale.analysis.report.render import rate, times
 from fscale.analysis.summary import Point

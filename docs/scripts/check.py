@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from fscale.analysis.compare.settings import Verdict
+from fscale.analysis.compare.model import Verdict
 from fscale.model.paths import ROOT
 
 WIDTH = 100

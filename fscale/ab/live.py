@@ -12,8 +12,9 @@ from fscale.ab.loop import Progress
 from fscale.ab.point import Point
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.judge import running
+from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.pairs import pair, subject_of
-from fscale.analysis.compare.settings import Judgement, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.metrics import VALUES
 from fscale.model.results import CellKey
 from fscale.model.terminal import terminal

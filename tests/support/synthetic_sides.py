@@ -14,8 +14,10 @@ import numpy as np
 
 from fscale.analysis.compare.judge import judge
 from fscale.analysis.compare.measured import Measured, Test
-from fscale.analysis.compare.settings import THROUGHPUT, Settings, Subject
+from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import PairRatio
+from fscale.analysis.metrics import THROUGHPUT
 
 PERSISTENCE = 0.9
 OUTLIER = 0.7

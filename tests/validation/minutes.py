@@ -20,9 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from fscale.analysis.compare.pairs import pair
-from fscale.analysis.compare.settings import THROUGHPUT, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.compare.wording import ORDERS
+from fscale.analysis.metrics import THROUGHPUT
 from tests.validation.delay import bench, bench_of
 from tests.validation.neighbour import neighbour
 from tests.validation.windows import run, together

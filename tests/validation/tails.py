@@ -27,8 +27,9 @@ from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.judge import judge
 from fscale.analysis.compare.measured import Measured, Test
 from fscale.analysis.compare.pairs import subject_of
-from fscale.analysis.compare.settings import LATENCIES, METRICS, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.metrics import LATENCIES, METRICS
 from fscale.model.paths import BENCH
 from tests.support.synthetic import key
 from tests.validation.delay import BUILD, rare, script

@@ -10,9 +10,10 @@ from fscale.ab.plan import make
 from fscale.ab.run import execute
 from fscale.analysis.compare.curves import curve_tests
 from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.pairs import pair, subject_of
 from fscale.analysis.compare.sequential import growing
-from fscale.analysis.compare.settings import Judgement, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
 from fscale.analysis.compare.sliced import FIRST_LOOK
 from fscale.apps.adapter import loads

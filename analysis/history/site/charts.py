@@ -12,10 +12,10 @@ import numpy as np
 import vl_convert
 from markupsafe import Markup
 
-from fscale.analysis.compare.settings import FAIRNESS, LATENCIES, NAMED
 from fscale.analysis.compare.wording import change, seconds
 from fscale.analysis.history.site.arrange import Page
 from fscale.analysis.history.trend import Trend, Value
+from fscale.analysis.metrics import FAIRNESS, LATENCIES, NAMED
 from fscale.analysis.report.render import rate, read
 from fscale.model.words import plural
 

@@ -10,15 +10,9 @@ import pytest
 from fscale.analysis.compare.curves import curve_tests, peak_cores
 from fscale.analysis.compare.measured import Measured
 from fscale.analysis.compare.measured import Test as Compared
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    DOUBLING,
-    PEAK,
-    SPEEDUP,
-    THROUGHPUT,
-    Subject,
-)
+from fscale.analysis.compare.model import Subject
 from fscale.analysis.compare.sliced import PairRatio
+from fscale.analysis.metrics import CPU_EFFICIENCY, DOUBLING, PEAK, SPEEDUP, THROUGHPUT
 
 Values = dict[int, float]
 

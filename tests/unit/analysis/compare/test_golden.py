@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.pairs import pair
-from fscale.analysis.compare.settings import THROUGHPUT, Judgement, Settings
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.model import paths
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey

@@ -4,7 +4,7 @@
 import pytest
 
 from fscale.analysis.compare.health import health, is_broken
-from fscale.analysis.compare.settings import Tally
+from fscale.analysis.compare.model import Tally
 from fscale.model.results import Cell
 from tests.support.synthetic import cell, key
 

@@ -12,16 +12,11 @@ from fscale.analysis.compare.effect import Effect, smallest_change
 from fscale.analysis.compare.judge import judge, refuse_too_few, running
 from fscale.analysis.compare.measured import Measured
 from fscale.analysis.compare.measured import Test as Compared
-from fscale.analysis.compare.settings import (
-    COUNT,
-    PEAK,
-    THROUGHPUT,
-    Judgement,
-    Settings,
-    Subject,
-)
+from fscale.analysis.compare.model import Judgement, Subject
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sliced import PairRatio, paired, pairs_needed
 from fscale.analysis.compare.sliced import smallest_change as pairs_show
+from fscale.analysis.metrics import COUNT, PEAK, THROUGHPUT
 from fscale.model.errors import FscaleError
 
 SUBJECT = Subject(

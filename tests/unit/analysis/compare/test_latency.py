@@ -15,18 +15,21 @@ from typer.testing import CliRunner, Result
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.judge import judge
+from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.pairs import pair
-from fscale.analysis.compare.settings import (
+from fscale.analysis.compare.settings import Settings
+from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.compare.sliced import ratios_of
+from fscale.analysis.metrics import (
     EVERY,
     LATENCIES,
     METRICS,
     NAMED,
-    Judgement,
-    Settings,
+    VALUES,
+    jain,
+    slowest_worker,
+    why_missing,
 )
-from fscale.analysis.compare.sides import open_sides
-from fscale.analysis.compare.sliced import ratios_of
-from fscale.analysis.metrics import VALUES, jain, slowest_worker, why_missing
 from fscale.analysis.reader import load
 from fscale.analysis.report import build
 from fscale.cli import app

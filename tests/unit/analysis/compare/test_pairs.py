@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fscale.analysis.compare.pairs import Pairing, pair, subject_of
-from fscale.analysis.compare.settings import COUNT, CPU_EFFICIENCY, THROUGHPUT
+from fscale.analysis.metrics import COUNT, CPU_EFFICIENCY, THROUGHPUT
 from fscale.model.results import Cell, Slice
 from tests.support.synthetic import cell, key
 

@@ -18,10 +18,12 @@ from typer.testing import CliRunner, Result
 from fscale.analysis.compare.compare import compare
 from fscale.analysis.compare.curves import gain_per_doubling, peak_cores, speedup
 from fscale.analysis.compare.locks import new_bottlenecks
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.pairs import pair, subject_of
 from fscale.analysis.compare.repetitions import minimum_repetitions
-from fscale.analysis.compare.settings import COUNT, PEAK, SPEEDUP, THROUGHPUT, Comparison, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.metrics import COUNT, PEAK, SPEEDUP, THROUGHPUT
 from fscale.cli import app
 from fscale.model import paths
 from fscale.model.errors import FscaleError

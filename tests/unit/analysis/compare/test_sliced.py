@@ -13,13 +13,7 @@ from fscale.analysis.compare.curves import curve_tests
 from fscale.analysis.compare.judge import judge, running
 from fscale.analysis.compare.pairs import pair
 from fscale.analysis.compare.sequential import growing
-from fscale.analysis.compare.settings import (
-    CPU_EFFICIENCY,
-    INSTRUCTIONS,
-    SETTLED,
-    THROUGHPUT,
-    Settings,
-)
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import AbRecord
 from fscale.analysis.compare.sliced import (
     MIN_BLOCKS,
@@ -31,7 +25,7 @@ from fscale.analysis.compare.sliced import (
     smallest_change,
 )
 from fscale.analysis.compare.wording import remark
-from fscale.analysis.metrics import settled
+from fscale.analysis.metrics import CPU_EFFICIENCY, INSTRUCTIONS, SETTLED, THROUGHPUT, settled
 from fscale.model.errors import FscaleError
 from fscale.model.results import Cell, CellKey
 from tests.support.synthetic import cell, sliced

@@ -10,8 +10,9 @@ import pytest
 
 from fscale.analysis.compare import ratios as drawing
 from fscale.analysis.compare.compare import compare
+from fscale.analysis.compare.model import Comparison
 from fscale.analysis.compare.ratios import Ratios, ratios
-from fscale.analysis.compare.settings import Comparison, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides, open_sides
 from fscale.analysis.report.ratioplot import REACH, reach
 from fscale.model.results import Cell

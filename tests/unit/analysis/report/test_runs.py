@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fscale.analysis.compare.compare import compare
-from fscale.analysis.compare.settings import THROUGHPUT, Settings
+from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import open_sides
+from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.reader import load
 from fscale.analysis.report import build, build_several, interactive
 from fscale.analysis.report.labels import DEFAULT, MOST, labels

@@ -5,7 +5,7 @@ import textwrap
 from itertools import groupby
 
 from fscale.analysis.compare import wording
-from fscale.analysis.compare.settings import WORSE, Comparison, Judgement, RunRef
+from fscale.analysis.compare.model import WORSE, Comparison, Judgement, RunRef
 
 WIDTH = 72
 METHODS = {

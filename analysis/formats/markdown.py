@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from fscale.analysis.compare import wording
-from fscale.analysis.compare.settings import Comparison, Health, Judgement, Policy
+from fscale.analysis.compare.model import Comparison, Health, Judgement, Policy
 
 HEADER = (
     "| verdict | cell | metric | base | new | change | interval | remark |",
