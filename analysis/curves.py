@@ -193,7 +193,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Group:
+class PanelGroup:
     """The panels of workloads with the same action: read data, write metadata, ..."""
 
     title: str
@@ -206,7 +206,7 @@ class Page:
 
     medium: str
     mode: str
-    groups: tuple[Group, ...]
+    groups: tuple[PanelGroup, ...]
 
     @property
     def title(self) -> str:
@@ -339,7 +339,7 @@ def _groups(
     descriptors: dict[str, Descriptor],
     there: Layouts,
     controls: Controls,
-) -> tuple[Group, ...]:
+) -> tuple[PanelGroup, ...]:
     durations: dict[str, set[float]] = defaultdict(set)
     for point in points:
         durations[point.key.workload].add(point.key.duration)
@@ -369,4 +369,4 @@ def _groups(
                 controls,
             )
         )
-    return tuple(Group(title, tuple(own)) for title, own in groups.items())
+    return tuple(PanelGroup(title, tuple(own)) for title, own in groups.items())

@@ -21,7 +21,7 @@ FUNCTIONS = 6
 
 
 @dataclass(frozen=True)
-class Row:
+class SimulatedPoint:
     """A point's shares of the cores' cycles and counts per operation (medians of repetitions)."""
 
     point: Point
@@ -58,10 +58,10 @@ class Hot:
         return [user for user in self.users if user.writes][:USERS]
 
 
-def rows(points: Iterable[Point]) -> list[Row]:
+def rows(points: Iterable[Point]) -> list[SimulatedPoint]:
     """The simulated points, without those of a what-if, which have their own table."""
     return [
-        Row(point, medians([s.shares() for s in found]), medians(_counts(point)))
+        SimulatedPoint(point, medians([s.shares() for s in found]), medians(_counts(point)))
         for point in points
         if point.key.side is None and (found := simulations(point))
     ]

@@ -16,19 +16,19 @@ from fscale.model.results import Cell, Mounted, Run
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowLengths:
     """Lengths of the windows of a cell in seconds."""
 
     longest: float
     median: float
 
 
-def windows_of(cell: Cell) -> Windows | None:
+def windows_of(cell: Cell) -> WindowLengths | None:
     """The windows of a cell; None for cells in turns, for counts, and if not recorded."""
     if cell.bench is None or cell.slices is not None or cell.simulation is not None:
         return None
     lengths = [window.seconds for window in cell.bench.windows]
-    return Windows(max(lengths), median(lengths)) if lengths else None
+    return WindowLengths(max(lengths), median(lengths)) if lengths else None
 
 
 def commit_seconds(filesystem: Mapping[str, Any], mounted: Mounted | None = None) -> float | None:
@@ -62,7 +62,7 @@ def warnings(run: Run, cells: Iterable[Cell]) -> list[str]:
 
 
 def _cut_short(run: Run, scored: Sequence[Cell]) -> list[str]:
-    groups: dict[tuple[str, float], dict[str, list[Windows]]] = defaultdict(dict)
+    groups: dict[tuple[str, float], dict[str, list[WindowLengths]]] = defaultdict(dict)
     for cell in scored:
         every = _interval(run, cell)
         windows = windows_of(cell)

@@ -51,7 +51,7 @@ MIN_GAIN = 0.1
 
 
 @dataclass(frozen=True)
-class Metric:
+class CountRule:
     """A judged metric, with the change that is not a finding: `part`, a fraction, and `least`."""
 
     name: str
@@ -61,8 +61,8 @@ class Metric:
 
 
 METRICS = (
-    Metric(INSTRUCTIONS, lambda window: window.instructions, 0.01, 20.0),
-    Metric(
+    CountRule(INSTRUCTIONS, lambda window: window.instructions, 0.01, 20.0),
+    CountRule(
         SHARED_LINES,
         lambda window: sum(window.transfers.get(kind, 0) for kind in SHARED),
         0.1,
@@ -72,7 +72,7 @@ METRICS = (
 
 
 @dataclass(frozen=True)
-class Side:
+class Boots:
     """The values of a metric per operation: the median of the windows, for each boot."""
 
     values: tuple[float, ...]
@@ -171,7 +171,7 @@ def _broken(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def _metric(
-    subject: Subject, metric: Metric, base: Sequence[Cell], new: Sequence[Cell]
+    subject: Subject, metric: CountRule, base: Sequence[Cell], new: Sequence[Cell]
 ) -> Judgement:
     one, other = _side(metric, base), _side(metric, new)
     bound = max(metric.part * one.median, metric.least, SPREADS * max(one.spread, other.spread))
@@ -203,7 +203,7 @@ def _metric(
     )
 
 
-def _sample(cells: Sequence[Cell], side: Side) -> Sample:
+def _sample(cells: Sequence[Cell], side: Boots) -> Sample:
     numbers = [cell.key.repetition for cell in cells]
     return Sample(
         filesystem=cells[0].key.filesystem,
@@ -214,7 +214,7 @@ def _sample(cells: Sequence[Cell], side: Side) -> Sample:
     )
 
 
-def _apart(less: Side, more: Side) -> float:
+def _apart(less: Boots, more: Boots) -> float:
     """The gap between the largest boot of one side and the smallest of the other."""
     return min(more.values) - max(less.values)
 
@@ -261,11 +261,11 @@ def _lost(before: Sequence[Takers], after: Sequence[Takers]) -> float:
 
 def _compared(
     before: Sequence[Takers], after: Sequence[Takers]
-) -> Iterator[tuple[str, Side, Side]]:
+) -> Iterator[tuple[str, Boots, Boots]]:
     """The lines that each name takes in all boots of both sides."""
     for name in {name for boot in (*before, *after) for name in boot}:
         one, other = (
-            Side(tuple(boot.get(name, 0.0) for boot in boots)) for boots in (before, after)
+            Boots(tuple(boot.get(name, 0.0) for boot in boots)) for boots in (before, after)
         )
         yield name, one, other
 
@@ -318,8 +318,8 @@ def _work(cells: Sequence[Cell]) -> dict[str, float]:
     return {name: n / ops for name, n in found.items()}
 
 
-def _side(metric: Metric, cells: Sequence[Cell]) -> Side:
-    return Side(
+def _side(metric: CountRule, cells: Sequence[Cell]) -> Boots:
+    return Boots(
         tuple(
             statistics.median(metric.of(window) / window.ops for window in cell.simulation.windows)
             for cell in cells

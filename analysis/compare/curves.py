@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fscale.analysis.compare.measured import Measured, Test
 from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.ranktest import Floats
 from fscale.analysis.compare.sliced import PairRatio
 from fscale.analysis.metrics import DOUBLING, PEAK, SPEEDUP, THROUGHPUT
@@ -92,8 +92,8 @@ def _ratios(points: Sequence[Test], cores: Sequence[int], metric: str) -> dict[i
 
 
 def _measured(
-    points: Sequence[Measured], cores: Sequence[int], of: Callable[[Series], float]
-) -> Measured:
+    points: Sequence[Observations], cores: Sequence[int], of: Callable[[Series], float]
+) -> Observations:
     repetitions = sorted(set.intersection(*(set(p.values) for p in points)))
     x = np.array(cores)
     values = {r: of((x, np.array([p.values[r] for p in points]))) for r in repetitions}
@@ -101,7 +101,7 @@ def _measured(
     disturbed = min(max(p.disturbed for p in points), len(values))
     lost = [p.lost for p in points if p.disturbed]
     known = [share for share in lost if share is not None]
-    return Measured(
+    return Observations(
         points[0].filesystem,
         values,
         most - len(values),

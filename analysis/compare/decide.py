@@ -16,8 +16,8 @@ from fscale.analysis.compare.effect import (
     repetitions_needed,
     smallest_change,
 )
-from fscale.analysis.compare.measured import Measured, Test
 from fscale.analysis.compare.model import Judgement, Sample
+from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.ranktest import Floats
 from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import Settings
@@ -150,7 +150,7 @@ def undecided(test: Test, margin: float) -> Judgement:
     )
 
 
-def side_of(side: Measured, counted: bool) -> Sample:
+def side_of(side: Observations, counted: bool) -> Sample:
     """One side as it is shown; the spread of counts is computed from the count plus one event."""
     values = np.array(list(side.values.values()))
     logs: Floats = np.log(values + 1 if counted else values)

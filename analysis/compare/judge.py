@@ -10,8 +10,8 @@ import scipy
 
 from fscale.analysis.compare.decide import Evidence, decide, too_few
 from fscale.analysis.compare.effect import Effect, effect, spread_of
-from fscale.analysis.compare.measured import Test
 from fscale.analysis.compare.model import Judgement
+from fscale.analysis.compare.observations import Test
 from fscale.analysis.compare.ranktest import p_value
 from fscale.analysis.compare.repetitions import minimum_repetitions, repetitions_to_reach
 from fscale.analysis.compare.sequential import weight

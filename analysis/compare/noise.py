@@ -13,8 +13,8 @@ from pydantic import Field
 from fscale.analysis.compare import sliced
 from fscale.analysis.compare.effect import deviation, smallest_change, spread_of
 from fscale.analysis.compare.judge import judge
-from fscale.analysis.compare.measured import Test
 from fscale.analysis.compare.model import Judgement, Subject, Verdict
+from fscale.analysis.compare.observations import Test
 from fscale.analysis.compare.pairs import pair, subject_of
 from fscale.analysis.compare.sequential import growing, weight
 from fscale.analysis.compare.settings import Settings

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from statistics import median
 
-from fscale.analysis.compare.measured import Measured, Test
 from fscale.analysis.compare.model import Subject
+from fscale.analysis.compare.observations import Observations, Test
 from fscale.analysis.compare.sliced import instructions, ratios_of
 from fscale.analysis.metrics import (
     COUNT,
@@ -27,7 +27,7 @@ Place = tuple[str, str]  # file system and medium
 
 
 @dataclass
-class _Side:
+class _Collected:
     """The values of one subject and metric on one side, while they are collected."""
 
     values: dict[int, float] = field(default_factory=dict)
@@ -104,7 +104,9 @@ def pair(
         if metric.partition(":")[0] not in metrics:
             continue
         one, other = (
-            Measured(own, side.values, side.unusable, len(side.disturbed), side.lost, side.reason)
+            Observations(
+                own, side.values, side.unusable, len(side.disturbed), side.lost, side.reason
+            )
             for side, own in zip(
                 (s[subject, metric] for s in sides),
                 (p[0][0] if common else subject.filesystem for p in places),
@@ -158,8 +160,8 @@ def _lost(cell: Cell) -> float | None:
 
 def _collect(
     cells: Iterable[Cell], place: Place | None, metrics: Collection[str]
-) -> dict[tuple[Subject, str], _Side]:
-    sides: dict[tuple[Subject, str], _Side] = defaultdict(_Side)
+) -> dict[tuple[Subject, str], _Collected]:
+    sides: dict[tuple[Subject, str], _Collected] = defaultdict(_Collected)
     for cell in cells:
         subject = subject_of(cell.key, place)
         repetition = cell.key.repetition

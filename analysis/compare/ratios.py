@@ -8,9 +8,9 @@ import numpy as np
 
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import paired
-from fscale.analysis.compare.measured import Test
 from fscale.analysis.compare.model import Comparison, Judgement, Subject
-from fscale.analysis.compare.ranktest import Samples
+from fscale.analysis.compare.observations import Test
+from fscale.analysis.compare.ranktest import RankSamples
 from fscale.analysis.compare.sides import Sides
 from fscale.analysis.metrics import EVERY
 
@@ -107,7 +107,7 @@ def _dots(test: Test) -> Iterator[Dot]:
         yield from _whole(test.samples())
 
 
-def _whole(samples: Samples) -> Iterator[Dot]:
+def _whole(samples: RankSamples) -> Iterator[Dot]:
     """A block of whole repetitions, A B B A twice: the ratio of its medians."""
     logs = np.log(samples.value)
     for block in np.unique(samples.block):

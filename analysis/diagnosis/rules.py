@@ -31,7 +31,7 @@ class Bottleneck(Strict):
     source: str
 
 
-class Rule(Strict):
+class LockRule(Strict):
     """A rule of locks.toml, which describes the keys."""
 
     object: str
@@ -96,7 +96,7 @@ _NEVER = (9999, 9999)
 class Compiled:
     """A rule with its patterns ready for use."""
 
-    rule: Rule
+    rule: LockRule
     first: re.Pattern[str]
     below: tuple[re.Pattern[str], ...]
     next: re.Pattern[str] | None
@@ -167,7 +167,7 @@ def _either(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _compile(data: dict[str, Any]) -> Compiled:
-    rule = Rule.model_validate(data)
+    rule = LockRule.model_validate(data)
     return Compiled(
         rule,
         _either(rule.caller or rule.leaf),
@@ -200,6 +200,6 @@ def table3() -> dict[str, Bottleneck]:
 
 def match(
     table: tuple[Compiled, ...], frames: tuple[str, ...], owners: Owners, kernel: str | None = None
-) -> Rule | None:
+) -> LockRule | None:
     """The first rule of `table` that fits the frames and holds for that kernel."""
     return next((c.rule for c in table if c.holds_on(kernel) and c.fits(frames, owners)), None)

@@ -13,7 +13,7 @@ from fscale.analysis.curves import Curve, arrange
 from fscale.analysis.diagnosis import simulated
 from fscale.analysis.diagnosis.rules import table3
 from fscale.analysis.diagnosis.triage import Suspect, Triage, triage
-from fscale.analysis.diagnosis.verdict import Judgement, judge_point, suspects_of
+from fscale.analysis.diagnosis.verdict import CurveVerdict, judge_point, suspects_of
 from fscale.analysis.reader import Results
 from fscale.analysis.summary import summarise
 from fscale.analysis.whatif import is_whatif
@@ -31,7 +31,7 @@ class Diagnosed:
 
     triage: Triage
     curve: Curve | None
-    judgement: Judgement
+    judgement: CurveVerdict
     suspects: list[Suspect]  # those that can explain lost throughput
 
     @property
@@ -178,7 +178,7 @@ def costs(results: Results) -> list[Cost]:
 
 
 @dataclass(frozen=True)
-class Row:
+class BottleneckRow:
     """A row of the bottleneck table, in the form of FxMark's Table 3."""
 
     filesystem: str
@@ -190,7 +190,7 @@ class Row:
     table3: str | None
 
 
-def table(diagnosis: Diagnosis, results: Results) -> list[Row]:
+def table(diagnosis: Diagnosis, results: Results) -> list[BottleneckRow]:
     """The objects that limit any point of the run, by file system, the largest share first."""
     groups: dict[tuple[str, str], list[tuple[Diagnosed, Suspect]]] = defaultdict(list)
     for point in diagnosis.points:
@@ -206,7 +206,7 @@ def table(diagnosis: Diagnosis, results: Results) -> list[Row]:
         rows.append(
             (
                 worst.share,
-                Row(
+                BottleneckRow(
                     filesystem,
                     known.bottleneck if known else worst.sort,
                     name,

@@ -8,7 +8,7 @@ from junitparser import Error, Failure, JUnitXml, Property, Skipped, TestCase, T
 
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.model import Comparison, Judgement
-from fscale.analysis.formats.outcome import Entry, Group, Outcome, groups
+from fscale.analysis.formats.outcome import Outcome, PointOutcome, Repetition, point_outcomes
 from fscale.analysis.reader import Results
 from fscale.model.files import printable
 
@@ -25,10 +25,10 @@ def render_run(results: Results) -> str:
 
     Broken is a failure, unusable or absent an error, skipped is skipped.
     """
-    return _render(*(_suite(results, group) for group in groups(results)))
+    return _render(*(_suite(results, group) for group in point_outcomes(results)))
 
 
-def _suite(results: Results, group: Group) -> TestSuite:
+def _suite(results: Results, group: PointOutcome) -> TestSuite:
     suite = TestSuite(group.name)
     suite.hostname = printable(results.run.machine.hostname)
     suite.add_property("kernel", printable(results.run.machine.kernel))
@@ -42,7 +42,7 @@ def _suite(results: Results, group: Group) -> TestSuite:
     return suite
 
 
-def _repetition(point: str, entry: Entry) -> TestCase:
+def _repetition(point: str, entry: Repetition) -> TestCase:
     case = TestCase(entry.name, classname=point, time=entry.seconds)
     if entry.outcome in _RESULTS:
         case.result = [_RESULTS[entry.outcome](entry.text)]

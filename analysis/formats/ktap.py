@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fscale.analysis.compare import wording
 from fscale.analysis.compare.model import Comparison, Judgement
 from fscale.analysis.formats.cells import one_line
-from fscale.analysis.formats.outcome import Entry, Group, groups
+from fscale.analysis.formats.outcome import PointOutcome, Repetition, point_outcomes
 from fscale.analysis.reader import Results
 
 _VERSION = "KTAP version 1"
@@ -32,10 +32,10 @@ def render_run(results: Results) -> str:
 
     A repetition passes if it has a figure; `fscale compare` judges whether the figure is good.
     """
-    return _render([_point(group) for group in groups(results)])
+    return _render([_point(group) for group in point_outcomes(results)])
 
 
-def _point(group: Group) -> KtapTest:
+def _point(group: PointOutcome) -> KtapTest:
     """The test of a point: skipped if all repetitions are, failed if one failed."""
     subtests = tuple(_repetition(entry) for entry in group.entries)
     diagnostics = (group.text,) if group.text else ()
@@ -50,7 +50,7 @@ def _point(group: Group) -> KtapTest:
     )
 
 
-def _repetition(entry: Entry) -> KtapTest:
+def _repetition(entry: Repetition) -> KtapTest:
     ok = entry.outcome in ("measured", "skipped")
     return KtapTest(entry.name, ok, _DIRECTIVES.get(entry.outcome, ""), entry.text)
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from fscale.analysis.export import FAIRNESS_COLUMNS, LATENCY_COLUMNS, spreadsheet_safe
 from fscale.analysis.formats.cells import (
     cpu_seconds,
     cpu_times,
@@ -24,6 +23,7 @@ from fscale.analysis.formats.cells import (
 )
 from fscale.analysis.metrics import FAIRNESS_VALUES, LATENCY_VALUES
 from fscale.analysis.metrics import Value as Of
+from fscale.analysis.point_table import FAIRNESS_COLUMNS, LATENCY_COLUMNS, spreadsheet_safe
 from fscale.analysis.reader import Results, Unreadable
 from fscale.analysis.summary import CPU_STATES
 from fscale.analysis.windows import commit_seconds, windows_of

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from fscale.analysis.curves import Curve, Group, Page, Panel
+from fscale.analysis.curves import Curve, Page, Panel, PanelGroup
 from fscale.analysis.paper.statements import Shape, Statement, statements
 from fscale.analysis.skill import amdahl
 from fscale.analysis.summary import Ratio
@@ -179,5 +179,5 @@ def with_turns(page: Page) -> Page:
     def marked(panel: Panel) -> Panel:
         return replace(panel, turns=tuple(sorted(turns.get(panel.name, ()))))
 
-    groups = tuple(Group(g.title, tuple(map(marked, g.panels))) for g in page.groups)
+    groups = tuple(PanelGroup(g.title, tuple(map(marked, g.panels))) for g in page.groups)
     return replace(page, groups=groups)

@@ -8,7 +8,7 @@ To add a section, add one line to `SECTIONS` (one run) and one to `OF_SEVERAL` (
 from collections.abc import Sequence
 from pathlib import Path
 
-from fscale.analysis import export, figures
+from fscale.analysis import figures, point_table
 from fscale.analysis.reader import load
 from fscale.analysis.report import (
     comparison,
@@ -112,7 +112,7 @@ def build_several(
 def _write(report: Report, plots: bool) -> Path:
     folder = Folder(report.out_dir)
     try:
-        export.write(report.figures, folder)
+        point_table.write(report.figures, folder)
         for page in report.pages if plots else ():
             directory = f"plots/{page.slug}" if len(report.pages) > 1 else "plots"
             figures.save_page(page, report.lines, folder, directory)

@@ -12,7 +12,7 @@ from fscale.model.variant import split_partitions
 
 
 @dataclass(frozen=True)
-class Row:
+class PartitionedPoint:
     """One workload and file system at one core count, whole and partitioned."""
 
     page: str
@@ -39,7 +39,7 @@ def _split(name: str) -> tuple[str, int]:
         return name, 1
 
 
-def rows(page: Page, panel: Panel) -> list[Row]:
+def rows(page: Page, panel: Panel) -> list[PartitionedPoint]:
     """The points of partitioned file systems that were also measured whole (FxMark, Figure 14)."""
     points = {(c.filesystem, c.side, p.key.cores): p for c in panel.curves for p in c.points}
     found = []
@@ -47,7 +47,7 @@ def rows(page: Page, panel: Panel) -> list[Row]:
         base, count = _split(name)
         whole = points.get((base, side, cores))
         if count > 1 and whole is not None:
-            found.append(Row(page.title, panel.name, base, count, whole, point))
+            found.append(PartitionedPoint(page.title, panel.name, base, count, whole, point))
     return found
 
 

@@ -10,14 +10,14 @@ from fscale.analysis.compare import wording
 from fscale.analysis.compare.pairs import Place, subject_of
 from fscale.analysis.control import Control, control_of
 from fscale.analysis.curves import Page, Panel, arrange
-from fscale.analysis.export import Row, rows
 from fscale.analysis.metrics import THROUGHPUT
 from fscale.analysis.paper.agreement import with_turns
+from fscale.analysis.point_table import PointRow, rows
 from fscale.analysis.reader import Results
 from fscale.analysis.report.against import Against, against_first
 from fscale.analysis.report.looks import by_run, looks
 from fscale.analysis.report.members import Member
-from fscale.analysis.style import Line
+from fscale.analysis.style import LineStyle
 from fscale.analysis.summary import Point, summarise
 from fscale.analysis.whatif import is_whatif
 from fscale.model.bench import Descriptor
@@ -117,13 +117,13 @@ class Report:
         return {member.label: control_of(member.results) for member in self.members}
 
     @cached_property
-    def lines(self) -> dict[str, Line]:
+    def lines(self) -> dict[str, LineStyle]:
         """The look of each series (`Curve.series`) in the whole report."""
         measured = {(p.key.filesystem, p.run) for p in self.points}
         return looks(self.filesystems, [m.label for m in self.members], measured)
 
     @cached_property
-    def figures(self) -> list[Row]:
+    def figures(self) -> list[PointRow]:
         """The table of figures."""
         return rows(self.pages)
 

@@ -14,7 +14,7 @@ from fscale.analysis.summary import Point
 
 
 @dataclass(frozen=True)
-class Value:
+class RunValue:
     """A run's value at a point; `ratio` is relative to the first run, None if not comparable."""
 
     point: Point | None
@@ -37,16 +37,16 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Row:
+class SubjectRow:
     """A point in all runs; a run that did not measure it has no value."""
 
     subject: Subject
     panel: str
     anchor: str
-    values: tuple[Value, ...]
+    values: tuple[RunValue, ...]
 
 
-def rows(report: Report) -> list[Row]:
+def rows(report: Report) -> list[SubjectRow]:
     """The rows in the order of the curves: page, panel, file system, cores."""
     place = report.place
     found: dict[Subject, dict[str | None, Point]] = {}
@@ -62,34 +62,34 @@ def rows(report: Report) -> list[Row]:
     if place:  # several file systems share a row
         found = dict(sorted(found.items(), key=lambda item: list(where).index(item[0])))
     return [
-        Row(subject, *where[subject], tuple(_values(report, subject, own)))
+        SubjectRow(subject, *where[subject], tuple(_values(report, subject, own)))
         for subject, own in found.items()
     ]
 
 
-def _values(report: Report, subject: Subject, own: dict[str | None, Point]) -> list[Value]:
+def _values(report: Report, subject: Subject, own: dict[str | None, Point]) -> list[RunValue]:
     first, *others = report.members
     base = own.get(first.label)
-    values = [Value(base)]
+    values = [RunValue(base)]
     for member in others:
         against = report.against[str(member.label)]
         values.append(_value(against, subject, base, own.get(member.label)))
     return values
 
 
-def _value(against: Against, subject: Subject, base: Point | None, point: Point | None) -> Value:
+def _value(against: Against, subject: Subject, base: Point | None, point: Point | None) -> RunValue:
     judged = against.comparison
     health = next((h.kind for h in judged.health if h.subject == subject), None) if judged else None
     if judged is None or base is None or point is None:
-        return Value(point, health=health)
+        return RunValue(point, health=health)
     judgement = against.rates.get(subject)
     ratio = point.median / base.median
     if judgement is not None and judgement.ratio is not None:
         ratio = judgement.ratio
-    return Value(point, ratio, judgement, health)
+    return RunValue(point, ratio, judgement, health)
 
 
-def _sums(found: list[Row], column: int) -> str:
+def _sums(found: list[SubjectRow], column: int) -> str:
     """The number of rows of a column with each verdict."""
     counts = Counter(row.values[column].verdict for row in found if row.values[column].verdict)
     return ", ".join(

@@ -12,7 +12,7 @@ from rich.text import Text
 from fscale.analysis.curves import Page, Panel
 from fscale.analysis.metrics import FAIRNESS, LATENCIES, THROUGHPUT
 from fscale.analysis.plots import core_ticks, scaled_unit
-from fscale.analysis.style import SERIES, Line
+from fscale.analysis.style import SERIES, LineStyle
 
 MIN_COLUMNS = 20  # a narrower plot would be unreadable
 INTERVALS = 4  # at most, on the vertical axis
@@ -42,7 +42,7 @@ class Mark:
     colour: str
 
 
-def marks(page: Page, lines: Mapping[str, Line]) -> dict[str, Mark]:
+def marks(page: Page, lines: Mapping[str, LineStyle]) -> dict[str, Mark]:
     """A mark for each curve by its legend name; each has a character of its own.
 
     A file system has the character that resembles its marker in the report. If it comes twice

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from fscale.analysis.compare.wording import change
 from fscale.analysis.history import index
 from fscale.analysis.history.site import charts
-from fscale.analysis.history.site.arrange import History, Page
+from fscale.analysis.history.site.arrange import History, SeriesPage
 from fscale.analysis.history.steps import FEWEST_RUNS
 from fscale.analysis.history.trend import trends
 from fscale.analysis.report.render import read, render, stylesheet
@@ -90,7 +90,7 @@ def _overview(history: History, margin: float, problems: Sequence[str]) -> Marku
     )
 
 
-def _series(history: History, page: Page) -> Markup:
+def _series(history: History, page: SeriesPage) -> Markup:
     panels = [(trend, charts.specification(page, trend)) for trend in page.trends]
     return render(
         "history/series.html.j2",

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fscale.analysis.history.index import IndexedRun
-from fscale.analysis.history.trend import Place, Step, Trend, Value
+from fscale.analysis.history.trend import SeriesKey, Step, Trend, TrendValue
 
 LONGEST_NAME = 80  # most characters of a file name that come from a workload and file system
 
 
 @dataclass(frozen=True)
-class Page:
+class SeriesPage:
     """The trends of one place, by ascending core count.
 
     `newer`: the number of runs on its machine that are newer than its last run.
     """
 
-    place: Place
+    place: SeriesKey
     trends: tuple[Trend, ...]
     newer: int
 
@@ -39,7 +39,7 @@ class Page:
         return f"{plain[:LONGEST_NAME]}-{digest}.html"
 
     @cached_property
-    def runs(self) -> list[Value]:
+    def runs(self) -> list[TrendValue]:
         """A value of each run in any of the trends, the oldest first."""
         first = {v.path: v for trend in self.trends for v in trend.values}
         return sorted(first.values(), key=lambda v: (v.started, v.path))
@@ -50,7 +50,7 @@ class Page:
         return {run.path: number for number, run in enumerate(self.runs)}
 
     @cached_property
-    def table(self) -> list[tuple[int, Value, list[tuple[Value | None, Step | None]]]]:
+    def table(self) -> list[tuple[int, TrendValue, list[tuple[TrendValue | None, Step | None]]]]:
         """Number, run, and the value of each trend with the step that it follows, newest first."""
         columns = [
             ({v.path: v for v in t.values}, {s.first.path: s for s in t.steps}) for t in self.trends
@@ -70,7 +70,7 @@ class Page:
 class Change:
     """A step and where it is shown."""
 
-    page: Page
+    page: SeriesPage
     trend: Trend
     step: Step
 
@@ -91,11 +91,11 @@ class History:
         for run in runs:
             started[run.machine].append(run.started)
         self.machines = Counter({machine: len(own) for machine, own in started.items()})
-        places: dict[Place, list[Trend]] = defaultdict(list)
+        places: dict[SeriesKey, list[Trend]] = defaultdict(list)
         for trend in found:
             places[trend.place].append(trend)
         self.pages = [
-            Page(place, tuple(own), _newer(own, started[place.machine]))
+            SeriesPage(place, tuple(own), _newer(own, started[place.machine]))
             for place, own in places.items()
         ]
 

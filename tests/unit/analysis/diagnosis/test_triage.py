@@ -14,7 +14,7 @@ from fscale.analysis.diagnosis.cpuprofile import CpuProfile, Spot
 from fscale.analysis.diagnosis.lockprofile import Contended, LockProfile
 from fscale.analysis.diagnosis.naming import By, Name, resting_on
 from fscale.analysis.diagnosis.offcpu import OffCpuProfile, Wait
-from fscale.analysis.diagnosis.perfscript import Samples
+from fscale.analysis.diagnosis.perfscript import StackSamples
 from fscale.analysis.diagnosis.triage import (
     COUNTER,
     LOCK,
@@ -254,7 +254,7 @@ def lock_profile(*found: Contended, active: int = 1000) -> LockProfile:
 
 def cpu_profile(spinning: list[Spot], atomics: list[Spot] | None = None) -> CpuProfile:
     """Of 2000 ns, in which the workers were idle for the half."""
-    samples = Samples(workers=Counter({STACK: 1000}), active_ns=2000)
+    samples = StackSamples(workers=Counter({STACK: 1000}), active_ns=2000)
     spots, words = ({s.name.object: s for s in own} for own in (spinning, atomics or []))
     return CpuProfile("cpu-clock", samples, spots, words, Counter())
 
