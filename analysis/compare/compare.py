@@ -12,7 +12,7 @@ from fscale.analysis.compare.hosts import mixed_hosts
 from fscale.analysis.compare.judge import judge
 from fscale.analysis.compare.locks import new_bottlenecks, shares
 from fscale.analysis.compare.model import Comparison
-from fscale.analysis.compare.pairs import Pairing, common_place, pair
+from fscale.analysis.compare.pairs import Pairing, Points, match_cells, pair
 from fscale.analysis.compare.repetitions import minimum_repetitions
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
@@ -22,11 +22,10 @@ from fscale.model.files import printable
 from fscale.model.results import Cell
 
 
-def paired(sides: Sides, settings: Settings) -> Pairing:
-    """Pair the cells of both sides, by point and metric."""
+def paired(sides: Sides, points: Points, settings: Settings) -> Pairing:
+    """The tests of both sides' matched cells, by point and metric."""
     return pair(
-        sides.base_cells,
-        sides.new_cells,
+        points,
         interleaved=sides.interleaved,
         looks=sides.looks,
         pair_looks=sides.pair_looks,
@@ -43,14 +42,14 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
             repetitions leave all undecided instead.
     """
     _refuse_other_kinds(sides)
+    points = match_cells(sides.base_cells, sides.new_cells)
     if sides.counted:
-        return counted.compare(sides)
+        return counted.compare(sides, points)
     warnings = _warnings(sides, settings)
-    pairing = paired(sides, settings)
+    pairing = paired(sides, points, settings)
     lost_in_new = sides.new_results.missing > 0 or bool(sides.new_results.unreadable)
-    place = common_place(sides.base_cells, sides.new_cells)
-    points = health(sides.base_cells, sides.new_cells, place, lost_in_new)
-    failed = any(point.kind != "mended" for point in points)
+    changes = health(points, lost_in_new)
+    failed = any(point.kind != "mended" for point in changes)
     if not pairing.tests and not failed:
         raise FscaleError(
             "the two sides have no cell in common, that is, with the same workload, file system, "
@@ -71,13 +70,13 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
         tests=family,
         repetitions_needed=minimum_repetitions(settings, family, sides.interleaved),
         judgements=judgements,
-        health=points,
+        health=changes,
         locks=[]
         if sides.interleaved
         else new_bottlenecks(shares(sides.base_results), shares(sides.new_results)),
         missing_in_base=pairing.missing_in_base,
         missing_in_new=[
-            name for name in pairing.missing_in_new if name not in {p.subject.name for p in points}
+            name for name in pairing.missing_in_new if name not in {c.subject.name for c in changes}
         ],
         between_boots=_between_boots(sides),
         warnings=[printable(warning) for warning in warnings],

@@ -8,13 +8,13 @@ of this rule.
 """
 
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fscale.analysis.compare.health import health
 from fscale.analysis.compare.model import Comparison, Judgement, Sample, Subject, Verdict
-from fscale.analysis.compare.pairs import common_place, subject_of
+from fscale.analysis.compare.pairs import Points, match_cells
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
 from fscale.analysis.metrics import COUNT, INSTRUCTIONS
@@ -24,7 +24,6 @@ from fscale.model.results import Cell
 from fscale.model.simulation import SHARED, HotLine, SimulatedWindow
 
 SHARED_LINES = COUNT + "shared-lines"
-Points = dict[Subject, tuple[list[Cell], list[Cell]]]
 Takers = Mapping[str, float]
 """what takes cache lines -> lines per operation"""
 
@@ -88,22 +87,21 @@ class Boots:
         return max(self.values) - min(self.values)
 
 
-def compare(sides: Sides) -> Comparison:
-    """Judge the cost of an operation in NEW against BASE.
+def compare(sides: Sides, matched: Points) -> Comparison:
+    """Judge the cost of an operation in NEW against BASE, from their matched cells.
 
     Raises:
         FscaleError: a point has too few boots, or no point can be judged.
     """
-    points = _points(sides.base_cells, sides.new_cells)
+    points = _scored(matched)
     judgements = _judged(points)
-    place = common_place(sides.base_cells, sides.new_cells)
-    found = health(sides.base_cells, sides.new_cells, place, lost_in_new=False)
+    changes = health(matched, lost_in_new=False)
     not_judged = [
         f"{subject.name} is not judged because it is broken on BASE: {broken[0].reason}"
         for subject, (base, _) in points.items()
         if (broken := _broken(base))
     ]
-    if not judgements and not any(point.kind == "broken" for point in found):
+    if not judgements and not any(point.kind == "broken" for point in changes):
         raise FscaleError(
             f"no point could be judged: {'; '.join(not_judged) or 'the sides have none in common'}"
         )
@@ -121,7 +119,7 @@ def compare(sides: Sides) -> Comparison:
         tests=len(judgements),
         repetitions_needed=MIN_SEEDS,
         judgements=judgements,
-        health=found,
+        health=changes,
         locks=[],
         missing_in_base=lacking[0],
         missing_in_new=lacking[1],
@@ -134,23 +132,25 @@ def compare(sides: Sides) -> Comparison:
 
 def judge(base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:
     """Judge all points that are good on both sides; FscaleError if one has too few boots."""
-    return _judged(_points(base, new))
+    return _judged(_scored(match_cells(base, new)))
 
 
 def _judged(points: Points) -> list[Judgement]:
     ordered = sorted(points.items(), key=lambda item: item[0].name)
-    return [found for subject, cells in ordered for found in _point(subject, *cells)]
+    return [judgement for subject, cells in ordered for judgement in _point(subject, *cells)]
 
 
-def _points(base: Sequence[Cell], new: Sequence[Cell]) -> Points:
-    """The boots of each point on both sides; two different file systems may form a pair."""
-    place = common_place(base, new)
-    found: Points = defaultdict(lambda: ([], []))
-    for number, side in enumerate((base, new)):
-        for cell in side:
-            if cell.key.side in (None, "A", "B") and cell.key.profile is None:
-                found[subject_of(cell.key, place)][number].append(cell)
-    return found
+def _scored(points: Points) -> Points:
+    """The points without profiled cells, and without those of what-if answers."""
+    scored = {
+        subject: (_scored_cells(base), _scored_cells(new))
+        for subject, (base, new) in points.items()
+    }
+    return {subject: cells for subject, cells in scored.items() if any(cells)}
+
+
+def _scored_cells(cells: Iterable[Cell]) -> list[Cell]:
+    return [c for c in cells if c.key.side in (None, "A", "B") and c.key.profile is None]
 
 
 def _point(subject: Subject, base: Sequence[Cell], new: Sequence[Cell]) -> list[Judgement]:

@@ -15,7 +15,7 @@ from fscale.analysis.compare.effect import deviation, smallest_change, spread_of
 from fscale.analysis.compare.judge import judge
 from fscale.analysis.compare.model import Judgement, Subject, Verdict
 from fscale.analysis.compare.observations import Test
-from fscale.analysis.compare.pairs import pair, subject_of
+from fscale.analysis.compare.pairs import match_cells, pair, subject_of
 from fscale.analysis.compare.sequential import growing, weight
 from fscale.analysis.compare.settings import Settings
 from fscale.analysis.compare.sides import Sides
@@ -95,7 +95,9 @@ def measure_noise(
         by_subject[subject_of(cell.key)].append(cell)
     a_pair = sum(_seconds(own) for own in by_subject.values())
     affordable = max(2, int(60 * budget_minutes / a_pair))
-    tests = pair(sides.base_cells, sides.new_cells, interleaved=True, looks=sides.looks).tests
+    tests = pair(
+        match_cells(sides.base_cells, sides.new_cells), interleaved=True, looks=sides.looks
+    ).tests
     level = settings.fdr / len(tests)
     points = [
         _point(test, by_subject[test.subject], affordable, level, settings.power, j)

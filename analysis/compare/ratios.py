@@ -10,6 +10,7 @@ from fscale.analysis.compare import wording
 from fscale.analysis.compare.compare import paired
 from fscale.analysis.compare.model import Comparison, Judgement, Subject
 from fscale.analysis.compare.observations import Test
+from fscale.analysis.compare.pairs import match_cells
 from fscale.analysis.compare.ranktest import RankSamples
 from fscale.analysis.compare.sides import Sides
 from fscale.analysis.metrics import EVERY
@@ -57,7 +58,8 @@ class Ratios:
 
 def ratios(sides: Sides, comparison: Comparison) -> dict[str, list[Ratios]]:
     """Metric -> all cells that have a ratio of any kind, in the order of the judgements."""
-    pairing = paired(sides, comparison.settings)
+    points = match_cells(sides.base_cells, sides.new_cells)
+    pairing = paired(sides, points, comparison.settings)
     tests = {(test.subject, test.metric): test for test in pairing.tests}
     blocks = sum(r.blocks for test in tests.values() for r in test.ratios.values())
     names = _names([test.subject for test in pairing.tests])

@@ -8,6 +8,7 @@ import pytest
 
 from fscale.analysis.compare import counted, wording
 from fscale.analysis.compare.model import Comparison
+from fscale.analysis.compare.pairs import match_cells
 from fscale.analysis.compare.sides import sides_of
 from fscale.analysis.formats import junit, ktap, mail, markdown
 from fscale.analysis.reader import load
@@ -165,7 +166,8 @@ def compared(tmp_path: Path, base: list[Cell], new: list[Cell]) -> Comparison:
         )
         found = load(directory)
         sides.append((found, found.cells))
-    return counted.compare(sides_of(*sides, ("old|x", "new")))
+    both = sides_of(*sides, ("old|x", "new"))
+    return counted.compare(both, match_cells(both.base_cells, both.new_cells))
 
 
 def test_a_point_that_breaks_fails_and_one_that_was_broken_does_not(tmp_path: Path) -> None:
