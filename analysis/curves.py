@@ -180,12 +180,12 @@ class Panel:
             return None
         start, beside = ideal.start, ideal.start.key.cores - ideal.start.worked_cores
         first = control.measured(start.key.cores)
-        found = [
+        factors = [
             (n, (given / n) * (n - beside) / (first / start.key.cores * start.worked_cores))
             for n in self.cores
             if first and n >= start.key.cores and (given := control.measured(n))
         ]
-        return Ideal(start, tuple(found)) if len(found) > 1 else None
+        return Ideal(start, tuple(factors)) if len(factors) > 1 else None
 
     def curve(self, name: str) -> Curve | None:
         """The curve of that legend name, if it was measured."""
@@ -274,13 +274,13 @@ def _panel(
         Curve(
             filesystem,
             side,
-            tuple(sorted(own, key=lambda p: p.key.cores)),
+            tuple(sorted(series_points, key=lambda p: p.key.cores)),
             base,
             layout.equal if (layout := there.get(run)) else None,
             run,
             controls.get(run),
         )
-        for (filesystem, side, run), own in series.items()
+        for (filesystem, side, run), series_points in series.items()
     ]
     rank = {name: i for i, name in enumerate(order)}
     runs = {run: i for i, run in enumerate(there)}

@@ -58,12 +58,12 @@ def judge(ratio: Ratio, linear: float, most: float) -> Scaling:
 
 def findings(page: Page) -> list[CurveFinding]:
     """One finding for each curve that has a base and a higher core count, in the page's order."""
-    found = []
+    classified = []
     for panel in page.panels:
         for curve in panel.curves:
             ratio = curve.top_speedup
             if ratio is not None:
-                found.append(
+                classified.append(
                     CurveFinding(panel, curve, ratio, judge(ratio, curve.linear, curve.most))
                 )
-    return found
+    return classified

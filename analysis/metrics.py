@@ -76,8 +76,8 @@ def settled(cell: Cell) -> float | None:
 
 def latency(metric: str, cell: Cell) -> float | None:
     """One of LATENCIES in seconds; None if `why_missing` has a reason."""
-    found = None if why_missing(cell, metric) else quantile(cell.latency, metric)
-    return None if found is None else found / 1e9
+    nanoseconds = None if why_missing(cell, metric) else quantile(cell.latency, metric)
+    return None if nanoseconds is None else nanoseconds / 1e9
 
 
 def slowest_worker(cell: Cell) -> float | None:
@@ -99,8 +99,8 @@ def jain(cell: Cell) -> float | None:
 
 def _operations(cell: Cell) -> list[int]:
     """The operations of each worker; empty if they were not recorded, or are all 0."""
-    found = [worker.ops for worker in cell.bench.workers] if cell.bench else []
-    return found if any(found) else []
+    operations = [worker.ops for worker in cell.bench.workers] if cell.bench else []
+    return operations if any(operations) else []
 
 
 def _shares(cell: Cell) -> list[float]:

@@ -52,11 +52,11 @@ def core_ticks(cores: list[int], width: float, digit: float = DIGIT) -> list[int
     """
     span = max(cores[-1] - cores[0], 1)
     gap = span * digit * (len(str(cores[-1])) + 1) / width
-    kept: list[int] = []
+    ticks: list[int] = []
     for count in [cores[-1], cores[0], *reversed(cores)]:
-        if all(abs(count - other) >= gap for other in kept if other != count):
-            kept.append(count)
-    return sorted(set(kept))
+        if all(abs(count - other) >= gap for other in ticks if other != count):
+            ticks.append(count)
+    return sorted(set(ticks))
 
 
 def draw_curves(

@@ -113,8 +113,8 @@ class Point:
 
         Latencies are in seconds.
         """
-        found = [VALUES[metric](cell) for cell in self.cells]
-        known = [value for value in found if value is not None and math.isfinite(value)]
+        measured = [VALUES[metric](cell) for cell in self.cells]
+        known = [value for value in measured if value is not None and math.isfinite(value)]
         if len(known) < self.n:
             return None
         values = np.array(known)

@@ -43,7 +43,7 @@ def answers(cells: Iterable[Cell]) -> list[WhatIf]:
         elif is_whatif(cell):
             plain = cell.key.model_copy(update={"side": None})
             free[plain.point, ", ".join(cell.simulation.free)].append(cell)
-    found = [
+    results = [
         WhatIf(
             same[0].key.model_copy(update={"side": None}),
             thing,
@@ -53,4 +53,4 @@ def answers(cells: Iterable[Cell]) -> list[WhatIf]:
         for (point, thing), same in free.items()
         if point in base
     ]
-    return sorted(found, key=lambda a: (a.key.workload, a.key.filesystem, a.key.cores, -a.gain))
+    return sorted(results, key=lambda a: (a.key.workload, a.key.filesystem, a.key.cores, -a.gain))

@@ -86,14 +86,14 @@ def compare(sides: Sides, settings: Settings, *, refuse_few: bool = True) -> Com
 def _refuse_missing(pairing: Pairing, settings: Settings) -> None:
     """FscaleError if a metric that was asked for by name has a value at no point."""
     for metric in settings.metrics:
-        own = [test for test in pairing.tests if test.metric == metric]
+        tests = [test for test in pairing.tests if test.metric == metric]
         reasons = dict.fromkeys(
             f"{name}: {side.missing}"
-            for test in own
+            for test in tests
             for name, side in (("BASE", test.base), ("NEW", test.new))
             if side.missing
         )
-        if reasons and not any(test.base.values and test.new.values for test in own):
+        if reasons and not any(test.base.values and test.new.values for test in tests):
             raise FscaleError(f"{metric} cannot be judged: {'; '.join(reasons)}")
 
 
@@ -106,14 +106,16 @@ def _refuse_other_kinds(sides: Sides) -> None:
 
 def _controls_differ(base: Iterable[Cell], new: Iterable[Cell]) -> bool:
     """Whether cells of the same load and core count took CPUs away in different ways."""
-    controls = {(c.key.workload, c.key.mode, c.key.cores): c.cpu_control for c in _good(base)}
+    controls = {
+        (c.key.workload, c.key.mode, c.key.cores): c.cpu_control for c in _measured_cells(base)
+    }
     return any(
         controls.get((c.key.workload, c.key.mode, c.key.cores), c.cpu_control) != c.cpu_control
-        for c in _good(new)
+        for c in _measured_cells(new)
     )
 
 
-def _good(cells: Iterable[Cell]) -> Iterator[Cell]:
+def _measured_cells(cells: Iterable[Cell]) -> Iterator[Cell]:
     """The cells that were measured; for others the CPUs may not have been chosen."""
     return (cell for cell in cells if cell.status == "ok")
 
@@ -143,8 +145,8 @@ def _warnings(sides: Sides, settings: Settings) -> list[str]:
             warnings.append(
                 "unused CPUs were excluded by hotplug on one side and by affinity on the other"
             )
-    told = crew.sentences(new.run)
-    warnings += [f"on both sides, {text}" for text in crew.sentences(base.run) if text in told]
+    in_new = crew.sentences(new.run)
+    warnings += [f"on both sides, {text}" for text in crew.sentences(base.run) if text in in_new]
     for name, cells in (("BASE", sides.base_cells), ("NEW", sides.new_cells)):
         scored = [c for c in cells if c.key.profile is None]
         wrong = sum(c.status != "ok" for c in scored)

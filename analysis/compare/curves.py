@@ -49,23 +49,33 @@ def curve_tests(points: Sequence[Test], margin: float) -> list[Test]:
         if test.metric == THROUGHPUT:
             curves[test.subject.model_copy(update={"cores": ()})].append(test)
     tests = []
-    for subject, own in curves.items():
-        if len(own) < 2:
+    for subject, curve in curves.items():
+        if len(curve) < 2:
             continue
-        own.sort(key=lambda t: t.subject.cores)
-        cores = tuple(t.subject.cores[0] for t in own)
+        curve.sort(key=lambda t: t.subject.cores)
+        cores = tuple(t.subject.cores[0] for t in curve)
         metrics: dict[str, Callable[[Series], float]] = {SPEEDUP: speedup}
-        sliced = all(t.ratios for t in own)
-        if len(own) > 2:
+        sliced = all(t.ratios for t in curve)
+        if len(curve) > 2:
             metrics[DOUBLING] = gain_per_doubling
             if not sliced:  # pairs give ratios, and a peak is not one
                 metrics[PEAK] = lambda curve: peak_cores(curve, margin)
         for metric, of in metrics.items():
-            base = _measured([t.base for t in own], cores, of)
-            new = _measured([t.new for t in own], cores, of)
+            base = _measured([t.base for t in curve], cores, of)
+            new = _measured([t.new for t in curve], cores, of)
             whole = subject.model_copy(update={"cores": cores})
-            ratios = _ratios(own, cores, metric)
-            tests.append(Test(whole, metric, base, new, own[0].interleaved, own[0].looks, ratios))
+            ratios = _ratios(curve, cores, metric)
+            tests.append(
+                Test(
+                    whole,
+                    metric,
+                    base,
+                    new,
+                    curve[0].interleaved,
+                    curve[0].looks,
+                    ratios,
+                )
+            )
     return tests
 
 

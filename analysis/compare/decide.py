@@ -95,7 +95,12 @@ def retract_if_disturbed(judgement: Judgement) -> None:
     """Retract a change that the load of other processes explains if sides were not interleaved."""
     share = max(s.disturbed / len(s.values) for s in (judgement.base, judgement.new))
     changed = judgement.verdict in ("slower", "faster")
-    if changed and share > DISTURBED_SHARE and not judgement.interleaved and _explained(judgement):
+    if (
+        changed
+        and share > DISTURBED_SHARE
+        and not judgement.interleaved
+        and _explains_change(judgement)
+    ):
         judgement.verdict = "undecided"
         judgement.reason = (
             f"other processes disturbed {share:.0%} of a side's repetitions, and the sides were "
@@ -103,7 +108,7 @@ def retract_if_disturbed(judgement: Judgement) -> None:
         )
 
 
-def _explained(judgement: Judgement) -> bool:
+def _explains_change(judgement: Judgement) -> bool:
     """Whether the CPU time that other processes took is enough to explain the change."""
     lost = [s.lost for s in (judgement.base, judgement.new) if s.disturbed]
     known = [share for share in lost if share is not None]

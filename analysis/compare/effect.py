@@ -37,8 +37,8 @@ def centred(samples: RankSamples) -> tuple[Floats, Floats]:
         return logs[~samples.new], logs[samples.new]
     base, new = [], []
     for block in np.unique(samples.block):
-        own = samples.block == block
-        a, b = logs[own & ~samples.new], logs[own & samples.new]
+        in_block = samples.block == block
+        a, b = logs[in_block & ~samples.new], logs[in_block & samples.new]
         if a.size and b.size:
             centre = (np.median(a) + np.median(b)) / 2
             base.append(a - centre)

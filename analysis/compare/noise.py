@@ -93,7 +93,7 @@ def measure_noise(
     by_subject: dict[Subject, list[Cell]] = defaultdict(list)
     for cell in cells:
         by_subject[subject_of(cell.key)].append(cell)
-    a_pair = sum(_seconds(own) for own in by_subject.values())
+    a_pair = sum(_seconds(point_cells) for point_cells in by_subject.values())
     affordable = max(2, int(60 * budget_minutes / a_pair))
     tests = pair(
         match_cells(sides.base_cells, sides.new_cells), interleaved=True, looks=sides.looks

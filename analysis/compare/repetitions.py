@@ -50,10 +50,10 @@ def tests_of(points: Sequence[CellKey], settings: Settings) -> int:
 
     Tests of counts, and of the metric settled, are added to these.
     """
-    asked = set(settings.metrics)
-    rates = asked & {THROUGHPUT, CPU_EFFICIENCY, *LATENCIES}
+    metrics = set(settings.metrics)
+    rates = metrics & {THROUGHPUT, CPU_EFFICIENCY, *LATENCIES}
     shared = sum(key.cores * key.workers_per_cpu > 1 for key in points)
-    tests = len(rates) * len(points) + len(asked & set(FAIRNESS)) * shared
+    tests = len(rates) * len(points) + len(metrics & set(FAIRNESS)) * shared
     return tests + (curves_of(points) if THROUGHPUT in rates else 0)
 
 

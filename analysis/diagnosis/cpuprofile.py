@@ -96,9 +96,9 @@ def kind_of_spin(frames: tuple[str, ...]) -> str | None:
         if not stacks.is_primitive(frame):
             return None
         if stacks.is_spinning(frame):
-            found = next((kind for mark, kind in _SLOW_PATHS if mark in frame), None)
-            if found:
-                return found
+            kind = next((kind for mark, kind in _SLOW_PATHS if mark in frame), None)
+            if kind:
+                return kind
     return None
 
 

@@ -20,8 +20,8 @@ from fscale.analysis.diagnosis.naming import (
     By,
     LockPlace,
     Name,
+    main_evidence,
     name_lock,
-    resting_on,
 )
 from fscale.model.maps import MAP_KEYS, entries, number, numbers, parse
 
@@ -134,7 +134,7 @@ def read(profile: dict[str, Any]) -> LockProfile:
         names_of[flags, address][group] += one_in * total
     for lock in groups.values():
         if lock.evidence.total():
-            lock.name = replace(lock.name, by=resting_on(lock.evidence))
+            lock.name = replace(lock.name, by=main_evidence(lock.evidence))
     _add_extremes(maps, groups, names_of, sampled)
     others: Counter[str] = Counter()
     for key, value in entries(maps.get("@others")).items():

@@ -29,7 +29,7 @@ ADDRESSED = frozenset({By.ADDRESS_AND_STACK, By.ADDRESS})
 MOSTLY = 0.9
 
 
-def resting_on(evidence: Mapping[By, int | float]) -> By:
+def main_evidence(evidence: Mapping[By, int | float]) -> By:
     """The evidence that supports a name for most of the time; `evidence` has the time of each."""
     addressed = sum(evidence.get(by, 0) for by in ADDRESSED)
     if addressed and addressed >= MOSTLY * sum(evidence.values()):
@@ -122,13 +122,13 @@ class AddressBook:
 
 
 def _by_address(values: dict[str, Any]) -> dict[int, Any]:
-    found: dict[int, Any] = {}
+    by_address: dict[int, Any] = {}
     for key, value in values.items():
         try:
-            found[int(key, 0) % (1 << 64)] = value
+            by_address[int(key, 0) % (1 << 64)] = value
         except ValueError:
             continue
-    return found
+    return by_address
 
 
 def _judge(compiled: Compiled, place: LockPlace, book: AddressBook) -> By | None:
@@ -163,8 +163,10 @@ _KMALLOC = re.compile(r"(dma-)?kmalloc-.*")
 def _judge_static(compiled: Compiled, symbol: str | None) -> By | None:
     name = symbol.split("+")[0] if symbol else None
     if compiled.rule.static:
-        said = name is None or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", compiled.rule.object)
-        return By.ADDRESS_AND_STACK if said else None
+        matches = name is None or re.search(
+            rf"(?<!\w){re.escape(name)}(?!\w)", compiled.rule.object
+        )
+        return By.ADDRESS_AND_STACK if matches else None
     if compiled.symbol is None:
         # A lock in an object is not in the image, and a symbol is stronger evidence than a caller.
         return None

@@ -75,7 +75,7 @@ def kernels(text: str) -> tuple[tuple[Version, Version], ...]:
 
     ValueError on anything else.
     """
-    found = []
+    versions = []
     for part in text.split(","):
         low, dash, high = (piece.strip() for piece in part.partition("-"))
         ends = re.fullmatch(r"\d+\.\d+", low or high) and re.fullmatch(r"\d+\.\d+", high or low)
@@ -85,8 +85,8 @@ def kernels(text: str) -> tuple[tuple[Version, Version], ...]:
             raise ValueError(
                 f"{text!r} is not a range of kernels; write 6.1-6.18, 6.12-, -6.5 or 6.1"
             )
-        found.append((first, last))
-    return tuple(found)
+        versions.append((first, last))
+    return tuple(versions)
 
 
 _NEVER = (9999, 9999)
@@ -132,19 +132,19 @@ class Compiled:
 
 @cache
 def _configured() -> Owners:
-    found: dict[str, tuple[str, ...]] = {}
+    prefixes: dict[str, tuple[str, ...]] = {}
     for fs in catalogue.filesystems():
         if fs.functions:
-            found[fs.kernel] = (*found.get(fs.kernel, ()), *fs.functions)
-    return found
+            prefixes[fs.kernel] = (*prefixes.get(fs.kernel, ()), *fs.functions)
+    return prefixes
 
 
-def owners(own: Mapping[str, Sequence[str]]) -> Owners:
+def owners(configured: Mapping[str, Sequence[str]]) -> Owners:
     """The function prefixes of all configured file systems and of the measured one.
 
     `own` has those of the latter from the profile, because it may have been given by path.
     """
-    return {**_configured(), **{name: tuple(starts) for name, starts in own.items()}}
+    return {**_configured(), **{name: tuple(starts) for name, starts in configured.items()}}
 
 
 def _of_another(fs: str, frames: tuple[str, ...], owners: Owners) -> bool:

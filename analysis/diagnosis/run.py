@@ -93,10 +93,10 @@ def profiled(results: Results) -> dict[str, list[Cell]]:
 def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis:
     """Diagnose the run, or only the scored points (`CellKey.point`) in `points`."""
     groups = profiled(results)
-    wanted = set(groups if points is None else points)
+    selected = set(groups if points is None else points)
     triages: dict[str, Triage] = {}
     needed = {
-        _curve_key(groups[p][0].key) for p in wanted if p in groups
+        _curve_key(groups[p][0].key) for p in selected if p in groups
     }  # includes the base of each curve
     for point, cells in groups.items():
         if _curve_key(cells[0].key) not in needed:
@@ -119,19 +119,19 @@ def diagnose(results: Results, points: Iterable[str] | None = None) -> Diagnosis
         for curve in panel.curves
     }
     bases: dict[str, Triage] = {}
-    for found in triages.values():
-        _, curve = curves.get(_curve_key(found.key), ("", None))
-        if found.key.cores == (curve.base_cores if curve else 1):
-            bases[_curve_key(found.key)] = found
+    for point_triage in triages.values():
+        _, curve = curves.get(_curve_key(point_triage.key), ("", None))
+        if point_triage.key.cores == (curve.base_cores if curve else 1):
+            bases[_curve_key(point_triage.key)] = point_triage
     diagnosed = []
-    for point, found in triages.items():
-        if point not in wanted:
+    for point, point_triage in triages.items():
+        if point not in selected:
             continue
-        _, curve = curves.get(_curve_key(found.key), ("", None))
-        base = bases.get(_curve_key(found.key))
-        base = None if base is found else base
-        judgement = judge_point(found, curve, base)
-        diagnosed.append(Diagnosed(found, curve, judgement, suspects_of(found, base)))
+        _, curve = curves.get(_curve_key(point_triage.key), ("", None))
+        base = bases.get(_curve_key(point_triage.key))
+        base = None if base is point_triage else base
+        judgement = judge_point(point_triage, curve, base)
+        diagnosed.append(Diagnosed(point_triage, curve, judgement, suspects_of(point_triage, base)))
     diagnosed.sort(key=lambda d: (d.key.workload, d.key.filesystem, d.key.medium, d.key.cores))
     return Diagnosis(
         diagnosed,
@@ -172,8 +172,8 @@ def costs(results: Results) -> list[Cost]:
         if point in scored:
             ratios[profiler].append(statistics.median(rates) / scored[point])
     return [
-        Cost(profiler, statistics.median(own), min(own), max(own), len(own))
-        for profiler, own in sorted(ratios.items())
+        Cost(profiler, statistics.median(values), min(values), max(values), len(values))
+        for profiler, values in sorted(ratios.items())
     ]
 
 
@@ -198,11 +198,11 @@ def table(diagnosis: Diagnosis, results: Results) -> list[BottleneckRow]:
         if cause is not None:
             groups[point.key.filesystem, cause.name.object].append((point, cause))
     rows = []
-    for (filesystem, name), found in groups.items():
-        point, worst = max(found, key=lambda item: item[1].share)
+    for (filesystem, name), curves in groups.items():
+        point, worst = max(curves, key=lambda item: item[1].share)
         rule = worst.name.rule
         known = table3().get(rule.table3) if rule and rule.table3 else None
-        workloads = list(dict.fromkeys(p.key.workload for p, _ in found))
+        workloads = list(dict.fromkeys(p.key.workload for p, _ in curves))
         rows.append(
             (
                 worst.share,

@@ -73,7 +73,7 @@ def suspects_of(triage: Triage, base: Triage | None) -> list[Suspect]:
     triage lists it). Waits that a single worker has as well (for a disk) also count by growth.
     """
     before = {(s.sort, s.name.object): s.share for s in base.suspects} if base else {}
-    found = []
+    suspects = []
     for suspect in triage.suspects:
         grown = suspect.share
         if suspect.sort != LOCK:
@@ -81,8 +81,8 @@ def suspects_of(triage: Triage, base: Triage | None) -> list[Suspect]:
                 continue
             grown -= before.get((suspect.sort, suspect.name.object), 0.0)
         if grown >= MENTIONED_FROM:
-            found.append((grown, suspect))
-    return [suspect for _, suspect in sorted(found, key=lambda item: -item[0])]
+            suspects.append((grown, suspect))
+    return [suspect for _, suspect in sorted(suspects, key=lambda item: -item[0])]
 
 
 def confidence_of(cause: Suspect, others: list[Suspect], loss: float | None) -> Confidence:

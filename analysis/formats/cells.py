@@ -50,10 +50,10 @@ def cpu_seconds(times: CpuTimes, state: str) -> float:
 def moment(text: str) -> datetime | None:
     """The time in an ISO 8601 text; None if it has none, or no time zone."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else None
+    return time if time.tzinfo is not None else None
 
 
 def one_line(text: str) -> str:

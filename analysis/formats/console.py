@@ -55,7 +55,7 @@ def _row(judgement: Judgement) -> list[str]:
     ]
     return [
         judgement.verdict,
-        wording.what(judgement),
+        wording.subject_text(judgement),
         judgement.metric,
         *values,
         wording.change(judgement.ratio),

@@ -340,8 +340,8 @@ def _system(text: str | None) -> tuple[str, str, str]:
     uname = _UNAME.fullmatch(text)
     if uname is None:
         raise FscaleError(f"`{text[:80]}` in the log is not the output of `uname -a` on Linux")
-    found = (word for word in text.split()[3:] if _ARCHITECTURE.fullmatch(word))
-    return uname[1], uname[2], next(found, _UNKNOWN)
+    architectures = (word for word in text.split()[3:] if _ARCHITECTURE.fullmatch(word))
+    return uname[1], uname[2], next(architectures, _UNKNOWN)
 
 
 def _run(parsed: list[Log], cells: list[Cell], source: str, started: str, copies: int) -> Run:

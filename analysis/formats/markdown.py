@@ -62,7 +62,7 @@ def _table(judgements: Iterable[Judgement]) -> list[str]:
     rows = [
         (
             f"**{j.verdict}**" if j.worse else j.verdict,
-            wording.what(j),
+            wording.subject_text(j),
             j.metric,
             f"{wording.figure(j.metric, j.base.median)} {wording.spread(j.base)}",
             f"{wording.figure(j.metric, j.new.median)} {wording.spread(j.new)}",

@@ -78,8 +78,9 @@ def point_outcomes(results: Results) -> list[PointOutcome]:
     cells: dict[str, list[Cell]] = {}
     for cell in in_order(results.cells):
         cells.setdefault(cell.key.point, []).append(cell)
-    found = [
-        PointOutcome(name, medians.get(name, ""), _entries(own)) for name, own in cells.items()
+    outcomes = [
+        PointOutcome(name, medians.get(name, ""), _entries(repetitions))
+        for name, repetitions in cells.items()
     ]
     absent = [
         Repetition(u.file, "absent", one_line(f"unreadable: {u.reason}"))
@@ -89,8 +90,8 @@ def point_outcomes(results: Results) -> list[PointOutcome]:
         why = f"{results.missing} planned cells left no result"
         absent.append(Repetition("planned cells", "absent", why))
     if absent:
-        found.append(PointOutcome("absent", "", tuple(absent)))
-    return found
+        outcomes.append(PointOutcome("absent", "", tuple(absent)))
+    return outcomes
 
 
 def _entries(cells: Iterable[Cell]) -> tuple[Repetition, ...]:

@@ -117,11 +117,11 @@ def _cpu(state: str) -> Callable[[Run, Cell], Value]:
     return value
 
 
-def _named(column: str, said: str, value_of: Of) -> Column:
+def _named(column: str, description: str, value_of: Of) -> Column:
     def value(_: Run, cell: Cell) -> Value:
         return value_of(cell)
 
-    return Column(column, "number", said, value, True)
+    return Column(column, "number", description, value, True)
 
 
 COLUMNS: tuple[Column, ...] = (

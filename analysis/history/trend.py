@@ -112,8 +112,8 @@ def trends(
 def steps(values: list[TrendValue], margin: float, *, more_is_worse: bool = False) -> list[Step]:
     """The steps by more than the margin; none with fewer than six runs."""
     medians = np.array([v.median for v in values])
-    found = edges(medians, margin)
-    levels = [float(np.median(part)) for part in np.split(medians, found)]
+    positions = edges(medians, margin)
+    levels = [float(np.median(part)) for part in np.split(medians, positions)]
     return [
         Step(
             values[edge - 1],
@@ -123,5 +123,5 @@ def steps(values: list[TrendValue], margin: float, *, more_is_worse: bool = Fals
             after / before,
             (after > before) is more_is_worse,
         )
-        for edge, before, after in zip(found, levels, levels[1:], strict=False)
+        for edge, before, after in zip(positions, levels, levels[1:], strict=False)
     ]

@@ -86,7 +86,7 @@ def build(
 
 
 def build_several(
-    asked: Sequence[NamedRun],
+    named_runs: Sequence[NamedRun],
     out_dir: Path,
     *,
     paper: bool = False,
@@ -101,12 +101,12 @@ def build_several(
         FscaleError: as `build`; also if the runs cannot be told apart, or if `out_dir` is the
             directory of one of them, whose own report would be overwritten.
     """
-    if out_dir.resolve() in [one.path.resolve() for one in asked]:
+    if out_dir.resolve() in [one.path.resolve() for one in named_runs]:
         raise FscaleError(
             f"{out_dir} is one of the runs, and its own report would be overwritten; give another "
             "--output"
         )
-    return _write(Report(open_members(asked), out_dir, paper, allow), plots)
+    return _write(Report(open_members(named_runs), out_dir, paper, allow), plots)
 
 
 def _write(report: Report, plots: bool) -> Path:

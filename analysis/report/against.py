@@ -52,7 +52,7 @@ def against_first(members: Sequence[Member], allow: tuple[str, ...]) -> dict[str
     `allow` names it. Too few repetitions are not a refusal: all verdicts are undecided instead.
     """
     first, *others = members
-    found = {}
+    comparisons = {}
     for member in others:
         label = str(member.label)
         sides = sides_of(
@@ -61,7 +61,7 @@ def against_first(members: Sequence[Member], allow: tuple[str, ...]) -> dict[str
         try:
             judged = compare(sides, Settings(allow_different=allow), refuse_few=False)
         except FscaleError as error:
-            found[label] = Against(label, refused=str(error))
+            comparisons[label] = Against(label, refused=str(error))
         else:
-            found[label] = Against(label, judged)
-    return found
+            comparisons[label] = Against(label, judged)
+    return comparisons

@@ -107,7 +107,7 @@ def _data(name: str, metric: str, rows: list[Ratios]) -> dict[str, Any]:
                 "name": row.name,
                 "label": row.label,
                 "verdict": row.judgement.verdict,
-                "said": row.said,
+                "said": row.remark,
                 "ratio": row.judgement.ratio,
                 "low": row.judgement.low,
                 "high": row.judgement.high,

@@ -148,9 +148,11 @@ def _without_speedup(panel: Panel) -> list[str]:
     return [f"{panel.name} on {name}" for name in without]
 
 
-def _by_panel(found: list[CurveFinding], worst_first: bool) -> list[tuple[str, list[CurveFinding]]]:
+def _by_panel(
+    curves: list[CurveFinding], worst_first: bool
+) -> list[tuple[str, list[CurveFinding]]]:
     groups: dict[str, list[CurveFinding]] = defaultdict(list)
-    for finding in found:
+    for finding in curves:
         groups[finding.panel.name].append(finding)
     listed = list(groups.items())
     if worst_first:
@@ -159,9 +161,12 @@ def _by_panel(found: list[CurveFinding], worst_first: bool) -> list[tuple[str, l
 
 
 def _page(report: Report, page: Page) -> dict[str, object]:
-    found = findings(page)
+    page_findings = findings(page)
     verdicts = [
-        (verdict, _by_panel([f for f in found if f.verdict is verdict], verdict is Scaling.FALLS))
+        (
+            verdict,
+            _by_panel([f for f in page_findings if f.verdict is verdict], verdict is Scaling.FALLS),
+        )
         for verdict in (
             Scaling.FALLS,
             Scaling.FLAT,
@@ -172,9 +177,9 @@ def _page(report: Report, page: Page) -> dict[str, object]:
     ]
     return {
         "page": page,
-        "found": found,
+        "found": page_findings,
         "verdicts": [(v, panels) for v, panels in verdicts if panels],
-        "counts": Counter(f.verdict for f in found),
+        "counts": Counter(f.verdict for f in page_findings),
         "anchors": {p.name: report.anchor(page, p) for p in page.panels},
     }
 

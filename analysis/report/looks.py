@@ -28,8 +28,8 @@ def looks(
     if list(runs) == [None]:
         return colours
     if by_run(measured):
-        own = lines({str(run): None for run in runs})
-        return {series(name, run): own[str(run)] for name, run in measured}
+        run_lines = lines({str(run): None for run in runs})
+        return {series(name, run): run_lines[str(run)] for name, run in measured}
     marks = {run: run_mark(i) for i, run in enumerate(runs)}
     return {
         series(name, run): LineStyle(colours[name].colour, marks[run].marker, marks[run].dashes)

@@ -88,21 +88,21 @@ class Report:
     @cached_property
     def filesystems(self) -> dict[str, str | None]:
         """The configured colour of each file system, in the order of the configurations."""
-        wanted: dict[str, str | None] = {}
+        colours: dict[str, str | None] = {}
         for member in self.members:
             for name, described in member.results.run.filesystems.items():
-                wanted.setdefault(name, described.get("colour"))
+                colours.setdefault(name, described.get("colour"))
         for point in self.points:
-            wanted.setdefault(point.key.filesystem, None)
-        return wanted
+            colours.setdefault(point.key.filesystem, None)
+        return colours
 
     @cached_property
     def descriptors(self) -> dict[str, Descriptor]:
         """The descriptors of all workloads by id, from the first run that has one."""
-        found: dict[str, Descriptor] = {}
+        by_id: dict[str, Descriptor] = {}
         for member in self.members:
-            found = {**member.results.descriptors, **found}
-        return found
+            by_id = {**member.results.descriptors, **by_id}
+        return by_id
 
     @cached_property
     def pages(self) -> list[Page]:
@@ -143,7 +143,7 @@ class Report:
             {(p.key.filesystem, p.key.medium) for p in self.points if p.run == m.label}
             for m in self.members
         ]
-        if any(len(own) != 1 for own in places) or len(set.union(*places)) == 1:
+        if any(len(sole) != 1 for sole in places) or len(set.union(*places)) == 1:
             return None
         return next(iter(places[0]))
 

@@ -49,7 +49,7 @@ class SubjectRow:
 def rows(report: Report) -> list[SubjectRow]:
     """The rows in the order of the curves: page, panel, file system, cores."""
     place = report.place
-    found: dict[Subject, dict[str | None, Point]] = {}
+    by_subject: dict[Subject, dict[str | None, Point]] = {}
     where: dict[Subject, tuple[str, str]] = {}
     for page in report.pages:
         for panel in page.panels:
@@ -58,22 +58,22 @@ def rows(report: Report) -> list[SubjectRow]:
             for point in sorted(points, key=lambda p: names.index(p.key.filesystem)):
                 subject = subject_of(point.key, place)
                 where.setdefault(subject, (panel.name, report.anchor(page, panel)))
-                found.setdefault(subject, {})[point.run] = point
+                by_subject.setdefault(subject, {})[point.run] = point
     if place:  # several file systems share a row
-        found = dict(sorted(found.items(), key=lambda item: list(where).index(item[0])))
+        by_subject = dict(sorted(by_subject.items(), key=lambda item: list(where).index(item[0])))
     return [
-        SubjectRow(subject, *where[subject], tuple(_values(report, subject, own)))
-        for subject, own in found.items()
+        SubjectRow(subject, *where[subject], tuple(_values(report, subject, by_run)))
+        for subject, by_run in by_subject.items()
     ]
 
 
-def _values(report: Report, subject: Subject, own: dict[str | None, Point]) -> list[RunValue]:
+def _values(report: Report, subject: Subject, by_run: dict[str | None, Point]) -> list[RunValue]:
     first, *others = report.members
-    base = own.get(first.label)
+    base = by_run.get(first.label)
     values = [RunValue(base)]
     for member in others:
         against = report.against[str(member.label)]
-        values.append(_value(against, subject, base, own.get(member.label)))
+        values.append(_value(against, subject, base, by_run.get(member.label)))
     return values
 
 
@@ -89,23 +89,25 @@ def _value(against: Against, subject: Subject, base: Point | None, point: Point 
     return RunValue(point, ratio, judgement, health)
 
 
-def _sums(found: list[SubjectRow], column: int) -> str:
+def _sums(subject_rows: list[SubjectRow], column: int) -> str:
     """The number of rows of a column with each verdict."""
-    counts = Counter(row.values[column].verdict for row in found if row.values[column].verdict)
+    counts = Counter(
+        row.values[column].verdict for row in subject_rows if row.values[column].verdict
+    )
     return ", ".join(
         f"{counts[verdict]} {verdict}" for verdict in wording.ORDERS["noisy"] if counts[verdict]
     )
 
 
 def _build(report: Report) -> str | None:
-    found = rows(report)
-    if not found:
+    table = rows(report)
+    if not table:
         return None
     place = report.place
     settings = next((a.comparison.settings for a in report.against.values() if a.comparison), None)
     return render(
         "sections/sidebyside.html.j2",
-        rows=found,
+        rows=table,
         once=all(p.n == 1 for p in report.points),
         first=report.members[0].label,
         columns=[
@@ -115,7 +117,7 @@ def _build(report: Report) -> str | None:
             for m in report.members
         ],
         place=place,
-        sums=[_sums(found, i) for i in range(len(report.members))],
+        sums=[_sums(table, i) for i in range(len(report.members))],
         several=len(report.pages) > 1,
         judged=[a.label for a in report.against.values() if a.judged],
         too_few=[a.label for a in report.against.values() if a.comparison and not a.judged],

@@ -69,8 +69,8 @@ def troubles(report: Report) -> list[Exclusion]:
     for state, reason, name in _remarks(report):
         groups[state, _NUMBER.sub("#", reason)].append((reason, name))
     return [
-        Exclusion(state, _merge([r for r, _ in own]), tuple(name for _, name in own))
-        for (state, _), own in sorted(groups.items())
+        Exclusion(state, _merge([r for r, _ in remarks]), tuple(name for _, name in remarks))
+        for (state, _), remarks in sorted(groups.items())
     ]
 
 

@@ -39,7 +39,9 @@ def figures(panel: Panel, width: int) -> Iterator[Table]:
     """The median of each point, with half the spread around it."""
     names = [curve.name for curve in panel.curves]
     points = [{p.key.cores: p for p in curve.points} for curve in panel.curves]
-    rows = [(str(count), [_figure(own.get(count)) for own in points]) for count in panel.cores]
+    rows = [
+        (str(count), [_figure(by_cores.get(count)) for by_cores in points]) for count in panel.cores
+    ]
     yield from tables("cores", names, rows, width)
 
 

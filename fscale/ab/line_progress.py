@@ -11,7 +11,7 @@ from fscale.ab.point import SIDES, Point
 from fscale.analysis.compare.model import Judgement
 from fscale.analysis.compare.pairs import JUDGED
 from fscale.analysis.compare.sliced import ratios_of
-from fscale.analysis.compare.wording import change, interval, what
+from fscale.analysis.compare.wording import change, interval, subject_text
 from fscale.analysis.metrics import COUNT, METRICS, VALUES
 from fscale.model.results import Cell
 from fscale.runner.progress import duration
@@ -57,7 +57,7 @@ class LineProgress:
         del progress, left
         for one in judgements:
             self._steps.note(
-                f"{what(one)}: {one.metric.removeprefix(COUNT)} {change(one.ratio)} "
+                f"{subject_text(one)}: {one.metric.removeprefix(COUNT)} {change(one.ratio)} "
                 f"{interval(one)}: {one.verdict}"
             )
 

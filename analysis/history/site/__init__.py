@@ -50,13 +50,13 @@ def write(
             "there is no run to show; index runs with `fscale history add DIR`, or give the "
             "directory that contains them"
         )
-    found = trends(connection, metric, margin=margin)
-    if not found:
+    every_trend = trends(connection, metric, margin=margin)
+    if not every_trend:
         raise FscaleError(
             f"no run has a figure of the metric {metric} outside of `fscale ab`, whose sides have "
             "no history; choose another metric or index other runs"
         )
-    history = History(runs, found, metric)
+    history = History(runs, every_trend, metric)
     folder = Folder(out_dir)
     try:
         _write_shared(folder)

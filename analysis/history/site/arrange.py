@@ -83,16 +83,16 @@ class History:
         found: the trends, in the order of their names and core counts.
     """
 
-    def __init__(self, runs: list[IndexedRun], found: list[Trend], metric: str) -> None:
+    def __init__(self, runs: list[IndexedRun], trends: list[Trend], metric: str) -> None:
         self.runs = runs
         self.metric = metric
-        self.trends = found
+        self.trends = trends
         started: dict[str, list[str]] = defaultdict(list)
         for run in runs:
             started[run.machine].append(run.started)
         self.machines = Counter({machine: len(own) for machine, own in started.items()})
         places: dict[SeriesKey, list[Trend]] = defaultdict(list)
-        for trend in found:
+        for trend in trends:
             places[trend.place].append(trend)
         self.pages = [
             SeriesPage(place, tuple(own), _newer(own, started[place.machine]))
@@ -102,14 +102,14 @@ class History:
     @cached_property
     def changes(self) -> list[Change]:
         """All steps, the newest first, and within a run the largest first."""
-        found = [
+        changes = [
             Change(page, trend, step)
             for page in self.pages
             for trend in page.trends
             for step in trend.steps
         ]
-        found.sort(key=lambda c: -max(c.step.ratio, 1 / c.step.ratio))
-        return sorted(found, key=lambda c: c.step.first.started, reverse=True)
+        changes.sort(key=lambda c: -max(c.step.ratio, 1 / c.step.ratio))
+        return sorted(changes, key=lambda c: c.step.first.started, reverse=True)
 
     @cached_property
     def workloads(self) -> list[str]:
@@ -132,6 +132,6 @@ class History:
         return sum(r.machine == trend.place.machine and r.started > last for r in self.runs)
 
 
-def _newer(own: list[Trend], started: list[str]) -> int:
-    last = max(trend.values[-1].started for trend in own)
+def _newer(trends: list[Trend], started: list[str]) -> int:
+    last = max(trend.values[-1].started for trend in trends)
     return sum(time > last for time in started)
