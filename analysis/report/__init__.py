@@ -11,7 +11,7 @@ from pathlib import Path
 from fscale.analysis import figures, point_table
 from fscale.analysis.reader import load
 from fscale.analysis.report import (
-    comparison,
+    comparison_page,
     controls,
     diagnosis,
     drawings,
@@ -32,7 +32,7 @@ from fscale.model.files import Folder
 
 SECTIONS: list[Section] = [
     headline.SECTION,
-    comparison.SECTION,
+    comparison_page.SECTION,
     matrix.SECTION,
     drawings.CURVES,
     controls.SECTION,
